@@ -1,0 +1,456 @@
+"""Every UBI_* setting: read once, checked, frozen.
+
+`SETTINGS` is the one table: a row is a setting's name, kind, default, bounds and one sentence. Reading, checking, the
+list that `listing()` prints and the reference in the docs all come from it; a test keeps the fields of `UbiSettings`
+and the rows alike. Rules:
+
+* the setting of a field is `UBI_` and the field's name in capitals (but `UBI_AGENT_CAPACITY` for `capacity`);
+* None, and an empty text, mean "not set": the default holds;
+* a value that does not hold raises `UbiSettingError` with one sentence that names the setting and the remedy;
+* an unknown UBI_* name is an error too (a typing slip must not pass for a default), with the nearest known name;
+* numbers given on the command line (`-s UBI_REPLICAS=100`) arrive as text and are read as numbers. Seconds are floats.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, cast
+from urllib.parse import urlsplit
+
+from scrapy_ubi.errors import UbiSettingError
+
+PREFIX = "UBI_"
+
+# Crawl and agent names are parts of Redis keys and of directories: no braces (hash tags), slashes or spaces.
+_NAME = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
+_NOT_IN_NAME = re.compile(r"[^A-Za-z0-9_.:-]")
+_REDIS_SCHEMES = ("redis", "rediss", "unix")
+
+Kind = Literal["name", "url", "path", "choice", "int", "float", "seconds"]
+
+
+class Setting(NamedTuple):
+    """One row of the table.
+
+    `default` None means that the default is not a constant: `default_text` then says what it is. `low` and `high` are
+    inclusive, `above` is exclusive.
+    """
+
+    name: str
+    kind: Kind
+    default: object
+    sentence: str
+    default_text: str = ""
+    low: float | None = None
+    high: float | None = None
+    above: float | None = None
+    choices: tuple[str, ...] = ()
+    longer_name: str = ""
+
+    @property
+    def setting(self) -> str:
+        """The name in settings.py: UBI_REPLICAS for `replicas`."""
+        return PREFIX + (self.longer_name or self.name).upper()
+
+    @property
+    def shown_default(self) -> str:
+        """The default, for people."""
+        return self.default_text or repr(self.default)
+
+    @property
+    def bounds(self) -> str:
+        """What values may be, for people: 'seconds above 0', '0 to 8', one of the choices."""
+        if self.choices:
+            return " or ".join(repr(choice) for choice in self.choices)
+        if self.kind == "name":
+            return "letters, digits and _ . : - only, at most 64 of them"
+        if self.kind == "url":
+            return "a redis://, rediss:// or unix:// address"
+        if self.kind == "path":
+            return "a directory"
+        unit = {"int": "a whole number", "float": "a number", "seconds": "a number of seconds"}[self.kind]
+        limits = [
+            f"above {self.above:g}" if self.above is not None else "",
+            f"of at least {self.low:g}" if self.low is not None else "",
+            f"of at most {self.high:g}" if self.high is not None else "",
+        ]
+        return " ".join([unit, " and ".join(limit for limit in limits if limit)]).strip()
+
+
+SETTINGS: tuple[Setting, ...] = (
+    Setting(
+        "redis_url",
+        "url",
+        None,
+        "The Redis or Valkey that carries the agents' mail; without it the crawl is a complete one of one agent.",
+        default_text="None",
+    ),
+    Setting(
+        "crawl",
+        "name",
+        None,
+        "The name of the crawl: all agents that give it crawl together.",
+        default_text="`<BOT_NAME>:<spider>`",
+    ),
+    Setting(
+        "agent_id",
+        "name",
+        None,
+        "The identifier of this agent; it alone decides which hosts the agent owns.",
+        default_text="made once, kept in the agent's directory",
+    ),
+    Setting(
+        "capacity",
+        "float",
+        1.0,
+        "How much of the web this agent takes, relative to the others: 2 owns twice the hosts of 1.",
+        above=0,
+        high=1000,
+        longer_name="agent_capacity",
+    ),
+    Setting(
+        "replicas",
+        "int",
+        200,
+        "Points of an agent of capacity 1 on the ring: more balance hosts better, and make joining a little slower.",
+        low=1,
+        high=100_000,
+    ),
+    Setting(
+        "partition",
+        "choice",
+        "host",
+        "What is owned as one and fetched one at a time: a host, or all hosts of a registered domain.",
+        choices=("host", "domain"),
+    ),
+    Setting(
+        "dir",
+        "path",
+        None,
+        "The agent's own directory, where its identifier and its part of the frontier live.",
+        default_text="`JOBDIR` if set, else `.ubi/<crawl>` (a second process on the machine takes `.ubi/<crawl>/1`)",
+    ),
+    Setting(
+        "replication",
+        "int",
+        1,
+        "How many successors keep a copy of a host: as many agents may be lost at once without losing a URL.",
+        low=0,
+        high=8,
+    ),
+    Setting(
+        "heartbeat_interval",
+        "seconds",
+        1.0,
+        "Time between two beats of an agent.",
+        above=0,
+        high=3600,
+    ),
+    Setting(
+        "lease_timeout",
+        "seconds",
+        10.0,
+        "An agent whose last acknowledged beat is older starts no fetch; more than a heartbeat, less than the failure "
+        "timeout.",
+        above=0,
+        high=3600,
+    ),
+    Setting(
+        "failure_timeout",
+        "seconds",
+        15.0,
+        "An agent whose beat has not changed for so long is dead to the others, and its hosts go to their next agents.",
+        above=0,
+        high=7200,
+    ),
+    Setting(
+        "stall_timeout",
+        "seconds",
+        60.0,
+        "An agent whose event loop has not turned for so long stops its own beats, as it does no work.",
+        above=0,
+        high=86_400,
+    ),
+    Setting(
+        "host_delay",
+        "seconds",
+        None,
+        "Politeness: time between the end of a load from a host and the start of the next, in the whole cluster.",
+        default_text="`DOWNLOAD_DELAY`",
+        low=0,
+        high=86_400,
+    ),
+    Setting(
+        "flush_interval",
+        "seconds",
+        0.2,
+        "Time between two flushes: what was found is written down and sent, mail is read.",
+        above=0,
+        high=60,
+    ),
+    Setting(
+        "flush_records",
+        "int",
+        1000,
+        "Records that make a flush come before its time.",
+        low=1,
+        high=1_000_000,
+    ),
+    Setting(
+        "handoff_timeout",
+        "seconds",
+        60.0,
+        "How long a new owner waits for the former one to hand a host over, before it fetches at the risk of "
+        "duplicates.",
+        above=0,
+        high=86_400,
+    ),
+    Setting(
+        "leave_timeout",
+        "seconds",
+        60.0,
+        "How long an agent that leaves tries to hand on all it holds; what is left stays on its disk.",
+        low=0,
+        high=86_400,
+    ),
+    Setting(
+        "resend_timeout",
+        "seconds",
+        5.0,
+        "A letter that is not acknowledged after so long is sent again.",
+        above=0,
+        high=3600,
+    ),
+    Setting(
+        "window",
+        "int",
+        8,
+        "Letters in a lane that may wait for their acknowledgement at once; bounds the mail that Redis holds.",
+        low=1,
+        high=1000,
+    ),
+    Setting(
+        "letter_records",
+        "int",
+        500,
+        "Records in one letter, at most.",
+        low=1,
+        high=100_000,
+    ),
+    Setting(
+        "outbox_records",
+        "int",
+        200_000,
+        "Records that wait in the outbox before the agent fetches no more until some are acknowledged.",
+        low=1,
+        high=100_000_000,
+    ),
+    Setting(
+        "suppressed_keys",
+        "int",
+        1_000_000,
+        "Keys of foreign URLs remembered as known to their owners, so that they are not sent again.",
+        low=0,
+        high=1_000_000_000,
+    ),
+    Setting(
+        "max_letter_bytes",
+        "int",
+        1_000_000,
+        "The longest letter that is sent or accepted; a request that would not fit cannot leave the agent.",
+        low=16_384,
+        high=256_000_000,
+    ),
+    Setting(
+        "max_url_length",
+        "int",
+        4096,
+        "The longest URL that is kept, in characters; longer ones are dropped and counted.",
+        low=64,
+        high=65_536,
+    ),
+    Setting(
+        "foreign_downloads",
+        "choice",
+        "refuse",
+        "What to do with downloads that bypass the scheduler (media files, redirects of robots.txt) and whose host "
+        "another agent owns.",
+        choices=("refuse", "allow"),
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class UbiSettings:
+    """All settings of one agent, checked. Times in seconds. See `SETTINGS` for what each is."""
+
+    redis_url: str | None = field(default=None, repr=False)  # may hold a password
+    crawl: str = "scrapybot:spider"
+    agent_id: str | None = None
+    capacity: float = 1.0
+    replicas: int = 200
+    partition: Literal["host", "domain"] = "host"
+    dir: Path = Path(".ubi/scrapybot:spider")
+    replication: int = 1
+    heartbeat_interval: float = 1.0
+    lease_timeout: float = 10.0
+    failure_timeout: float = 15.0
+    stall_timeout: float = 60.0
+    host_delay: float = 0.0
+    flush_interval: float = 0.2
+    flush_records: int = 1000
+    handoff_timeout: float = 60.0
+    leave_timeout: float = 60.0
+    resend_timeout: float = 5.0
+    window: int = 8
+    letter_records: int = 500
+    outbox_records: int = 200_000
+    suppressed_keys: int = 1_000_000
+    max_letter_bytes: int = 1_000_000
+    max_url_length: int = 4096
+    foreign_downloads: Literal["refuse", "allow"] = "refuse"
+    dir_given: bool = False  # the user chose the directory (UBI_DIR or JOBDIR); not a setting of its own
+
+    def __post_init__(self) -> None:
+        _check_relations(self)
+
+    @property
+    def ring_replicas(self) -> int:
+        """Points of this agent on the ring: `round(UBI_REPLICAS * capacity)`, at least one."""
+        return max(1, round(self.replicas * self.capacity))
+
+    @classmethod
+    def from_scrapy(cls, settings: Mapping[Any, Any], spider: str = "", *, bot: str | None = None) -> UbiSettings:
+        """Read the UBI_* names out of Scrapy's `settings` for the spider named `spider`.
+
+        `bot` is BOT_NAME unless given. Raises `UbiSettingError` for the first thing that does not hold.
+        """
+        refuse_unknown(name for name in settings if isinstance(name, str))
+        values = {row.name: read_value(row, settings.get(row.setting)) for row in SETTINGS}
+        if values["crawl"] is None:
+            values["crawl"] = default_crawl(str(bot or settings.get("BOT_NAME") or "scrapybot"), spider)
+        given = values["dir"] is not None or bool(settings.get("JOBDIR"))
+        if values["dir"] is None:
+            values["dir"] = Path(str(settings.get("JOBDIR") or Path(".ubi") / str(values["crawl"])))
+        if values["host_delay"] is None:
+            values["host_delay"] = _download_delay(settings.get("DOWNLOAD_DELAY"))
+        return cls(dir_given=given, **cast("dict[str, Any]", values))
+
+
+def default_crawl(bot: str, spider: str) -> str:
+    """`<bot>:<spider>`, other characters replaced, cut to a name's length."""
+    return _NOT_IN_NAME.sub("_", f"{bot}:{spider}" if spider else bot)[:64]
+
+
+def refuse_unknown(names: Iterable[str]) -> None:
+    """Raise `UbiSettingError` for the first UBI_* name that is no setting."""
+    known = [row.setting for row in SETTINGS]
+    for name in names:
+        if name.startswith(PREFIX) and name not in known:
+            near = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
+            remedy = f"did you mean {near[0]}" if near else f"the known ones are {', '.join(known)}"
+            raise UbiSettingError(name, "is not a setting of scrapy_ubi", remedy)
+
+
+def read_value(row: Setting, value: object) -> object:
+    """The checked value of one setting; its default when `value` is None or an empty text."""
+    if value is None or (value == "" and row.kind in ("name", "url", "path", "choice")):
+        return row.default
+    if row.kind in ("int", "float", "seconds"):
+        return _read_number(row, value)
+    if row.kind == "path" and isinstance(value, Path):
+        return value
+    if not isinstance(value, str):
+        raise UbiSettingError(row.setting, f"is {value!r}", f"give {row.bounds} as a text")
+    if row.kind == "path":
+        return Path(value)
+    if row.kind == "choice":
+        if value not in row.choices:
+            raise UbiSettingError(row.setting, f"is {value!r}", f"give {row.bounds}")
+        return value
+    return _read_name(row, value) if row.kind == "name" else _read_url(row, value)
+
+
+def _read_number(row: Setting, value: object) -> int | float:
+    """An int or a float within the row's bounds."""
+    wrong = UbiSettingError(row.setting, f"is {value!r}", f"give {row.bounds}")
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        raise wrong
+    try:
+        number: int | float = float(value)
+        if row.kind == "int":
+            if not float(value).is_integer():
+                raise wrong
+            number = int(value)
+    except (ValueError, OverflowError):
+        raise wrong from None
+    too_low = (row.above is not None and number <= row.above) or (row.low is not None and number < row.low)
+    if not math.isfinite(number) or too_low or (row.high is not None and number > row.high):
+        raise wrong
+    return number
+
+
+def _read_name(row: Setting, value: str) -> str:
+    """A crawl or agent name: part of Redis keys, of a space separated beat and of a directory."""
+    # "." and ".." are directories; "-" alone stands for "none" in a beat.
+    if not _NAME.fullmatch(value) or not value.strip(".-"):
+        raise UbiSettingError(row.setting, f"is {value!r}", f"give {row.bounds}")
+    return value
+
+
+def _read_url(row: Setting, value: str) -> str:
+    """The address of a Redis. Its text is never shown: it may hold a password."""
+    wrong = UbiSettingError(
+        row.setting,
+        "is not the address of a Redis",
+        "give something like redis://localhost:6379/0, rediss:// or unix://",
+    )
+    try:
+        parts = urlsplit(value)
+        port_holds = parts.port is None or parts.port > 0
+    except ValueError:
+        raise wrong from None
+    place = parts.path if parts.scheme == "unix" else parts.hostname
+    if parts.scheme not in _REDIS_SCHEMES or not place or not port_holds:
+        raise wrong
+    return value
+
+
+def _download_delay(value: object) -> float:
+    """Scrapy's DOWNLOAD_DELAY as a number; UBI_HOST_DELAY takes it when not set."""
+    row = next(row for row in SETTINGS if row.name == "host_delay")
+    try:
+        return float(cast("float", _read_number(row, value if value is not None else 0.0)))
+    except UbiSettingError as error:
+        raise UbiSettingError("DOWNLOAD_DELAY", f"is {value!r}", error.remedy) from None
+
+
+def _check_relations(settings: UbiSettings) -> None:
+    """heartbeat < lease < failure: an agent stops fetching before the others can take its hosts (DESIGN 2.2)."""
+    beat, lease, failure = settings.heartbeat_interval, settings.lease_timeout, settings.failure_timeout
+    if not lease < failure:
+        raise UbiSettingError(
+            "UBI_LEASE_TIMEOUT",
+            f"is {lease:g} s and UBI_FAILURE_TIMEOUT is {failure:g} s",
+            "make the lease shorter, so that an agent stops fetching before the others take its hosts",
+        )
+    if not beat < lease:
+        raise UbiSettingError(
+            "UBI_HEARTBEAT_INTERVAL",
+            f"is {beat:g} s and UBI_LEASE_TIMEOUT is {lease:g} s",
+            "make the heartbeat shorter, so that an agent can keep its lease",
+        )
+
+
+def listing() -> str:
+    """All settings, one a paragraph, as plain text: name, default, values, sentence."""
+    paragraphs = [
+        f"{row.setting}\n    default: {row.shown_default}\n    values: {row.bounds}\n    {row.sentence}"
+        for row in SETTINGS
+    ]
+    return "\n\n".join(paragraphs) + "\n"
