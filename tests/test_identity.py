@@ -1,0 +1,120 @@
+"""The agent's directory: one identifier, one process, and what ran there before."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from scrapy_ubi.errors import UbiDirectoryError
+from scrapy_ubi.identity import AgentDirectory, new_agent_id
+from scrapy_ubi.settings import SETTINGS, UbiSettings, read_value
+
+
+def unnamed(tmp_path: Path) -> UbiSettings:
+    return UbiSettings(crawl="c", dir=tmp_path / "c")
+
+
+def given(tmp_path: Path, agent_id: str | None = None, crawl: str = "c") -> UbiSettings:
+    return UbiSettings(crawl=crawl, dir=tmp_path / "d", agent_id=agent_id, dir_given=True)
+
+
+def test_an_identifier_is_made_once_and_kept(tmp_path: Path) -> None:
+    first = AgentDirectory.open(unnamed(tmp_path))
+    first.close()
+    again = AgentDirectory.open(unnamed(tmp_path))
+    assert (again.agent_id, again.path) == (first.agent_id, tmp_path / "c")
+    assert json.loads((again.path / "agent.json").read_text())["agent"] == first.agent_id
+
+
+def test_a_made_identifier_is_a_valid_name() -> None:
+    row = next(row for row in SETTINGS if row.name == "agent_id")
+    name = new_agent_id()
+    assert read_value(row, name) == name
+
+
+def test_a_host_name_of_odd_characters_gives_a_valid_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    row = next(row for row in SETTINGS if row.name == "agent_id")
+    monkeypatch.setattr("socket.gethostname", lambda: "Jürgen's {machine} " * 9)
+    assert read_value(row, new_agent_id())
+
+
+def test_a_second_process_takes_the_next_directory(tmp_path: Path) -> None:
+    agents = [AgentDirectory.open(unnamed(tmp_path)) for _ in range(3)]
+    assert [agent.path for agent in agents] == [tmp_path / "c", tmp_path / "c" / "1", tmp_path / "c" / "2"]
+    assert len({agent.agent_id for agent in agents}) == 3
+    agents[1].close()
+    assert AgentDirectory.open(unnamed(tmp_path)).agent_id == agents[1].agent_id
+
+
+def test_named_agents_have_directories_of_their_own(tmp_path: Path) -> None:
+    settings = UbiSettings(crawl="c", dir=tmp_path / "c", agent_id="a1")
+    agent = AgentDirectory.open(settings)
+    assert (agent.path, agent.agent_id) == (tmp_path / "c" / "a1", "a1")
+    with pytest.raises(UbiDirectoryError, match=f"in use by another running agent .process {os.getpid()}."):
+        AgentDirectory.open(settings)
+
+
+def test_a_chosen_directory_in_use_is_refused(tmp_path: Path) -> None:
+    held = AgentDirectory.open(given(tmp_path))
+    with pytest.raises(UbiDirectoryError, match="UBI_DIR"):
+        AgentDirectory.open(given(tmp_path))
+    held.close()
+    assert AgentDirectory.open(given(tmp_path)).agent_id == held.agent_id
+
+
+def test_the_lock_falls_with_its_process(tmp_path: Path) -> None:
+    code = (
+        "import sys; from pathlib import Path; from scrapy_ubi.identity import AgentDirectory;"
+        "from scrapy_ubi.settings import UbiSettings;"
+        f"AgentDirectory.open(UbiSettings(crawl='c', dir=Path({str(tmp_path / 'd')!r}), dir_given=True));"
+        "print('held', flush=True); sys.stdin.read()"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "held\n"
+        with pytest.raises(UbiDirectoryError, match=str(process.pid)):
+            AgentDirectory.open(given(tmp_path))
+        process.kill()
+        process.wait()
+    AgentDirectory.open(given(tmp_path))
+
+
+def test_the_incarnation_before_is_known(tmp_path: Path) -> None:
+    first = AgentDirectory.open(given(tmp_path))
+    assert first.predecessor is None
+    first.record_incarnation("00c0ffee")
+    first.close()
+    second = AgentDirectory.open(given(tmp_path))
+    assert second.predecessor == "00c0ffee"
+    assert second.agent_id == first.agent_id
+
+
+def test_a_directory_of_another_agent_or_crawl_is_refused(tmp_path: Path) -> None:
+    AgentDirectory.open(given(tmp_path, "a1")).close()
+    with pytest.raises(UbiDirectoryError, match="belongs to the agent 'a1', not to 'a2'"):
+        AgentDirectory.open(given(tmp_path, "a2"))
+    with pytest.raises(UbiDirectoryError, match="belongs to the crawl 'c', not to 'e'"):
+        AgentDirectory.open(given(tmp_path, "a1", crawl="e"))
+    assert AgentDirectory.open(given(tmp_path)).agent_id == "a1"
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"agent": 1}', "\x80"])
+def test_a_damaged_record_is_refused_and_the_directory_let_go(tmp_path: Path, text: str) -> None:
+    AgentDirectory.open(given(tmp_path)).close()
+    (tmp_path / "d" / "agent.json").write_text(text, encoding="latin-1")
+    for _ in range(2):
+        with pytest.raises(UbiDirectoryError, match="is damaged: remove it"):
+            AgentDirectory.open(given(tmp_path))
+
+
+def test_a_directory_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "d").write_text("a file")
+    with pytest.raises(UbiDirectoryError, match="set UBI_DIR"):
+        AgentDirectory.open(given(tmp_path))

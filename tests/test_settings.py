@@ -1,0 +1,157 @@
+"""UBI_* settings: one table, read once, every value checked with one clear sentence."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scrapy.settings import Settings
+
+from scrapy_ubi.errors import UbiSettingError
+from scrapy_ubi.settings import SETTINGS, UbiSettings, default_crawl, listing
+
+
+def read(spider: str = "walk", **values: Any) -> UbiSettings:
+    return UbiSettings.from_scrapy(Settings(values), spider)
+
+
+def refusal(**values: Any) -> str:
+    with pytest.raises(UbiSettingError) as caught:
+        read(**values)
+    text = str(caught.value)
+    assert "\n" not in text
+    assert caught.value.setting in text
+    return text
+
+
+def test_the_table_and_the_fields_are_alike() -> None:
+    fields = [field.name for field in dataclasses.fields(UbiSettings) if field.name != "dir_given"]
+    assert fields == [row.name for row in SETTINGS]
+
+
+def test_the_table_and_the_field_defaults_are_alike() -> None:
+    defaults = {field.name: field.default for field in dataclasses.fields(UbiSettings)}
+    assert all(row.default is None or row.default == defaults[row.name] for row in SETTINGS)
+
+
+def test_every_row_has_one_sentence_bounds_and_a_default_to_show() -> None:
+    for row in SETTINGS:
+        assert row.sentence.endswith(".") and row.bounds and row.shown_default, row
+
+
+def test_the_listing_shows_every_setting() -> None:
+    text = listing()
+    assert all(f"{row.setting}\n" in text and row.sentence in text for row in SETTINGS)
+
+
+def test_defaults() -> None:
+    settings = read(BOT_NAME="bot")
+    assert settings.crawl == "bot:walk"
+    assert settings.dir == Path(".ubi/bot:walk")
+    assert (settings.redis_url, settings.agent_id, settings.dir_given) == (None, None, False)
+    assert (settings.host_delay, settings.ring_replicas) == (0.0, 200)
+
+
+def test_the_name_of_bot_may_be_given() -> None:
+    assert UbiSettings.from_scrapy({}, "s", bot="b").crawl == "b:s"
+
+
+@pytest.mark.parametrize("nothing", [None, ""])
+def test_no_redis_url_means_one_agent(nothing: str | None) -> None:
+    assert read(UBI_REDIS_URL=nothing).redis_url is None
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["redis://localhost", "redis://localhost:6379/0", "rediss://user:secret@host:1/2", "unix:///run/redis.sock"],
+)
+def test_redis_addresses(url: str) -> None:
+    assert read(UBI_REDIS_URL=url).redis_url == url
+
+
+@pytest.mark.parametrize(
+    "url", ["localhost:6379", "http://localhost", "redis://", "redis://h:99999", "unix://", "redis://[::1"]
+)
+def test_what_is_no_redis_address_is_refused(url: str) -> None:
+    assert "redis://localhost:6379/0" in refusal(UBI_REDIS_URL=url)
+
+
+def test_a_password_is_never_shown() -> None:
+    assert "secret" not in refusal(UBI_REDIS_URL="http://user:secret@host")
+    assert "secret" not in repr(read(UBI_REDIS_URL="redis://user:secret@host"))
+
+
+@pytest.mark.parametrize("name", ["a b", "a/b", "a{b}", "x" * 65, "..", "-", "é", 'a"b'])
+@pytest.mark.parametrize("setting", ["UBI_CRAWL", "UBI_AGENT_ID"])
+def test_names_that_are_no_part_of_a_key_are_refused(setting: str, name: str) -> None:
+    assert repr(name) in refusal(**{setting: name})
+
+
+def test_a_default_crawl_is_always_a_name() -> None:
+    assert default_crawl("my bot", "a/b") == "my_bot:a_b"
+    assert len(default_crawl("b" * 100, "s")) == 64
+
+
+@given(st.text(), st.text())
+def test_the_default_crawl_holds_as_a_setting(bot: str, spider: str) -> None:
+    crawl = default_crawl(f"b{bot}", spider)
+    assert read(UBI_CRAWL=crawl).crawl == crawl
+
+
+def test_an_unknown_name_is_refused_with_the_nearest_known() -> None:
+    assert "did you mean UBI_REDIS_URL" in refusal(UBI_REDIS_ULR="redis://x")
+    assert "did you mean UBI_AGENT_CAPACITY" in refusal(UBI_CAPACITY=2)
+    assert "UBI_REPLICAS" in refusal(UBI_ZZZZZZZ=1)
+
+
+def test_numbers_of_the_command_line_are_texts() -> None:
+    settings = read(UBI_REPLICAS="100", UBI_AGENT_CAPACITY="0.5", UBI_HOST_DELAY="0")
+    assert (settings.replicas, settings.capacity, settings.ring_replicas) == (100, 0.5, 50)
+
+
+@pytest.mark.parametrize("value", [-1, 0, "0", "nan", "inf", "many", True, [1], 1e9, "", b"1"])
+def test_a_capacity_that_does_not_hold_is_refused(value: Any) -> None:
+    assert "a number above 0 and of at most 1000" in refusal(UBI_AGENT_CAPACITY=value)
+
+
+@pytest.mark.parametrize("value", [0, 1.5, "1.5", "1e3", "2**3", 10**400])
+def test_replicas_that_do_not_hold_are_refused(value: Any) -> None:
+    assert "a whole number of at least 1" in refusal(UBI_REPLICAS=value)
+
+
+def test_a_choice_that_does_not_hold_is_refused() -> None:
+    assert "'host' or 'domain'" in refusal(UBI_PARTITION="ip")
+    assert "as a text" in refusal(UBI_PARTITION=1)
+
+
+def test_the_lease_ends_before_the_others_take_over() -> None:
+    assert "UBI_FAILURE_TIMEOUT" in refusal(UBI_LEASE_TIMEOUT=15.0)
+    assert "UBI_LEASE_TIMEOUT" in refusal(UBI_HEARTBEAT_INTERVAL=10.0)
+    read(UBI_HEARTBEAT_INTERVAL=0.5, UBI_LEASE_TIMEOUT=3.0, UBI_FAILURE_TIMEOUT=5.0)
+
+
+def test_relations_hold_for_settings_made_by_hand_too() -> None:
+    with pytest.raises(UbiSettingError):
+        UbiSettings(lease_timeout=20.0)
+
+
+def test_jobdir_is_the_directory_unless_ubi_dir_is_set() -> None:
+    assert (read(JOBDIR="jobs/1").dir, read(JOBDIR="jobs/1").dir_given) == (Path("jobs/1"), True)
+    assert read(JOBDIR="jobs/1", UBI_DIR="other").dir == Path("other")
+    assert read(UBI_DIR=Path("p")).dir == Path("p")
+
+
+def test_the_host_delay_is_the_download_delay_unless_set() -> None:
+    assert read(DOWNLOAD_DELAY=1.5).host_delay == 1.5
+    assert read(DOWNLOAD_DELAY="2").host_delay == 2.0
+    assert read(DOWNLOAD_DELAY=1.5, UBI_HOST_DELAY=0).host_delay == 0.0
+    assert refusal(DOWNLOAD_DELAY="fast").startswith("DOWNLOAD_DELAY is 'fast'")
+
+
+def test_settings_are_frozen() -> None:
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        read().crawl = "other"  # type: ignore[misc]
