@@ -1,0 +1,25 @@
+"""How agents reach each other: mail and beats, by Redis or Valkey, or in memory. contract.py holds the promises."""
+
+from __future__ import annotations
+
+from .contract import (
+    Fields,
+    Incoming,
+    Outgoing,
+    RawFields,
+    Transport,
+    TransportDown,
+    TransportError,
+    TransportFull,
+)
+
+__all__ = [
+    "Fields",
+    "Incoming",
+    "Outgoing",
+    "RawFields",
+    "Transport",
+    "TransportDown",
+    "TransportError",
+    "TransportFull",
+]

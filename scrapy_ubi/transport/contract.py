@@ -1,0 +1,173 @@
+"""What the mail of a crawl promises, whoever carries it: the Transport contract.
+
+Two things carry mail: `redis.RedisTransport` (production) and `memory.MemoryTransport` (tests, and crawls of one
+process). Both pass tests/transport/test_conformance.py. The protocol relies on what stands here and on nothing else.
+
+**What may happen to anything written** (so everything in an `Outgoing` must be idempotent):
+
+* It may be lost at any moment, all of it or a part: a Redis restarts empty, evicts, is flushed, or is replaced.
+* When a call raises `TransportDown`, nothing, a part or all of it may have been applied, and a part may even be applied
+  later (bytes that wait in the socket of a paused server). Repeat it. An old beat line may thus reappear for a moment.
+* Letters to one receiver arrive in the order written, but for repeats. Nothing is said about different senders.
+
+**What is handed out**
+
+* A letter is delivered *at least once* as long as its sender repeats it until acknowledged. One transport object hands
+  out each inbox entry once until it is consumed; a new object (a restart) begins anew with all entries that wait.
+* An entry is deleted only when its id was given back in `Outgoing.consumed`. The transport remembers ids given back
+  until their deletion has succeeded, so the caller need not repeat them after `TransportDown`.
+* The inbox is always read from its beginning, never from a remembered position: in a replaced Redis ids start lower.
+* `beats()`, and the read that belongs to each beat, are ONE atomic read of all beats (one HGETALL): no reader ever
+  sees beat x before and beat y after one instant. The end of the crawl is decided on this. Nothing else is atomic:
+  commands of one exchange may interleave with those of other agents.
+* `claim` compares and sets in one step: of two claimers exactly one wins.
+
+**Bounds**
+
+* At most `max_letters` letters and about `max_read_bytes` of them (but one at least) in one exchange; at most
+  `IN_HAND` letters handed out and not consumed, then no more come.
+* An entry larger than `max_letter_bytes` (names and values of its fields together) is never read whole: it arrives as
+  `oversized` (its size in bytes), `head` (the first `HEAD` bytes of its fields) and, when it has one, `from`.
+* About `DEAD_LETTERS` dead letters an agent, about `INBOX` entries an inbox; the oldest go first.
+* No call lasts much longer than the transport's `timeout`, whatever the server does.
+
+**Data of others**: letters are raw bytes and for the caller to judge. Fields of the hashes (beats, profiles, acks,
+control) that are not UTF-8 text, or longer than `max_letter_bytes`, are skipped, counted and deleted. A key of a wrong
+type is renamed (`...:aside`) and counted. None of it stops an agent.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+HEAD = 256  # bytes shown of what is too large to be read: enough for a person to see what it is
+IN_HAND = 256  # letters with the caller at once; a caller that consumes needs max_letters, this only bounds a bug
+DEAD_LETTERS = 1000  # kept per agent: for people, who read the newest
+INBOX = 10_000  # entries; windows of unacknowledged letters keep it far below, this bounds a flood of garbage
+
+Fields = Mapping[str, str]
+RawFields = Mapping[bytes, bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class Outgoing:
+    """All that one exchange writes. Deletions are applied first (they make room), then acks, letters, and the rest."""
+
+    letters: Sequence[tuple[str, Fields]] = ()
+    """(receiver, fields) in the order to be appended to the receivers' inboxes."""
+    acks: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    """(sender of the acknowledged letters, lane name) -> text, replacing what that lane said before."""
+    consumed: Sequence[str] = ()
+    """Ids of own inbox entries that are merged durably, or dead: deleted."""
+    forget_acks: Sequence[str] = ()
+    """Lane names to delete from the own acks."""
+    dead_letters: Sequence[Fields] = ()
+    """Refused letters, for people: `reason`, `from`, `size`, `head`."""
+    profile: str | None = None
+    """JSON about this agent, for people and for refusing agents whose settings differ."""
+    control: Fields = field(default_factory=dict)
+    """Fields to set in the control hash of the crawl."""
+
+
+@dataclass(frozen=True, slots=True)
+class Incoming:
+    """All that one exchange reads, after its writes."""
+
+    letters: Sequence[tuple[str, RawFields]] = ()
+    """(id, raw fields), oldest first, none that is still in hand."""
+    acks: Fields = field(default_factory=dict)
+    """Lane name -> text: the whole of the own acks."""
+    control: Fields = field(default_factory=dict)
+    """The whole control hash."""
+
+
+class TransportError(Exception):
+    """The mail cannot be carried. Raised as such by `open` only: the message is one sentence for the user, which names
+    UBI_REDIS_URL and the remedy and never holds a password."""
+
+
+class TransportDown(TransportError):
+    """Away for now: keep everything, repeat later with back-off. The message says why."""
+
+
+class TransportFull(TransportError):
+    """The memory limit of the server refused writes: none or some were applied; repeat later.
+
+    Reads and deletions went through. `incoming` holds what was read, and its letters count as handed out: take and
+    consume them, for reading mail is what makes room again.
+    """
+
+    def __init__(self, reason: str, incoming: Incoming | None = None) -> None:
+        super().__init__(reason)
+        self.incoming = incoming if incoming is not None else Incoming()
+
+
+class Transport(Protocol):
+    """See the module. All coroutines belong to one event loop; `exchange` calls are served one after another."""
+
+    @property
+    def counts(self) -> Counter[str]:
+        """What was unusual, since the start: `garbage` (hash fields skipped), `oversized` (letters cut), `set_aside`
+        (keys renamed), `beats_failed`, `beats_stalled`, `reads_dropped` (the loop was too busy to take them)."""
+
+    async def open(self) -> None:
+        """Connect and try what is needed. Raises TransportError with one sentence when it cannot be."""
+
+    async def beats(self) -> dict[str, str]:
+        """Agent -> its beat line, of all agents at one instant. Raises TransportDown."""
+
+    async def profiles(self) -> dict[str, str]:
+        """Agent -> its profile. Raises TransportDown."""
+
+    async def claim(self, agent: str, expected: str | None, line: str) -> bool:
+        """Atomically set the beat line of `agent` if it still is `expected` (None: absent); True when it was.
+
+        Repeatable: a line that already is `line` counts as won. Raises TransportDown (it may be won), TransportFull.
+        """
+
+    async def exchange(self, out: Outgoing) -> Incoming:
+        """Write, then read, in one round trip. Raises TransportDown, or TransportFull (look at its `incoming`)."""
+
+    def start_beating(
+        self,
+        agent: str,
+        interval: float,
+        line: Callable[[int], str],
+        on_ack: Callable[[float], None],
+        on_read: Callable[[float, float, dict[str, str]], None],
+        clock: Callable[[], float],
+        stalled: Callable[[], bool],
+    ) -> None:
+        """Beat now and then every `interval` seconds (a fixed schedule: what is missed is not made up for).
+
+        A beat is one round trip: write `line(counter)`, read all beats. `counter` grows by one with each attempt, also
+        over a stop and a new start. On success `on_ack(sent)` is called at once and `on_read(sent, received, beats)` in
+        the event loop, in order; when the loop is busy at most 64 reads wait, the oldest are dropped. Both times are of
+        `clock`, `sent` taken before the first byte leaves. A beat that the server refused calls neither: an agent that
+        cannot beat shall not judge others on what it reads. While `stalled()` nothing is sent or read.
+        With Redis `line`, `on_ack`, `clock` and `stalled` run in a thread: they must be quick and only look at
+        values that the loop prepared. Failures are retried at the next interval, never raised.
+        Raises RuntimeError when it beats already.
+        """
+
+    def beat_now(self) -> None:
+        """Beat soon, out of turn: at most 20 times an interval, and not while the server is away. From any thread."""
+
+    async def stop_beating(self, last_line: str | None) -> None:
+        """Stop, then write `last_line` if given (once; a failure is only logged). When it returns no callback runs any
+        more and none of this agent's beats is under way, unless the server hangs. Does nothing when not beating."""
+
+    async def clear(self, finished: str | None = None) -> bool:
+        """Delete all keys of this crawl, whoever wrote them; True when done.
+
+        With `finished`: only if the control hash still says `finished` = that text, else False and nothing is deleted.
+        The comparison and the deletion of control, beats, profiles and the mail of all known agents are one step: of
+        several agents that start at once after a finished crawl, one clears, and wipes nothing of the others.
+        Raises TransportDown.
+        """
+
+    async def close(self) -> None:
+        """Stop beating without a last line, and disconnect. Never raises for a server that is away."""

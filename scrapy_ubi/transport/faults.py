@@ -1,0 +1,126 @@
+"""What goes wrong with Redis, in one sentence: what happened where, and the remedy. No sentence holds a password."""
+
+from __future__ import annotations
+
+import re
+import socket
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import redis
+from redis import exceptions as lib
+
+from .address import Address
+from .contract import TransportDown, TransportError, TransportFull
+
+FAULTS = (redis.RedisError, OSError, TimeoutError)  # what a server, a network or a resolver may cause at any time
+
+_REFUSED = "nothing listens at {at} (connection refused); start Redis or Valkey there, or correct the setting"
+_RIGHTS = "the keys ubi:* with hashes, streams and scripts (EVAL), and SCAN, TYPE, DEL, UNLINK, RENAME"
+_CLUSTER = (lib.MovedError, lib.AskError, lib.ClusterDownError)
+
+
+class _Case(NamedTuple):
+    """An error of this class whose text holds this pattern means this; {at}, {text}, ... are filled in."""
+
+    kind: type[BaseException] | tuple[type[BaseException], ...]
+    pattern: str
+    sentence: str
+
+
+_CASES = (  # asked in this order
+    _Case(Exception, r"Connect call failed|Connection refused", _REFUSED),
+    _Case(
+        lib.AuthenticationError,
+        r"without any password|no password is set",
+        "{at} has no password, but the setting gives one; take it out of the setting, or give the server one",
+    ),
+    _Case(
+        lib.AuthenticationError,
+        r"Authentication required",
+        "{at} wants a password, and the setting gives none; write it as redis://:password@host:port/0",
+    ),
+    _Case(
+        lib.AuthenticationError,
+        r"",
+        "{at} refuses this user or password; correct them (percent-encode what is not a letter or digit)",
+    ),
+    _Case(lib.BusyLoadingError, r"", "{at} is still loading its data; start again when it has finished"),
+    _Case(lib.ReadOnlyError, r"", "{at} is a read-only replica; name its primary"),
+    _Case(_CLUSTER, r"", "{at} belongs to a Redis Cluster; name a server that is not clustered, one is enough"),
+    _Case(lib.NoPermissionError, r"", "this user lacks rights at {at} ({text}); allow {rights}"),
+    _Case(lib.OutOfMemoryError, r"", "{at} has reached its memory limit and refuses writes; raise its maxmemory"),
+    _Case(lib.ResponseError, r"unknown command.*\beval\b", "{at} has EVAL switched off; name a server that allows it"),
+    _Case(
+        lib.ResponseError,
+        r"unknown .*command",
+        "{at} is too old or lacks streams ({text}); name a Redis of version 5 or later, or a Valkey",
+    ),
+    _Case(lib.ResponseError, r"DB index", "{at}: there is no database of that number; correct the end of the setting"),
+    _Case(
+        lib.ResponseError,
+        r"protected mode",
+        "{at} is in protected mode and refuses other machines; give it a password, and write that in the setting",
+    ),
+    _Case(lib.ConnectionError, r"max number of clients", "{at} has all the clients it allows; raise its maxclients"),
+    _Case(
+        lib.ConnectionError,
+        r"SSL|certificate",
+        "no TLS with {at} ({text}); write redis:// for a server without TLS, else see to its certificate",
+    ),
+    _Case(lib.InvalidResponse, r"", "what answers at {at} is not a Redis ({text}); correct host and port"),
+    _Case(
+        (lib.TimeoutError, TimeoutError),
+        r"",
+        "{at} did not answer within {timeout} s; see that it runs, is a Redis (with TLS: rediss://), and no firewall "
+        "stands between",
+    ),
+    _Case(
+        lib.ConnectionError,
+        r"",
+        "{at} closed the connection ({text}); see that it is a Redis (with TLS: rediss://) and has room for clients",
+    ),
+    _Case(BaseException, r"", "{at} cannot be used ({text}); correct the setting, or see to that server"),
+)
+
+
+def explain(error: BaseException, at: Address, timeout: float) -> str:
+    """One sentence that names the setting; `timeout` in seconds."""
+    sentence = _by_cause(error) or next(
+        case.sentence
+        for case in _CASES
+        if isinstance(error, case.kind) and re.search(case.pattern, str(error), re.IGNORECASE | re.DOTALL)
+    )
+    text = at.scrub(f"{type(error).__name__}: {error}")
+    return f"UBI_REDIS_URL: {sentence.format(at=at.shown, text=text, timeout=f'{timeout:g}', rights=_RIGHTS)}."
+
+
+def _by_cause(error: BaseException) -> str | None:
+    """What the operating system said, if it did: redis-py wraps that."""
+    for one in _chain(error):
+        if isinstance(one, socket.gaierror):
+            return "the host name of {at} cannot be resolved; correct it, or the name service"
+        if isinstance(one, ConnectionRefusedError):
+            return _REFUSED
+        if isinstance(one, FileNotFoundError):
+            return "there is no {at}; start Redis or Valkey there, or correct the setting"
+    return None
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    at: BaseException | None = error
+    while at is not None:
+        yield at
+        at = at.__cause__ or at.__context__
+
+
+def fault(error: BaseException, at: Address, timeout: float) -> TransportError:
+    """The contract's error for what went wrong after the start."""
+    sentence = explain(error, at, timeout)
+    return TransportFull(sentence) if isinstance(error, lib.OutOfMemoryError) else TransportDown(sentence)
+
+
+def spoilt(result: object) -> bool:
+    """Whether a command failed because of its key: that has a wrong type, or is a stream that has used up its ids
+    (somebody appended an entry with the highest one; nothing can be appended after it, even when it is deleted)."""
+    return isinstance(result, lib.ResponseError) and bool(re.search(r"WRONGTYPE|exhausted the last", str(result)))

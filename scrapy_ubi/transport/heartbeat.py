@@ -1,0 +1,199 @@
+"""The beating thread: an agent's heart goes on while its event loop is busy.
+
+A spider's callback may hold the event loop for seconds; beats sent from the loop would stop, and the others would take
+the agent for dead. So beats come from a small daemon thread. There is no protocol in it: the text of a beat is prepared
+by the loop, and what is read goes back to the loop. It has a connection of its own, and a synchronous one, because the
+asyncio pool belongs to the loop: the thread could use it only when the loop turns, which it must not wait for. It still
+needs the interpreter: C code that never lets go of it (a long regular expression) silences it too, and the lease
+answers that.
+
+Rules:
+* The schedule is start + k * interval; beats missed are not made up for. `beat_now` beats out of turn, at most 20 times
+  an interval, and never before the next turn after a failure: a server that is away is asked once an interval.
+* The thread ends when told, or when its event loop is closed. Nothing that happens to the server ends it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+import threading
+import time
+from collections import Counter, deque
+from collections.abc import Callable
+from typing import Protocol
+
+from .contract import TransportError
+
+logger = logging.getLogger(__name__)
+
+READS = 64  # reads that wait for a busy loop: a minute of beats, after which the agent counts as stalled anyway
+SOONER = 20  # out-of-turn beats an interval, at most
+
+Read = tuple[float, float, dict[str, str]]  # sent, received, beats
+
+
+class Link(Protocol):
+    """The thread's own connection. Both methods may block, for a bounded time, and raise TransportError."""
+
+    def beat(self, line: str) -> dict[str, str]:
+        """Write the line and read all beats, in one round trip."""
+
+    def last(self, line: str) -> None:
+        """Write the line."""
+
+    def close(self) -> None:
+        """Disconnect."""
+
+
+def next_turn(start: float, interval: float, now: float) -> float:
+    """The first time after `now` on the schedule start, start + interval, start + 2 * interval, ..."""
+    return start + (math.floor((now - start) / interval) + 1) * interval
+
+
+class Heartbeat:
+    """One beating thread, from `start` to `stop`; see the contract's `start_beating` for the callbacks."""
+
+    def __init__(
+        self,
+        link: Link,
+        interval: float,
+        line: Callable[[], str],
+        on_ack: Callable[[float], None],
+        on_read: Callable[[float, float, dict[str, str]], None],
+        clock: Callable[[], float],
+        stalled: Callable[[], bool],
+        counts: Counter[str],
+    ) -> None:
+        if not interval > 0:
+            raise ValueError("the interval of beats must be more than 0 s")
+        self._link, self._interval, self._line = link, interval, line
+        self._on_ack, self._on_read, self._clock, self._stalled = on_ack, on_read, clock, stalled
+        self._counts = counts
+        self._turn = threading.Condition()  # guards the four below
+        self._stopping = False
+        self._soon = False
+        self._due = self._earliest = 0.0  # seconds of time.monotonic()
+        self._last_line: str | None = None
+        self._well = True  # the last beat succeeded; the thread's own
+        self._reads: deque[Read] = deque(maxlen=READS)  # appended by the thread, taken by the loop
+        self._open = True  # reads are still handed over; the loop's own
+        self._loop = asyncio.get_running_loop()
+        self._ended = asyncio.Event()
+        self._thread = threading.Thread(target=self._run, name="ubi-heartbeat", daemon=True)
+
+    @property
+    def alive(self) -> bool:
+        """Whether the thread runs."""
+        return self._thread.is_alive()
+
+    def start(self) -> None:
+        """Beat at once, and go on."""
+        self._thread.start()
+
+    def soon(self) -> None:
+        """Beat out of turn. From any thread."""
+        with self._turn:
+            self._soon = True
+            self._turn.notify()
+
+    async def stop(self, last_line: str | None, limit: float) -> None:
+        """End the thread, after it has written `last_line`. Waits `limit` seconds at most: a server may hang."""
+        self._open = False
+        with self._turn:
+            self._stopping, self._last_line = True, last_line
+            self._turn.notify()
+        try:
+            async with asyncio.timeout(limit):
+                await self._ended.wait()
+        except TimeoutError:
+            logger.warning("Redis hangs: the last beat of this agent may not have been written")
+
+    # -- in the thread -----------------------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        start = time.monotonic()
+        self._due = self._earliest = start
+        try:
+            while self._wait():
+                well = self._attempt()
+                now = time.monotonic()
+                with self._turn:
+                    self._due = next_turn(start, self._interval, now)
+                    self._earliest = now + self._interval / SOONER if well else self._due
+            self._write_last()
+        finally:
+            self._link.close()
+            self._call(self._ended.set)
+
+    def _wait(self) -> bool:
+        """Until it is time for a beat (True), or to stop (False)."""
+        with self._turn:
+            while not self._stopping:
+                now = time.monotonic()
+                at = min(self._due, max(self._earliest, now)) if self._soon else self._due
+                if at <= now:
+                    self._soon = False
+                    return True
+                self._turn.wait(at - now)
+            return False
+
+    def _attempt(self) -> bool:
+        """One beat; whether it succeeded, or was not to be sent."""
+        try:
+            if self._stalled():
+                self._counts["beats_stalled"] += 1
+                return True
+            line = self._line()
+            sent = self._clock()
+            beats = self._link.beat(line)
+            received = self._clock()
+            self._on_ack(sent)
+        except TransportError as error:
+            self._failed(f"{error} Beats are tried again every {self._interval:g} s.", trace=False)
+            return False
+        except Exception:  # noqa: BLE001 - a bug in a callback must be seen, and must not end the heart unnoticed
+            self._failed("a beat failed by a mistake in this program", trace=True)
+            return False
+        if not self._well:
+            self._well = True
+            logger.info("Redis is back: beats are written again")
+        self._hand_over((sent, received, beats))
+        return True
+
+    def _failed(self, text: str, trace: bool) -> None:
+        """Count each failure, tell the first of a row."""
+        self._counts["beats_failed"] += 1
+        if self._well:
+            self._well = False
+            logger.warning(text, exc_info=trace)
+
+    def _write_last(self) -> None:
+        if self._last_line is None:
+            return
+        try:
+            self._link.last(self._last_line)
+        except TransportError as error:
+            logger.warning("the last beat could not be written: %s", error)
+
+    def _hand_over(self, read: Read) -> None:
+        if len(self._reads) == READS:
+            self._counts["reads_dropped"] += 1
+        self._reads.append(read)
+        self._call(self._take)
+
+    def _call(self, callback: Callable[[], object]) -> None:
+        """Into the event loop; when that is closed there is nobody to beat for."""
+        try:
+            self._loop.call_soon_threadsafe(callback)
+        except RuntimeError:
+            with self._turn:
+                self._stopping, self._last_line = True, None
+
+    # -- in the event loop -------------------------------------------------------------------------------------------
+
+    def _take(self) -> None:
+        """Hand on the oldest read. Called once for each read; of those dropped the call finds nothing."""
+        if self._open and self._reads:
+            self._on_read(*self._reads.popleft())

@@ -1,0 +1,62 @@
+"""The Redis keys of a crawl, named here and nowhere else. docs/reference/redis-keys.md shows how to read each.
+
+| key                            | type   | holds                                                             |
+| ------------------------------ | ------ | ----------------------------------------------------------------- |
+| `ubi:<crawl>:beats`            | hash   | agent -> its beat line                                            |
+| `ubi:<crawl>:agents`           | hash   | agent -> its profile, JSON                                        |
+| `ubi:<crawl>:control`          | hash   | `run`, `finished`, ...: what concerns the crawl as a whole        |
+| `ubi:<crawl>:{<agent>}:inbox`  | stream | letters that wait for this agent                                  |
+| `ubi:<crawl>:{<agent>}:acks`   | hash   | lane -> what became of the letters this agent sent on that lane   |
+| `ubi:<crawl>:{<agent>}:dead`   | stream | letters this agent refused, with the reason; about 1,000          |
+| `<any of these>:aside`         | any    | what somebody had written there with a wrong type                 |
+
+The braces are Redis Cluster hash tags. Names of crawls and agents hold no braces, so keys of crawl `a` and crawl `a:b`
+cannot be mistaken for each other.
+"""
+
+from __future__ import annotations
+
+import re
+
+ASIDE = ":aside"
+AGENT_KEYS = ("inbox", "acks", "dead")
+
+
+class Keys:
+    """Names of one crawl's keys."""
+
+    def __init__(self, crawl: str) -> None:
+        self.crawl = crawl
+        self.prefix = f"ubi:{crawl}:"
+        self.beats = f"ubi:{crawl}:beats"
+        self.agents = f"ubi:{crawl}:agents"
+        self.control = f"ubi:{crawl}:control"
+
+    def inbox(self, agent: str) -> str:
+        """Stream of letters to `agent`."""
+        return f"ubi:{self.crawl}:{{{agent}}}:inbox"
+
+    def acks(self, agent: str) -> str:
+        """Hash of acknowledgements to `agent`."""
+        return f"ubi:{self.crawl}:{{{agent}}}:acks"
+
+    def dead(self, agent: str) -> str:
+        """Stream of letters that `agent` refused."""
+        return f"ubi:{self.crawl}:{{{agent}}}:dead"
+
+    @property
+    def shared(self) -> tuple[str, ...]:
+        """The keys of the crawl as a whole, with their `:aside` forms."""
+        names = (self.beats, self.agents, self.control)
+        return (*names, *(name + ASIDE for name in names))
+
+    @property
+    def pattern(self) -> str:
+        """A SCAN pattern that matches the keys of every agent of this crawl and of no other crawl."""
+        crawl = re.sub(r"([\\*?\[\]])", r"\\\1", self.crawl)
+        return f"ubi:{crawl}:{{*}}:*"
+
+    def agent_of(self, key: bytes) -> str | None:
+        """The agent whose key this is, None where no name can be read."""
+        found = re.match(rb"\{([^}]*)\}", key.removeprefix(self.prefix.encode()))
+        return found[1].decode(errors="replace") if found else None

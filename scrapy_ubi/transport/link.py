@@ -1,0 +1,84 @@
+"""The beating thread's connection: one, synchronous, of its own (heartbeat.py says why)."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections import Counter
+from typing import Any
+
+import redis
+from redis import exceptions as lib
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+from . import scripts
+from .address import Address
+from .faults import FAULTS, fault, spoilt
+from .keys import ASIDE, Keys
+from .wire import encode, texts
+
+logger = logging.getLogger(__name__)
+
+
+class RedisLink:
+    """heartbeat.Link to a Redis: connects when first used, and again after a failure."""
+
+    def __init__(self, at: Address, keys: Keys, agent: str, timeout: float, largest: int, counts: Counter[str]) -> None:
+        self._at, self._key, self._agent = at, keys.beats, agent
+        self._timeout, self._largest, self._counts = timeout, largest, counts
+        self._garbage: list[bytes] = []  # fields to delete: no text, or too long
+        self._pool = redis.ConnectionPool.from_url(
+            at.url,
+            socket_timeout=timeout,
+            socket_connect_timeout=timeout,
+            retry=Retry(NoBackoff(), 0),
+            client_name=f"ubi:{keys.crawl}:{agent}:beat",
+            protocol=2,
+        )
+        self._client: Any = redis.Redis(connection_pool=self._pool)
+
+    def beat(self, line: str) -> dict[str, str]:
+        """Write the line, then read all beats. Raises TransportDown, TransportFull; then the line may still be read."""
+        commands: list[tuple[Any, ...]] = [("HSET", self._key, self._agent, encode(line)), ("HGETALL", self._key)]
+        if self._garbage:
+            commands.insert(0, ("HDEL", self._key, *self._garbage))
+        results = self._run(commands)
+        good, bad = texts(results[-1].items(), self._largest)
+        self._garbage = bad
+        if bad:
+            self._counts["garbage"] += len(bad)
+            logger.warning("%d fields of %s are no text or too long: skipped and deleted", len(bad), self._key)
+        return good
+
+    def last(self, line: str) -> None:
+        """Write the line. Raises TransportDown, TransportFull."""
+        self._run([("HSET", self._key, self._agent, encode(line))])
+
+    def close(self) -> None:
+        """Disconnect."""
+        with contextlib.suppress(*FAULTS):
+            self._pool.disconnect()
+
+    def _run(self, commands: list[tuple[Any, ...]]) -> list[Any]:
+        try:
+            results = self._pipeline(commands)
+            if any(map(spoilt, results)):
+                if self._pipeline([("EVAL", scripts.SET_ASIDE, 2, self._key, self._key + ASIDE, "hash")]) == [1]:
+                    self._counts["set_aside"] += 1
+                results = self._pipeline(commands)
+            for result in results:
+                if isinstance(result, Exception):
+                    raise result
+        except FAULTS as error:
+            if not isinstance(error, lib.OutOfMemoryError):
+                self.close()  # a new connection next time: after a failover the name may lead to another server
+            raise fault(error, self._at, self._timeout) from error
+        return results
+
+    def _pipeline(self, commands: list[tuple[Any, ...]]) -> list[Any]:
+        pipeline = self._client.pipeline(transaction=False)
+        for command in commands:
+            pipeline.execute_command(*command)
+        results: list[Any] = pipeline.execute(raise_on_error=False)
+        return results

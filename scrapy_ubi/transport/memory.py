@@ -1,0 +1,345 @@
+"""Mail and beats without Redis: for crawls of one process, and for tests.
+
+`MemoryHub` is what the agents of one process share in place of a Redis; it can be broken on purpose. `MemoryTransport`
+keeps the contract like the Redis one, and gives way to the event loop where that one would wait for the network. Only
+the beats differ: they come from timers of the event loop, not from a thread, so a loop with a clock of its own drives
+them too; a callback that blocks the loop silences all agents of the process alike.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter, defaultdict, deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+
+from .contract import (
+    DEAD_LETTERS,
+    HEAD,
+    INBOX,
+    Fields,
+    Incoming,
+    Outgoing,
+    RawFields,
+    TransportDown,
+    TransportFull,
+)
+from .heartbeat import SOONER, next_turn
+from .inhand import InHand
+from .wire import encode, marker, size_of, texts
+
+Raw = dict[bytes, bytes]
+
+
+def _dead() -> deque[Raw]:
+    return deque(maxlen=DEAD_LETTERS)
+
+
+@dataclass(slots=True)
+class Shelf:
+    """What a Redis would hold of one crawl, by the names of keys.py; bytes, as there."""
+
+    beats: Raw = field(default_factory=dict)
+    agents: Raw = field(default_factory=dict)
+    control: Raw = field(default_factory=dict)
+    inbox: defaultdict[str, dict[str, Raw]] = field(default_factory=lambda: defaultdict(dict))
+    acks: defaultdict[str, Raw] = field(default_factory=lambda: defaultdict(dict))
+    dead: defaultdict[str, deque[Raw]] = field(default_factory=lambda: defaultdict(_dead))
+
+
+class MemoryHub:
+    """The store all MemoryTransports of a process share, with faults for tests.
+
+    * `down`: every call fails, nothing is applied.
+    * `full`: writes that need memory are refused; reads and deletions go through.
+    * `break_after = n`: the next exchange applies only its first n writes and fails; a large n loses just the reply.
+    * `flush()`: everything is lost; with `renumber` ids of letters start low again, as in a replaced Redis.
+    """
+
+    def __init__(self) -> None:
+        self.down = False
+        self.full = False
+        self.break_after: int | None = None
+        self._shelves: defaultdict[str, Shelf] = defaultdict(Shelf)
+        self._number = 1_000_000
+
+    def shelf(self, crawl: str) -> Shelf:
+        """What is held of a crawl."""
+        return self._shelves[crawl]
+
+    def flush(self, renumber: bool = False) -> None:
+        """Forget everything."""
+        self._shelves.clear()
+        if renumber:
+            self._number = 0
+
+    def forget(self, crawl: str) -> None:
+        """Forget one crawl."""
+        self._shelves.pop(crawl, None)
+
+    def append(self, crawl: str, agent: str, fields: RawFields) -> str:
+        """Put an entry into an inbox, as anybody with access to a Redis can; its id."""
+        self._number += 1
+        number, inbox = f"{self._number}-0", self.shelf(crawl).inbox[agent]
+        inbox[number] = dict(fields)
+        while len(inbox) > INBOX:
+            del inbox[next(iter(inbox))]
+        return number
+
+
+@dataclass(slots=True)
+class _Beating:
+    """One start_beating."""
+
+    agent: str
+    interval: float
+    line: Callable[[int], str]
+    on_ack: Callable[[float], None]
+    on_read: Callable[[float, float, dict[str, str]], None]
+    clock: Callable[[], float]
+    stalled: Callable[[], bool]
+    start: float
+    earliest: float
+    soon: bool = False  # beat_now was called since the last turn
+    timer: asyncio.Handle | None = None
+
+    def set(self, timer: asyncio.Handle) -> None:
+        """This timer instead of the one before."""
+        self.stop()
+        self.timer = timer
+
+    def stop(self) -> None:
+        """No timer."""
+        if self.timer is not None:
+            self.timer.cancel()
+
+
+class MemoryTransport:
+    """The contract's Transport within one process."""
+
+    def __init__(
+        self,
+        hub: MemoryHub,
+        agent: str,
+        crawl: str = "crawl",
+        max_letter_bytes: int = 1_000_000,
+        max_letters: int = 64,
+        *,
+        max_read_bytes: int = 4_000_000,
+    ) -> None:
+        self._hub, self._agent, self._crawl = hub, agent, crawl
+        self._largest, self._most, self._budget = max_letter_bytes, max_letters, max_read_bytes
+        self._in_hand = InHand()
+        self._turn = asyncio.Lock()
+        self._beating: _Beating | None = None
+        self._beat = 0
+        self._counts: Counter[str] = Counter()
+
+    @property
+    def counts(self) -> Counter[str]:
+        """See the contract."""
+        return self._counts
+
+    @property
+    def _shelf(self) -> Shelf:
+        return self._hub.shelf(self._crawl)
+
+    async def open(self) -> None:
+        """Raises TransportDown when the hub is."""
+        await self._trip()
+
+    async def close(self) -> None:
+        """Stop beating."""
+        await self.stop_beating(None)
+
+    async def _trip(self) -> None:
+        """A round trip: others may run, and the hub may be down."""
+        await asyncio.sleep(0)
+        if self._hub.down:
+            raise TransportDown("the hub is down")
+
+    # -- beats -------------------------------------------------------------------------------------------------------
+
+    async def beats(self) -> dict[str, str]:
+        """Agent -> beat line, at one instant."""
+        await self._trip()
+        return self._texts(self._shelf.beats)
+
+    async def profiles(self) -> dict[str, str]:
+        """Agent -> profile."""
+        await self._trip()
+        return self._texts(self._shelf.agents)
+
+    async def claim(self, agent: str, expected: str | None, line: str) -> bool:
+        """Compare and set."""
+        await self._trip()
+        beats, name = self._shelf.beats, encode(agent)
+        present = beats.get(name)
+        if present == encode(line):
+            return True
+        if present != (None if expected is None else encode(expected)):
+            return False
+        if self._hub.full:
+            raise TransportFull("the hub is full")
+        beats[name] = encode(line)
+        return True
+
+    def start_beating(
+        self,
+        agent: str,
+        interval: float,
+        line: Callable[[int], str],
+        on_ack: Callable[[float], None],
+        on_read: Callable[[float, float, dict[str, str]], None],
+        clock: Callable[[], float],
+        stalled: Callable[[], bool],
+    ) -> None:
+        """Beat by timers of the running loop."""
+        if self._beating is not None:
+            raise RuntimeError("the agent beats already")
+        if not interval > 0:
+            raise ValueError("the interval of beats must be more than 0 s")
+        loop = asyncio.get_running_loop()
+        now = loop.time()
+        beating = _Beating(agent, interval, line, on_ack, on_read, clock, stalled, now, now)
+        self._beating = beating
+        beating.set(loop.call_soon(self._turn_of, beating))
+
+    def _turn_of(self, beating: _Beating) -> None:
+        """Set the timer for the next turn, then beat: a callback that raises must not end the beats."""
+        loop = asyncio.get_running_loop()
+        now = loop.time()
+        due = next_turn(beating.start, beating.interval, now)
+        beating.set(loop.call_at(due, self._turn_of, beating))
+        beating.soon, beating.earliest = False, min(due, now + beating.interval / SOONER)
+        if not self._attempt(beating):
+            beating.earliest = due
+
+    def _attempt(self, beating: _Beating) -> bool:
+        if beating.stalled():
+            self._counts["beats_stalled"] += 1
+            return True
+        self._beat += 1
+        line, sent = beating.line(self._beat), beating.clock()
+        if self._hub.down or self._hub.full:
+            self._counts["beats_failed"] += 1
+            return False
+        self._shelf.beats[encode(beating.agent)] = encode(line)
+        beats, received = self._texts(self._shelf.beats), beating.clock()
+        beating.on_ack(sent)
+        asyncio.get_running_loop().call_soon(self._deliver, beating, sent, received, beats)
+        return True
+
+    def _deliver(self, beating: _Beating, sent: float, received: float, beats: dict[str, str]) -> None:
+        if beating is self._beating:
+            beating.on_read(sent, received, beats)
+
+    def beat_now(self) -> None:
+        """Beat soon."""
+        beating = self._beating
+        if beating is not None and not beating.soon:
+            loop = asyncio.get_running_loop()
+            beating.soon = True
+            beating.set(loop.call_at(max(loop.time(), beating.earliest), self._turn_of, beating))
+
+    async def stop_beating(self, last_line: str | None) -> None:
+        """Stop the timers, write the last line."""
+        beating, self._beating = self._beating, None
+        if beating is None:
+            return
+        beating.stop()
+        await asyncio.sleep(0)
+        if last_line is not None and not self._hub.down and not self._hub.full:
+            self._shelf.beats[encode(beating.agent)] = encode(last_line)
+
+    # -- mail --------------------------------------------------------------------------------------------------------
+
+    async def exchange(self, out: Outgoing) -> Incoming:
+        """As the contract has it."""
+        async with self._turn:
+            self._in_hand.consume(out.consumed)
+            leaving = self._in_hand.leaving
+            await self._trip()
+            refused = self._apply(out, leaving)
+            self._in_hand.deleted(leaving)
+            letters = self._letters(self._in_hand.room(self._most))
+            self._in_hand.hand_out(one for one, _ in letters)
+            acks = self._texts(self._shelf.acks[self._agent])
+            incoming = Incoming(letters, acks, self._texts(self._shelf.control))
+            await asyncio.sleep(0)  # the way back
+            if refused:
+                raise TransportFull("the hub is full", incoming)
+            return incoming
+
+    def _apply(self, out: Outgoing, leaving: tuple[str, ...]) -> bool:
+        """Run the writes in the order of the Redis transport; whether some were refused. Raises TransportDown."""
+        most, self._hub.break_after = self._hub.break_after, None
+        refused = False
+        for number, (needs_memory, write) in enumerate([*self._deletions(out, leaving), *self._writes(out)]):
+            if number == most:
+                break
+            if needs_memory and self._hub.full:
+                refused = True
+            else:
+                write()
+        if most is not None:
+            raise TransportDown("the connection broke")
+        return refused
+
+    def _deletions(self, out: Outgoing, leaving: tuple[str, ...]) -> Iterator[tuple[bool, Callable[[], object]]]:
+        shelf, me = self._shelf, self._agent
+        yield False, lambda: [shelf.inbox[me].pop(one, None) for one in leaving]
+        yield False, lambda: [shelf.acks[me].pop(encode(lane), None) for lane in out.forget_acks]
+
+    def _writes(self, out: Outgoing) -> Iterator[tuple[bool, Callable[[], object]]]:
+        shelf, me = self._shelf, self._agent
+        for (sender, lane), text in out.acks.items():
+            yield True, partial(shelf.acks[sender].update, {encode(lane): encode(text)})
+        for receiver, fields in out.letters:
+            yield True, partial(self._hub.append, self._crawl, receiver, _raw(fields))
+        for fields in out.dead_letters:
+            yield True, partial(shelf.dead[me].append, _raw(fields))
+        if out.profile is not None:
+            yield True, partial(shelf.agents.update, {encode(me): encode(out.profile)})
+        if out.control:
+            yield True, partial(shelf.control.update, _raw(out.control))
+
+    def _letters(self, most: int) -> list[tuple[str, RawFields]]:
+        letters: list[tuple[str, RawFields]] = []
+        held, budget = set(self._in_hand.held), self._budget
+        for name, fields in self._shelf.inbox[self._agent].items():
+            if len(letters) >= most or budget <= 0:
+                break
+            size = size_of(fields)
+            if name in held:
+                continue
+            if size > self._largest:
+                self._counts["oversized"] += 1
+                letters.append((name, marker(fields, size)))
+                budget -= HEAD
+            elif letters and size > budget:
+                break
+            else:
+                letters.append((name, dict(fields)))
+                budget -= size
+        return letters
+
+    def _texts(self, raw: Raw) -> dict[str, str]:
+        good, bad = texts(raw.items(), self._largest)
+        self._counts["garbage"] += len(bad)
+        for name in bad:
+            del raw[name]
+        return good
+
+    async def clear(self, finished: str | None = None) -> bool:
+        """Forget the crawl, if it is the finished one that is meant."""
+        await self._trip()
+        if finished is not None and self._shelf.control.get(b"finished") != encode(finished):
+            return False
+        self._hub.forget(self._crawl)
+        return True
+
+
+def _raw(fields: Fields) -> Raw:
+    return {encode(name): encode(value) for name, value in fields.items()}

@@ -1,0 +1,287 @@
+"""Mail and beats through Redis or Valkey. The keys are in keys.py, the guarantees in contract.py.
+
+Rules of this module:
+* One exchange is one pipelined round trip, not a transaction: everything is idempotent, so nothing needs to be atomic.
+* The pool is roundtrip.py's; the beating thread has a connection of its own (heartbeat.py says why).
+* The inbox is read from its beginning by a script that leaves out what is in hand and cuts what is too large.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from redis import exceptions as lib
+
+from . import scripts
+from .address import address
+from .contract import (
+    DEAD_LETTERS,
+    HEAD,
+    INBOX,
+    Fields,
+    Incoming,
+    Outgoing,
+    RawFields,
+    TransportError,
+    TransportFull,
+)
+from .heartbeat import Heartbeat
+from .inhand import InHand
+from .keys import AGENT_KEYS, Keys
+from .link import RedisLink
+from .roundtrip import Command, RoundTrips
+from .wire import FROM, encode, texts
+
+logger = logging.getLogger(__name__)
+
+SCAN = 1000  # keys a step looks at when a crawl is cleared
+
+
+class RedisTransport:
+    """The contract's Transport by way of a Redis 5 or later, or a Valkey.
+
+    `timeout` (s) bounds each call; a third of the lease is sensible. Nothing connects before `open`.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        crawl: str,
+        agent: str,
+        max_letter_bytes: int = 1_000_000,
+        max_letters: int = 64,
+        *,
+        max_read_bytes: int = 4_000_000,
+        timeout: float = 3.0,
+    ) -> None:
+        self._url, self._agent, self._keys = url, agent, Keys(crawl)
+        self._largest, self._most, self._budget = max_letter_bytes, max_letters, max_read_bytes
+        self._timeout = timeout
+        self._trips: RoundTrips | None = None
+        self._in_hand = InHand()
+        self._garbage: dict[str, set[bytes]] = {}  # key -> fields to delete from that hash: no text, or too long
+        self._turn = asyncio.Lock()  # exchanges one after another: each id is handed out once
+        self._heartbeat: Heartbeat | None = None
+        self._beat = 0  # counter of beats
+        self._counts: Counter[str] = Counter()
+
+    @property
+    def counts(self) -> Counter[str]:
+        """See the contract."""
+        return self._counts
+
+    # -- opening and closing -----------------------------------------------------------------------------------------
+
+    async def open(self) -> None:
+        """Connect and try a read, a write and a script. Raises TransportError, one sentence."""
+        name = f"ubi:{self._keys.crawl}:{self._agent}"
+        self._trips = RoundTrips(address(self._url), name, self._timeout, self._counts)
+        await self._trips.open(self._probes())
+
+    def _probes(self) -> list[Command]:
+        """What the transport cannot do without, tried without changing anything."""
+        inbox = self._keys.inbox(self._agent)
+        return [
+            Command(("PING",)),
+            Command(("XLEN", inbox), inbox, "stream"),
+            Command(("HDEL", self._keys.beats, ""), self._keys.beats, "hash"),
+            self._read_inbox(1),
+        ]
+
+    @property
+    def _server(self) -> RoundTrips:
+        if self._trips is None:
+            raise RuntimeError("open() comes first")
+        return self._trips
+
+    async def close(self) -> None:
+        """Stop beating without a last line, and disconnect."""
+        await self.stop_beating(None)
+        if self._trips is not None:
+            await self._trips.close()
+
+    # -- beats -------------------------------------------------------------------------------------------------------
+
+    async def beats(self) -> dict[str, str]:
+        """Agent -> beat line, one HGETALL."""
+        return await self._hash(self._keys.beats)
+
+    async def profiles(self) -> dict[str, str]:
+        """Agent -> profile."""
+        return await self._hash(self._keys.agents)
+
+    async def _hash(self, key: str) -> dict[str, str]:
+        (result,) = await self._server.call([Command(("HGETALL", key), key, "hash")])
+        return self._texts(key, result)
+
+    async def claim(self, agent: str, expected: str | None, line: str) -> bool:
+        """Compare and set, by a script."""
+        key = self._keys.beats
+        given = ("0", b"") if expected is None else ("1", encode(expected))
+        command = Command(("EVAL", scripts.CLAIM, 1, key, agent, *given, encode(line)), key, "hash")
+        (result,) = await self._server.call([command])
+        return bool(result)
+
+    def start_beating(
+        self,
+        agent: str,
+        interval: float,
+        line: Callable[[int], str],
+        on_ack: Callable[[float], None],
+        on_read: Callable[[float, float, dict[str, str]], None],
+        clock: Callable[[], float],
+        stalled: Callable[[], bool],
+    ) -> None:
+        """A thread beats from now on; see the contract and heartbeat.py."""
+        if self._heartbeat is not None:
+            raise RuntimeError("the agent beats already")
+
+        def next_line() -> str:
+            self._beat += 1
+            return line(self._beat)
+
+        link = RedisLink(self._server.at, self._keys, agent, self._timeout, self._largest, self._counts)
+        self._heartbeat = Heartbeat(link, interval, next_line, on_ack, on_read, clock, stalled, self._counts)
+        self._heartbeat.start()
+
+    def beat_now(self) -> None:
+        """Beat soon."""
+        if self._heartbeat is not None:
+            self._heartbeat.soon()
+
+    async def stop_beating(self, last_line: str | None) -> None:
+        """End the thread; it writes the last line itself, so that no beat can come after it."""
+        heartbeat, self._heartbeat = self._heartbeat, None
+        if heartbeat is not None:  # one beat may be under way and time out, then the last one is written
+            await heartbeat.stop(last_line, limit=2 * self._timeout + 1)
+
+    # -- mail --------------------------------------------------------------------------------------------------------
+
+    async def exchange(self, out: Outgoing) -> Incoming:
+        """One round trip: deletions, acks, letters, dead letters, profile, control; then the inbox, acks, control."""
+        async with self._turn:
+            self._in_hand.consume(out.consumed)
+            leaving, garbage = self._in_hand.leaving, dict(self._garbage)
+            commands = [*self._deletions(out, leaving, garbage), *self._writes(out)]
+            room = self._in_hand.room(self._most)
+            reads = [*([self._read_inbox(room)] if room else []), *self._read_hashes()]
+            results = await self._server.call([*commands, *reads], full_is_an_error=False)
+            self._in_hand.deleted(leaving)
+            for key in garbage:
+                self._garbage.pop(key, None)
+            return self._incoming(results, len(commands), bool(room))
+
+    def _deletions(
+        self, out: Outgoing, leaving: Sequence[str], garbage: Mapping[str, Iterable[bytes]]
+    ) -> Iterator[Command]:
+        inbox, acks = self._keys.inbox(self._agent), self._keys.acks(self._agent)
+        if leaving:
+            yield Command(("XDEL", inbox, *leaving), inbox, "stream")
+        if out.forget_acks:
+            yield Command(("HDEL", acks, *map(encode, out.forget_acks)), acks, "hash")
+        for key, names in garbage.items():
+            yield Command(("HDEL", key, *names), key, "hash")
+
+    def _writes(self, out: Outgoing) -> Iterator[Command]:
+        by_sender: dict[str, list[bytes]] = {}
+        for (sender, lane), text in out.acks.items():
+            by_sender.setdefault(sender, []).extend((encode(lane), encode(text)))
+        for sender, pairs in by_sender.items():
+            key = self._keys.acks(sender)
+            yield Command(("HSET", key, *pairs), key, "hash")
+        for receiver, fields in out.letters:
+            yield _append(self._keys.inbox(receiver), INBOX, fields)
+        for fields in out.dead_letters:
+            yield _append(self._keys.dead(self._agent), DEAD_LETTERS, fields)
+        if out.profile is not None:
+            key = self._keys.agents
+            yield Command(("HSET", key, self._agent, encode(out.profile)), key, "hash")
+        if out.control:
+            key = self._keys.control
+            yield Command(("HSET", key, *_flat(out.control)), key, "hash")
+
+    def _read_inbox(self, most: int) -> Command:
+        key = self._keys.inbox(self._agent)
+        limits = (most, self._largest, self._budget, HEAD, FROM)
+        return Command(("EVAL", scripts.READ_INBOX, 1, key, *limits, *self._in_hand.held), key, "stream")
+
+    def _read_hashes(self) -> list[Command]:
+        return [Command(("HGETALL", key), key, "hash") for key in (self._keys.acks(self._agent), self._keys.control)]
+
+    def _incoming(self, results: list[Any], writes: int, read_inbox: bool) -> Incoming:
+        """What was read. Raises TransportFull, which holds it, when writes were refused."""
+        reads = results[writes:]
+        letters = self._letters(reads[0]) if read_inbox else []
+        acks = self._texts(self._keys.acks(self._agent), reads[-2])
+        control = self._texts(self._keys.control, reads[-1])
+        self._in_hand.hand_out(one for one, _ in letters)
+        incoming = Incoming(letters, acks, control)
+        refused = next((one for one in results[:writes] if isinstance(one, lib.OutOfMemoryError)), None)
+        if refused is not None:
+            raise TransportFull(self._server.explain(refused), incoming)
+        return incoming
+
+    def _letters(self, found: list[Any]) -> list[tuple[str, RawFields]]:
+        letters: list[tuple[str, RawFields]] = []
+        for name, _size, whole, flat in found:
+            letters.append((name.decode(), dict(zip(flat[::2], flat[1::2], strict=True))))
+            if not whole:
+                self._counts["oversized"] += 1
+        return letters
+
+    def _texts(self, key: str, raw: Mapping[bytes, bytes]) -> dict[str, str]:
+        """The text of a hash; what is none is deleted by the next exchange, else it would be read again and again."""
+        good, bad = texts(raw.items(), self._largest)
+        if bad:
+            self._counts["garbage"] += len(bad)
+            self._garbage.setdefault(key, set()).update(bad)
+            logger.warning("%d fields of %s are no text or too long: skipped and deleted", len(bad), key)
+        return good
+
+    # -- forgetting --------------------------------------------------------------------------------------------------
+
+    async def clear(self, finished: str | None = None) -> bool:
+        """The keys of all known agents in one step, by a script; then what else is found of this crawl."""
+        shared = self._keys.shared
+        expected: tuple[str, bytes] = ("0", b"") if finished is None else ("1", encode(finished))
+        args: tuple[str | bytes | int, ...] = (
+            "EVAL",
+            scripts.CLEAR,
+            len(shared),
+            *shared,
+            *expected,
+            self._keys.prefix,
+            *AGENT_KEYS,
+        )
+        (cleared,) = await self._server.call([Command(args)])
+        if not cleared:
+            return False
+        try:
+            await self._sweep(await self.beats())
+        except TransportError as error:  # what is left is harmless: nobody reads it before its agent returns
+            logger.warning("keys of a former run may be left: %s", error)
+        return True
+
+    async def _sweep(self, begun: Mapping[str, str]) -> None:
+        """Delete the keys of agents that no beat or profile named, but not of those that have begun since."""
+        cursor = -1
+        while cursor:
+            scan = Command(("SCAN", max(cursor, 0), "MATCH", self._keys.pattern, "COUNT", SCAN))
+            ((cursor, found),) = await self._server.call([scan])
+            old = [key for key in found if self._keys.agent_of(key) not in begun]
+            if old:
+                await self._server.call([Command(("DEL", *old))])
+
+
+def _append(key: str, most: int, fields: Fields) -> Command:
+    return Command(("XADD", key, "MAXLEN", "~", most, "*", *_flat(fields)), key, "stream")
+
+
+def _flat(fields: Fields) -> Iterator[bytes]:
+    for name, value in fields.items():
+        yield encode(name)
+        yield encode(value)

@@ -1,0 +1,108 @@
+"""The Lua scripts that run inside Redis: where one step, or a look at sizes before sending, is needed.
+
+They are sent as text with EVAL each time, about a kilobyte, not by digest: so a restarted server, SCRIPT FLUSH or a
+replaced Redis needs no second round trip and no code for it. They use what Redis 5 has (no exclusive ranges) and no
+global but `redis`.
+"""
+
+from __future__ import annotations
+
+READ_INBOX = """
+-- KEYS[1] inbox. ARGV: most letters, largest letter, most bytes together, bytes of a head, of a name, ids in hand...
+-- Returns {id, size, whole?, {field, value, ...}} for each letter not in hand, from the oldest.
+-- Entries are looked at one by one, so a flood of huge ones never fills the memory of Lua.
+local most, largest, budget = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
+local head_length, name_length = tonumber(ARGV[4]), tonumber(ARGV[5])
+local in_hand = {}
+for i = 6, #ARGV do in_hand[ARGV[i]] = true end
+
+-- s + 1 on decimal strings: ids have 64 bits, numbers here only 53
+local function plus_one(s)
+  local left, digit, nines = string.match(s, '^(%d*)([0-8])(9*)$')
+  if not left then return '1' .. string.rep('0', #s) end
+  return left .. (tonumber(digit) + 1) .. string.rep('0', #nines)
+end
+local last = '18446744073709551615'
+local function after(id)
+  local ms, seq = string.match(id, '^(%d+)%-(%d+)$')
+  if seq ~= last then return ms .. '-' .. plus_one(seq) end
+  if ms ~= last then return plus_one(ms) .. '-0' end
+  return nil
+end
+
+local function cut(fields, size)
+  local head, sender = '', nil
+  for i = 1, #fields, 2 do
+    if #head < head_length then
+      head = head .. string.sub(fields[i], 1, head_length) .. '=' .. string.sub(fields[i + 1], 1, head_length) .. ' '
+    end
+    if fields[i] == 'from' then sender = string.sub(fields[i + 1], 1, name_length) end
+  end
+  local marker = {'oversized', string.format('%.0f', size), 'head', string.sub(head, 1, head_length)}
+  if sender then
+    marker[5] = 'from'
+    marker[6] = sender
+  end
+  return marker
+end
+
+local letters, cursor = {}, '-'
+while cursor and #letters < most and budget > 0 do
+  local entry = redis.call('XRANGE', KEYS[1], cursor, '+', 'COUNT', 1)[1]
+  if not entry then break end
+  local id, fields = entry[1], entry[2]
+  cursor = after(id)
+  if not in_hand[id] then
+    local size = 0
+    for i = 1, #fields do size = size + #fields[i] end
+    if size > largest then
+      letters[#letters + 1] = {id, size, 0, cut(fields, size)}
+      budget = budget - head_length
+    elseif #letters == 0 or size <= budget then
+      letters[#letters + 1] = {id, size, 1, fields}
+      budget = budget - size
+    else
+      break
+    end
+  end
+end
+return letters
+"""
+
+CLAIM = """
+-- KEYS[1] beats. ARGV: agent, '1' if a line is expected, the expected line, the new line.
+local present = redis.call('HGET', KEYS[1], ARGV[1])
+if present == ARGV[4] then return 1 end
+if ARGV[2] == '1' then
+  if present ~= ARGV[3] then return 0 end
+elseif present then
+  return 0
+end
+redis.call('HSET', KEYS[1], ARGV[1], ARGV[4])
+return 1
+"""
+
+SET_ASIDE = """
+-- KEYS[1] a key, KEYS[2] its name aside. ARGV[1] the type it should have, '' if it is spoilt whatever its type.
+-- The look and the renaming are one step: a key that another agent has just put right stays.
+local kind = redis.call('TYPE', KEYS[1]).ok
+if kind == 'none' or kind == ARGV[1] then return 0 end
+redis.call('RENAME', KEYS[1], KEYS[2])
+return 1
+"""
+
+CLEAR = """
+-- KEYS: control, beats, agents, then other shared keys. ARGV: '1' if a text is expected, the expected `finished`,
+-- the names before and between an agent's name in a key, the names of its keys...
+local kind = redis.call('TYPE', KEYS[1]).ok
+if ARGV[1] == '1' and (kind ~= 'hash' or redis.call('HGET', KEYS[1], 'finished') ~= ARGV[2]) then return 0 end
+for i = 2, 3 do
+  if redis.call('TYPE', KEYS[i]).ok == 'hash' then
+    for _, agent in ipairs(redis.call('HKEYS', KEYS[i])) do
+      for k = 4, #ARGV do redis.call('DEL', ARGV[3] .. '{' .. agent .. '}:' .. ARGV[k]) end
+    end
+  end
+end
+for i = 1, #KEYS do redis.call('DEL', KEYS[i]) end
+return 1
+"""
