@@ -1,0 +1,134 @@
+"""Which Redis and which crawl a command means, and what to say when that is not clear.
+
+An option wins over the project's setting. A command reads the project's `settings.py` and `-s` only: add-ons and a
+spider's `custom_settings` are not applied to commands.
+"""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+from scrapy.settings import BaseSettings
+from scrapy.utils.project import inside_project
+
+from scrapy_ubi.errors import UbiError, UbiSettingError, UbiUnavailable
+from scrapy_ubi.monitor.plain import plain
+from scrapy_ubi.monitor.status import CrawlStatus, find_crawls, read_status
+from scrapy_ubi.settings import SETTINGS, read_value
+from scrapy_ubi.transport.address import Address, address
+from scrapy_ubi.transport.contract import TransportError
+from scrapy_ubi.transport.faults import FAULTS, explain
+
+TIMEOUT = 10.0  # seconds a person waits for an answer of Redis
+MOST_NAMES = 12  # names listed in a sentence
+
+
+class UbiNotFound(UbiError):
+    """There is no crawl or agent of that name, or several and none was named."""
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """A Redis to ask. `given_by` is the option or setting that named it; errors speak of it by that name."""
+
+    client: redis.Redis
+    at: Address
+    given_by: str
+
+    @contextmanager
+    def explained(self) -> Iterator[None]:
+        """Turns whatever goes wrong with Redis inside into UbiUnavailable, one sentence."""
+        try:
+            yield
+        except FAULTS as error:
+            raise UbiUnavailable(_by(self.given_by, explain(error, self.at, TIMEOUT))) from error
+
+
+def _by(given_by: str, sentence: str) -> str:
+    """The transport's sentences name the setting; a person who gave the option looks for that."""
+    return sentence.replace("UBI_REDIS_URL", given_by, 1)
+
+
+@contextmanager
+def connect(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Connection]:
+    """The Redis that `--redis-url`, or else the project, names. Raises UbiSettingError, UbiUnavailable."""
+    url, given_by = opts.redis_url, "--redis-url"
+    if not url:
+        url, given_by = settings.get("UBI_REDIS_URL"), "UBI_REDIS_URL"
+    if not url:
+        where = "is not set" if inside_project() else "is not known, and there is no Scrapy project here"
+        remedy = "set it in settings.py" if inside_project() else "change into the project"
+        raise UbiSettingError("UBI_REDIS_URL", where, f"{remedy}, or give --redis-url redis://HOST:PORT/0")
+    try:
+        at = address(str(url))
+        # One attempt: a person who waits for an answer would rather see the error.
+        client = redis.Redis.from_url(
+            at.url, socket_connect_timeout=TIMEOUT, socket_timeout=TIMEOUT, retry=Retry(NoBackoff(), 0)
+        )
+    except TransportError as error:
+        raise UbiUnavailable(_by(given_by, str(error))) from error
+    with client:
+        yield Connection(client, at, given_by)
+
+
+def choose_crawl(settings: BaseSettings, opts: argparse.Namespace, to: Connection) -> CrawlStatus:
+    """The status of the crawl that `--crawl`, or else UBI_CRAWL, names; else of the only one there is.
+
+    Raises UbiNotFound, UbiSettingError and UbiUnavailable.
+    """
+    name = _given_crawl(settings, opts)
+    with to.explained():
+        if name is None:
+            name = _only(find_crawls(to.client), to)
+        status = read_status(to.client, name)
+        if not status.exists:
+            raise UbiNotFound(_no_crawl(name, find_crawls(to.client), to))
+    return status
+
+
+def _given_crawl(settings: BaseSettings, opts: argparse.Namespace) -> str | None:
+    row = next(row for row in SETTINGS if row.name == "crawl")
+    value = read_value(row, opts.crawl or settings.get(row.setting))
+    return None if value is None else str(value)
+
+
+def _only(crawls: list[str], to: Connection) -> str:
+    if len(crawls) == 1:
+        return crawls[0]
+    if not crawls:
+        raise UbiNotFound(f"There is no crawl in {to.at.shown}: start one, or name another Redis ({to.given_by}).")
+    raise UbiNotFound(f"There are {len(crawls)} crawls in {to.at.shown}: {listed(crawls)}; name one with --crawl.")
+
+
+def _no_crawl(name: str, crawls: list[str], to: Connection) -> str:
+    if not crawls:
+        return f"There is no crawl {plain(name, 64)!r} in {to.at.shown}, nor any other."
+    return f"There is no crawl {plain(name, 64)!r} in {to.at.shown}; {nearest(name, crawls)}."
+
+
+def need_agent(status: CrawlStatus, name: str) -> None:
+    """Raises UbiNotFound when the crawl has no agent of that name."""
+    if status.agent(name) is None:
+        names = [agent.name for agent in status.agents]
+        hint = nearest(name, names) if names else "it has no agents"
+        raise UbiNotFound(f"There is no agent {plain(name, 64)!r} in crawl {plain(status.crawl, 64)}; {hint}.")
+
+
+def nearest(name: str, names: list[str]) -> str:
+    """A hint: the name that was probably meant, or those there are."""
+    near = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
+    return f"did you mean {plain(near[0], 64)!r}?" if near else f"there are {listed(names)}"
+
+
+def listed(names: Iterable[str]) -> str:
+    """Names in a sentence, not more than a person reads."""
+    shown = [plain(name, 64) for name in names]
+    more = len(shown) - MOST_NAMES
+    return ", ".join(shown[:MOST_NAMES]) + (f" and {more} more" if more > 0 else "")

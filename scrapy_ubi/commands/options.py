@@ -1,0 +1,133 @@
+"""The options of `scrapy ubi`: a sub-parser for each sub-command, each with its own --help.
+
+Scrapy's own parser comes first and keeps what it does not know, so unknown options reach the command as arguments; it
+refuses them there.
+"""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+MOST_LETTERS = 10_000  # asked for at once; a letter may have a megabyte
+
+STATUS = """\
+Shows the crawl at one look: one row for each agent, and the sum.
+
+  agent      its identifier
+  state      joining, crawling, waiting (nothing to fetch now), fenced (cut off from Redis, fetches nothing), leaving,
+             left, finished; dead (the others declared it so), silent (no news for 15 s), unreadable
+  pages      responses fetched
+  pages/s    in the last seconds
+  hosts      hosts it owns
+  queue      URLs that wait to be fetched
+  inbox      letters that wait in Redis for it
+  forwarded  URLs it sent to other agents
+"""
+AGENTS = """\
+Shows who the agents are: incarnation, capacity, replicas on the ring, machine and process, how long they have run,
+when they were last seen, the view they believe in (the same for all when they agree), and their dead letters.
+"""
+INBOX = """\
+Shows the letters that wait for an agent, the oldest first: when they came, from whom, on which lane and with which
+number, and of each letter the hosts (with the number of records) and the first URLs with their depth.
+"""
+OWNER = """\
+Shows which agent owns the host of a URL, and who comes next. The agents are those of the crawl; with --agents no
+Redis is needed.
+"""
+REPORT = """\
+Shows the measures of the crawl as a whole, while it runs or after its end: pages, unique pages, overlap,
+communication overhead, balance, pages a second of each agent, URLs forwarded and suppressed, failed URLs by reason.
+"""
+EXAMPLES = {
+    "status": "examples:\n  scrapy ubi status\n  scrapy ubi status --watch\n  scrapy ubi status --json",
+    "agents": "examples:\n  scrapy ubi agents\n  scrapy ubi agents --crawl mybot:news --redis-url redis://redis.lan/0",
+    "inbox": "examples:\n  scrapy ubi inbox a1\n  scrapy ubi inbox a1 --limit 1 --full\n  scrapy ubi inbox a1 --dead",
+    "owner": (
+        "examples:\n  scrapy ubi owner http://example.com/page\n"
+        "  scrapy ubi owner http://example.com/page --agents a,b,c=2 --replicas 200"
+    ),
+    "report": "examples:\n  scrapy ubi report\n  scrapy ubi report --json > report.json",
+}
+
+
+def add_subcommands(parser: argparse.ArgumentParser) -> None:
+    """Give Scrapy's parser of `scrapy ubi` its sub-commands; the chosen one is `opts.what`."""
+    what = parser.add_subparsers(dest="what", metavar="<sub-command>", prog="scrapy ubi", title="Sub-commands")
+    _watch(_sub(what, "status", "the crawl at one look: agents, pages, queues, inboxes", STATUS))
+    _sub(what, "agents", "who the agents are and where they run", AGENTS)
+    inbox = _sub(what, "inbox", "what waits in an agent's inbox", INBOX)
+    inbox.add_argument("agent", metavar="AGENT", help="the agent's identifier")
+    inbox.add_argument("--limit", metavar="N", type=_limit, default=10, help="letters shown, at most (default: 10)")
+    inbox.add_argument("--full", action="store_true", help="show every URL and done mark of the letters, uncut")
+    inbox.add_argument("--dead", action="store_true", help="show what the agent refused instead, the newest first")
+    _offline(_sub(what, "owner", "who owns a URL's host, and who comes next", OWNER))
+    _sub(what, "report", "the measures of the whole crawl", REPORT)
+
+
+def _sub(what: Any, name: str, short: str, long: str) -> argparse.ArgumentParser:
+    sub: argparse.ArgumentParser = what.add_parser(
+        name,
+        help=short,
+        description=long,
+        epilog=EXAMPLES[name],
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    sub.add_argument("--json", action="store_true", help="print JSON instead of text")
+    sub.add_argument("--crawl", metavar="NAME", help="the crawl (default: UBI_CRAWL, or the only one there is)")
+    sub.add_argument("--redis-url", metavar="URL", help="where the crawl's Redis is (default: UBI_REDIS_URL)")
+    # Scrapy's -s stands before the sub-command; people write it behind as well.
+    sub.add_argument("-s", dest="set_here", metavar="NAME=VALUE", action="append", default=[], help="a setting")
+    return sub
+
+
+def _watch(sub: argparse.ArgumentParser) -> None:
+    sub.add_argument("--watch", action="store_true", help="draw it anew every second until the crawl is finished")
+
+
+def _offline(sub: argparse.ArgumentParser) -> None:
+    sub.add_argument("url", metavar="URL", help="an absolute http or https URL")
+    group = sub.add_argument_group("without Redis")
+    group.add_argument("--agents", metavar="A,B=2,...", type=_agents, help="identifiers, with capacities other than 1")
+    group.add_argument("--replicas", metavar="N", type=_positive, default=200, help="UBI_REPLICAS (default: 200)")
+    group.add_argument("--partition", choices=("host", "domain"), default="host", help="UBI_PARTITION (default: host)")
+    group.add_argument(
+        "--replication", metavar="N", type=_copies, default=1, help="UBI_REPLICATION: copies kept (default: 1)"
+    )
+
+
+def _limit(text: str) -> int:
+    return _between(text, 1, MOST_LETTERS)
+
+
+def _positive(text: str) -> int:
+    return _between(text, 1, 100_000)
+
+
+def _copies(text: str) -> int:
+    return _between(text, 0, 8)
+
+
+def _between(text: str, low: int, high: int) -> int:
+    try:
+        number = int(text)
+    except ValueError:
+        number = low - 1
+    if not low <= number <= high:
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number from {low} to {high}")
+    return number
+
+
+def _agents(text: str) -> dict[str, float]:
+    """`a,b=2`: capacity by identifier."""
+    found: dict[str, float] = {}
+    for part in text.split(","):
+        name, _, capacity = part.strip().partition("=")
+        try:
+            found[name] = float(capacity or 1)
+        except ValueError:
+            raise argparse.ArgumentTypeError(f"the capacity of {name!r} is {capacity!r}, not a number") from None
+        if not name or not 0 < found[name] <= 1000:
+            raise argparse.ArgumentTypeError(f"{part!r} is no identifier, or no capacity above 0 and of at most 1000")
+    return found

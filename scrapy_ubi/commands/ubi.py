@@ -1,0 +1,183 @@
+"""`scrapy ubi status | agents | inbox AGENT | owner URL | report`: a running or finished crawl, seen from outside.
+
+The commands only read. Errors are one sentence on standard error and exit status 1 (2 for a wrong command line); a
+traceback is a fault of this program.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import time
+from collections.abc import Callable
+
+from scrapy.commands import ScrapyCommand
+from scrapy.exceptions import UsageError
+from scrapy.settings import BaseSettings
+from scrapy.utils.conf import arglist_to_dict
+
+from scrapy_ubi.commands.connection import Connection, UbiNotFound, choose_crawl, connect, need_agent
+from scrapy_ubi.commands.options import add_subcommands
+from scrapy_ubi.errors import UbiError, UbiUnavailable
+from scrapy_ubi.monitor import document, render
+from scrapy_ubi.monitor.letters import read_dead, read_inbox
+from scrapy_ubi.monitor.ownership import Group, group_of, ownership
+from scrapy_ubi.monitor.plain import plain
+from scrapy_ubi.monitor.status import CrawlStatus, read_status
+from scrapy_ubi.protocol.ring import RingCollision, replicas_for
+
+WATCH_EVERY = 1.0  # seconds
+CLEAR = "\x1b[H\x1b[J"  # cursor home, erase below: less flicker than erasing all first
+
+Answer = tuple[list[str], document.Document]
+
+
+class Command(ScrapyCommand):
+    """The command as Scrapy sees it."""
+
+    requires_project = False
+    requires_crawler_process = False
+
+    def syntax(self) -> str:
+        """The usage line behind the command's name."""
+        return "<sub-command> [options]"
+
+    def short_desc(self) -> str:
+        """The line in Scrapy's list of commands."""
+        return "Look at a crawl of scrapy_ubi: its agents, inboxes, owners and measures"
+
+    def long_desc(self) -> str:
+        """The text above the options."""
+        return (
+            "Look at a crawl of scrapy_ubi, from any machine that reaches its Redis. "
+            "'scrapy ubi <sub-command> --help' tells more about each."
+        )
+
+    def add_options(self, parser: argparse.ArgumentParser) -> None:
+        """Scrapy's global options, and the sub-commands."""
+        super().add_options(parser)
+        add_subcommands(parser)
+
+    def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
+        """Settings from the command line, in front of and behind the sub-command."""
+        super().process_options(args, opts)
+        if opts.what is None:
+            raise UsageError
+        if args:
+            raise UsageError(f"scrapy ubi {opts.what} does not know {' '.join(map(repr, args))}", print_help=False)
+        assert self.settings is not None
+        try:
+            self.settings.setdict(arglist_to_dict(opts.set_here), priority="cmdline")
+        except ValueError:
+            raise UsageError("Invalid -s value, use -s NAME=VALUE", print_help=False) from None
+
+    def run(self, args: list[str], opts: argparse.Namespace) -> None:
+        """Answer, or say in one sentence why not."""
+        assert self.settings is not None
+        # Whatever the terminal's encoding, a URL must not stop the output half way.
+        for stream in (sys.stdout, sys.stderr):
+            getattr(stream, "reconfigure", lambda **_: None)(errors="backslashreplace")
+        try:
+            if opts.what == "owner" and opts.agents:
+                _print(_owner(opts, _group_given(opts)), opts)
+                return
+            with connect(self.settings, opts) as to:
+                if opts.what == "status" and opts.watch:
+                    _watch(self.settings, opts, to)
+                else:
+                    _print(_answer(self.settings, opts, to), opts)
+        except UbiError as error:
+            print(f"scrapy ubi: {plain(str(error))}", file=sys.stderr)
+            self.exitcode = 1
+        except BrokenPipeError:  # `scrapy ubi ... | head` has seen enough
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        except KeyboardInterrupt:
+            self.exitcode = 130
+
+
+def _answer(settings: BaseSettings, opts: argparse.Namespace, to: Connection) -> Answer:
+    status = choose_crawl(settings, opts, to)
+    answers: dict[str, Callable[[], Answer]] = {
+        "status": lambda: (render.live(status), document.status(status)),
+        "agents": lambda: (render.agents(status), document.status(status)),
+        "inbox": lambda: _inbox(opts, to, status),
+        "owner": lambda: _owner(opts, _group_now(status), status),
+        "report": lambda: (render.report(status), document.report(status)),
+    }
+    return answers[opts.what]()
+
+
+def _inbox(opts: argparse.Namespace, to: Connection, status: CrawlStatus) -> Answer:
+    need_agent(status, opts.agent)
+    crawl, name = status.crawl, opts.agent
+    with to.explained():
+        box = (read_dead if opts.dead else read_inbox)(to.client, crawl, name, opts.limit)
+    if opts.dead:
+        return render.dead(name, box, status.now), document.dead(crawl, name, box)
+    return render.inbox(name, box, status.now, opts.full), document.inbox(crawl, name, box)
+
+
+def _owner(opts: argparse.Namespace, group: Group, status: CrawlStatus | None = None) -> Answer:
+    try:
+        answer = ownership(opts.url, group)
+    except RingCollision as collision:
+        raise UbiNotFound(f"Two of these agents cannot be on one ring: {collision}.") from None
+    if answer is None:
+        raise UbiNotFound(f"{plain(opts.url, 200)!r} is not an absolute http or https URL, so nobody owns it.")
+    lines = render.owner(answer)
+    if status is not None and status.views > 1:
+        lines += ["", f"The agents have {status.views} different views now; they will agree on this in a moment."]
+    return lines, document.owner(answer)
+
+
+def _group_given(opts: argparse.Namespace) -> Group:
+    replicas = {name: replicas_for(opts.replicas, capacity) for name, capacity in opts.agents.items()}
+    return Group(replicas, opts.partition, opts.replication)
+
+
+def _group_now(status: CrawlStatus) -> Group:
+    group = group_of(status)
+    if not group.replicas:
+        raise UbiNotFound(f"No agent of crawl {plain(status.crawl, 64)} is alive; name some with --agents a,b,c.")
+    return group
+
+
+def _print(answer: Answer, opts: argparse.Namespace) -> None:
+    print(_text(answer, opts), flush=True)
+
+
+def _text(answer: Answer, opts: argparse.Namespace) -> str:
+    lines, data = answer
+    # On one line while watching, so that a reader can take it line by line.
+    return json.dumps(data, indent=None if getattr(opts, "watch", False) else 2) if opts.json else "\n".join(lines)
+
+
+def _watch(settings: BaseSettings, opts: argparse.Namespace, to: Connection) -> None:
+    """Draw the status anew until the crawl is finished. Once it was seen, a Redis that is away is waited for."""
+    status = choose_crawl(settings, opts, to)
+    while True:
+        _draw((render.live(status), document.status(status)), opts)
+        if status.state == "finished":
+            return
+        status = _next_status(to, status.crawl)
+
+
+def _next_status(to: Connection, crawl: str) -> CrawlStatus:
+    said = ""
+    while True:
+        time.sleep(WATCH_EVERY)
+        try:
+            with to.explained():
+                return read_status(to.client, crawl)
+        except UbiUnavailable as error:
+            if str(error) != said:
+                said = str(error)
+                print(f"scrapy ubi: {said} Trying again.", file=sys.stderr, flush=True)
+
+
+def _draw(answer: Answer, opts: argparse.Namespace) -> None:
+    text = _text(answer, opts)
+    end = "" if opts.json else "\n"
+    print(f"{CLEAR}{text}" if sys.stdout.isatty() and not opts.json else text + end, flush=True)

@@ -1,0 +1,117 @@
+"""The commands' answers as JSON documents, for programs. The text twins are in `render`.
+
+Names are those of the docs (reference/commands.md) and change only with the version. Ages and spans are seconds,
+times are unix seconds. JSON escapes every character that is not ASCII, so hostile text cannot reach a terminal as it
+is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from scrapy_ubi.monitor.letters import Box, Letter
+from scrapy_ubi.monitor.ownership import Ownership
+from scrapy_ubi.monitor.render import measures_of
+from scrapy_ubi.monitor.status import AgentStatus, CrawlStatus
+
+Document = dict[str, Any]
+
+
+def status(of: CrawlStatus) -> Document:
+    """`scrapy ubi status --json`, and `agents --json`."""
+    return {
+        "crawl": of.crawl,
+        "state": of.state,
+        "run": of.run,
+        "finished": of.finished,
+        "views": of.views,
+        "unreadable": of.unreadable,
+        "agents": [agent(one) for one in of.agents],
+    }
+
+
+def agent(of: AgentStatus) -> Document:
+    """One agent: its state, its profile (null when absent or unreadable), its beat, its mail."""
+    profile: Document | None = None
+    if of.profile is not None:
+        profile = asdict(of.profile)
+        counters = profile.pop("counts")
+        for name in ("failed", "seconds", "pages_per_second"):
+            counters[name] = profile.pop(name)
+        profile["counters"] = counters
+    return {
+        "agent": of.name,
+        "state": of.state,
+        "working": of.working,
+        "incarnation": of.incarnation,
+        "replicas": of.replicas,
+        "inbox": of.inbox,
+        "dead_letters": of.dead_letters,
+        "age": of.age,
+        "unreadable": list(of.trouble),
+        "beat": asdict(of.beat) if of.beat is not None else None,
+        "profile": profile,
+    }
+
+
+def inbox(crawl: str, name: str, box: Box) -> Document:
+    """`scrapy ubi inbox AGENT --json`: whole letters, without regard to --full."""
+    return {"crawl": crawl, "agent": name, "total": box.total, "letters": [_letter(one) for one in box.letters]}
+
+
+def _letter(of: Letter) -> Document:
+    return {
+        "id": of.id,
+        "time": of.time,
+        "from": of.sender,
+        "lane": of.lane,
+        "seq": of.seq,
+        "view": of.view,
+        "size": of.size,
+        "records": of.records,
+        "hosts": of.hosts,
+        "unreadable": of.trouble or None,
+        "head": of.head or None,
+        "deltas": [
+            {
+                "host": delta.host,
+                "discovered": [
+                    {"key": f"{entry.key:016x}", "url": entry.url, "depth": entry.depth, "priority": entry.priority}
+                    | ({"request": entry.request} if entry.request else {})
+                    for entry in delta.discovered
+                ],
+                "done": [f"{key:016x}" for key in delta.done],
+                "offer": None if delta.offer is None else {"known": delta.offer.known, "done": delta.offer.done},
+            }
+            for delta in of.deltas
+        ],
+    }
+
+
+def dead(crawl: str, name: str, box: Box) -> Document:
+    """`scrapy ubi inbox AGENT --dead --json`."""
+    return {"crawl": crawl, "agent": name, "total": box.total, "dead": [asdict(one) for one in box.dead]}
+
+
+def owner(of: Ownership) -> Document:
+    """`scrapy ubi owner URL --json`."""
+    return {
+        "url": of.url,
+        "host": of.host,
+        "partition": of.partition,
+        "owner": of.owner,
+        "successors": list(of.successors),
+        "order": list(of.order),
+    }
+
+
+def report(of: CrawlStatus) -> Document:
+    """`scrapy ubi report --json`: the measures, then every agent."""
+    return {
+        "crawl": of.crawl,
+        "state": of.state,
+        "unreadable": of.unreadable,
+        "measures": asdict(measures_of(of)),
+        "agents": [agent(one) for one in of.agents],
+    }

@@ -1,0 +1,124 @@
+"""The measures of a crawl, computed from what its agents count. Pure functions of profiles.
+
+The measures are those of UbiCrawler (Boldi, Codenotti, Santini, Vigna: a scalable fully distributed web crawler), whose
+performance evaluation takes coverage, overlap, communication overhead and quality from Cho and Garcia-Molina's parallel
+crawlers. With n pages fetched, u different pages among them and e URLs exchanged between agents:
+
+* overlap = (n - u) / u; 0 when no page was fetched twice;
+* communication overhead = e / n; URLs sent to another agent per page fetched;
+* balance: the assignment should give an agent work in proportion to its capacity (UbiCrawler's "balanced" assignment
+  function; figure 1 in its section 4.3 plots the deviation). An agent's load is its pages, or hosts, per unit of
+  capacity; the fair load is all of them per all capacity. Reported are the highest load and the mean absolute
+  deviation, both relative to the fair load.
+
+Coverage needs to know how many pages there were to fetch, which no agent knows: a test with a known web measures it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from scrapy_ubi.monitor.profile import COUNTERS, Profile
+
+
+@dataclass(frozen=True, slots=True)
+class Balance:
+    """How evenly a load lies on the agents, relative to the fair load (1.0 = exactly fair)."""
+
+    highest: float
+    deviation: float
+
+
+@dataclass(frozen=True, slots=True)
+class Speed:
+    """Pages a second of one agent: in the last seconds, and over its whole time."""
+
+    now: float
+    average: float
+
+
+@dataclass(frozen=True, slots=True)
+class Measures:
+    """The crawl as a whole. `totals` sums every counter; a ratio is None where it has no meaning (yet)."""
+
+    agents: int
+    totals: Mapping[str, int]
+    overlap: float | None
+    overhead: float | None
+    balance_pages: Balance | None
+    balance_hosts: Balance | None
+    failed: Mapping[str, int]
+    seconds: float
+    pages_per_second: float
+    average_pages_per_second: float
+    speeds: Mapping[str, Speed]
+
+
+def overlap(pages: int, unique: int) -> float | None:
+    """(n - u) / u. None without any page, and when u > n: the counters of an earlier run were lost, the done set was
+    not.
+    """
+    if unique == 0 or unique > pages:
+        return None
+    return (pages - unique) / unique
+
+
+def overhead(forwarded: int, pages: int) -> float | None:
+    """e / n. None before the first page."""
+    return forwarded / pages if pages else None
+
+
+def balance(loads: Sequence[tuple[float, float]]) -> Balance | None:
+    """The balance of (load, capacity) pairs, capacities positive. None without agents or without load."""
+    total = sum(load for load, _ in loads)
+    if not total:
+        return None
+    fair = total / sum(capacity for _, capacity in loads)
+    relative = [load / capacity / fair for load, capacity in loads]
+    return Balance(max(relative), sum(abs(one - 1) for one in relative) / len(relative))
+
+
+def speed(profile: Profile, working: bool) -> Speed:
+    """Pages a second of an agent; an agent that no longer works has none now."""
+    average = profile.count("pages") / profile.seconds if profile.seconds > 0 else 0.0
+    return Speed(profile.pages_per_second if working else 0.0, average)
+
+
+def measure(members: Iterable[Profile], gone: Iterable[Profile] = (), working: bool = True) -> Measures:
+    """The measures of a crawl.
+
+    `members` are the agents that take part, or took part until the end; `gone` those that died or left before it.
+    What the gone fetched counts (n, e, failures), but their hosts have other owners now: u and the balance are the
+    members' alone. `working` is False when the crawl is over.
+    """
+    members, gone = list(members), list(gone)
+    everybody = members + gone
+    totals = {name: sum(profile.count(name) for profile in everybody) for name in COUNTERS}
+    for name in _STANDING:
+        totals[name] = sum(profile.count(name) for profile in members)
+    failed: Counter[str] = Counter()
+    for profile in everybody:
+        failed.update(profile.failed)
+    seconds = max((profile.seconds for profile in everybody), default=0.0)
+    speeds = {profile.agent: speed(profile, working) for profile in members}
+    speeds.update({profile.agent: speed(profile, False) for profile in gone})
+    return Measures(
+        agents=len(members),
+        totals=totals,
+        overlap=overlap(totals["pages"], totals["unique"]),
+        overhead=overhead(totals["forwarded"], totals["pages"]),
+        balance_pages=balance([(profile.count("pages"), profile.capacity) for profile in members]),
+        balance_hosts=balance([(profile.count("hosts"), profile.capacity) for profile in members]),
+        failed=dict(failed.most_common()),
+        seconds=seconds,
+        pages_per_second=sum(one.now for one in speeds.values()),
+        average_pages_per_second=totals["pages"] / seconds if seconds else 0.0,
+        speeds=speeds,
+    )
+
+
+# Counters that say what an agent has now, not what it has done: those of a dead agent describe what others have taken
+# over.
+_STANDING = ("unique", "known", "queued", "in_flight", "hosts", "hosts_held", "outbox")

@@ -1,0 +1,78 @@
+"""Who owns a URL's host, and who comes next: the ring asked on behalf of people.
+
+The answer is the one every agent computes by itself: it depends on the living agents' names and replicas and on how the
+crawl cuts URLs into partition keys, on nothing else. So it can be given without any Redis, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from scrapy_ubi.monitor.status import DEAD, AgentStatus, CrawlStatus
+from scrapy_ubi.protocol.ring import Ring
+from scrapy_ubi.urls import partition_key
+
+_NOT_OWNERS = frozenset((DEAD, "left", "leaving", "joining"))
+
+
+@dataclass(frozen=True, slots=True)
+class Ownership:
+    """The answer for one URL: `order` begins with the owner; the next `replication` agents keep a copy."""
+
+    url: str
+    host: str
+    partition: str
+    replication: int
+    order: tuple[str, ...]
+
+    @property
+    def owner(self) -> str:
+        """The one agent that fetches this host."""
+        return self.order[0]
+
+    @property
+    def successors(self) -> tuple[str, ...]:
+        """The agents that keep a copy."""
+        return self.order[1 : 1 + self.replication]
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """What the answer depends on: replicas by agent, the partition, and how many copies there are."""
+
+    replicas: Mapping[str, int]
+    partition: str = "host"
+    replication: int = 1
+
+
+def ownership(url: str, group: Group) -> Ownership | None:
+    """Who owns `url` in `group`; None when the URL has no host to be owned.
+
+    Raises protocol.ring.RingCollision when two agents' replicas collide; `group.replicas` must not be empty.
+    """
+    host = partition_key(url, "domain" if group.partition == "domain" else "host")
+    if host is None:
+        return None
+    order = Ring.of(group.replicas).order(host)
+    return Ownership(url, host, group.partition, group.replication, order)
+
+
+def group_of(status: CrawlStatus) -> Group:
+    """The group among which hosts are shared out now; of a crawl that is over, the agents that ended it.
+
+    A silent agent belongs to it until the others have declared it dead. `replicas` is empty when nobody is left.
+    """
+    agents = [agent for agent in status.agents if agent.state not in _NOT_OWNERS]
+    return Group(
+        replicas={agent.name: agent.replicas for agent in agents if agent.replicas > 0},
+        partition=_common(agents, "partition", "host"),
+        replication=int(_common(agents, "replication", "1")),
+    )
+
+
+def _common(agents: list[AgentStatus], name: str, default: str) -> str:
+    """The setting as the agents publish it. An agent that differs is refused by the others, so the first one speaks
+    for all.
+    """
+    return next((str(getattr(agent.profile, name)) for agent in agents if agent.profile is not None), default)

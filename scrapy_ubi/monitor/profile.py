@@ -1,0 +1,155 @@
+"""What an agent tells people about itself, as it lies in the crawl's `agents` hash; judged before it is believed.
+
+A profile is taken whole or not at all: `read_profile` gives the profile, or the reason why it is unreadable. Counters
+that are missing count as 0, since an older agent may not know them; unknown ones are ignored.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+MAX_PROFILE = 65_536  # bytes; a real one has about 1,000
+MAX_COUNT = 2**63  # no counter of a crawl gets there
+MAX_REASONS = 1_000  # distinct reasons of failed URLs
+
+STATES = ("joining", "crawling", "waiting", "fenced", "leaving", "left", "finished")
+
+# Every counter of an agent that is one whole number, with its meaning; `docs/reference/counters-and-measures.md`
+# lists them.
+COUNTERS: Mapping[str, str] = {
+    "pages": "responses fetched",
+    "done": "URLs finished here: fetched and parsed, or failed for good",
+    "unique": "finished URLs, each counted once, of the hosts the agent owns",
+    "known": "URLs known of the hosts the agent owns",
+    "queued": "URLs that wait to be fetched",
+    "in_flight": "requests handed to Scrapy and not finished",
+    "hosts": "hosts the agent owns",
+    "hosts_held": "hosts whose state the agent holds: owned ones and copies",
+    "outbox": "records not yet acknowledged by their receivers",
+    "forwarded": "URLs sent to other agents",
+    "suppressed": "URLs not sent because their owner was known to have them",
+    "received": "URLs received from other agents",
+    "refused": "records other agents refused because they do not own the host",
+    "resent": "letters sent again after a time-out",
+    "dead_letters": "letters and records set aside because they did not hold",
+    "replicated": "records sent on the state lane: copies, handoffs",
+    "letters_sent": "letters appended to other agents' inboxes",
+    "bytes_sent": "bytes of those letters",
+    "links": "outlinks offered by the spider",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """One agent's profile. `started` and `updated` are unix seconds by the agent's own clock."""
+
+    agent: str
+    incarnation: str = ""
+    capacity: float = 1.0
+    replicas: int = 0
+    partition: str = "host"
+    replication: int = 0
+    spider: str = ""
+    host_name: str = ""
+    pid: int = 0
+    version: str = ""
+    state: str = "joining"
+    started: float = 0.0
+    updated: float = 0.0
+    counts: Mapping[str, int] = field(default_factory=dict)
+    failed: Mapping[str, int] = field(default_factory=dict)
+    seconds: float = 0.0
+    pages_per_second: float = 0.0
+
+    def count(self, name: str) -> int:
+        """A counter of `COUNTERS`; 0 when the agent did not publish it."""
+        return self.counts.get(name, 0)
+
+
+class _Unreadable(Exception):
+    """A value does not hold; the text says which and why."""
+
+
+def read_profile(agent: str, raw: bytes) -> Profile | str:
+    """The profile published under the name `agent`, or the reason why it is unreadable."""
+    if len(raw) > MAX_PROFILE:
+        return f"{len(raw)} bytes, more than {MAX_PROFILE}"
+    try:
+        data = json.loads(raw)
+    except (ValueError, RecursionError):  # nested a thousand deep is no profile either
+        return "not JSON"
+    if not isinstance(data, dict):
+        return "not a JSON object"
+    try:
+        return _profile(agent, data)
+    except _Unreadable as trouble:
+        return str(trouble)
+
+
+def _profile(agent: str, data: Mapping[str, object]) -> Profile:
+    if data.get("agent") != agent:
+        raise _Unreadable("names another agent")
+    state = _text(data, "state")
+    if state not in STATES:
+        raise _Unreadable("unknown state")
+    partition = _text(data, "partition") or "host"
+    if partition not in ("host", "domain"):
+        raise _Unreadable("unknown partition")
+    capacity = _number(data, "capacity", 1.0)
+    if capacity <= 0:
+        raise _Unreadable("capacity is not positive")
+    counters = data.get("counters", {})
+    if not isinstance(counters, dict):
+        raise _Unreadable("counters are not an object")
+    return Profile(
+        agent=agent,
+        incarnation=_text(data, "incarnation"),
+        capacity=capacity,
+        replicas=_whole(data, "replicas"),
+        partition=partition,
+        replication=_whole(data, "replication"),
+        spider=_text(data, "spider"),
+        host_name=_text(data, "host_name"),
+        pid=_whole(data, "pid"),
+        version=_text(data, "version"),
+        state=state,
+        started=_number(data, "started"),
+        updated=_number(data, "updated"),
+        counts={name: _whole(counters, name) for name in COUNTERS},
+        failed=_failed(counters.get("failed", {})),
+        seconds=_number(counters, "seconds"),
+        pages_per_second=_number(counters, "pages_per_second"),
+    )
+
+
+def _text(data: Mapping[str, object], name: str) -> str:
+    value = data.get(name, "")
+    if not isinstance(value, str):
+        raise _Unreadable(f"{name} is not a text")
+    return value
+
+
+def _whole(data: Mapping[str, object], name: str) -> int:
+    value = data.get(name, 0)
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < MAX_COUNT:
+        raise _Unreadable(f"{name} is not a count")
+    return value
+
+
+def _number(data: Mapping[str, object], name: str, default: float = 0.0) -> float:
+    value = data.get(name, default)
+    if not isinstance(value, (int, float)) or isinstance(value, bool):
+        raise _Unreadable(f"{name} is not a number")
+    # An int too large for a float, NaN and the infinities are JSON to Python, but no measurement.
+    if not 0 <= value < MAX_COUNT or not math.isfinite(value):
+        raise _Unreadable(f"{name} is out of bounds")
+    return float(value)
+
+
+def _failed(value: object) -> dict[str, int]:
+    if not isinstance(value, dict) or len(value) > MAX_REASONS:
+        raise _Unreadable("failed is not an object of reasons")
+    return {str(reason): _whole(value, reason) for reason in value}

@@ -1,0 +1,272 @@
+"""The commands' answers as text for people; `make demo` draws its live table with `live` as well.
+
+Every function gives lines that fit 100 columns and hold printable characters only. The JSON twins are in `document`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from scrapy_ubi.monitor.letters import Box, Letter
+from scrapy_ubi.monitor.measures import Balance, Measures, measure
+from scrapy_ubi.monitor.ownership import Ownership
+from scrapy_ubi.monitor.plain import cut, plain
+from scrapy_ubi.monitor.profile import Profile
+from scrapy_ubi.monitor.status import UNREADABLE, AgentStatus, CrawlStatus
+from scrapy_ubi.monitor.table import WIDEST, Column, count, pairs, rate, size, span, table
+
+FIRST_URLS = 3  # URLs shown of a letter, unless all are asked for
+FIRST_HOSTS = 4
+MOST_REASONS = 20
+
+_LIVE = (
+    Column("agent"),
+    Column("state"),
+    Column("pages", True),
+    Column("pages/s", True),
+    Column("hosts", True),
+    Column("queue", True),
+    Column("inbox", True),
+    Column("forwarded", True),
+)
+_AGENTS = (
+    Column("agent"),
+    Column("state"),
+    Column("incarnation"),
+    Column("capacity", True),
+    Column("replicas", True),
+    Column("machine"),
+    Column("pid", True),
+    Column("up", True),
+    Column("seen", True),
+    Column("view"),
+    Column("dead", True),
+)
+
+
+def live(status: CrawlStatus) -> list[str]:
+    """The crawl at one look: a headline, a row an agent, the sum."""
+    return [headline(status), "", *live_table(status.agents), *_remarks(status)]
+
+
+def headline(status: CrawlStatus) -> str:
+    """The crawl, its state, and how many agents work."""
+    working = sum(agent.working for agent in status.agents)
+    text = f"crawl {plain(status.crawl, 64)}: {status.state}, {working} of {len(status.agents)} agents at work"
+    return text + f", {status.views} different views" if status.views > 1 else text
+
+
+def live_table(agents: Sequence[AgentStatus]) -> list[str]:
+    """A row an agent and a row for all, in the columns agent, state, pages, pages/s, hosts, queue, inbox, forwarded."""
+    rows = [_live_row(agent) for agent in agents]
+    profiles = [agent.profile for agent in agents if agent.profile is not None]
+    members = [agent.profile for agent in agents if agent.profile is not None and agent.working]
+    if len(agents) > 1:
+        rows.append(
+            [
+                "all",
+                "",
+                count(sum(profile.count("pages") for profile in profiles)),
+                rate(sum(profile.pages_per_second for profile in members)),
+                count(sum(profile.count("hosts") for profile in members)),
+                count(sum(profile.count("queued") for profile in members)),
+                count(sum(agent.inbox for agent in agents)),
+                count(sum(profile.count("forwarded") for profile in profiles)),
+            ]
+        )
+    return table(_LIVE, rows)
+
+
+def _live_row(agent: AgentStatus) -> list[str]:
+    profile = agent.profile
+    if profile is None:
+        return [agent.name, agent.state, "", "", "", "", count(agent.inbox), ""]
+    return [
+        agent.name,
+        agent.state,
+        count(profile.count("pages")),
+        rate(profile.pages_per_second if agent.working else 0.0),
+        count(profile.count("hosts")),
+        count(profile.count("queued")),
+        count(agent.inbox),
+        count(profile.count("forwarded")),
+    ]
+
+
+def agents(status: CrawlStatus) -> list[str]:
+    """Who the agents are, on which machines, and since when."""
+    rows = [_agent_row(agent, status.now) for agent in status.agents]
+    return [headline(status), "", *table(_AGENTS, rows), *_remarks(status)]
+
+
+def _agent_row(agent: AgentStatus, now: float) -> list[str]:
+    profile = agent.profile or Profile(agent.name)
+    known = agent.profile is not None
+    return [
+        agent.name,
+        agent.state,
+        agent.incarnation,
+        f"{profile.capacity:g}" if known else "",
+        count(agent.replicas) if agent.replicas else "",
+        profile.host_name,
+        str(profile.pid) if profile.pid else "",
+        span(max(0.0, now - profile.started)) if profile.started and agent.working else "",
+        f"{span(agent.age)} ago" if agent.age is not None else "",
+        agent.beat.digest[:8] if agent.beat is not None else "",
+        count(agent.dead_letters),
+    ]
+
+
+def _remarks(status: CrawlStatus) -> list[str]:
+    """What could not be read, one line each."""
+    if not status.unreadable:
+        return []
+    lines = ["", f"{status.unreadable} values in Redis are {UNREADABLE}:"]
+    for agent in status.agents:
+        lines += [cut(f"  {plain(agent.name, 40)}: {plain(trouble)}", WIDEST) for trouble in agent.trouble]
+    return lines
+
+
+def inbox(agent: str, box: Box, now: float, full: bool) -> list[str]:
+    """The letters that wait for an agent, oldest first; all their URLs when `full`."""
+    lines = [f"inbox of {plain(agent, 64)}: {_shown(box.total, len(box.letters), 'letter', 'oldest')}"]
+    for letter in box.letters:
+        lines += ["", *_letter(letter, now, full)]
+    return lines
+
+
+def _letter(letter: Letter, now: float, full: bool) -> list[str]:
+    about = f"{letter.id}  {span(max(0.0, now - letter.time))} old  {size(letter.size)}"
+    if letter.trouble:
+        return [
+            cut(f"{about}  {UNREADABLE}: {letter.trouble}", WIDEST),
+            cut(f"  begins {letter.head}", WIDEST),
+        ]
+    hosts = list(letter.hosts.items())
+    named = ", ".join(f"{plain(host, 60)} ({number})" for host, number in (hosts if full else hosts[:FIRST_HOSTS]))
+    more = "" if full or len(hosts) <= FIRST_HOSTS else f", and {len(hosts) - FIRST_HOSTS} more"
+    lines = [
+        cut(f"{about}  from {letter.sender}  {letter.lane} {letter.seq}  {letter.records} records", WIDEST),
+        f"  hosts: {named}{more}" if full else cut(f"  hosts: {named}", WIDEST - len(more)) + more,
+    ]
+    urls = [f"{entry.depth:>4}  {plain(entry.url)}" for delta in letter.deltas for entry in delta.discovered]
+    if full:
+        return lines + [f"  {url}" for url in urls] + _done(letter)
+    lines += [cut(f"  {url}", WIDEST) for url in urls[:FIRST_URLS]]
+    return lines + ([f"        and {len(urls) - FIRST_URLS} more URLs"] if len(urls) > FIRST_URLS else [])
+
+
+def _done(letter: Letter) -> list[str]:
+    lines = []
+    for delta in letter.deltas:
+        if delta.done:
+            lines.append(f"  done at {plain(delta.host)}: {' '.join(f'{key:016x}' for key in delta.done)}")
+        if delta.offer is not None:
+            lines.append(f"  offer of {plain(delta.host)}: {delta.offer.known} known, {delta.offer.done} done")
+    return lines
+
+
+def dead(agent: str, box: Box, now: float) -> list[str]:
+    """The dead letters of an agent, newest first."""
+    lines = [f"dead letters of {plain(agent, 64)}: {_shown(box.total, len(box.dead), 'letter', 'newest')}"]
+    for one in box.dead:
+        about = f"{one.id}  {span(max(0.0, now - one.time))} old  from {one.sender or '?'}  {one.size or '?'} bytes"
+        lines += ["", cut(about, WIDEST), cut(f"  {one.reason}", WIDEST), cut(f"  begins {one.head}", WIDEST)]
+    return lines
+
+
+def _shown(total: int, shown: int, what: str, which: str) -> str:
+    text = f"{count(total)} {what}{'' if total == 1 else 's'}"
+    return text if shown >= total else f"{text}, the {which} {shown} of them:"
+
+
+def owner(answer: Ownership) -> list[str]:
+    """Who owns a URL's host, and who comes next."""
+    rest = answer.order[1 + answer.replication :]
+    rows = [
+        ("url", answer.url),
+        ("host" if answer.partition == "host" else "domain", answer.host),
+        ("owner", answer.owner),
+        ("then", ", ".join(f"{agent} (keeps a copy)" for agent in answer.successors) or "nobody"),
+    ]
+    return pairs([*rows, ("after them", ", ".join(rest))] if rest else rows)
+
+
+def report(status: CrawlStatus) -> list[str]:
+    """The measures of the crawl as a whole, then agent by agent."""
+    of = measures_of(status)
+    lines = [headline(status), "", *pairs(_figures(of)), "", *_shares(status, of)]
+    if of.failed:
+        failed = list(of.failed.items())
+        rows = [[reason, count(number)] for reason, number in failed[:MOST_REASONS]]
+        if len(failed) > MOST_REASONS:
+            rows.append(["other reasons", count(sum(number for _, number in failed[MOST_REASONS:]))])
+        lines += ["", *table((Column("failed URLs by reason"), Column("URLs", True)), rows)]
+    return lines + _remarks(status)
+
+
+def measures_of(status: CrawlStatus) -> Measures:
+    """The measures of a crawl from its status; agents whose profile is unreadable do not count."""
+    return measure(
+        [agent.profile for agent in status.members if agent.profile is not None],
+        [agent.profile for agent in status.gone if agent.profile is not None],
+        working=status.state == "running",
+    )
+
+
+def _figures(of: Measures) -> list[tuple[str, str]]:
+    totals = of.totals
+    return [
+        ("pages fetched (n)", f"{count(totals['pages'])} in {span(of.seconds)}"),
+        ("unique pages (u)", count(totals["unique"])),
+        ("overlap (n-u)/u", _ratio(of.overlap)),
+        ("communication overhead (e/n)", f"{_ratio(of.overhead)} URLs forwarded per page"),
+        ("pages a second", f"{rate(of.average_pages_per_second)} on average, {rate(of.pages_per_second)} now"),
+        ("balance of pages", _balance(of.balance_pages)),
+        ("balance of hosts", _balance(of.balance_hosts)),
+        ("URLs known, queued", f"{count(totals['known'])}, {count(totals['queued'])}"),
+        ("links found", count(totals["links"])),
+        ("URLs forwarded, suppressed", f"{count(totals['forwarded'])}, {count(totals['suppressed'])}"),
+        ("records refused, replicated", f"{count(totals['refused'])}, {count(totals['replicated'])}"),
+        ("letters sent, resent, dead", ", ".join(count(totals[n]) for n in ("letters_sent", "resent", "dead_letters"))),
+        ("bytes sent", size(totals["bytes_sent"])),
+        ("URLs failed", count(sum(of.failed.values()))),
+    ]
+
+
+def _ratio(value: float | None) -> str:
+    return "not known" if value is None else f"{value:.4f}"
+
+
+def _balance(value: Balance | None) -> str:
+    if value is None:
+        return "not known"
+    return f"highest {value.highest:.2f} x fair, mean deviation {value.deviation:.1%}"
+
+
+def _shares(status: CrawlStatus, of: Measures) -> list[str]:
+    columns = [Column("agent"), Column("state"), Column("capacity", True), Column("pages", True), Column("share", True)]
+    columns += [Column("pages/s", True), Column("hosts", True), Column("forwarded", True), Column("suppressed", True)]
+    columns += [Column("failed", True)]
+    pages = of.totals["pages"]
+    rows = []
+    for agent in status.agents:
+        profile = agent.profile
+        if profile is None:
+            rows.append([agent.name, agent.state, *[""] * 8])
+            continue
+        rows.append(
+            [
+                agent.name,
+                agent.state,
+                f"{profile.capacity:g}",
+                count(profile.count("pages")),
+                f"{profile.count('pages') / pages:.1%}" if pages else "",
+                rate(of.speeds[profile.agent].average),
+                count(profile.count("hosts")),
+                count(profile.count("forwarded")),
+                count(profile.count("suppressed")),
+                count(sum(profile.failed.values())),
+            ]
+        )
+    return table(columns, rows)

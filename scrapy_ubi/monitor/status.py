@@ -1,0 +1,247 @@
+"""The state of a crawl as Redis shows it: who takes part, in which state, with how much mail.
+
+Rules of this module:
+
+* It only reads, with few round trips (three, however many agents), and never takes part: no beat, no acknowledgement.
+* Nothing in Redis is believed: what cannot be read is `unreadable`, counted, and the rest is shown.
+* Ages are measured by the clock of the Redis server against the clock of the agent that wrote: rough where clocks
+  differ.
+* Whether an agent is dead is not judged here but read: agents name in their beats the incarnations they declared dead.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import redis
+
+from scrapy_ubi.monitor.plain import plain
+from scrapy_ubi.monitor.profile import Profile, read_profile
+from scrapy_ubi.protocol.view import FENCED, LEAVING, LEFT, Beat
+from scrapy_ubi.transport.keys import Keys
+
+SILENT_AFTER = 15.0  # seconds without a new profile: the default failure timeout; said to people, nothing hangs on it
+MAX_NAME = 64  # characters of a crawl's or an agent's name shown
+MAX_SCAN = 1_000_000  # keys looked at when crawls are searched for
+
+# States of an agent that people see, beside those a profile may hold.
+DEAD, SILENT, UNREADABLE = "dead", "silent", "unreadable"
+_AWAY = frozenset((DEAD, "left"))
+_NOT_WORKING = _AWAY | {SILENT, UNREADABLE, "finished"}
+
+
+@dataclass(frozen=True, slots=True)
+class AgentStatus:
+    """One agent. `age` is seconds since its profile was written (None: no profile); `trouble` says what is
+    unreadable.
+    """
+
+    name: str
+    state: str
+    profile: Profile | None = None
+    beat: Beat | None = None
+    inbox: int = 0
+    dead_letters: int = 0
+    age: float | None = None
+    trouble: tuple[str, ...] = ()
+
+    @property
+    def working(self) -> bool:
+        """Whether it takes part in the crawl now."""
+        return self.state not in _NOT_WORKING
+
+    @property
+    def replicas(self) -> int:
+        """Its points on the ring; 0 when unknown."""
+        if self.beat is not None:
+            return self.beat.replicas
+        return self.profile.replicas if self.profile is not None else 0
+
+    @property
+    def incarnation(self) -> str:
+        """Its present incarnation, '' when unknown."""
+        if self.beat is not None:
+            return self.beat.incarnation
+        return self.profile.incarnation if self.profile is not None else ""
+
+
+@dataclass(frozen=True, slots=True)
+class CrawlStatus:
+    """A crawl: its agents by name, what the control hash says, and how many values could not be read."""
+
+    crawl: str
+    agents: tuple[AgentStatus, ...] = ()
+    run: str = ""
+    finished: str = ""
+    control: Mapping[str, str] = field(default_factory=dict)
+    now: float = 0.0
+    unreadable: int = 0
+
+    @property
+    def exists(self) -> bool:
+        """Whether Redis holds anything of this crawl."""
+        return bool(self.agents or self.control)
+
+    @property
+    def state(self) -> str:
+        """`running`, `finished`, `stopped` (nobody works, the end was not reached) or `absent`."""
+        if not self.exists:
+            return "absent"
+        if self.finished:
+            return "finished"
+        return "running" if any(agent.working for agent in self.agents) else "stopped"
+
+    def agent(self, name: str) -> AgentStatus | None:
+        """The agent of that name."""
+        return next((agent for agent in self.agents if agent.name == name), None)
+
+    @property
+    def members(self) -> list[AgentStatus]:
+        """The agents that take part, or took part until the end: neither dead nor left."""
+        return [agent for agent in self.agents if agent.state not in _AWAY]
+
+    @property
+    def gone(self) -> list[AgentStatus]:
+        """The agents that died or left before the end."""
+        return [agent for agent in self.agents if agent.state in _AWAY]
+
+    @property
+    def views(self) -> int:
+        """How many different views the working agents have; 1 when they agree."""
+        return len({agent.beat.digest for agent in self.agents if agent.working and agent.beat is not None})
+
+
+def read_status(client: redis.Redis, crawl: str) -> CrawlStatus:
+    """The state of `crawl` in this Redis. Raises redis.RedisError when Redis does not answer or does not allow it."""
+    keys, now = Keys(crawl), server_time(client)
+    with client.pipeline(transaction=False) as pipe:
+        for key in (keys.beats, keys.agents, keys.control):
+            pipe.hgetall(key)
+        beats, profiles, control = (_texts(answer) for answer in pipe.execute(raise_on_error=False))
+    names = sorted(set(beats) | set(profiles))
+    lengths = _lengths(client, keys, names)
+    agents = _judge(names, beats, profiles, lengths, now)
+    return CrawlStatus(
+        crawl=crawl,
+        agents=tuple(agents),
+        run=_text(control.get("run", b"")),
+        finished=_text(control.get("finished", b"")),
+        control={_text(name.encode()): _text(value) for name, value in control.items()},
+        now=now,
+        unreadable=sum(len(agent.trouble) for agent in agents),
+    )
+
+
+def find_crawls(client: redis.Redis) -> list[str]:
+    """The names of all crawls in this Redis, sorted. Looks at up to a million keys."""
+    found: set[str] = set()
+    for looked, key in enumerate(client.scan_iter(match="ubi:*", count=1000, _type="hash")):
+        crawl = _crawl_of(cast(bytes, key).decode("utf-8", "replace"))
+        if crawl is not None:
+            found.add(crawl)
+        if looked >= MAX_SCAN:
+            break
+    return sorted(found)
+
+
+def _crawl_of(key: str) -> str | None:
+    """The crawl to which one of the keys of a crawl as a whole belongs; None for any other key."""
+    crawl = key.removeprefix("ubi:").rpartition(":")[0]
+    return crawl if crawl and key in Keys(crawl).shared else None
+
+
+def server_time(client: redis.Redis) -> float:
+    """Unix seconds by the server's clock; by this machine's where TIME is not allowed."""
+    try:
+        seconds, micros = client.time()
+    except redis.ResponseError:
+        return time.time()
+    return seconds + micros / 1e6
+
+
+def _texts(answer: Any) -> dict[str, bytes]:
+    """A hash with text names. Of a key with another type (an error in its place) nothing is known; other errors go
+    on.
+    """
+    if isinstance(answer, redis.ResponseError) and str(answer).startswith("WRONGTYPE"):
+        return {}
+    if isinstance(answer, Exception):
+        raise answer
+    return {name.decode("utf-8", "backslashreplace"): value for name, value in answer.items()}
+
+
+def _text(value: bytes) -> str:
+    return plain(value, MAX_NAME * 4)
+
+
+def _lengths(client: redis.Redis, keys: Keys, names: list[str]) -> dict[str, tuple[int, int]]:
+    """Entries of each agent's inbox and dead letters; 0 for a key of another type."""
+    if not names:
+        return {}
+    with client.pipeline(transaction=False) as pipe:
+        for name in names:
+            pipe.xlen(keys.inbox(name))
+            pipe.xlen(keys.dead(name))
+        answers = [answer if isinstance(answer, int) else 0 for answer in pipe.execute(raise_on_error=False)]
+    return {name: (answers[2 * i], answers[2 * i + 1]) for i, name in enumerate(names)}
+
+
+def _judge(
+    names: Iterable[str],
+    beats: Mapping[str, bytes],
+    profiles: Mapping[str, bytes],
+    lengths: Mapping[str, tuple[int, int]],
+    now: float,
+) -> list[AgentStatus]:
+    parsed = {name: Beat.parse(raw.decode("utf-8", "replace")) for name, raw in beats.items()}
+    buried = {incarnation for beat in parsed.values() if beat is not None for incarnation in beat.dead}
+    agents = []
+    for name in names:
+        beat, profile, trouble = parsed.get(name), None, []
+        if name in beats and beat is None:
+            trouble.append("beat: not a beat line")
+        if name in profiles:
+            answer = read_profile(name, profiles[name])
+            if isinstance(answer, Profile):
+                profile = answer
+            else:
+                trouble.append(f"profile: {answer}")
+        age = max(0.0, now - profile.updated) if profile is not None else None
+        agents.append(
+            AgentStatus(
+                name=plain(name),
+                state=shown_state(profile, beat, buried, age, unreadable=bool(trouble)),
+                profile=profile,
+                beat=beat,
+                inbox=lengths[name][0],
+                dead_letters=lengths[name][1],
+                age=age,
+                trouble=tuple(trouble),
+            )
+        )
+    return agents
+
+
+def shown_state(
+    profile: Profile | None, beat: Beat | None, buried: set[str], age: float | None, unreadable: bool
+) -> str:
+    """The state people see. What others and the beat say is fresher than the profile, which is published less often."""
+    incarnation = beat.incarnation if beat is not None else profile.incarnation if profile is not None else ""
+    if beat is not None and LEFT in beat.flags:
+        return "finished" if profile is not None and profile.state == "finished" else "left"
+    if incarnation and incarnation in buried:
+        return DEAD
+    if profile is None:
+        return UNREADABLE if unreadable else "joining"
+    if profile.state in ("finished", "left"):
+        return profile.state
+    if age is not None and age > SILENT_AFTER:
+        return SILENT
+    if beat is not None and LEAVING in beat.flags:
+        return "leaving"
+    if beat is not None and FENCED in beat.flags:
+        return "fenced"
+    return profile.state

@@ -1,0 +1,86 @@
+"""Profiles are believed whole or not at all."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scrapy_ubi.monitor.profile import COUNTERS, MAX_PROFILE, Profile, read_profile
+from tests.monitor.by_hand import profile
+
+
+def read(**changes: Any) -> Profile | str:
+    return read_profile("a1", json.dumps(profile("a1", **changes)).encode())
+
+
+def test_profile_of_the_brief_is_read() -> None:
+    got = read(counters={"pages": 7, "failed": {"http 500": 2}})
+    assert isinstance(got, Profile)
+    assert (got.count("pages"), got.failed, got.pages_per_second) == (7, {"http 500": 2}, 9.5)
+    assert set(got.counts) == set(COUNTERS)
+
+
+def test_profile_missing_counters_are_zero_and_unknown_ones_ignored() -> None:
+    data = profile("a1") | {"counters": {"novel": "x"}}
+    got = read_profile("a1", json.dumps(data).encode())
+    assert isinstance(got, Profile)
+    assert got.count("pages") == 0
+
+
+@pytest.mark.parametrize(
+    ("raw", "reason"),
+    [
+        (b"", "not JSON"),
+        (b"\xff\xfe", "not JSON"),
+        (b"\x80\x04\x95pickle", "not JSON"),
+        (b"[" * 5000, "not JSON"),
+        (b"[1]", "not a JSON object"),
+        (b"{}", "names another agent"),
+        (b'{"agent": "a1"}', "unknown state"),
+        (b'{"agent":"a1"' + b" " * MAX_PROFILE + b"}", f"{MAX_PROFILE + 14} bytes, more than {MAX_PROFILE}"),
+    ],
+)
+def test_profile_garbage_is_a_reason(raw: bytes, reason: str) -> None:
+    assert read_profile("a1", raw) == reason
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"agent": "a2"}, "names another agent"),
+        ({"state": "dancing"}, "unknown state"),
+        ({"state": 3}, "state is not a text"),
+        ({"partition": "planet"}, "unknown partition"),
+        ({"capacity": 0}, "capacity is not positive"),
+        ({"capacity": float("nan")}, "capacity is out of bounds"),
+        ({"started": float("inf")}, "started is out of bounds"),
+        ({"updated": 10**400}, "updated is out of bounds"),
+        ({"pid": True}, "pid is not a count"),
+        ({"counters": {"pages": -1}}, "pages is not a count"),
+        ({"counters": {"pages": 2**63}}, "pages is not a count"),
+        ({"counters": {"pages": 1.5}}, "pages is not a count"),
+        ({"counters": {"seconds": "1"}}, "seconds is not a number"),
+        ({"counters": {"failed": ["x"]}}, "failed is not an object of reasons"),
+        ({"counters": {"failed": {"x": "y"}}}, "x is not a count"),
+    ],
+)
+def test_profile_that_does_not_hold_is_a_reason(changes: dict[str, Any], reason: str) -> None:
+    assert read(**changes) == reason
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from([*profile("a1")]),
+        st.recursive(
+            st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+            lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+        ),
+    )
+)
+def test_profile_never_raises(changes: dict[str, Any]) -> None:
+    got = read_profile("a1", json.dumps(profile("a1") | changes).encode())
+    assert isinstance(got, Profile | str)

@@ -1,0 +1,157 @@
+"""What people see of a crawl whose keys were written by hand, whole and broken."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+import redis
+
+from scrapy_ubi.monitor.profile import Profile
+from scrapy_ubi.monitor.status import find_crawls, read_status, shown_state
+from scrapy_ubi.protocol.view import Beat
+from tests.monitor.by_hand import CRAWL, CrawlByHand, beat, incarnation, profile
+from tests.support.server import Server
+
+
+@pytest.fixture
+def crawl(server: Server) -> Iterator[CrawlByHand]:
+    with server.client() as client:
+        yield CrawlByHand(client)
+
+
+def test_status_of_nothing_is_absent(crawl: CrawlByHand) -> None:
+    status = read_status(crawl.client, CRAWL)
+    assert (status.exists, status.state, status.agents) == (False, "absent", ())
+
+
+def test_status_reads_agents_mail_and_control(crawl: CrawlByHand) -> None:
+    crawl.agent("a1")
+    crawl.agent("a2", {"state": "waiting"})
+    crawl.client.hset(crawl.keys.control, "run", "77")
+    for _ in range(3):
+        crawl.post("a1", {"x": "y"})
+    crawl.refuse("a2", reason="not JSON")
+    status = read_status(crawl.client, CRAWL)
+    assert [(a.name, a.state, a.inbox, a.dead_letters) for a in status.agents] == [
+        ("a1", "crawling", 3, 0),
+        ("a2", "waiting", 0, 1),
+    ]
+    assert (status.state, status.run, status.views, status.unreadable) == ("running", "77", 1, 0)
+    first = status.agents[0]
+    assert first.profile is not None and first.profile.count("pages") == 100
+    assert first.age is not None and 0 <= first.age < 10
+    assert (first.replicas, first.incarnation) == (200, incarnation("a1"))
+
+
+def test_status_of_a_finished_crawl_stays(crawl: CrawlByHand) -> None:
+    crawl.agent("a1", {"state": "finished", "updated": 1.0}, flags="L")
+    crawl.finish()
+    status = read_status(crawl.client, CRAWL)
+    assert (status.state, status.agents[0].state) == ("finished", "finished")
+    assert status.members == list(status.agents)
+
+
+def test_status_of_a_crawl_nobody_works_at_is_stopped(crawl: CrawlByHand) -> None:
+    crawl.agent("a1", {"state": "left"}, flags="L")
+    crawl.agent("a2", {"updated": 1.0})
+    status = read_status(crawl.client, CRAWL)
+    assert (status.state, [a.state for a in status.agents]) == ("stopped", ["left", "silent"])
+    assert [a.name for a in status.gone] == ["a1"]
+
+
+def test_status_agent_declared_dead_by_another_is_dead_until_it_is_new(crawl: CrawlByHand) -> None:
+    crawl.agent("a1", dead=(incarnation("a2"),))
+    crawl.agent("a2")
+    assert [a.state for a in read_status(crawl.client, CRAWL).agents] == ["crawling", "dead"]
+    crawl.agent("a2", incarnation="feedbeef")
+    assert [a.state for a in read_status(crawl.client, CRAWL).agents] == ["crawling", "crawling"]
+
+
+def test_status_counts_different_views(crawl: CrawlByHand) -> None:
+    crawl.agent("a1")
+    crawl.agent("a2", digest="f" * 16)
+    assert read_status(crawl.client, CRAWL).views == 2
+
+
+def test_status_garbage_is_unreadable_and_counted(crawl: CrawlByHand) -> None:
+    crawl.agent("good")
+    crawl.client.hset(crawl.keys.agents, mapping={"bad": b"\x80\x04pickle", "deep": b"[" * 10_000, "both": "{}"})
+    crawl.client.hset(crawl.keys.beats, mapping={"both": "nonsense", "\x1b[2J": beat("x"), b"\xff": "y"})
+    status = read_status(crawl.client, CRAWL)
+    states = {agent.name: agent.state for agent in status.agents}
+    assert states == {
+        "good": "crawling",
+        "bad": "unreadable",
+        "deep": "unreadable",
+        "both": "unreadable",
+        "\\x1b[2J": "joining",
+        "\\xff": "unreadable",
+    }
+    assert status.unreadable == 5
+    assert {agent.name: len(agent.trouble) for agent in status.agents if agent.trouble} == {
+        "bad": 1,
+        "deep": 1,
+        "both": 2,
+        "\\xff": 1,
+    }
+
+
+def test_status_keys_of_another_type_are_no_obstacle(crawl: CrawlByHand) -> None:
+    crawl.agent("a1")
+    crawl.client.set(crawl.keys.control, "a string")
+    crawl.client.set(crawl.keys.inbox("a1"), "a string")
+    crawl.client.delete(crawl.keys.beats)
+    crawl.client.rpush(crawl.keys.beats, "a list")
+    status = read_status(crawl.client, CRAWL)
+    assert [(a.name, a.state, a.inbox) for a in status.agents] == [("a1", "crawling", 0)]
+
+
+def test_find_crawls_knows_colons_and_ignores_others(crawl: CrawlByHand) -> None:
+    for name in ("demo:web", "demo:web:2", "plain"):
+        CrawlByHand(crawl.client, name).agent("a1")
+    crawl.post("a1", {"x": "y"})
+    crawl.client.hset("ubi:", "x", "y")
+    crawl.client.hset("ubi::agents", "x", "y")
+    crawl.client.hset("other:agents", "x", "y")
+    crawl.client.set("ubi:string:agents", "x")
+    assert find_crawls(crawl.client) == ["demo:web", "demo:web:2", "plain"]
+
+
+def _profile(state: str) -> Profile:
+    return Profile("a1", state=state, incarnation="0000aaaa")
+
+
+def _beat(flags: str = "") -> Beat:
+    return Beat("0000aaaa", 0, 200, "0" * 16, flags=flags)
+
+
+@pytest.mark.parametrize(
+    ("given", "state"),
+    [
+        ((None, _beat(), 0.0), "joining"),
+        ((_profile("crawling"), None, 1.0), "crawling"),
+        ((_profile("crawling"), _beat("f"), 1.0), "fenced"),
+        ((_profile("crawling"), _beat("l"), 1.0), "leaving"),
+        ((_profile("crawling"), _beat("L"), 1.0), "left"),
+        ((_profile("finished"), _beat("L"), 100.0), "finished"),
+        ((_profile("crawling"), _beat(), 100.0), "silent"),
+        ((_profile("left"), None, 100.0), "left"),
+    ],
+)
+def test_shown_state(given: tuple[Profile | None, Beat | None, float], state: str) -> None:
+    held, heard, age = given
+    assert shown_state(held, heard, set(), age, unreadable=False) == state
+
+
+def test_status_when_redis_is_away_raises_what_the_caller_explains(one_server: Server) -> None:
+    with one_server.client() as client:
+        one_server.kill()
+        with pytest.raises(redis.ConnectionError):
+            read_status(client, CRAWL)
+
+
+def test_profile_by_hand_is_the_one_that_is_read(crawl: CrawlByHand) -> None:
+    crawl.client.hset(crawl.keys.agents, "a1", json.dumps(profile("a1")))
+    assert read_status(crawl.client, CRAWL).unreadable == 0
