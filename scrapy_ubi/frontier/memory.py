@@ -1,0 +1,113 @@
+"""The frontier in memory: every host's state and queue, and the workbench. It is gone when the process ends.
+
+It keeps the contract `protocol.host.Frontier`, the one that a frontier on disk fulfils too. Its bound is the memory of the
+machine: about 300 bytes a waiting URL and 80 a done one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from scrapy_ubi.protocol.host import Entry, HostState
+
+from .queue import HostQueue
+from .workbench import Workbench
+
+
+class MemoryFrontier:
+    """Host states by host; `delay` is the politeness delay in seconds, measured from the end of a load."""
+
+    def __init__(self, delay: float = 0.0) -> None:
+        self.delay = delay
+        self.workbench = Workbench()
+        self._states: dict[str, HostState] = {}
+        self._queues: dict[str, HostQueue] = {}
+
+    def __len__(self) -> int:
+        return len(self._states)
+
+    def states(self) -> list[HostState]:
+        """Every host state held."""
+        return list(self._states.values())
+
+    def find(self, host: str) -> HostState | None:
+        """The state of a host, None when nothing of it is held."""
+        return self._states.get(host)
+
+    def add(self, host: str, entries: Iterable[Entry]) -> tuple[HostState, list[Entry]]:
+        """Merge discovered entries; the state, and those that were news."""
+        state = self._states.get(host)
+        if state is None:
+            state = self._states[host] = HostState(host)
+            self._queues[host] = HostQueue()
+        news = [entry for entry in entries if state.learn(entry)]
+        for entry in news:
+            self._queues[host].push(entry)
+        if news:
+            self.workbench.activate(host, state.next_at)
+        return state, news
+
+    def add_done(self, state: HostState, keys: Iterable[int]) -> list[int]:
+        """Merge done marks; those that were news."""
+        return [key for key in keys if state.mark_done(key)]
+
+    def drop(self, host: str) -> None:
+        """Forget a host."""
+        self.workbench.remove(host)
+        del self._states[host], self._queues[host]
+
+    def pop(self, now: float, allowed: Callable[[HostState], bool]) -> tuple[HostState, Entry] | None:
+        """Hand out the next entry of the first host that is ready and allowed; the host is then busy."""
+        states = self._states
+        while (host := self.workbench.take(now, lambda host: allowed(states[host]))) is not None:
+            state = states[host]
+            if state.next_at > now:  # put off since it was put on the workbench
+                self.workbench.release(host, state.next_at)
+                continue
+            key = self._queues[host].pop(state.queued)
+            if key is not None:
+                return state, state.hand_out(key)
+            self.workbench.release(host, None)
+        return None
+
+    def free(self, state: HostState, now: float) -> None:
+        """The load of a busy host has ended at this time."""
+        if self.workbench.is_busy(state.host):
+            state.next_at = now + self.delay
+            self.workbench.release(state.host, state.next_at if state.queued else None)
+
+    def finish(self, state: HostState, key: int) -> bool:
+        """An entry handed out is done; True when that was news."""
+        return state.finish(key)
+
+    def put_back(self, state: HostState, key: int, entry: Entry | None = None) -> None:
+        """An entry handed out waits again, as `entry` when given."""
+        if state.put_back(key, entry):
+            self._queues[state.host].push(state.queued[key])
+            self.workbench.activate(state.host, state.next_at)
+
+    def look_again(self) -> None:
+        """Parked hosts wait again."""
+        self.workbench.look_again(lambda host: self._states[host].next_at)
+
+    def defer(self, state: HostState, now: float) -> None:
+        """The host is not fetched before its delay has passed from now on."""
+        state.next_at = max(state.next_at, now + self.delay)
+
+    def waits(self, mine: Callable[[HostState], bool]) -> bool:
+        """Whether any entry of such a host is queued."""
+        states = (self._states[host] for host in self.workbench.unserved())
+        return any(state.queued and mine(state) for state in states)
+
+    def next_ready(self) -> float | None:
+        """The time at which the first waiting host is ready; None when none waits."""
+        return self.workbench.next_ready()
+
+    def _check(self) -> None:
+        """Assert every invariant of the frontier."""
+        self.workbench._check()
+        assert self._states.keys() == self._queues.keys()
+        active = {*self.workbench.unserved(), *self.workbench._busy}
+        for host, state in self._states.items():
+            state._check()
+            assert host in active or not state.queued, state

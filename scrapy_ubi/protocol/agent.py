@@ -1,0 +1,577 @@
+"""The agent: events in, effects out. It composes view, tenure, outbox, custody, handover and quiescence (DESIGN part 2).
+
+Rules of this module:
+
+* Events: `read` (everybody's beats), `discover`, `next`, `ended`, `retry`, `put_back`, `freed` (the crawl), `receive` and
+  `answered` (mail), `tick(now)`. Each only changes memory. `drain(now)` says what is to be done about it.
+* The order of effects is part of the contract: what `drain` returns is made durable first, then letters and answers leave,
+  and only then are the inbox entries that were received before it forgotten.
+* Everything between two drains is one flush; what an agent writes is numbered by it.
+* The lease is compared at every dispatch (`may_fetch`), not only here and there.
+* Time is the caller's monotonic clock in seconds, identifiers come from `new_incarnation`.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from .custody import Custody, Held
+from .handover import Handover
+from .host import Entry, Frontier, HostState
+from .mail import (
+    DISCOVERY,
+    MOST_LANES_IN,
+    STATE,
+    Bounds,
+    Delta,
+    LaneIn,
+    Malformed,
+    Outcome,
+    Received,
+    Record,
+    encode,
+    read_answer,
+    weight,
+)
+from .outbox import REFUSED_PAUSE, Outbox
+from .quiescence import Quiescence
+from .ring import Ring
+from .tenure import Tenure, point
+from .view import FENCED, LEAVING, PASSIVE, Beat, Lease, Member, View, Watch
+
+MOST_OUTCOMES = 1024  # answers remembered a lane: far above any window; a sender that never raises its floor gets no more
+
+
+class Config(NamedTuple):
+    """What the protocol is told. Times in seconds."""
+
+    replication: int = 1
+    replicas: int = 200
+    lease_timeout: float = 10.0
+    failure_timeout: float = 15.0
+    handoff_timeout: float = 60.0
+    bounds: Bounds = Bounds(window=8, records=500, size=150_000, resend=5.0)
+    outbox_records: int = 200_000
+    suppressed_keys: int = 1_000_000
+
+
+@dataclass(slots=True)
+class Counters:
+    """What an agent counts, for people."""
+
+    done: int = 0
+    links: int = 0
+    forwarded: int = 0
+    suppressed: int = 0
+    received: int = 0
+    refused: int = 0
+    resent: int = 0
+    replicated: int = 0
+    letters_sent: int = 0
+    bytes_sent: int = 0
+    untravelled: int = 0
+    handoff_timeouts: int = 0
+    fences: int = 0
+    rejoins: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Effects:
+    """What is to be done, in this order: make the frontier durable; send `letters` (receiver, stream fields), write `answers`
+    ((sender, lane name) -> text) and delete the own answers of the lanes in `forget`; then the rest in any order.
+
+    `cancel`: loads under way are to be cancelled. `finished`: the crawl is over, say so. `usurped`: another process lives
+    under this agent's identifier. `beat`: what the agent says of itself from now on.
+    """
+
+    beat: Beat
+    letters: tuple[tuple[str, dict[str, str]], ...] = ()
+    answers: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    forget: tuple[str, ...] = ()
+    cancel: bool = False
+    finished: bool = False
+    usurped: bool = False
+
+
+class Agent:
+    """One peer agent's whole protocol state. `store` names the disk or memory in which its lane numbers live."""
+
+    def __init__(
+        self, me: str, store: str, config: Config, frontier: Frontier, new_incarnation: Callable[[], str], now: float
+    ) -> None:
+        self.me = me
+        self.config = config
+        self.frontier = frontier
+        self.counters = Counters()
+        self.incarnation = new_incarnation()
+        self.lease = Lease(config.lease_timeout)
+        self.watch = Watch(me, config.failure_timeout, config.lease_timeout)
+        self.tenure = Tenure(me, config.replication)
+        self.outbox = Outbox(store, config.bounds)
+        self.handover = Handover(me, frontier, self.outbox, self.tenure, self.keepers)
+        self.lanes_in: OrderedDict[str, LaneIn] = OrderedDict()
+        self.custody = Custody(me, {})
+        self.custody.lanes = self.lanes_in
+        self.leaving = False
+        self.start_exhausted = False
+        self.finished = False
+        self.flush = 1
+        self.view_no = 0
+        self.out = 0
+        self.activity = 0
+        self._new_incarnation = new_incarnation
+        self._mine = {self.incarnation}
+        self._epoch = 0
+        self._gaps = 0
+        self._view_flush = 0
+        self._quiescence = Quiescence()
+        self._unsent: list[tuple[int, HostState, int]] = []
+        self._forwarded: dict[int, int] = {}
+        self._answers: set[str] = set()
+        self._cancel = self._usurped = False
+        self._held_lease = False
+        self._enter(self._view_of({}, None), now)
+        self.beat = self._beat(now)
+
+    # ------------------------------------------------------------------ who is alive
+
+    def _view_of(self, others: Mapping[str, Member], near: View | None) -> View:
+        members = dict(others)
+        if not self.leaving:
+            members[self.me] = Member(self.incarnation, self._epoch, self.config.replicas)
+        return View.of(members, near)
+
+    @property
+    def view(self) -> View:
+        """The view believed in."""
+        return self.tenure.view
+
+    @property
+    def ring(self) -> Ring:
+        """The assignment under that view."""
+        return self.tenure.view.ring
+
+    def read(self, sent: float, received: float, beats: Mapping[str, Beat]) -> None:
+        """One atomic read of all beats, asked for and received at these times."""
+        own = beats.get(self.me)
+        if own is not None and own.incarnation not in self._mine:
+            self._usurped = True
+        self.watch.read(sent, received, beats)
+        if self.watch.is_dead(self.incarnation):
+            self._rejoin(received)
+        self._notice_gaps()
+        self._look(received)
+        alive = {agent: sight.beat for agent, sight in self.watch.seen.items()}
+        if own is not None and own.incarnation == self.incarnation:
+            self._agree({**alive, self.me: own}, received)
+
+    def _agree(self, beats: dict[str, Beat], now: float) -> None:
+        """What follows from everybody's published views."""
+        if self.tenure.read(beats):
+            if self.tenure.complete is self.view:
+                self.handover.completed()
+            self.frontier.look_again()
+        digest = self.view.digest
+        if self.lease.torn and all(beat.digest == digest for beat in beats.values()):
+            self.lease.mend(self._gaps)
+            self.frontier.look_again()
+        if self._quiescence.read(beats, digest, frozenset(beats)):
+            self.finished = True
+
+    def _notice_gaps(self) -> None:
+        """A gap in the lease raises the epoch: everybody has to see this agent anew before it goes on."""
+        if self.lease.gaps != self._gaps:
+            self._gaps = self.lease.gaps
+            self._epoch += 1
+            self.counters.fences += 1
+            self._cancel = True
+
+    def _look(self, now: float) -> None:
+        """Enter the view that follows from what is seen, when it is another one."""
+        view = self._view_of(self.watch.members(), self.view)
+        if view.digest != self.view.digest:
+            self._enter(view, now)
+
+    def _rejoin(self, now: float) -> None:
+        """Somebody holds this incarnation dead: its heirs may be fetching. Begin anew, keeping what is held as a newcomer."""
+        self.incarnation = self._new_incarnation()
+        self._mine.add(self.incarnation)
+        self._epoch = 0
+        self.counters.rejoins += 1
+        self._cancel = True
+        self.tenure.forget()
+        for state in self.frontier.states():
+            state.dirty = True
+
+    def _enter(self, view: View, now: float) -> None:
+        """Believe in another view."""
+        before = self.tenure.entered[-1] if self.tenure.entered else None
+        self.view_no += 1
+        self._view_flush = self.flush
+        self.activity += 1
+        self.tenure.enter(view, now)
+        if before is not None and any(view.incarnation(a) != m.incarnation for a, m in before.members.items()):
+            self._forwarded.clear()  # what the dead knew may have to be told again
+        gone, entries, states = self.outbox.take_back(view)
+        self.handover.gone(gone)
+        for record in states:
+            self.outbox.close(record)
+            self._told(record, lost=True)
+        self.handover.enter()
+        for record in entries:
+            self._route(record, "")
+        self.frontier.look_again()
+
+    def keepers(self, state: HostState) -> tuple[str, ...]:
+        """Owner and successors of a host held, under the present view."""
+        if state.keepers_at != self.view_no:
+            state.keepers = self._keepers_of(state.host)
+            state.keepers_at = self.view_no
+        return state.keepers
+
+    def _keepers_of(self, host: str) -> tuple[str, ...]:
+        return self.ring.order(host, self.config.replication + 1) if self.view.members else ()
+
+    def _alive(self, agent: str, incarnation: str) -> bool:
+        return incarnation == self.incarnation if agent == self.me else self.watch.alive(agent, incarnation)
+
+    # ------------------------------------------------------------------ the crawl
+
+    def discover(self, host: str, entry: Entry) -> bool:
+        """A URL was found: queue it here, tell its owner, or let it be. True when it was news, as far as is known here."""
+        self.counters.links += 1
+        owner = self.ring.owner(host) if self.view.members else self.me
+        if owner == self.me:
+            return self._keep(host, entry, self.flush)
+        known = self._forwarded.get(entry.key)
+        if known is not None and known <= entry.depth:
+            self.counters.suppressed += 1
+            return False
+        if weight(entry) > self.config.bounds.size:
+            self.counters.untravelled += 1
+            return False
+        if len(self._forwarded) >= self.config.suppressed_keys:
+            self._forwarded.clear()
+        self._forwarded[entry.key] = entry.depth
+        self.activity += 1
+        self.counters.forwarded += 1
+        self.outbox.put(owner, DISCOVERY, Record(host, self.flush, entry=entry), self.view)
+        return True
+
+    def _keep(self, host: str, entry: Entry, flush: int) -> bool:
+        """Merge an entry of an own host, and tell its successors what is news."""
+        state, news = self.frontier.add(host, (entry,))
+        for item in news:
+            self.activity += 1
+            self._replicate(state, Record(host, flush, entry=item))
+        return bool(news)
+
+    def _replicate(self, state: HostState, record: Record, but: str = "") -> int:
+        """Tell the other keepers of a host; how many they are."""
+        others = [keeper for keeper in self.keepers(state) if keeper not in (self.me, but)]
+        if record.entry is not None and weight(record.entry) > self.config.bounds.size:
+            self.counters.untravelled += 1
+            return 0
+        for keeper in others:
+            self.outbox.put(keeper, STATE, record, self.view)
+        self.counters.replicated += len(others)
+        return len(others)
+
+    def may_fetch(self, state: HostState, now: float) -> bool:
+        """Whether a fetch of this host may start at this moment: asked last, at the dispatch itself."""
+        return (
+            self.keepers(state)[:1] == (self.me,)
+            and self.lease.holds(now)
+            and self.lease.gaps == self._gaps
+            and not self.finished
+            and self.tenure.free(state.host, self._alive)
+        )
+
+    def next(self, now: float) -> tuple[HostState, Entry] | None:
+        """Hand out the next request, None when nothing may be fetched now."""
+        if not self.lease.holds(now) or len(self.outbox) > self.config.outbox_records:
+            return None
+        found = self.frontier.pop(now, lambda state: self.may_fetch(state, now))
+        if found is not None:
+            self.out += 1
+            self.activity += 1
+            found[0].open_work += 1
+        return found
+
+    def freed(self, state: HostState, now: float) -> None:
+        """The load of this host has ended: it may be fetched again after its delay."""
+        self.frontier.free(state, now)
+
+    def ended(self, state: HostState, key: int) -> None:
+        """A request handed out is done: everything that followed from it was discovered before, or it failed for good."""
+        self.out -= 1
+        self.activity += 1
+        if self.frontier.finish(state, key):
+            self.counters.done += 1
+            self._unsent.append((self.flush, state, key))
+        else:
+            self._closed_work(state)
+
+    def put_back(self, state: HostState, key: int, entry: Entry | None = None) -> None:
+        """A request handed out was not fetched, or is to be fetched again (as `entry`)."""
+        self.out -= 1
+        self.activity += 1
+        self.frontier.put_back(state, key, entry)
+        self._closed_work(state)
+
+    def _closed_work(self, state: HostState) -> None:
+        state.open_work -= 1
+        if not state.open_work:
+            self.handover.calm(state)
+
+    # ------------------------------------------------------------------ mail
+
+    def receive(self, letter: Received, now: float) -> None:
+        """A letter arrived; it may have arrived before."""
+        lane = self.lanes_in.get(letter.lane)
+        if lane is None:
+            lane = self.lanes_in[letter.lane] = LaneIn(letter.sender)
+            if len(self.lanes_in) > MOST_LANES_IN:
+                self.lanes_in.popitem(last=False)
+        self.lanes_in.move_to_end(letter.lane)
+        lane.raise_floor(letter.floor)
+        if letter.seq < lane.floor or len(lane.outcomes) >= MOST_OUTCOMES:
+            return
+        if letter.seq in lane.outcomes:
+            if lane.outcomes[letter.seq] is not None:
+                self._answers.add(letter.lane)
+            return
+        self.activity += 1
+        if letter.kind == DISCOVERY:
+            lane.outcomes[letter.seq] = None
+            self._receive_discovery(letter)
+        else:
+            lane.outcomes[letter.seq] = self._receive_state(letter)
+            self._answers.add(letter.lane)
+
+    def refuse_whole(self, sender: str, lane_name: str, seq: int) -> None:
+        """A letter that is set aside as unreadable is answered all the same: sent again it would be no better."""
+        lane = self.lanes_in.setdefault(lane_name, LaneIn(sender))
+        if len(lane.outcomes) < MOST_OUTCOMES and seq >= lane.floor:
+            lane.outcomes[seq] = Outcome({}, ())
+            self._answers.add(lane_name)
+
+    def _receive_discovery(self, letter: Received) -> None:
+        hosts, refused = [], {}
+        for delta in letter.deltas:
+            keepers = self._keepers_of(delta.host)
+            if keepers[:1] != (self.me,):
+                refused[delta.host] = keepers[0] if keepers else ""
+                self.counters.refused += len(delta.discovered)
+                continue
+            hosts.append(delta.host)
+            self.counters.received += len(delta.discovered)
+            state, news = self.frontier.add(delta.host, delta.discovered)
+            for entry in news:
+                self._replicate(state, Record(delta.host, self.flush, entry=entry))
+        held = Held(letter.lane, letter.seq, hosts, refused, {}, self.view_no)
+        self.custody.hold(held, self._keepers_of, self.flush, self.view_no)
+
+    def _receive_state(self, letter: Received) -> Outcome:
+        want = []
+        for delta in letter.deltas:
+            self._merge(letter, delta)
+            if delta.offer is not None:
+                state = self.frontier.find(delta.host)
+                if state is None or state.summary() != delta.offer:
+                    want.append(delta.host)
+        return Outcome({}, tuple(want))
+
+    def _merge(self, letter: Received, delta: Delta) -> None:
+        if not delta.discovered and not delta.done:
+            return
+        state, news = self.frontier.add(delta.host, delta.discovered)
+        done = self.frontier.add_done(state, delta.done)
+        if not news and not done:
+            return
+        keepers = self.keepers(state)
+        covered = letter.view == self.view.digest or keepers[:1] == (letter.sender,)
+        if self.me not in keepers or not covered:
+            self.handover.soil(state)
+        elif keepers[0] == self.me and self.tenure.released:
+            # What an earlier owner still brings; while the view is not released that one tells every keeper itself.
+            for entry in news:
+                self._replicate(state, Record(state.host, self.flush, entry=entry), but=letter.sender)
+            for key in done:
+                state.open_work += self._replicate(state, Record(state.host, self.flush, done=key), but=letter.sender)
+
+    def answered(self, lane_name: str, text: str, now: float) -> None:
+        """The answers that stand in the own acks hash for a lane. Raises Malformed when the text is none."""
+        lane = self.outbox.by_name.get(lane_name)
+        if lane is None or text == lane.answered:
+            return
+        lane.answered = text
+        for seq, outcome in read_answer(text).items():
+            letter = lane.settle(seq)
+            if letter is None:
+                continue
+            self.activity += 1
+            back = [record for record in letter.records if record.host in outcome.refused]
+            for record in letter.records:
+                if record.host not in outcome.refused:
+                    self.outbox.close(record)
+                    self._told(record)
+                if record.offer is not None:
+                    self.handover.answered(lane.receiver, record, record.host in outcome.want, self.view)
+            for record in back:
+                self.outbox.hold_back((record,), now + REFUSED_PAUSE, outcome.refused[record.host])
+            self.handover.sweep(letter.syncs)
+
+    def _told(self, record: Record, lost: bool = False) -> None:
+        """A record was acknowledged, or its receiver is gone (`lost`)."""
+        state = self.frontier.find(record.host)
+        if state is None or not record.flush:
+            return
+        if lost:
+            state.dirty = True
+        if record.done is not None:
+            self._closed_work(state)
+
+    def _route(self, record: Record, hint: str) -> None:
+        """A discovered entry needs another receiver. `hint`: the owner in the view of the one that refused it."""
+        if record.entry is None:
+            return
+        owner = self.ring.owner(record.host) if self.view.members else self.me
+        if hint in self.view.members and hint != self.me:
+            owner = hint
+        self.outbox.close(record)
+        if owner == self.me:
+            self._keep(record.host, record.entry, record.flush)
+        else:
+            self.outbox.put(owner, DISCOVERY, record, self.view)
+
+    def mail_lost(self) -> None:
+        """Redis has forgotten: send everything under way again, and say every answer again."""
+        self.outbox.hurry()
+        self._answers.update(self.lanes_in)
+
+    # ------------------------------------------------------------------ time
+
+    def tick(self, now: float) -> None:
+        """Let time pass."""
+        self._notice_gaps()
+        self._look(now)
+        holds = self.lease.holds(now)
+        if self._held_lease and not holds:
+            self._cancel = True
+        elif holds and not self._held_lease:
+            self.frontier.look_again()
+        self._held_lease = holds
+        for record, hint in self.outbox.due_again(now):
+            self._route(record, hint)
+        self.handover.work(self._alive, now)
+        if not self.tenure.released and now - self.tenure.since > self.config.handoff_timeout and holds:
+            self.counters.handoff_timeouts += 1
+            self.tenure.force()
+            self.frontier.look_again()
+        self._send_done()
+        self._answers |= self.custody.release(
+            self.outbox, self._keepers_of, self.handover.busy, self.flush, self.view_no
+        )
+        self.beat = self._beat(now)
+
+    def _send_done(self) -> None:
+        """Done marks come last: those whose outlinks are all acknowledged go to the other keepers (P5)."""
+        sent = 0
+        for flush, state, key in self._unsent:
+            if not self.outbox.done_may_leave(flush):
+                break
+            sent += 1
+            state.open_work += self._replicate(state, Record(state.host, self.flush, done=key))
+            self._closed_work(state)
+        del self._unsent[:sent]
+
+    def leave(self, now: float) -> None:
+        """Go: out of the views, handing on everything, until `may_go`."""
+        self.leaving = True
+        self.start_exhausted = True
+        self._look(now)
+
+    def may_go(self) -> bool:
+        """Whether a leaving agent has handed on all it holds, and said so."""
+        quiet = self.handover.settled and not self.handover.pending and not self._unsent and not len(self.custody)
+        return self.leaving and quiet and not len(self.outbox) and not self.out
+
+    @property
+    def settled(self) -> bool:
+        """Whether this agent has handed on all it holds under the present view, but for the pending hosts."""
+        if not self.handover.settled:
+            return False
+        return all(
+            oldest is None or oldest > self._view_flush
+            for oldest in (lane.oldest() for (_, kind), lane in self.outbox.lanes.items() if kind == STATE)
+        )
+
+    def passive(self, now: float) -> bool:
+        """Whether nothing is left to do here (P6)."""
+        return (
+            self.start_exhausted
+            and not self.leaving
+            and not self.out
+            and not self._unsent
+            and not len(self.outbox)
+            and not len(self.custody)
+            and not self._answers
+            and self.lease.holds(now)
+            and self.settled
+            and not self.frontier.waits(lambda state: self.keepers(state)[:1] == (self.me,))
+        )
+
+    def _beat(self, now: float) -> Beat:
+        flags = LEAVING if self.leaving else ""
+        flags += PASSIVE if self.passive(now) else ""
+        flags += "" if self.lease.holds(now) else FENCED
+        settled = self.view.digest if self.settled else ""
+        pending = tuple(point(host) for host in self.handover.pending) if settled else ()
+        dead = tuple(incarnation for incarnation in self.watch.dead if incarnation != self.incarnation)
+        return Beat(
+            incarnation=self.incarnation,
+            epoch=self._epoch,
+            replicas=self.config.replicas,
+            digest=self.view.digest,
+            settled=settled,
+            flags=flags,
+            activity=self.activity,
+            pending=pending,
+            dead=dead,
+        )
+
+    def drain(self, now: float) -> Effects:
+        """What is to be done about everything since the last drain; this ends the flush."""
+        letters = []
+        for lane, letter, again in self.outbox.post(now, self.view.digest):
+            fields = encode(self.me, lane, self.outbox.store, letter)
+            letters.append((lane.receiver, fields))
+            self.counters.letters_sent += 1
+            self.counters.resent += again
+            self.counters.bytes_sent += len(fields["body"])
+        answers = {(self.lanes_in[name].sender, name): self.lanes_in[name].text() for name in self._answers}
+        effects = Effects(
+            beat=self.beat,
+            letters=tuple(letters),
+            answers=answers,
+            forget=tuple(self.outbox.forgotten),
+            cancel=self._cancel,
+            finished=self.finished,
+            usurped=self._usurped,
+        )
+        self._answers.clear()
+        self.outbox.forgotten.clear()
+        self._cancel = False
+        self.flush += 1
+        return effects
+
+    def _check(self) -> None:
+        """Assert every invariant of the agent."""
+        self.outbox._check()
+        for state in self.frontier.states():
+            state._check()
+        assert self.out == sum(len(state.out) for state in self.frontier.states())

@@ -1,0 +1,185 @@
+"""Handover: after a change of view, every host's state goes to those who keep it now (DESIGN 2.4).
+
+Rules of this module:
+
+* The hosts held are gone through in slices, so that a change of view never blocks the loop for long.
+* For every host that it answers for (`Tenure.answers_for`), or whose copy is *dirty*, an agent brings its state to the present
+  keepers that may lack it: whole where a keeper surely has nothing, else by an *offer* (sizes and XOR of the key sets) that
+  the keeper answers with *want* or not.
+* Several offers and syncs of one host may be under way, one a keeper. A copy that gets dirty meanwhile is gone through again.
+* A copy is dropped only by an agent outside the host's keepers, and only after the view is complete.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable
+
+from .host import Frontier, HostState
+from .mail import STATE, Record, Sync, whole
+from .outbox import Outbox
+from .tenure import Alive, Tenure
+from .view import MOST_PENDING, View
+
+SLICE = 2000  # hosts gone through a tick: some milliseconds
+BROUGHT = 0  # the flush of records that bring known state: they are nobody's outlinks
+
+
+class Handover:
+    """What is still to be brought to whom. `keepers(state)` gives owner and successors under the present view."""
+
+    def __init__(
+        self, me: str, frontier: Frontier, outbox: Outbox, tenure: Tenure, keepers: Callable[[HostState], tuple[str, ...]]
+    ) -> None:
+        self.me = me
+        self.frontier = frontier
+        self.outbox = outbox
+        self.tenure = tenure
+        self.keepers = keepers
+        self.todo: deque[str] = deque()
+        self.to_drop: deque[str] = deque()
+        self.again: set[str] = set()
+        self.open: dict[str, dict[str, Sync | None]] = {}  # host -> keeper -> the sync, or None while only offered
+        self.pending: dict[str, None] = {}
+
+    def enter(self) -> None:
+        """The view has changed: go through all hosts."""
+        self.todo = deque(state.host for state in self.frontier.states())
+        self.to_drop.clear()
+        self.again.clear()
+
+    def completed(self) -> None:
+        """The view is complete: copies that nobody needs may go."""
+        self.to_drop = deque(state.host for state in self.frontier.states())
+
+    def soil(self, state: HostState) -> None:
+        """The copy of this host may hold what its owner lacks."""
+        state.dirty = True
+        if state.host not in self.again:
+            self.again.add(state.host)
+            self.todo.append(state.host)
+
+    def work(self, alive: Alive, now: float) -> None:
+        """Go through a slice of what is to be done."""
+        for _ in range(min(SLICE, len(self.todo))):
+            host = self.todo.popleft()
+            self.again.discard(host)
+            state = self.frontier.find(host)
+            if state is not None:
+                self._bring(state, alive, now)
+        for _ in range(min(SLICE, len(self.to_drop))):
+            self._drop(self.to_drop.popleft())
+
+    def _bring(self, state: HostState, alive: Alive, now: float) -> None:
+        keepers = self.keepers(state)
+        mine = keepers[:1] == (self.me,)
+        if mine:
+            self.pending.pop(state.host, None)
+            if not self._was_mine(state.host):
+                self.frontier.defer(state, now)
+        elif state.open_work:
+            self.pending[state.host] = None
+        others = [keeper for keeper in keepers if keeper != self.me]
+        for keeper in set(self.open.get(state.host, ())) - set(others):
+            self._cancel(state.host, keeper)
+        if state.dirty or self.tenure.answers_for(state.host, alive):
+            for keeper in others:
+                self._bring_to(state, keeper)
+        if state.dirty and state.host not in self.open:
+            state.dirty = False  # nobody else keeps it, or all have it
+
+    def _was_mine(self, host: str) -> bool:
+        views = [view for view in (self.tenure.complete, *self.tenure.entered) if view is not None and view.members]
+        return all(view.ring.owner(host) == self.me for view in views)
+
+    def _bring_to(self, state: HostState, keeper: str) -> None:
+        under_way = self.open.get(state.host, {})
+        if keeper in under_way:
+            if state.dirty and state.host not in self.again:
+                self.again.add(state.host)  # once more when this one has ended
+            return
+        view = self.tenure.view
+        has = None if state.dirty else self.tenure.has_copy(state.host, keeper, view.incarnation(keeper))
+        if has:
+            return
+        if has is None:
+            self.open.setdefault(state.host, {})[keeper] = None
+            self.outbox.put(keeper, STATE, Record(state.host, BROUGHT, offer=state.summary()), view)
+        else:
+            self.want(state, keeper, view)
+
+    def want(self, state: HostState, keeper: str, view: View) -> None:
+        """Send the whole state of the host to this keeper."""
+        sync = Sync(state.host, keeper, BROUGHT, whole(state, BROUGHT))
+        self.open.setdefault(state.host, {})[keeper] = sync
+        self.outbox.lane(keeper, STATE, view).put_sync(sync)
+
+    def answered(self, keeper: str, record: Record, wanted: bool, view: View) -> None:
+        """An offer was answered."""
+        under_way = self.open.get(record.host, {})
+        state = self.frontier.find(record.host)
+        if keeper in under_way and under_way[keeper] is None:
+            if wanted and state is not None:
+                self.want(state, keeper, view)
+            else:
+                self._ended(record.host, keeper)
+
+    def sweep(self, syncs: Iterable[Sync]) -> None:
+        """Of these syncs, those that have ended are."""
+        for sync in syncs:
+            if sync.ended and self.open.get(sync.host, {}).get(sync.receiver) is sync:
+                self._ended(sync.host, sync.receiver)
+
+    def _cancel(self, host: str, keeper: str) -> None:
+        sync = self.open[host][keeper]
+        if sync is not None:
+            self.outbox.cancel(sync)
+        self._ended(host, keeper)
+
+    def _ended(self, host: str, keeper: str) -> None:
+        under_way = self.open[host]
+        del under_way[keeper]
+        if under_way:
+            return
+        del self.open[host]
+        state = self.frontier.find(host)
+        if state is None:
+            return
+        if host in self.again:
+            self.todo.append(host)
+        else:
+            state.dirty = False
+            if self.me not in self.keepers(state) and self.tenure.complete is self.tenure.view:
+                self.to_drop.append(host)
+
+    def gone(self, receivers: set[str]) -> None:
+        """These receivers are gone, and the mail for them with them."""
+        for host, under_way in list(self.open.items()):
+            for keeper in receivers & under_way.keys():
+                del under_way[keeper]
+            if not under_way:
+                del self.open[host]
+
+    def calm(self, state: HostState) -> None:
+        """Nothing begun here for this host is open any more."""
+        self.pending.pop(state.host, None)
+        if self.me not in self.keepers(state) and self.tenure.complete is self.tenure.view:
+            self.to_drop.append(state.host)
+
+    def busy(self, hosts: Iterable[str]) -> bool:
+        """Whether one of these hosts is still to be gone through, or under way."""
+        if self.todo:
+            return True
+        return bool(self.open) and any(host in self.open for host in hosts)
+
+    @property
+    def settled(self) -> bool:
+        """Whether everything is handed on, but for the pending hosts (few enough to be named)."""
+        return not self.todo and not self.open and len(self.pending) <= MOST_PENDING
+
+    def _drop(self, host: str) -> None:
+        state = self.frontier.find(host)
+        if state is None or state.open_work or state.dirty or host in self.open or host in self.again:
+            return
+        if self.me not in self.keepers(state):
+            self.frontier.drop(host)

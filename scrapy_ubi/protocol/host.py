@@ -1,0 +1,219 @@
+"""Host state: what an agent knows about one host, and how two such states become one.
+
+Rules of this module:
+
+* A host's state is two grow-only sets: the keys *known* (discovered) and the keys *done*. What waits to be fetched is
+  known minus done. Merging is the union; where one key is known at two depths the smaller wins. Merging is therefore
+  commutative, associative and idempotent: duplicates, reordering and resends of mail are harmless (DESIGN, part 2).
+* The text of a URL is kept only until its key is done: afterwards the key alone is the memory.
+* A key handed out to be fetched is *out*: still known, not done, in nobody's queue here. It comes back (`put_back`) or
+  becomes done (`finish`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple, Protocol
+
+
+class Entry(NamedTuple):
+    """One request to be fetched, as it waits and as it travels.
+
+    `key` is 64 bits, unsigned, of (method, normal form, body, nonce); `url` is as found, and is what is fetched;
+    `depth` and `priority` have Scrapy's meaning (higher priority first); `request` is JSON text with all else of the
+    request, empty for a plain GET.
+    """
+
+    key: int
+    url: str
+    depth: int
+    priority: int = 0
+    request: str = ""
+
+
+class Summary(NamedTuple):
+    """Sizes and XOR of a host's two key sets: two agents with equal summaries hold the same state."""
+
+    known: int
+    known_xor: int
+    done: int
+    done_xor: int
+
+
+def _rank(entry: Entry) -> tuple[int, int, str, str]:
+    """The total order that decides between two versions of one key: the smallest depth, then the highest priority."""
+    return (entry.depth, -entry.priority, entry.url, entry.request)
+
+
+class HostState:
+    """The state of one host at one agent, with the few facts the agent keeps beside it.
+
+    `queued`: key -> entry that waits; `out`: key -> entry handed out; `done`: keys.
+    `open_work`: how much of what was begun here is not settled yet (requests out, done marks not acknowledged).
+    `dirty`: this copy may hold something the host's owner lacks.
+    `keepers`, `keepers_at`: owner and successors under the view with that number (a cache of the agent's).
+    `next_at`: time (s, the agent's clock) before which politeness forbids the next fetch.
+    """
+
+    __slots__ = (
+        "dirty",
+        "done",
+        "done_xor",
+        "host",
+        "keepers",
+        "keepers_at",
+        "known_xor",
+        "next_at",
+        "open_work",
+        "out",
+        "queued",
+    )
+
+    def __init__(self, host: str) -> None:
+        self.host = host
+        self.queued: dict[int, Entry] = {}
+        self.out: dict[int, Entry] = {}
+        self.done: set[int] = set()
+        self.known_xor = 0
+        self.done_xor = 0
+        self.open_work = 0
+        self.dirty = False
+        self.keepers: tuple[str, ...] = ()
+        self.keepers_at = -1
+        self.next_at = 0.0
+
+    def __repr__(self) -> str:
+        return f"<HostState {self.host} queued={len(self.queued)} out={len(self.out)} done={len(self.done)}>"
+
+    @property
+    def known(self) -> int:
+        """How many keys are known."""
+        return len(self.queued) + len(self.done) + sum(1 for key in self.out if key not in self.done)
+
+    def learn(self, entry: Entry) -> bool:
+        """Merge one discovered entry; True when that was news (a new key, or a better version of a waiting one)."""
+        key = entry.key
+        if key in self.done or key in self.out:
+            return False
+        old = self.queued.get(key)
+        if old is None:
+            self.known_xor ^= key
+        elif _rank(entry) >= _rank(old):
+            return False
+        self.queued[key] = entry
+        return True
+
+    def mark_done(self, key: int) -> bool:
+        """Merge one done mark; True when that was news. A key may be done before it is discovered."""
+        if key in self.done:
+            return False
+        if self.queued.pop(key, None) is None and key not in self.out:
+            self.known_xor ^= key
+        self.done.add(key)
+        self.done_xor ^= key
+        return True
+
+    def hand_out(self, key: int) -> Entry:
+        """Take a waiting entry out of the queue to be fetched. KeyError when it does not wait."""
+        entry = self.queued.pop(key)
+        self.out[key] = entry
+        return entry
+
+    def put_back(self, key: int, entry: Entry | None = None) -> bool:
+        """What was out was not fetched, or is to be fetched again (as `entry`): True when it waits now."""
+        old = self.out.pop(key)
+        if key in self.done:
+            return False
+        self.queued[key] = entry or old
+        return True
+
+    def finish(self, key: int) -> bool:
+        """What was out is done; True when that was news."""
+        news = self.mark_done(key)
+        self.out.pop(key, None)
+        return news
+
+    def undone(self) -> Iterator[Entry]:
+        """Every entry that is known and not done, those handed out included."""
+        yield from self.queued.values()
+        yield from (entry for key, entry in self.out.items() if key not in self.done)
+
+    def summary(self) -> Summary:
+        """The state in four numbers, to be compared with another agent's."""
+        return Summary(self.known, self.known_xor, len(self.done), self.done_xor)
+
+    def _check(self) -> None:
+        """Assert every invariant of the state."""
+        assert not self.queued.keys() & self.done, self
+        assert not self.queued.keys() & self.out.keys(), self
+        keys = set(self.queued) | set(self.out) | self.done
+        assert _xor(keys) == self.known_xor, self
+        assert _xor(self.done) == self.done_xor, self
+        assert self.open_work >= len(self.out), (self, self.open_work)
+
+
+def _xor(keys: Iterable[int]) -> int:
+    total = 0
+    for key in keys:
+        total ^= key
+    return total
+
+
+class Frontier(Protocol):
+    """Where an agent keeps its host states, in memory or on disk; what the protocol asks of it.
+
+    Every change of a host's sets goes through it, so that the queue order and the workbench follow. Times are seconds of the
+    agent's clock.
+    """
+
+    def __len__(self) -> int:
+        """How many hosts are held."""
+        ...
+
+    def states(self) -> list[HostState]:
+        """Every host state held, as a list of its own."""
+        ...
+
+    def find(self, host: str) -> HostState | None:
+        """The state of a host, None when nothing of it is held."""
+        ...
+
+    def add(self, host: str, entries: Iterable[Entry]) -> tuple[HostState, list[Entry]]:
+        """Merge discovered entries; the state, and those that were news."""
+        ...
+
+    def add_done(self, state: HostState, keys: Iterable[int]) -> list[int]:
+        """Merge done marks; those that were news."""
+        ...
+
+    def drop(self, host: str) -> None:
+        """Forget a host."""
+        ...
+
+    def pop(self, now: float, allowed: Callable[[HostState], bool]) -> tuple[HostState, Entry] | None:
+        """Hand out the next entry of the host that waits longest among those ready and allowed; the host is then busy."""
+        ...
+
+    def free(self, state: HostState, now: float) -> None:
+        """The load of a busy host has ended at this time: it may be fetched again after its delay."""
+        ...
+
+    def finish(self, state: HostState, key: int) -> bool:
+        """An entry handed out is done; True when that was news."""
+        ...
+
+    def put_back(self, state: HostState, key: int, entry: Entry | None = None) -> None:
+        """An entry handed out waits again, as `entry` when given."""
+        ...
+
+    def look_again(self) -> None:
+        """What was not allowed may be allowed now."""
+        ...
+
+    def defer(self, state: HostState, now: float) -> None:
+        """Another agent may have fetched this host a moment ago: it is not fetched before its delay has passed."""
+        ...
+
+    def waits(self, mine: Callable[[HostState], bool]) -> bool:
+        """Whether any entry of such a host is queued."""
+        ...

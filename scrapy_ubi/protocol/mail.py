@@ -1,0 +1,444 @@
+"""Mail: what agents tell each other, and how nothing of it is lost (DESIGN 2.3).
+
+Rules of this module:
+
+* A *record* is one small fact about one host: a discovered entry, a done mark, or an offer (the summary of a host's state).
+  Records travel in *letters*, grouped by host into deltas. Every record is idempotent, so a letter may arrive twice.
+* A *lane* is (sender's store, receiver, kind) with sequence numbers of its own. Kinds: `discovery` (to owners, may be refused,
+  acknowledged when durable at owner and successors) and `state` (to keepers, never refused, acknowledged when durable here,
+  waits for nobody). Two lanes, so that acknowledgements never wait in a circle.
+* At most `window` letters of a lane are unacknowledged; the rest waits in the sender's outbox. A letter is sent again after
+  a time-out that doubles up to a bound.
+* The *floor* of a lane is its lowest unacknowledged number. The receiver remembers what became of every letter from the
+  floor on, and says it again when the letter comes again; so a lost acks key is harmless.
+* Nothing in a letter is trusted: `decode` validates it whole and raises `Malformed` with the reason.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import deque
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from .host import Entry, HostState, Summary
+
+DISCOVERY, STATE = "discovery", "state"
+RECORD_SIZE = 40  # characters of a record besides its URL and request, about
+MOST_RESEND = 60.0  # s: a letter that is never acknowledged is sent again at least this often
+MOST_LANES_IN = 4096  # lanes a receiver remembers; the one used longest ago is forgotten, and its resends merged again
+
+_KEY = re.compile(r"[0-9a-f]{16}")
+_NAME = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
+_HOST = re.compile(r"[^\s\x00-\x1f\x7f]{1,300}")
+
+
+class Malformed(ValueError):
+    """A letter that is not one: the reason is the message."""
+
+
+class Record(NamedTuple):
+    """One fact about one host. Exactly one of `entry`, `done`, `offer` is set. `flush` orders it among its sender's writes."""
+
+    host: str
+    flush: int
+    entry: Entry | None = None
+    done: int | None = None
+    offer: Summary | None = None
+
+
+@dataclass(slots=True)
+class Sync:
+    """The whole state of one host on its way to one receiver, taken from the host in pieces as the window allows."""
+
+    host: str
+    receiver: str
+    flush: int
+    records: Iterator[Record]
+    outstanding: int = 0
+    exhausted: bool = False
+    _ahead: Record | None = None
+
+    def take(self) -> Record | None:
+        """The next record; `exhausted` is true from the last one on, so that the last letter knows that it is the last."""
+        record = self._ahead or next(self.records, None)
+        self._ahead = next(self.records, None)
+        self.exhausted = self._ahead is None
+        return record
+
+    @property
+    def ended(self) -> bool:
+        """Whether the receiver has acknowledged all of it."""
+        return self.exhausted and not self.outstanding
+
+
+def whole(state: HostState, flush: int) -> Iterator[Record]:
+    """All of a host's state as records; what it learns later travels by itself."""
+    entries, done = list(state.undone()), list(state.done)
+    for entry in entries:
+        yield Record(state.host, flush, entry=entry)
+    for key in done:
+        yield Record(state.host, flush, done=key)
+
+
+@dataclass(slots=True)
+class Letter:
+    """A numbered batch of records on a lane, kept until acknowledged. Times are seconds of the sender's clock."""
+
+    seq: int
+    view: str
+    records: list[Record]
+    syncs: list[Sync] = field(default_factory=list)
+    due: float = 0.0
+    pause: float = 0.0
+    size: int = 0
+
+    def add(self, record: Record) -> None:
+        """Append a record; `size` follows (characters, about)."""
+        self.records.append(record)
+        self.size += RECORD_SIZE + (weight(record.entry) if record.entry is not None else 0)
+
+
+class Bounds(NamedTuple):
+    """What a lane keeps to: letters under way, records and characters a letter, seconds before the first resend."""
+
+    window: int
+    records: int
+    size: int
+    resend: float
+
+
+def weight(entry: Entry) -> int:
+    """About how many characters an entry adds to a letter."""
+    return len(entry.url) + len(entry.request)
+
+
+class Outcome(NamedTuple):
+    """What became of a letter: hosts refused (-> the owner in the receiver's view) and offers whose state is wanted."""
+
+    refused: Mapping[str, str]
+    want: tuple[str, ...]
+
+
+class Lane:
+    """The sender's end of a lane: what waits, what is under way. `store/receiver/kind` names it."""
+
+    def __init__(self, store: str, receiver: str, kind: str, incarnation: str) -> None:
+        self.name = f"{store}/{receiver}/{kind}"
+        self.receiver, self.kind, self.incarnation = receiver, kind, incarnation
+        self.waiting: deque[Record | Sync] = deque()
+        self.unacknowledged: dict[int, Letter] = {}
+        self.next_seq = 1
+        self.open: dict[int, int] = {}  # flush -> how many of its records are not acknowledged; in rising order
+        self.answered = ""  # the acks text last read, so that the same text costs nothing
+
+    def __len__(self) -> int:
+        return sum(self.open.values())
+
+    def put(self, record: Record) -> None:
+        """Let a record wait for its letter."""
+        self.waiting.append(record)
+        self._opened(record.flush, 1)
+
+    def put_sync(self, sync: Sync) -> None:
+        """Let the whole state of a host wait for its letters."""
+        self.waiting.append(sync)
+        self._opened(sync.flush, 1)  # the promise itself is open until the last record of it is
+
+    def _opened(self, flush: int, count: int) -> None:
+        if flush in self.open:
+            self.open[flush] += count
+        elif not self.open or flush > next(reversed(self.open)):
+            self.open[flush] = count
+        else:  # an older flush comes back (re-routed): keep the order
+            self.open[flush] = count
+            self.open = dict(sorted(self.open.items()))
+
+    def closed(self, flush: int, count: int = 1) -> None:
+        """So many records of that flush need no acknowledgement any more."""
+        left = self.open[flush] - count
+        assert left >= 0, (self.name, flush)
+        if left:
+            self.open[flush] = left
+        else:
+            del self.open[flush]
+
+    def oldest(self) -> int | None:
+        """The oldest flush with a record that is not acknowledged; None when there is none."""
+        return next(iter(self.open), None)
+
+    @property
+    def floor(self) -> int:
+        """The lowest number that is not acknowledged."""
+        return min(self.unacknowledged, default=self.next_seq)
+
+    def resend(self, now: float) -> list[Letter]:
+        """The letters under way whose time-out has passed, to be sent again now; each waits twice as long from then on."""
+        letters = [letter for letter in self.unacknowledged.values() if now >= letter.due]
+        for letter in letters:
+            letter.pause = min(letter.pause * 2, MOST_RESEND)
+            letter.due = now + letter.pause
+        return letters
+
+    def post(self, now: float, view: str, bounds: Bounds) -> list[Letter]:
+        """New letters of what waits, as far as the window allows."""
+        letters = []
+        while self.waiting and len(self.unacknowledged) < bounds.window:
+            letter = Letter(self.next_seq, view, [], pause=bounds.resend, due=now + bounds.resend)
+            self._fill(letter, bounds)
+            self.next_seq += 1
+            self.unacknowledged[letter.seq] = letter
+            letters.append(letter)
+        return letters
+
+    def _fill(self, letter: Letter, bounds: Bounds) -> None:
+        while self.waiting and len(letter.records) < bounds.records and letter.size < bounds.size:
+            head = self.waiting[0]
+            if isinstance(head, Record):
+                letter.add(head)
+                self.waiting.popleft()
+            elif self._take(head, letter, bounds):
+                self.waiting.popleft()
+
+    def _take(self, sync: Sync, letter: Letter, bounds: Bounds) -> bool:
+        """Move records of a sync into the letter; True when it has no more."""
+        sync.outstanding += 1
+        letter.syncs.append(sync)
+        while not sync.exhausted and len(letter.records) < bounds.records and letter.size < bounds.size:
+            record = sync.take()
+            if record is not None:
+                letter.add(record)
+                self._opened(record.flush, 1)
+        if sync.exhausted:
+            self.closed(sync.flush)
+        return sync.exhausted
+
+    def settle(self, seq: int) -> Letter | None:
+        """The letter with this number is answered: take it out; None when it is not under way (an old answer)."""
+        letter = self.unacknowledged.pop(seq, None)
+        if letter is not None:
+            for record in letter.records:
+                self.closed(record.flush)
+            for sync in letter.syncs:
+                sync.outstanding -= 1
+        return letter
+
+    def hurry(self) -> None:
+        """Mail may have been lost: send what is under way again at once."""
+        for letter in self.unacknowledged.values():
+            letter.due, letter.pause = 0.0, min(letter.pause, MOST_RESEND)
+
+    def empty(self) -> list[Record]:
+        """Take everything out, under way or waiting, syncs excepted (the receiver is gone)."""
+        records = [record for letter in self.unacknowledged.values() for record in letter.records]
+        records += [item for item in self.waiting if isinstance(item, Record)]
+        self.unacknowledged.clear()
+        self.waiting.clear()
+        self.open.clear()
+        return records
+
+    def _check(self, window: int) -> None:
+        """Assert every invariant of the lane."""
+        assert len(self.unacknowledged) <= window, self.name
+        assert list(self.open) == sorted(self.open), self.name
+        count = sum(len(letter.records) for letter in self.unacknowledged.values())
+        assert count + len(self.waiting) == len(self), (self.name, count, len(self.waiting), self.open)
+
+
+class LaneIn:
+    """The receiver's end of a lane: what became of each letter from the sender's floor on. None: not decided yet."""
+
+    def __init__(self, sender: str) -> None:
+        self.sender = sender
+        self.floor = 0
+        self.outcomes: dict[int, Outcome | None] = {}
+
+    def raise_floor(self, floor: int) -> None:
+        """The sender needs no answer below this number."""
+        if floor > self.floor:
+            self.floor = floor
+            for seq in [s for s in self.outcomes if s < floor]:
+                del self.outcomes[seq]
+
+    def text(self) -> str:
+        """The answer to the sender: JSON, as it stands in the sender's acks hash."""
+        decided = sorted((seq, o) for seq, o in self.outcomes.items() if o is not None)
+        answer: dict[str, Any] = {"acked": [seq for seq, _ in decided]}
+        if refused := {str(seq): dict(o.refused) for seq, o in decided if o.refused}:
+            answer["refused"] = refused
+        if want := {str(seq): list(o.want) for seq, o in decided if o.want}:
+            answer["want"] = want
+        return json.dumps(answer, separators=(",", ":"))
+
+
+def read_answer(text: str) -> dict[int, Outcome]:
+    """The outcomes in an acks text: sequence number -> outcome. Raises Malformed."""
+    try:
+        answer = json.loads(text)
+        refused, want = answer.get("refused", {}), answer.get("want", {})
+        outcomes = {}
+        for seq in answer["acked"]:
+            if type(seq) is not int or seq < 0:
+                raise Malformed("a sequence number is not a number")
+            hosts = {_match(_HOST, h): _match(_NAME, a) if a else "" for h, a in refused.get(str(seq), {}).items()}
+            outcomes[seq] = Outcome(hosts, tuple(_match(_HOST, h) for h in want.get(str(seq), ())))
+    except Malformed:
+        raise
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        raise Malformed(f"not an answer: {error}") from error
+    return outcomes
+
+
+def encode(sender: str, lane: Lane, store: str, letter: Letter) -> dict[str, str]:
+    """A letter as the fields of a stream entry, readable with redis-cli."""
+    deltas: dict[str, dict[str, Any]] = {}
+    for record in letter.records:
+        delta = deltas.get(record.host)
+        if delta is None:
+            delta = deltas[record.host] = {"host": record.host}
+        if record.entry is not None:
+            delta.setdefault("discovered", []).append(_entry_out(record.entry))
+        elif record.done is not None:
+            delta.setdefault("done", []).append(f"{record.done:016x}")
+        elif record.offer is not None:
+            known, known_xor, done, done_xor = record.offer
+            delta["offer"] = [known, f"{known_xor:016x}", done, f"{done_xor:016x}"]
+    body = json.dumps(list(deltas.values()), separators=(",", ":"), ensure_ascii=False)
+    return {
+        "from": sender,
+        "store": store,
+        "lane": lane.kind,
+        "seq": str(letter.seq),
+        "floor": str(lane.floor),
+        "n": str(len(letter.records)),
+        "view": letter.view,
+        "enc": "json",
+        "body": body,
+    }
+
+
+def _entry_out(entry: Entry) -> list[Any]:
+    row: list[Any] = [f"{entry.key:016x}", entry.url, entry.depth]
+    if entry.priority or entry.request:
+        row.append(entry.priority)
+    if entry.request:
+        row.append(json.loads(entry.request))
+    return row
+
+
+class Delta(NamedTuple):
+    """What a letter says of one host."""
+
+    host: str
+    discovered: tuple[Entry, ...]
+    done: tuple[int, ...]
+    offer: Summary | None
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """A letter as it arrived, validated."""
+
+    sender: str
+    lane: str
+    kind: str
+    seq: int
+    floor: int
+    view: str
+    deltas: tuple[Delta, ...]
+
+
+class Header(NamedTuple):
+    """From whom a letter is: enough to answer it."""
+
+    sender: str
+    lane: str
+    kind: str
+    seq: int
+    floor: int
+
+
+def decode_header(fields: Mapping[str, str], receiver: str) -> Header:
+    """The header of a stream entry. Raises Malformed."""
+    sender, store = _match(_NAME, fields.get("from")), _match(_NAME, fields.get("store"))
+    kind = fields.get("lane")
+    if kind not in (DISCOVERY, STATE):
+        raise Malformed("lane is neither discovery nor state")
+    seq, floor = _number(fields.get("seq")), _number(fields.get("floor"))
+    return Header(sender, f"{store}/{receiver}/{kind}", kind, seq, floor)
+
+
+def decode(fields: Mapping[str, str], receiver: str, most: int, longest_url: int) -> Received:
+    """A letter from the fields of a stream entry, validated whole. Raises Malformed with the reason.
+
+    `most` bounds the number of records, `longest_url` the characters of a URL.
+    """
+    header = decode_header(fields, receiver)
+    view = _match(_KEY, fields.get("view"))
+    if fields.get("enc") != "json":
+        raise Malformed("enc is not json")
+    try:
+        body = json.loads(fields.get("body", ""))
+    except (ValueError, RecursionError) as error:
+        raise Malformed("body is not JSON") from error
+    if not isinstance(body, list):
+        raise Malformed("body is not a list")
+    deltas = tuple(_delta(row, longest_url) for row in body)
+    records = sum(len(d.discovered) + len(d.done) + (d.offer is not None) for d in deltas)
+    if records > most:
+        raise Malformed(f"{records} records, more than {most}")
+    return Received(header.sender, header.lane, header.kind, header.seq, header.floor, view, deltas)
+
+
+def _delta(row: object, longest_url: int) -> Delta:
+    if not isinstance(row, dict) or not row.keys() <= {"host", "discovered", "done", "offer"}:
+        raise Malformed("a delta is not an object of host, discovered, done, offer")
+    host = _match(_HOST, row.get("host"))
+    discovered, done, offer = row.get("discovered", []), row.get("done", []), row.get("offer")
+    if not isinstance(discovered, list) or not isinstance(done, list):
+        raise Malformed("discovered or done is not a list")
+    entries = tuple(_entry_in(item, longest_url) for item in discovered)
+    return Delta(host, entries, tuple(_key(item) for item in done), None if offer is None else _summary(offer))
+
+
+def _entry_in(row: object, longest_url: int) -> Entry:
+    if not isinstance(row, list) or not 3 <= len(row) <= 5:
+        raise Malformed("a discovered entry is not a list of 3 to 5")
+    url, depth, priority = row[1], row[2], row[3] if len(row) > 3 else 0
+    if not isinstance(url, str) or not url or len(url) > longest_url:
+        raise Malformed("a URL is not text of a sensible length")
+    if not url.lstrip()[:8].lower().startswith(("http://", "https://")):
+        raise Malformed("a URL is neither http nor https")
+    if type(depth) is not int or type(priority) is not int or not 0 <= depth < 10**9 or abs(priority) > 10**12:
+        raise Malformed("depth or priority is not a number in bounds")
+    request = ""
+    if len(row) == 5:
+        if not isinstance(row[4], dict):
+            raise Malformed("a request is not an object")
+        request = json.dumps(row[4], separators=(",", ":"), ensure_ascii=False)
+    return Entry(_key(row[0]), url, depth, priority, request)
+
+
+def _summary(row: object) -> Summary:
+    if not isinstance(row, list) or len(row) != 4 or type(row[0]) is not int or type(row[2]) is not int:
+        raise Malformed("an offer is not a list of two numbers and two keys")
+    return Summary(row[0], _key(row[1]), row[2], _key(row[3]))
+
+
+def _key(text: object) -> int:
+    return int(_match(_KEY, text), 16)
+
+
+def _number(text: object) -> int:
+    if not isinstance(text, str) or not text.isascii() or not text.isdigit() or len(text) > 15:
+        raise Malformed("seq or floor is not a number")
+    return int(text)
+
+
+def _match(pattern: re.Pattern[str], text: object) -> str:
+    if not isinstance(text, str) or pattern.fullmatch(text) is None:
+        raise Malformed(f"{str(text)[:40]!r} does not look like {pattern.pattern}")
+    return text
+

@@ -1,0 +1,152 @@
+"""The outbox: every lane of one sender, and what depends on their acknowledgements.
+
+Rules of this module:
+
+* What an agent writes is numbered by *flush*. An outlink (a discovered entry told to its owner or, by an owner, to its
+  successors) is *open* from the flush it was written in until it is acknowledged. A done mark of flush f leaves only when no
+  outlink of flush <= f is open (P5).
+* Mail for an agent that is gone is taken back: discovered entries are routed anew, state is dropped, for a view change brings
+  the whole state of every host concerned to its new keepers.
+* What comes back refused waits a moment before it is routed anew, so that two agents whose views differ do not play ball.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+
+from .mail import DISCOVERY, STATE, Bounds, Lane, Letter, Record, Sync
+from .view import View
+
+REFUSED_PAUSE = 0.25  # s: about a flush; views that differ agree within a heartbeat or two
+
+
+class Outbox:
+    """Lanes by (receiver, kind); `store` names the disk or memory their numbers live in."""
+
+    def __init__(self, store: str, bounds: Bounds) -> None:
+        self.store = store
+        self.bounds = bounds
+        self.lanes: dict[tuple[str, str], Lane] = {}
+        self.by_name: dict[str, Lane] = {}
+        self.outlinks: dict[int, int] = {}  # flush -> open outlinks; in rising order
+        self.returned: deque[tuple[float, Record, str]] = deque()
+        self.forgotten: list[str] = []
+        self._numbers: dict[str, int] = {}
+
+    def __len__(self) -> int:
+        return sum(map(len, self.lanes.values())) + len(self.returned)
+
+    def lane(self, receiver: str, kind: str, view: View) -> Lane:
+        """The lane to a receiver, made when it is first needed."""
+        lane = self.lanes.get((receiver, kind))
+        if lane is None:
+            lane = Lane(self.store, receiver, kind, view.incarnation(receiver))
+            lane.next_seq = self._numbers.get(lane.name, 1)
+            self.lanes[receiver, kind] = self.by_name[lane.name] = lane
+        return lane
+
+    def put(self, receiver: str, kind: str, record: Record, view: View) -> None:
+        """A record for a receiver; an entry with a flush is an outlink, and open from now on."""
+        self.lane(receiver, kind, view).put(record)
+        if record.entry is not None and record.flush:
+            self._open(record.flush)
+
+    def _open(self, flush: int) -> None:
+        outlinks = self.outlinks
+        if flush in outlinks:
+            outlinks[flush] += 1
+        elif not outlinks or flush > next(reversed(outlinks)):
+            outlinks[flush] = 1
+        else:
+            outlinks[flush] = 1
+            self.outlinks = dict(sorted(outlinks.items()))
+
+    def close(self, record: Record) -> None:
+        """A record needs no acknowledgement any more."""
+        if record.entry is not None and record.flush:
+            left = self.outlinks[record.flush] - 1
+            if left:
+                self.outlinks[record.flush] = left
+            else:
+                del self.outlinks[record.flush]
+
+    def done_may_leave(self, flush: int) -> bool:
+        """Whether a done mark written in that flush may leave its owner (P5)."""
+        oldest = next(iter(self.outlinks), None)
+        return oldest is None or flush < oldest
+
+    def hold_back(self, records: Iterable[Record], until: float, hint: str) -> None:
+        """Refused records wait until that time (s); they stay open. `hint` names who should have them."""
+        self.returned.extend((until, record, hint) for record in records)
+
+    def due_again(self, now: float) -> list[tuple[Record, str]]:
+        """The refused records whose pause is over."""
+        due = []
+        while self.returned and self.returned[0][0] <= now:
+            _, record, hint = self.returned.popleft()
+            due.append((record, hint))
+        return due
+
+    def take_back(self, view: View) -> tuple[set[str], list[Record], list[Record]]:
+        """Empty the lanes to receivers that are not in the view: who they are, and the discovery and state records in them.
+
+        A receiver that is there under another incarnation is as good as gone, too: what was under way may have died with it.
+        """
+        gone: set[str] = set()
+        entries: list[Record] = []
+        state: list[Record] = []
+        for (receiver, kind), lane in list(self.lanes.items()):
+            present = view.incarnation(receiver)
+            if present == lane.incarnation:
+                continue
+            (entries if kind == DISCOVERY else state).extend(lane.empty())
+            lane.incarnation = present
+            gone.add(receiver)
+            if not present:
+                self._numbers[lane.name] = lane.next_seq
+                self.forgotten.append(lane.name)
+                del self.lanes[receiver, kind], self.by_name[lane.name]
+        return gone, entries, state
+
+    def post(self, now: float, view: str) -> Iterator[tuple[Lane, Letter, bool]]:
+        """Every letter to send now; the flag says whether it is sent again."""
+        for lane in list(self.lanes.values()):
+            for letter in lane.resend(now):
+                yield lane, letter, True
+            for letter in lane.post(now, view, self.bounds):
+                yield lane, letter, False
+
+    def hurry(self) -> None:
+        """Mail may have been lost: everything under way is due now."""
+        for lane in self.lanes.values():
+            lane.hurry()
+
+    def state_oldest(self, receiver: str) -> int | None:
+        """The oldest flush with a record for that receiver's copy that is not acknowledged; None when all is."""
+        lane = self.lanes.get((receiver, STATE))
+        return lane.oldest() if lane is not None else None
+
+    def cancel(self, sync: Sync) -> None:
+        """The receiver of a sync keeps the host no longer: what has not left need not."""
+        lane = self.lanes.get((sync.receiver, STATE))
+        if lane is not None and sync in lane.waiting:
+            lane.waiting.remove(sync)
+            lane.closed(sync.flush)
+
+    def _check(self) -> None:
+        """Assert every invariant of the outbox."""
+        count = {}
+        for lane in self.lanes.values():
+            lane._check(self.bounds.window)
+            for letter in lane.unacknowledged.values():
+                for record in letter.records:
+                    count[record.flush] = count.get(record.flush, 0) + (record.entry is not None)
+            for item in lane.waiting:
+                if isinstance(item, Record):
+                    count[item.flush] = count.get(item.flush, 0) + (item.entry is not None)
+        for _, record, _ in self.returned:
+            count[record.flush] = count.get(record.flush, 0) + 1
+        count.pop(0, None)
+        assert {f: n for f, n in count.items() if n} == self.outlinks, (count, self.outlinks)
+        assert list(self.outlinks) == sorted(self.outlinks)

@@ -1,0 +1,126 @@
+"""Who may fetch a host, and from when: the rules of a view change that keep one fetcher a host (DESIGN 2.4, P2).
+
+A view is *complete*, for an agent, when one read shows that everybody alive (the leaving included) has published *settled* for
+it and nobody lists a pending host. An owner fetches a host
+
+* *at once*, when in the last view that was complete for it, and in every view it entered since, it was the owner, or one of
+  the `t` successors with nobody before it in that host's order still alive: its copy is whole and nobody alive can be fetching;
+* otherwise from the moment it has read that everybody alive has published *settled* for the present view, unless somebody
+  lists the host as pending; or, at the latest, when the handoff time-out has passed.
+
+"Every view it entered since" is more than the design page asks: having published *settled* for a view, an agent has given
+the others the right to think it complete, though it has not seen that itself (decision 0003).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from .ring import point as ring_point
+from .view import Beat, View
+
+MOST_ENTERED = 16  # views remembered since the last complete one; beyond it nothing is fetched at once
+
+def point(host: str) -> str:
+    """The name by which beats list a host: its ring point, 16 hex digits."""
+    return f"{ring_point(host):016x}"
+
+
+Alive = Callable[[str, str], bool]
+
+
+class Tenure:
+    """What an agent knows of the views it has been in. `entered` ends with the present one."""
+
+    def __init__(self, me: str, replication: int) -> None:
+        self.me = me
+        self.replication = replication
+        self.complete: View | None = None
+        self.entered: list[View] = []
+        self.released = False
+        self.listed: frozenset[str] = frozenset()
+        self.since = 0.0
+
+    @property
+    def view(self) -> View:
+        """The present view."""
+        return self.entered[-1]
+
+    def forget(self) -> None:
+        """A new incarnation has been in no view."""
+        self.complete = None
+        del self.entered[:-1]
+        self.released = False
+
+    def enter(self, view: View, now: float) -> None:
+        """The agent believes in another view from now on (s)."""
+        if len(self.entered) >= MOST_ENTERED:
+            self.complete = None
+            del self.entered[:-1]
+        self.entered.append(view)
+        self.released, self.listed, self.since = False, frozenset(), now
+
+    def read(self, beats: Mapping[str, Beat]) -> bool:
+        """Take in the beats of everybody alive, the own included, of one read; True when more may be fetched than before."""
+        digest = self.view.digest
+        if not all(beat.settled == digest and beat.digest == digest for beat in beats.values()):
+            return False
+        listed = frozenset(host for beat in beats.values() for host in beat.pending)
+        before = (self.released, self.listed, self.complete)
+        self.listed = listed & self.listed if self.released else listed
+        self.released = True
+        if not self.listed and self.complete is not self.view:
+            self.complete = self.view
+            self.entered = [self.view]
+        return before != (self.released, self.listed, self.complete)
+
+    def force(self) -> None:
+        """The handoff time-out has passed: fetch all the same."""
+        self.released, self.listed = True, frozenset()
+
+    def free(self, host: str, alive: Alive) -> bool:
+        """Whether the owner of this host may fetch it now, as far as views are concerned."""
+        if self.released and (not self.listed or point(host) not in self.listed):
+            return True
+        return self.complete is not None and all(
+            self._heir(view, host, alive) for view in (self.complete, *self.entered) if view is not None
+        )
+
+    def _heir(self, view: View, host: str, alive: Alive) -> bool:
+        """Whether in that view this agent owned the host, or comes next to those who are gone."""
+        if self.me not in view.members:
+            return False
+        for agent in view.ring.order(host, self.replication + 1):
+            if agent == self.me:
+                return True
+            if alive(agent, view.incarnation(agent)):
+                return False
+        return False
+
+    def answers_for(self, host: str, alive: Alive) -> bool:
+        """Whether it is this agent's part to bring the host's state to new keepers.
+
+        The owner of the last complete view does it while it lives; else, and where this agent acted as owner itself, it is
+        this agent's part too.
+        """
+        if self.complete is None:
+            return True
+        if any(self.me in view.members and view.ring.owner(host) == self.me for view in self.entered):
+            return True
+        if not self.complete.members:
+            return True
+        owner = self.complete.ring.owner(host)
+        return owner == self.me or not alive(owner, self.complete.incarnation(owner))
+
+    def has_copy(self, host: str, keeper: str, incarnation: str) -> bool | None:
+        """What a keeper of the host in the present view surely has: True all that this agent has, False nothing, None unknown."""
+        views = [view for view in (self.complete, *self.entered[:-1]) if view is not None]
+        if self.complete is None:
+            return None
+        kept = [keeper in self._keepers(view, host) and view.incarnation(keeper) == incarnation for view in views]
+        if all(kept) and all(self._keepers(view, host)[:1] == (self.me,) for view in views):
+            return True
+        return None if any(kept) else False
+
+    def _keepers(self, view: View, host: str) -> tuple[str, ...]:
+        return view.ring.order(host, self.replication + 1) if view.members else ()

@@ -1,0 +1,237 @@
+"""Who is alive: beats, the failure detector, views and the lease (DESIGN 2.2).
+
+Rules of this module:
+
+* A beat's age is measured by the *observer's* monotonic clock since it last saw the beat change: no clocks agree.
+* An agent is dead in an observer's view when, at the moment the observer *sent* a read, the beat had not changed for the
+  failure timeout. Measuring to the sending of the read makes a slow answer count for the observed, never against it.
+* An observer that was itself away (no read for longer than the lease) starts all ages anew.
+* Death is for ever for that incarnation, and contagious: beats name the incarnations their writers hold dead, and a reader
+  believes them. It may: the writer saw no beat for the failure timeout, so the lease of the dead has ended. It must: an
+  incarnation that one agent holds dead may not go on anyway.
+* A fence that ends raises the agent's *epoch*, which is part of every view: a fenced agent goes on only when every living
+  agent has published the digest of a view that holds the new epoch, and so has seen a beat sent after the fence began.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import mmh3
+
+from .ring import Ring, RingCollision
+
+MOST_PENDING = 64  # a beat stays short: an agent with more pending hosts is not settled yet
+MOST_DEAD = 16  # deaths named in a beat; those older than the last 16 have long been seen by everybody
+DEAD_REMEMBERED = 4096  # incarnations an observer remembers as dead; the oldest are forgotten beyond it
+
+LEAVING, LEFT, PASSIVE, FENCED = "l", "L", "p", "f"
+
+_BEAT = re.compile(
+    r"([0-9a-f]{8})\.(\d{1,9}) (\d{1,15}) (\d{1,6}) ([0-9a-f]{16}) ([0-9a-f]{16}|-) ([lLpf]{1,4}|-) (\d{1,15})"
+    r" ([0-9a-f]{16}(?:,[0-9a-f]{16}){0,63}|-) ([0-9a-f]{8}(?:,[0-9a-f]{8}){0,15}|-)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Beat:
+    """What an agent says of itself, about once a second.
+
+    `digest` names the view it believes in; `settled` the view for which it has handed on all it holds ('' for none), but
+    for the `pending` hosts (their ring points, 16 hex digits); `activity` counts everything it did, for quiescence;
+    `dead` are the incarnations it last declared dead.
+    """
+
+    incarnation: str
+    epoch: int
+    replicas: int
+    digest: str
+    settled: str = ""
+    flags: str = ""
+    activity: int = 0
+    pending: tuple[str, ...] = ()
+    dead: tuple[str, ...] = ()
+    counter: int = 0
+
+    def line(self, counter: int) -> str:
+        """The beat as a short line of text, with this counter."""
+        return (
+            f"{self.incarnation}.{self.epoch} {counter} {self.replicas} {self.digest} {self.settled or '-'} {self.flags or '-'} "
+            f"{self.activity} {','.join(self.pending) or '-'} {','.join(self.dead) or '-'}"
+        )
+
+    @classmethod
+    def parse(cls, line: str) -> Beat | None:
+        """The beat in a line of text; None for anything that is not one."""
+        match = _BEAT.fullmatch(line)
+        if match is None:
+            return None
+        inc, epoch, counter, replicas, digest, settled, flags, activity, pending, dead = match.groups()
+        return cls(
+            inc,
+            int(epoch),
+            int(replicas),
+            digest,
+            "" if settled == "-" else settled,
+            "" if flags == "-" else flags,
+            int(activity),
+            () if pending == "-" else tuple(pending.split(",")),
+            () if dead == "-" else tuple(dead.split(",")),
+            int(counter),
+        )
+
+
+class Member(NamedTuple):
+    """An agent as it stands in a view."""
+
+    incarnation: str
+    epoch: int
+    replicas: int
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """The set of agents believed alive and not leaving; `digest` names it, `ring` assigns hosts under it."""
+
+    members: Mapping[str, Member]
+    digest: str
+    ring: Ring
+
+    @classmethod
+    def of(cls, members: Mapping[str, Member], near: View | None = None) -> View:
+        """The view of these members; `near` is an earlier one whose ring is edited where that is cheaper."""
+        text = "\n".join(f"{a} {m.incarnation}.{m.epoch} {m.replicas}" for a, m in sorted(members.items()))
+        digest = f"{mmh3.hash64(text, 0, signed=False)[0]:016x}"
+        return cls(dict(members), digest, _ring({a: m.replicas for a, m in members.items()}, near))
+
+    def incarnation(self, agent: str) -> str:
+        """The incarnation of an agent in this view, '' for none."""
+        member = self.members.get(agent)
+        return member.incarnation if member else ""
+
+
+def _ring(replicas: dict[str, int], near: View | None) -> Ring:
+    ring = near.ring if near is not None else Ring.of({})
+    for agent, count in list(ring.agents.items()):
+        if replicas.get(agent) != count:
+            ring = ring.remove(agent)
+    for agent in sorted(replicas):
+        if agent not in ring.agents:
+            try:
+                ring = ring.add(agent, replicas[agent])
+            except RingCollision:
+                # Refused when an agent joins; of two that join at once the later name has no points, for everybody alike.
+                continue
+    return ring
+
+
+@dataclass(slots=True)
+class Sight:
+    """What an observer last saw of an agent, and when (its own clock) that last changed."""
+
+    beat: Beat
+    changed: float
+
+
+class Watch:
+    """The failure detector of one observer: reads of all beats go in, the living come out."""
+
+    def __init__(self, me: str, failure_timeout: float, lease_timeout: float) -> None:
+        self.me = me
+        self.failure_timeout = failure_timeout
+        self.lease_timeout = lease_timeout
+        self.seen: dict[str, Sight] = {}
+        self._dead: dict[str, None] = {}
+        self._named: tuple[str, ...] = ()
+        self._last_read: float | None = None
+
+    @property
+    def dead(self) -> tuple[str, ...]:
+        """The incarnations last declared dead, as a beat names them."""
+        return self._named
+
+    def is_dead(self, incarnation: str) -> bool:
+        """Whether this observer holds that incarnation dead."""
+        return incarnation in self._dead
+
+    def read(self, sent: float, received: float, beats: Mapping[str, Beat]) -> None:
+        """Take in one atomic read of all beats, sent and received at these times (s, the observer's clock)."""
+        away = self._last_read is not None and sent - self._last_read > self.lease_timeout
+        self._last_read = received
+        for agent, beat in beats.items():
+            for incarnation in beat.dead:
+                self._bury(incarnation)
+            if agent != self.me:
+                self._look(agent, beat, received)
+        for agent, sight in list(self.seen.items()):
+            if away:
+                sight.changed = received
+            if sent - sight.changed > self.failure_timeout:
+                self._bury(sight.beat.incarnation)
+            if self.is_dead(sight.beat.incarnation) or LEFT in sight.beat.flags:
+                del self.seen[agent]
+
+    def _look(self, agent: str, beat: Beat, received: float) -> None:
+        sight = self.seen.get(agent)
+        if sight is None:
+            self.seen[agent] = Sight(beat, received)
+        elif (beat.incarnation, beat.counter) != (sight.beat.incarnation, sight.beat.counter):
+            sight.beat, sight.changed = beat, received
+
+    def _bury(self, incarnation: str) -> None:
+        if incarnation not in self._dead:
+            self._dead[incarnation] = None
+            self._named = (*self._named, incarnation)[-MOST_DEAD:]
+            if len(self._dead) > DEAD_REMEMBERED:
+                del self._dead[next(iter(self._dead))]
+
+    def alive(self, agent: str, incarnation: str) -> bool:
+        """Whether that incarnation of another agent lives (the leaving included)."""
+        sight = self.seen.get(agent)
+        return sight is not None and sight.beat.incarnation == incarnation
+
+    def members(self) -> dict[str, Member]:
+        """The others that belong into a view: alive and not leaving."""
+        return {
+            agent: Member(s.beat.incarnation, s.beat.epoch, s.beat.replicas)
+            for agent, s in self.seen.items()
+            if LEAVING not in s.beat.flags
+        }
+
+
+class Lease:
+    """The right to start a fetch, which ends by itself: the last acknowledged beat was *sent* less than a lease ago.
+
+    `acknowledged` may be called from the beating thread; everything else from the loop. A gap between two acknowledged beats
+    that is longer than the lease is a fence that outlasts the next beat, until `mend`: while it lasted others may have
+    declared this incarnation dead.
+    """
+
+    def __init__(self, timeout: float) -> None:
+        self.timeout = timeout
+        self.gaps = 0
+        self._mended = 0
+        self._sent: float | None = None
+
+    def acknowledged(self, sent: float) -> None:
+        """A beat sent at this time (s) was acknowledged."""
+        if self._sent is not None and sent - self._sent > self.timeout:
+            self.gaps += 1  # before the lease is renewed: the loop may compare at any moment
+        self._sent = sent
+
+    def holds(self, now: float) -> bool:
+        """Whether a fetch may start now."""
+        return self.gaps == self._mended and self._sent is not None and now - self._sent < self.timeout
+
+    def mend(self, gaps: int) -> None:
+        """Everybody has seen this agent since the gap with this number."""
+        self._mended = gaps
+
+    @property
+    def torn(self) -> bool:
+        """Whether a gap waits to be mended."""
+        return self.gaps != self._mended
+
