@@ -1,0 +1,290 @@
+"""Requests as text, and back.
+
+A request travels, and waits, as an `Entry`: URL, depth and priority, and one JSON object with all else. The object is
+left out where there is nothing else: a plain GET that the spider's default callback parses. Rules of this module:
+
+* What the middlewares put on a request while it is fetched, and will put on it again (depth, download slot and latency,
+  default headers, the environment's proxy, the cookie jar's Cookie header), does not travel.
+* A value travels exactly (`jsonvalues`) or not at all. `encode` names what does not; the scheduler then keeps the
+  original object for as long as the request stays at this agent, where nothing is lost.
+* A callback travels by its name among the spider's methods. One that has no such name (a lambda, a partial, another
+  object's method) is marked as lost: an agent that has not the original object fails that page with the reason
+  `codec/callback` rather than hand it to the wrong callback.
+* FormRequest, JsonRequest and XmlRpcRequest have done their work when they are made: they travel as plain requests.
+* Nothing is imported or called because the data names it: a callback is one of the spider's own methods, out of a table
+  made beforehand. What came from outside is checked whole by `requestcheck` before it gets here.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from scrapy import Request, Spider
+from scrapy.downloadermiddlewares.httpcompression import ACCEPTED_ENCODINGS
+from scrapy.http import FormRequest, JsonRequest, XmlRpcRequest
+from scrapy.http.headers import Headers
+from scrapy.http.request import NO_CALLBACK
+from scrapy.settings import BaseSettings
+
+from scrapy_ubi.errors import UbiError
+from scrapy_ubi.jsonvalues import Untravelled, class_name, is_item_class, pack, unpack
+from scrapy_ubi.protocol.host import Entry
+from scrapy_ubi.requestcheck import DERIVED_META, LOST_NAME, NO_CALLBACK_NAME, RequestCheck, parse_object
+
+_PLAIN_CLASSES = (Request, FormRequest, JsonRequest, XmlRpcRequest)
+
+# Methods of a spider that are no callbacks, whatever they accept.
+_NOT_CALLBACKS = frozenset({"start", "start_requests", "closed", "close", "log", "update_settings", "from_crawler"})
+
+
+class CodecError(UbiError):
+    """This entry cannot become a request here. `reason` is a short word for counting."""
+
+    def __init__(self, reason: str, text: str) -> None:
+        self.reason = reason
+        super().__init__(text)
+
+
+class Loss(NamedTuple):
+    """Something of a request that cannot travel: `kind` for counting, `what` for people."""
+
+    kind: str
+    what: str
+
+
+class Encoded(NamedTuple):
+    """A request as it waits and travels. `text` is '' for a plain GET."""
+
+    text: str
+    depth: int
+    priority: int
+    losses: tuple[Loss, ...]
+
+
+class Codec:
+    """Requests of one spider as text, and back. Tables are made once; nothing is looked up by a name from outside."""
+
+    def __init__(self, spider: Spider, settings: BaseSettings) -> None:
+        self._spider = spider
+        self._names = callback_names(type(spider))
+        self._functions = {function: name for name, function in self._names.items()}
+        self._items = item_classes(type(spider))
+        self._check = RequestCheck(self._names, self._items)
+        self._timeout = settings.getfloat("DOWNLOAD_TIMEOUT")
+        self._cookies_enabled = settings.getbool("COOKIES_ENABLED")
+        self._default_headers = _default_headers(settings)
+        # Without a `_parse` of its own (CrawlSpider has one) a spider's default callback is its `parse`.
+        self._parse_is_default = type(spider)._parse is Spider._parse
+
+    # Requests to text
+
+    def encode(self, request: Request) -> Encoded:
+        """The request as text, with what of it cannot travel. Never raises."""
+        losses: list[Loss] = []
+        fields: dict[str, Any] = {}
+        if request.method != "GET":
+            fields["method"] = request.method
+        if request.body:
+            fields["body"] = _pack_bytes(request.body)
+        if request.headers:
+            fields["headers"] = self._pack_headers(request)
+        if request.cookies:
+            fields["cookies"] = self._pack(request.cookies, "cookies", "cookies", losses)
+        fields["meta"] = self._pack_meta(request, losses)
+        fields["cb_kwargs"] = {
+            key: packed
+            for key, value in request.cb_kwargs.items()
+            if (packed := self._pack(value, "cb_kwargs", f"cb_kwargs[{key!r}]", losses)) is not _NOTHING
+        }
+        fields["callback"] = self._callback_name(request.callback, "callback", losses)
+        fields["errback"] = self._callback_name(request.errback, "errback", losses)
+        if request.encoding != "utf-8":
+            fields["encoding"] = request.encoding
+        if request.flags:
+            fields["flags"] = self._pack(request.flags, "flags", "flags", losses)
+        if request.dont_filter:
+            fields["dont_filter"] = True
+        if type(request) not in _PLAIN_CLASSES:
+            name = type(request).__name__
+            losses.append(Loss(f"class/{name}", f"its class {name} (it travels as a Request)"))
+        said = {name: value for name, value in fields.items() if value not in (None, {}, _NOTHING)}
+        text = json.dumps(said, separators=(",", ":")) if said else ""
+        return Encoded(text, _depth(request.meta), request.priority, tuple(losses))
+
+    def _pack(self, value: object, kind: str, what: str, losses: list[Loss]) -> Any:
+        try:
+            return pack(value, self._items)
+        except Untravelled as untravelled:
+            losses.append(Loss(f"{kind}/{untravelled.kind}", f"{what} (a {untravelled.kind})"))
+            return _NOTHING
+
+    def _pack_meta(self, request: Request, losses: list[Loss]) -> dict[str, Any]:
+        meta = request.meta
+        out = {}
+        for key, value in meta.items():
+            if key in DERIVED_META or self._is_made_again(key, value, meta):
+                continue
+            if type(key) is not str:
+                losses.append(Loss(f"meta/{type(key).__name__} key", f"meta[{key!r}]"))
+            elif (packed := self._pack(value, "meta", f"meta[{key!r}]", losses)) is not _NOTHING:
+                out[key] = packed
+        return out
+
+    def _is_made_again(self, key: object, value: object, meta: Mapping[str, Any]) -> bool:
+        """Whether a middleware or the downloader set this and will set it again where the request is fetched."""
+        if key == "download_timeout":
+            return bool(value == self._timeout)
+        if key == "download_slot":  # on a copy for a retry or redirect it is the downloader's, else the user's
+            return "retry_times" in meta or "redirect_times" in meta
+        return key == "proxy" and "_scheme_proxy" in meta  # of this machine's environment
+
+    def _pack_headers(self, request: Request) -> dict[str, Any]:
+        from_jar = self._cookies_enabled and not request.meta.get("dont_merge_cookies")
+        out = {}
+        for name, values in request.headers.items():
+            if not values or self._default_headers.get(name) == values or (name == b"Cookie" and from_jar):
+                continue
+            if name == b"Proxy-Authorization" and "_scheme_proxy" in request.meta:
+                continue
+            packed = [_pack_bytes(value) for value in values]
+            out[name.decode("latin-1")] = packed[0] if len(packed) == 1 else packed
+        return out
+
+    def _callback_name(self, function: Callable[..., Any] | None, kind: str, losses: list[Loss]) -> str | None:
+        if function is None:
+            return None
+        if function is NO_CALLBACK:
+            return NO_CALLBACK_NAME
+        name = self._functions.get(getattr(function, "__func__", None)) if inspect.ismethod(function) else None
+        if name is None or getattr(function, "__self__", None) is not self._spider:
+            shown = getattr(function, "__qualname__", None) or type(function).__name__
+            losses.append(Loss(kind, f"its {kind} {shown} (no method of the spider)"))
+            return LOST_NAME if kind == "callback" else None
+        return None if kind == "callback" and name == "parse" and self._parse_is_default else name
+
+    # Text to requests
+
+    def check(self, text: str) -> str | None:
+        """None when `text`, which came from outside, can become a request of this spider, else the reason why not."""
+        return self._check(text)
+
+    def decode(self, entry: Entry) -> Request:
+        """The request that `entry` stands for. Raises `CodecError`.
+
+        The entry has been checked when it came; it is refused here if its URL is none of http or https, if the callback
+        could not travel or is none of the spider's (any more), and if one of its values cannot be made.
+        """
+        if not entry.url[:8].lower().startswith(("http://", "https://")):
+            raise CodecError("scheme", f"{entry.url[:200]!r} is no http or https URL")
+        try:
+            return self._build(entry, parse_object(entry.request) if entry.request else {})
+        except CodecError:
+            raise
+        # Items are built by the user's own classes, which may raise anything.
+        except Exception as error:
+            raise CodecError("value", f"The request for {entry.url} cannot be made: {error}") from error
+
+    def _build(self, entry: Entry, fields: Mapping[str, Any]) -> Request:
+        meta = {key: unpack(value, self._items) for key, value in fields.get("meta", {}).items()}
+        if entry.depth:
+            meta["depth"] = entry.depth
+        return Request(
+            entry.url,
+            callback=self._method(fields.get("callback")),
+            errback=self._method(fields.get("errback")),
+            method=fields.get("method", "GET"),
+            headers=_unpack_headers(fields.get("headers", {})),
+            body=_unpack_bytes(fields.get("body", "")),
+            encoding=fields.get("encoding", "utf-8"),
+            priority=entry.priority,
+            dont_filter=fields.get("dont_filter", False),
+            meta=meta,
+            cookies=unpack(fields.get("cookies"), self._items),
+            flags=unpack(fields.get("flags")),
+            cb_kwargs={key: unpack(value, self._items) for key, value in fields.get("cb_kwargs", {}).items()},
+        )
+
+    def _method(self, name: str | None) -> Callable[..., Any] | None:
+        if name is None:
+            return None
+        if name == NO_CALLBACK_NAME:
+            return NO_CALLBACK
+        if name not in self._names:
+            raise CodecError("callback", f"The callback {name} could not travel to this agent, or is none (any more)")
+        method: Callable[..., Any] = getattr(self._spider, name)
+        return method
+
+
+class _Nothing:
+    """Stands for a value that does not travel."""
+
+
+_NOTHING = _Nothing()
+
+
+def callback_names(spider_class: type[Spider]) -> dict[str, Any]:
+    """Name -> function of every method of the spider that may be a callback.
+
+    Methods of the user's classes (and of Scrapy's ready-made spiders) defined as functions that take a response;
+    nothing of `Spider` itself but `parse` and `_parse`, nothing with a name between double underscores.
+    """
+    own = {name for cls in spider_class.__mro__ if cls not in Spider.__mro__ for name in vars(cls)}
+    names = {}
+    for name in sorted((own | {"parse", "_parse"}) - _NOT_CALLBACKS):
+        function = inspect.getattr_static(spider_class, name)
+        if not name.startswith("__") and inspect.isfunction(function) and _takes_a_response(function):
+            names[name] = function
+    return names
+
+
+def _takes_a_response(function: Callable[..., Any]) -> bool:
+    kinds = [parameter.kind for parameter in inspect.signature(function).parameters.values()]
+    positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return inspect.Parameter.VAR_POSITIONAL in kinds or sum(kind in positional for kind in kinds) >= 2
+
+
+def item_classes(spider_class: type[Spider]) -> dict[str, type]:
+    """Name -> class of the items (`scrapy.Item`, dataclasses) that the modules of the spider's classes mention."""
+    modules = {cls.__module__ for cls in spider_class.__mro__ if cls not in Spider.__mro__}
+    found = [
+        value for module in modules for value in vars(sys.modules.get(module, object)).values() if is_item_class(value)
+    ]
+    return {class_name(cls): cls for cls in found}
+
+
+def _default_headers(settings: BaseSettings) -> dict[bytes, list[bytes]]:
+    """Headers that the downloader middlewares set where a request has none."""
+    headers = Headers({name: value for name, value in settings.getdict("DEFAULT_REQUEST_HEADERS").items() if value})
+    headers.setdefault("User-Agent", settings.get("USER_AGENT") or "Scrapy")
+    headers.setdefault("Accept-Encoding", b", ".join(ACCEPTED_ENCODINGS))
+    return dict(headers.items())
+
+
+def _depth(meta: Mapping[str, Any]) -> int:
+    depth = meta.get("depth", 0)
+    return depth if type(depth) is int and depth >= 0 else 0
+
+
+def _pack_bytes(value: bytes) -> Any:
+    """Bytes as text where they are UTF-8, readable in Redis; marked base64 where they are not."""
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return pack(value)
+
+
+def _unpack_bytes(value: Any) -> bytes:
+    """What `_pack_bytes` was given. Never text: the request would encode it its own way."""
+    unpacked: str | bytes = unpack(value)
+    return unpacked.encode() if isinstance(unpacked, str) else unpacked
+
+
+def _unpack_headers(headers: Mapping[str, Any]) -> dict[str, list[bytes]]:
+    return {
+        name: [_unpack_bytes(one) for one in (values if isinstance(values, list) else [values])]
+        for name, values in headers.items()
+    }

@@ -1,0 +1,280 @@
+"""Python values as JSON and back, exactly or not at all.
+
+Rules of this module:
+
+* `unpack(pack(value)) == value`, types included, or `pack` raises `Untravelled`: never something similar.
+* What JSON has of its own (null, true, false, text, whole numbers, finite floats, lists, objects with text keys) stands
+  for itself. Everything else is *tagged*: `{"~": tag, "v": payload}`; so is a dict that itself has the key "~".
+* Nothing is ever imported or called because the data names it. Items (`scrapy.Item` and dataclasses) are built from a
+  table of classes made beforehand, out of the spider's own modules.
+* `unpack` reads data from outside: whatever it cannot read raises `ValueError` with a short reason.
+
+A subclass of text that is no enumeration travels as plain text: it compares equal. Other subclasses do not travel.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import dataclasses
+import datetime as dt
+import decimal
+import enum
+import json
+import math
+import uuid
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from scrapy import Item
+
+TAG = "~"
+MAX_DEPTH = 32  # of nesting; far more than metadata needs, far less than the interpreter's recursion limit
+MAX_NODES = 100_000  # of one value: an endless or hugely shared structure is noticed before memory is gone
+MAX_BITS = 1024  # of a whole number; Python itself refuses to read more than 4300 digits
+
+ItemClasses = Mapping[str, type]
+
+
+class Untravelled(Exception):
+    """This value cannot travel exactly. `kind` is the name of the type that cannot (or `depth`, `size`)."""
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+        super().__init__(kind)
+
+
+def class_name(cls: type) -> str:
+    """The name under which an item class is in the table."""
+    return f"{cls.__module__}.{cls.__qualname__}"
+
+
+def is_item_class(value: object) -> bool:
+    """Whether `value` is a class whose instances travel as items."""
+    return isinstance(value, type) and (issubclass(value, Item) or dataclasses.is_dataclass(value))
+
+
+def pack(value: object, items: ItemClasses | None = None) -> Any:
+    """`value` as what `json.dumps` writes. Raises `Untravelled`."""
+    return _Packer(items or {}).pack(value, 0)
+
+
+def unpack(value: Any, items: ItemClasses | None = None, *, build: bool = True) -> Any:
+    """The value that `pack` was given. Raises `ValueError` for what `pack` cannot have written.
+
+    With `build` false items are checked but not made (no code of the user runs); None stands in their place.
+    """
+    return _Unpacker(items or {}, build).unpack(value, 0)
+
+
+class _Packer:
+    def __init__(self, items: ItemClasses) -> None:
+        self._items = items
+        self._nodes = 0
+
+    def pack(self, value: object, depth: int) -> Any:
+        kind = type(value)
+        if value is None or kind is bool:
+            return value
+        if kind is str:
+            return _pack_text(str(value))
+        self._nodes += 1
+        if depth > MAX_DEPTH or self._nodes > MAX_NODES:
+            raise Untravelled("depth" if depth > MAX_DEPTH else "size")
+        writer = _WRITERS.get(kind)
+        if writer is not None:
+            return writer(value)
+        if kind in (list, tuple, set, frozenset):
+            return self._pack_sequence(value, depth)
+        if isinstance(value, dict) and kind is dict:
+            return self._pack_dict(value, depth)
+        if isinstance(value, str) and not isinstance(value, enum.Enum):
+            return _pack_text(str.__str__(value))
+        return self._pack_item(value, depth)
+
+    def _pack_sequence(self, value: Any, depth: int) -> Any:
+        packed = [self.pack(element, depth + 1) for element in value]
+        if type(value) is list:
+            return packed
+        if type(value) is tuple:
+            return _tagged("tuple", packed)
+        packed.sort(key=json.dumps)  # equal sets are equal texts
+        return _tagged(type(value).__name__, packed)
+
+    def _pack_dict(self, value: dict[Any, Any], depth: int) -> Any:
+        if TAG not in value and all(type(key) is str and _encodable(key) for key in value):
+            return {key: self.pack(element, depth + 1) for key, element in value.items()}
+        return _tagged(
+            "dict", [[self.pack(key, depth + 1), self.pack(element, depth + 1)] for key, element in value.items()]
+        )
+
+    def _pack_item(self, value: object, depth: int) -> Any:
+        name = class_name(type(value))
+        if self._items.get(name) is not type(value):
+            raise Untravelled(type(value).__name__)
+        if isinstance(value, Item):
+            fields = dict(value.items())
+        elif all(field.init for field in dataclasses.fields(value)):  # type: ignore[arg-type]
+            fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}  # type: ignore[arg-type]
+        else:
+            raise Untravelled(type(value).__name__)  # its constructor cannot set all its fields
+        return _tagged("item", [name, self._pack_dict(fields, depth)])
+
+
+class _Unpacker:
+    def __init__(self, items: ItemClasses, build: bool) -> None:
+        self._items = items
+        self._build = build
+
+    def unpack(self, value: Any, depth: int) -> Any:
+        if value is None or isinstance(value, bool | str):
+            return value
+        if depth > MAX_DEPTH:
+            raise ValueError("nested too deeply")
+        if isinstance(value, int):
+            if value.bit_length() > MAX_BITS:
+                raise ValueError("number too large")
+            return value
+        if isinstance(value, float):
+            if not math.isfinite(value):
+                raise ValueError("number not finite")
+            return value
+        if isinstance(value, list):
+            return [self.unpack(element, depth + 1) for element in value]
+        if isinstance(value, dict):
+            if TAG in value:
+                return self._unpack_tagged(value, depth)
+            return {key: self.unpack(element, depth + 1) for key, element in value.items()}
+        raise ValueError(f"unexpected {type(value).__name__}")
+
+    def _unpack_tagged(self, value: dict[str, Any], depth: int) -> Any:
+        tag, payload = value[TAG], value.get("v")
+        if len(value) != 2 or not isinstance(tag, str):
+            raise ValueError("malformed tag")
+        if tag in ("tuple", "set", "frozenset", "dict"):
+            return self._unpack_container(tag, payload, depth)
+        if tag == "item":
+            return self._unpack_item(payload, depth)
+        reader = _READERS.get(tag)
+        if reader is None:
+            raise ValueError(f"unknown tag {tag[:20]!r}")
+        try:
+            return reader(payload)
+        except (TypeError, ValueError, ArithmeticError, AttributeError) as error:
+            raise ValueError(f"malformed {tag}") from error
+
+    def _unpack_container(self, tag: str, payload: Any, depth: int) -> Any:
+        if not isinstance(payload, list):
+            raise ValueError(f"malformed {tag}")
+        elements = [self.unpack(element, depth + 1) for element in payload]
+        try:
+            if tag == "dict":
+                return dict(elements)
+            return {"tuple": tuple, "set": set, "frozenset": frozenset}[tag](elements)
+        except (TypeError, ValueError) as error:  # not hashable, not pairs
+            raise ValueError(f"malformed {tag}") from error
+
+    def _unpack_item(self, payload: Any, depth: int) -> Any:
+        if not isinstance(payload, list) or len(payload) != 2 or not isinstance(payload[0], str):
+            raise ValueError("malformed item")
+        cls = self._items.get(payload[0])
+        values = self.unpack(payload[1], depth + 1)
+        if cls is None or not isinstance(values, dict):
+            raise ValueError("unknown item class")
+        if not values.keys() <= _field_names(cls):
+            raise ValueError("unknown field of an item")
+        return cls(**values) if self._build else None
+
+
+def _field_names(cls: Any) -> set[str]:
+    if issubclass(cls, Item):
+        return set(cls.fields)
+    return {field.name for field in dataclasses.fields(cls)}
+
+
+def _tagged(tag: str, payload: Any) -> dict[str, Any]:
+    return {TAG: tag, "v": payload}
+
+
+def _encodable(text: str) -> bool:
+    """Whether a text is UTF-8 text at all: half of a surrogate pair is not, and no letter could carry it."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _pack_text(text: str) -> Any:
+    if text.isascii() or _encodable(text):
+        return text
+    return _tagged("text", base64.b64encode(text.encode("utf-8", "surrogatepass")).decode())
+
+
+def _pack_int(value: int) -> int:
+    if value.bit_length() > MAX_BITS:
+        raise Untravelled("int")
+    return value
+
+
+def _pack_float(value: float) -> Any:
+    return value if math.isfinite(value) else _tagged("float", repr(value))
+
+
+def _pack_moment(value: dt.datetime | dt.time) -> Any:
+    # A named time zone and the second of two equal wall clock times are not in the ISO text.
+    if value.fold or not (value.tzinfo is None or type(value.tzinfo) is dt.timezone):
+        raise Untravelled(type(value).__name__)
+    return _tagged(type(value).__name__, value.isoformat())
+
+
+_WRITERS: dict[type, Callable[[Any], Any]] = {
+    int: _pack_int,
+    float: _pack_float,
+    bytes: lambda value: _tagged("bytes", base64.b64encode(value).decode()),
+    dt.datetime: _pack_moment,
+    dt.time: _pack_moment,
+    dt.date: lambda value: _tagged("date", value.isoformat()),
+    dt.timedelta: lambda value: _tagged("timedelta", [value.days, value.seconds, value.microseconds]),
+    decimal.Decimal: lambda value: _tagged("decimal", str(value)),
+    uuid.UUID: lambda value: _tagged("uuid", value.hex),
+}
+
+
+def _read_bytes(payload: Any) -> bytes:
+    try:
+        return base64.b64decode(payload, validate=True)
+    except binascii.Error as error:
+        raise ValueError("malformed bytes") from error
+
+
+def _read_float(payload: Any) -> float:
+    if payload not in ("nan", "inf", "-inf"):
+        raise ValueError("malformed float")
+    return float(payload)
+
+
+def _read_timedelta(payload: Any) -> dt.timedelta:
+    days, seconds, microseconds = payload
+    if not all(type(part) is int for part in payload):
+        raise ValueError("malformed timedelta")
+    return dt.timedelta(days, seconds, microseconds)
+
+
+def _read_decimal(payload: Any) -> decimal.Decimal:
+    if not isinstance(payload, str):
+        raise ValueError("malformed decimal")
+    return decimal.Decimal(payload)
+
+
+_READERS: dict[str, Callable[[Any], Any]] = {
+    "bytes": _read_bytes,
+    "text": lambda payload: _read_bytes(payload).decode("utf-8", "surrogatepass"),
+    "float": _read_float,
+    "datetime": dt.datetime.fromisoformat,
+    "time": dt.time.fromisoformat,
+    "date": dt.date.fromisoformat,
+    "timedelta": _read_timedelta,
+    "decimal": _read_decimal,
+    "uuid": lambda payload: uuid.UUID(hex=payload),
+}

@@ -1,0 +1,303 @@
+"""Requests as text, and back: what travels is the same, what cannot is named."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import scrapy
+from hypothesis import given
+from hypothesis import strategies as st
+from scrapy import Request, Spider
+from scrapy.http import FormRequest, JsonRequest, Response, XmlRpcRequest
+from scrapy.http.request import NO_CALLBACK
+from scrapy.link import Link
+from scrapy.linkextractors import LinkExtractor
+from scrapy.settings import Settings
+from scrapy.spiders import CrawlSpider, Rule
+
+from scrapy_ubi.codec import Codec, CodecError, Encoded, callback_names
+from scrapy_ubi.protocol.host import Entry
+
+URL = "http://h1.example/a?b=%20c"
+
+
+@dataclasses.dataclass
+class Page:
+    url: str
+    words: list[str]
+
+
+class Walk(Spider):
+    name = "walk"
+    state = "not a method"
+
+    def parse(self, response: Response, **kwargs: Any) -> Iterator[Any]:
+        yield {}
+
+    def parse_item(self, response: Response, item: Any = None) -> None: ...
+
+    def failed(self, failure: Any) -> None: ...
+
+    def _private(self, response: Response) -> None: ...
+
+    def no_response(self) -> None: ...
+
+    def start_something(self, *anything: Any) -> None: ...
+
+    @classmethod
+    def made(cls, response: Response) -> None: ...
+
+    @staticmethod
+    def stood(response: Response) -> None: ...
+
+    @property
+    def danger(self) -> Any:
+        raise AssertionError("a property was looked at")
+
+    def __call__(self, response: Response) -> None: ...
+
+    def closed(self, reason: str) -> None: ...
+
+
+class Rules(CrawlSpider):
+    name = "rules"
+    rules = (Rule(LinkExtractor()),)
+
+
+def codec_of(spider: Spider, **settings: Any) -> Codec:
+    return Codec(spider, Settings(settings))
+
+
+spider = Walk()
+codec = codec_of(spider)
+
+
+def through(request: Request, codec: Codec = codec) -> Request:
+    """The request as another agent with the same spider makes it."""
+    encoded = codec.encode(request)
+    assert encoded.losses == ()
+    return arrive(request, encoded, codec)
+
+
+def arrive(request: Request, encoded: Encoded, codec: Codec = codec) -> Request:
+    assert codec.check(encoded.text) is None
+    return codec.decode(Entry(1, request.url, encoded.depth, encoded.priority, encoded.text))
+
+
+def attributes(request: Request) -> dict[str, Any]:
+    return {name: getattr(request, name) for name in Request.attributes}
+
+
+def lost(request: Request) -> list[str]:
+    return [loss.kind for loss in codec.encode(request).losses]
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        Request(URL),
+        Request(URL, callback=spider.parse),
+        Request(URL, meta={"depth": 3}, priority=-3),
+        Request(URL, meta={"depth": 3, "download_latency": 0.1, "_dont_cache": True, "download_timeout": 180.0}),
+        Request(URL, meta={"proxy": "http://127.0.0.1:1", "_scheme_proxy": True}),
+        Request(URL, meta={"retry_times": 1, "download_slot": "h1.example"}),
+        Request(URL, headers={"User-Agent": Settings()["USER_AGENT"], "Accept-Encoding": "gzip, deflate, br, zstd"}),
+        Request(URL, headers={"Accept-Language": "en", "Cookie": "a=b"}),
+    ],
+)
+def test_a_plain_get_is_nothing_but_url_depth_and_priority(request_: Request) -> None:
+    encoded = codec.encode(request_)
+    retried = {"retry_times": 1} if "retry_times" in request_.meta else {}
+    assert json.loads(encoded.text or "{}").get("meta", {}) == retried
+    assert encoded.depth == request_.meta.get("depth", 0)
+    assert encoded.priority == request_.priority
+    assert bool(encoded.text) == bool(retried)
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        Request(URL, method="post", body=b"a=1&b=\xff\x00"),
+        Request(URL, method="PUT", body="naïve", encoding="cp1252"),
+        Request(URL, headers={"X-A": ["1", "2"], "X-B": b"\xff", "Referer": "http://h2.example/"}),
+        Request(URL, headers={"X": "naïve"}, encoding="cp1252"),
+        Request(URL, cookies={"a": "1", "b": b"2", "c": 3, "d": True}),
+        Request(URL, cookies=[{"name": "a", "value": "1", "domain": "h1.example", "path": "/", "secure": True}]),
+        Request(URL, meta={"item": {"title": "x", "tags": ("a", "b")}, "cookiejar": 1, "page": Page("u", ["w"])}),
+        Request(URL, meta={"~": {"~": 1}, "handle_httpstatus_list": [404, 500], "is_start_request": True}),
+        Request(URL, meta={"proxy": "http://user:pass@proxy.example:3128", "download_slot": "mine"}),
+        Request(URL, meta={"download_timeout": 3.5, "verbatim_url": True}),
+        Request(URL, meta={"redirect_times": 2, "redirect_ttl": 18, "redirect_urls": ["http://a.example/"]}),
+        Request(URL, cb_kwargs={"item": {1: {2, 3}}, "~": b"x"}, callback=spider.parse_item),
+        Request(URL, errback=spider.failed, flags=["a"], dont_filter=True, priority=7),
+        Request(URL, callback=NO_CALLBACK),
+        Request(URL, callback=spider._private),
+        Request("http://h1.example/a b|c", meta={"verbatim_url": True}),
+    ],
+)
+def test_all_of_a_request_arrives(request_: Request) -> None:
+    assert attributes(through(request_)) == attributes(request_)
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        FormRequest(URL, formdata={"a": "ü", "b": ["1", "2"]}),
+        JsonRequest(URL, data={"a": [1, 2]}),
+        XmlRpcRequest(URL, methodname="m", params=(1, "x")),
+    ],
+)
+def test_ready_made_requests_arrive_as_plain_ones_with_their_bodies(request_: Request) -> None:
+    arrived = through(request_)
+    assert attributes(arrived) == attributes(request_)
+    assert type(arrived) is Request
+
+
+texts = st.text(st.characters(codec="utf-8"))
+
+
+@given(
+    st.builds(
+        Request,
+        st.just(URL),
+        method=st.sampled_from(["GET", "POST", "DELETE"]),
+        body=st.binary(max_size=20) | texts,
+        meta=st.dictionaries(texts.map("x".__add__), st.none() | texts | st.lists(st.integers() | st.floats(-1, 1))),
+        cb_kwargs=st.dictionaries(texts, st.tuples(texts, st.binary())),
+        headers=st.dictionaries(st.from_regex(r"\AX-[A-Za-z0-9]{1,5}\Z"), st.text("abc ;é=/", max_size=9)),
+        priority=st.integers(-1000, 1000),
+        dont_filter=st.booleans(),
+    )
+)
+def test_any_request_arrives(request_: Request) -> None:
+    assert attributes(through(request_)) == attributes(request_)
+
+
+def test_the_depth_travels_beside_the_text() -> None:
+    assert through(Request(URL, meta={"depth": 4})).meta == {"depth": 4}
+    assert through(Request(URL, meta={"depth": 0})).meta == {}
+    assert codec.encode(Request(URL, meta={"depth": "deep"})).depth == 0
+
+
+def test_a_crawl_spider_keeps_its_rules_and_tells_parse_from_the_default() -> None:
+    rules = Rules()
+    own = codec_of(rules)
+    request = rules._build_request(0, Link(URL, "text"))
+    arrived = through(request, own)
+    assert (arrived.callback, arrived.errback) == (rules._callback, rules._errback)
+    assert arrived.meta == {"rule": 0, "link_text": "text"}
+    assert own.encode(Request(URL)).text == ""
+
+
+def test_names_that_may_be_callbacks() -> None:
+    assert set(callback_names(Walk)) == {"parse", "_parse", "parse_item", "failed", "_private", "start_something"}
+
+
+@pytest.mark.parametrize(
+    "callback",
+    [
+        lambda response: None,
+        functools.partial(spider.parse_item, item=1),
+        Walk().parse,
+        Walk.stood,
+        Walk.made,
+        spider.log,
+        spider,
+    ],
+)
+def test_a_callback_without_a_name_is_lost_and_never_replaced(callback: Any) -> None:
+    request = Request(URL, callback=callback)
+    assert lost(request) == ["callback"]
+    with pytest.raises(CodecError) as caught:
+        arrive(request, codec.encode(request))
+    assert caught.value.reason == "callback"
+
+
+def test_an_errback_without_a_name_is_lost_alone() -> None:
+    request = Request(URL, errback=lambda failure: None, callback=spider.parse_item)
+    assert lost(request) == ["errback"]
+    arrived = arrive(request, codec.encode(request))
+    assert (arrived.errback, arrived.callback) == (None, spider.parse_item)
+
+
+def test_values_that_cannot_travel_are_named_and_the_others_arrive() -> None:
+    class Special(Request):
+        pass
+
+    request = Special(
+        URL,
+        meta={"selector": scrapy.Selector(text="<a>"), "n": 1, 2: 3},
+        cb_kwargs={"f": lambda: 0, "n": 2},
+    )
+    encoded = codec.encode(request)
+    assert [loss.kind for loss in encoded.losses] == [
+        "meta/Selector",
+        "meta/int key",
+        "cb_kwargs/function",
+        "class/Special",
+    ]
+    assert "meta['selector']" in encoded.losses[0].what
+    arrived = arrive(request, encoded)
+    assert (arrived.meta, arrived.cb_kwargs, type(arrived)) == ({"n": 1}, {"n": 2}, Request)
+
+
+def test_what_the_environment_of_this_machine_made_stays_here() -> None:
+    request = Request(
+        URL,
+        headers={"Proxy-Authorization": "Basic x", "X": "y"},
+        meta={"proxy": "http://p:1", "_scheme_proxy": True, "_auth_proxy": "http://p:1"},
+    )
+    arrived = through(request)
+    assert (arrived.meta, dict(arrived.headers)) == ({}, {b"X": [b"y"]})
+
+
+def test_a_cookie_header_travels_where_no_jar_makes_it() -> None:
+    request = Request(URL, headers={"Cookie": "a=b"}, meta={"dont_merge_cookies": True})
+    assert attributes(through(request)) == attributes(request)
+    without_jar = codec_of(spider, COOKIES_ENABLED=False)
+    assert through(Request(URL, headers={"Cookie": "a=b"}), without_jar).headers[b"Cookie"] == b"a=b"
+
+
+def test_the_own_user_agent_does_not_travel_another_does() -> None:
+    own = codec_of(spider, USER_AGENT="a1")
+    assert own.encode(Request(URL, headers={"User-Agent": "a1"})).text == ""
+    assert through(Request(URL, headers={"User-Agent": "a2"}), own).headers[b"User-Agent"] == b"a2"
+
+
+@pytest.mark.parametrize(
+    "url", ["file:///etc/passwd", "data:,x", "ftp://h/x", "s3://b/k", "javascript:1", "h1.example", "", "http:/x"]
+)
+def test_only_http_urls_become_requests(url: str) -> None:
+    with pytest.raises(CodecError) as caught:
+        codec.decode(Entry(1, url, 0))
+    assert caught.value.reason == "scheme"
+
+
+def test_a_callback_that_the_spider_has_no_more_is_refused() -> None:
+    with pytest.raises(CodecError) as caught:
+        codec.decode(Entry(1, URL, 0, 0, '{"callback":"parse_old"}'))
+    assert caught.value.reason == "callback"
+
+
+@pytest.mark.parametrize(
+    "text", ["[", '{"meta":1}', '{"headers":[]}', '{"body":{"~":"pickle","v":""}}', '{"method":1}']
+)
+def test_an_entry_that_does_not_hold_raises_and_nothing_else(text: str) -> None:
+    try:
+        codec.decode(Entry(1, URL, 0, 0, text))
+    except CodecError:
+        return
+    assert text == '{"method":1}'  # Request makes a text of any method; `check` refuses it when it comes
+
+
+def test_an_item_whose_class_refuses_its_values_is_refused() -> None:
+    text = codec.encode(Request(URL, meta={"p": Page("u", [])})).text.replace(',"words":[]', "")
+    assert codec.check(text) is None
+    with pytest.raises(CodecError) as caught:
+        codec.decode(Entry(1, URL, 0, 0, text))
+    assert caught.value.reason == "value"

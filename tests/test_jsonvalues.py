@@ -1,0 +1,225 @@
+"""Python values as JSON and back: exactly, types included, or not at all."""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import datetime as dt
+import decimal
+import enum
+import json
+import uuid
+from typing import Any
+
+import pytest
+import scrapy
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scrapy_ubi.jsonvalues import MAX_DEPTH, TAG, Untravelled, class_name, pack, unpack
+
+
+class Book(scrapy.Item):
+    title = scrapy.Field()
+    price = scrapy.Field()
+
+
+@dataclasses.dataclass
+class Author:
+    name: str
+    born: int = 0
+
+
+@dataclasses.dataclass
+class Sealed:
+    name: str
+    length: int = dataclasses.field(init=False, default=0)
+
+
+class Colour(enum.Enum):
+    RED = 1
+
+
+class Text(enum.StrEnum):
+    A = "a"
+
+
+Point = collections.namedtuple("Point", "x y")
+
+ITEMS = {class_name(cls): cls for cls in (Book, Author, Sealed)}
+
+scalars = (
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**80), 2**80)
+    | st.floats(allow_nan=False)
+    | st.text()
+    | st.text(st.characters(categories=["Cs"]), max_size=3)
+    | st.binary()
+    | st.datetimes().map(lambda moment: moment.replace(fold=0))
+    | st.datetimes(timezones=st.just(dt.UTC)).map(lambda moment: moment.replace(fold=0))
+    | st.dates()
+    | st.times().map(lambda moment: moment.replace(fold=0))
+    | st.timedeltas()
+    | st.decimals(allow_nan=False)
+    | st.uuids()
+)
+hashables: st.SearchStrategy[Any] = st.deferred(
+    lambda: scalars | st.tuples(scalars, scalars) | st.frozensets(scalars, max_size=3)
+)
+values: st.SearchStrategy[Any] = st.deferred(
+    lambda: (
+        hashables
+        | st.lists(values, max_size=3)
+        | st.tuples(values)
+        | st.dictionaries(st.text() | st.just(TAG), values, max_size=3)
+        | st.dictionaries(hashables, values, max_size=3)
+        | st.sets(hashables, max_size=3)
+        | st.builds(Author, st.text(), st.integers(0, 9))
+        | st.builds(lambda title, price: Book(title=title, price=price), values, values)
+    )
+)
+
+
+def shape(value: Any) -> Any:
+    """The value with its types, so that 1, 1.0 and True differ."""
+    if isinstance(value, dict | Book):
+        return type(value), [(shape(key), shape(one)) for key, one in value.items()]
+    if isinstance(value, list | tuple):
+        return type(value), [shape(one) for one in value]
+    if isinstance(value, set | frozenset):
+        return type(value), sorted(map(repr, map(shape, value)))
+    return type(value), repr(value)
+
+
+@given(values)
+def test_what_travels_arrives_exactly(value: Any) -> None:
+    text = json.dumps(pack(value, ITEMS))
+    back = unpack(json.loads(text), ITEMS)
+    assert shape(back) == shape(value)
+
+
+@given(values)
+def test_packed_values_are_utf8_text(value: Any) -> None:
+    json.dumps(pack(value, ITEMS), ensure_ascii=False, allow_nan=False).encode()
+
+
+@given(values)
+def test_checking_does_not_fail_for_what_was_packed(value: Any) -> None:
+    unpack(json.loads(json.dumps(pack(value, ITEMS))), ITEMS, build=False)
+
+
+@pytest.mark.parametrize("number", [float("inf"), float("-inf")])
+def test_infinities_travel(number: float) -> None:
+    assert unpack(pack(number)) == number
+
+
+def test_nan_travels() -> None:
+    assert repr(unpack(pack(float("nan")))) == "nan"
+
+
+def test_equal_sets_are_equal_texts() -> None:
+    assert json.dumps(pack({"a", "b", "c", "d"})) == json.dumps(pack({"d", "c", "b", "a"}))
+
+
+def test_a_subclass_of_text_travels_as_text() -> None:
+    class Smart(str):
+        pass
+
+    assert type(unpack(pack(Smart("x")))) is str
+
+
+@pytest.mark.parametrize(
+    ("value", "kind"),
+    [
+        (lambda: 0, "function"),
+        (object(), "object"),
+        (1j, "complex"),
+        (Point(1, 2), "Point"),
+        (collections.OrderedDict(a=1), "OrderedDict"),
+        (collections.defaultdict(list), "defaultdict"),
+        (Colour.RED, "Colour"),
+        (Text.A, "Text"),
+        (bytearray(b"x"), "bytearray"),
+        (1 << 2000, "int"),
+        (dt.datetime(2026, 10, 25, 2, 30, fold=1), "datetime"),
+        (scrapy.Selector(text="<a>"), "Selector"),
+        (Sealed("x"), "Sealed"),
+        ({"deep": [lambda: 0]}, "function"),
+    ],
+)
+def test_what_cannot_be_exact_does_not_travel(value: Any, kind: str) -> None:
+    with pytest.raises(Untravelled) as caught:
+        pack(value, ITEMS)
+    assert caught.value.kind == kind
+
+
+def test_an_item_of_an_unknown_class_does_not_travel() -> None:
+    with pytest.raises(Untravelled, match="Book"):
+        pack(Book(title="x"))
+
+
+def test_endless_and_hugely_shared_values_do_not_travel() -> None:
+    endless: list[Any] = []
+    endless.append(endless)
+    shared: list[Any] = []
+    for _ in range(MAX_DEPTH - 1):
+        shared = [shared, shared]
+    with pytest.raises(Untravelled, match="depth"):
+        pack(endless)
+    with pytest.raises(Untravelled, match="size"):
+        pack(shared)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        {TAG: "tuple"},
+        {TAG: "tuple", "v": 1},
+        {TAG: "tuple", "v": [], "x": 1},
+        {TAG: 1, "v": []},
+        {TAG: "pickle", "v": "gASVCgAAAAAAAACMBHRlc3SULg=="},
+        {TAG: "dict", "v": [[1]]},
+        {TAG: "dict", "v": [[[], 1]]},
+        {TAG: "set", "v": [[]]},
+        {TAG: "bytes", "v": "?"},
+        {TAG: "bytes", "v": 1},
+        {TAG: "float", "v": "1.5"},
+        {TAG: "float", "v": []},
+        {TAG: "decimal", "v": 1},
+        {TAG: "decimal", "v": "x"},
+        {TAG: "datetime", "v": "tomorrow"},
+        {TAG: "datetime", "v": None},
+        {TAG: "timedelta", "v": [1, 2]},
+        {TAG: "timedelta", "v": [1.5, 2, 3]},
+        {TAG: "timedelta", "v": [10**10, 2, 3]},
+        {TAG: "uuid", "v": "x"},
+        {TAG: "uuid", "v": 7},
+        {TAG: "text", "v": "/w=="},
+        {TAG: "item", "v": "os.system"},
+        {TAG: "item", "v": ["os.system", {}]},
+        {TAG: "item", "v": [class_name(Book), []]},
+        {TAG: "item", "v": [class_name(Book), {"colour": 1}]},
+        {TAG: "item", "v": [class_name(Author), {"__class__": 1}]},
+        1 << 2000,
+        float("inf"),
+        (1,),
+    ],
+)
+@pytest.mark.parametrize("build", [True, False])
+def test_what_was_never_packed_is_refused(data: Any, build: bool) -> None:
+    with pytest.raises(ValueError):
+        unpack([data], ITEMS, build=build)
+
+
+def test_deep_data_is_refused() -> None:
+    with pytest.raises(ValueError, match="nested too deeply"):
+        unpack(json.loads("[" * 100 + "]" * 100))
+
+
+def test_checking_makes_no_items() -> None:
+    packed = pack(Author("x"), ITEMS)
+    assert unpack(packed, ITEMS, build=False) is None
+    assert unpack(packed, ITEMS) == Author("x")
+    assert uuid.UUID(int=1) == unpack(pack(uuid.UUID(int=1)))
+    assert unpack(pack(decimal.Decimal("1.50"))).as_tuple() == decimal.Decimal("1.50").as_tuple()
