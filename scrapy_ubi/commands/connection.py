@@ -70,7 +70,7 @@ def connect(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Connec
         at = address(str(url))
         # One attempt: a person who waits for an answer would rather see the error.
         client = redis.Redis.from_url(
-            at.url, socket_connect_timeout=TIMEOUT, socket_timeout=TIMEOUT, retry=Retry(NoBackoff(), 0)
+            at.url, protocol=2, socket_connect_timeout=TIMEOUT, socket_timeout=TIMEOUT, retry=Retry(NoBackoff(), 0)
         )
     except TransportError as error:
         raise UbiUnavailable(_by(given_by, str(error))) from error
@@ -110,21 +110,21 @@ def _only(crawls: list[str], to: Connection) -> str:
 def _no_crawl(name: str, crawls: list[str], to: Connection) -> str:
     if not crawls:
         return f"There is no crawl {plain(name, 64)!r} in {to.at.shown}, nor any other."
-    return f"There is no crawl {plain(name, 64)!r} in {to.at.shown}; {nearest(name, crawls)}."
+    return f"There is no crawl {plain(name, 64)!r} in {to.at.shown}; {nearest(name, crawls)}"
 
 
 def need_agent(status: CrawlStatus, name: str) -> None:
     """Raises UbiNotFound when the crawl has no agent of that name."""
     if status.agent(name) is None:
         names = [agent.name for agent in status.agents]
-        hint = nearest(name, names) if names else "it has no agents"
-        raise UbiNotFound(f"There is no agent {plain(name, 64)!r} in crawl {plain(status.crawl, 64)}; {hint}.")
+        hint = nearest(name, names) if names else "it has no agents."
+        raise UbiNotFound(f"There is no agent {plain(name, 64)!r} in crawl {plain(status.crawl, 64)}; {hint}")
 
 
 def nearest(name: str, names: list[str]) -> str:
-    """A hint: the name that was probably meant, or those there are."""
+    """The end of a sentence: the name that was probably meant, or those there are."""
     near = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
-    return f"did you mean {plain(near[0], 64)!r}?" if near else f"there are {listed(names)}"
+    return f"did you mean {plain(near[0], 64)!r}?" if near else f"there are {listed(names)}."
 
 
 def listed(names: Iterable[str]) -> str:

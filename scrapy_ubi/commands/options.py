@@ -25,8 +25,18 @@ Shows the crawl at one look: one row for each agent, and the sum.
   forwarded  URLs it sent to other agents
 """
 AGENTS = """\
-Shows who the agents are: incarnation, capacity, replicas on the ring, machine and process, how long they have run,
-when they were last seen, the view they believe in (the same for all when they agree), and their dead letters.
+Shows who the agents are.
+
+  agent      its identifier
+  state      as in `scrapy ubi status`
+  capacity   how much of the web it takes, relative to the others
+  replicas   its points on the ring
+  machine    where it runs, and
+  pid        as which process
+  up         how long it has run
+  seen       how long ago it published its figures
+  view       the view it believes in, 8 of 16 digits: the same for all when they agree
+  dead       its dead letters: mail that it refused
 """
 INBOX = """\
 Shows the letters that wait for an agent, the oldest first: when they came, from whom, on which lane and with which

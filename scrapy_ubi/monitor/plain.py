@@ -52,3 +52,15 @@ def cut(text: str, limit: int) -> str:
             break
         kept.append(character)
     return "".join(kept) + ELLIPSIS
+
+
+def cut_middle(text: str, limit: int) -> str:
+    """A plain text in at most `limit` columns (at least 3), its beginning and its end kept: both tell names apart."""
+    if width(text) <= limit:
+        return text
+    tail = ""
+    for character in reversed(text):
+        if width(tail) + width(character) > (limit - 1) // 2:
+            break
+        tail = character + tail
+    return cut(text, limit - width(tail)) + tail

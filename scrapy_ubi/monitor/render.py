@@ -32,7 +32,6 @@ _LIVE = (
 _AGENTS = (
     Column("agent"),
     Column("state"),
-    Column("incarnation"),
     Column("capacity", True),
     Column("replicas", True),
     Column("machine"),
@@ -105,13 +104,12 @@ def _agent_row(agent: AgentStatus, now: float) -> list[str]:
     return [
         agent.name,
         agent.state,
-        agent.incarnation,
         f"{profile.capacity:g}" if known else "",
         count(agent.replicas) if agent.replicas else "",
         profile.host_name,
         str(profile.pid) if profile.pid else "",
         span(max(0.0, now - profile.started)) if profile.started and agent.working else "",
-        f"{span(agent.age)} ago" if agent.age is not None else "",
+        span(agent.age) if agent.age is not None else "",
         agent.beat.digest[:8] if agent.beat is not None else "",
         count(agent.dead_letters),
     ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from scrapy_ubi.monitor.plain import cut, plain, width
+from scrapy_ubi.monitor.plain import cut, cut_middle, plain, width
 
 WIDEST = 100  # columns of a line
 GAP = "  "
@@ -20,7 +20,9 @@ class Column(NamedTuple):
 
 
 def table(columns: Sequence[Column], rows: Sequence[Sequence[str]], widest: int = WIDEST) -> list[str]:
-    """The lines of a table, the headings first. Cells are made plain; text columns are cut until the table fits."""
+    """The lines of a table, the headings first. Cells are made plain; text columns are cut in the middle until it
+    fits.
+    """
     cells = [[column.name for column in columns]] + [[plain(cell) for cell in row] for row in rows]
     widths = [max(width(row[i]) for row in cells) for i in range(len(columns))]
     spare = sum(widths) + len(GAP) * (len(columns) - 1) - widest
@@ -44,7 +46,7 @@ def table(columns: Sequence[Column], rows: Sequence[Sequence[str]], widest: int 
 def _line(columns: Sequence[Column], row: Sequence[str], widths: Sequence[int]) -> str:
     parts = []
     for column, cell, room in zip(columns, row, widths, strict=True):
-        shown = cut(cell, room)
+        shown = cut_middle(cell, room)
         padding = " " * (room - width(shown))
         parts.append(padding + shown if column.figures else shown + padding)
     return GAP.join(parts).rstrip()

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scrapy_ubi.monitor.plain import cut, plain, width
+from scrapy_ubi.monitor.plain import cut, cut_middle, plain, width
 
 
 @pytest.mark.parametrize(
@@ -44,3 +44,15 @@ def test_cut_keeps_the_beginning(text: str, limit: int) -> None:
     shown = cut(text, limit)
     assert shown == text or (shown.endswith("…") and text.startswith(shown[:-1]))
     assert width(shown) <= limit
+
+
+@given(st.text(alphabet="ab日本é", max_size=30), st.integers(3, 40))
+def test_cut_middle_keeps_both_ends(text: str, limit: int) -> None:
+    shown = cut_middle(text, limit)
+    head, _, tail = shown.partition("…")
+    assert shown == text or (text.startswith(head) and text.endswith(tail))
+    assert width(shown) <= limit
+
+
+def test_cut_middle_tells_agents_of_one_machine_apart() -> None:
+    assert cut_middle("crawler-017.example.net-1a2b3c4d", 20) == "crawler-01…-1a2b3c4d"

@@ -1,0 +1,179 @@
+"""Tables for people: what they say, that they fit, and that nothing from outside reaches a terminal as it is."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from scrapy_ubi.monitor import document, render
+from scrapy_ubi.monitor.letters import Box, DeadLetter, read_letter
+from scrapy_ubi.monitor.ownership import Ownership
+from scrapy_ubi.monitor.plain import width
+from scrapy_ubi.monitor.profile import Profile, read_profile
+from scrapy_ubi.monitor.status import AgentStatus, CrawlStatus
+from scrapy_ubi.protocol.view import Beat
+from tests.monitor.by_hand import VIEW, letter, profile
+
+HOSTILE = "\x1b[2J\u202e" + "日" * 200 + "\n"
+
+
+def agent(name: str, state: str = "crawling", **changes: object) -> AgentStatus:
+    read = read_profile(name, json.dumps(profile(name, **changes)).encode())
+    assert isinstance(read, Profile), read
+    return AgentStatus(name, state, read, Beat("0000aaaa", 0, 200, VIEW), inbox=4, dead_letters=1, age=1.0)
+
+
+def crawl(*agents: AgentStatus, finished: str = "") -> CrawlStatus:
+    return CrawlStatus(
+        "demo:web",
+        agents,
+        finished=finished,
+        control={"run": "1"},
+        now=1_700_000_060.0,
+        unreadable=sum(len(a.trouble) for a in agents),
+    )
+
+
+def fits(lines: list[str]) -> bool:
+    return all(width(line) <= 100 and line.isprintable() for line in lines)
+
+
+def test_live_has_a_row_an_agent_and_the_sum() -> None:
+    lines = render.live(crawl(agent("a1"), agent("a2", state="waiting", counters={"pages": 1234})))
+    assert lines == [
+        "crawl demo:web: running, 2 of 2 agents at work",
+        "",
+        "agent  state     pages  pages/s  hosts  queue  inbox  forwarded",
+        "a1     crawling    100      9.5     10     40      4        250",
+        "a2     waiting   1,234      9.5     10     40      4        250",
+        "all              1,334     19.0     20     80      8        500",
+    ]
+
+
+def test_live_counts_pages_of_the_dead_but_not_their_hosts() -> None:
+    lines = render.live(crawl(agent("a1"), agent("a2", state="dead")))
+    assert lines[0].endswith("1 of 2 agents at work")
+    assert lines[-1].split() == ["all", "200", "9.5", "10", "40", "8", "500"]
+
+
+def test_live_says_when_views_differ_and_what_is_unreadable() -> None:
+    other = AgentStatus("a2", "crawling", beat=Beat("0000bbbb", 0, 200, "f" * 16), trouble=("profile: not JSON",))
+    lines = render.live(crawl(agent("a1"), other))
+    assert lines[0].endswith(", 2 different views")
+    assert lines[-2:] == ["1 values in Redis are unreadable:", "  a2: profile: not JSON"]
+
+
+@pytest.mark.parametrize("text", [render.live, render.agents, render.report])
+def test_hostile_values_fit_and_are_printable(text: object) -> None:
+    nasty = agent(
+        "a" * 64,
+        host_name=HOSTILE,
+        spider=HOSTILE,
+        counters={"failed": {HOSTILE: 1} | {f"reason {i}": 1 for i in range(100)}, "pages": 2**62, "bytes_sent": 2**62},
+    )
+    broken = AgentStatus(HOSTILE, "unreadable", trouble=(HOSTILE,))
+    lines = text(crawl(nasty, broken))  # type: ignore[operator]
+    assert fits(lines)
+
+
+def test_agents_names_machine_process_and_view() -> None:
+    lines = render.agents(crawl(agent("a1", capacity=2.0)))
+    assert lines[2].split() == "agent state capacity replicas machine pid up seen view dead".split()
+    assert lines[3].split("  ")[0] == "a1"
+    for part in ("2", "200", "machine-1", "4711", "1 min 0 s", "1.0 s", VIEW[:8]):
+        assert part in lines[3]
+
+
+def test_report_gives_every_measure() -> None:
+    of = crawl(agent("a1", state="finished"), agent("a2", state="finished", counters={"pages": 120}), finished="1")
+    text = "\n".join(render.report(of))
+    for line in (
+        "crawl demo:web: finished, 0 of 2 agents at work",
+        "pages fetched (n)             220 in 10 s",
+        "unique pages (u)              200",
+        "overlap (n-u)/u               0.1000",
+        "communication overhead (e/n)  2.2727 URLs forwarded per page",
+        "pages a second                22.0 on average, 0.0 now",
+        "balance of pages              highest 1.09 x fair, mean deviation 9.1%",
+        "balance of hosts              highest 1.00 x fair, mean deviation 0.0%",
+        "URLs forwarded, suppressed    500, 140",
+        "failed URLs by reason  URLs",
+        "http 404                  6",
+    ):
+        assert line in text.splitlines(), text
+    assert fits(text.splitlines())
+
+
+def test_report_of_agents_that_all_are_unreadable_knows_nothing() -> None:
+    lines = render.report(crawl(AgentStatus("a1", "unreadable", trouble=("profile: not JSON",))))
+    assert "overlap (n-u)/u               not known" in lines
+
+
+def _fields(body: object) -> dict[bytes, bytes]:
+    return {name.encode(): value.encode() for name, value in letter(body).items()}
+
+
+def test_inbox_shows_hosts_and_first_urls() -> None:
+    found = [[f"{i:016x}", f"http://h1.example/{i}", i] for i in range(5)]
+    body = [{"host": "h1.example", "discovered": found}] + [
+        {"host": f"h{i}.example", "done": ["0" * 16]} for i in range(2, 7)
+    ]
+    box = Box(7, (read_letter("a1", b"1700000000000-0", _fields(body)),))
+    lines = render.inbox("a1", box, 1_700_000_005.0, full=False)
+    assert lines[0] == "inbox of a1: 7 letters, the oldest 1 of them:"
+    assert lines[2].startswith("1700000000000-0  5.0 s old  ")
+    assert lines[2].endswith("from a2  discovery 17  10 records")
+    assert lines[3] == "  hosts: h1.example (5), h2.example (1), h3.example (1), h4.example (1), and 2 more"
+    assert lines[4:] == [f"     {i}  http://h1.example/{i}" for i in range(3)] + ["        and 2 more URLs"]
+    full = "\n".join(render.inbox("a1", box, 1_700_000_005.0, full=True))
+    assert "http://h1.example/4" in full
+    assert "done at h6.example: 0000000000000000" in full
+
+
+def test_inbox_of_garbage_and_long_urls_fits() -> None:
+    url = "http://h1.example/" + "日\x1b" * 300
+    box = Box(
+        2,
+        (
+            read_letter("a1", b"1-1", {b"\x1b": b"\xff" * 1000}),
+            read_letter("a1", b"1-2", _fields([{"host": "h1.example", "discovered": [["0" * 16, url, 1]]}])),
+        ),
+    )
+    lines = render.inbox("a1", box, 5.0, full=False)
+    assert fits(lines)
+    assert any("unreadable: " in line for line in lines)
+    assert all(line.isprintable() for line in render.inbox("a1", box, 5.0, full=True))
+
+
+def test_dead_letters_give_the_reason() -> None:
+    lines = render.dead("a1", Box(1, dead=(DeadLetter("1-1", 0.0, "body is not JSON", "a2", "12", "x" * 256),)), 5.0)
+    assert lines[0] == "dead letters of a1: 1 letter"
+    assert lines[3] == "  body is not JSON"
+    assert fits(lines)
+
+
+def test_owner_names_owner_then_successors_then_the_rest() -> None:
+    answer = Ownership("http://h1.example/x", "h1.example", "host", 1, ("a3", "a1", "a2"))
+    assert render.owner(answer) == [
+        "url         http://h1.example/x",
+        "host        h1.example",
+        "owner       a3",
+        "then        a1 (keeps a copy)",
+        "after them  a2",
+    ]
+
+
+def test_documents_are_json_without_control_characters() -> None:
+    nasty = agent("a1", host_name=HOSTILE, counters={"failed": {HOSTILE: 1}})
+    body = [{"host": "h1.example", "discovered": [["0" * 16, "http://h1.example/\x1b\x7f", 1, 5, {"meta": 1}]]}]
+    box = Box(1, (read_letter("a1", b"1-1", _fields(body)),))
+    for data in (
+        document.status(crawl(nasty)),
+        document.report(crawl(nasty)),
+        document.inbox("c", "a1", box),
+        document.dead("c", "a1", Box(0)),
+    ):
+        text = json.dumps(data)
+        assert "\x1b" not in text and text.isascii()
+    assert document.inbox("c", "a1", box)["letters"][0]["deltas"][0]["discovered"][0]["priority"] == 5
