@@ -109,8 +109,8 @@ def _only(crawls: list[str], to: Connection) -> str:
 
 def _no_crawl(name: str, crawls: list[str], to: Connection) -> str:
     if not crawls:
-        return f"There is no crawl {plain(name, 64)!r} in {to.at.shown}, nor any other."
-    return f"There is no crawl {plain(name, 64)!r} in {to.at.shown}; {nearest(name, crawls)}"
+        return f"There is no crawl '{plain(name, 64)}' in {to.at.shown}, nor any other."
+    return f"There is no crawl '{plain(name, 64)}' in {to.at.shown}; {nearest(name, crawls)}"
 
 
 def need_agent(status: CrawlStatus, name: str) -> None:
@@ -118,13 +118,13 @@ def need_agent(status: CrawlStatus, name: str) -> None:
     if status.agent(name) is None:
         names = [agent.name for agent in status.agents]
         hint = nearest(name, names) if names else "it has no agents."
-        raise UbiNotFound(f"There is no agent {plain(name, 64)!r} in crawl {plain(status.crawl, 64)}; {hint}")
+        raise UbiNotFound(f"There is no agent '{plain(name, 64)}' in crawl {plain(status.crawl, 64)}; {hint}")
 
 
 def nearest(name: str, names: list[str]) -> str:
     """The end of a sentence: the name that was probably meant, or those there are."""
     near = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
-    return f"did you mean {plain(near[0], 64)!r}?" if near else f"there are {listed(names)}."
+    return f"did you mean '{plain(near[0], 64)}'?" if near else f"there are {listed(names)}."
 
 
 def listed(names: Iterable[str]) -> str:

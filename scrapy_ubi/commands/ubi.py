@@ -125,7 +125,7 @@ def _owner(opts: argparse.Namespace, group: Group, status: CrawlStatus | None = 
     except RingCollision as collision:
         raise UbiNotFound(f"Two of these agents cannot be on one ring: {collision}.") from None
     if answer is None:
-        raise UbiNotFound(f"{plain(opts.url, 200)!r} is not an absolute http or https URL, so nobody owns it.")
+        raise UbiNotFound(f"'{plain(opts.url, 200)}' is not an absolute http or https URL, so nobody owns it.")
     lines = render.owner(answer)
     if status is not None and status.views > 1:
         lines += ["", f"The agents have {status.views} different views now; they will agree on this in a moment."]
