@@ -1,7 +1,7 @@
 """The frontier in memory: every host's state and queue, and the workbench. It is gone when the process ends.
 
-It keeps the contract `protocol.host.Frontier`, the one that a frontier on disk fulfils too. Its bound is the memory of the
-machine: about 300 bytes a waiting URL and 80 a done one.
+It keeps the contract `protocol.host.Frontier`, the one that a frontier on disk fulfils too. Its bound is the memory
+of the machine: about 300 bytes a waiting URL and 80 a done one.
 """
 
 from __future__ import annotations

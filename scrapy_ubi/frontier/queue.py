@@ -1,7 +1,8 @@
 """The queue of one host: breadth first, that is by priority, then depth, then arrival.
 
-Priority is Scrapy's and comes first because a spider that sets it means it; without it the visit of a host is breadth first
-(UbiCrawler 3.2). An entry that is met again at a smaller depth is pushed again; the earlier place is passed over.
+Priority is Scrapy's and comes first because a spider that sets it means it; without it the visit of a host is breadth
+first (UbiCrawler 3.2). An entry that is met again at a smaller depth is pushed again; the earlier place is passed
+over.
 """
 
 from __future__ import annotations

@@ -1,11 +1,12 @@
-"""The agent: events in, effects out. It composes view, tenure, outbox, custody, handover and quiescence (DESIGN part 2).
+"""The agent: events in, effects out. It composes view, tenure, outbox, custody, handover and quiescence (DESIGN part
+2).
 
 Rules of this module:
 
-* Events: `read` (everybody's beats), `discover`, `next`, `ended`, `retry`, `put_back`, `freed` (the crawl), `receive` and
-  `answered` (mail), `tick(now)`. Each only changes memory. `drain(now)` says what is to be done about it.
-* The order of effects is part of the contract: what `drain` returns is made durable first, then letters and answers leave,
-  and only then are the inbox entries that were received before it forgotten.
+* Events: `read` (everybody's beats), `discover`, `next`, `ended`, `retry`, `put_back`, `freed` (the crawl), `receive`
+  and `answered` (mail), `tick(now)`. Each only changes memory. `drain(now)` says what is to be done about it.
+* The order of effects is part of the contract: what `drain` returns is made durable first, then letters and answers
+  leave, and only then are the inbox entries that were received before it forgotten.
 * Everything between two drains is one flush; what an agent writes is numbered by it.
 * The lease is compared at every dispatch (`may_fetch`), not only here and there.
 * Time is the caller's monotonic clock in seconds, identifiers come from `new_incarnation`.
@@ -28,7 +29,6 @@ from .mail import (
     Bounds,
     Delta,
     LaneIn,
-    Malformed,
     Outcome,
     Received,
     Record,
@@ -42,7 +42,9 @@ from .ring import Ring
 from .tenure import Tenure, point
 from .view import FENCED, LEAVING, PASSIVE, Beat, Lease, Member, View, Watch
 
-MOST_OUTCOMES = 1024  # answers remembered a lane: far above any window; a sender that never raises its floor gets no more
+MOST_OUTCOMES = (
+    1024  # answers remembered a lane: far above any window; a sender that never raises its floor gets no more
+)
 
 
 class Config(NamedTuple):
@@ -80,20 +82,18 @@ class Counters:
 
 @dataclass(frozen=True, slots=True)
 class Effects:
-    """What is to be done, in this order: make the frontier durable; send `letters` (receiver, stream fields), write `answers`
-    ((sender, lane name) -> text) and delete the own answers of the lanes in `forget`; then the rest in any order.
+    """What is to be done, in this order: make the frontier durable; send `letters` (receiver, stream fields), write
+    `answers` ((sender, lane name) -> text) and delete the own answers of the lanes in `forget`; then the rest in any
+    order.
 
-    `cancel`: loads under way are to be cancelled. `finished`: the crawl is over, say so. `usurped`: another process lives
-    under this agent's identifier. `beat`: what the agent says of itself from now on.
+    What cannot wait for a drain stands in attributes of the agent: `beat` (what it says of itself from now on),
+    `cancel` (loads under way are to be cancelled; whoever does it sets it back), `finished` (the crawl is over: say
+    so to all), `usurped` (another process lives under this agent's identifier).
     """
 
-    beat: Beat
     letters: tuple[tuple[str, dict[str, str]], ...] = ()
     answers: Mapping[tuple[str, str], str] = field(default_factory=dict)
     forget: tuple[str, ...] = ()
-    cancel: bool = False
-    finished: bool = False
-    usurped: bool = False
 
 
 class Agent:
@@ -131,7 +131,7 @@ class Agent:
         self._unsent: list[tuple[int, HostState, int]] = []
         self._forwarded: dict[int, int] = {}
         self._answers: set[str] = set()
-        self._cancel = self._usurped = False
+        self.cancel = self.usurped = False
         self._held_lease = False
         self._enter(self._view_of({}, None), now)
         self.beat = self._beat(now)
@@ -158,7 +158,7 @@ class Agent:
         """One atomic read of all beats, asked for and received at these times."""
         own = beats.get(self.me)
         if own is not None and own.incarnation not in self._mine:
-            self._usurped = True
+            self.usurped = True
         self.watch.read(sent, received, beats)
         if self.watch.is_dead(self.incarnation):
             self._rejoin(received)
@@ -187,7 +187,7 @@ class Agent:
             self._gaps = self.lease.gaps
             self._epoch += 1
             self.counters.fences += 1
-            self._cancel = True
+            self.cancel = True
 
     def _look(self, now: float) -> None:
         """Enter the view that follows from what is seen, when it is another one."""
@@ -196,12 +196,14 @@ class Agent:
             self._enter(view, now)
 
     def _rejoin(self, now: float) -> None:
-        """Somebody holds this incarnation dead: its heirs may be fetching. Begin anew, keeping what is held as a newcomer."""
+        """Somebody holds this incarnation dead: its heirs may be fetching. Begin anew, keeping what is held as a
+        newcomer.
+        """
         self.incarnation = self._new_incarnation()
         self._mine.add(self.incarnation)
         self._epoch = 0
         self.counters.rejoins += 1
-        self._cancel = True
+        self.cancel = True
         self.tenure.forget()
         for state in self.frontier.states():
             state.dirty = True
@@ -235,13 +237,16 @@ class Agent:
     def _keepers_of(self, host: str) -> tuple[str, ...]:
         return self.ring.order(host, self.config.replication + 1) if self.view.members else ()
 
-    def _alive(self, agent: str, incarnation: str) -> bool:
+    def is_alive(self, agent: str, incarnation: str) -> bool:
+        """Whether that incarnation of an agent lives, as far as is known here."""
         return incarnation == self.incarnation if agent == self.me else self.watch.alive(agent, incarnation)
 
     # ------------------------------------------------------------------ the crawl
 
     def discover(self, host: str, entry: Entry) -> bool:
-        """A URL was found: queue it here, tell its owner, or let it be. True when it was news, as far as is known here."""
+        """A URL was found: queue it here, tell its owner, or let it be. True when it was news, as far as is known
+        here.
+        """
         self.counters.links += 1
         owner = self.ring.owner(host) if self.view.members else self.me
         if owner == self.me:
@@ -280,6 +285,10 @@ class Agent:
         self.counters.replicated += len(others)
         return len(others)
 
+    def owns(self, host: str) -> bool:
+        """Whether this agent is the host's owner in its view."""
+        return self._keepers_of(host)[:1] == (self.me,)
+
     def may_fetch(self, state: HostState, now: float) -> bool:
         """Whether a fetch of this host may start at this moment: asked last, at the dispatch itself."""
         return (
@@ -287,8 +296,20 @@ class Agent:
             and self.lease.holds(now)
             and self.lease.gaps == self._gaps
             and not self.finished
-            and self.tenure.free(state.host, self._alive)
+            and self.tenure.free(state.host, self.is_alive)
         )
+
+    def borrow(self, host: str) -> HostState:
+        """A load of this host begins that is not in its queue (robots.txt, media): it counts as work open here."""
+        state, _ = self.frontier.add(host, ())
+        state.open_work += 1
+        self.activity += 1
+        return state
+
+    def give_back(self, state: HostState, now: float) -> None:
+        """Such a load has ended."""
+        self.frontier.defer(state, now)
+        self._closed_work(state)
 
     def next(self, now: float) -> tuple[HostState, Entry] | None:
         """Hand out the next request, None when nothing may be fetched now."""
@@ -306,7 +327,9 @@ class Agent:
         self.frontier.free(state, now)
 
     def ended(self, state: HostState, key: int) -> None:
-        """A request handed out is done: everything that followed from it was discovered before, or it failed for good."""
+        """A request handed out is done: everything that followed from it was discovered before, or it failed for
+        good.
+        """
         self.out -= 1
         self.activity += 1
         if self.frontier.finish(state, key):
@@ -461,13 +484,13 @@ class Agent:
         self._look(now)
         holds = self.lease.holds(now)
         if self._held_lease and not holds:
-            self._cancel = True
+            self.cancel = True
         elif holds and not self._held_lease:
             self.frontier.look_again()
         self._held_lease = holds
         for record, hint in self.outbox.due_again(now):
             self._route(record, hint)
-        self.handover.work(self._alive, now)
+        self.handover.work(self.is_alive, now)
         if not self.tenure.released and now - self.tenure.since > self.config.handoff_timeout and holds:
             self.counters.handoff_timeouts += 1
             self.tenure.force()
@@ -554,18 +577,9 @@ class Agent:
             self.counters.resent += again
             self.counters.bytes_sent += len(fields["body"])
         answers = {(self.lanes_in[name].sender, name): self.lanes_in[name].text() for name in self._answers}
-        effects = Effects(
-            beat=self.beat,
-            letters=tuple(letters),
-            answers=answers,
-            forget=tuple(self.outbox.forgotten),
-            cancel=self._cancel,
-            finished=self.finished,
-            usurped=self._usurped,
-        )
+        effects = Effects(tuple(letters), answers, tuple(self.outbox.forgotten))
         self._answers.clear()
         self.outbox.forgotten.clear()
-        self._cancel = False
         self.flush += 1
         return effects
 

@@ -1,9 +1,9 @@
 """Custody: when a discovery letter may be acknowledged (DESIGN 2.3).
 
-Custody of a URL leaves its sender only when the owner and the owner's successors have it. The owner merges a letter at once,
-tells its successors on the state lane, and holds the letter here until what it had told them by then is acknowledged. On a
-change of view every held letter is judged anew: hosts this agent does not own any more are refused after all (they are handed
-on besides), and the others wait for their present successors.
+Custody of a URL leaves its sender only when the owner and the owner's successors have it. The owner merges a letter
+at once, tells its successors on the state lane, and holds the letter here until what it had told them by then is
+acknowledged. On a change of view every held letter is judged anew: hosts this agent does not own any more are refused
+after all (they are handed on besides), and the others wait for their present successors.
 """
 
 from __future__ import annotations
@@ -63,7 +63,8 @@ class Custody:
     def release(
         self, outbox: Outbox, keepers: Judge, busy: Callable[[Iterable[str]], bool], flush: int, view_no: int
     ) -> set[str]:
-        """Acknowledge what may be; the names of the lanes with a new answer. `busy`: whether one of these hosts is still to be
+        """Acknowledge what may be; the names of the lanes with a new answer. `busy`: whether one of these hosts is
+        still to be
         brought to its keepers after a change of view."""
         answered, still = set(), []
         for held in self.held:

@@ -3,10 +3,11 @@
 Rules of this module:
 
 * The hosts held are gone through in slices, so that a change of view never blocks the loop for long.
-* For every host that it answers for (`Tenure.answers_for`), or whose copy is *dirty*, an agent brings its state to the present
-  keepers that may lack it: whole where a keeper surely has nothing, else by an *offer* (sizes and XOR of the key sets) that
-  the keeper answers with *want* or not.
-* Several offers and syncs of one host may be under way, one a keeper. A copy that gets dirty meanwhile is gone through again.
+* For every host that it answers for (`Tenure.answers_for`), or whose copy is *dirty*, an agent brings its state to
+  the present keepers that may lack it: whole where a keeper surely has nothing, else by an *offer* (sizes and XOR of
+  the key sets) that the keeper answers with *want* or not.
+* Several offers and syncs of one host may be under way, one a keeper. A copy that gets dirty meanwhile is gone
+  through again.
 * A copy is dropped only by an agent outside the host's keepers, and only after the view is complete.
 """
 
@@ -29,7 +30,12 @@ class Handover:
     """What is still to be brought to whom. `keepers(state)` gives owner and successors under the present view."""
 
     def __init__(
-        self, me: str, frontier: Frontier, outbox: Outbox, tenure: Tenure, keepers: Callable[[HostState], tuple[str, ...]]
+        self,
+        me: str,
+        frontier: Frontier,
+        outbox: Outbox,
+        tenure: Tenure,
+        keepers: Callable[[HostState], tuple[str, ...]],
     ) -> None:
         self.me = me
         self.frontier = frontier

@@ -162,8 +162,8 @@ def _xor(keys: Iterable[int]) -> int:
 class Frontier(Protocol):
     """Where an agent keeps its host states, in memory or on disk; what the protocol asks of it.
 
-    Every change of a host's sets goes through it, so that the queue order and the workbench follow. Times are seconds of the
-    agent's clock.
+    Every change of a host's sets goes through it, so that the queue order and the workbench follow. Times are seconds
+    of the agent's clock.
     """
 
     def __len__(self) -> int:
@@ -191,7 +191,9 @@ class Frontier(Protocol):
         ...
 
     def pop(self, now: float, allowed: Callable[[HostState], bool]) -> tuple[HostState, Entry] | None:
-        """Hand out the next entry of the host that waits longest among those ready and allowed; the host is then busy."""
+        """Hand out the next entry of the host that waits longest among those ready and allowed; the host is then
+        busy.
+        """
         ...
 
     def free(self, state: HostState, now: float) -> None:

@@ -2,13 +2,14 @@
 
 Rules of this module:
 
-* A *record* is one small fact about one host: a discovered entry, a done mark, or an offer (the summary of a host's state).
-  Records travel in *letters*, grouped by host into deltas. Every record is idempotent, so a letter may arrive twice.
-* A *lane* is (sender's store, receiver, kind) with sequence numbers of its own. Kinds: `discovery` (to owners, may be refused,
-  acknowledged when durable at owner and successors) and `state` (to keepers, never refused, acknowledged when durable here,
-  waits for nobody). Two lanes, so that acknowledgements never wait in a circle.
-* At most `window` letters of a lane are unacknowledged; the rest waits in the sender's outbox. A letter is sent again after
-  a time-out that doubles up to a bound.
+* A *record* is one small fact about one host: a discovered entry, a done mark, or an offer (the summary of a host's
+  state). Records travel in *letters*, grouped by host into deltas. Every record is idempotent, so a letter may arrive
+  twice.
+* A *lane* is (sender's store, receiver, kind) with sequence numbers of its own. Kinds: `discovery` (to owners, may be
+  refused, acknowledged when durable at owner and successors) and `state` (to keepers, never refused, acknowledged
+  when durable here, waits for nobody). Two lanes, so that acknowledgements never wait in a circle.
+* At most `window` letters of a lane are unacknowledged; the rest waits in the sender's outbox. A letter is sent again
+  after a time-out that doubles up to a bound.
 * The *floor* of a lane is its lowest unacknowledged number. The receiver remembers what became of every letter from the
   floor on, and says it again when the letter comes again; so a lost acks key is harmless.
 * Nothing in a letter is trusted: `decode` validates it whole and raises `Malformed` with the reason.
@@ -40,7 +41,9 @@ class Malformed(ValueError):
 
 
 class Record(NamedTuple):
-    """One fact about one host. Exactly one of `entry`, `done`, `offer` is set. `flush` orders it among its sender's writes."""
+    """One fact about one host. Exactly one of `entry`, `done`, `offer` is set. `flush` orders it among its sender's
+    writes.
+    """
 
     host: str
     flush: int
@@ -62,7 +65,9 @@ class Sync:
     _ahead: Record | None = None
 
     def take(self) -> Record | None:
-        """The next record; `exhausted` is true from the last one on, so that the last letter knows that it is the last."""
+        """The next record; `exhausted` is true from the last one on, so that the last letter knows that it is the
+        last.
+        """
         record = self._ahead or next(self.records, None)
         self._ahead = next(self.records, None)
         self.exhausted = self._ahead is None
@@ -175,7 +180,9 @@ class Lane:
         return min(self.unacknowledged, default=self.next_seq)
 
     def resend(self, now: float) -> list[Letter]:
-        """The letters under way whose time-out has passed, to be sent again now; each waits twice as long from then on."""
+        """The letters under way whose time-out has passed, to be sent again now; each waits twice as long from then
+        on.
+        """
         letters = [letter for letter in self.unacknowledged.values() if now >= letter.due]
         for letter in letters:
             letter.pause = min(letter.pause * 2, MOST_RESEND)
@@ -441,4 +448,3 @@ def _match(pattern: re.Pattern[str], text: object) -> str:
     if not isinstance(text, str) or pattern.fullmatch(text) is None:
         raise Malformed(f"{str(text)[:40]!r} does not look like {pattern.pattern}")
     return text
-

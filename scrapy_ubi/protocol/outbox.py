@@ -3,11 +3,12 @@
 Rules of this module:
 
 * What an agent writes is numbered by *flush*. An outlink (a discovered entry told to its owner or, by an owner, to its
-  successors) is *open* from the flush it was written in until it is acknowledged. A done mark of flush f leaves only when no
-  outlink of flush <= f is open (P5).
-* Mail for an agent that is gone is taken back: discovered entries are routed anew, state is dropped, for a view change brings
-  the whole state of every host concerned to its new keepers.
-* What comes back refused waits a moment before it is routed anew, so that two agents whose views differ do not play ball.
+  successors) is *open* from the flush it was written in until it is acknowledged. A done mark of flush f leaves only
+  when no outlink of flush <= f is open (P5).
+* Mail for an agent that is gone is taken back: discovered entries are routed anew, state is dropped, for a view
+  change brings the whole state of every host concerned to its new keepers.
+* What comes back refused waits a moment before it is routed anew, so that two agents whose views differ do not play
+  ball.
 """
 
 from __future__ import annotations
@@ -89,9 +90,11 @@ class Outbox:
         return due
 
     def take_back(self, view: View) -> tuple[set[str], list[Record], list[Record]]:
-        """Empty the lanes to receivers that are not in the view: who they are, and the discovery and state records in them.
+        """Empty the lanes to receivers that are not in the view: who they are, and the discovery and state records in
+        them.
 
-        A receiver that is there under another incarnation is as good as gone, too: what was under way may have died with it.
+        A receiver that is there under another incarnation is as good as gone, too: what was under way may have died
+        with it.
         """
         gone: set[str] = set()
         entries: list[Record] = []
@@ -136,7 +139,7 @@ class Outbox:
 
     def _check(self) -> None:
         """Assert every invariant of the outbox."""
-        count = {}
+        count: dict[int, int] = {}
         for lane in self.lanes.values():
             lane._check(self.bounds.window)
             for letter in lane.unacknowledged.values():

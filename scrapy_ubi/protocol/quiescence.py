@@ -1,10 +1,11 @@
 """When the crawl is over (P6).
 
-An agent is passive when nothing is queued, held or in flight at it, its outbox is empty, its `start()` is exhausted, and it
-is neither fenced nor unsettled; its activity counter moves with whatever it does. The crawl is over when two atomic reads
-show the same agents, all passive in one settled view, with the same activity, and each has beaten in between: every one of
-them was then passive at the moment of the first read, and mail that nobody has acknowledged would have kept its sender
-from being so. (The double count of distributed termination detection; a single wave would not do.)
+An agent is passive when nothing is queued, held or in flight at it, its outbox is empty, its `start()` is exhausted,
+and it is neither fenced nor unsettled; its activity counter moves with whatever it does. The crawl is over when two
+atomic reads show the same agents, all passive in one settled view, with the same activity, and each has beaten in
+between: every one of them was then passive at the moment of the first read, and mail that nobody has acknowledged
+would have kept its sender from being so. (The double count of distributed termination detection; a single wave would
+not do.)
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ class Quiescence:
         self._first: dict[str, Beat] | None = None
 
     def read(self, beats: Mapping[str, Beat], digest: str, members: frozenset[str]) -> bool:
-        """Take in a read; True when the crawl is over. `members` are the agents alive, by the reader's view `digest`."""
+        """Take in a read; True when the crawl is over. `members` are the agents alive, by the reader's view `digest`.
+        """
         now = {agent: beat for agent, beat in beats.items() if agent in members}
         quiet = bool(now) and now.keys() == members and all(_quiet(beat, digest) for beat in now.values())
         if not quiet:
@@ -41,5 +43,6 @@ def _quiet(beat: Beat, digest: str) -> bool:
 
 def _same(first: Mapping[str, Beat], now: Mapping[str, Beat]) -> bool:
     return first.keys() == now.keys() and all(
-        (first[a].incarnation, first[a].epoch, first[a].activity) == (b.incarnation, b.epoch, b.activity) for a, b in now.items()
+        (first[a].incarnation, first[a].epoch, first[a].activity) == (b.incarnation, b.epoch, b.activity)
+        for a, b in now.items()
     )

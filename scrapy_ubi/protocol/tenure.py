@@ -1,15 +1,16 @@
 """Who may fetch a host, and from when: the rules of a view change that keep one fetcher a host (DESIGN 2.4, P2).
 
-A view is *complete*, for an agent, when one read shows that everybody alive (the leaving included) has published *settled* for
-it and nobody lists a pending host. An owner fetches a host
+A view is *complete*, for an agent, when one read shows that everybody alive (the leaving included) has published
+*settled* for it and nobody lists a pending host. An owner fetches a host
 
-* *at once*, when in the last view that was complete for it, and in every view it entered since, it was the owner, or one of
-  the `t` successors with nobody before it in that host's order still alive: its copy is whole and nobody alive can be fetching;
-* otherwise from the moment it has read that everybody alive has published *settled* for the present view, unless somebody
-  lists the host as pending; or, at the latest, when the handoff time-out has passed.
+* *at once*, when in the last view that was complete for it, and in every view it entered since, it was the owner, or
+  one of the `t` successors with nobody before it in that host's order still alive: its copy is whole and nobody alive
+  can be fetching;
+* otherwise from the moment it has read that everybody alive has published *settled* for the present view, unless
+  somebody lists the host as pending; or, at the latest, when the handoff time-out has passed.
 
-"Every view it entered since" is more than the design page asks: having published *settled* for a view, an agent has given
-the others the right to think it complete, though it has not seen that itself (decision 0003).
+"Every view it entered since" is more than the design page asks: having published *settled* for a view, an agent has
+given the others the right to think it complete, though it has not seen that itself (decision 0003).
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from .ring import point as ring_point
 from .view import Beat, View
 
 MOST_ENTERED = 16  # views remembered since the last complete one; beyond it nothing is fetched at once
+
 
 def point(host: str) -> str:
     """The name by which beats list a host: its ring point, 16 hex digits."""
@@ -61,7 +63,9 @@ class Tenure:
         self.released, self.listed, self.since = False, frozenset(), now
 
     def read(self, beats: Mapping[str, Beat]) -> bool:
-        """Take in the beats of everybody alive, the own included, of one read; True when more may be fetched than before."""
+        """Take in the beats of everybody alive, the own included, of one read; True when more may be fetched than
+        before.
+        """
         digest = self.view.digest
         if not all(beat.settled == digest and beat.digest == digest for beat in beats.values()):
             return False
@@ -100,8 +104,8 @@ class Tenure:
     def answers_for(self, host: str, alive: Alive) -> bool:
         """Whether it is this agent's part to bring the host's state to new keepers.
 
-        The owner of the last complete view does it while it lives; else, and where this agent acted as owner itself, it is
-        this agent's part too.
+        The owner of the last complete view does it while it lives; else, and where this agent acted as owner itself,
+        it is this agent's part too.
         """
         if self.complete is None:
             return True
@@ -113,7 +117,9 @@ class Tenure:
         return owner == self.me or not alive(owner, self.complete.incarnation(owner))
 
     def has_copy(self, host: str, keeper: str, incarnation: str) -> bool | None:
-        """What a keeper of the host in the present view surely has: True all that this agent has, False nothing, None unknown."""
+        """What a keeper of the host in the present view surely has: True all that this agent has, False nothing, None
+        unknown.
+        """
         views = [view for view in (self.complete, *self.entered[:-1]) if view is not None]
         if self.complete is None:
             return None

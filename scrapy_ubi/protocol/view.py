@@ -3,14 +3,16 @@
 Rules of this module:
 
 * A beat's age is measured by the *observer's* monotonic clock since it last saw the beat change: no clocks agree.
-* An agent is dead in an observer's view when, at the moment the observer *sent* a read, the beat had not changed for the
-  failure timeout. Measuring to the sending of the read makes a slow answer count for the observed, never against it.
+* An agent is dead in an observer's view when, at the moment the observer *sent* a read, the beat had not changed for
+  the failure timeout. Measuring to the sending of the read makes a slow answer count for the observed, never against
+  it.
 * An observer that was itself away (no read for longer than the lease) starts all ages anew.
-* Death is for ever for that incarnation, and contagious: beats name the incarnations their writers hold dead, and a reader
-  believes them. It may: the writer saw no beat for the failure timeout, so the lease of the dead has ended. It must: an
-  incarnation that one agent holds dead may not go on anyway.
-* A fence that ends raises the agent's *epoch*, which is part of every view: a fenced agent goes on only when every living
-  agent has published the digest of a view that holds the new epoch, and so has seen a beat sent after the fence began.
+* Death is for ever for that incarnation, and contagious: beats name the incarnations their writers hold dead, and a
+  reader believes them. It may: the writer saw no beat for the failure timeout, so the lease of the dead has ended. It
+  must: an incarnation that one agent holds dead may not go on anyway.
+* A fence that ends raises the agent's *epoch*, which is part of every view: a fenced agent goes on only when every
+  living agent has published the digest of a view that holds the new epoch, and so has seen a beat sent after the
+  fence began.
 """
 
 from __future__ import annotations
@@ -40,9 +42,9 @@ _BEAT = re.compile(
 class Beat:
     """What an agent says of itself, about once a second.
 
-    `digest` names the view it believes in; `settled` the view for which it has handed on all it holds ('' for none), but
-    for the `pending` hosts (their ring points, 16 hex digits); `activity` counts everything it did, for quiescence;
-    `dead` are the incarnations it last declared dead.
+    `digest` names the view it believes in; `settled` the view for which it has handed on all it holds ('' for none),
+    but for the `pending` hosts (their ring points, 16 hex digits); `activity` counts everything it did, for
+    quiescence; `dead` are the incarnations it last declared dead.
     """
 
     incarnation: str
@@ -123,7 +125,8 @@ def _ring(replicas: dict[str, int], near: View | None) -> Ring:
             try:
                 ring = ring.add(agent, replicas[agent])
             except RingCollision:
-                # Refused when an agent joins; of two that join at once the later name has no points, for everybody alike.
+                # Refused when an agent joins; of two that join at once the later name has no points, for everybody
+                # alike.
                 continue
     return ring
 
@@ -205,9 +208,9 @@ class Watch:
 class Lease:
     """The right to start a fetch, which ends by itself: the last acknowledged beat was *sent* less than a lease ago.
 
-    `acknowledged` may be called from the beating thread; everything else from the loop. A gap between two acknowledged beats
-    that is longer than the lease is a fence that outlasts the next beat, until `mend`: while it lasted others may have
-    declared this incarnation dead.
+    `acknowledged` may be called from the beating thread; everything else from the loop. A gap between two
+    acknowledged beats that is longer than the lease is a fence that outlasts the next beat, until `mend`: while it
+    lasted others may have declared this incarnation dead.
     """
 
     def __init__(self, timeout: float) -> None:
@@ -234,4 +237,3 @@ class Lease:
     def torn(self) -> bool:
         """Whether a gap waits to be mended."""
         return self.gaps != self._mended
-

@@ -31,7 +31,9 @@ class Referee:
         open_loads = self.open.setdefault(host, set())
         if open_loads:
             other = self.loads[next(iter(open_loads))]
-            raise Violation(f"P2: at {now:.3f} {agent} asks for {url} while {other[1]} loads {other[2]} since {other[0]:.3f}")
+            raise Violation(
+                f"P2: at {now:.3f} {agent} asks for {url} while {other[1]} loads {other[2]} since {other[0]:.3f}"
+            )
         self._count += 1
         self.loads[self._count] = (now, agent, url)
         open_loads.add(self._count)
@@ -71,4 +73,6 @@ class Referee:
         twice = {url: n for url, n in self.fetched.items() if n > 1}
         count = sum(n - 1 for n in twice.values())
         if most_duplicates is not None and count > most_duplicates:
-            raise Violation(f"P4: {count} fetches too many (at most {most_duplicates}), e.g. {[(u, self.by[u]) for u in sorted(twice)[:3]]}")
+            raise Violation(
+                f"P4: {count} fetches too many (at most {most_duplicates}), e.g. {[(u, self.by[u]) for u in sorted(twice)[:3]]}"
+            )

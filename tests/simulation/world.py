@@ -191,16 +191,22 @@ class Process:
         self.after(FLUSH, self.flush_loop)
         agent, world = self.agent, self.world
         agent.tick(self.now())
+        if agent.cancel:
+            agent.cancel = False
+            self.cancel()
         if self.stopping and agent.may_go():
             self.go()
             return
         if self.out is None:
             effects = agent.drain(self.now())
-            self.out = Outgoing(list(effects.letters), dict(effects.answers), [n for n, m in self.in_hand.items() if m], list(effects.forget))
-            if effects.finished:
+            self.out = Outgoing(
+                list(effects.letters),
+                dict(effects.answers),
+                [n for n, m in self.in_hand.items() if m],
+                list(effects.forget),
+            )
+            if agent.finished:
                 self.out.control = {"finished": self.name}
-            if effects.cancel:
-                self.cancel()
             self.send()
         self.work()
 
@@ -233,7 +239,9 @@ class Process:
         world.at(world.now + world.delay(), execute)
         self.after(1.0, again)
 
-    def exchanged(self, out: Outgoing, inbox: dict[int, dict[str, str]], acks: dict[str, str], control: dict[str, str]) -> None:
+    def exchanged(
+        self, out: Outgoing, inbox: dict[int, dict[str, str]], acks: dict[str, str], control: dict[str, str]
+    ) -> None:
         for number in out.consumed:
             self.in_hand.pop(number, None)
         for number, fields in inbox.items():

@@ -1,0 +1,129 @@
+"""How an agent joins its group: a new run after a finished one, settings that agree, an identifier that nobody uses.
+
+Rules of this module:
+
+* A start under the name of a finished crawl begins a new one: everything the old one left in Redis is cleared, in one
+  step, by one of those who start.
+* Agents must agree on what decides where a URL belongs (partition, normal form, replicas, replication). One that
+  differs is refused, and told in what.
+* An identifier belongs to one living process. Where its beat is that of the process that ran in this very directory,
+  whose lock this process now holds, the predecessor is dead for sure; else it is watched for the failure timeout.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from scrapy_ubi.errors import UbiRefused
+from scrapy_ubi.protocol.ring import Ring, RingCollision
+from scrapy_ubi.protocol.view import LEFT, Beat
+from scrapy_ubi.settings import UbiSettings
+from scrapy_ubi.transport import Outgoing, Transport
+
+from .post import is_finished
+
+logger = logging.getLogger("scrapy_ubi")
+
+CLAIMS = 5  # tries: each fails only when another process has written in between
+AGREE = {
+    "partition": "UBI_PARTITION",
+    "replicas": "UBI_REPLICAS",
+    "replication": "UBI_REPLICATION",
+    "normaliser": "the version",
+}
+
+
+async def begin_run(transport: Transport) -> Mapping[str, str]:
+    """What the control hash says of the present run, after clearing a finished one."""
+    control = (await transport.exchange(Outgoing())).control
+    finished = control.get("finished", "")
+    if is_finished(control):
+        logger.info("The crawl of this name is finished (%s): beginning a new one.", finished)
+        await transport.clear(finished)
+        control = (await transport.exchange(Outgoing())).control
+    return control
+
+
+async def check_group(transport: Transport, settings: UbiSettings, agent: str, own: Mapping[str, Any]) -> None:
+    """Raise UbiRefused when a living agent's settings differ, or when the ring has no room for this agent."""
+    lines, profiles = await transport.beats(), await transport.profiles()
+    for name, line in lines.items():
+        beat = Beat.parse(line)
+        if name == agent or beat is None or LEFT in beat.flags:
+            continue
+        profile = _profile(profiles.get(name, ""))
+        if time.time() - _number(profile.get("updated")) > 4 * settings.failure_timeout:
+            continue  # long gone
+        for field, setting in AGREE.items():
+            theirs = profile.get(field)
+            if theirs is not None and theirs != own[field]:
+                raise UbiRefused(
+                    f"Agent {name} of crawl {settings.crawl} has {setting} = {theirs!r}, this one {own[field]!r}: "
+                    "all agents of a crawl must agree; set it alike, or choose another UBI_CRAWL."
+                )
+        try:
+            Ring.of({name: beat.replicas, agent: settings.ring_replicas})
+        except RingCollision as error:
+            raise UbiRefused(f"{error}: choose another UBI_AGENT_ID.") from error
+
+
+async def claim(
+    transport: Transport,
+    settings: UbiSettings,
+    agent: str,
+    predecessor: str | None,
+    line: str,
+    clock: Callable[[], float],
+) -> None:
+    """Make the identifier this process's own. Raises UbiRefused when another process lives under it."""
+    for _ in range(CLAIMS):
+        present = (await transport.beats()).get(agent)
+        beat = Beat.parse(present) if present is not None else None
+        if beat is not None and LEFT not in beat.flags and beat.incarnation != predecessor:
+            await _outlast(transport, settings, agent, beat, clock)
+            present = (await transport.beats()).get(agent)
+        if await transport.claim(agent, present, line):
+            return
+    raise _in_use(settings, agent)
+
+
+async def _outlast(
+    transport: Transport, settings: UbiSettings, agent: str, beat: Beat, clock: Callable[[], float]
+) -> None:
+    """Return when this beat has not changed for the failure timeout; raise when it has."""
+    logger.info(
+        "Agent %s was here before and has not left: waiting up to %.0f s to see whether it lives.",
+        agent,
+        settings.failure_timeout,
+    )
+    end = clock() + settings.failure_timeout
+    while clock() < end:
+        await asyncio.sleep(min(settings.heartbeat_interval, max(0.0, end - clock())))
+        line = (await transport.beats()).get(agent)
+        now = Beat.parse(line) if line is not None else None
+        if now is not None and (now.incarnation, now.counter) != (beat.incarnation, beat.counter):
+            raise _in_use(settings, agent)
+
+
+def _in_use(settings: UbiSettings, agent: str) -> UbiRefused:
+    return UbiRefused(
+        f"Another process lives as agent {agent} in crawl {settings.crawl}: give each process its own UBI_AGENT_ID "
+        "(or none, then each gets its own)."
+    )
+
+
+def _profile(text: str) -> dict[str, Any]:
+    try:
+        profile = json.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+    return profile if isinstance(profile, dict) else {}
+
+
+def _number(value: object) -> float:
+    return float(value) if isinstance(value, int | float) else 0.0

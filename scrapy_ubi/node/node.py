@@ -1,0 +1,443 @@
+"""The node: one running agent. What the Scrapy adapters talk to.
+
+Rules of this module:
+
+* `discover`, `next`, `ended`, `retry`, `put_back`, `release` touch memory only. Two tasks do the rest: one lets the
+  protocol's time pass (so the fence works while Redis hangs), one carries the mail.
+* Whoever may have made a host ready calls `_arm`: the engine is woken at once when one is ready now, else by one
+  timer at the time the first one will be.
+* A request is handed out as a `Visit`, an identity object, and ends exactly once: `ended` or `put_back`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+from collections.abc import Callable
+from typing import Any
+
+from scrapy_ubi.errors import UbiUnavailable
+from scrapy_ubi.frontier.memory import MemoryFrontier
+from scrapy_ubi.protocol.agent import Agent, Config
+from scrapy_ubi.protocol.host import Entry, HostState
+from scrapy_ubi.protocol.mail import Bounds, Received
+from scrapy_ubi.protocol.view import LEFT, Beat
+from scrapy_ubi.settings import UbiSettings
+from scrapy_ubi.transport import Transport, TransportDown, TransportFull
+from scrapy_ubi.urls import partition_key
+
+from . import clock, joining, profile
+from .permits import Permits
+from .post import Post
+
+logger = logging.getLogger("scrapy_ubi")
+
+PUBLISH = 2.0  # s between profiles: for people, who look about once a second
+LETTER_BYTES_A_CHARACTER = 6  # a control character in JSON; so a letter of that many characters is never too large
+
+
+class Visit:
+    """One request handed out. `entry` is what to fetch; `host` its partition key."""
+
+    __slots__ = ("again", "closed", "entry", "freed", "host", "state")
+
+    def __init__(self, state: HostState, entry: Entry) -> None:
+        self.state = state
+        self.host = state.host
+        self.entry = entry
+        self.freed = False
+        self.closed = False
+        self.again: Entry | None = None
+
+    def __repr__(self) -> str:
+        return f"<Visit {self.entry.url}>"
+
+
+def _nothing() -> None:
+    """No callback."""
+
+
+class Node:
+    """One agent of a crawl, running in this event loop.
+
+    `agent_id` is its identifier; `predecessor` the incarnation that ran in the same directory before, if any, and
+    `on_incarnation` notes durably which one runs now. `check` says why a request's JSON text cannot be accepted
+    (None: it can). `on_wake`: look for requests again, a host became ready or the crawl is over. `on_cancel`: abort
+    all loads under way, the agent is fenced. `on_fatal`: stop, for the reason given in a sentence.
+    """
+
+    def __init__(
+        self,
+        settings: UbiSettings,
+        transport: Transport,
+        *,
+        agent_id: str,
+        spider: str,
+        check: Callable[[str], str | None],
+        on_wake: Callable[[], None] = _nothing,
+        on_cancel: Callable[[], None] = _nothing,
+        on_fatal: Callable[[str], None] = lambda sentence: None,
+        predecessor: str | None = None,
+        on_incarnation: Callable[[str], None] = lambda incarnation: None,
+        clock: Callable[[], float] = clock.now,
+    ) -> None:
+        self.settings = settings
+        self.agent_id = agent_id
+        self.transport = transport
+        self._check = check
+        self._wake, self._cancel, self._fatal = on_wake, on_cancel, on_fatal
+        self._predecessor, self._on_incarnation = predecessor, on_incarnation
+        self._clock = clock
+        now = clock()
+        self.frontier = MemoryFrontier(settings.host_delay)
+        self.agent = Agent(agent_id, secrets.token_hex(4), _config(settings), self.frontier, self._new_incarnation, now)
+        self.permits = Permits(self.agent, clock)
+        self.tally = profile.Tally(now)
+        self._fixed = profile.fixed(settings, agent_id, spider)
+        self._visits: set[Visit] = set()
+        self._post: Post | None = None
+        self._tasks: list[asyncio.Task[None]] = []
+        self._hurry = asyncio.Event()
+        self._seen = asyncio.Event()
+        self._trips = asyncio.Event()  # set after every exchange, whatever came of it
+        self._timer: asyncio.TimerHandle | None = None
+        self._beat: Beat = self.agent.beat
+        self._turned = now
+        self._published = -PUBLISH
+        self._closing = ""
+        self._dead = False
+
+    def _new_incarnation(self) -> str:
+        incarnation = secrets.token_hex(4)
+        self._on_incarnation(incarnation)
+        return incarnation
+
+    # -- coming and going
+
+    async def open(self) -> None:
+        """Join the group. Raises UbiError with one sentence when refused, TransportError when Redis cannot be used."""
+        transport, settings = self.transport, self.settings
+        await transport.open()
+        try:
+            control = await joining.begin_run(transport)
+            await joining.check_group(transport, settings, self.agent_id, self._fixed)
+            line = self._beat.line(0)
+            await joining.claim(transport, settings, self.agent_id, self._predecessor, line, self._clock)
+        except (TransportDown, TransportFull) as error:
+            raise UbiUnavailable(f"Redis went away while joining: {error}") from error
+        except BaseException:
+            await transport.close()
+            raise
+        self._post = Post(self.agent, transport, self._refusal, settings.max_url_length, control)
+        transport.start_beating(
+            self.agent_id,
+            settings.heartbeat_interval,
+            lambda counter: self._beat.line(counter),
+            self.agent.lease.acknowledged,
+            self._read,
+            self._clock,
+            lambda: self._clock() - self._turned > settings.stall_timeout,
+        )
+        self._tasks = [asyncio.ensure_future(self._pass_time()), asyncio.ensure_future(self._carry_mail())]
+        await wait_briefly(self._seen, settings.lease_timeout)
+        logger.info(
+            "Agent %s (incarnation %s) of crawl %s, with %d others; replication %d%s.",
+            self.agent_id,
+            self.agent.incarnation,
+            settings.crawl,
+            len(self.agent.watch.seen),
+            settings.replication,
+            "" if settings.replication else ": what only a crashed agent knew is lost with it",
+        )
+
+    async def leave(self, reason: str) -> None:
+        """Go. When the crawl is over just say so; else hand everything over first, for at most `UBI_LEAVE_TIMEOUT`."""
+        self.permits.close()
+        for visit in list(self._visits):
+            self.put_back(visit)
+        if not self._tasks:  # it never joined
+            return
+        if not self.over and not self._dead:
+            await self._hand_over()
+        finished = self.over
+        self._closing = "finished" if finished else "left"
+        self.tally.ended = self._clock()
+        if not self._dead:
+            await self._last_trip()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._timer is not None:
+            self._timer.cancel()
+        await self.transport.stop_beating(None if self._dead else self._beat_as(LEFT))
+        await self.transport.close()
+        logger.info("Agent %s has %s (%s).", self.agent_id, self._closing, reason)
+
+    async def _hand_over(self) -> None:
+        self._closing = "leaving"
+        self.agent.leave(self._clock())
+        others = len(self.agent.view.members)
+        if others:
+            logger.info("Handing %d hosts over to %d others before leaving.", len(self.frontier), others)
+        end, told = self._clock() + self.settings.leave_timeout, self._clock()
+        while not self.agent.may_go() and self.agent.view.members and not self.over and not self._dead:
+            now = self._clock()
+            if now > end:
+                logger.warning("Not all was handed over within UBI_LEAVE_TIMEOUT: %s.", self._left_over())
+                return
+            if now - told > 5:
+                told = now
+                logger.info("Still handing over: %s.", self._left_over())
+            self._hurry.set()
+            self._trips.clear()
+            await wait_briefly(self._trips, 0.5)
+        if not self.agent.view.members and not self.agent.may_go():
+            logger.info("Nobody is left to hand over to: what was not fetched is forgotten with this process.")
+
+    def _left_over(self) -> str:
+        agent = self.agent
+        return f"{len(agent.outbox)} records in the outbox, {len(agent.handover.open)} hosts on their way"
+
+    async def _last_trip(self) -> None:
+        """Say that the crawl is over, and publish the last counters."""
+        assert self._post is not None
+        self._published = -PUBLISH
+        self._hurry.set()
+        end = self._clock() + self.settings.lease_timeout
+        while self._published < 0 or self._post.busy:
+            if self._clock() > end:
+                logger.warning("Redis did not take the last counters of this agent.")
+                return
+            self._trips.clear()
+            await wait_briefly(self._trips, 0.5)
+
+    def _beat_as(self, flags: str) -> str:
+        beat = self.agent.beat
+        return Beat(beat.incarnation, beat.epoch, beat.replicas, beat.digest, "", flags, beat.activity).line(0)
+
+    # -- the loops
+
+    async def _pass_time(self) -> None:
+        while True:
+            await asyncio.sleep(self.settings.flush_interval)
+            self._tick()
+
+    def _tick(self) -> None:
+        self._turned = now = self._clock()
+        agent = self.agent
+        agent.tick(now)
+        if agent.cancel:
+            agent.cancel = False
+            self._cancel()
+        if agent.usurped and not self._dead:
+            self._dead = True
+            self._fatal(
+                f"Another process lives as agent {self.agent_id} in crawl {self.settings.crawl}: this one stops. "
+                "Give each process its own UBI_AGENT_ID."
+            )
+        self._publish_beat()
+        self.permits.look_again()
+        self._arm()
+
+    def _publish_beat(self) -> None:
+        old, new = self._beat, self.agent.beat
+        self._beat = new
+        if (old.incarnation, old.epoch, old.digest, old.settled, old.pending, old.flags) != (
+            new.incarnation,
+            new.epoch,
+            new.digest,
+            new.settled,
+            new.pending,
+            new.flags,
+        ):
+            self.transport.beat_now()
+
+    def _read(self, sent: float, received: float, lines: dict[str, str]) -> None:
+        """Everybody's beats were read."""
+        beats = {name: beat for name, line in lines.items() if (beat := Beat.parse(line)) is not None}
+        before, view = self.over, self.agent.view
+        self.agent.read(sent, received, beats)
+        self._seen.set()
+        if self.agent.view is not view:
+            logger.info("The group is now: %s.", ", ".join(sorted(self.agent.view.members)) or "nobody")
+        if self.over and not before:
+            self._hurry.set()
+        self._tick()
+
+    async def _carry_mail(self) -> None:
+        assert self._post is not None
+        while True:
+            if self._post.pause:
+                await asyncio.sleep(self._post.pause)
+            else:
+                await wait_briefly(self._hurry, self.settings.flush_interval)
+            self._hurry.clear()
+            self.agent.tick(self._clock())
+            await self._post.trip(self._clock(), self._profile, self._clock)
+            self.tally.dead_letters = self._post.dead_letters
+            self._trips.set()
+            self._tick()
+
+    def _profile(self) -> str | None:
+        now = self._clock()
+        if now - self._published < PUBLISH:
+            return None
+        self._published = now
+        return profile.text(self._fixed, self.agent, self.state, self.counters())
+
+    @property
+    def state(self) -> str:
+        """What this agent is doing, for people."""
+        if self._closing:
+            return self._closing
+        if not self.agent.lease.holds(self._clock()):
+            return "fenced" if self._seen.is_set() else "joining"
+        return "crawling" if self.agent.out or self.pending() else "waiting"
+
+    # -- what the adapters call
+
+    def discover(self, host: str, entry: Entry, seed: bool = False) -> bool:
+        """A URL was found: queued here, sent to its owner, or known. True when it was news, as far as is known here."""
+        news = self.agent.discover(host, entry)
+        if news:
+            if len(self.agent.outbox) >= self.settings.flush_records:
+                self._hurry.set()
+            self._arm()
+        return news
+
+    def next(self) -> Visit | None:
+        """The next request to fetch; None when none may be fetched now, even though some may be pending."""
+        found = self.agent.next(self._clock())
+        if found is None:
+            self._arm(wake=False)
+            return None
+        visit = Visit(*found)
+        self._visits.add(visit)
+        return visit
+
+    def pending(self) -> bool:
+        """Whether requests are queued that are this agent's to fetch."""
+        return self.frontier.waits(lambda state: self.agent.keepers(state)[:1] == (self.agent.me,))
+
+    def retry(self, visit: Visit, entry: Entry) -> None:
+        """The same key is to be fetched again, as `entry`, when this visit has ended."""
+        visit.again = entry
+
+    def ended(self, visit: Visit, failed: str | None = None, fetched: bool = True) -> None:
+        """The visit is over: its callback's whole output was taken, or it failed for good, for a reason."""
+        if not self._close(visit):
+            return
+        if fetched:
+            self.tally.pages += 1
+        if visit.again is not None:
+            self.agent.put_back(visit.state, visit.entry.key, visit.again)
+        else:
+            if failed is not None:
+                self.tally.fail(failed)
+            self.agent.ended(visit.state, visit.entry.key)
+        self._arm()
+
+    def put_back(self, visit: Visit) -> None:
+        """The visit was not made (fence, lost host, shutdown): its request waits again."""
+        if self._close(visit):
+            self.agent.put_back(visit.state, visit.entry.key, visit.again)
+            self._arm()
+
+    def _close(self, visit: Visit) -> bool:
+        if visit.closed:
+            return False
+        visit.closed = True
+        self._visits.discard(visit)
+        self._free(visit)
+        return True
+
+    def _free(self, visit: Visit) -> None:
+        if not visit.freed:
+            visit.freed = True
+            self.agent.freed(visit.state, self._clock())
+
+    async def permit(self, host: str, visit: Visit | None) -> bool:
+        """Wait until a load from this host may start, at this moment. False: this agent must not load from it."""
+        return await self.permits.acquire(host, visit.state if visit is not None else None)
+
+    def release(self, host: str, visit: Visit | None = None) -> None:
+        """The transfer has ended: the host is free for the next one, after its delay."""
+        if visit is not None:
+            self._free(visit)
+        if self.permits.release(host):
+            self._arm()
+
+    def may_fetch(self, host: str) -> bool:
+        """Whether a load from this host may start now: compared right at the dispatch."""
+        state = self.frontier.find(host) or HostState(host)
+        return self.agent.may_fetch(state, self._clock())
+
+    @property
+    def over(self) -> bool:
+        """Whether the crawl is over everywhere."""
+        return self.agent.finished
+
+    def start_exhausted(self) -> None:
+        """The spider's start() has ended."""
+        self.agent.start_exhausted = True
+
+    def counters(self) -> dict[str, Any]:
+        """All counters of this agent, as published for people."""
+        return profile.counters(self.agent, self.tally, self._clock())
+
+    # -- inside
+
+    def _refusal(self, letter: Received) -> str | None:
+        """Why a letter cannot be accepted: a URL under another host's name, a request this spider cannot make."""
+        for delta in letter.deltas:
+            for entry in delta.discovered:
+                if partition_key(entry.url, self.settings.partition) != delta.host:
+                    return f"{entry.url[:100]!r} does not belong to host {delta.host[:100]!r}"
+                if entry.request and (reason := self._check(entry.request)) is not None:
+                    return reason
+        return None
+
+    def _arm(self, wake: bool = True) -> None:
+        """Wake the engine when a host is ready (or all is over), or let a timer do it at the time one will be."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._dead or self.over:
+            self._wake()
+            return
+        ready = self.frontier.next_ready()
+        if ready is None:
+            return
+        wait = ready - self._clock()
+        if wait > 0:
+            self._timer = asyncio.get_running_loop().call_later(wait, self._wake)
+        elif wake and self.agent.lease.holds(self._clock()):
+            self._wake()
+
+
+async def wait_briefly(event: asyncio.Event, most: float) -> None:
+    """Wait for an event, for so many seconds at most."""
+    try:
+        await asyncio.wait_for(event.wait(), most)
+    except TimeoutError:
+        pass
+
+
+def _config(settings: UbiSettings) -> Config:
+    bounds = Bounds(
+        window=settings.window,
+        records=settings.letter_records,
+        size=settings.max_letter_bytes // LETTER_BYTES_A_CHARACTER,
+        resend=settings.resend_timeout,
+    )
+    return Config(
+        replication=settings.replication,
+        replicas=settings.ring_replicas,
+        lease_timeout=settings.lease_timeout,
+        failure_timeout=settings.failure_timeout,
+        handoff_timeout=settings.handoff_timeout,
+        bounds=bounds,
+        outbox_records=settings.outbox_records,
+        suppressed_keys=settings.suppressed_keys,
+    )

@@ -1,0 +1,68 @@
+"""One load at a time of a host, and none without the right to it: asked last, right before a load starts.
+
+Rules of this module:
+
+* A permit is held from the moment a load may start until its transfer has ended, by whoever loads: a request of the
+  queue, a robots.txt, media, a redirect's next hop. A request handed out by the workbench holds no permit while it
+  waits, so the robots.txt it waits for can be loaded.
+* A permit is given only when, at that moment, the agent owns the host, the host is not held, the lease holds, and the
+  politeness delay has passed. What will come true is waited for; what will not (another agent's host) is denied.
+* The check and the taking are one step: nothing is awaited in between.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from scrapy_ubi.protocol.agent import Agent
+from scrapy_ubi.protocol.host import HostState
+
+
+class Permits:
+    """The permits of one agent, by host. `clock` gives the agent's time."""
+
+    def __init__(self, agent: Agent, clock: Callable[[], float]) -> None:
+        self._agent = agent
+        self._clock = clock
+        self._held: dict[str, HostState | None] = {}  # host -> the borrowed state, None for a request of the queue
+        self._changed: asyncio.Event = asyncio.Event()
+        self.closed = False
+
+    async def acquire(self, host: str, state: HostState | None) -> bool:
+        """Wait for the permit; False when this agent must not load from the host. `state` is None for what bypasses the
+        queue."""
+        while not self.closed and not self._agent.finished:
+            if not self._agent.owns(host):
+                return False
+            if host not in self._held:
+                known = state or self._agent.frontier.find(host) or HostState(host)
+                now = self._clock()
+                if self._agent.may_fetch(known, now):
+                    if known.next_at <= now:
+                        self._held[host] = None if state is not None else self._agent.borrow(host)
+                        return True
+                    await asyncio.sleep(known.next_at - now)
+                    continue
+            await self._changed.wait()
+        return False
+
+    def release(self, host: str) -> bool:
+        """The transfer has ended; False when no permit was held."""
+        if host not in self._held:
+            return False
+        borrowed = self._held.pop(host)
+        if borrowed is not None:
+            self._agent.give_back(borrowed, self._clock())
+        self.look_again()
+        return True
+
+    def look_again(self) -> None:
+        """Something changed that permits hang on: let those who wait look again."""
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+    def close(self) -> None:
+        """Deny whatever waits."""
+        self.closed = True
+        self.look_again()

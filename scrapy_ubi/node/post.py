@@ -1,0 +1,177 @@
+"""The post: the agent's mail between protocol and transport.
+
+Rules of this module:
+
+* One exchange at a time. What a drain gave is repeated until an exchange has taken it (all of it is idempotent); only
+  then is there a next drain. While Redis is away the agent goes on with what it has, and the pause between tries
+  grows.
+* A letter is validated whole before the protocol sees it. One that does not hold goes to the dead-letter stream with
+  its reason, is counted, and answered: sent again it would be no better.
+* An inbox entry is deleted after the drain that follows its merge, so never before it is durable.
+* Redis has forgotten everything when the `memory` token in the control hash is not the one seen before: whoever sees it
+  missing writes a new one, and whoever sees another sends again what is under way. The `run` is written again as it
+  was.
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from collections.abc import Callable, Mapping
+
+from scrapy_ubi.protocol.agent import Agent, Effects
+from scrapy_ubi.protocol.mail import Malformed, Received, decode, decode_header
+from scrapy_ubi.transport import Fields, Incoming, Outgoing, RawFields, Transport, TransportDown, TransportFull
+
+logger = logging.getLogger("scrapy_ubi")
+
+MOST_RECORDS = 20_000  # in a letter: far above what any setting lets an agent send
+HEAD = 256  # characters of a refused letter that people see
+FIRST_PAUSE, LONGEST_PAUSE = 0.1, 2.0  # s between tries while Redis is away
+
+Refusal = Callable[[Received], str | None]  # a letter -> why it cannot be accepted, None when it can
+
+
+def is_finished(control: Mapping[str, str]) -> bool:
+    """Whether the control hash says that the present run is over. Word of an earlier run that comes late does not
+    count.
+    """
+    run = control.get("run", "")
+    return bool(run) and control.get("finished", "").split(" ")[0] == run
+
+
+class Post:
+    """Carries the mail of `agent`; `refusal` judges what only the adapters can (callbacks, partition keys)."""
+
+    def __init__(
+        self, agent: Agent, transport: Transport, refusal: Refusal, longest_url: int, control: Mapping[str, str]
+    ) -> None:
+        self._agent = agent
+        self._transport = transport
+        self._refusal = refusal
+        self._longest_url = longest_url
+        self._out: Outgoing | None = None
+        self._consumed: list[str] = []
+        self._dead: list[Fields] = []
+        self._memory = control.get("memory", "")
+        self._run = control.get("run", "")
+        self._announced = False
+        self._trouble = ""
+        self.pause = 0.0
+        self.dead_letters = 0
+        self.control = control
+
+    async def trip(self, now: float, profile: Callable[[], str | None], clock: Callable[[], float]) -> None:
+        """One round trip: what a drain gives (or what the last one did not get rid of) goes out, what waits comes in.
+        """
+        if self._out is None:
+            self._out = self._outgoing(self._agent.drain(now), profile())
+        try:
+            incoming = await self._transport.exchange(self._out)
+        except TransportFull as error:
+            self._complain(f"Redis refuses writes, the crawl waits until it has room: {error}")
+            self._take(error.incoming, clock())
+            return
+        except TransportDown as error:
+            self._complain(f"Redis is away, the crawl goes on when it is back: {error}")
+            return
+        if self._trouble:
+            logger.info("Redis is back.")
+            self._trouble = ""
+        self._out, self.pause = None, 0.0
+        self._take(incoming, clock())
+
+    def _complain(self, sentence: str) -> None:
+        self.pause = min(max(self.pause * 2, FIRST_PAUSE), LONGEST_PAUSE)
+        if self._trouble != sentence[:24]:
+            self._trouble = sentence[:24]
+            logger.warning(sentence)
+
+    def _outgoing(self, effects: Effects, profile: str | None) -> Outgoing:
+        consumed, self._consumed = self._consumed, []
+        dead, self._dead = self._dead, []
+        return Outgoing(
+            letters=effects.letters,
+            acks=effects.answers,
+            consumed=consumed,
+            forget_acks=effects.forget,
+            dead_letters=dead,
+            profile=profile,
+            control=self._control(),
+        )
+
+    def _control(self) -> dict[str, str]:
+        """What the control hash lacks: the name of this run, and a token that is gone when Redis has forgotten."""
+        control = {}
+        if not self.control.get("run"):
+            control["run"] = self._run = self._run or secrets.token_hex(4)
+        if not self.control.get("memory"):
+            control["memory"] = secrets.token_hex(4)
+        if self._agent.finished and not self._announced:
+            self._announced = True
+            control["finished"] = f"{self._run} {self._agent.me}"
+        return control
+
+    @property
+    def busy(self) -> bool:
+        """Whether something waits for an exchange to take it."""
+        return self._out is not None
+
+    def _take(self, incoming: Incoming, now: float) -> None:
+        memory = incoming.control.get("memory", "")
+        if self._memory and memory != self._memory:
+            logger.warning("Redis has forgotten everything: sending what was under way again.")
+            self._agent.mail_lost()
+        self._memory = memory
+        self._run = incoming.control.get("run", "") or self._run
+        if is_finished(incoming.control):
+            self._agent.finished = True
+        self.control = incoming.control
+        for number, raw in incoming.letters:
+            self._consumed.append(number)
+            self._receive(raw, now)
+        for lane, text in incoming.acks.items():
+            try:
+                self._agent.answered(lane, text, now)
+            except Malformed as error:
+                logger.debug("Answer for lane %s not understood: %s", lane, error)
+
+    def _receive(self, raw: RawFields, now: float) -> None:
+        if b"oversized" in raw:
+            self._refuse(raw, "too large")
+            return
+        try:
+            fields = {name.decode(): value.decode() for name, value in raw.items()}
+        except UnicodeDecodeError:
+            self._refuse(raw, "not UTF-8 text")
+            return
+        try:
+            letter = decode(fields, self._agent.me, MOST_RECORDS, self._longest_url)
+        except Malformed as error:
+            self._refuse(raw, str(error), fields)
+            return
+        reason = self._refusal(letter)
+        if reason is not None:
+            self._refuse(raw, reason, fields)
+            return
+        self._agent.receive(letter, now)
+
+    def _refuse(self, raw: RawFields, reason: str, fields: dict[str, str] | None = None) -> None:
+        """Set a letter aside, and answer it where it is one at all."""
+        self.dead_letters += 1
+        size = raw.get(b"oversized") or str(sum(len(name) + len(value) for name, value in raw.items())).encode()
+        head = (
+            raw.get(b"head") or raw.get(b"body") or b" ".join(name + b"=" + value[:HEAD] for name, value in raw.items())
+        )
+        sender = raw.get(b"from", b"?")[:64].decode("utf-8", "replace")
+        letter = {"reason": reason[:HEAD], "from": sender, "size": size.decode("ascii", "replace")}
+        self._dead.append({**letter, "head": head[:HEAD].decode("utf-8", "replace")})
+        logger.warning(
+            "A letter from %r in the own inbox was set aside (%s); see the dead letters.", sender, reason[:HEAD]
+        )
+        if fields is not None:
+            try:
+                header = decode_header(fields, self._agent.me)
+            except Malformed:
+                return
+            self._agent.refuse_whole(header.sender, header.lane, header.seq)

@@ -1,0 +1,114 @@
+"""What an agent publishes of itself for people: counters, and the JSON in the agents hash."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import time
+from collections import Counter, deque
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+from scrapy_ubi.protocol.agent import Agent
+from scrapy_ubi.settings import UbiSettings
+
+NORMALISER = "safe"  # the normal form by which agents compare URLs; agents of one crawl must agree on it
+MOST_REASONS = 100  # kinds of failure counted by name; what comes beyond is counted as `other`
+WINDOW = 5.0  # s over which pages a second are measured
+
+
+def package_version() -> str:
+    """The version of this package, '0' when it is not installed."""
+    try:
+        return version("scrapy-ubi")
+    except PackageNotFoundError:
+        return "0"
+
+
+class Tally:
+    """What the node counts itself; the rest is the protocol's."""
+
+    def __init__(self, now: float) -> None:
+        self.begun = now
+        self.ended: float | None = None
+        self.pages = 0
+        self.dead_letters = 0
+        self.failed: Counter[str] = Counter()
+        self._recent: deque[tuple[float, int]] = deque([(now, 0)])
+
+    def fail(self, reason: str) -> None:
+        """A URL failed for good."""
+        self.failed[reason if reason in self.failed or len(self.failed) < MOST_REASONS else "other"] += 1
+
+    def rate(self, now: float) -> float:
+        """Pages a second, over the last seconds."""
+        self._recent.append((now, self.pages))
+        while len(self._recent) > 2 and now - self._recent[0][0] > WINDOW:
+            self._recent.popleft()
+        then, pages = self._recent[0]
+        return round((self.pages - pages) / (now - then), 1) if now > then else 0.0
+
+
+def fixed(settings: UbiSettings, agent: str, spider: str) -> dict[str, Any]:
+    """The part of the profile that does not change while the agent runs."""
+    return {
+        "agent": agent,
+        "capacity": settings.capacity,
+        "replicas": settings.replicas,
+        "partition": settings.partition,
+        "normaliser": NORMALISER,
+        "replication": settings.replication,
+        "spider": spider,
+        "host_name": platform.node(),
+        "pid": os.getpid(),
+        "version": package_version(),
+        "started": round(time.time(), 3),
+    }
+
+
+def counters(agent: Agent, tally: Tally, now: float) -> dict[str, Any]:
+    """All counters; linear in the hosts held."""
+    unique = queued = hosts = held = 0
+    for state in agent.frontier.states():
+        if agent.keepers(state)[:1] != (agent.me,):
+            continue
+        hosts += 1
+        unique += len(state.done)
+        queued += len(state.queued)
+        held += bool(state.queued) and not agent.tenure.free(state.host, agent.is_alive)
+    c = agent.counters
+    return {
+        "pages": tally.pages,
+        "done": c.done,
+        "unique": unique,
+        "known": unique + queued + agent.out,
+        "queued": queued,
+        "in_flight": agent.out,
+        "hosts": hosts,
+        "hosts_held": held,
+        "outbox": len(agent.outbox),
+        "links": c.links,
+        "forwarded": c.forwarded,
+        "suppressed": c.suppressed,
+        "received": c.received,
+        "refused": c.refused,
+        "resent": c.resent,
+        "dead_letters": tally.dead_letters,
+        "replicated": c.replicated,
+        "letters_sent": c.letters_sent,
+        "bytes_sent": c.bytes_sent,
+        "untravelled": c.untravelled,
+        "fences": c.fences,
+        "rejoins": c.rejoins,
+        "handoff_timeouts": c.handoff_timeouts,
+        "failed": dict(tally.failed),
+        "seconds": round((tally.ended or now) - tally.begun, 3),
+        "pages_per_second": 0.0 if tally.ended is not None else tally.rate(now),
+    }
+
+
+def text(fixed_part: dict[str, Any], agent: Agent, state: str, numbers: dict[str, Any]) -> str:
+    """The profile as JSON."""
+    moving = {"incarnation": agent.incarnation, "state": state, "updated": round(time.time(), 3), "counters": numbers}
+    return json.dumps({**fixed_part, **moving}, separators=(",", ":"), ensure_ascii=False)
