@@ -28,10 +28,10 @@ class Address:
     """The password, to scrub it from what is printed."""
 
     def scrub(self, text: str) -> str:
-        """`text` on one line, of bounded length, without the password."""
+        """`text` as a part of one sentence: on one line, of bounded length, without the password."""
         if self.secret:
             text = text.replace(self.secret, "***")
-        return " ".join(text.split())[:SHOWN]
+        return " ".join(text.split()).replace(". ", "; ")[:SHOWN].rstrip(". ")
 
 
 def address(url: str) -> Address:

@@ -48,8 +48,11 @@ class Link(Protocol):
 
 
 def next_turn(start: float, interval: float, now: float) -> float:
-    """The first time after `now` on the schedule start, start + interval, start + 2 * interval, ..."""
-    return start + (math.floor((now - start) / interval) + 1) * interval
+    """The first time after `now` on the schedule start, start + interval, start + 2 * interval, ...
+
+    What is next within a millionth of the interval is now: event loops fire timers a little early.
+    """
+    return start + (math.floor((now - start) / interval + 1e-6) + 1) * interval
 
 
 class Heartbeat:

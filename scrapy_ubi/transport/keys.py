@@ -46,8 +46,8 @@ class Keys:
 
     @property
     def shared(self) -> tuple[str, ...]:
-        """The keys of the crawl as a whole, with their `:aside` forms."""
-        names = (self.beats, self.agents, self.control)
+        """The keys of the crawl as a whole, control first, with their `:aside` forms."""
+        names = (self.control, self.beats, self.agents)
         return (*names, *(name + ASIDE for name in names))
 
     @property

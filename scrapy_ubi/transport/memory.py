@@ -16,7 +16,6 @@ from functools import partial
 
 from .contract import (
     DEAD_LETTERS,
-    HEAD,
     INBOX,
     Fields,
     Incoming,
@@ -317,12 +316,11 @@ class MemoryTransport:
             if size > self._largest:
                 self._counts["oversized"] += 1
                 letters.append((name, marker(fields, size)))
-                budget -= HEAD
             elif letters and size > budget:
                 break
             else:
                 letters.append((name, dict(fields)))
-                budget -= size
+            budget -= size
         return letters
 
     def _texts(self, raw: Raw) -> dict[str, str]:

@@ -57,7 +57,7 @@ while cursor and #letters < most and budget > 0 do
     for i = 1, #fields do size = size + #fields[i] end
     if size > largest then
       letters[#letters + 1] = {id, size, 0, cut(fields, size)}
-      budget = budget - head_length
+      budget = budget - size -- it was looked at whole: many huge ones in one run would hold up the server
     elseif #letters == 0 or size <= budget then
       letters[#letters + 1] = {id, size, 1, fields}
       budget = budget - size

@@ -1,0 +1,629 @@
+"""The contract of contract.py, promise by promise, for everything that carries mail."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from scrapy_ubi.transport import Incoming, Outgoing, Transport, TransportDown, TransportError, TransportFull
+from scrapy_ubi.transport.contract import DEAD_LETTERS, HEAD
+from tests.transport.worlds import World, until
+
+
+def play(world: World, scene: Callable[..., Awaitable[None]], **limits: int) -> None:
+    """Run `scene(a, b)` with two open transports of agents `a` and `b`."""
+
+    async def run() -> None:
+        a, b = world.transport("a", **limits), world.transport("b", **limits)
+        await a.open()
+        await b.open()
+        try:
+            await scene(a, b)
+        finally:
+            await a.close()
+            await b.close()
+
+    asyncio.run(run())
+
+
+def letter(number: int, **more: str) -> dict[str, str]:
+    return {"from": "a", "seq": str(number), **more}
+
+
+def seqs(incoming: Incoming) -> list[int]:
+    return [int(fields[b"seq"]) for _, fields in incoming.letters]
+
+
+def ids(incoming: Incoming) -> list[str]:
+    return [one for one, _ in incoming.letters]
+
+
+async def take(transport: Transport, wanted: int) -> list[int]:
+    """Exchange and consume until `wanted` letters have come."""
+    got: list[int] = []
+    consumed: list[str] = []
+    while len(got) < wanted:
+        incoming = await transport.exchange(Outgoing(consumed=consumed))
+        got += seqs(incoming)
+        consumed = ids(incoming)
+        assert consumed, "letters are missing"
+    await transport.exchange(Outgoing(consumed=consumed))
+    return got
+
+
+# -- mail ------------------------------------------------------------------------------------------------------------
+
+
+def test_exchange_of_nothing_reads_nothing(world: World) -> None:
+    async def scene(a: Transport, b: Transport) -> None:
+        assert await a.exchange(Outgoing()) == Incoming([], {}, {})
+
+    play(world, scene)
+
+
+def test_letters_arrive_whole_and_in_order(world: World) -> None:
+    async def scene(a: Transport, b: Transport) -> None:
+        body = 'line\nbreak "quoted" \x00 \u00e4 \u4e2d \U0001f577 \ud800'
+        await a.exchange(Outgoing(letters=[("b", letter(n, body=body)) for n in range(3)]))
+        await a.exchange(Outgoing(letters=[("b", letter(3, body=""))]))
+        incoming = await b.exchange(Outgoing())
+        assert seqs(incoming) == [0, 1, 2, 3]
+        assert [fields[b"from"] for _, fields in incoming.letters] == [b"a"] * 4
+        assert incoming.letters[0][1][b"body"] == body.encode("utf-8", "backslashreplace")
+        assert incoming.letters[3][1][b"body"] == b""
+        assert seqs(await a.exchange(Outgoing())) == []  # only b's
+
+    play(world, scene)
+
+
+def test_letter_is_handed_out_once_until_consumed_then_deleted(world: World) -> None:
+    async def scene(a: Transport, b: Transport) -> None:
+        await a.exchange(Outgoing(letters=[("b", letter(1))]))
+        first = await b.exchange(Outgoing())
+        await a.exchange(Outgoing(letters=[("b", letter(2))]))
+        second = await b.exchange(Outgoing())
+        assert (seqs(first), seqs(second)) == ([1], [2])
+        assert seqs(await b.exchange(Outgoing())) == []
+        assert world.inbox("b") == 2
+        await b.exchange(Outgoing(consumed=ids(first)))
+        assert world.inbox("b") == 1
+        await b.exchange(Outgoing(consumed=ids(first) + ids(second)))  # consuming twice is harmless
+        assert world.inbox("b") == 0
+        assert seqs(await b.exchange(Outgoing())) == []
+
+    play(world, scene)
+
+
+def test_letters_not_consumed_come_again_after_a_restart(world: World) -> None:
+    async def scene(a: Transport, b: Transport) -> None:
+        await a.exchange(Outgoing(letters=[("b", letter(1)), ("b", letter(2))]))
+        assert seqs(await b.exchange(Outgoing())) == [1, 2]
+        again = world.transport("b")
+        await again.open()
+        assert seqs(await again.exchange(Outgoing())) == [1, 2]
+        await again.close()
+
+    play(world, scene)
+
+
+def test_exchange_repeated_as_after_a_lost_reply_only_doubles_letters(world: World) -> None:
+    out = Outgoing(
+        letters=[("b", letter(1))],
+        acks={("b", "s/a/discovery"): "[1]"},
+        profile='{"agent": "a"}',
+        control={"run": "r1"},
+        forget_acks=["x/y/state"],
+    )
+
+    async def scene(a: Transport, b: Transport) -> None:
+        for _ in range(3):
+            await a.exchange(out)
+        incoming = await b.exchange(Outgoing())
+        assert set(seqs(incoming)) == {1}
+        assert incoming.acks == {"s/a/discovery": "[1]"}
+        assert incoming.control == {"run": "r1"}
+        assert await b.profiles() == {"a": '{"agent": "a"}'}
+
+    play(world, scene)
+
+
+def test_acks_of_a_lane_replace_each_other_and_are_forgotten(world: World) -> None:
+    async def scene(a: Transport, b: Transport) -> None:
+        await b.exchange(Outgoing(acks={("a", "one"): "[1]", ("a", "two"): "[]", ("c", "three"): "[3]"}))
+        await b.exchange(Outgoing(acks={("a", "one"): "[1, 2]"}))
+        assert (await a.exchange(Outgoing())).acks == {"one": "[1, 2]", "two": "[]"}
+        assert (await a.exchange(Outgoing(forget_acks=["one", "unknown"]))).acks == {"two": "[]"}
+
+    play(world, scene)
+
+
+def test_control_is_shared_and_read_after_the_writes(world: World) -> None:
+    async def scene(a: Transport, b: Transport) -> None:
+        assert (await a.exchange(Outgoing(control={"run": "1", "finished": ""}))).control == {
+            "run": "1",
+            "finished": "",
+        }
+        assert (await b.exchange(Outgoing(control={"finished": "now"}))).control == {"run": "1", "finished": "now"}
+
+    play(world, scene)
+
+
+def test_letters_of_one_exchange_are_bounded_in_number_and_all_come(world: World) -> None:
+    async def scene(a: Transport, b: Transport) -> None:
+        await a.exchange(Outgoing(letters=[("b", letter(n)) for n in range(25)]))
+        incoming = await b.exchange(Outgoing())
+        assert seqs(incoming) == list(range(10))
+        await b.exchange(Outgoing(consumed=ids(incoming)))  # takes ten more, kept in hand
+        assert await take(b, 5) == [20, 21, 22, 23, 24]
+        assert world.inbox("b") == 10
+
+    play(world, scene, max_letters=10)
+
+
+def test_letters_of_one_exchange_are_bounded_in_bytes_but_one_always_comes(world: World) -> None:
+    async def scene(a: Transport, b: Transport) -> None:
+        sizes = [400, 400, 400, 2500, 100]
+        await a.exchange(Outgoing(letters=[("b", letter(n, body="x" * size)) for n, size in enumerate(sizes)]))
+        parts: list[list[int]] = []
+        consumed: list[str] = []
+        while sum(map(len, parts)) < 5:
+            incoming = await b.exchange(Outgoing(consumed=consumed))
+            parts.append(seqs(incoming))
+            consumed = ids(incoming)
+        assert parts == [[0, 1], [2], [3], [4]]
+
+    play(world, scene, max_read_bytes=1000)
+
+
+def test_caller_that_never_consumes_gets_no_more_at_some_point(world: World) -> None:
+    async def scene(a: Transport, b: Transport) -> None:
+        await a.exchange(Outgoing(letters=[("b", letter(n)) for n in range(300)]))
+        got: list[str] = []
+        while more := ids(await b.exchange(Outgoing())):
+            got += more
+        assert len(got) == len(set(got)) == 256
+        incoming = await b.exchange(Outgoing(consumed=got[:5]))
+        assert seqs(incoming) == [256, 257, 258, 259, 260]
+
+    play(world, scene)
+
+
+def test_id_that_is_none_is_a_mistake_of_the_caller(world: World) -> None:
+    async def scene(a: Transport, b: Transport) -> None:
+        with pytest.raises(ValueError, match="no id"):
+            await a.exchange(Outgoing(consumed=["*"]))
+
+    play(world, scene)
+
+
+def test_exchanges_at_once_hand_each_letter_out_once(world: World) -> None:
+    async def scene(a: Transport, b: Transport) -> None:
+        await a.exchange(Outgoing(letters=[("b", letter(n)) for n in range(20)]))
+        found = await asyncio.gather(*(b.exchange(Outgoing()) for _ in range(5)))
+        assert sorted(n for incoming in found for n in seqs(incoming)) == list(range(20))
+
+    play(world, scene)
+
+
+def test_dead_letters_are_kept_for_people_and_bounded(world: World) -> None:
+    async def scene(a: Transport, b: Transport) -> None:
+        await a.exchange(Outgoing(dead_letters=[{"reason": "no JSON", "head": "\ud800\x00", "size": "3"}]))
+        (only,) = world.dead("a")
+        assert only == {b"reason": b"no JSON", b"head": b"\\ud800\x00", b"size": b"3"}
+        for _ in range(5):
+            await a.exchange(Outgoing(dead_letters=[{"reason": "flood", "head": "x" * HEAD} for _ in range(400)]))
+        assert DEAD_LETTERS <= len(world.dead("a")) <= DEAD_LETTERS + 100  # a server trims whole nodes
+
+    play(world, scene)
+
+
+# -- garbage of strangers --------------------------------------------------------------------------------------------
+
+
+def test_oversized_letter_is_never_handed_out_whole(world: World) -> None:
+    async def scene(a: Transport, b: Transport) -> None:
+        world.put("b", {b"from": b"m" * 500, b"body": b"\xff" * 2000, b"more": b"1"})
+        await a.exchange(Outgoing(letters=[("b", letter(1))]))
+        incoming = await b.exchange(Outgoing())
+        (number, cut), (_, whole) = incoming.letters
+        assert cut[b"oversized"] == str(4 + 500 + 4 + 2000 + 4 + 1).encode()
+        assert cut[b"from"] == b"m" * 64
+        assert cut[b"head"].startswith(b"from=mmm")
+        assert len(cut[b"head"]) == HEAD
+        assert whole[b"seq"] == b"1"
+        assert b.counts["oversized"] == 1
+        assert seqs(await b.exchange(Outgoing(consumed=[number]))) == []
+        assert world.inbox("b") == 1
+
+    play(world, scene, max_letter_bytes=1000)
+
+
+def test_oversized_letter_without_sender_names_none(world: World) -> None:
+    async def scene(a: Transport, b: Transport) -> None:
+        world.put("b", {b"k" * 300: b"\x00", b"\x80": b"v" * 900})
+        ((_, cut),) = (await b.exchange(Outgoing())).letters
+        assert set(cut) == {b"oversized", b"head"}
+        assert cut[b"head"] == b"k" * HEAD
+
+    play(world, scene, max_letter_bytes=1000)
+
+
+def test_entry_with_any_bytes_is_handed_out_raw(world: World) -> None:
+    async def scene(a: Transport, b: Transport) -> None:
+        pickled = b"\x80\x04\x95cos\nsystem\n\xff\x00"
+        world.put("b", {pickled: pickled, b"": b""})
+        ((_, fields),) = (await b.exchange(Outgoing())).letters
+        assert fields == {pickled: pickled, b"": b""}
+
+    play(world, scene)
+
+
+@pytest.mark.parametrize("what", ["beats", "agents", "control", "acks:a"])
+def test_hash_fields_that_are_no_text_or_too_long_are_skipped_counted_deleted(world: World, what: str) -> None:
+    async def read(a: Transport) -> dict[str, str]:
+        if what in ("beats", "agents"):
+            return await (a.beats() if what == "beats" else a.profiles())
+        incoming = await a.exchange(Outgoing())
+        return dict(incoming.control if what == "control" else incoming.acks)
+
+    async def scene(a: Transport, b: Transport) -> None:
+        for name, value in ((b"\xff\xfe", b"x"), (b"c", b"\xc3("), (b"d", b"x" * 1001), (b"good", b"line")):
+            world.set_field(what, name, value)
+        assert await read(a) == {"good": "line"}
+        assert a.counts["garbage"] == 3
+        await a.exchange(Outgoing())
+        assert await read(a) == {"good": "line"}
+        assert a.counts["garbage"] == 3  # gone
+
+    play(world, scene, max_letter_bytes=1000)
+
+
+# -- loss and outage -------------------------------------------------------------------------------------------------
+
+
+def test_flush_midway_loses_what_was_written_and_nothing_else_breaks(world: World) -> None:
+    async def scene(a: Transport, b: Transport) -> None:
+        await a.exchange(Outgoing(letters=[("b", letter(1)), ("b", letter(2))], control={"run": "1"}))
+        first = await b.exchange(Outgoing())
+        world.flush()
+        await a.exchange(Outgoing(letters=[("b", letter(3))]))
+        incoming = await b.exchange(Outgoing(consumed=ids(first)))
+        assert (seqs(incoming), incoming.acks, incoming.control) == ([3], {}, {})
+        assert await b.beats() == {}
+
+    play(world, scene)
+
+
+def test_smaller_ids_after_a_replaced_server_are_not_hidden(world: World) -> None:
+    async def scene(a: Transport, b: Transport) -> None:
+        old = world.put("b", {b"seq": b"1"})
+        assert ids(await b.exchange(Outgoing())) == [old]
+        world.flush(renumber=True)
+        new = [world.put("b", {b"seq": b"2"}), world.put("b", {b"seq": b"3"})]
+        assert int(new[0].split("-")[0]) < int(old.split("-")[0])
+        assert ids(await b.exchange(Outgoing())) == new
+        await b.exchange(Outgoing(consumed=[old, *new]))
+        assert world.inbox("b") == 0
+
+    play(world, scene)
+
+
+def test_outage_raises_down_and_everything_goes_on_when_it_is_over(world: World) -> None:
+    async def scene(a: Transport, b: Transport) -> None:
+        await a.exchange(Outgoing(letters=[("b", letter(1))]))
+        first = await b.exchange(Outgoing())
+        world.cut(True)
+        for call in (b.exchange(Outgoing(consumed=ids(first))), b.beats(), b.profiles(), b.claim("b", None, "x")):
+            with pytest.raises(TransportDown):
+                await call
+        world.cut(False)
+        await a.exchange(Outgoing(letters=[("b", letter(2))]))
+        assert seqs(await b.exchange(Outgoing())) == [2]  # what was consumed during the outage is deleted now
+        assert world.inbox("b") == 1
+
+    play(world, scene)
+
+
+def test_server_away_at_the_start_is_an_error(world: World) -> None:
+    async def run() -> None:
+        transport = world.transport("a")
+        with pytest.raises(TransportError):
+            await transport.open()
+        await transport.close()
+
+    world.cut(True)
+    asyncio.run(run())
+
+
+def test_full_server_refuses_letters_but_lets_mail_be_read_and_deleted(world: World) -> None:
+    async def scene(a: Transport, b: Transport) -> None:
+        await a.exchange(Outgoing(letters=[("b", letter(1)), ("b", letter(2))], acks={("b", "lane"): "[7]"}))
+        world.fill(True)
+        with pytest.raises(TransportFull):
+            await a.exchange(Outgoing(letters=[("b", letter(3))]))
+        with pytest.raises(TransportFull):
+            await a.claim("a", None, "line")
+        with pytest.raises(TransportFull) as full:
+            await b.exchange(Outgoing(control={"x": "y"}))
+        incoming = full.value.incoming
+        assert (seqs(incoming), incoming.acks, incoming.control) == ([1, 2], {"lane": "[7]"}, {})
+        incoming = await b.exchange(Outgoing(consumed=ids(incoming), forget_acks=["lane"]))  # needs no memory
+        assert (seqs(incoming), incoming.acks) == ([], {})
+        assert world.inbox("b") == 0
+        world.fill(False)
+        await a.exchange(Outgoing(letters=[("b", letter(3))]))
+        assert seqs(await b.exchange(Outgoing())) == [3]
+
+    play(world, scene)
+
+
+# -- claims ----------------------------------------------------------------------------------------------------------
+
+
+def test_claim_compares_and_sets(world: World) -> None:
+    async def scene(a: Transport, b: Transport) -> None:
+        assert not await a.claim("a", "something", "one")
+        assert await a.claim("a", None, "one")
+        assert await a.claim("a", None, "one")  # repeated, as after a lost reply
+        assert not await b.claim("a", None, "two")
+        assert not await b.claim("a", "other", "two")
+        assert await b.claim("a", "one", "two")
+        assert await a.beats() == {"a": "two"}
+
+    play(world, scene)
+
+
+def test_claim_of_an_empty_line_differs_from_an_absent_one(world: World) -> None:
+    async def scene(a: Transport, b: Transport) -> None:
+        assert not await a.claim("a", "", "one")
+        world.set_field("beats", b"a", b"")
+        assert not await a.claim("a", None, "one")
+        assert await a.claim("a", "", "one")
+
+    play(world, scene)
+
+
+def test_claimers_race_and_exactly_one_wins(world: World) -> None:
+    async def scene(a: Transport, b: Transport) -> None:
+        present: str | None = None
+        for turn in range(20):
+            lines = [f"{turn}-{n}" for n in range(6)]
+            claims = [(a, b)[n % 2].claim("x", present, line) for n, line in enumerate(lines)]
+            won = [line for line, ok in zip(lines, await asyncio.gather(*claims), strict=True) if ok]
+            assert len(won) == 1
+            present = won[0]
+            assert (await b.beats())["x"] == present
+
+    play(world, scene)
+
+
+# -- clearing --------------------------------------------------------------------------------------------------------
+
+
+async def fill_everything(a: Transport, b: Transport) -> None:
+    for one, name in ((a, "a"), (b, "b")):
+        await one.claim(name, None, "line")
+        out = Outgoing(
+            letters=[("a", letter(1)), ("b", letter(1)), ("stranger", letter(1))],
+            acks={("a", "l"): "1", ("b", "l"): "1"},
+            dead_letters=[{"reason": "r"}],
+            profile="{}",
+            control={"finished": "run1", "run": "run1"},
+        )
+        await one.exchange(out)
+
+
+def test_clear_forgets_all_of_this_crawl(world: World) -> None:
+    async def scene(a: Transport, b: Transport) -> None:
+        await fill_everything(a, b)
+        assert await a.clear()
+        fresh = world.transport("b")
+        await fresh.open()
+        assert await fresh.exchange(Outgoing()) == Incoming([], {}, {})
+        assert (await a.beats(), await a.profiles()) == ({}, {})
+        assert [world.inbox(name) for name in ("a", "b", "stranger")] == [0, 0, 0]
+        assert world.dead("a") == []
+        await fresh.close()
+
+    play(world, scene)
+
+
+def test_of_several_that_clear_a_finished_crawl_one_does(world: World) -> None:
+    async def scene(a: Transport, b: Transport) -> None:
+        await fill_everything(a, b)
+        assert not await a.clear(finished="run0")
+        assert "a" in await a.beats()
+
+        async def start(one: Transport, name: str) -> bool:
+            cleared = await one.clear(finished="run1")
+            await one.claim(name, None, "new")
+            return cleared
+
+        assert sorted(await asyncio.gather(start(a, "a"), start(b, "b"))) == [False, True]
+        assert await a.beats() == {"a": "new", "b": "new"}
+
+    play(world, scene)
+
+
+# -- beats -----------------------------------------------------------------------------------------------------------
+
+
+class Heart:
+    """Callbacks of start_beating that remember."""
+
+    def __init__(self, agent: str = "a") -> None:
+        self.agent = agent
+        self.acks: list[float] = []
+        self.reads: list[tuple[float, float, dict[str, str]]] = []
+        self.stalled = False
+
+    def start(self, transport: Transport, interval: float = 0.02) -> None:
+        transport.start_beating(
+            self.agent,
+            interval,
+            lambda counter: f"beat {counter}",
+            self.acks.append,
+            lambda *read: self.reads.append(read),
+            time.monotonic,
+            lambda: self.stalled,
+        )
+
+    def counters(self) -> list[int]:
+        return [int(beats[self.agent].split()[1]) for _, _, beats in self.reads]
+
+
+def test_beats_are_written_read_and_told_in_order(world: World) -> None:
+    async def scene(a: Transport, b: Transport) -> None:
+        await b.claim("b", None, "hello")
+        heart = Heart()
+        heart.start(a)
+        await until(lambda: len(heart.reads) >= 5)
+        await a.stop_beating(None)
+        reads, acks = list(heart.reads), list(heart.acks)
+        assert heart.counters() == sorted(heart.counters())
+        assert heart.counters()[:3] == [1, 2, 3]
+        assert all(beats["b"] == "hello" for _, _, beats in reads)
+        assert all(sent <= received for sent, received, _ in reads)
+        assert [sent for sent, _, _ in reads] == sorted(sent for sent, _, _ in reads)
+        assert {sent for sent, _, _ in reads} <= set(acks)
+        seen = await b.beats()
+        await asyncio.sleep(0)
+        assert (len(heart.reads), len(heart.acks)) == (len(reads), len(acks))  # nothing after the stop
+        assert await b.beats() == seen
+
+    play(world, scene)
+
+
+def test_last_line_comes_last(world: World) -> None:
+    async def scene(a: Transport, b: Transport) -> None:
+        heart = Heart()
+        heart.start(a, 0.001)
+        await until(lambda: len(heart.reads) >= 3)
+        await a.stop_beating("left")
+        assert (await b.beats())["a"] == "left"
+        await a.stop_beating("ignored")  # it does not beat any more
+        assert (await b.beats())["a"] == "left"
+        heart.start(a)
+        with pytest.raises(RuntimeError, match="already"):
+            heart.start(a)
+        count = len(heart.reads)
+        await until(lambda: len(heart.reads) > count)
+        assert heart.counters() == sorted(set(heart.counters()))  # the counter goes on over a new start
+
+    play(world, scene)
+
+
+def test_beat_now_does_not_wait_for_the_interval(world: World) -> None:
+    async def scene(a: Transport, b: Transport) -> None:
+        a.beat_now()  # not beating: harmless
+        heart = Heart()
+        heart.start(a, interval=8.0)
+        for wanted in range(1, 4):
+            await until(lambda n=wanted: len(heart.reads) >= n, limit=7.0)  # sooner than the next turn
+            a.beat_now()
+        await until(lambda: len(heart.reads) >= 4, limit=7.0)
+
+    play(world, scene)
+
+
+def test_stalled_agent_neither_beats_nor_reads(world: World) -> None:
+    async def scene(a: Transport, b: Transport) -> None:
+        heart = Heart()
+        heart.stalled = True
+        heart.start(a)
+        await until(lambda: a.counts["beats_stalled"] >= 3)
+        assert (heart.reads, heart.acks, await b.beats()) == ([], [], {})
+        heart.stalled = False
+        await until(lambda: heart.reads)
+        assert heart.counters()[0] == 1
+
+    play(world, scene)
+
+
+def test_beats_outlive_an_outage_and_are_not_acknowledged_in_it(world: World) -> None:
+    async def scene(a: Transport, b: Transport) -> None:
+        heart = Heart()
+        heart.start(a)
+        await until(lambda: heart.reads)
+        world.cut(True)
+        failed = a.counts["beats_failed"]
+        await until(lambda: a.counts["beats_failed"] >= failed + 3)
+        reads, acks = len(heart.reads), len(heart.acks)
+        await until(lambda: a.counts["beats_failed"] >= failed + 5)
+        assert (len(heart.reads), len(heart.acks)) == (reads, acks)
+        world.cut(False)
+        await until(lambda: len(heart.reads) >= reads + 2)
+        assert heart.counters() == sorted(set(heart.counters()))
+        assert "a" in await b.beats()
+
+    play(world, scene)
+
+
+def test_refused_beat_tells_nothing(world: World) -> None:
+    """Who cannot write its beat must not judge others on theirs: they cannot write either."""
+
+    async def scene(a: Transport, b: Transport) -> None:
+        await b.claim("b", None, "hello")
+        world.fill(True)
+        heart = Heart()
+        heart.start(a)
+        await until(lambda: a.counts["beats_failed"] >= 3)
+        assert (heart.reads, heart.acks) == ([], [])
+        world.fill(False)
+        await until(lambda: heart.reads and heart.acks)
+
+    play(world, scene)
+
+
+def test_garbage_among_the_beats_is_skipped_and_deleted(world: World) -> None:
+    async def scene(a: Transport, b: Transport) -> None:
+        world.set_field("beats", b"\xff", b"\xff")
+        heart = Heart()
+        heart.start(a)
+        await until(lambda: len(heart.reads) >= 3)
+        assert all(set(beats) == {"a"} for _, _, beats in heart.reads)
+        assert a.counts["garbage"] == 1
+
+    play(world, scene)
+
+
+def test_callback_that_raises_does_not_end_the_beats(world: World) -> None:
+    async def scene(a: Transport, b: Transport) -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda loop, context: None)
+        seen: list[Any] = []
+
+        def on_read(*read: Any) -> None:
+            seen.append(read)
+            raise RuntimeError("a mistake of the caller")
+
+        a.start_beating("a", 0.01, str, lambda sent: None, on_read, time.monotonic, lambda: False)
+        await until(lambda: len(seen) >= 3)
+
+    play(world, scene)
+
+
+def test_all_beats_are_read_at_one_instant(world: World) -> None:
+    """Two fields written together are never seen apart, however many others there are and whoever writes meanwhile."""
+
+    async def scene(a: Transport, b: Transport) -> None:
+        for number in range(300):
+            world.set_field("beats", b"agent%d" % number, b"x" * 60)
+        heart = Heart()
+        heart.start(a, 0.005)
+        last = 0
+        while len(heart.reads) < 20:
+            # a's own beats go up one by one; b writes after having seen, so b's value never runs ahead of a's
+            mine = int((await b.beats()).get("a", "beat 0").split()[1])
+            assert mine >= last
+            last = mine
+            world.set_field("beats", b"b", str(mine).encode())
+        for _, _, beats in heart.reads:
+            if "b" in beats:
+                assert int(beats["b"]) <= int(beats["a"].split()[1])
+            assert len(beats) >= 301
+
+    play(world, scene)

@@ -1,0 +1,242 @@
+"""One clear sentence for everything that keeps an agent from its Redis, and never a password in it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+import threading
+from collections.abc import Iterator, Sequence
+from urllib.parse import quote
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scrapy_ubi.transport import TransportError
+from scrapy_ubi.transport.address import address
+from scrapy_ubi.transport.redis import RedisTransport
+from tests.conftest import KINDS, no_server
+from tests.support.server import Server, free_port
+
+PASSWORD = "s3cr3t+/w0rd"
+
+
+def refusal(url: str, timeout: float = 5.0) -> str:
+    """What `open` says."""
+
+    async def run() -> str:
+        transport = RedisTransport(url, "bot:spider", "a", timeout=timeout)
+        with pytest.raises(TransportError) as error:
+            await transport.open()
+        return str(error.value)
+
+    sentence = asyncio.run(run())
+    assert sentence.count("UBI_REDIS_URL") == 1
+    assert sentence.startswith("UBI_REDIS_URL")
+    assert sentence.endswith(".")
+    assert "\n" not in sentence
+    assert ". " not in sentence  # one sentence
+    assert PASSWORD not in sentence
+    assert quote(PASSWORD, safe="") not in sentence
+    return sentence
+
+
+@contextlib.contextmanager
+def listener(answer: bytes | None) -> Iterator[int]:
+    """A port that answers so to whatever comes and hangs up; None: says nothing."""
+    stop = threading.Event()
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.settimeout(0.05)
+
+        def serve() -> None:
+            kept = []
+            while not stop.is_set():
+                try:
+                    connection, _ = server.accept()
+                except TimeoutError:
+                    continue
+                kept.append(connection)
+                if answer is not None:
+                    connection.settimeout(5)
+                    with contextlib.suppress(OSError):
+                        connection.recv(4096)
+                        connection.sendall(answer)
+                    connection.close()
+            for one in kept:
+                one.close()
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        try:
+            yield server.getsockname()[1]
+        finally:
+            stop.set()
+            thread.join()
+
+
+@pytest.fixture(params=KINDS or ["none"])
+def kind(request: pytest.FixtureRequest) -> str:
+    if request.param == "none":
+        no_server()
+    return str(request.param)
+
+
+@contextlib.contextmanager
+def special(kind: str, options: Sequence[str]) -> Iterator[Server]:
+    with Server(kind, options=options) as server:
+        yield server
+
+
+def with_password(url: str, user: str = "") -> str:
+    return url.replace("redis://", f"redis://{user}:{quote(PASSWORD, safe='')}@")
+
+
+# -- the address -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("", "begins with none of"),
+        ("localhost:6379", "begins with none of"),
+        ("http://localhost:6379", "begins with none of"),
+        ("valkey://localhost", "redis:// serves for Valkey"),
+        ("redis://localhost:port", "cannot be read"),
+        ("redis://localhost:99999", "cannot be read"),
+        ("redis://[::1", "cannot be read"),
+        (f"redis://:{PASSWORD}@localhost", "%-encoded"),
+        ("redis://:12/34@localhost", "%2F"),
+        ("redis://localhost/zero", "number of a database"),
+        ("redis://:a#b@localhost", "cannot be read"),
+        ("redis://localhost/#b", "%23"),
+        ("redis://localhost/0?decode_responses=1", "'decode_responses' is not known"),
+        ("redis://localhost/0?db=x", "'db' is no number"),
+        ("unix://", "names no socket"),
+    ],
+)
+def test_malformed_address_is_refused_before_anything_connects(url: str, said: str) -> None:
+    sentence = refusal(url)
+    assert said in sentence
+    assert "write it as redis://" in sentence
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("redis://", "redis://localhost:6379/0"),
+        ("redis://host", "redis://host:6379/0"),
+        (" redis://user:pa%40ss@host:1/3\n", "redis://host:1/3"),
+        ("rediss://:x@[::1]:2/", "rediss://[::1]:2/0"),
+        ("redis://h/1?password=hidden&ssl_cert_reqs=none", "redis://h:6379/1"),
+        ("unix:///run/redis.sock?db=2", "unix:///run/redis.sock"),
+        ("unix://user:x@/run/redis.sock", "unix:///run/redis.sock"),
+    ],
+)
+def test_address_is_shown_without_user_and_password(url: str, shown: str) -> None:
+    assert address(url).shown == shown
+
+
+@given(st.text(min_size=8, max_size=20), st.sampled_from(["redis://:{}@127.0.0.1:1/0", "redis://u:{}@h", "redis://{}"]))
+def test_no_sentence_about_an_address_shows_the_password(secret: str, form: str) -> None:
+    """Whatever a password is made of, encoded or not."""
+    try:
+        shown = address(form.format(secret)).shown
+    except TransportError as error:
+        shown = str(error)
+    if "@" in form:
+        assert secret not in shown
+
+
+def test_what_a_server_says_is_scrubbed() -> None:
+    assert (
+        address("redis://:p%40ss@h")
+        .scrub("unknown command 'AUTH'\nwith 'p@ss' " + "x" * 500)
+        .startswith("unknown command 'AUTH' with '***' xxx")
+    )
+
+
+# -- the start -------------------------------------------------------------------------------------------------------
+
+
+def test_nothing_listens() -> None:
+    sentence = refusal(f"redis://:{quote(PASSWORD, safe='')}@127.0.0.1:{free_port()}/0")
+    assert "nothing listens at redis://127.0.0.1:" in sentence
+    assert "start Redis or Valkey" in sentence
+    assert "nothing listens" in refusal(f"redis://localhost:{free_port()}")
+
+
+def test_host_name_unknown() -> None:
+    assert "host name of redis://nowhere.invalid:6379/0 cannot be resolved" in refusal("redis://nowhere.invalid")
+
+
+def test_socket_file_missing() -> None:
+    assert "there is no unix:///nowhere/redis.sock" in refusal("unix:///nowhere/redis.sock")
+
+
+def test_web_server_instead() -> None:
+    with listener(b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n") as port:
+        for scheme, said in (("redis", "is not a Redis"), ("rediss", "no TLS with")):
+            assert said in refusal(f"{scheme}://127.0.0.1:{port}")
+
+
+def test_other_servers_instead() -> None:
+    for answer in (b"SSH-2.0-OpenSSH_9.2\r\n", b"220 mail ESMTP\r\n", b"\x00\x01\x02", b"*x\r\n", b"$-9\r\n", b":\r\n"):
+        with listener(answer) as port:
+            sentence = refusal(f"redis://127.0.0.1:{port}/0", timeout=2)
+            assert "Redis" in sentence or "cannot be used" in sentence
+
+
+def test_server_that_hangs_up_or_says_nothing() -> None:
+    with listener(b"") as port:
+        assert "closed the connection" in refusal(f"redis://127.0.0.1:{port}")
+    with listener(None) as port:
+        assert "did not answer within 0.3 s" in refusal(f"redis://127.0.0.1:{port}", timeout=0.3)
+
+
+def test_bad_tls_option() -> None:
+    assert "cannot be used" in refusal("rediss://127.0.0.1:1/0?ssl_cert_reqs=perhaps&ssl_nonsense=1")
+
+
+def test_password_wanted_wrong_or_needless(kind: str) -> None:
+    with special(kind, ("--requirepass", "another")) as server:
+        assert "wants a password, and the setting gives none" in refusal(server.url)
+        assert "wants a password" in refusal(server.url[:-1] + "3")
+        assert "refuses this user or password" in refusal(with_password(server.url))
+        assert "refuses this user or password" in refusal(with_password(server.url, "nobody"))
+    with special(kind, ()) as server:
+        assert "has no password, but the setting gives one" in refusal(with_password(server.url))
+        assert "no database of that number" in refusal(server.url[:-1] + "99")
+
+
+def test_right_password_opens(kind: str) -> None:
+    async def run(url: str) -> None:
+        transport = RedisTransport(url, "bot:spider", "a")
+        await transport.open()
+        assert await transport.claim("a", None, "line")
+        await transport.close()
+
+    with special(kind, ("--requirepass", PASSWORD)) as server:
+        asyncio.run(run(with_password(server.url)))
+
+
+def test_replica_cluster_and_missing_rights(kind: str) -> None:
+    with special(kind, ()) as primary, special(kind, ("--replicaof", "127.0.0.1", str(primary.port))) as replica:
+        assert "read-only replica; name its primary" in refusal(replica.url)
+    with special(kind, ("--cluster-enabled", "yes", "--cluster-port", str(free_port()))) as server:
+        assert "belongs to a Redis Cluster" in refusal(server.url)
+    with special(kind, ("--rename-command", "EVAL", "")) as server:
+        assert "EVAL switched off" in refusal(server.url)
+    with special(kind, ("--rename-command", "XLEN", "")) as server:  # what a Redis 4 says
+        assert "too old or lacks streams" in refusal(server.url)
+    rights = ("--user", "bob", "on", f">{PASSWORD}", "~other:*", "+@all")
+    with special(kind, rights) as server:
+        sentence = refusal(with_password(server.url, "bob"))
+        assert "lacks rights" in sentence
+        assert "ubi:*" in sentence
+
+
+def test_server_without_room_for_clients(kind: str) -> None:
+    with special(kind, ("--maxclients", "1")) as server, server.client() as client:
+        client.ping()
+        assert "client" in refusal(server.url)

@@ -1,0 +1,119 @@
+"""The small parts: which entries are in hand, names of keys, text and bytes."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+from scrapy_ubi.transport.contract import HEAD
+from scrapy_ubi.transport.inhand import InHand
+from scrapy_ubi.transport.keys import Keys
+from scrapy_ubi.transport.wire import encode, marker, size_of, texts
+
+NAMES = st.text("abcXYZ019_.:-", min_size=1, max_size=8)
+
+
+class HandMachine(RuleBasedStateMachine):
+    """An inbox and a caller: nothing is handed out twice, lost deletions are repeated, the bound holds."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.hand = InHand(most=8)
+        self.inbox: list[str] = []
+        self.caller: list[str] = []
+        self.number = 0
+
+    @rule(count=st.integers(0, 5))
+    def arrive(self, count: int) -> None:
+        for _ in range(count):
+            self.number += 1
+            self.inbox.append(f"{self.number}-0")
+
+    @rule(wanted=st.integers(0, 5))
+    def read(self, wanted: int) -> None:
+        new = [one for one in self.inbox if one not in self.hand.held][: self.hand.room(wanted)]
+        assert not set(new) & set(self.caller)
+        self.hand.hand_out(new)
+        self.caller += new
+
+    @rule(count=st.integers(0, 5), arrives=st.booleans())
+    def consume(self, count: int, arrives: bool) -> None:
+        given_back, self.caller = self.caller[:count], self.caller[count:]
+        self.hand.consume(given_back)
+        if arrives:
+            leaving = self.hand.leaving
+            self.inbox = [one for one in self.inbox if one not in leaving]
+            self.hand.deleted(leaving)
+
+    @rule()
+    def flush(self) -> None:
+        self.inbox.clear()
+
+    @invariant()
+    def held_are_those_with_the_caller_and_those_leaving(self) -> None:
+        assert set(self.hand.held) == set(self.caller) | set(self.hand.leaving)
+        assert not set(self.caller) & set(self.hand.leaving)
+        assert len(self.caller) <= 8
+
+
+TestInHand = HandMachine.TestCase
+
+
+@pytest.mark.parametrize("one", ["", "*", "1", "1-", "1-1 ", "1-1\n", "-", "1" * 21 + "-0"])
+def test_what_is_no_id_is_refused(one: str) -> None:
+    with pytest.raises(ValueError, match="no id"):
+        InHand().consume([one])
+
+
+def test_keys_are_named_as_the_manual_says() -> None:
+    keys = Keys("bot:spider")
+    assert (keys.beats, keys.agents, keys.control) == tuple(
+        f"ubi:bot:spider:{name}" for name in ("beats", "agents", "control")
+    )
+    assert keys.inbox("a1") == "ubi:bot:spider:{a1}:inbox"
+    assert keys.acks("a1") == "ubi:bot:spider:{a1}:acks"
+    assert keys.dead("a1") == "ubi:bot:spider:{a1}:dead"
+
+
+@given(NAMES, NAMES, NAMES, NAMES)
+def test_keys_of_two_crawls_or_agents_never_meet(crawl: str, agent: str, other: str, another: str) -> None:
+    def names(crawl: str, agent: str) -> set[str]:
+        keys = Keys(crawl)
+        return {keys.inbox(agent), keys.acks(agent), keys.dead(agent)}
+
+    if (crawl, agent) != (other, another):
+        assert not names(crawl, agent) & names(other, another)
+    assert Keys(crawl).agent_of(encode(Keys(crawl).inbox(agent))) == agent
+    assert not names(crawl, agent) & set(Keys(other).shared)
+
+
+def test_agent_of_a_foreign_key_is_none() -> None:
+    assert Keys("c").agent_of(b"ubi:c:beats") is None
+    assert Keys("c").agent_of(b"\xff") is None
+
+
+@given(st.text())
+def test_any_text_can_be_sent_and_proper_text_comes_back(text: str) -> None:
+    raw = encode(text)
+    good, bad = texts([(b"name", raw)], 10**6)
+    assert bad == []
+    assert good["name"] == text or any("\ud800" <= one <= "\udfff" for one in text)
+
+
+@given(st.dictionaries(st.binary(max_size=12), st.binary(max_size=12)), st.integers(0, 12))
+def test_fields_are_text_or_named_as_bad(raw: dict[bytes, bytes], longest: int) -> None:
+    good, bad = texts(raw.items(), longest)
+    assert len(good) + len(bad) == len(raw)
+    for name, value in good.items():
+        assert raw[name.encode()] == value.encode()
+        assert len(value.encode()) <= longest
+
+
+@given(st.dictionaries(st.binary(max_size=400), st.binary(max_size=400), max_size=8))
+def test_marker_is_small_whatever_it_stands_for(fields: dict[bytes, bytes]) -> None:
+    cut = marker(fields, size_of(fields))
+    assert int(cut[b"oversized"]) == sum(len(name) + len(value) for name, value in fields.items())
+    assert len(cut[b"head"]) <= HEAD
+    assert size_of(cut) < 400

@@ -1,0 +1,335 @@
+"""What only a real server can do to a transport: die, hang, fill up, be flushed, hold keys of strangers."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from scrapy_ubi.transport import Outgoing, Transport, TransportDown
+from scrapy_ubi.transport.contract import HEAD
+from scrapy_ubi.transport.redis import RedisTransport
+from tests.transport.test_conformance import Heart, ids, letter, play, seqs
+from tests.transport.worlds import CRAWL, TIMEOUT, RedisWorld, until
+
+LAST = 2**64 - 1
+
+
+def test_killed_and_restarted_empty_server_is_simply_empty(redis_world: RedisWorld) -> None:
+    async def scene(a: Transport, b: Transport) -> None:
+        heart = Heart("b")
+        heart.start(b)
+        await a.exchange(Outgoing(letters=[("b", letter(1)), ("b", letter(2))]))
+        first = await b.exchange(Outgoing())
+        await until(lambda: heart.reads)
+        redis_world.server.restart_empty()
+        redis_world.flush(renumber=True)
+        redis_world.put("b", {b"seq": b"3"})  # id 1-0, smaller than those in hand
+        incoming = await _again(lambda: b.exchange(Outgoing(consumed=ids(first)[:1])))
+        assert seqs(incoming) == [3]
+        count = len(heart.reads)
+        await until(lambda: len(heart.reads) > count)
+        assert "b" in await _again(a.beats)
+
+    play(redis_world, scene)
+
+
+async def _again(call: Callable[[], Awaitable[Any]]) -> Any:
+    """Repeat as the node does: the first call after a death may find the old connection."""
+    for _ in range(5):
+        try:
+            return await call()
+        except TransportDown:
+            await asyncio.sleep(0.01)
+    return await call()
+
+
+def test_forgotten_scripts_are_no_trouble(redis_world: RedisWorld) -> None:
+    async def scene(a: Transport, b: Transport) -> None:
+        for turn in range(3):
+            assert await a.claim("a", None if turn == 0 else str(turn - 1), str(turn))
+            await a.exchange(Outgoing(letters=[("b", letter(turn))]))
+            with redis_world.server.client() as client:
+                client.script_flush()
+            assert seqs(await b.exchange(Outgoing())) == [turn]
+
+    play(redis_world, scene)
+
+
+def test_one_exchange_is_one_round_trip(redis_world: RedisWorld) -> None:
+    """Counted at the server: all commands of an exchange are read from the socket in one piece."""
+
+    async def scene(a: Transport, b: Transport) -> None:
+        await a.exchange(Outgoing())
+        with redis_world.server.client() as client:
+            before = client.info("stats")["total_reads_processed"]
+            client.info("stats")  # costs one read itself
+            own = client.info("stats")["total_reads_processed"] - before
+            out = Outgoing(
+                letters=[("b", letter(n)) for n in range(20)],
+                acks={("b", str(n)): "x" for n in range(20)},
+                consumed=["1-1"],
+                forget_acks=["x"],
+                dead_letters=[{"reason": "r"}],
+                profile="{}",
+                control={"run": "1"},
+            )
+            await a.exchange(out)
+            assert client.info("stats")["total_reads_processed"] - before - own <= 2  # this INFO, and the exchange
+
+    play(redis_world, scene)
+
+
+# -- garbage ---------------------------------------------------------------------------------------------------------
+
+
+def test_entry_of_50_megabytes_costs_little_and_hides_nothing(redis_world: RedisWorld) -> None:
+    async def scene(a: Transport, b: Transport) -> None:
+        with redis_world.server.client() as client:
+            client.xadd(redis_world.keys.inbox("b"), {"from": "mallory", "body": b"\x80" * 50_000_000})
+            await a.exchange(Outgoing(letters=[("b", letter(1))]))
+            sent = client.info("stats")["total_net_output_bytes"]
+            incoming = await b.exchange(Outgoing())
+            ((number, cut),) = incoming.letters
+            assert (cut[b"oversized"], cut[b"from"]) == (b"50000015", b"mallory")
+            assert len(cut[b"head"]) == HEAD
+            assert seqs(await b.exchange(Outgoing())) == [1]  # one huge entry an exchange, the next in the next
+            for _ in range(3):  # in hand: not sent again
+                assert (await b.exchange(Outgoing())).letters == []
+            assert client.info("stats")["total_net_output_bytes"] - sent < 100_000
+            await b.exchange(Outgoing(consumed=[number]))
+            assert client.xlen(redis_world.keys.inbox("b")) == 1
+
+    play(redis_world, scene)
+
+
+@pytest.mark.parametrize("value", ["text", "other"])
+def test_keys_of_a_wrong_type_are_renamed_and_nothing_stops(redis_world: RedisWorld, value: str) -> None:
+    keys = redis_world.keys
+    names = [keys.beats, keys.agents, keys.control, keys.dead("a")]
+    names += [key for agent in "ab" for key in (keys.inbox(agent), keys.acks(agent))]
+
+    async def scene(a: Transport, b: Transport) -> None:
+        out = Outgoing(
+            letters=[("b", letter(1))],
+            acks={("b", "lane"): "[1]"},
+            consumed=["1-1"],
+            forget_acks=["x"],
+            dead_letters=[{"reason": "r"}],
+            profile="{}",
+            control={"run": "1"},
+        )
+        with redis_world.server.client() as client:
+            for name in names:
+                if value == "text":
+                    client.set(name, "by hand")
+                else:
+                    client.rpush(name, "by", "hand")
+        assert await b.claim("b", None, "line")
+        incoming = await a.exchange(out)
+        assert (seqs(incoming), incoming.acks, incoming.control) == ([], {}, {"run": "1"})
+        incoming = await b.exchange(Outgoing())
+        assert (seqs(incoming), incoming.acks) == ([1], {"lane": "[1]"})
+        assert (await a.beats(), await a.profiles()) == ({"b": "line"}, {"a": "{}"})
+        assert a.counts["set_aside"] + b.counts["set_aside"] == len(names)
+        with redis_world.server.client() as client:
+            for name in names:
+                assert client.type(name + ":aside") == (b"string" if value == "text" else b"list")
+
+    play(redis_world, scene)
+
+
+def test_beats_of_a_wrong_type_do_not_stop_the_heart(redis_world: RedisWorld) -> None:
+    async def scene(a: Transport, b: Transport) -> None:
+        heart = Heart()
+        heart.start(a)
+        await until(lambda: heart.reads)
+        with redis_world.server.client() as client:
+            client.delete(redis_world.keys.beats)  # may lose a race against the next beat, so:
+            while True:
+                client.set(redis_world.keys.beats, "by hand")
+                if a.counts["set_aside"] or client.type(redis_world.keys.beats) == b"string":
+                    break
+        await until(lambda: a.counts["set_aside"])
+        count = len(heart.reads)
+        await until(lambda: len(heart.reads) > count)
+
+    play(redis_world, scene)
+
+
+def test_inbox_whose_ids_are_used_up_is_put_aside(redis_world: RedisWorld) -> None:
+    """After XADD with the highest id nothing can be appended, even when that entry is deleted."""
+
+    async def scene(a: Transport, b: Transport) -> None:
+        with redis_world.server.client() as client:
+            client.xadd(redis_world.keys.inbox("b"), {"x": "y"}, id=f"{LAST}-{LAST}")
+        first = await b.exchange(Outgoing())
+        assert ids(first) == [f"{LAST}-{LAST}"]
+        await b.exchange(Outgoing(consumed=ids(first)))
+        await a.exchange(Outgoing(letters=[("b", letter(1))]))
+        assert seqs(await b.exchange(Outgoing())) == [1]
+        assert a.counts["set_aside"] == 1
+
+    play(redis_world, scene)
+
+
+def test_ids_written_by_hand_are_all_read(redis_world: RedisWorld) -> None:
+    numbers = [
+        "0-1",
+        "5-9",
+        "5-10",
+        "5-99",
+        f"5-{LAST}",
+        "6-0",
+        "9-0",
+        "10-0",
+        f"{2**53}-{2**53}",
+        f"{2**53}-{2**53 + 1}",
+    ]
+    numbers += [f"{LAST}-0", f"{LAST}-{LAST - 1}", f"{LAST}-{LAST}"]
+
+    async def scene(a: Transport, b: Transport) -> None:
+        with redis_world.server.client() as client:
+            for number in numbers:
+                client.xadd(redis_world.keys.inbox("b"), {"x": number}, id=number)
+        got: list[str] = []
+        while more := ids(await b.exchange(Outgoing())):
+            got += more
+        assert got == numbers
+        await b.exchange(Outgoing(consumed=got))
+        assert redis_world.inbox("b") == 0
+
+    play(redis_world, scene, max_letters=3)
+
+
+def test_crawls_with_names_that_begin_alike_are_apart(redis_world: RedisWorld) -> None:
+    async def run() -> None:
+        names = ("bot", "bot:spider", "bot:spider:x", "b*t")
+        all_of_them = [RedisTransport(redis_world.server.url, name, "a", timeout=TIMEOUT) for name in names]
+        for one in all_of_them:
+            await one.open()
+            await one.claim("a", None, "line")
+            await one.exchange(Outgoing(letters=[("a", letter(1)), ("ghost", letter(1))]))
+        assert await all_of_them[0].clear()
+        assert await all_of_them[3].clear()
+        left = [await one.beats() for one in all_of_them]
+        assert left == [{}, {"a": "line"}, {"a": "line"}, {}]
+        with redis_world.server.client() as client:
+            assert client.keys("ubi:bot:{*") == []
+            assert len(client.keys("ubi:bot:spider:{*")) == 2
+        for one in all_of_them:
+            await one.close()
+
+    asyncio.run(run())
+
+
+# -- hanging, slow and dying servers ---------------------------------------------------------------------------------
+
+
+def test_hanging_server_ends_a_call_within_the_time_out(redis_world: RedisWorld) -> None:
+    redis_world.timeout = 0.5
+
+    async def scene(a: Transport, b: Transport) -> None:
+        await a.exchange(Outgoing())
+        redis_world.server.pause()
+        calls = (a.exchange(Outgoing(letters=[("b", letter(1))])), a.beats(), a.claim("a", None, "x"))
+        for call in calls:
+            with pytest.raises(TransportDown, match="did not answer"):
+                await asyncio.wait_for(call, 5 * TIMEOUT)  # far longer than promised: this is no test of speed
+        redis_world.server.resume()
+        await a.exchange(Outgoing())
+        assert (await _again(a.beats)).keys() <= {"a"}  # the claim may have been applied late
+
+    play(redis_world, scene)
+
+
+def test_cancelled_exchange_leaves_no_reply_behind_for_the_next(redis_world: RedisWorld) -> None:
+    async def scene(a: Transport, b: Transport) -> None:
+        for turn in range(20):
+            call = asyncio.ensure_future(
+                a.exchange(Outgoing(letters=[("b", letter(turn))], control={"turn": str(turn)}))
+            )
+            for _ in range(turn % 7):
+                await asyncio.sleep(0)
+            call.cancel()
+            await asyncio.wait([call])
+            assert isinstance(await a.beats(), dict)
+            incoming = await a.exchange(Outgoing(control={"now": str(turn)}))
+            assert incoming.control["now"] == str(turn)
+
+    play(redis_world, scene)
+
+
+def test_stop_ends_soon_though_the_server_hangs(redis_world: RedisWorld) -> None:
+    redis_world.timeout = 0.5
+
+    async def scene(a: Transport, b: Transport) -> None:
+        heart = Heart()
+        heart.start(a)
+        await until(lambda: heart.reads)
+        redis_world.server.pause()
+        failed = a.counts["beats_failed"]
+        await until(lambda: a.counts["beats_failed"] > failed)
+        await asyncio.wait_for(a.stop_beating("left"), 10 * TIMEOUT)
+        redis_world.server.resume()
+
+    play(redis_world, scene)
+
+
+def test_calls_before_open_and_after_close(redis_world: RedisWorld) -> None:
+    async def run() -> None:
+        transport = redis_world.transport("a")
+        with pytest.raises(RuntimeError, match="open"):
+            await transport.exchange(Outgoing())
+        await transport.close()
+        await transport.open()
+        await transport.close()
+        await transport.close()
+        with pytest.raises(TransportDown, match="closed"):
+            await transport.exchange(Outgoing())
+
+    asyncio.run(run())
+
+
+# -- the beating thread ----------------------------------------------------------------------------------------------
+
+
+def test_beats_go_on_while_a_callback_blocks_the_loop(redis_world: RedisWorld) -> None:
+    """The callback itself waits until the server has seen five more beats: that is the block, however long it takes."""
+
+    async def scene(a: Transport, b: Transport) -> None:
+        heart = Heart()
+        heart.start(a)
+        await until(lambda: heart.reads)
+        reads = len(heart.reads)
+        with redis_world.server.client() as client:
+
+            def counter() -> int:
+                line = client.hget(redis_world.keys.beats, "a")
+                return int(line.split()[1]) if line else 0
+
+            before, acks, end = counter(), len(heart.acks), time.monotonic() + 20
+            while counter() < before + 5 and time.monotonic() < end:
+                time.sleep(0.01)  # noqa: ASYNC251 - this is the callback that blocks
+            assert counter() >= before + 5
+        assert len(heart.acks) >= acks + 4  # the lease is renewed meanwhile
+        assert len(heart.reads) == reads  # the loop has not turned
+        await until(lambda: len(heart.reads) >= reads + 4)  # then it gets them, in order
+        assert heart.counters() == sorted(set(heart.counters()))
+
+    play(redis_world, scene)
+
+
+def test_heart_has_one_connection_of_its_own(redis_world: RedisWorld) -> None:
+    async def scene(a: Transport, b: Transport) -> None:
+        heart = Heart()
+        heart.start(a)
+        await until(lambda: len(heart.reads) >= 3)
+        with redis_world.server.client() as client:
+            names = sorted(one["name"] for one in client.client_list() if one["name"])
+        assert names == [f"ubi:{CRAWL}:a", f"ubi:{CRAWL}:a:beat", f"ubi:{CRAWL}:b"]
+
+    play(redis_world, scene)

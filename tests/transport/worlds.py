@@ -1,0 +1,134 @@
+"""The two things that carry mail, each with the same handles for a test: break it, look into it, put garbage in."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+from scrapy_ubi.transport import Transport
+from scrapy_ubi.transport.keys import Keys
+from scrapy_ubi.transport.memory import MemoryHub, MemoryTransport
+from scrapy_ubi.transport.redis import RedisTransport
+from tests.support.server import Server
+
+CRAWL = "bot:spider"
+TIMEOUT = 2.0  # s; of transports under test
+
+
+async def until(condition: Callable[[], Any], limit: float = 20.0) -> Any:
+    """Let the loop turn until `condition()` holds; its value. Fails after `limit` seconds."""
+    end = time.monotonic() + limit
+    while not (value := condition()):
+        assert time.monotonic() < end, "what the test waits for did not come"
+        await asyncio.sleep(0.005)  # a probe of the condition
+    return value
+
+
+class World(Protocol):
+    """Where agents of one test meet."""
+
+    def transport(self, agent: str, **limits: int) -> Transport: ...
+
+    def put(self, agent: str, fields: Mapping[bytes, bytes]) -> str:
+        """An entry into an inbox, by a stranger; its id."""
+
+    def set_field(self, what: str, name: bytes, value: bytes) -> None:
+        """A field of `beats`, `agents`, `control` or `acks:<agent>`, by a stranger."""
+
+    def inbox(self, agent: str) -> int:
+        """Entries in an inbox."""
+
+    def dead(self, agent: str) -> list[dict[bytes, bytes]]: ...
+
+    def flush(self, renumber: bool = False) -> None:
+        """All is lost; with `renumber` new ids are smaller than the old ones."""
+
+    def fill(self, full: bool) -> None:
+        """Refuse writes that need memory, or take them again."""
+
+    def cut(self, down: bool) -> None:
+        """Make the server unreachable, or reachable."""
+
+
+class MemoryWorld:
+    """Agents around a MemoryHub."""
+
+    def __init__(self) -> None:
+        self.hub = MemoryHub()
+
+    def transport(self, agent: str, **limits: int) -> Transport:
+        return MemoryTransport(self.hub, agent, CRAWL, **limits)
+
+    def put(self, agent: str, fields: Mapping[bytes, bytes]) -> str:
+        return self.hub.append(CRAWL, agent, fields)
+
+    def set_field(self, what: str, name: bytes, value: bytes) -> None:
+        shelf = self.hub.shelf(CRAWL)
+        kind, _, agent = what.partition(":")
+        (shelf.acks[agent] if kind == "acks" else getattr(shelf, kind))[name] = value
+
+    def inbox(self, agent: str) -> int:
+        return len(self.hub.shelf(CRAWL).inbox[agent])
+
+    def dead(self, agent: str) -> list[dict[bytes, bytes]]:
+        return list(self.hub.shelf(CRAWL).dead[agent])
+
+    def flush(self, renumber: bool = False) -> None:
+        self.hub.flush(renumber)
+
+    def fill(self, full: bool) -> None:
+        self.hub.full = full
+
+    def cut(self, down: bool) -> None:
+        self.hub.down = down
+
+
+class RedisWorld:
+    """Agents around a real server."""
+
+    def __init__(self, server: Server) -> None:
+        self.server, self.keys = server, Keys(CRAWL)
+        self.timeout = TIMEOUT
+        self._number: int | None = None  # ids of strangers' entries once the clock of the server is "behind"
+
+    def transport(self, agent: str, **limits: int) -> Transport:
+        return RedisTransport(self.server.url, CRAWL, agent, timeout=self.timeout, **limits)
+
+    def put(self, agent: str, fields: Mapping[bytes, bytes]) -> str:
+        number = "*"
+        if self._number is not None:
+            self._number += 1
+            number = f"{self._number}-0"
+        with self.server.client() as client:
+            return client.xadd(self.keys.inbox(agent), dict(fields), id=number).decode()
+
+    def set_field(self, what: str, name: bytes, value: bytes) -> None:
+        kind, _, agent = what.partition(":")
+        key = self.keys.acks(agent) if kind == "acks" else getattr(self.keys, kind)
+        with self.server.client() as client:
+            client.hset(key, name, value)
+
+    def inbox(self, agent: str) -> int:
+        with self.server.client() as client:
+            return client.xlen(self.keys.inbox(agent))
+
+    def dead(self, agent: str) -> list[dict[bytes, bytes]]:
+        with self.server.client() as client:
+            return [fields for _, fields in client.xrange(self.keys.dead(agent))]
+
+    def flush(self, renumber: bool = False) -> None:
+        self.server.flush()
+        if renumber:  # as on a machine whose clock is behind
+            self._number = 0
+
+    def fill(self, full: bool) -> None:
+        with self.server.client() as client:
+            client.config_set("maxmemory", "1" if full else "0")
+
+    def cut(self, down: bool) -> None:
+        if down:
+            self.server.kill()
+        else:
+            self.server.start()
