@@ -21,8 +21,9 @@ from scrapy_ubi.errors import UbiUnavailable
 from scrapy_ubi.frontier.memory import MemoryFrontier
 from scrapy_ubi.protocol.agent import Agent, Config
 from scrapy_ubi.protocol.host import Entry, HostState
-from scrapy_ubi.protocol.mail import Bounds, Received
+from scrapy_ubi.protocol.mail import Bounds
 from scrapy_ubi.protocol.view import LEFT, Beat
+from scrapy_ubi.protocol.wire import Received
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.transport import Transport, TransportDown, TransportFull
 from scrapy_ubi.urls import partition_key

@@ -20,7 +20,7 @@ import secrets
 from collections.abc import Callable, Mapping
 
 from scrapy_ubi.protocol.agent import Agent, Effects
-from scrapy_ubi.protocol.mail import Malformed, Received, decode, decode_header
+from scrapy_ubi.protocol.wire import Malformed, Received, decode, decode_header
 from scrapy_ubi.transport import Fields, Incoming, Outgoing, RawFields, Transport, TransportDown, TransportFull
 
 logger = logging.getLogger("scrapy_ubi")
@@ -62,8 +62,7 @@ class Post:
         self.control = control
 
     async def trip(self, now: float, profile: Callable[[], str | None], clock: Callable[[], float]) -> None:
-        """One round trip: what a drain gives (or what the last one did not get rid of) goes out, what waits comes in.
-        """
+        """One round trip: what a drain gives (or what the last one did not get rid of) goes out, what waits comes in."""
         if self._out is None:
             self._out = self._outgoing(self._agent.drain(now), profile())
         try:
@@ -154,7 +153,7 @@ class Post:
         if reason is not None:
             self._refuse(raw, reason, fields)
             return
-        self._agent.receive(letter, now)
+        self._agent.receive(letter)
 
     def _refuse(self, raw: RawFields, reason: str, fields: dict[str, str] | None = None) -> None:
         """Set a letter aside, and answer it where it is one at all."""
@@ -174,4 +173,4 @@ class Post:
                 header = decode_header(fields, self._agent.me)
             except Malformed:
                 return
-            self._agent.refuse_whole(header.sender, header.lane, header.seq)
+            self._agent.reception.refuse_whole(header.sender, header.lane, header.seq)

@@ -14,33 +14,20 @@ Rules of this module:
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from .custody import Custody, Held
 from .handover import Handover
 from .host import Entry, Frontier, HostState
-from .mail import (
-    DISCOVERY,
-    MOST_LANES_IN,
-    STATE,
-    Bounds,
-    Delta,
-    LaneIn,
-    Outcome,
-    Received,
-    Record,
-    encode,
-    read_answer,
-    weight,
-)
+from .mail import DISCOVERY, STATE, Bounds, Record, weight
 from .outbox import REFUSED_PAUSE, Outbox
 from .quiescence import Quiescence
+from .reception import Reception
 from .ring import Ring
 from .tenure import Tenure, point
 from .view import FENCED, LEAVING, PASSIVE, Beat, Lease, Member, View, Watch
+from .wire import Received, encode, read_answer
 
 MOST_OUTCOMES = (
     1024  # answers remembered a lane: far above any window; a sender that never raises its floor gets no more
@@ -112,9 +99,7 @@ class Agent:
         self.tenure = Tenure(me, config.replication)
         self.outbox = Outbox(store, config.bounds)
         self.handover = Handover(me, frontier, self.outbox, self.tenure, self.keepers)
-        self.lanes_in: OrderedDict[str, LaneIn] = OrderedDict()
-        self.custody = Custody(me, {})
-        self.custody.lanes = self.lanes_in
+        self.reception = Reception(self)
         self.leaving = False
         self.start_exhausted = False
         self.finished = False
@@ -130,7 +115,6 @@ class Agent:
         self._quiescence = Quiescence()
         self._unsent: list[tuple[int, HostState, int]] = []
         self._forwarded: dict[int, int] = {}
-        self._answers: set[str] = set()
         self.cancel = self.usurped = False
         self._held_lease = False
         self._enter(self._view_of({}, None), now)
@@ -230,11 +214,12 @@ class Agent:
     def keepers(self, state: HostState) -> tuple[str, ...]:
         """Owner and successors of a host held, under the present view."""
         if state.keepers_at != self.view_no:
-            state.keepers = self._keepers_of(state.host)
+            state.keepers = self.keepers_of(state.host)
             state.keepers_at = self.view_no
         return state.keepers
 
-    def _keepers_of(self, host: str) -> tuple[str, ...]:
+    def keepers_of(self, host: str) -> tuple[str, ...]:
+        """Owner and successors of any host, under the present view; empty when nobody is left in it."""
         return self.ring.order(host, self.config.replication + 1) if self.view.members else ()
 
     def is_alive(self, agent: str, incarnation: str) -> bool:
@@ -271,11 +256,11 @@ class Agent:
         state, news = self.frontier.add(host, (entry,))
         for item in news:
             self.activity += 1
-            self._replicate(state, Record(host, flush, entry=item))
+            self.replicate(state, Record(host, flush, entry=item))
         return bool(news)
 
-    def _replicate(self, state: HostState, record: Record, but: str = "") -> int:
-        """Tell the other keepers of a host; how many they are."""
+    def replicate(self, state: HostState, record: Record, but: str = "") -> int:
+        """Tell the other keepers of a host, but one; how many they are."""
         others = [keeper for keeper in self.keepers(state) if keeper not in (self.me, but)]
         if record.entry is not None and weight(record.entry) > self.config.bounds.size:
             self.counters.untravelled += 1
@@ -287,7 +272,7 @@ class Agent:
 
     def owns(self, host: str) -> bool:
         """Whether this agent is the host's owner in its view."""
-        return self._keepers_of(host)[:1] == (self.me,)
+        return self.keepers_of(host)[:1] == (self.me,)
 
     def may_fetch(self, state: HostState, now: float) -> bool:
         """Whether a fetch of this host may start at this moment: asked last, at the dispatch itself."""
@@ -352,79 +337,9 @@ class Agent:
 
     # ------------------------------------------------------------------ mail
 
-    def receive(self, letter: Received, now: float) -> None:
+    def receive(self, letter: Received) -> None:
         """A letter arrived; it may have arrived before."""
-        lane = self.lanes_in.get(letter.lane)
-        if lane is None:
-            lane = self.lanes_in[letter.lane] = LaneIn(letter.sender)
-            if len(self.lanes_in) > MOST_LANES_IN:
-                self.lanes_in.popitem(last=False)
-        self.lanes_in.move_to_end(letter.lane)
-        lane.raise_floor(letter.floor)
-        if letter.seq < lane.floor or len(lane.outcomes) >= MOST_OUTCOMES:
-            return
-        if letter.seq in lane.outcomes:
-            if lane.outcomes[letter.seq] is not None:
-                self._answers.add(letter.lane)
-            return
-        self.activity += 1
-        if letter.kind == DISCOVERY:
-            lane.outcomes[letter.seq] = None
-            self._receive_discovery(letter)
-        else:
-            lane.outcomes[letter.seq] = self._receive_state(letter)
-            self._answers.add(letter.lane)
-
-    def refuse_whole(self, sender: str, lane_name: str, seq: int) -> None:
-        """A letter that is set aside as unreadable is answered all the same: sent again it would be no better."""
-        lane = self.lanes_in.setdefault(lane_name, LaneIn(sender))
-        if len(lane.outcomes) < MOST_OUTCOMES and seq >= lane.floor:
-            lane.outcomes[seq] = Outcome({}, ())
-            self._answers.add(lane_name)
-
-    def _receive_discovery(self, letter: Received) -> None:
-        hosts, refused = [], {}
-        for delta in letter.deltas:
-            keepers = self._keepers_of(delta.host)
-            if keepers[:1] != (self.me,):
-                refused[delta.host] = keepers[0] if keepers else ""
-                self.counters.refused += len(delta.discovered)
-                continue
-            hosts.append(delta.host)
-            self.counters.received += len(delta.discovered)
-            state, news = self.frontier.add(delta.host, delta.discovered)
-            for entry in news:
-                self._replicate(state, Record(delta.host, self.flush, entry=entry))
-        held = Held(letter.lane, letter.seq, hosts, refused, {}, self.view_no)
-        self.custody.hold(held, self._keepers_of, self.flush, self.view_no)
-
-    def _receive_state(self, letter: Received) -> Outcome:
-        want = []
-        for delta in letter.deltas:
-            self._merge(letter, delta)
-            if delta.offer is not None:
-                state = self.frontier.find(delta.host)
-                if state is None or state.summary() != delta.offer:
-                    want.append(delta.host)
-        return Outcome({}, tuple(want))
-
-    def _merge(self, letter: Received, delta: Delta) -> None:
-        if not delta.discovered and not delta.done:
-            return
-        state, news = self.frontier.add(delta.host, delta.discovered)
-        done = self.frontier.add_done(state, delta.done)
-        if not news and not done:
-            return
-        keepers = self.keepers(state)
-        covered = letter.view == self.view.digest or keepers[:1] == (letter.sender,)
-        if self.me not in keepers or not covered:
-            self.handover.soil(state)
-        elif keepers[0] == self.me and self.tenure.released:
-            # What an earlier owner still brings; while the view is not released that one tells every keeper itself.
-            for entry in news:
-                self._replicate(state, Record(state.host, self.flush, entry=entry), but=letter.sender)
-            for key in done:
-                state.open_work += self._replicate(state, Record(state.host, self.flush, done=key), but=letter.sender)
+        self.reception.receive(letter)
 
     def answered(self, lane_name: str, text: str, now: float) -> None:
         """The answers that stand in the own acks hash for a lane. Raises Malformed when the text is none."""
@@ -474,7 +389,7 @@ class Agent:
     def mail_lost(self) -> None:
         """Redis has forgotten: send everything under way again, and say every answer again."""
         self.outbox.hurry()
-        self._answers.update(self.lanes_in)
+        self.reception.repeat()
 
     # ------------------------------------------------------------------ time
 
@@ -496,9 +411,7 @@ class Agent:
             self.tenure.force()
             self.frontier.look_again()
         self._send_done()
-        self._answers |= self.custody.release(
-            self.outbox, self._keepers_of, self.handover.busy, self.flush, self.view_no
-        )
+        self.reception.release()
         self.beat = self._beat(now)
 
     def _send_done(self) -> None:
@@ -508,7 +421,7 @@ class Agent:
             if not self.outbox.done_may_leave(flush):
                 break
             sent += 1
-            state.open_work += self._replicate(state, Record(state.host, self.flush, done=key))
+            state.open_work += self.replicate(state, Record(state.host, self.flush, done=key))
             self._closed_work(state)
         del self._unsent[:sent]
 
@@ -520,7 +433,7 @@ class Agent:
 
     def may_go(self) -> bool:
         """Whether a leaving agent has handed on all it holds, and said so."""
-        quiet = self.handover.settled and not self.handover.pending and not self._unsent and not len(self.custody)
+        quiet = self.handover.settled and not self.handover.pending and not self._unsent and self.reception.idle
         return self.leaving and quiet and not len(self.outbox) and not self.out
 
     @property
@@ -541,8 +454,7 @@ class Agent:
             and not self.out
             and not self._unsent
             and not len(self.outbox)
-            and not len(self.custody)
-            and not self._answers
+            and self.reception.idle
             and self.lease.holds(now)
             and self.settled
             and not self.frontier.waits(lambda state: self.keepers(state)[:1] == (self.me,))
@@ -576,9 +488,8 @@ class Agent:
             self.counters.letters_sent += 1
             self.counters.resent += again
             self.counters.bytes_sent += len(fields["body"])
-        answers = {(self.lanes_in[name].sender, name): self.lanes_in[name].text() for name in self._answers}
+        answers = self.reception.answers()
         effects = Effects(tuple(letters), answers, tuple(self.outbox.forgotten))
-        self._answers.clear()
         self.outbox.forgotten.clear()
         self.flush += 1
         return effects

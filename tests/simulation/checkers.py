@@ -59,7 +59,7 @@ class Referee:
         left = {p.name: p.agent for p in self.world.alive()}
         told = "; ".join(
             f"{n}: {a.beat.line(0)} outbox={len(a.outbox)} out={a.out} settled={a.settled} released={a.tenure.released} "
-            f"unsent={len(a._unsent)} held={len(a.custody)} open={list(a.handover.open)[:3]} pending={list(a.handover.pending)[:3]} lease={a.lease.holds(self.world.processes[n].now())}"
+            f"unsent={len(a._unsent)} held={len(a.reception.custody)} open={list(a.handover.open)[:3]} pending={list(a.handover.pending)[:3]} lease={a.lease.holds(self.world.processes[n].now())}"
             for n, a in left.items()
         )
         raise Violation(f"P6: not over after {limit} s: {told}")

@@ -1,7 +1,11 @@
-import sys, traceback
+from __future__ import annotations
+
+import sys
+import traceback
 from random import Random
-from tests.simulation.world import World
+
 from tests.simulation.checkers import Violation
+from tests.simulation.world import World
 
 
 def scenario(seed, faults=True, replication=1):

@@ -17,8 +17,9 @@ import mmh3
 from scrapy_ubi.frontier.memory import MemoryFrontier
 from scrapy_ubi.protocol.agent import Agent, Config
 from scrapy_ubi.protocol.host import Entry, HostState
-from scrapy_ubi.protocol.mail import Bounds, decode
-from scrapy_ubi.protocol.view import LEAVING, LEFT, Beat
+from scrapy_ubi.protocol.mail import Bounds
+from scrapy_ubi.protocol.view import LEFT, Beat
+from scrapy_ubi.protocol.wire import decode
 
 from .checkers import Referee
 
@@ -247,7 +248,7 @@ class Process:
         for number, fields in inbox.items():
             if number not in self.in_hand:
                 self.in_hand[number] = True
-                self.agent.receive(decode(fields, self.name, MOST_RECORDS, 4096), self.now())
+                self.agent.receive(decode(fields, self.name, MOST_RECORDS, 4096))
         for lane, text in acks.items():
             self.agent.answered(lane, text, self.now())
         if out.control or "finished" in control or self.agent.finished:

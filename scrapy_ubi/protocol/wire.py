@@ -1,0 +1,196 @@
+"""Letters and answers as text: how records travel, and how what arrives is validated.
+
+Rules of this module:
+
+* A letter is a stream entry of short text fields and one JSON body, readable with redis-cli.
+* Nothing that arrives is trusted: `decode` validates a letter whole and raises `Malformed` with the reason.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from .host import Entry, Summary
+from .mail import DISCOVERY, STATE, Lane, Letter, Outcome
+
+_KEY = re.compile(r"[0-9a-f]{16}")
+_NAME = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
+_HOST = re.compile(r"[^\s\x00-\x1f\x7f]{1,300}")
+
+
+class Malformed(ValueError):
+    """A letter or an answer that is not one: the reason is the message."""
+
+
+def read_answer(text: str) -> dict[int, Outcome]:
+    """The outcomes in an acks text: sequence number -> outcome. Raises Malformed."""
+    try:
+        answer = json.loads(text)
+        refused, want = answer.get("refused", {}), answer.get("want", {})
+        outcomes = {}
+        for seq in answer["acked"]:
+            if type(seq) is not int or seq < 0:
+                raise Malformed("a sequence number is not a number")
+            hosts = {_match(_HOST, h): _match(_NAME, a) if a else "" for h, a in refused.get(str(seq), {}).items()}
+            outcomes[seq] = Outcome(hosts, tuple(_match(_HOST, h) for h in want.get(str(seq), ())))
+    except Malformed:
+        raise
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        raise Malformed(f"not an answer: {error}") from error
+    return outcomes
+
+
+def encode(sender: str, lane: Lane, store: str, letter: Letter) -> dict[str, str]:
+    """A letter as the fields of a stream entry, readable with redis-cli."""
+    deltas: dict[str, dict[str, Any]] = {}
+    for record in letter.records:
+        delta = deltas.get(record.host)
+        if delta is None:
+            delta = deltas[record.host] = {"host": record.host}
+        if record.entry is not None:
+            delta.setdefault("discovered", []).append(_entry_out(record.entry))
+        elif record.done is not None:
+            delta.setdefault("done", []).append(f"{record.done:016x}")
+        elif record.offer is not None:
+            known, known_xor, done, done_xor = record.offer
+            delta["offer"] = [known, f"{known_xor:016x}", done, f"{done_xor:016x}"]
+    body = json.dumps(list(deltas.values()), separators=(",", ":"), ensure_ascii=False)
+    return {
+        "from": sender,
+        "store": store,
+        "lane": lane.kind,
+        "seq": str(letter.seq),
+        "floor": str(lane.floor),
+        "n": str(len(letter.records)),
+        "view": letter.view,
+        "enc": "json",
+        "body": body,
+    }
+
+
+def _entry_out(entry: Entry) -> list[Any]:
+    row: list[Any] = [f"{entry.key:016x}", entry.url, entry.depth]
+    if entry.priority or entry.request:
+        row.append(entry.priority)
+    if entry.request:
+        row.append(json.loads(entry.request))
+    return row
+
+
+class Delta(NamedTuple):
+    """What a letter says of one host."""
+
+    host: str
+    discovered: tuple[Entry, ...]
+    done: tuple[int, ...]
+    offer: Summary | None
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """A letter as it arrived, validated."""
+
+    sender: str
+    lane: str
+    kind: str
+    seq: int
+    floor: int
+    view: str
+    deltas: tuple[Delta, ...]
+
+
+class Header(NamedTuple):
+    """From whom a letter is: enough to answer it."""
+
+    sender: str
+    lane: str
+    kind: str
+    seq: int
+    floor: int
+
+
+def decode_header(fields: Mapping[str, str], receiver: str) -> Header:
+    """The header of a stream entry. Raises Malformed."""
+    sender, store = _match(_NAME, fields.get("from")), _match(_NAME, fields.get("store"))
+    kind = fields.get("lane")
+    if kind not in (DISCOVERY, STATE):
+        raise Malformed("lane is neither discovery nor state")
+    seq, floor = _number(fields.get("seq")), _number(fields.get("floor"))
+    return Header(sender, f"{store}/{receiver}/{kind}", kind, seq, floor)
+
+
+def decode(fields: Mapping[str, str], receiver: str, most: int, longest_url: int) -> Received:
+    """A letter from the fields of a stream entry, validated whole. Raises Malformed with the reason.
+
+    `most` bounds the number of records, `longest_url` the characters of a URL.
+    """
+    header = decode_header(fields, receiver)
+    view = _match(_KEY, fields.get("view"))
+    if fields.get("enc") != "json":
+        raise Malformed("enc is not json")
+    try:
+        body = json.loads(fields.get("body", ""))
+    except (ValueError, RecursionError) as error:
+        raise Malformed("body is not JSON") from error
+    if not isinstance(body, list):
+        raise Malformed("body is not a list")
+    deltas = tuple(_delta(row, longest_url) for row in body)
+    records = sum(len(d.discovered) + len(d.done) + (d.offer is not None) for d in deltas)
+    if records > most:
+        raise Malformed(f"{records} records, more than {most}")
+    return Received(header.sender, header.lane, header.kind, header.seq, header.floor, view, deltas)
+
+
+def _delta(row: object, longest_url: int) -> Delta:
+    if not isinstance(row, dict) or not row.keys() <= {"host", "discovered", "done", "offer"}:
+        raise Malformed("a delta is not an object of host, discovered, done, offer")
+    host = _match(_HOST, row.get("host"))
+    discovered, done, offer = row.get("discovered", []), row.get("done", []), row.get("offer")
+    if not isinstance(discovered, list) or not isinstance(done, list):
+        raise Malformed("discovered or done is not a list")
+    entries = tuple(_entry_in(item, longest_url) for item in discovered)
+    return Delta(host, entries, tuple(_key(item) for item in done), None if offer is None else _summary(offer))
+
+
+def _entry_in(row: object, longest_url: int) -> Entry:
+    if not isinstance(row, list) or not 3 <= len(row) <= 5:
+        raise Malformed("a discovered entry is not a list of 3 to 5")
+    url, depth, priority = row[1], row[2], row[3] if len(row) > 3 else 0
+    if not isinstance(url, str) or not url or len(url) > longest_url:
+        raise Malformed("a URL is not text of a sensible length")
+    if not url.lstrip()[:8].lower().startswith(("http://", "https://")):
+        raise Malformed("a URL is neither http nor https")
+    if type(depth) is not int or type(priority) is not int or not 0 <= depth < 10**9 or abs(priority) > 10**12:
+        raise Malformed("depth or priority is not a number in bounds")
+    request = ""
+    if len(row) == 5:
+        if not isinstance(row[4], dict):
+            raise Malformed("a request is not an object")
+        request = json.dumps(row[4], separators=(",", ":"), ensure_ascii=False)
+    return Entry(_key(row[0]), url, depth, priority, request)
+
+
+def _summary(row: object) -> Summary:
+    if not isinstance(row, list) or len(row) != 4 or type(row[0]) is not int or type(row[2]) is not int:
+        raise Malformed("an offer is not a list of two numbers and two keys")
+    return Summary(row[0], _key(row[1]), row[2], _key(row[3]))
+
+
+def _key(text: object) -> int:
+    return int(_match(_KEY, text), 16)
+
+
+def _number(text: object) -> int:
+    if not isinstance(text, str) or not text.isascii() or not text.isdigit() or len(text) > 15:
+        raise Malformed("seq or floor is not a number")
+    return int(text)
+
+
+def _match(pattern: re.Pattern[str], text: object) -> str:
+    if not isinstance(text, str) or pattern.fullmatch(text) is None:
+        raise Malformed(f"{str(text)[:40]!r} does not look like {pattern.pattern}")
+    return text
