@@ -1,6 +1,6 @@
 """What waits in an agent's inbox, and what it set aside, made readable.
 
-A letter is judged by the same `protocol.mail.decode` as its receiver uses, with bounds wide enough for any setting:
+A letter is judged by the same `protocol.wire.decode` as its receiver uses, with bounds wide enough for any setting:
 one that does not hold is shown as `unreadable`, with the reason and its first characters. (What only the receiver can
 judge, such as a callback that its spider lacks, is not seen here.)
 """
@@ -14,7 +14,7 @@ from typing import Any
 import redis
 
 from scrapy_ubi.monitor.plain import plain
-from scrapy_ubi.protocol.mail import Delta, Malformed, decode
+from scrapy_ubi.protocol.wire import Delta, Malformed, decode
 from scrapy_ubi.transport.keys import Keys
 
 MAX_BODY = 16_000_000  # bytes of a body that is parsed to be shown

@@ -27,7 +27,7 @@ COUNTERS: Mapping[str, str] = {
     "queued": "URLs that wait to be fetched",
     "in_flight": "requests handed to Scrapy and not finished",
     "hosts": "hosts the agent owns",
-    "hosts_held": "hosts whose state the agent holds: owned ones and copies",
+    "hosts_held": "owned hosts with URLs waiting that may not be fetched yet, since they are still being handed over",
     "outbox": "records not yet acknowledged by their receivers",
     "forwarded": "URLs sent to other agents",
     "suppressed": "URLs not sent because their owner was known to have them",
@@ -39,6 +39,10 @@ COUNTERS: Mapping[str, str] = {
     "letters_sent": "letters appended to other agents' inboxes",
     "bytes_sent": "bytes of those letters",
     "links": "outlinks offered by the spider",
+    "untravelled": "requests that could not travel to the host's owner, too large for a letter",
+    "fences": "times the agent was cut off for longer than its lease, and stopped fetching",
+    "rejoins": "times the others had declared the agent dead, and it began anew",
+    "handoff_timeouts": "times it began to fetch although not everything had been handed over to it",
 }
 
 

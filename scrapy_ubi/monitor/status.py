@@ -20,6 +20,8 @@ import redis
 
 from scrapy_ubi.monitor.plain import plain
 from scrapy_ubi.monitor.profile import Profile, read_profile
+from scrapy_ubi.node.post import is_finished
+from scrapy_ubi.protocol.ring import replicas_for
 from scrapy_ubi.protocol.view import FENCED, LEAVING, LEFT, Beat
 from scrapy_ubi.transport.keys import Keys
 
@@ -58,7 +60,7 @@ class AgentStatus:
         """Its points on the ring; 0 when unknown."""
         if self.beat is not None:
             return self.beat.replicas
-        return self.profile.replicas if self.profile is not None else 0
+        return replicas_for(self.profile.replicas, self.profile.capacity) if self.profile is not None else 0
 
     @property
     def incarnation(self) -> str:
@@ -70,12 +72,13 @@ class AgentStatus:
 
 @dataclass(frozen=True, slots=True)
 class CrawlStatus:
-    """A crawl: its agents by name, what the control hash says, and how many values could not be read."""
+    """A crawl: its agents by name, its control hash, and how many values could not be read.
+
+    `now` is unix seconds by Redis's clock.
+    """
 
     crawl: str
     agents: tuple[AgentStatus, ...] = ()
-    run: str = ""
-    finished: str = ""
     control: Mapping[str, str] = field(default_factory=dict)
     now: float = 0.0
     unreadable: int = 0
@@ -84,6 +87,16 @@ class CrawlStatus:
     def exists(self) -> bool:
         """Whether Redis holds anything of this crawl."""
         return bool(self.agents or self.control)
+
+    @property
+    def run(self) -> str:
+        """The name of this run of the crawl, '' when unknown."""
+        return self.control.get("run", "")
+
+    @property
+    def finished(self) -> bool:
+        """Whether this run is over: nothing was left to fetch anywhere."""
+        return is_finished(self.control)
 
     @property
     def state(self) -> str:
@@ -127,8 +140,6 @@ def read_status(client: redis.Redis, crawl: str) -> CrawlStatus:
     return CrawlStatus(
         crawl=crawl,
         agents=tuple(agents),
-        run=_text(control.get("run", b"")),
-        finished=_text(control.get("finished", b"")),
         control={_text(name.encode()): _text(value) for name, value in control.items()},
         now=now,
         unreadable=sum(len(agent.trouble) for agent in agents),

@@ -105,4 +105,4 @@ class CrawlByHand:
         self.client.xadd(self.keys.dead(agent), dict(fields))
 
     def finish(self) -> None:
-        self.client.hset(self.keys.control, mapping={"run": "1", "finished": "1"})
+        self.client.hset(self.keys.control, mapping={"run": "77", "finished": "77 a1"})

@@ -28,8 +28,7 @@ def crawl(*agents: AgentStatus, finished: str = "") -> CrawlStatus:
     return CrawlStatus(
         "demo:web",
         agents,
-        finished=finished,
-        control={"run": "1"},
+        control={"run": "77", "finished": finished},
         now=1_700_000_060.0,
         unreadable=sum(len(a.trouble) for a in agents),
     )
@@ -86,7 +85,7 @@ def test_agents_names_machine_process_and_view() -> None:
 
 
 def test_report_gives_every_measure() -> None:
-    of = crawl(agent("a1", state="finished"), agent("a2", state="finished", counters={"pages": 120}), finished="1")
+    of = crawl(agent("a1", state="finished"), agent("a2", state="finished", counters={"pages": 120}), finished="77 a1")
     text = "\n".join(render.report(of))
     for line in (
         "crawl demo:web: finished, 0 of 2 agents at work",

@@ -1,0 +1,98 @@
+"""The reference is complete: every setting, stat, counter and command is in it, and nothing that does not exist."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from pathlib import Path
+
+import pytest
+
+from scrapy_ubi.commands.options import add_subcommands
+from scrapy_ubi.monitor.profile import COUNTERS, STATES
+from scrapy_ubi.settings import SETTINGS, Setting
+
+ROOT = Path(__file__).parents[2]
+REFERENCE = ROOT / "docs" / "reference"
+STAT = re.compile(r"""["'](ubi/[A-Za-z0-9_/{}.]*)["']""")
+
+
+def text(name: str) -> str:
+    return (REFERENCE / name).read_text()
+
+
+def sections(name: str) -> dict[str, str]:
+    """Text by heading of the second level."""
+    parts = re.split(r"^## (.+)$", text(name), flags=re.MULTILINE)[1:]
+    return {title.strip(): body.strip() for title, body in zip(parts[::2], parts[1::2], strict=True)}
+
+
+@pytest.mark.parametrize("row", SETTINGS, ids=lambda row: row.setting)
+def test_setting_has_a_section_that_begins_with_its_default(row: Setting) -> None:
+    body = sections("settings.md").get(row.setting)
+    assert body, f"docs/reference/settings.md lacks a section '## {row.setting}'"
+    first, _, rest = body.partition("\n")
+    assert first == f"Default: {row.shown_default}"
+    assert rest.strip(), f"docs/reference/settings.md says nothing about {row.setting}"
+
+
+def test_no_setting_is_documented_that_does_not_exist() -> None:
+    names = {row.setting for row in SETTINGS}
+    assert set(sections("settings.md")) == names
+    for page in (ROOT / "docs").rglob("*.md"):
+        named = set(re.findall(r"\bUBI_[A-Z_]+[A-Z]\b", page.read_text()))
+        assert named <= names, f"{page} names settings that do not exist"
+
+
+def used_stats() -> set[str]:
+    """Every stat named in the package; a part that varies is written `{}`."""
+    found: set[str] = set()
+    for source in (ROOT / "scrapy_ubi").rglob("*.py"):
+        found |= {re.sub(r"\{[^}]*\}", "{}", name) for name in STAT.findall(source.read_text())}
+    return {name for name in found if not name.endswith("/")}
+
+
+def documented_stats() -> set[str]:
+    return {re.sub(r"<[^>]*>", "{}", name) for name in re.findall(r"^\| `(ubi/[^`]*)`", text("stats.md"), re.MULTILINE)}
+
+
+def test_every_stat_is_documented_and_every_documented_stat_exists() -> None:
+    assert documented_stats() == used_stats()
+
+
+def test_every_counter_and_state_is_documented() -> None:
+    rows = dict(re.findall(r"^\| `(\w+)` \| (.+) \|$", text("counters-and-measures.md"), re.MULTILINE))
+    assert {name: rows.get(name) for name in COUNTERS} == dict(COUNTERS)
+    for state in STATES:
+        assert f"| {state} |" in text("commands.md")
+
+
+def test_every_command_and_option_is_documented() -> None:
+    parser = argparse.ArgumentParser()
+    add_subcommands(parser)
+    (chosen,) = (action for action in parser._actions if isinstance(action, argparse._SubParsersAction))
+    for name, sub in chosen.choices.items():
+        assert f"## scrapy ubi {name}" in text("commands.md")
+        for action in sub._actions:
+            for option in action.option_strings:
+                assert option == "-h" or option in text("commands.md"), f"commands.md lacks {option} of {name}"
+
+
+def pages() -> list[Path]:
+    return [*(ROOT / "docs").rglob("*.md"), ROOT / "README.md"]
+
+
+@pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)#][^)]*)\)", page.read_text()):
+        if "://" not in target:
+            path, _, anchor = target.partition("#")
+            there = (page.parent / path).resolve()
+            assert there.exists(), f"{page.name}: {target}"
+            assert not anchor or anchor in anchors(there), f"{page.name}: {target}"
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors of a page's headings, as GitHub makes them."""
+    titles = re.findall(r"^#+ (.+)$", page.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
