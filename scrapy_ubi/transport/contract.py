@@ -32,8 +32,9 @@ process). Both pass tests/transport/test_conformance.py. The protocol relies on 
 * No call lasts much longer than the transport's `timeout`, whatever the server does.
 
 **Data of others**: letters are raw bytes and for the caller to judge. Fields of the hashes (beats, profiles, acks,
-control) that are not UTF-8 text, or longer than `max_letter_bytes`, are skipped, counted and deleted. A key of a wrong
-type is renamed (`...:aside`) and counted. None of it stops an agent.
+control) that are not UTF-8 text, or longer than `TEXT` times `max_letter_bytes`, are skipped, counted and deleted. A
+key of a wrong type is renamed (`...:aside`) and counted. None of it stops an agent. Names of agents that are passed in
+are expected to be checked already (`[A-Za-z0-9_.:-]{1,64}`); all else may be any text.
 """
 
 from __future__ import annotations
@@ -46,6 +47,7 @@ from typing import Protocol
 HEAD = 256  # bytes shown of what is too large to be read: enough for a person to see what it is
 IN_HAND = 256  # letters with the caller at once; a caller that consumes needs max_letters, this only bounds a bug
 DEAD_LETTERS = 1000  # kept per agent: for people, who read the newest
+TEXT = 10  # times max_letter_bytes: fields of hashes; an ack may name the hosts of a whole window of letters
 INBOX = 10_000  # entries; windows of unacknowledged letters keep it far below, this bounds a flood of garbage
 
 Fields = Mapping[str, str]

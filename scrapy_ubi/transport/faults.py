@@ -17,6 +17,7 @@ FAULTS = (redis.RedisError, OSError, TimeoutError)  # what a server, a network o
 
 _REFUSED = "nothing listens at {at} (connection refused); start Redis or Valkey there, or correct the setting"
 _RIGHTS = "the keys ubi:* with hashes, streams and scripts (EVAL), and SCAN, TYPE, DEL, UNLINK, RENAME"
+_CLUSTERED = "{at} belongs to a Redis Cluster; name a server that is not clustered, one is enough"
 _CLUSTER = (lib.MovedError, lib.AskError, lib.ClusterDownError)
 
 
@@ -47,7 +48,8 @@ _CASES = (  # asked in this order
     ),
     _Case(lib.BusyLoadingError, r"", "{at} is still loading its data; start again when it has finished"),
     _Case(lib.ReadOnlyError, r"", "{at} is a read-only replica; name its primary"),
-    _Case(_CLUSTER, r"", "{at} belongs to a Redis Cluster; name a server that is not clustered, one is enough"),
+    _Case(_CLUSTER, r"", _CLUSTERED),  # as newer versions of redis-py say it; then as older ones do
+    _Case(lib.ResponseError, r"^(CLUSTERDOWN|MOVED|ASK|CROSSSLOT)", _CLUSTERED),
     _Case(lib.NoPermissionError, r"", "this user lacks rights at {at} ({text}); allow {rights}"),
     _Case(lib.OutOfMemoryError, r"", "{at} has reached its memory limit and refuses writes; raise its maxmemory"),
     _Case(lib.ResponseError, r"unknown command.*\beval\b", "{at} has EVAL switched off; name a server that allows it"),

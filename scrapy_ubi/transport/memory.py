@@ -17,6 +17,7 @@ from functools import partial
 from .contract import (
     DEAD_LETTERS,
     INBOX,
+    TEXT,
     Fields,
     Incoming,
     Outgoing,
@@ -138,7 +139,7 @@ class MemoryTransport:
     @property
     def counts(self) -> Counter[str]:
         """See the contract."""
-        return self._counts
+        return Counter(self._counts)
 
     @property
     def _shelf(self) -> Shelf:
@@ -324,7 +325,7 @@ class MemoryTransport:
         return letters
 
     def _texts(self, raw: Raw) -> dict[str, str]:
-        good, bad = texts(raw.items(), self._largest)
+        good, bad = texts(raw.items(), TEXT * self._largest)
         self._counts["garbage"] += len(bad)
         for name in bad:
             del raw[name]

@@ -22,6 +22,7 @@ from .contract import (
     DEAD_LETTERS,
     HEAD,
     INBOX,
+    TEXT,
     Fields,
     Incoming,
     Outgoing,
@@ -68,11 +69,12 @@ class RedisTransport:
         self._heartbeat: Heartbeat | None = None
         self._beat = 0  # counter of beats
         self._counts: Counter[str] = Counter()
+        self._beat_counts: Counter[str] = Counter()  # the thread's own: += is not atomic
 
     @property
     def counts(self) -> Counter[str]:
         """See the contract."""
-        return self._counts
+        return self._counts + self._beat_counts
 
     # -- opening and closing -----------------------------------------------------------------------------------------
 
@@ -144,8 +146,8 @@ class RedisTransport:
             self._beat += 1
             return line(self._beat)
 
-        link = RedisLink(self._server.at, self._keys, agent, self._timeout, self._largest, self._counts)
-        self._heartbeat = Heartbeat(link, interval, next_line, on_ack, on_read, clock, stalled, self._counts)
+        link = RedisLink(self._server.at, self._keys, agent, self._timeout, TEXT * self._largest, self._beat_counts)
+        self._heartbeat = Heartbeat(link, interval, next_line, on_ack, on_read, clock, stalled, self._beat_counts)
         self._heartbeat.start()
 
     def beat_now(self) -> None:
@@ -235,7 +237,7 @@ class RedisTransport:
 
     def _texts(self, key: str, raw: Mapping[bytes, bytes]) -> dict[str, str]:
         """The text of a hash; what is none is deleted by the next exchange, else it would be read again and again."""
-        good, bad = texts(raw.items(), self._largest)
+        good, bad = texts(raw.items(), TEXT * self._largest)
         if bad:
             self._counts["garbage"] += len(bad)
             self._garbage.setdefault(key, set()).update(bad)

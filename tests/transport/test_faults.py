@@ -6,7 +6,9 @@ import asyncio
 import contextlib
 import socket
 import threading
+import time
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from urllib.parse import quote
 
 import pytest
@@ -240,3 +242,18 @@ def test_server_without_room_for_clients(kind: str) -> None:
     with special(kind, ("--maxclients", "1")) as server, server.client() as client:
         client.ping()
         assert "client" in refusal(server.url)
+
+
+def test_socket_file_opens(kind: str, tmp_path: Path) -> None:
+    async def run(url: str) -> None:
+        transport = RedisTransport(url, "bot:spider", "a")
+        await transport.open()
+        got = asyncio.Event()
+        transport.start_beating("a", 1, str, lambda sent: None, lambda *read: got.set(), time.monotonic, lambda: False)
+        await asyncio.wait_for(got.wait(), 20)
+        assert await transport.beats() == {"a": "1"}
+        await transport.close()
+
+    path = tmp_path / "redis.sock"
+    with special(kind, ("--unixsocket", str(path))):
+        asyncio.run(run(f"unix://{path}?db=2"))
