@@ -1,0 +1,112 @@
+"""The one line that turns everything on: `ADDONS = {"scrapy_ubi.Addon": 500}`.
+
+Rules of this module:
+
+* Values are set at the priority of add-ons: what the user sets wins, except where the crawl could not work with it.
+* Nothing is raised here. An add-on that raises either is passed over with a warning, and the crawl runs without it, or
+  ends the process with exit status 0. So the sentence why the crawl may not start is left in the settings, and the
+  scheduler ends the process with it, exit status 1, before anything is fetched.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import scrapy
+from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
+from scrapy.utils.misc import load_object
+
+from scrapy_ubi.downloadermiddleware import UbiDownloaderMiddleware
+from scrapy_ubi.errors import UbiSettingError
+from scrapy_ubi.feeds import FeedParams
+from scrapy_ubi.scheduler import NO_FILTER, REFUSAL, UbiScheduler
+from scrapy_ubi.settings import UbiSettings
+from scrapy_ubi.spidermiddleware import UbiSpiderMiddleware
+
+logger = logging.getLogger(__name__)
+
+MINIMUM_SCRAPY = (2, 19)  # `engine.scheduler`, and the private names of scrapy_private
+
+# Scrapy numbers its own middlewares from 25 to 1000; users put theirs among them.
+OUTERMOST = -1_000_000  # of the spider middlewares: next to the engine
+INNERMOST = 1_000_000  # of the downloader middlewares: next to the downloader
+
+# For each page Scrapy starts CONCURRENT_ITEMS tasks, 100 by default, to feed the item pipelines. Where there are none
+# four do as well, at a third less processor time a page.
+CONCURRENT_ITEMS = 4
+
+_ADDON = SETTINGS_PRIORITIES["addon"]
+
+
+class Addon:
+    """Makes a Scrapy project's crawls those of an agent."""
+
+    def update_settings(self, settings: BaseSettings) -> None:
+        """Scrapy's hook: puts scheduler, middlewares and feed parameters in place."""
+        settings.set(REFUSAL, refusal(settings), _ADDON)
+        # Also over a scheduler of the user's, to refuse the start.
+        settings.set("SCHEDULER", _own_scheduler(settings) or UbiScheduler, _at_least_addon(settings, "SCHEDULER"))
+        settings.setdefault_in_component_priority_dict("SPIDER_MIDDLEWARES", UbiSpiderMiddleware, OUTERMOST)
+        settings.setdefault_in_component_priority_dict("DOWNLOADER_MIDDLEWARES", UbiDownloaderMiddleware, INNERMOST)
+        if not settings.get_component_priority_dict_with_base("ITEM_PIPELINES"):
+            settings.set("CONCURRENT_ITEMS", CONCURRENT_ITEMS, _ADDON)
+        _wrap_feed_params(settings)
+        _say_what_is_not_used(settings)
+
+
+def refusal(settings: BaseSettings) -> str | None:
+    """One sentence why a crawl with these settings may not start, None when it may."""
+    if scrapy.version_info[:2] < MINIMUM_SCRAPY:
+        wanted = ".".join(map(str, MINIMUM_SCRAPY))
+        return f"Scrapy {scrapy.__version__} is too old: install Scrapy {wanted} or later."
+    if _is_users(settings, "SCHEDULER") and _own_scheduler(settings) is None:
+        return (
+            f"SCHEDULER is set to {settings['SCHEDULER']!r}: remove it, as the agents schedule requests among "
+            "themselves, or remove scrapy_ubi.Addon from ADDONS."
+        )
+    try:
+        UbiSettings.from_scrapy(settings, "spider")
+    except UbiSettingError as error:
+        return str(error)
+    return None
+
+
+def _own_scheduler(settings: BaseSettings) -> type[UbiScheduler] | None:
+    """The scheduler the user has set, where it is this package's or a subclass of it."""
+    try:
+        cls = load_object(settings["SCHEDULER"])
+    except (ImportError, NameError, TypeError, ValueError):
+        return None
+    return cls if isinstance(cls, type) and UbiScheduler in cls.__mro__ else None
+
+
+def _is_users(settings: BaseSettings, name: str) -> bool:
+    return (settings.getpriority(name) or 0) > _ADDON
+
+
+def _at_least_addon(settings: BaseSettings, name: str) -> int:
+    return max(_ADDON, settings.getpriority(name) or 0)
+
+
+def _wrap_feed_params(settings: BaseSettings) -> None:
+    """Let feed URIs hold %(ubi_agent)s and %(ubi_crawl)s, beside what the user's own function adds."""
+    own: Any = settings.get("FEED_URI_PARAMS")
+    settings.set("FEED_URI_PARAMS", FeedParams(own), _at_least_addon(settings, "FEED_URI_PARAMS"))
+    feeds = settings.getdict("FEEDS")
+    if any("uri_params" in options for options in feeds.values()):
+        wrapped = {
+            uri: {**options, "uri_params": FeedParams(options["uri_params"])} if "uri_params" in options else options
+            for uri, options in feeds.items()
+        }
+        settings.set("FEEDS", wrapped, _at_least_addon(settings, "FEEDS"))
+
+
+def _say_what_is_not_used(settings: BaseSettings) -> None:
+    for name in ("DUPEFILTER_CLASS", "REQUEST_FINGERPRINTER_CLASS"):
+        if _is_users(settings, name) and settings[name] not in NO_FILTER:
+            logger.warning(
+                "%s is set, but not used: what makes two requests the same one is decided among all agents, by method, "
+                "normal form of the URL and body. Requests with dont_filter=True are fetched anyway.",
+                name,
+            )

@@ -1,0 +1,249 @@
+"""The guard: no transfer starts without the host's permit and the lease, whoever asked for it.
+
+It is the innermost downloader middleware, so everything passes it: scheduled requests, and robots.txt, media and each
+hop of their redirects, which bypass the scheduler. Rules of this module:
+
+* `process_request` waits for the permit and compares the lease last, right before it lets the request go. A request
+  that then waits for a free place in Scrapy's downloader (a delay, a full slot) is compared again where its transfer
+  starts.
+* The permit is given back when the transfer ends (`process_response`, `process_exception`), and again when Scrapy lets
+  go of the request: giving back twice does nothing. A slow callback does not hold its host.
+* A page that may not be fetched here any more (the lease ended during its transfer, the host went to another agent,
+  the crawl closes) is *withdrawn*: neither the retry middleware nor the spider see a failure, and it returns to the
+  queue.
+* Downloads that bypass the scheduler and whose host another agent owns are refused or let through without a permit, as
+  UBI_FOREIGN_DOWNLOADS says; a warning once, a stat always.
+* A robots.txt that was withdrawn must not pass for "all is allowed": pages that waited for it are withdrawn as well,
+  and it is asked for again. One that redirects to another agent's host counts as not found, as it does in Scrapy when it
+  cannot be fetched.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Iterable
+from typing import TYPE_CHECKING, TypeVar
+from urllib.parse import urlsplit
+
+from scrapy import Request
+from scrapy.crawler import Crawler
+from scrapy.exceptions import IgnoreRequest
+from scrapy.http import Response
+from scrapy.http.request import NO_CALLBACK
+from scrapy.utils.httpobj import urlparse_cached
+
+from scrapy_ubi.flights import Flight, Flights
+from scrapy_ubi.scrapy_private import Download, forget_robots, robots_known
+from scrapy_ubi.settings import UbiSettings
+from scrapy_ubi.urls import partition_key
+
+if TYPE_CHECKING:
+    from scrapy_ubi.node import Node
+
+T = TypeVar("T")
+
+logger = logging.getLogger(__name__)
+
+
+class Withdrawn(IgnoreRequest):
+    """This request is not fetched here and now; what asked for it is to be done again, here or elsewhere."""
+
+
+class ForeignHost(IgnoreRequest):
+    """This download bypasses the scheduler, and another agent owns its host."""
+
+
+class _Lapsed(Exception):
+    """The right to start this transfer ended while the request waited for its turn."""
+
+
+class Guard:
+    """The guard of one agent."""
+
+    def __init__(self, crawler: Crawler, node: Node, settings: UbiSettings, flights: Flights) -> None:
+        self._crawler = crawler
+        self._node = node
+        self._settings = settings
+        self._flights = flights
+        self._closing = False
+        self._warned = False
+        self._robots_unread: set[str] = set()  # network locations whose robots.txt was withdrawn
+
+    async def admit(self, request: Request) -> None:
+        """Wait until the transfer of `request` may start, now. Raises `Withdrawn` or `ForeignHost` when it may not."""
+        flight = self._flights.get(request) or self._bypassing(request)
+        if flight.host is None:
+            return
+        if self._closing or self._lacks_robots(flight):
+            flight.withdrawn = True
+        if flight.withdrawn:
+            raise self._withdrawal(flight)
+        await self._permit(flight)
+
+    async def carry(self, request: Request, download: Download) -> Response:
+        """Do the transfer of `request` so that it can be cancelled. Raises what `download` raises, or `Withdrawn`."""
+        flight = self._flights.get(request)
+        while flight is not None and flight.held:
+            try:
+                return await self._unless_withdrawn(flight, self._transfer(flight, download))
+            except _Lapsed:
+                self.release(flight)
+                await self._permit(flight)
+        return await download(request)
+
+    async def _transfer(self, flight: Flight, download: Download) -> Response:
+        # In the task of the transfer itself: between making a task and its first step a callback may block for seconds.
+        if not self._may_start(flight):
+            raise _Lapsed
+        return await download(flight.request)
+
+    def ended(self, request: Request, fetched: bool) -> None:
+        """The transfer of `request`, if there was one, ended with a response (`fetched`) or an error."""
+        flight = self._flights.get(request)
+        if flight is not None and flight.held:
+            flight.fetched = flight.fetched or fetched
+            self.release(flight)
+
+    def release(self, flight: Flight) -> None:
+        """The transfer has ended, or there is none: give the host back. A second call does nothing."""
+        if flight.held:
+            flight.held = False
+            assert flight.host is not None
+            self._node.release(flight.host)
+
+    def cancel(self, hosts: Iterable[str] | None = None) -> None:
+        """Abort the transfers under way from `hosts` (None: all): the agent has lost the right to them."""
+        these = None if hosts is None else set(hosts)
+        for flight in self._flights:
+            if flight.held and flight.waiting is not None and (these is None or flight.host in these):
+                self._crawler.stats.inc_value("ubi/guard/cancelled")
+                self._withdraw(flight)
+
+    def close(self) -> None:
+        """The spider is being closed: transfers end, but none starts any more."""
+        self._closing = True
+        for flight in self._flights:
+            if flight.waiting is not None and not flight.held:
+                self._withdraw(flight)
+
+    def _bypassing(self, request: Request) -> Flight:
+        """The flight of a download that bypasses the scheduler; it ends when the engine removes the request."""
+        host = partition_key(request.url, self._settings.partition)
+        return self._flights.add(Flight(request, host))
+
+    async def _permit(self, flight: Flight) -> None:
+        assert flight.host is not None
+        while True:
+            granted = await self._unless_withdrawn(flight, self._node.permit(flight.host, flight.visit))
+            flight.held = granted
+            if flight.withdrawn:  # at the very moment of the grant
+                raise self._withdrawal(flight)
+            if not granted:
+                return self._denied(flight)
+            if self._may_start(flight):
+                return None
+            self.release(flight)
+            await asyncio.sleep(0)
+
+    def _may_start(self, flight: Flight) -> bool:
+        """The comparison that nothing may come after: the host is ours, not held, and the lease holds."""
+        assert flight.host is not None
+        return self._node.may_fetch(flight.host)
+
+    def _denied(self, flight: Flight) -> None:
+        """The node will never permit this. Raises, unless it may go without."""
+        first = _first_url(flight.request)
+        of_own_page = _is_robots(flight.request) and partition_key(first, self._settings.partition) == flight.host
+        if flight.visit is not None or of_own_page or self._closing:
+            flight.withdrawn = True
+            raise self._withdrawal(flight)
+        allowed = self._settings.foreign_downloads == "allow"
+        self._crawler.stats.inc_value(f"ubi/guard/foreign_{'allowed' if allowed else 'refused'}")
+        if allowed:
+            return
+        if not self._warned:
+            self._warned = True
+            logger.warning(
+                "Refusing %s: it bypasses the scheduler, and another agent owns %s. UBI_FOREIGN_DOWNLOADS = 'allow' "
+                "lets such media and robots.txt downloads through, beside the other agent's. (Shown once.)",
+                flight.request,
+                flight.host,
+            )
+        raise ForeignHost(f"Another agent owns {flight.host}")
+
+    async def _unless_withdrawn(self, flight: Flight, awaitable: Awaitable[T]) -> T:
+        """Wait for something that `_withdraw` can take the flight out of."""
+        future: asyncio.Future[T] = asyncio.ensure_future(awaitable)
+        flight.waiting = future
+        try:
+            return await future
+        except asyncio.CancelledError:
+            if not flight.withdrawn:
+                raise
+            raise self._withdrawal(flight) from None
+        finally:
+            flight.waiting = None
+
+    def _withdraw(self, flight: Flight) -> None:
+        flight.withdrawn = True
+        if flight.waiting is not None:
+            flight.waiting.cancel()
+
+    def _withdrawal(self, flight: Flight) -> Withdrawn:
+        """The exception that ends this flight; the place where a robots.txt is noted as not read."""
+        self.release(flight)
+        if _is_robots(flight.request):
+            self._robots_unread.add(urlsplit(_first_url(flight.request)).netloc)
+        return Withdrawn(f"{flight.request} goes back to the queue")
+
+    def _lacks_robots(self, flight: Flight) -> bool:
+        """Whether this page passed the robots.txt middleware only because its robots.txt was withdrawn."""
+        if not self._robots_unread or flight.visit is None or flight.request.meta.get("dont_obey_robotstxt"):
+            return False
+        netloc = urlparse_cached(flight.request).netloc
+        if netloc not in self._robots_unread:
+            return False
+        if robots_known(self._crawler, netloc):
+            self._robots_unread.discard(netloc)
+            return False
+        forget_robots(self._crawler, netloc)
+        return True
+
+
+def _is_robots(request: Request) -> bool:
+    """Whether RobotsTxtMiddleware asks for this, at first or by a redirect (which copies callback and meta)."""
+    return request.callback is NO_CALLBACK and bool(request.meta.get("dont_obey_robotstxt"))
+
+
+def _first_url(request: Request) -> str:
+    urls = request.meta.get("redirect_urls") or [request.url]
+    return str(urls[0])
+
+
+class UbiDownloaderMiddleware:
+    """The guard's place in Scrapy: the last thing a request passes on its way out, the first a response passes."""
+
+    def __init__(self, crawler: Crawler) -> None:
+        self._crawler = crawler
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> UbiDownloaderMiddleware:
+        return cls(crawler)
+
+    async def process_request(self, request: Request) -> None:
+        if (guard := self._guard()) is not None:
+            await guard.admit(request)
+
+    def process_response(self, request: Request, response: Response) -> Response:
+        if (guard := self._guard()) is not None:
+            guard.ended(request, fetched=True)
+        return response
+
+    def process_exception(self, request: Request, exception: Exception) -> None:
+        if (guard := self._guard()) is not None:
+            guard.ended(request, fetched=False)
+
+    def _guard(self) -> Guard | None:
+        guard = getattr(self._crawler.engine.scheduler, "guard", None)
+        return guard if isinstance(guard, Guard) else None

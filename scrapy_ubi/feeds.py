@@ -1,0 +1,26 @@
+"""Feeds of several agents: `FEEDS = {"items-%(ubi_agent)s.jsonl": ...}` gives each its own file."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from scrapy import Spider
+from scrapy.utils.misc import load_object
+
+
+class FeedParams:
+    """Scrapy's FEED_URI_PARAMS, with `ubi_agent` and `ubi_crawl` beside what the user's own function gives."""
+
+    def __init__(self, own: Any = None) -> None:
+        self._own = own
+
+    def __call__(self, params: dict[str, Any], spider: Spider) -> dict[str, Any]:
+        scheduler = spider.crawler.engine.scheduler
+        settings = getattr(scheduler, "settings", None)
+        ours = {
+            "ubi_agent": getattr(scheduler, "agent_id", ""),
+            "ubi_crawl": settings.crawl if settings is not None else "",
+        }
+        params = {**params, **ours}
+        found = load_object(self._own)(params, spider) if self._own else None
+        return {**ours, **(found if found is not None else params)}

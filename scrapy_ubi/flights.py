@@ -1,0 +1,74 @@
+"""Requests that Scrapy holds: from the moment it takes one to the moment it lets go of it.
+
+A *flight* is one request object on its way through the downloader, the callback and the pipelines. Flights of requests
+that the scheduler handed out belong to a visit of the node; robots.txt and media downloads bypass the scheduler and
+have none. Rules:
+
+* A request is known by its object: meta marks are copied to retries and redirects, identity is not.
+* A visit has one flight at a time; of a key, the latest flight counts.
+* A flight that is *withdrawn* was not fetched, by no fault of the page: its visit goes back to the queue.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from scrapy import Request
+
+if TYPE_CHECKING:
+    from scrapy_ubi.node import Visit
+
+
+@dataclass(slots=True, eq=False)
+class Flight:
+    """One request that Scrapy holds.
+
+    `host`: its partition key, None when it has none (not http). `visit`: what the node handed out, None for what
+    bypasses the scheduler and for what never leaves this agent. `local`: of the latter kind.
+    """
+
+    request: Request
+    host: str | None
+    visit: Visit | None = None
+    local: bool = False
+    held: bool = False  # it holds the host's permit
+    fetched: bool = False  # a transfer of it ended with a response
+    withdrawn: bool = False
+    failed: str | None = None  # why the page failed for good
+    waiting: asyncio.Future[Any] | None = None  # what it waits for and can be taken out of: a permit or a transfer
+    nonces: int = 0  # requests to be fetched anyway that its callback has yielded
+
+
+class Flights:
+    """All flights, by request object and by key."""
+
+    def __init__(self) -> None:
+        self._by_request: dict[Request, Flight] = {}
+        self._by_key: dict[int, Flight] = {}
+
+    def add(self, flight: Flight) -> Flight:
+        self._by_request[flight.request] = flight
+        if flight.visit is not None:
+            self._by_key[flight.visit.entry.key] = flight
+        return flight
+
+    def get(self, request: Request | None) -> Flight | None:
+        return None if request is None else self._by_request.get(request)
+
+    def of_key(self, key: int) -> Flight | None:
+        return self._by_key.get(key)
+
+    def remove(self, request: Request) -> Flight | None:
+        flight = self._by_request.pop(request, None)
+        if flight is not None and flight.visit is not None and self._by_key.get(flight.visit.entry.key) is flight:
+            del self._by_key[flight.visit.entry.key]
+        return flight
+
+    def __iter__(self) -> Iterator[Flight]:
+        return iter(list(self._by_request.values()))
+
+    def __len__(self) -> int:
+        return len(self._by_request)

@@ -1,0 +1,38 @@
+"""What became of a page, in one short word for counting: why it failed for good, or that it did not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from scrapy import Request, Spider
+from scrapy.exceptions import IgnoreRequest
+from scrapy.settings import BaseSettings
+
+# Scrapy tells these apart by their text only.
+_IGNORED = {"Forbidden by robots.txt": "robots", "max redirections reached": "redirects"}
+
+
+def reason_of(error: BaseException) -> str:
+    """`robots`, `redirects`, `ignored/<class>` or `exception/<class>`."""
+    if isinstance(error, IgnoreRequest):
+        return _IGNORED.get(str(error), f"ignored/{type(error).__name__}")
+    return f"exception/{type(error).__name__}"
+
+
+def status_reason(status: int, request: Request, spider: Spider, settings: BaseSettings) -> str | None:
+    """`http/<status>` for an error status that neither request, spider nor settings say they handle; else None.
+
+    The same places in the same order as Scrapy's HttpErrorMiddleware.
+    """
+    meta = request.meta
+    if status < 400 or meta.get("handle_httpstatus_all"):
+        return None
+    handled: Any
+    if "handle_httpstatus_list" in meta:
+        handled = meta["handle_httpstatus_list"]
+    elif settings.getbool("HTTPERROR_ALLOW_ALL"):
+        return None
+    else:
+        own = [int(code) for code in settings.getlist("HTTPERROR_ALLOWED_CODES")]
+        handled = getattr(spider, "handle_httpstatus_list", own)
+    return None if status in handled else f"http/{status}"

@@ -1,0 +1,74 @@
+"""What makes two requests the same one: the key of a request, and the partition key of its host.
+
+Rules of this module:
+
+* The key is made of method, normal form of the URL, body and *nonce* (`urls.url_key`). Nearly all requests have no
+  nonce: the same page is fetched once in the whole cluster, whoever finds it.
+* A request to be fetched anyway (`dont_filter`) has a nonce, in its meta: the spider middleware gives it to what
+  callbacks yield. Retries and redirects are copies and keep it. Seeds have none, so they and their redirects are taken
+  once too.
+* What reaches the scheduler past the spider middleware (an extension or a pipeline that calls `engine.crawl`) gets a
+  nonce here, unless it is a retry or a redirect.
+* A redirect that returns to a URL of its own chain (a site that sets a cookie on the way) is a step on, not a
+  duplicate: its nonce says which step. It is the same for every agent, so seeds that dance like that are still taken
+  once.
+"""
+
+from __future__ import annotations
+
+import secrets
+from typing import NamedTuple
+
+from scrapy import Request
+
+from scrapy_ubi.requestcheck import NONCE
+from scrapy_ubi.settings import UbiSettings
+from scrapy_ubi.urls import normal_form, partition_key, url_key
+
+
+class Place(NamedTuple):
+    """Where a request belongs: `host` is its partition key, `normal` the normal form of its URL."""
+
+    host: str
+    normal: str
+
+
+class RequestKeys:
+    """Keys under one agent's settings. `unfiltered`: all requests are to be fetched, however often they come."""
+
+    def __init__(self, settings: UbiSettings, unfiltered: bool = False) -> None:
+        self._partition = settings.partition
+        self._unfiltered = unfiltered
+
+    def place(self, request: Request) -> Place | None:
+        """The request's host and normal form; None when it has none: not http(s), or malformed."""
+        normal = normal_form(request.url)
+        host = partition_key(normal, self._partition) if normal is not None else None
+        return Place(host, normal) if normal is not None and host is not None else None
+
+    def key(self, request: Request, place: Place) -> int:
+        """The key, 64 bits unsigned."""
+        nonce = str(request.meta.get(NONCE, ""))
+        if request.dont_filter and self._returns(request, place):
+            nonce = f"{nonce}/{request.meta.get('redirect_times', 0)}"
+        return url_key(request.method, place.normal, request.body, nonce)
+
+    def wants_nonce(self, request: Request) -> bool:
+        """Whether this request is to be fetched even if one like it was."""
+        return request.dont_filter or self._unfiltered
+
+    def mark(self, request: Request, seed: bool) -> bool:
+        """Give a nonce to a request that wants one and has none; True when it got one."""
+        meta = request.meta
+        if (
+            seed
+            or not self.wants_nonce(request)
+            or any(mark in meta for mark in (NONCE, "retry_times", "redirect_times"))
+        ):
+            return False
+        meta[NONCE] = secrets.token_hex(8)
+        return True
+
+    def _returns(self, request: Request, place: Place) -> bool:
+        urls = request.meta.get("redirect_urls")
+        return isinstance(urls, list) and any(normal_form(str(url)) == place.normal for url in urls)

@@ -1,0 +1,345 @@
+"""Scrapy's scheduler, in front of a node of the crawl.
+
+Rules of this module:
+
+* `enqueue_request`, `next_request` and `has_pending_requests` touch memory only; the node does the rest in the
+  background and wakes the engine when a host becomes ready.
+* A request handed out is a visit of the node until Scrapy lets go of the request object, which is after the callback's
+  whole output and its items have been taken. Then the visit has ended, or is put back where it was withdrawn.
+* A request with the key of one that is out and `dont_filter` is its retry; without, a duplicate.
+* The spider stays open, idle or not, until the crawl is over everywhere; then it closes with the reason `finished`.
+* Errors of the user's settings, and refusals by the other agents, end the process with one sentence and exit status 1
+  before anything is fetched (`SystemExit` out of `open`: the only way that does so in Scrapy 2.19).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from scrapy import Request, Spider, signals
+from scrapy.core.scheduler import BaseScheduler
+from scrapy.crawler import Crawler
+from scrapy.dupefilters import BaseDupeFilter
+from scrapy.exceptions import DontCloseSpider
+from scrapy.http import Response
+from scrapy.utils.asyncio import is_asyncio_available
+from scrapy.utils.defer import deferred_from_coro
+from twisted.internet.defer import Deferred
+from twisted.python.failure import Failure
+
+from scrapy_ubi.codec import Codec, CodecError, Encoded
+from scrapy_ubi.downloadermiddleware import Guard, Withdrawn
+from scrapy_ubi.errors import UbiError
+from scrapy_ubi.flights import Flight, Flights
+from scrapy_ubi.identity import AgentDirectory
+from scrapy_ubi.localrequests import LocalRequests
+from scrapy_ubi.node import Node, Visit
+from scrapy_ubi.originals import Originals
+from scrapy_ubi.outcome import reason_of, status_reason
+from scrapy_ubi.protocol.host import Entry
+from scrapy_ubi.requestcheck import NONCE
+from scrapy_ubi.requestkeys import RequestKeys
+from scrapy_ubi.scrapy_private import EngineHooks, is_trial
+from scrapy_ubi.settings import UbiSettings
+from scrapy_ubi.transport import Transport, TransportError
+from scrapy_ubi.transport.memory import MemoryHub, MemoryTransport
+from scrapy_ubi.transport.redis import RedisTransport
+
+if TYPE_CHECKING:
+    from scrapy.statscollectors import StatsCollector
+
+logger = logging.getLogger(__name__)
+
+# The dupe filter that filters nothing (Scrapy's shell sets it): every request is fetched, but for seeds.
+NO_FILTER = ("scrapy.dupefilters.BaseDupeFilter", BaseDupeFilter)
+
+SEED = "ubi_seed"  # meta key: set by the spider middleware on what start() yields, taken off here
+REFUSAL = "SCRAPY_UBI_REFUSAL"  # setting in which the add-on leaves the sentence why the crawl may not start
+
+
+class UbiScheduler(BaseScheduler):
+    """One agent's end of the crawl. Public for others: `agent_id`, `settings`, `node`, `guard`."""
+
+    settings: UbiSettings
+    agent_id: str
+    node: Node
+    guard: Guard
+
+    def __init__(self, crawler: Crawler) -> None:
+        self.crawler = crawler
+        self._flights = Flights()
+        self._originals = Originals()
+        self._told: set[str] = set()
+        self._trial: tempfile.TemporaryDirectory[str] | None = None
+        self._opened = False
+        self._start_ended = False
+        self._local_out = 0
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> UbiScheduler:
+        return cls(crawler)
+
+    # Opening and closing
+
+    def open(self, spider: Spider) -> Deferred[None] | None:
+        """Join the crawl. Raises SystemExit with one sentence when that cannot be."""
+        refusal = self.crawler.settings.get(REFUSAL)
+        if refusal:
+            raise SystemExit(f"scrapy_ubi: {refusal}")
+        if not is_asyncio_available():
+            raise SystemExit(
+                "scrapy_ubi: this crawl runs on a Twisted reactor without asyncio: leave TWISTED_REACTOR unset."
+            )
+        return deferred_from_coro(self._open(spider))
+
+    async def _open(self, spider: Spider) -> None:
+        try:
+            await self._join(spider)
+        except (UbiError, TransportError) as error:
+            raise SystemExit(f"scrapy_ubi: {error}") from error
+
+    async def _join(self, spider: Spider) -> None:
+        settings = self.crawler.settings
+        wanted = UbiSettings.from_scrapy(settings, spider.name)
+        if is_trial(settings, self.crawler.spider):
+            # A look at a page or two: alone, and without a trace.
+            self._trial = tempfile.TemporaryDirectory(prefix="ubi-")
+            wanted = replace(wanted, redis_url=None, agent_id=None, dir=Path(self._trial.name), dir_given=True)
+        self._directory = AgentDirectory.open(wanted)
+        self.agent_id = self._directory.agent_id
+        self.settings = replace(wanted, agent_id=self.agent_id, dir=self._directory.path, dir_given=True)
+        self._codec = Codec(spider, settings)
+        self._keys = RequestKeys(self.settings, unfiltered=settings.get("DUPEFILTER_CLASS") in NO_FILTER)
+        self._local = LocalRequests(self.crawler.request_fingerprinter)
+        self._hooks = EngineHooks(self.crawler.engine)
+        self.node = self.make_node(self.make_transport())
+        self.guard = Guard(self.crawler, self.node, self.settings, self._flights)
+        await self.node.open()
+        self._opened = True
+        self._hook_in()
+
+    def make_transport(self) -> Transport:
+        """Redis where there is one, else this process's memory: a crawl of one agent."""
+        settings, agent_id = self.settings, self.agent_id
+        if settings.redis_url is None:
+            return MemoryTransport(MemoryHub(), agent_id, settings.crawl, settings.max_letter_bytes)
+        return RedisTransport(settings.redis_url, settings.crawl, agent_id, settings.max_letter_bytes)
+
+    def make_node(self, transport: Transport) -> Node:
+        """The node of this agent; tests put another in its place."""
+        return Node(
+            self.settings,
+            transport,
+            agent_id=self.agent_id,
+            spider=self._spider.name,
+            check=self._codec.check,
+            on_wake=self._hooks.wake,
+            on_cancel=lambda: self.guard.cancel(),
+            on_fatal=self._stop,
+            predecessor=self._directory.predecessor,
+            on_incarnation=self._directory.record_incarnation,
+        )
+
+    def _hook_in(self) -> None:
+        self._hooks.on_removed(self._removed)
+        self._hooks.on_closing(self.guard.close)
+        self._hooks.on_outcome(self._outcome)
+        self._hooks.around_transfers(self.guard.carry)
+        self.crawler.signals.connect(self._spider_idle, signals.spider_idle)
+        self.crawler.signals.connect(self._spider_error, signals.spider_error)
+
+    def close(self, reason: str) -> Deferred[None] | None:
+        """Hand over and go, or close after the end of the crawl."""
+        return deferred_from_coro(self._leave(reason)) if self._opened else None
+
+    async def _leave(self, reason: str) -> None:
+        try:
+            await self.node.leave(reason)
+        finally:
+            for name, value in self.node.counters().items():
+                self._stats.set_value(f"ubi/{name}", value)
+            self._directory.close()
+            if self._trial is not None:
+                self._trial.cleanup()
+
+    def _stop(self, sentence: str) -> None:
+        """The node cannot go on: close the spider."""
+        logger.error("%s", sentence)
+        asyncio.ensure_future(self.crawler.engine.close_spider_async(reason="ubi_stopped"))  # noqa: RUF006 - it ends us
+
+    @property
+    def _spider(self) -> Spider:
+        spider = self.crawler.spider
+        assert spider is not None, "a scheduler is opened with a spider"
+        return spider
+
+    @property
+    def _stats(self) -> StatsCollector:
+        return self.crawler.stats
+
+    # Requests in
+
+    def enqueue_request(self, request: Request) -> bool:
+        """Take a request: queue it, send it to its owner, or drop it as known. False when it was dropped."""
+        seed = bool(request.meta.pop(SEED, False))
+        place = self._keys.place(request)
+        if place is None:
+            return self._take_local(request)
+        if len(request.url) > self.settings.max_url_length:
+            return self._drop("url_too_long", f"{request.url[:200]}... is longer than UBI_MAX_URL_LENGTH")
+        key = self._keys.key(request, place)
+        flight = self._flights.of_key(key)
+        if flight is None and self._keys.mark(request, seed):
+            key = self._keys.key(request, place)
+        encoded = self._codec.encode(request)
+        if self.settings.redis_url is not None and len(encoded.text) > self.settings.max_letter_bytes // 8:
+            return self._drop("too_large", f"{request} is too large to travel; UBI_MAX_LETTER_BYTES bounds it")
+        entry = Entry(key, request.url, encoded.depth, encoded.priority, encoded.text)
+        if flight is not None and flight.visit is not None:
+            return self._take_again(flight, flight.visit, request, entry, encoded, seed)
+        if not self.node.discover(place.host, entry, seed=seed):
+            self._stats.inc_value("ubi/scheduler/duplicates")
+            return False
+        self._keep(request, key, encoded)
+        self._stats.inc_value("ubi/scheduler/enqueued")
+        return True
+
+    def _take_again(
+        self, flight: Flight, visit: Visit, request: Request, entry: Entry, encoded: Encoded, seed: bool
+    ) -> bool:
+        """A request with the key of one that is out: its retry, or a duplicate."""
+        if seed or not request.dont_filter:
+            self._stats.inc_value("ubi/scheduler/duplicates")
+            return False
+        if not flight.withdrawn:  # else it goes back to the queue as it was
+            self.node.retry(visit, entry)
+            self._keep(request, entry.key, encoded)
+            self._stats.inc_value("ubi/scheduler/retries")
+        return True
+
+    def _take_local(self, request: Request) -> bool:
+        if not self._local.add(request):
+            self._stats.inc_value("ubi/scheduler/duplicates")
+            return False
+        self._stats.inc_value("ubi/scheduler/local")
+        self._tell_start()
+        return True
+
+    def _drop(self, kind: str, sentence: str) -> bool:
+        self._stats.inc_value(f"ubi/scheduler/dropped/{kind}")
+        self._tell_once(kind, f"{sentence}: it is dropped. (No more of these are shown.)")
+        return False
+
+    def _keep(self, request: Request, key: int, encoded: Encoded) -> None:
+        """Keep the object of a request that cannot travel whole, and say what cannot."""
+        for loss in encoded.losses:
+            self._stats.inc_value(f"ubi/codec/untravelled/{loss.kind}")
+            self._tell_once(
+                loss.kind,
+                f"{request}: {loss.what} cannot travel to another agent. It is there if this agent fetches the request, "
+                "and missing if another one does. (No more of these are shown.)",
+            )
+        if encoded.losses and not self._originals.add(key, request):
+            self._stats.inc_value("ubi/codec/originals_dropped")
+            self._tell_once("originals", "Too many requests wait that cannot travel whole: the oldest lose a part.")
+
+    def _tell_once(self, kind: str, sentence: str) -> None:
+        if kind not in self._told:
+            self._told.add(kind)
+            logger.warning("%s", sentence)
+
+    # Requests out
+
+    def has_pending_requests(self) -> bool:
+        """Whether requests wait that this agent is to fetch."""
+        return bool(self._local) or self.node.pending()
+
+    def next_request(self) -> Request | None:
+        """The next request that may be fetched now; None when there is none, though some may be pending."""
+        if (local := self._local.next()) is not None:
+            self._local_out += 1
+            self._flights.add(Flight(local, None, local=True))
+            return local
+        while (visit := self.node.next()) is not None:
+            request = self._originals.take(visit.entry.key) or self._decode(visit)
+            if request is not None:
+                self._flights.add(Flight(request, visit.host, visit))
+                return request
+        return None
+
+    def _decode(self, visit: Visit) -> Request | None:
+        try:
+            return self._codec.decode(visit.entry)
+        except CodecError as error:
+            logger.error("%s.", error)
+            self.node.ended(visit, failed=f"codec/{error.reason}", fetched=False)
+            return None
+
+    def _outcome(self, result: Response | Failure, request: Request) -> bool:
+        """A request has its response or error; True when the spider must not be told: it was not fetched at all."""
+        flight = self._flights.get(request)
+        if flight is None or flight.visit is None:
+            return False
+        if isinstance(result, Failure):
+            flight.withdrawn = isinstance(result.value, Withdrawn) or flight.withdrawn
+            flight.failed = reason_of(result.value) if result.value is not None else None
+            return flight.withdrawn
+        flight.withdrawn = False
+        flight.failed = status_reason(result.status, request, self._spider, self.crawler.settings)
+        return False
+
+    def _removed(self, request: Request) -> None:
+        """Scrapy lets go of a request: everything that follows from it was taken."""
+        flight = self._flights.remove(request)
+        if flight is None:
+            return
+        self.guard.release(flight)
+        if flight.local:
+            self._local_out -= 1
+            self._tell_start()
+        elif flight.visit is not None and flight.withdrawn:
+            self._stats.inc_value("ubi/scheduler/put_back")
+            self._put_back(flight, flight.visit)
+        elif flight.visit is not None:
+            if flight.failed is not None:
+                self._stats.inc_value(f"ubi/failed/{flight.failed}")
+            self.node.ended(flight.visit, failed=flight.failed, fetched=flight.fetched)
+
+    def _put_back(self, flight: Flight, visit: Visit) -> None:
+        if self._codec.encode(flight.request).losses:
+            self._originals.add(visit.entry.key, flight.request)
+        self.node.put_back(visit)
+
+    # The beginning and the end of the crawl
+
+    def mark_child(self, request: Request, parent: Request | None) -> None:
+        """Give a nonce to what the page of `parent` yields to be fetched anyway: the same one if the page is fetched
+        again after a crash and yields the same."""
+        flight = self._flights.get(parent)
+        if self._keys.wants_nonce(request) and flight is not None and flight.visit is not None:
+            flight.nonces += 1
+            request.meta[NONCE] = f"{flight.visit.entry.key:016x}.{flight.nonces}"
+
+    def start_ended(self) -> None:
+        """The spider's `start()` has yielded its last."""
+        self._start_ended = True
+        self._tell_start()
+
+    def _tell_start(self) -> None:
+        """Tell the node whether more may come from outside of its queues: from start(), or from a local request."""
+        if self._opened:
+            self.node.agent.start_exhausted = self._start_ended and not self._local and not self._local_out
+
+    def _spider_idle(self) -> None:
+        if not self.node.over:
+            raise DontCloseSpider("the crawl is not over everywhere")
+
+    def _spider_error(self, failure: Failure, response: Response | Failure | None) -> None:
+        flight = self._flights.get(getattr(response, "request", None))
+        if flight is not None and failure.value is not None:
+            flight.failed = f"callback/{type(failure.value).__name__}"

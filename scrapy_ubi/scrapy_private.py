@@ -1,0 +1,122 @@
+"""Every name of Scrapy's that is private, undocumented or about to change, and why it is needed. Nowhere else.
+
+tests/test_scrapy_private.py fails, one name at a time, when a new Scrapy changes any of them.
+
+| name | used for |
+| --- | --- |
+| `engine._slot.remove_request` | the one moment after a request's last output, whatever became of it |
+| `engine._slot.close` | the crawl is being closed: nobody may wait for a permit any more |
+| `engine._slot.nextcall.schedule` | to make the engine look for requests now, not at its next heartbeat in 5 s |
+| `engine.scraper.enqueue_scrape` | what became of a request: a response, or the error that ended it |
+| `engine.downloader.handlers.download_request_async` | where a transfer starts, so that it can be cancelled |
+| `RobotsTxtMiddleware._parsers` | to forget a robots.txt that was not fetched for reasons of our own |
+
+Scrapy keeps no references to the first five elsewhere (it looks each up by name at every call), so wrapping them on
+the instance is enough. Every wrapper calls what it wraps with the arguments it was given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from scrapy import Request
+from scrapy.core.engine import ExecutionEngine
+from scrapy.crawler import Crawler
+from scrapy.downloadermiddlewares.robotstxt import RobotsTxtMiddleware
+from scrapy.http import Response
+from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
+from scrapy.spiders import Spider
+from twisted.internet.defer import Deferred, succeed
+from twisted.python.failure import Failure
+
+Download = Callable[[Request], Awaitable[Response]]
+
+
+class EngineHooks:
+    """The hooks on one running engine. Made in the scheduler's `open`, when the engine has its slot."""
+
+    def __init__(self, engine: ExecutionEngine) -> None:
+        slot = engine._slot
+        assert slot is not None, "the engine has no slot before it opens the spider"
+        self._engine = engine
+        self._slot = slot
+
+    def on_removed(self, removed: Callable[[Request], None]) -> None:
+        """Call `removed(request)` when the engine lets go of a request, exactly once for each it took."""
+        original = self._slot.remove_request
+
+        def remove_request(request: Request) -> None:
+            try:
+                removed(request)
+            finally:
+                original(request)
+
+        self._slot.remove_request = remove_request  # type: ignore[method-assign]
+
+    def on_closing(self, closing: Callable[[], None]) -> None:
+        """Call `closing()` when the spider is being closed, before the engine waits for the requests under way."""
+        original = self._slot.close
+
+        async def close() -> None:
+            closing()
+            await original()
+
+        self._slot.close = close  # type: ignore[method-assign]
+
+    def on_outcome(self, outcome: Callable[[Response | Failure, Request], bool]) -> None:
+        """Call `outcome(result, request)` when a scheduled request has its final response or error, before the spider
+        does. When it returns True the spider is not told: no callback, errback or log line."""
+        original = self._engine.scraper.enqueue_scrape
+
+        def enqueue_scrape(result: Response | Failure, request: Request) -> Deferred[Any]:
+            return succeed(None) if outcome(result, request) else original(result, request)
+
+        self._engine.scraper.enqueue_scrape = enqueue_scrape  # type: ignore[method-assign]
+
+    def around_transfers(self, carry: Callable[[Request, Download], Awaitable[Response]]) -> None:
+        """Let `carry(request, download)` do every transfer, by awaiting `download(request)` or not.
+
+        A user's own DOWNLOADER that has no such handlers is left as it is: its loads cannot be cancelled.
+        """
+        handlers = getattr(self._engine.downloader, "handlers", None)
+        original = getattr(handlers, "download_request_async", None)
+        if handlers is None or original is None:
+            return
+
+        async def download_request_async(request: Request) -> Response:
+            return await carry(request, original)
+
+        handlers.download_request_async = download_request_async
+
+    def wake(self) -> None:
+        """Make the engine look for requests, and whether it is idle, at once. Harmless at any time, in the loop."""
+        if self._engine.running and self._engine.scraper.slot is not None and self._slot.closing is None:
+            self._slot.nextcall.schedule()
+
+
+def robots_known(crawler: Crawler, netloc: str) -> bool:
+    """Whether the robots.txt of this network location has been read (an empty one counts)."""
+    middleware = crawler.get_downloader_middleware(RobotsTxtMiddleware)
+    if middleware is None:
+        return True  # nobody asks for it
+    parser = middleware._parsers.get(netloc)
+    return parser is not None and not isinstance(parser, Deferred)
+
+
+def forget_robots(crawler: Crawler, netloc: str) -> None:
+    """Let a robots.txt that could not be fetched be asked for again: else it counts as "all allowed" for ever."""
+    middleware = crawler.get_downloader_middleware(RobotsTxtMiddleware)
+    if middleware is not None and middleware._parsers.get(netloc, crawler) is None:
+        del middleware._parsers[netloc]
+
+
+def is_trial(settings: BaseSettings, spider: Spider | None) -> bool:
+    """Whether this run is one of Scrapy's commands that look at a page or two (shell, fetch, parse, check, bench).
+
+    They apply the project's settings, add-ons included, but must not join a crawl: the shell sets its own
+    DUPEFILTER_CLASS at the priority of commands, the others put a `start` of their own in place of the spider's.
+    """
+    start_module = getattr(type(spider).start, "__module__", "") if spider is not None else ""
+    in_shell = settings.getpriority("DUPEFILTER_CLASS") == SETTINGS_PRIORITIES["command"]
+    return in_shell or start_module.startswith("scrapy.commands.")

@@ -1,0 +1,76 @@
+"""Outermost at the spider: marks what the scheduler could not tell otherwise.
+
+* What `start()` yields is a *seed*: every agent of the crawl runs `start()`, so seeds are taken once in the whole
+  cluster, also with `dont_filter=True`.
+* What a callback yields with `dont_filter=True` is meant to be fetched again: it gets a *nonce* and so a key of its
+  own. The nonce is made of the page's key and the request's number among its output. So a page that is fetched a second
+  time after a crash asks for the same requests again, not for new ones.
+* Requests of callbacks are handed to the engine here instead of being passed on: Scrapy would start a task for each.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable
+from typing import Any
+
+from scrapy import Request
+from scrapy.crawler import Crawler
+from scrapy.http import Response
+
+from scrapy_ubi.requestcheck import NONCE
+from scrapy_ubi.scheduler import SEED, UbiScheduler
+
+# While the engine backs out it drains start() without a pause: 100,000 URLs would block the loop for two seconds.
+PAUSE_EVERY = 64
+
+
+class UbiSpiderMiddleware:
+    """Between the engine and all other spider middlewares: it sees every request last."""
+
+    def __init__(self, crawler: Crawler) -> None:
+        self._crawler = crawler
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> UbiSpiderMiddleware:
+        return cls(crawler)
+
+    async def process_start(self, start: AsyncIterator[Any]) -> AsyncIterator[Any]:
+        count = 0
+        try:
+            async for found in start:
+                if isinstance(found, Request):
+                    found.meta[SEED] = True
+                yield found
+                count += 1
+                if count % PAUSE_EVERY == 0:
+                    await asyncio.sleep(0)
+        finally:
+            if (scheduler := self._scheduler()) is not None:
+                scheduler.start_ended()
+
+    def process_spider_output(self, response: Response, result: Iterable[Any]) -> Iterable[Any]:
+        for found in result:
+            if not isinstance(found, Request):
+                yield found
+            else:
+                self._hand_over(found, response)
+
+    async def process_spider_output_async(self, response: Response, result: AsyncIterator[Any]) -> AsyncIterator[Any]:
+        async for found in result:
+            if not isinstance(found, Request):
+                yield found
+            else:
+                self._hand_over(found, response)
+
+    def _hand_over(self, request: Request, response: Response) -> None:
+        # Spiders copy meta from page to page; marks that came along are not this request's.
+        request.meta.pop(NONCE, None)
+        request.meta.pop(SEED, None)
+        if (scheduler := self._scheduler()) is not None:
+            scheduler.mark_child(request, response.request)
+        self._crawler.engine.crawl(request)
+
+    def _scheduler(self) -> UbiScheduler | None:
+        scheduler = self._crawler.engine.scheduler
+        return scheduler if isinstance(scheduler, UbiScheduler) else None
