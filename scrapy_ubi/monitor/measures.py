@@ -2,14 +2,18 @@
 
 The measures are those of UbiCrawler (Boldi, Codenotti, Santini, Vigna: a scalable fully distributed web crawler), whose
 performance evaluation takes coverage, overlap, communication overhead and quality from Cho and Garcia-Molina's parallel
-crawlers. With n pages fetched, u different pages among them and e URLs exchanged between agents:
+crawlers. With n pages crawled, u different pages among them and e URLs exchanged between agents:
 
 * overlap = (n - u) / u; 0 when no page was fetched twice;
-* communication overhead = e / n; URLs sent to another agent per page fetched;
+* communication overhead = e / n; URLs sent to another agent per page crawled;
 * balance: the assignment should give an agent work in proportion to its capacity (UbiCrawler's "balanced" assignment
   function; figure 1 in its section 4.3 plots the deviation). An agent's load is its pages, or hosts, per unit of
   capacity; the fair load is all of them per all capacity. Reported are the highest load and the mean absolute
   deviation, both relative to the fair load.
+
+A page is crawled when it is *done*: fetched and parsed, or failed for good. So n is the sum of `done`, u that of
+`unique`, which count the same pages: in `pages`, the responses, a retry is a second one, and a page that robots.txt
+forbids is none.
 
 Coverage needs to know how many pages there were to fetch, which no agent knows: a test with a known web measures it.
 """
@@ -56,18 +60,16 @@ class Measures:
     speeds: Mapping[str, Speed]
 
 
-def overlap(pages: int, unique: int) -> float | None:
-    """(n - u) / u. None without any page, and when u > n: the counters of an earlier run were lost, the done set was
-    not.
-    """
-    if unique == 0 or unique > pages:
+def overlap(done: int, unique: int) -> float | None:
+    """(n - u) / u. None without any page, and when u > n: counters of an earlier run were lost, the done set was not."""
+    if unique == 0 or unique > done:
         return None
-    return (pages - unique) / unique
+    return (done - unique) / unique
 
 
-def overhead(forwarded: int, pages: int) -> float | None:
+def overhead(forwarded: int, done: int) -> float | None:
     """e / n. None before the first page."""
-    return forwarded / pages if pages else None
+    return forwarded / done if done else None
 
 
 def balance(loads: Sequence[tuple[float, float]]) -> Balance | None:
@@ -107,8 +109,8 @@ def measure(members: Iterable[Profile], gone: Iterable[Profile] = (), working: b
     return Measures(
         agents=len(members),
         totals=totals,
-        overlap=overlap(totals["pages"], totals["unique"]),
-        overhead=overhead(totals["forwarded"], totals["pages"]),
+        overlap=overlap(totals["done"], totals["unique"]),
+        overhead=overhead(totals["forwarded"], totals["done"]),
         balance_pages=balance([(profile.count("pages"), profile.capacity) for profile in members]),
         balance_hosts=balance([(profile.count("hosts"), profile.capacity) for profile in members]),
         failed=dict(failed.most_common()),

@@ -215,10 +215,11 @@ def measures_of(status: CrawlStatus) -> Measures:
 def _figures(of: Measures) -> list[tuple[str, str]]:
     totals = of.totals
     return [
-        ("pages fetched (n)", f"{count(totals['pages'])} in {span(of.seconds)}"),
+        ("pages done (n)", f"{count(totals['done'])} in {span(of.seconds)}"),
         ("unique pages (u)", count(totals["unique"])),
         ("overlap (n-u)/u", _ratio(of.overlap)),
-        ("communication overhead (e/n)", f"{_ratio(of.overhead)} URLs forwarded per page"),
+        ("communication overhead (e/n)", f"{_ratio(of.overhead)} URLs forwarded a page"),
+        ("pages fetched", f"{count(totals['pages'])}, retries included"),
         ("pages a second", f"{rate(of.average_pages_per_second)} on average, {rate(of.pages_per_second)} now"),
         ("balance of pages", _balance(of.balance_pages)),
         ("balance of hosts", _balance(of.balance_hosts)),

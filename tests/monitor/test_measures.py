@@ -52,8 +52,8 @@ def test_balance_of_loads_in_proportion_to_capacity_is_perfect(unit: int, capaci
 def test_measure_sums_agents_and_merges_failures() -> None:
     of = measure(
         [
-            agent("a", pages=60, unique=50, forwarded=90, hosts=6, failed={"http 404": 2}),
-            agent("b", pages=50, unique=50, forwarded=20, hosts=4, failed={"http 404": 1, "timeout": 7}),
+            agent("a", pages=65, done=60, unique=50, forwarded=90, hosts=6, failed={"http 404": 2}),
+            agent("b", pages=45, done=50, unique=50, forwarded=20, hosts=4, failed={"http 404": 1, "timeout": 7}),
         ]
     )
     assert (of.totals["pages"], of.totals["unique"]) == (110, 100)

@@ -85,14 +85,19 @@ def test_agents_names_machine_process_and_view() -> None:
 
 
 def test_report_gives_every_measure() -> None:
-    of = crawl(agent("a1", state="finished"), agent("a2", state="finished", counters={"pages": 120}), finished="77 a1")
+    of = crawl(
+        agent("a1", state="finished"),
+        agent("a2", state="finished", counters={"pages": 120, "done": 120}),
+        finished="77 a1",
+    )
     text = "\n".join(render.report(of))
     for line in (
         "crawl demo:web: finished, 0 of 2 agents at work",
-        "pages fetched (n)             220 in 10 s",
+        "pages done (n)                220 in 10 s",
+        "pages fetched                 220, retries included",
         "unique pages (u)              200",
         "overlap (n-u)/u               0.1000",
-        "communication overhead (e/n)  2.2727 URLs forwarded per page",
+        "communication overhead (e/n)  2.2727 URLs forwarded a page",
         "pages a second                22.0 on average, 0.0 now",
         "balance of pages              highest 1.09 x fair, mean deviation 9.1%",
         "balance of hosts              highest 1.00 x fair, mean deviation 0.0%",
