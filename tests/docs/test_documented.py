@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import ast
 import re
 from pathlib import Path
 
@@ -14,7 +15,6 @@ from scrapy_ubi.settings import SETTINGS, Setting
 
 ROOT = Path(__file__).parents[2]
 REFERENCE = ROOT / "docs" / "reference"
-STAT = re.compile(r"""["'](ubi/[A-Za-z0-9_/{}.]*)["']""")
 
 
 def text(name: str) -> str:
@@ -48,8 +48,14 @@ def used_stats() -> set[str]:
     """Every stat named in the package; a part that varies is written `{}`."""
     found: set[str] = set()
     for source in (ROOT / "scrapy_ubi").rglob("*.py"):
-        found |= {re.sub(r"\{[^}]*\}", "{}", name) for name in STAT.findall(source.read_text())}
-    return {name for name in found if not name.endswith("/")}
+        tree = ast.parse(source.read_text())
+        inside = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.JoinedStr):
+                found.add("".join(str(p.value) if isinstance(p, ast.Constant) else "{}" for p in node.values))
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in inside:
+                found.add(node.value)
+    return {name for name in found if re.fullmatch(r"ubi/[\w/{}]+", name)}
 
 
 def documented_stats() -> set[str]:
