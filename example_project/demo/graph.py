@@ -26,7 +26,7 @@ REDIRECT_EVERY, PRIVATE_EVERY, MISSING_EVERY, FLAKY_EVERY = 7, 11, 13, 17
 HOST_FANOUT = 3  # links from host i lead to the homes of hosts 3i+1 .. 3i+3
 PAGE_FANOUT = 2  # page k links to pages 2k+1 and 2k+2 of its host
 DRAWS = 16  # 32-bit numbers drawn for a document
-SKEW = 0.7  # host sizes fall like rank ** -SKEW, as on the real web some hosts are much larger than others
+SKEW = 0.5  # host sizes fall like rank ** -SKEW, as on the real web some hosts are much larger than others
 
 NOUNS = (
     "alder birch cedar dune elm fjord glen heath isle juniper kelp lagoon marsh nook oak pine quarry reef spring "

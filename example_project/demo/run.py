@@ -153,7 +153,8 @@ class Demo:
 
     def _picture(self, client: redis.Redis, seconds: float) -> list[str]:
         try:
-            lines = render.live(read_status(client, CRAWL))
+            status = read_status(client, CRAWL)
+            lines = render.live(status) if status.exists else ["The agents start."]
         except redis.RedisError as error:
             lines = [f"Valkey does not answer: {error}"]
         answered = ask(self.servers.web_port, "count")

@@ -92,7 +92,7 @@ def test_three_agents_crawl_all_of_it_and_the_demo_ends_well(tmp_path: Path, run
 def test_interrupted_demo_leaves_nothing_running(tmp_path: Path, runners: list[Runner]) -> None:
     runner = Runner(tmp_path, "--hosts", "20", "--pages", "2000", "--latency", "200")
     runners.append(runner)
-    runner.wait_for("the web has answered")
+    runner.wait_for("crawling")
     runner.process.send_signal(signal.SIGINT)
     assert runner.process.wait(LIMIT) == 130, runner.text()
     assert "nothing is left running" in runner.text()
