@@ -59,14 +59,15 @@ def live_table(agents: Sequence[AgentStatus]) -> list[str]:
     """A row an agent and a row for all, in the columns agent, state, pages, pages/s, hosts, queue, inbox, forwarded."""
     rows = [_live_row(agent) for agent in agents]
     profiles = [agent.profile for agent in agents if agent.profile is not None]
-    members = [agent.profile for agent in agents if agent.profile is not None and agent.working]
+    members = [agent.profile for agent in agents if agent.profile is not None and not agent.gone]
+    working = [agent.profile for agent in agents if agent.profile is not None and agent.working]
     if len(agents) > 1:
         rows.append(
             [
                 "all",
                 "",
                 count(sum(profile.count("pages") for profile in profiles)),
-                rate(sum(profile.pages_per_second for profile in members)),
+                rate(sum(profile.pages_per_second for profile in working)),
                 count(sum(profile.count("hosts") for profile in members)),
                 count(sum(profile.count("queued") for profile in members)),
                 count(sum(agent.inbox for agent in agents)),

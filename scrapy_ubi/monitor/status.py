@@ -56,6 +56,11 @@ class AgentStatus:
         return self.state not in _NOT_WORKING
 
     @property
+    def gone(self) -> bool:
+        """Whether it died or left before the end: what it had, others have taken over."""
+        return self.state in _AWAY
+
+    @property
     def replicas(self) -> int:
         """Its points on the ring; 0 when unknown."""
         if self.beat is not None:
@@ -114,12 +119,12 @@ class CrawlStatus:
     @property
     def members(self) -> list[AgentStatus]:
         """The agents that take part, or took part until the end: neither dead nor left."""
-        return [agent for agent in self.agents if agent.state not in _AWAY]
+        return [agent for agent in self.agents if not agent.gone]
 
     @property
     def gone(self) -> list[AgentStatus]:
         """The agents that died or left before the end."""
-        return [agent for agent in self.agents if agent.state in _AWAY]
+        return [agent for agent in self.agents if agent.gone]
 
     @property
     def views(self) -> int:

@@ -181,3 +181,8 @@ def test_documents_are_json_without_control_characters() -> None:
         text = json.dumps(data)
         assert "\x1b" not in text and text.isascii()
     assert document.inbox("c", "a1", box)["letters"][0]["deltas"][0]["discovered"][0]["priority"] == 5
+
+
+def test_live_of_a_finished_crawl_sums_what_the_agents_had() -> None:
+    lines = render.live(crawl(agent("a1", state="finished"), agent("a2", state="finished"), finished="77 a1"))
+    assert lines[-1].split() == ["all", "200", "0.0", "20", "80", "8", "500"]
