@@ -219,7 +219,7 @@ def _figures(of: Measures) -> list[tuple[str, str]]:
         ("pages done (n)", f"{count(totals['done'])} in {span(of.seconds)}"),
         ("unique pages (u)", count(totals["unique"])),
         ("overlap (n-u)/u", _ratio(of.overlap)),
-        ("communication overhead (e/n)", f"{_ratio(of.overhead)} URLs forwarded a page"),
+        ("communication overhead (e/n)", _ratio(of.overhead, " URLs forwarded a page")),
         ("pages fetched", f"{count(totals['pages'])}, retries included"),
         ("pages a second", f"{rate(of.average_pages_per_second)} on average, {rate(of.pages_per_second)} now"),
         ("balance of pages", _balance(of.balance_pages)),
@@ -234,8 +234,8 @@ def _figures(of: Measures) -> list[tuple[str, str]]:
     ]
 
 
-def _ratio(value: float | None) -> str:
-    return "not known" if value is None else f"{value:.4f}"
+def _ratio(value: float | None, of: str = "") -> str:
+    return "not known" if value is None else f"{value:.4f}{of}"
 
 
 def _balance(value: Balance | None) -> str:

@@ -9,7 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from scrapy_ubi.frontier.memory import MemoryFrontier
 from scrapy_ubi.monitor.profile import COUNTERS, MAX_PROFILE, Profile, read_profile
+from scrapy_ubi.node import profile as node_profile
+from scrapy_ubi.protocol.agent import Agent, Config
+from scrapy_ubi.settings import UbiSettings
 from tests.monitor.by_hand import profile
 
 
@@ -84,3 +88,18 @@ def test_profile_that_does_not_hold_is_a_reason(changes: dict[str, Any], reason:
 def test_profile_never_raises(changes: dict[str, Any]) -> None:
     got = read_profile("a1", json.dumps(profile("a1") | changes).encode())
     assert isinstance(got, Profile | str)
+
+
+def test_profile_that_a_node_publishes_is_read_whole() -> None:
+    """What agents count and what people see are the same names: neither side may gain or lose one alone."""
+    agent = Agent("a1", "store", Config(), MemoryFrontier(), lambda: "0badcafe", 0.0)
+    tally = node_profile.Tally(0.0)
+    tally.fail("robots")
+    published = node_profile.counters(agent, tally, 1.0)
+    settings = UbiSettings(partition="domain", capacity=2.0)
+    raw = node_profile.text(node_profile.fixed(settings, "a1", "web"), agent, "waiting", published)
+    got = read_profile("a1", raw.encode())
+    assert isinstance(got, Profile), got
+    assert (got.state, got.partition, got.capacity, got.incarnation) == ("waiting", "domain", 2.0, "0badcafe")
+    assert got.failed == {"robots": 1}
+    assert set(published) == {*COUNTERS, "failed", "seconds", "pages_per_second"}
