@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,7 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from scrapy_ubi.transport.contract import HEAD
 from scrapy_ubi.transport.inhand import InHand
-from scrapy_ubi.transport.keys import Keys
+from scrapy_ubi.transport.keys import AGENT_KEYS, ASIDE, Keys
 from scrapy_ubi.transport.wire import encode, marker, size_of, texts
 
 NAMES = st.text("abcXYZ019_.:-", min_size=1, max_size=8)
@@ -75,6 +77,14 @@ def test_keys_are_named_as_the_manual_says() -> None:
     assert keys.inbox("a1") == "ubi:bot:spider:{a1}:inbox"
     assert keys.acks("a1") == "ubi:bot:spider:{a1}:acks"
     assert keys.dead("a1") == "ubi:bot:spider:{a1}:dead"
+
+
+def test_every_key_is_in_the_manual() -> None:
+    manual = (Path(__file__).parents[2] / "docs/reference/redis-keys.md").read_text()
+    keys = Keys("<crawl>")
+    for name in (keys.beats, keys.agents, keys.control, *(getattr(keys, kind)("<agent>") for kind in AGENT_KEYS)):
+        assert f"`{name}`" in manual
+    assert f"{ASIDE}`" in manual
 
 
 @given(NAMES, NAMES, NAMES, NAMES)
