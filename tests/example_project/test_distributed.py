@@ -1,0 +1,147 @@
+"""Step 02 against step 01: the same spider gives the same items, whether one process crawls or several."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from demo.graph import Graph
+from tests.support.server import Server
+from tests.support.web import DemoWeb
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "example_project"
+LIMIT = 120.0  # seconds
+HOME = "http://alder.example/"
+
+pytestmark = [pytest.mark.slow, pytest.mark.processes]
+
+
+class Crawl:
+    """Processes of one example step that crawl `web`, each with a directory and a log of its own below `directory`."""
+
+    def __init__(self, step: str, web: DemoWeb, directory: Path) -> None:
+        self._step = EXAMPLES / step
+        self._web = web
+        self._directory = directory
+        self.processes: dict[str, subprocess.Popen[bytes]] = {}
+
+    def start(self, name: str, *options: str, items: str = "items-{}.jsonl") -> subprocess.Popen[bytes]:
+        command = [sys.executable, "-m", "scrapy", "crawl", "pages", "-O", str(self._directory / items.format(name))]
+        with (self._directory / f"{name}.log").open("wb") as log:
+            process = subprocess.Popen(
+                [*command, *options],
+                cwd=self._step,
+                env=os.environ | {"http_proxy": self._web.proxy, "no_proxy": ""},
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        self.processes[name] = process
+        return process
+
+    def start_agent(self, name: str, redis_url: str, **more: str) -> subprocess.Popen[bytes]:
+        """An agent with short times, so that the first page comes soon; `more` are further settings."""
+        settings = {
+            "UBI_REDIS_URL": redis_url,
+            "UBI_AGENT_ID": name,
+            "UBI_DIR": str(self._directory / name),
+            "UBI_HEARTBEAT_INTERVAL": "0.5",
+            "UBI_LEASE_TIMEOUT": "4",
+            "UBI_FAILURE_TIMEOUT": "8",
+            "USER_AGENT": name,
+            **more,
+        }
+        options = [part for key, value in settings.items() for part in ("-s", f"{key}={value}")]
+        return self.start(name, *options, items="items-%(ubi_agent)s.jsonl")
+
+    def wait(self) -> None:
+        """Until all have ended by themselves, with exit status 0."""
+        limit = time.monotonic() + LIMIT
+        for name, process in self.processes.items():
+            try:
+                status: int | None = process.wait(max(0.0, limit - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                status = None
+            assert status == 0, f"{name} ended with {status}\n{self.logs()}"
+
+    def logs(self) -> str:
+        """The ends of all logs."""
+        return "\n".join(
+            f"{name}:\n" + (self._directory / f"{name}.log").read_text()[-3000:] for name in self.processes
+        )
+
+    def end(self) -> None:
+        for process in self.processes.values():
+            process.kill()
+            process.wait()
+
+    def items(self) -> list[dict[str, object]]:
+        """What all of them scraped, in no particular order."""
+        lines = [line for path in self._directory.glob("items-*.jsonl") for line in path.read_text().splitlines()]
+        return [json.loads(line) for line in lines]
+
+
+def as_set(items: list[dict[str, object]]) -> set[str]:
+    return {json.dumps(item, sort_keys=True) for item in items}
+
+
+def test_several_agents_give_the_items_of_one_process(tmp_path: Path, one_server: Server) -> None:
+    graph = Graph(seed=11, hosts=16, pages=160)
+    (tmp_path / "one").mkdir()
+    (tmp_path / "many").mkdir()
+    with DemoWeb(graph, latency=0.005) as web:
+        before, after = Crawl("01_before", web, tmp_path / "one"), Crawl("02_distributed", web, tmp_path / "many")
+        try:
+            before.start("plain")
+            before.wait()
+            web.reset()
+            for name in ("a", "b", "c"):
+                after.start_agent(name, one_server.url)
+            after.wait()
+        finally:
+            before.end()
+            after.end()
+        stats = web.stats()
+        assert web.fetched() == graph.reachable([HOME])
+    assert (stats["duplicates"], stats["violations"], stats["robots_violations"]) == (0, 0, 0)
+    assert as_set(after.items()) == as_set(before.items())
+    assert len(after.items()) == 160
+    assert set(stats["agents"]) == {"a", "b", "c"}
+
+
+def test_an_agent_that_joins_and_one_that_leaves_change_nothing(tmp_path: Path, one_server: Server) -> None:
+    graph = Graph(seed=12, hosts=30, pages=600)
+    truth = graph.reachable([HOME])
+    with DemoWeb(graph, latency=0.02) as web:
+        crawl = Crawl("02_distributed", web, tmp_path)
+        try:
+            for name in ("a", "b"):  # slow enough that the third comes while there is work
+                crawl.start_agent(name, one_server.url, UBI_HOST_DELAY="0.2")
+            until(lambda: web.count() > len(truth) // 10, crawl)
+            crawl.start_agent("c", one_server.url, UBI_HOST_DELAY="0.2")
+            until(lambda: "c" in web.stats()["agents"], crawl)
+            crawl.processes["a"].send_signal(signal.SIGTERM)  # a clean leave, as by one Ctrl-C
+            crawl.wait()
+        finally:
+            crawl.end()
+        stats = web.stats()
+        assert web.fetched() == truth
+    assert (stats["duplicates"], stats["violations"]) == (0, 0)
+    assert len(crawl.items()) == len(as_set(crawl.items())) == 600
+
+
+def until(condition: Callable[[], bool], crawl: Crawl) -> None:
+    """Until the condition holds; as long as the agents live, and the limit has not passed."""
+    limit = time.monotonic() + LIMIT
+    while not condition():
+        assert all(process.poll() is None for process in crawl.processes.values()), crawl.logs()
+        assert time.monotonic() < limit, crawl.logs()
+        time.sleep(0.05)
