@@ -16,6 +16,7 @@ from typing import Any
 import scrapy
 from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
 from scrapy.utils.misc import load_object
+from scrapy.utils.reactor import is_reactor_installed
 
 from scrapy_ubi.downloadermiddleware import UbiDownloaderMiddleware
 from scrapy_ubi.errors import UbiSettingError
@@ -27,6 +28,8 @@ from scrapy_ubi.spidermiddleware import UbiSpiderMiddleware
 logger = logging.getLogger(__name__)
 
 MINIMUM_SCRAPY = (2, 19)  # `engine.scheduler`, and the private names of scrapy_private
+
+ASYNCIO_REACTOR = "twisted.internet.asyncioreactor.AsyncioSelectorReactor"
 
 # Scrapy numbers its own middlewares from 25 to 1000; users put theirs among them.
 OUTERMOST = -1_000_000  # of the spider middlewares: next to the engine
@@ -45,8 +48,10 @@ class Addon:
     def update_settings(self, settings: BaseSettings) -> None:
         """Scrapy's hook: puts scheduler, middlewares and feed parameters in place."""
         settings.set(REFUSAL, refusal(settings), _ADDON)
-        # Also over a scheduler of the user's, to refuse the start.
+        # Also over a scheduler or a reactor of the user's: the start is refused with ours.
         settings.set("SCHEDULER", _own_scheduler(settings) or UbiScheduler, _at_least_addon(settings, "SCHEDULER"))
+        if _lacks_asyncio(settings):
+            settings.set("TWISTED_REACTOR", ASYNCIO_REACTOR, _at_least_addon(settings, "TWISTED_REACTOR"))
         settings.setdefault_in_component_priority_dict("SPIDER_MIDDLEWARES", UbiSpiderMiddleware, OUTERMOST)
         settings.setdefault_in_component_priority_dict("DOWNLOADER_MIDDLEWARES", UbiDownloaderMiddleware, INNERMOST)
         if not settings.get_component_priority_dict_with_base("ITEM_PIPELINES"):
@@ -65,6 +70,11 @@ def refusal(settings: BaseSettings) -> str | None:
             f"SCHEDULER is set to {settings['SCHEDULER']!r}: remove it, as the agents schedule requests among "
             "themselves, or remove scrapy_ubi.Addon from ADDONS."
         )
+    if _lacks_asyncio(settings):
+        return (
+            f"TWISTED_REACTOR is set to {settings['TWISTED_REACTOR']!r}: remove it, as the agents talk to each other "
+            "by asyncio."
+        )
     try:
         UbiSettings.from_scrapy(settings, "spider")
     except UbiSettingError as error:
@@ -79,6 +89,13 @@ def _own_scheduler(settings: BaseSettings) -> type[UbiScheduler] | None:
     except (ImportError, NameError, TypeError, ValueError):
         return None
     return cls if isinstance(cls, type) and UbiScheduler in cls.__mro__ else None
+
+
+def _lacks_asyncio(settings: BaseSettings) -> bool:
+    """Whether this crawl would run on a reactor without asyncio that is not installed yet."""
+    if not settings.getbool("TWISTED_REACTOR_ENABLED") or is_reactor_installed():
+        return False  # one that is installed is looked at when the spider is opened
+    return bool(settings["TWISTED_REACTOR"] != ASYNCIO_REACTOR)
 
 
 def _is_users(settings: BaseSettings, name: str) -> bool:

@@ -14,8 +14,8 @@ hop of their redirects, which bypass the scheduler. Rules of this module:
 * Downloads that bypass the scheduler and whose host another agent owns are refused or let through without a permit, as
   UBI_FOREIGN_DOWNLOADS says; a warning once, a stat always.
 * A robots.txt that was withdrawn must not pass for "all is allowed": pages that waited for it are withdrawn as well,
-  and it is asked for again. One that redirects to another agent's host counts as not found, as it does in Scrapy when it
-  cannot be fetched.
+  and it is asked for again. One that redirects to another agent's host counts as not found, as in Scrapy when it cannot
+  be fetched.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ class Guard:
         if flight.held:
             flight.held = False
             assert flight.host is not None
-            self._node.release(flight.host)
+            self._node.release(flight.host, flight.visit)
 
     def cancel(self, hosts: Iterable[str] | None = None) -> None:
         """Abort the transfers under way from `hosts` (None: all): the agent has lost the right to them."""

@@ -88,16 +88,16 @@ class UbiScheduler(BaseScheduler):
 
     def open(self, spider: Spider) -> Deferred[None] | None:
         """Join the crawl. Raises SystemExit with one sentence when that cannot be."""
-        refusal = self.crawler.settings.get(REFUSAL)
-        if refusal:
-            raise SystemExit(f"scrapy_ubi: {refusal}")
         if not is_asyncio_available():
             raise SystemExit(
-                "scrapy_ubi: this crawl runs on a Twisted reactor without asyncio: leave TWISTED_REACTOR unset."
+                "scrapy_ubi: this process runs a Twisted reactor without asyncio: install the asyncio one instead."
             )
         return deferred_from_coro(self._open(spider))
 
     async def _open(self, spider: Spider) -> None:
+        refusal = self.crawler.settings.get(REFUSAL)
+        if refusal:
+            raise SystemExit(f"scrapy_ubi: {refusal}")
         try:
             await self._join(spider)
         except (UbiError, TransportError) as error:
@@ -162,7 +162,8 @@ class UbiScheduler(BaseScheduler):
             await self.node.leave(reason)
         finally:
             for name, value in self.node.counters().items():
-                self._stats.set_value(f"ubi/{name}", value)
+                if isinstance(value, int | float):  # failures by reason have stats of their own
+                    self._stats.set_value(f"ubi/{name}", value)
             self._directory.close()
             if self._trial is not None:
                 self._trial.cleanup()
@@ -212,8 +213,12 @@ class UbiScheduler(BaseScheduler):
     def _take_again(
         self, flight: Flight, visit: Visit, request: Request, entry: Entry, encoded: Encoded, seed: bool
     ) -> bool:
-        """A request with the key of one that is out: its retry, or a duplicate."""
-        if seed or not request.dont_filter:
+        """A request with the key of one that is out: its retry, or a duplicate.
+
+        A retry is a copy, so it came by the same redirects; a redirect of another page to this one did not.
+        """
+        same_way = request.meta.get("redirect_urls") == flight.request.meta.get("redirect_urls")
+        if seed or not request.dont_filter or not same_way:
             self._stats.inc_value("ubi/scheduler/duplicates")
             return False
         if not flight.withdrawn:  # else it goes back to the queue as it was
@@ -232,7 +237,7 @@ class UbiScheduler(BaseScheduler):
 
     def _drop(self, kind: str, sentence: str) -> bool:
         self._stats.inc_value(f"ubi/scheduler/dropped/{kind}")
-        self._tell_once(kind, f"{sentence}: it is dropped. (No more of these are shown.)")
+        self._tell_once(kind, f"{sentence}: it is dropped. (Shown once.)")
         return False
 
     def _keep(self, request: Request, key: int, encoded: Encoded) -> None:
@@ -241,8 +246,8 @@ class UbiScheduler(BaseScheduler):
             self._stats.inc_value(f"ubi/codec/untravelled/{loss.kind}")
             self._tell_once(
                 loss.kind,
-                f"{request}: {loss.what} cannot travel to another agent. It is there if this agent fetches the request, "
-                "and missing if another one does. (No more of these are shown.)",
+                f"{request}: {loss.what} cannot travel to another agent. It is there if this agent fetches the "
+                "request, and missing if another one does. (Shown once.)",
             )
         if encoded.losses and not self._originals.add(key, request):
             self._stats.inc_value("ubi/codec/originals_dropped")
@@ -277,6 +282,7 @@ class UbiScheduler(BaseScheduler):
             return self._codec.decode(visit.entry)
         except CodecError as error:
             logger.error("%s.", error)
+            self._stats.inc_value(f"ubi/failed/codec/{error.reason}")
             self.node.ended(visit, failed=f"codec/{error.reason}", fetched=False)
             return None
 

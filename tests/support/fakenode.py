@@ -1,0 +1,106 @@
+"""A node of one agent in memory, whose rights a test can take away: for what needs a fence at an exact moment.
+
+`fenced`: no permit is given, those who ask wait. `lost`: hosts that another agent owns now. `grants` counts permits
+given; `calls` is the record of what the adapters told the node.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter, deque
+from types import SimpleNamespace
+from typing import Any
+
+from scrapy_ubi.protocol.host import Entry
+
+
+class FakeVisit:
+    def __init__(self, host: str, entry: Entry) -> None:
+        self.host = host
+        self.entry = entry
+
+
+class FakeNode:
+    """What scrapy_ubi.node.Node is to the adapters."""
+
+    def __init__(self) -> None:
+        self.fenced = False
+        self.lost: set[str] = set()
+        self.closed = False
+        self.over = False
+        self.grants: Counter[str] = Counter()
+        self.calls: list[tuple[Any, ...]] = []
+        self.agent = SimpleNamespace(start_exhausted=False)
+        self.held: set[str] = set()
+        self._known: set[int] = set()
+        self._queue: deque[FakeVisit] = deque()
+        self._again: dict[FakeVisit, Entry] = {}
+        self._changed = asyncio.Event()
+
+    def visit(self, url: str, host: str = "h1.example", key: int = 1) -> FakeVisit:
+        """A visit as if it had been handed out."""
+        return FakeVisit(host, Entry(key, url, 0))
+
+    def change(self, *, fenced: bool | None = None, lost: set[str] | None = None) -> None:
+        """Give or take rights; who waits for a permit looks again."""
+        self.fenced = self.fenced if fenced is None else fenced
+        self.lost = self.lost if lost is None else lost
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+    async def open(self) -> None:
+        self.calls.append(("open",))
+
+    async def leave(self, reason: str) -> None:
+        self.closed = True
+        self.calls.append(("leave", reason))
+
+    def discover(self, host: str, entry: Entry, seed: bool = False) -> bool:
+        if entry.key in self._known:
+            return False
+        self._known.add(entry.key)
+        self.calls.append(("discover", host, entry, seed))
+        self._queue.append(FakeVisit(host, entry))
+        return True
+
+    def next(self) -> FakeVisit | None:
+        return self._queue.popleft() if self._queue and not self.fenced else None
+
+    def pending(self) -> bool:
+        return bool(self._queue)
+
+    def retry(self, visit: FakeVisit, entry: Entry) -> None:
+        self.calls.append(("retry", visit, entry))
+        self._again[visit] = entry
+
+    def ended(self, visit: FakeVisit, failed: str | None = None, fetched: bool = True) -> None:
+        self.calls.append(("ended", visit.entry.url, failed, fetched))
+        if visit in self._again:
+            self._queue.append(FakeVisit(visit.host, self._again.pop(visit)))
+
+    def put_back(self, visit: FakeVisit) -> None:
+        self.calls.append(("put_back", visit.entry.url))
+        self._queue.append(FakeVisit(visit.host, visit.entry))
+
+    async def permit(self, host: str, visit: FakeVisit | None) -> bool:
+        while True:
+            if host in self.lost or self.closed:
+                return False
+            if not self.fenced and host not in self.held:
+                self.held.add(host)
+                self.grants[host] += 1
+                return True
+            await self._changed.wait()
+
+    def release(self, host: str, visit: FakeVisit | None = None) -> None:
+        self.held.remove(host)  # a second release is a bug of the adapters
+        self.change()
+
+    def may_fetch(self, host: str) -> bool:
+        return not self.fenced and host not in self.lost
+
+    def start_exhausted(self) -> None:
+        self.agent.start_exhausted = True
+
+    def counters(self) -> dict[str, Any]:
+        return {}

@@ -1,0 +1,170 @@
+"""A small web with a script: what each URL answers, and a record of who asked for what.
+
+It is a forward proxy on loopback, so any host name works. A page is a body and a status, or a function of the visit;
+`hold(url)` makes a page wait until the test lets it go, so that tests wait for what happens and never for time.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import TracebackType
+from urllib.parse import urlsplit
+
+LIMIT = 30.0  # seconds after which a page that is held answers anyway, so that a broken test ends
+
+
+@dataclass(frozen=True)
+class Visit:
+    """One request as the server saw it. `number` counts the visits of this URL from 1."""
+
+    method: str
+    url: str
+    headers: dict[str, str]
+    body: bytes
+    number: int
+
+
+@dataclass
+class Page:
+    """One answer."""
+
+    body: str = ""
+    status: int = 200
+    headers: dict[str, str] = field(default_factory=dict)
+
+
+class Held:
+    """A page that waits. `arrived` is set when somebody asked for it, `release()` lets it answer."""
+
+    def __init__(self) -> None:
+        self.arrived = threading.Event()
+        self._go = threading.Event()
+
+    def release(self) -> None:
+        self._go.set()
+
+    def wait(self) -> None:
+        self.arrived.set()
+        self._go.wait(LIMIT)
+
+
+Answer = Callable[[Visit], Page]
+
+
+def links(*urls: str) -> str:
+    """The body of a page with these links."""
+    return "<html><body>" + "".join(f'<a href="{url}">{url}</a>' for url in urls) + "</body></html>"
+
+
+class Site:
+    """The web. Pages that were never told of answer 404."""
+
+    def __init__(self) -> None:
+        self.visits: list[Visit] = []
+        self.most_at_once: Counter[str] = Counter()
+        self._pages: dict[str, Answer] = {}
+        self._held: dict[str, Held] = {}
+        self._now: Counter[str] = Counter()
+        self._lock = threading.Lock()
+        site = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def log_message(self, format: str, *args: object) -> None:
+                """Nothing: the record is `visits`."""
+
+            def handle_one_request(self) -> None:
+                try:
+                    super().handle_one_request()
+                except (ConnectionResetError, BrokenPipeError):  # the crawler cancelled the load
+                    self.close_connection = True
+
+            def answer(self) -> None:
+                site._answer(self)
+
+            do_GET = do_POST = do_PUT = do_HEAD = answer
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server.daemon_threads = True
+        self._thread = threading.Thread(target=self._server.serve_forever, name="site", daemon=True)
+
+    @property
+    def proxy(self) -> str:
+        return f"http://127.0.0.1:{self._server.server_address[1]}"
+
+    def page(self, url: str, answer: str | Page | Answer = "", **headers: str) -> None:
+        """Say what `url` answers; header names with _ for -."""
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        if isinstance(answer, str):
+            answer = Page(answer, headers=named)
+        if isinstance(answer, Page):
+            page = answer
+            self._pages[url] = lambda visit: page
+        else:
+            self._pages[url] = answer
+
+    def redirect(self, url: str, to: str, status: int = 302) -> None:
+        self.page(url, Page("", status, {"Location": to}))
+
+    @contextmanager
+    def hold(self, url: str) -> Iterator[Held]:
+        """Within this block `url` answers only when released, at the latest at the end of the block."""
+        held = self._held[url] = Held()
+        try:
+            yield held
+        finally:
+            del self._held[url]
+            held.release()
+
+    def urls(self) -> Counter[str]:
+        """How often each URL was asked for."""
+        return Counter(visit.url for visit in self.visits)
+
+    def _answer(self, handler: BaseHTTPRequestHandler) -> None:
+        url = handler.path if "://" in handler.path else f"http://{handler.headers['Host']}{handler.path}"
+        body = handler.rfile.read(int(handler.headers.get("Content-Length") or 0))
+        host = urlsplit(url).netloc
+        with self._lock:
+            number = sum(visit.url == url for visit in self.visits) + 1
+            visit = Visit(handler.command, url, {k.lower(): v for k, v in handler.headers.items()}, body, number)
+            self.visits.append(visit)
+            self._now[host] += 1
+            self.most_at_once[host] = max(self.most_at_once[host], self._now[host])
+        try:
+            if (held := self._held.get(url)) is not None:
+                held.wait()
+            page = self._pages.get(url, lambda visit: Page("not found", 404))(visit)
+        finally:
+            with self._lock:
+                self._now[host] -= 1
+        self._send(handler, page)
+
+    @staticmethod
+    def _send(handler: BaseHTTPRequestHandler, page: Page) -> None:
+        content = page.body.encode()
+        headers = {"Content-Type": "text/html; charset=utf-8", **page.headers, "Content-Length": str(len(content))}
+        handler.send_response(page.status)
+        for name, value in headers.items():
+            handler.send_header(name, value)
+        handler.end_headers()
+        if handler.command != "HEAD":
+            handler.wfile.write(content)
+
+    def __enter__(self) -> Site:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for held in list(self._held.values()):
+            held.release()
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join(LIMIT)

@@ -1,0 +1,434 @@
+"""Ordinary spiders, whole crawls: what a Scrapy user knows behaves the same, with one agent and with several."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+import pytest
+import scrapy
+from scrapy import Request, Spider
+from scrapy.crawler import Crawler
+from scrapy.http import FormRequest, JsonRequest, Response, TextResponse
+from scrapy.linkextractors import LinkExtractor
+from scrapy.spiders import CrawlSpider, Rule
+
+from tests.support.crawls import crawl, items_of, total
+from tests.support.site import Held, Page, Site, Visit, links
+
+HOSTS = [f"http://h{number}.example" for number in range(8)]
+AGENTS = pytest.mark.parametrize("agents", [1, 3])
+
+
+@pytest.fixture
+def site() -> Iterator[Site]:
+    with Site() as running:
+        yield running
+
+
+class Walk(Spider):
+    """Follows every link, yields an item a page."""
+
+    name = "walk"
+    start_urls = (f"{HOSTS[0]}/",)
+
+    def parse(self, response: Response) -> Iterator[Any]:
+        assert isinstance(response, TextResponse)
+        yield {"url": response.url, "depth": response.meta.get("depth", 0)}
+        for link in LinkExtractor().extract_links(response):
+            yield Request(link.url)
+
+
+def ring(site: Site) -> set[str]:
+    """Eight hosts of three pages, each linking to its own pages and to the next host."""
+    urls = set()
+    for number, host in enumerate(HOSTS):
+        following = HOSTS[(number + 1) % len(HOSTS)]
+        pages = [f"{host}/", f"{host}/a", f"{host}/b"]
+        for page in pages:
+            site.page(page, links(*pages, f"{following}/"))
+        urls.update(pages)
+    return urls
+
+
+@AGENTS
+def test_every_page_is_fetched_once_and_the_crawl_ends_by_itself(site: Site, agents: int) -> None:
+    urls = ring(site)
+    outcomes = crawl(Walk, site.proxy, agents)
+    assert site.urls() == dict.fromkeys(urls, 1)
+    assert [outcome.reason for outcome in outcomes] == ["finished"] * agents
+    assert len(items_of(outcomes)) == len(urls) == total(outcomes, "ubi/unique")
+    assert max(site.most_at_once.values()) == 1
+
+
+def test_depths_are_those_of_one_agent(site: Site) -> None:
+    ring(site)
+    assert items_of(crawl(Walk, site.proxy, 3)) == items_of(crawl(Walk, site.proxy, 1))
+
+
+PLAIN = {"ADDONS": {}}
+
+
+class Everything(Spider):
+    """What ordinary spiders do, all of it at once. Each feature has a method; each reports by items."""
+
+    name = "everything"
+    handle_httpstatus_list = (418,)
+
+    async def start(self) -> AsyncIterator[Any]:
+        yield Request(f"{HOSTS[0]}/", callback=self.index, cb_kwargs={"level": (1, 2)}, meta={"tags": {"a", "b"}})
+        yield Request(f"{HOSTS[1]}/moved", callback=self.arrived, dont_filter=True, meta={"from": "start"})
+        yield Request("data:,hello%20local", callback=self.local)
+
+    def local(self, response: Response) -> Iterator[Any]:
+        yield {"local": response.body.decode()}
+        yield Request(f"{HOSTS[7]}/from-local", self.arrived)
+
+    def index(self, response: Response, level: tuple[int, int]) -> Iterator[Any]:
+        yield {"index": level, "tags": sorted(response.meta["tags"])}
+        yield FormRequest(f"{HOSTS[2]}/form", formdata={"name": "ü"}, callback=self.echoed)
+        yield FormRequest(f"{HOSTS[2]}/form", formdata={"name": "other"}, callback=self.echoed)
+        yield JsonRequest(f"{HOSTS[3]}/json", data={"a": [1]}, callback=self.echoed, headers={"X-Kind": "json"})
+        yield Request(f"{HOSTS[4]}/missing", self.echoed, errback=self.failed, cb_kwargs={"n": 1}, meta={"n": 1})
+        yield Request(f"{HOSTS[4]}/teapot", self.arrived)
+        yield Request(f"{HOSTS[5]}/flaky", self.arrived, errback=self.failed)
+        yield Request(f"{HOSTS[5]}/broken", self.arrived, errback=self.failed, meta={"n": 2})
+        yield Request(f"{HOSTS[6]}/login", self.logged_in, cookies={"ask": "1"})
+        yield Request(f"{HOSTS[6]}/dance", self.arrived, dont_filter=True)
+        yield Request(f"{HOSTS[7]}/poll", self.polled, dont_filter=True, cb_kwargs={"left": 3})
+        yield Request(f"{HOSTS[7]}/raises", self.raises)
+        yield Request(f"{HOSTS[7]}/private", self.arrived, errback=self.failed, meta={"ignore": True})
+        yield Request(f"{HOSTS[0]}/async", self.slow, priority=10)
+        yield from response.follow_all(["/x", "/x", "/y#1", "/y#2"], self.arrived)  # type: ignore[attr-defined]
+
+    def echoed(self, response: Response, n: int = 0) -> Iterator[Any]:
+        assert isinstance(response, TextResponse)
+        yield {"echo": response.text, "n": n}
+
+    def failed(self, failure: Any) -> Iterator[Any]:
+        request = failure.request
+        yield {"failed": request.url, "error": type(failure.value).__name__, "n": request.meta.get("n")}
+        if request.meta.get("n") == 1:
+            yield Request(f"{HOSTS[1]}/after-failure", self.arrived)
+
+    def arrived(self, response: Response) -> Iterator[Any]:
+        assert isinstance(response, TextResponse)
+        meta = response.meta
+        yield {
+            "arrived": response.url,
+            "text": response.text,
+            "from": meta.get("from"),
+            "times": (meta.get("redirect_times"), meta.get("retry_times")),
+            "by": meta.get("redirect_urls"),
+        }
+
+    def logged_in(self, response: Response) -> Iterator[Any]:
+        yield Request(f"{HOSTS[6]}/account", self.echoed)
+
+    def polled(self, response: Response, left: int) -> Iterator[Any]:
+        yield {"poll": left}
+        if left > 1:
+            yield response.request.replace(cb_kwargs={"left": left - 1})  # type: ignore[union-attr]
+
+    def raises(self, response: Response) -> Iterator[Any]:
+        yield {"before": "the error"}
+        yield Request(f"{HOSTS[1]}/before-error", self.arrived)
+        raise RuntimeError("a spider's bug")
+
+    async def slow(self, response: Response) -> AsyncIterator[Any]:
+        yield {"slow": 1}
+        second = await self.crawler.engine.download_async(Request(f"{HOSTS[0]}/inline"))
+        yield {"slow": second.body.decode()}
+        yield Request(f"{HOSTS[3]}/after-slow", self.arrived)
+
+
+class Ignoring:
+    """A downloader middleware that ignores what is marked so."""
+
+    def process_request(self, request: Request) -> None:
+        if request.meta.get("ignore"):
+            raise scrapy.exceptions.IgnoreRequest("not this one")
+
+
+def everything(site: Site) -> None:
+    def echo(visit: Visit) -> Page:
+        return Page(f"{visit.method} {visit.body.decode()} {visit.headers.get('x-kind')}")
+
+    def dance(visit: Visit) -> Page:
+        if "step=2" in visit.headers.get("cookie", ""):
+            return Page("danced")
+        return Page("", 302, {"Location": f"{HOSTS[6]}/step", "Set-Cookie": "step=1"})
+
+    site.page(f"{HOSTS[0]}/", "index")
+    site.redirect(f"{HOSTS[1]}/moved", f"{HOSTS[2]}/moved-again", 301)
+    site.redirect(f"{HOSTS[2]}/moved-again", f"{HOSTS[3]}/here")
+    site.page(f"{HOSTS[3]}/here", "at last")
+    for url in (f"{HOSTS[2]}/form", f"{HOSTS[3]}/json"):
+        site.page(url, echo)
+    site.page(f"{HOSTS[4]}/teapot", Page("short and stout", 418))
+    site.page(f"{HOSTS[5]}/flaky", lambda visit: Page("well", 200 if visit.number == 2 else 503))
+    site.page(f"{HOSTS[5]}/broken", Page("never", 500))
+    site.page(f"{HOSTS[6]}/login", lambda visit: Page("", headers={"Set-Cookie": f"who={visit.headers['cookie']}"}))
+    site.page(f"{HOSTS[6]}/account", lambda visit: Page(visit.headers.get("cookie", "").partition("who=")[2][:5]))
+    site.page(f"{HOSTS[6]}/dance", dance)
+    site.page(f"{HOSTS[6]}/step", Page("", 302, {"Location": f"{HOSTS[6]}/dance", "Set-Cookie": "step=2"}))
+    for path in ("4/x", "0/x", "0/y", "0/async", "0/inline", "7/poll", "7/raises", "1/before-error", "1/after-failure"):
+        number, _, rest = path.partition("/")
+        site.page(f"{HOSTS[int(number)]}/{rest}", f"this is {rest}")
+    site.page(f"{HOSTS[3]}/after-slow", "after slow")
+    site.page(f"{HOSTS[7]}/from-local", "from local")
+
+
+EVERYTHING = {
+    "DOWNLOADER_MIDDLEWARES": {Ignoring: 10},
+    "UBI_FOREIGN_DOWNLOADS": "allow",
+}
+
+
+def test_every_feature_behaves_as_in_plain_scrapy(site: Site) -> None:
+    everything(site)
+    plain = crawl(Everything, site.proxy, settings=EVERYTHING | PLAIN)
+    asked, site.visits = site.urls(), []
+    outcomes = crawl(Everything, site.proxy, settings=EVERYTHING)
+    assert items_of(outcomes) == items_of(plain)
+    assert site.urls() == asked
+    assert outcomes[0].stats["spider_exceptions/count"] == 1
+    assert outcomes[0].reason == plain[0].reason == "finished"
+
+
+def test_every_feature_behaves_alike_with_three_agents(site: Site) -> None:
+    everything(site)
+    one = crawl(Everything, site.proxy, settings=EVERYTHING)
+    asked, site.visits = site.urls(), []
+    three = crawl(Everything, site.proxy, 3, settings=EVERYTHING)
+    # Every agent's start() yields the local request: it belongs to no host, so each fetches its own.
+    local = {"local": "hello local"}
+    assert [item for item in items_of(three) if item != local] == [item for item in items_of(one) if item != local]
+    assert site.urls() == asked
+    assert total(three, "ubi/forwarded") > 0
+    failed = {"http/404": 1, "http/500": 1, "callback/RuntimeError": 1, "ignored/IgnoreRequest": 1}
+    for outcomes in (one, three):
+        assert {reason: total(outcomes, f"ubi/failed/{reason}") for reason in failed} == failed
+
+
+class Rules(CrawlSpider):
+    name = "rules"
+    start_urls = (f"{HOSTS[0]}/",)
+    rules = (Rule(LinkExtractor(), callback="found", cb_kwargs={"by": "rule"}, follow=True, errback="lost"),)
+
+    def found(self, response: Response, by: str) -> Iterator[Any]:
+        yield {"url": response.url, "by": by, "text": response.meta["link_text"], "rule": response.meta["rule"]}
+
+    def lost(self, failure: Any) -> Iterator[Any]:
+        yield {"lost": failure.request.url}
+
+
+@AGENTS
+def test_a_crawl_spider_follows_its_rules(site: Site, agents: int) -> None:
+    urls = ring(site)
+    site.page(f"{HOSTS[3]}/", links(*urls, f"{HOSTS[3]}/gone"))
+    plain = crawl(Rules, site.proxy, settings=PLAIN)
+    found = {item["url"] for item in items_of(plain) if "url" in item}
+    site.visits = []
+    outcomes = crawl(Rules, site.proxy, agents)
+    # Plain Scrapy fetches a start URL that is linked to twice, as it came unfiltered.
+    assert {item["url"] for item in items_of(outcomes) if "url" in item} == found - {f"{HOSTS[0]}/"}
+    assert [item for item in items_of(outcomes) if "lost" in item] == [{"lost": f"{HOSTS[3]}/gone"}]
+    assert set(site.urls().values()) == {1}
+
+
+class Seeds(Spider):
+    """Seeds to be fetched anyway, twice each, one of them through a redirect that sets a cookie and returns."""
+
+    name = "seeds"
+
+    async def start(self) -> AsyncIterator[Any]:
+        for _ in range(2):
+            for host in HOSTS:
+                yield Request(f"{host}/", dont_filter=True)
+
+    def parse(self, response: Response) -> Iterator[Any]:
+        yield {"url": response.url, "start": response.meta["is_start_request"]}
+
+
+@AGENTS
+def test_seeds_are_taken_once_also_unfiltered_and_through_redirects(site: Site, agents: int) -> None:
+    for host in HOSTS:
+        site.page(f"{host}/", host)
+    site.redirect(f"{HOSTS[1]}/", f"{HOSTS[2]}/")
+    site.redirect(f"{HOSTS[3]}/", f"{HOSTS[3]}/enter")
+    site.redirect(f"{HOSTS[3]}/enter", f"{HOSTS[3]}/")
+    site.page(
+        f"{HOSTS[3]}/",
+        lambda visit: Page("in") if visit.number > 1 else Page("", 302, {"Location": f"{HOSTS[3]}/enter"}),
+    )
+    outcomes = crawl(Seeds, site.proxy, agents)
+    urls = [item["url"] for item in items_of(outcomes)]
+    assert sorted(urls) == [f"{host}/" for host in HOSTS if host != HOSTS[1]]
+    asked = site.urls()
+    assert asked.pop(f"{HOSTS[3]}/") == 2
+    assert set(asked.values()) == {1}
+    assert all(item["start"] for item in items_of(outcomes))
+
+
+class Important(Spider):
+    """One host, so that the order is that of the frontier alone."""
+
+    name = "important"
+    start_urls = (f"{HOSTS[0]}/",)
+
+    def parse(self, response: Response) -> Iterator[Any]:
+        for number in (1, 3, 2):
+            yield Request(f"{HOSTS[0]}/{number}", self.page, priority=number)
+
+    def page(self, response: Response) -> None:
+        """Nothing."""
+
+
+def test_requests_of_higher_priority_come_first(site: Site) -> None:
+    for path in ("", "1", "2", "3"):
+        site.page(f"{HOSTS[0]}/{path}")
+    crawl(Important, site.proxy)
+    assert [visit.url[-1] for visit in site.visits] == ["/", "3", "2", "1"]
+
+
+class Lambdas(Spider):
+    """Requests that cannot travel whole."""
+
+    name = "lambdas"
+
+    start_urls = (f"{HOSTS[0]}/start",)
+
+    def parse(self, response: Response) -> Iterator[Any]:
+        for host in HOSTS:
+            yield Request(f"{host}/", callback=lambda response: [{"by": "lambda"}], meta={"spider": self})
+
+
+def test_at_one_agent_nothing_of_a_request_is_lost(site: Site, caplog: pytest.LogCaptureFixture) -> None:
+    for url in [f"{HOSTS[0]}/start", *(f"{host}/" for host in HOSTS)]:
+        site.page(url)
+    site.page(f"{HOSTS[0]}/", lambda visit: Page("", 503 if visit.number == 1 else 200))
+    outcomes = crawl(Lambdas, site.proxy)
+    assert items_of(outcomes) == [{"by": "lambda"}] * len(HOSTS)
+    assert outcomes[0].stats["ubi/codec/untravelled/callback"] == len(HOSTS) + 1  # and the retry
+    warnings = [record.getMessage() for record in caplog.records if "cannot travel" in record.getMessage()]
+    assert len(warnings) == 2 and "meta['spider']" in warnings[0] and "its callback" in warnings[1]
+
+
+def test_a_callback_that_could_not_travel_fails_the_page_and_calls_no_other(site: Site) -> None:
+    for url in [f"{HOSTS[0]}/start", *(f"{host}/" for host in HOSTS)]:
+        site.page(url)
+    outcomes = crawl(Lambdas, site.proxy, 3)
+    lost = total(outcomes, "ubi/failed/codec/callback")
+    assert lost > 0 and len(items_of(outcomes)) == len(HOSTS) - lost == len(site.visits) - 1
+    assert [outcome.reason for outcome in outcomes] == ["finished"] * 3
+
+
+class Stops(Walk):
+    name = "stops"
+
+    def parse(self, response: Response) -> Iterator[Any]:
+        yield from super().parse(response)
+        raise scrapy.exceptions.CloseSpider("enough")
+
+
+def test_a_spider_that_closes_itself_closes_with_its_reason(site: Site) -> None:
+    ring(site)
+    outcomes = crawl(Stops, site.proxy)
+    assert outcomes[0].reason == "enough"
+    assert len(outcomes[0].items) == len(site.visits) < 24
+
+
+class Breaks(Spider):
+    name = "breaks"
+
+    async def start(self) -> AsyncIterator[Any]:
+        yield {"from": "start"}
+        yield Request(f"{HOSTS[0]}/")
+        raise RuntimeError("start broke")
+
+    def parse(self, response: Response) -> Iterator[Any]:
+        yield {"url": response.url}
+
+
+def test_items_of_start_arrive_and_a_start_that_breaks_ends_with_scrapys_reason(site: Site) -> None:
+    site.page(f"{HOSTS[0]}/")
+    outcomes = crawl(Breaks, site.proxy)
+    assert items_of(outcomes) == [{"from": "start"}, {"url": f"{HOSTS[0]}/"}]
+    assert outcomes[0].reason == "start_error"
+
+
+def test_a_crawl_without_any_request_ends(site: Site) -> None:
+    class Nothing(Spider):
+        name = "nothing"
+
+    assert [outcome.reason for outcome in crawl(Nothing, site.proxy, 2)] == ["finished", "finished"]
+
+
+class Long(Spider):
+    name = "long"
+    start_urls = (f"{HOSTS[0]}/" + "x" * 5000, f"{HOSTS[0]}/", "http://h0.example:99999/")
+
+    def parse(self, response: Response) -> Iterator[Any]:
+        yield {"url": response.url}
+
+
+def test_urls_that_are_too_long_or_broken_are_no_obstacle(site: Site) -> None:
+    site.page(f"{HOSTS[0]}/")
+    outcomes = crawl(Long, site.proxy, settings={"URLLENGTH_LIMIT": 0})
+    assert items_of(outcomes) == [{"url": f"{HOSTS[0]}/"}]
+    assert outcomes[0].stats["ubi/scheduler/dropped/url_too_long"] == 1
+
+
+class Polite(Walk):
+    name = "polite"
+
+
+@AGENTS
+def test_robots_txt_is_fetched_once_a_host_and_obeyed(site: Site, agents: int) -> None:
+    urls = ring(site)
+    for host in HOSTS:
+        site.page(f"{host}/robots.txt", "User-agent: *\nDisallow: /b\n")
+    outcomes = crawl(Polite, site.proxy, agents, {"ROBOTSTXT_OBEY": True})
+    expected = dict.fromkeys([url for url in urls if not url.endswith("/b")], 1)
+    assert site.urls() == expected | {f"{host}/robots.txt": 1 for host in HOSTS}
+    assert total(outcomes, "ubi/failed/robots") == len(HOSTS)
+    assert max(site.most_at_once.values()) == 1
+
+
+class Fenced(Spider):
+    """Its agent loses the right to its hosts while a page is under way, for a moment."""
+
+    name = "fenced"
+    loop: asyncio.AbstractEventLoop
+
+    async def start(self) -> AsyncIterator[Any]:
+        Fenced.loop = asyncio.get_running_loop()
+        yield Request(f"{HOSTS[0]}/", errback=self.failed)
+
+    def parse(self, response: Response) -> Iterator[Any]:
+        yield {"url": response.url, "retries": response.meta.get("retry_times")}
+
+    def failed(self, failure: Any) -> Iterator[Any]:
+        yield {"failed": repr(failure.value)}
+
+
+def test_a_page_whose_transfer_is_cancelled_is_fetched_again_and_nobody_is_told(site: Site) -> None:
+    crawlers: list[Crawler] = []
+    second = Held()
+
+    def cancelled_at_first(visit: Visit) -> Page:
+        if visit.number > 1:
+            second.release()
+            return Page("there")
+        Fenced.loop.call_soon_threadsafe(lambda: crawlers[0].engine.scheduler.guard.cancel())  # type: ignore[union-attr]
+        second.wait()
+        return Page("too late")
+
+    site.page(f"{HOSTS[0]}/", cancelled_at_first)
+    outcome = crawl(Fenced, site.proxy, with_crawlers=crawlers.extend)[0]
+    assert outcome.items == [{"url": f"{HOSTS[0]}/", "retries": None}]
+    assert (outcome.stats["ubi/guard/cancelled"], outcome.stats["ubi/scheduler/put_back"]) == (1, 1)
+    assert (outcome.stats["ubi/pages"], outcome.stats["ubi/done"], len(site.visits)) == (1, 1, 2)
+    assert "retry/count" not in outcome.stats

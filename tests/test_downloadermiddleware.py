@@ -1,0 +1,307 @@
+"""The guard: no transfer without permit and lease, and what is withdrawn is no failure."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import pytest
+from scrapy import Request, Spider
+from scrapy.crawler import Crawler
+from scrapy.http import Response
+from scrapy.http.request import NO_CALLBACK
+from scrapy.statscollectors import MemoryStatsCollector
+
+from scrapy_ubi import downloadermiddleware
+from scrapy_ubi.downloadermiddleware import ForeignHost, Guard, Withdrawn
+from scrapy_ubi.flights import Flight, Flights
+from scrapy_ubi.settings import UbiSettings
+from tests.support.fakenode import FakeNode
+
+URL = "http://h1.example/"
+OTHER = "http://h2.example/x"
+
+
+class World:
+    """A guard before a fake node, and transfers that end when the test says so."""
+
+    def __init__(self, **settings: Any) -> None:
+        self.crawler = Crawler(Spider)
+        self.crawler.stats = MemoryStatsCollector(self.crawler)
+        self.node: Any = FakeNode()
+        self.flights = Flights()
+        self.guard = Guard(self.crawler, self.node, UbiSettings(**settings), self.flights)
+        self.transferring = asyncio.Event()
+        self.answer: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
+        self.started: list[str] = []
+
+    def page(self, url: str = URL, **arguments: Any) -> Flight:
+        request = Request(url, **arguments)
+        return self.flights.add(Flight(request, "h1.example", self.node.visit(url)))
+
+    def robots(self, url: str = "http://h1.example/robots.txt", **meta: Any) -> Request:
+        return Request(url, callback=NO_CALLBACK, meta={"dont_obey_robotstxt": True, **meta})
+
+    async def download(self, request: Request) -> Response:
+        self.started.append(request.url)
+        self.transferring.set()
+        return await asyncio.shield(self.answer)
+
+    def stat(self, name: str) -> Any:
+        return self.crawler.stats.get_value(f"ubi/guard/{name}", 0)
+
+
+def in_loop(test: Callable[[], Coroutine[Any, Any, None]]) -> Callable[[], None]:
+    """Run an async test in a loop of its own, for at most half a minute."""
+
+    def run() -> None:
+        asyncio.run(asyncio.wait_for(test(), 30))
+
+    run.__name__ = test.__name__
+    return run
+
+
+async def turns(count: int = 10) -> None:
+    """Let everything that can go on go on."""
+    for _ in range(count):
+        await asyncio.sleep(0)
+
+
+@in_loop
+async def test_a_page_waits_for_its_host() -> None:
+    world = World()
+    first, second = world.page(), world.page("http://h1.example/2")
+    await world.guard.admit(first.request)
+    waiting = asyncio.ensure_future(world.guard.admit(second.request))
+    await turns()
+    assert first.held and not waiting.done()
+    world.guard.ended(first.request, fetched=True)
+    await waiting
+    assert (first.held, first.fetched, second.held) == (False, True, True)
+
+
+@in_loop
+async def test_giving_back_twice_does_nothing() -> None:
+    world = World()
+    page = world.page()
+    await world.guard.admit(page.request)
+    world.guard.ended(page.request, fetched=True)
+    world.guard.ended(page.request, fetched=False)
+    world.guard.release(page)
+    assert page.fetched
+
+
+@in_loop
+async def test_no_permit_while_the_lease_does_not_hold() -> None:
+    world = World()
+    world.node.change(fenced=True)
+    page = world.page()
+    waiting = asyncio.ensure_future(world.guard.admit(page.request))
+    await turns()
+    assert not waiting.done()
+    world.node.change(fenced=False)
+    await waiting
+    assert page.held
+
+
+@in_loop
+async def test_a_lease_that_ends_right_after_the_grant_is_noticed() -> None:
+    world = World()
+    page = world.page()
+    answers = iter([False, False, True])
+    world.node.may_fetch = lambda host: next(answers)
+    await world.guard.admit(page.request)
+    assert world.node.grants["h1.example"] == 3
+    assert page.held
+
+
+@in_loop
+async def test_a_lease_that_ends_in_the_downloaders_queue_is_noticed_where_the_transfer_starts() -> None:
+    world = World()
+    page = world.page()
+    await world.guard.admit(page.request)
+    world.node.change(fenced=True)
+    carried = asyncio.ensure_future(world.guard.carry(page.request, world.download))
+    await turns()
+    assert world.started == [] and not page.held
+    world.node.change(fenced=False)
+    world.answer.set_result(Response(URL))
+    assert (await carried).url == URL
+    assert page.held
+
+
+@in_loop
+async def test_a_lost_host_withdraws_the_page() -> None:
+    world = World()
+    world.node.change(lost={"h1.example"})
+    page = world.page()
+    with pytest.raises(Withdrawn):
+        await world.guard.admit(page.request)
+    assert page.withdrawn and not page.held
+
+
+@in_loop
+async def test_a_fence_cancels_the_transfers_under_way() -> None:
+    world = World()
+    page, media = world.page(), Request(OTHER)
+    for request in (page.request, media):
+        await world.guard.admit(request)
+    carried = [asyncio.ensure_future(world.guard.carry(request, world.download)) for request in (page.request, media)]
+    await turns()
+    assert world.started == [URL, OTHER]
+    world.guard.cancel()
+    for transfer in carried:
+        with pytest.raises(Withdrawn):
+            await transfer
+    assert page.withdrawn and world.node.held == set()
+    assert world.stat("cancelled") == 2
+
+
+@in_loop
+async def test_only_transfers_of_the_hosts_named_are_cancelled() -> None:
+    world = World()
+    page, media = world.page(), Request(OTHER)
+    for request in (page.request, media):
+        await world.guard.admit(request)
+    lost = asyncio.ensure_future(world.guard.carry(page.request, world.download))
+    kept = asyncio.ensure_future(world.guard.carry(media, world.download))
+    await turns()
+    world.guard.cancel(["h1.example"])
+    world.answer.set_result(Response(OTHER))
+    with pytest.raises(Withdrawn):
+        await lost
+    assert (await kept).url == OTHER
+
+
+@in_loop
+async def test_a_fence_leaves_those_who_wait_waiting() -> None:
+    world = World()
+    world.node.change(fenced=True)
+    page = world.page()
+    waiting = asyncio.ensure_future(world.guard.admit(page.request))
+    await turns()
+    world.guard.cancel()
+    await turns()
+    assert not waiting.done()
+    world.node.change(fenced=False)
+    await waiting
+
+
+@in_loop
+async def test_closing_withdraws_those_who_wait_and_lets_transfers_end() -> None:
+    world = World()
+    loading = world.page()
+    await world.guard.admit(loading.request)
+    carried = asyncio.ensure_future(world.guard.carry(loading.request, world.download))
+    second = world.page("http://h1.example/2")
+    waiting = asyncio.ensure_future(world.guard.admit(second.request))
+    parsing = world.page("http://h1.example/parsed")
+    await turns()
+    world.guard.close()
+    with pytest.raises(Withdrawn):
+        await waiting
+    world.answer.set_result(Response(URL))
+    assert (await carried).url == URL
+    late = world.page("http://h1.example/3")
+    with pytest.raises(Withdrawn):
+        await world.guard.admit(late.request)
+    assert [flight.withdrawn for flight in (loading, second, parsing, late)] == [False, True, False, True]
+
+
+@in_loop
+async def test_a_permit_given_at_the_moment_of_closing_is_given_back() -> None:
+    world = World()
+    world.node.change(fenced=True)
+    page = world.page()
+    waiting = asyncio.ensure_future(world.guard.admit(page.request))
+    await turns()
+    world.node.change(fenced=False)
+    await asyncio.sleep(0)  # the node has granted, the guard has not seen it yet
+    world.guard.close()
+    with pytest.raises(Withdrawn):
+        await waiting
+    assert world.node.held == set()
+
+
+@in_loop
+async def test_cancelled_by_somebody_else_stays_cancelled() -> None:
+    world = World()
+    page = world.page()
+    await world.guard.admit(page.request)
+    carried = asyncio.ensure_future(world.guard.carry(page.request, world.download))
+    await turns()
+    carried.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await carried
+    assert not page.withdrawn
+
+
+def test_a_foreign_download_is_refused_with_one_warning_that_names_the_setting(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    @in_loop
+    async def refused_twice() -> None:
+        world = World()
+        world.node.change(lost={"h2.example"})
+        for _ in range(2):
+            with pytest.raises(ForeignHost):
+                await world.guard.admit(Request(OTHER))
+        assert world.stat("foreign_refused") == 2
+
+    refused_twice()
+    assert [record.getMessage().count("UBI_FOREIGN_DOWNLOADS") for record in caplog.records] == [1]
+
+
+@in_loop
+async def test_a_foreign_download_is_let_through_where_allowed() -> None:
+    world = World(foreign_downloads="allow")
+    world.node.change(lost={"h2.example"})
+    request = Request(OTHER)
+    await world.guard.admit(request)
+    world.answer.set_result(Response(OTHER))
+    assert (await world.guard.carry(request, world.download)).url == OTHER
+    assert world.stat("foreign_allowed") == 1 and world.node.held == set()
+
+
+@in_loop
+async def test_what_has_no_host_needs_no_permit() -> None:
+    world = World()
+    world.node.change(fenced=True)
+    await world.guard.admit(Request("data:,x"))
+
+
+@in_loop
+async def test_a_robots_txt_that_was_withdrawn_withdraws_the_pages_that_waited() -> None:
+    world = World()
+    known: dict[str, bool] = {}
+    forgotten: list[str] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(downloadermiddleware, "robots_known", lambda crawler, netloc: known.get(netloc, False))
+        patch.setattr(downloadermiddleware, "forget_robots", lambda crawler, netloc: forgotten.append(netloc))
+        world.node.change(lost={"h1.example"})
+        with pytest.raises(Withdrawn):
+            await world.guard.admit(world.robots())
+        world.node.change(lost=set())
+        for page in (world.page(), world.page("http://h1.example/2")):
+            with pytest.raises(Withdrawn):
+                await world.guard.admit(page.request)
+        assert forgotten == ["h1.example", "h1.example"]
+        await world.guard.admit(world.page("http://h1.example/3", meta={"dont_obey_robotstxt": True}).request)
+        world.node.release("h1.example")
+        known["h1.example"] = True
+        page = world.page("http://h1.example/4")
+        await world.guard.admit(page.request)
+        assert page.held
+
+
+@in_loop
+async def test_a_robots_txt_that_redirects_to_a_foreign_host_is_not_found() -> None:
+    world = World()
+    world.node.change(lost={"h2.example"})
+    hop = world.robots("http://h2.example/robots.txt", redirect_urls=["http://h1.example/robots.txt"])
+    with pytest.raises(ForeignHost):
+        await world.guard.admit(hop)
+    page = world.page()
+    await world.guard.admit(page.request)
+    assert page.held
