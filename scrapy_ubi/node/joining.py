@@ -38,15 +38,16 @@ AGREE = {
 }
 
 
-async def begin_run(transport: Transport) -> Mapping[str, str]:
-    """What the control hash says of the present run, after clearing a finished one."""
+async def begin_run(transport: Transport) -> tuple[Mapping[str, str], bool]:
+    """What the control hash says of the present run, and whether this process has just cleared a finished one."""
+    cleared = False
     control = (await transport.exchange(Outgoing())).control
     finished = control.get("finished", "")
     if is_finished(control):
         logger.info("The crawl of this name is finished (%s): beginning a new one.", finished)
-        await transport.clear(finished)
+        cleared = await transport.clear(finished)
         control = (await transport.exchange(Outgoing())).control
-    return control
+    return control, cleared
 
 
 async def check_group(transport: Transport, settings: UbiSettings, agent: str, own: Mapping[str, Any]) -> None:

@@ -22,7 +22,7 @@ from scrapy_ubi.frontier.memory import MemoryFrontier
 from scrapy_ubi.protocol.agent import Agent, Config
 from scrapy_ubi.protocol.host import Entry, HostState
 from scrapy_ubi.protocol.mail import Bounds
-from scrapy_ubi.protocol.view import LEFT, Beat
+from scrapy_ubi.protocol.view import Beat
 from scrapy_ubi.protocol.wire import Received
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.transport import Transport, TransportDown, TransportFull
@@ -121,15 +121,18 @@ class Node:
         transport, settings = self.transport, self.settings
         await transport.open()
         try:
-            control = await joining.begin_run(transport)
+            control, cleared = await joining.begin_run(transport)
             await joining.check_group(transport, settings, self.agent_id, self._fixed)
             line = self._beat.line(0)
             await joining.claim(transport, settings, self.agent_id, self._predecessor, line, self._clock)
         except (TransportDown, TransportFull) as error:
+            await transport.close()
             raise UbiUnavailable(f"Redis went away while joining: {error}") from error
         except BaseException:
             await transport.close()
             raise
+        if cleared or settings.redis_url is None:
+            self.agent.sure()
         self._post = Post(self.agent, transport, self._refusal, settings.max_url_length, control)
         transport.start_beating(
             self.agent_id,
@@ -171,7 +174,7 @@ class Node:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         if self._timer is not None:
             self._timer.cancel()
-        await self.transport.stop_beating(None if self._dead else self._beat_as(LEFT))
+        await self.transport.stop_beating(None if self._dead else self.agent.last_beat().line(0))
         await self.transport.close()
         logger.info("Agent %s has %s (%s).", self.agent_id, self._closing, reason)
 
@@ -212,10 +215,6 @@ class Node:
                 return
             self._trips.clear()
             await wait_briefly(self._trips, 0.5)
-
-    def _beat_as(self, flags: str) -> str:
-        beat = self.agent.beat
-        return Beat(beat.incarnation, beat.epoch, beat.replicas, beat.digest, "", flags, beat.activity).line(0)
 
     # -- the loops
 

@@ -18,6 +18,7 @@ from __future__ import annotations
 import logging
 import secrets
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from scrapy_ubi.protocol.agent import Agent, Effects
 from scrapy_ubi.protocol.wire import Malformed, Received, decode, decode_header
@@ -56,6 +57,7 @@ class Post:
         self._memory = control.get("memory", "")
         self._run = control.get("run", "")
         self._announced = False
+        self._denied = False  # others have said that the crawl is over, and it is not
         self._trouble = ""
         self.pause = 0.0
         self.dead_letters = 0
@@ -70,6 +72,9 @@ class Post:
         except TransportFull as error:
             self._complain(f"Redis refuses writes, the crawl waits until it has room: {error}")
             self._take(error.incoming, clock())
+            # What was read and merged is deleted with the next try: reading mail is what makes room again.
+            self._out = replace(self._out, consumed=self._consumed)
+            self._consumed = []
             return
         except TransportDown as error:
             self._complain(f"Redis is away, the crawl goes on when it is back: {error}")
@@ -108,7 +113,9 @@ class Post:
             control["memory"] = secrets.token_hex(4)
         if self._agent.finished and not self._announced:
             self._announced = True
-            control["finished"] = f"{self._run} {self._agent.me}"
+            control["finished"] = f"{self._run} {self._agent.me}{' lossy' if self._agent.lossy else ''}"
+        elif self._denied:
+            control["finished"] = ""
         return control
 
     @property
@@ -123,8 +130,9 @@ class Post:
             self._agent.mail_lost()
         self._memory = memory
         self._run = incoming.control.get("run", "") or self._run
-        if is_finished(incoming.control):
-            self._agent.finished = True
+        if is_finished(incoming.control) and not self._agent.finished:
+            self._agent.accept_end(incoming.control["finished"].endswith(" lossy"))
+            self._denied = not self._agent.finished
         self.control = incoming.control
         for number, raw in incoming.letters:
             self._consumed.append(number)

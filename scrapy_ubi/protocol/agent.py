@@ -15,7 +15,7 @@ Rules of this module:
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from .handover import Handover
@@ -26,7 +26,7 @@ from .quiescence import Quiescence
 from .reception import Reception
 from .ring import Ring
 from .tenure import Tenure, point
-from .view import FENCED, LEAVING, PASSIVE, Beat, Lease, Member, View, Watch
+from .view import FENCED, LEAVING, LEFT, LOSSY, NEW, PASSIVE, Beat, Lease, Member, View, Watch
 from .wire import Received, encode, read_answer
 
 MOST_OUTCOMES = (
@@ -103,6 +103,7 @@ class Agent:
         self.leaving = False
         self.start_exhausted = False
         self.finished = False
+        self.lossy = False
         self.flush = 1
         self.view_no = 0
         self.out = 0
@@ -112,6 +113,9 @@ class Agent:
         self._epoch = 0
         self._gaps = 0
         self._view_flush = 0
+        self._sure = False
+        self._lost: set[str] = set()
+        self._begun: float | None = None
         self._quiescence = Quiescence()
         self._unsent: list[tuple[int, HostState, int]] = []
         self._forwarded: dict[int, int] = {}
@@ -144,6 +148,8 @@ class Agent:
         if own is not None and own.incarnation not in self._mine:
             self.usurped = True
         self.watch.read(sent, received, beats)
+        self._make_sure(sent)
+        self.lossy = self.lossy or any(LOSSY in beat.flags for beat in beats.values())
         if self.watch.is_dead(self.incarnation):
             self._rejoin(received)
         self._notice_gaps()
@@ -156,6 +162,7 @@ class Agent:
         """What follows from everybody's published views."""
         if self.tenure.read(beats):
             if self.tenure.complete is self.view:
+                self._lost.clear()
                 self.handover.completed()
             self.frontier.look_again()
         digest = self.view.digest
@@ -164,6 +171,22 @@ class Agent:
             self.frontier.look_again()
         if self._quiescence.read(beats, digest, frozenset(beats)):
             self.finished = True
+
+    def sure(self) -> None:
+        """Nobody else can be crawling: there is no Redis, or a finished crawl was just cleared from it."""
+        self._sure = True
+
+    def _make_sure(self, now: float) -> None:
+        """Become sure that nobody is overlooked: Redis may have forgotten the others a moment before this agent came.
+
+        Whoever lives is seen, or fenced, a lease after this agent's first beat; and who has settled is sure for all it
+        knows. Until then this agent settles nothing and fetches nothing (decision 0003).
+        """
+        if self._begun is None:
+            self._begun = now
+        if not self._sure:
+            waited = now - self._begun > self.config.lease_timeout
+            self._sure = waited or any(sight.beat.settled for sight in self.watch.seen.values())
 
     def _notice_gaps(self) -> None:
         """A gap in the lease raises the epoch: everybody has to see this agent anew before it goes on."""
@@ -201,6 +224,7 @@ class Agent:
         self.tenure.enter(view, now)
         if before is not None and any(view.incarnation(a) != m.incarnation for a, m in before.members.items()):
             self._forwarded.clear()  # what the dead knew may have to be told again
+            self._count_lost(before)
         gone, entries, states = self.outbox.take_back(view)
         self.handover.gone(gone)
         for record in states:
@@ -210,6 +234,24 @@ class Agent:
         for record in entries:
             self._route(record, "")
         self.frontier.look_again()
+
+    def _count_lost(self, before: View) -> None:
+        """More than `t` agents lost between two complete views: what only they knew may be lost with them (P3).
+
+        Where nobody is left who has seen a view complete, one is enough.
+        """
+        for agent, member in before.members.items():
+            if agent != self.me and self.watch.is_dead(member.incarnation):
+                self._lost.add(member.incarnation)
+        newcomers = self.tenure.complete is None and all(NEW in s.beat.flags for s in self.watch.seen.values())
+        if len(self._lost) > (0 if newcomers else self.config.replication):
+            self.lossy = True
+
+    def accept_end(self, lossy: bool) -> None:
+        """Word came that the crawl is over. It is, unless those who say so had lost agents, and this one has work left:
+        then the crawl goes on here."""
+        if not lossy or not any(state.queued or state.out for state in self.frontier.states()):
+            self.finished = True
 
     def keepers(self, state: HostState) -> tuple[str, ...]:
         """Owner and successors of a host held, under the present view."""
@@ -281,6 +323,7 @@ class Agent:
             and self.lease.holds(now)
             and self.lease.gaps == self._gaps
             and not self.finished
+            and self._sure
             and self.tenure.free(state.host, self.is_alive)
         )
 
@@ -436,10 +479,17 @@ class Agent:
         quiet = self.handover.settled and not self.handover.pending and not self._unsent and self.reception.idle
         return self.leaving and quiet and not len(self.outbox) and not self.out
 
+    def last_beat(self) -> Beat:
+        """What a leaver says last: that it has left and, where it could not hand on what it holds, that this may be lost."""
+        undone = any(state.queued or state.out for state in self.frontier.states())
+        clean = self.finished or (self.may_go() and (bool(self.view.members) or not undone))
+        flags = LEFT + (LOSSY if self.lossy or not clean else "")
+        return replace(self.beat, flags=flags, settled="", pending=())
+
     @property
     def settled(self) -> bool:
         """Whether this agent has handed on all it holds under the present view, but for the pending hosts."""
-        if not self.handover.settled:
+        if not self._sure or not self.handover.settled:
             return False
         return all(
             oldest is None or oldest > self._view_flush
@@ -464,6 +514,8 @@ class Agent:
         flags = LEAVING if self.leaving else ""
         flags += PASSIVE if self.passive(now) else ""
         flags += "" if self.lease.holds(now) else FENCED
+        flags += LOSSY if self.lossy else ""
+        flags += NEW if self.tenure.complete is None else ""
         settled = self.view.digest if self.settled else ""
         pending = tuple(point(host) for host in self.handover.pending) if settled else ()
         dead = tuple(incarnation for incarnation in self.watch.dead if incarnation != self.incarnation)

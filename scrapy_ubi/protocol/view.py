@@ -30,10 +30,12 @@ MOST_PENDING = 64  # a beat stays short: an agent with more pending hosts is not
 MOST_DEAD = 16  # deaths named in a beat; those older than the last 16 have long been seen by everybody
 DEAD_REMEMBERED = 4096  # incarnations an observer remembers as dead; the oldest are forgotten beyond it
 
-LEAVING, LEFT, PASSIVE, FENCED = "l", "L", "p", "f"
+# Flags of a beat: going; gone; nothing left to do; without the right to fetch; has seen more agents lost than there are
+# copies; has never seen a view complete.
+LEAVING, LEFT, PASSIVE, FENCED, LOSSY, NEW = "l", "L", "p", "f", "x", "n"
 
 _BEAT = re.compile(
-    r"([0-9a-f]{8})\.(\d{1,9}) (\d{1,15}) (\d{1,6}) ([0-9a-f]{16}) ([0-9a-f]{16}|-) ([lLpf]{1,4}|-) (\d{1,15})"
+    r"([0-9a-f]{8})\.(\d{1,9}) (\d{1,15}) (\d{1,6}) ([0-9a-f]{16}) ([0-9a-f]{16}|-) ([lLpfxn]{1,6}|-) (\d{1,15})"
     r" ([0-9a-f]{16}(?:,[0-9a-f]{16}){0,63}|-) ([0-9a-f]{8}(?:,[0-9a-f]{8}){0,15}|-)"
 )
 

@@ -191,6 +191,8 @@ def _number(text: object) -> int:
 
 
 def _match(pattern: re.Pattern[str], text: object) -> str:
+    if text is None:
+        raise Malformed("a field is missing")
     if not isinstance(text, str) or pattern.fullmatch(text) is None:
         raise Malformed(f"{str(text)[:40]!r} does not look like {pattern.pattern}")
     return text

@@ -12,16 +12,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random
 
-import mmh3
-
 from scrapy_ubi.frontier.memory import MemoryFrontier
 from scrapy_ubi.protocol.agent import Agent, Config
 from scrapy_ubi.protocol.host import Entry, HostState
-from scrapy_ubi.protocol.mail import Bounds
-from scrapy_ubi.protocol.view import LEFT, Beat
+from scrapy_ubi.protocol.mail import Bounds, Record
+from scrapy_ubi.protocol.view import LOSSY, Beat
 from scrapy_ubi.protocol.wire import decode
 
-from .checkers import Referee
+from .checkers import Referee, key_of
 
 INTERVAL, LEASE, FAILURE, FLUSH = 0.5, 3.0, 5.0, 0.2
 MOST_RECORDS = 10_000
@@ -62,7 +60,7 @@ def host_of(url: str) -> str:
 
 
 def entry(url: str, depth: int) -> Entry:
-    return Entry(mmh3.hash64(url, signed=False)[0], url, depth)
+    return Entry(key_of(url), url, depth)
 
 
 class Redis:
@@ -168,9 +166,8 @@ class Process:
     def beat(self, last: bool = False) -> None:
         world, sent = self.world, self.now()
         self.counter += 1
-        line = self.agent.beat.line(self.counter)
-        if last:
-            line = line.replace(f" {self.agent.beat.flags or '-'} ", f" {LEFT} ", 1)
+        line = (self.agent.last_beat() if last else self.agent.beat).line(self.counter)
+        self.agent.lossy = self.agent.lossy or (last and LOSSY in line.split()[5])
 
         def execute() -> None:
             if not world.redis.up or self.cut or world.lost():
@@ -186,11 +183,22 @@ class Process:
         self.agent.lease.acknowledged(sent)
         beats = {a: b for a, line in lines.items() if (b := Beat.parse(line)) is not None}
         self.agent.read(sent, self.now(), beats)
+        self.world.note_deaths(self)
         self.work()
+
+    def unsettled(self) -> set[int]:
+        """Keys of pages out or done here whose done marks nobody else has acknowledged: P4 excuses them after a crash."""
+        agent = self.agent
+        keys = {visit.entry.key for visit in self.visits} | {key for _, _, key in agent._unsent}
+        for lane in agent.outbox.lanes.values():
+            for letter in lane.unacknowledged.values():
+                keys |= {record.done for record in letter.records if record.done is not None}
+            keys |= {item.done for item in lane.waiting if isinstance(item, Record) and item.done is not None}
+        return keys
 
     def flush_loop(self) -> None:
         self.after(FLUSH, self.flush_loop)
-        agent, world = self.agent, self.world
+        agent = self.agent
         agent.tick(self.now())
         if agent.cancel:
             agent.cancel = False
@@ -207,7 +215,7 @@ class Process:
                 list(effects.forget),
             )
             if agent.finished:
-                self.out.control = {"finished": self.name}
+                self.out.control = {"finished": "lossy" if agent.lossy else "whole"}
             self.send()
         self.work()
 
@@ -251,7 +259,9 @@ class Process:
                 self.agent.receive(decode(fields, self.name, MOST_RECORDS, 4096))
         for lane, text in acks.items():
             self.agent.answered(lane, text, self.now())
-        if out.control or "finished" in control or self.agent.finished:
+        if "finished" in control:
+            self.agent.accept_end(control["finished"] == "lossy")
+        if self.agent.finished:
             self.go()
         self.work()
 
@@ -328,6 +338,7 @@ class Process:
         self.world.referee.closed(self.name, "finished" if not self.stopping else "left")
 
     def crash(self) -> None:
+        self.world.referee.excuse(self.unsettled())
         self.up = False
 
     def pause(self, seconds: float) -> None:
@@ -367,6 +378,7 @@ class World:
         )  # fmt: skip
         self.seeds = [self.web.url(h, 0) for h in range(min(4, hosts))]
         self.sent = 0
+        self._lost: set[str] = set()
 
     def at(self, time: float, what: Callable[[], None]) -> None:
         self._count += 1
@@ -380,6 +392,14 @@ class World:
 
     def duplicated(self) -> bool:
         return self.duplication > 0 and self.random.random() < self.duplication
+
+    def note_deaths(self, observer: Process) -> None:
+        """Whoever is declared dead while it lives is excused, from the first such declaration, as if it had crashed then."""
+        for process in self.alive():
+            incarnation = process.agent.incarnation
+            if incarnation not in self._lost and observer.agent.watch.is_dead(incarnation):
+                self._lost.add(incarnation)
+                self.referee.excuse(process.unsettled())
 
     def note_mail(self, out: Outgoing) -> None:
         self.sent += len(out.letters)
