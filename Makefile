@@ -1,11 +1,13 @@
-# make demo   three agents crawl a little web of their own, live, on this machine
-# make test   lint, types, import contracts and all tests
+# make demo   three agents crawl a little web of their own, live, on this machine; make demo DEMO="--help" tells more
+# make test   lint, types, import contracts and all tests; make test PYTEST="-m 'not slow'" for the quick ones
+# make bench  the benchmarks, one after the other
+# make clean  take away what the others made
 # Needs python3 (3.11 or later) and make; everything else goes into .venv.
 
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
-PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
+PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet --quiet
 
 .PHONY: help demo test lint bench clean
 .DEFAULT_GOAL := help
@@ -25,7 +27,7 @@ lint: $(VENV)/.stamp-dev
 	@$(BIN)/lint-imports > $(VENV)/lint-imports.txt || { cat $(VENV)/lint-imports.txt; exit 1; }
 
 bench: $(VENV)/.stamp-dev
-	@for file in benchmarks/*.py; do echo "== $$file"; $(BIN)/python $$file || exit 1; done
+	@for file in $$(grep -l __main__ benchmarks/*.py); do echo "== $$file"; $(BIN)/python $$file || exit 1; done
 
 clean:
 	@rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -30,7 +30,7 @@ class Screen:
             # A line that wraps, or a picture taller than the terminal, could not be overwritten.
             shown = [line[: size.columns - 1] for line in lines][: size.lines - 1]
             up = UP_AND_CLEAR.format(self._drawn) if self._drawn else ""
-            self._stream.write(up + "".join(f"{line}\n" for line in shown))
+            self._stream.write(up + "".join(f"{line}\n" for line in shown) + ("\n" if last else ""))
             self._drawn = 0 if last else len(shown)
         elif last or self._last is None or now - self._last >= EVERY:
             self._stream.write("".join(f"{line}\n" for line in lines) + "\n")

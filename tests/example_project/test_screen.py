@@ -17,7 +17,7 @@ def test_terminal_picture_is_overwritten_by_the_next(monkeypatch: pytest.MonkeyP
     screen.show(["a", "b"], 0.0)
     screen.show(["c", "x" * 50], 0.1, last=True)
     screen.show(["d"], 0.2)
-    assert out.getvalue() == f"a\nb\n{UP_AND_CLEAR.format(2)}c\n{'x' * 19}\nd\n"
+    assert out.getvalue() == f"a\nb\n{UP_AND_CLEAR.format(2)}c\n{'x' * 19}\n\nd\n"
 
 
 def test_picture_taller_than_the_terminal_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
