@@ -1,0 +1,117 @@
+"""The add-on: what it sets, what the user's settings keep, and when it refuses."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+import scrapy
+from scrapy.core.scheduler import Scheduler
+from scrapy.settings import BaseSettings, Settings
+from scrapy.utils.conf import build_component_list
+
+from scrapy_ubi import Addon
+from scrapy_ubi.addon import ASYNCIO_REACTOR, CONCURRENT_ITEMS, refusal
+from scrapy_ubi.downloadermiddleware import UbiDownloaderMiddleware
+from scrapy_ubi.feeds import FeedParams
+from scrapy_ubi.scheduler import REFUSAL, UbiScheduler
+from scrapy_ubi.spidermiddleware import UbiSpiderMiddleware
+
+
+class OwnScheduler(UbiScheduler):
+    """A user's subclass."""
+
+
+class First:
+    """A user's middleware, as near to the engine as users put them."""
+
+
+def applied(**users: Any) -> BaseSettings:
+    settings = Settings(users)
+    Addon().update_settings(settings)
+    return settings
+
+
+def components(settings: BaseSettings, name: str) -> list[Any]:
+    return build_component_list(settings.get_component_priority_dict_with_base(name))
+
+
+def test_one_line_puts_everything_in_place() -> None:
+    settings = applied()
+    assert settings["SCHEDULER"] is UbiScheduler
+    assert settings[REFUSAL] is None
+    assert settings.getint("CONCURRENT_ITEMS") == CONCURRENT_ITEMS
+
+
+@pytest.mark.parametrize("priority", [-1000, 0, 1, 5000])
+def test_the_middlewares_are_outermost_and_innermost(priority: int) -> None:
+    users = {name: {First: priority} for name in ("SPIDER_MIDDLEWARES", "DOWNLOADER_MIDDLEWARES")}
+    settings = applied(**users)
+    assert components(settings, "SPIDER_MIDDLEWARES")[0] is UbiSpiderMiddleware
+    assert components(settings, "DOWNLOADER_MIDDLEWARES")[-1] is UbiDownloaderMiddleware
+
+
+def test_applied_twice_it_is_there_once() -> None:
+    settings = applied()
+    Addon().update_settings(settings)
+    assert components(settings, "SPIDER_MIDDLEWARES").count(UbiSpiderMiddleware) == 1
+
+
+def test_the_users_values_stay() -> None:
+    assert applied(CONCURRENT_ITEMS=50).getint("CONCURRENT_ITEMS") == 50
+    assert applied(ITEM_PIPELINES={First: 1}).getint("CONCURRENT_ITEMS") == 100
+    assert applied(SCHEDULER=OwnScheduler)["SCHEDULER"] is OwnScheduler
+    assert applied(SCHEDULER="scrapy_ubi.scheduler.UbiScheduler")[REFUSAL] is None
+
+
+@pytest.mark.parametrize("scheduler", [Scheduler, "scrapy.core.scheduler.Scheduler", "no.such.Scheduler"])
+def test_another_scheduler_is_refused_by_ours(scheduler: Any) -> None:
+    settings = applied(SCHEDULER=scheduler)
+    assert settings["SCHEDULER"] is UbiScheduler
+    assert settings[REFUSAL].startswith("SCHEDULER is set to")
+
+
+@pytest.mark.parametrize("reactor", ["twisted.internet.epollreactor.EPollReactor", None, ""])
+def test_a_reactor_without_asyncio_is_refused_on_one_with(reactor: str | None) -> None:
+    settings = applied(TWISTED_REACTOR=reactor)
+    assert settings["TWISTED_REACTOR"] == ASYNCIO_REACTOR
+    assert settings[REFUSAL].startswith("TWISTED_REACTOR is set to")
+    assert applied(TWISTED_REACTOR=reactor, TWISTED_REACTOR_ENABLED=False)[REFUSAL] is None
+
+
+def test_settings_that_do_not_hold_are_refused() -> None:
+    assert applied(UBI_FOO=1)[REFUSAL].startswith("UBI_FOO is not a setting")
+    assert applied(UBI_REPLICAS=0)[REFUSAL].startswith("UBI_REPLICAS is 0")
+
+
+def test_an_old_scrapy_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scrapy, "version_info", (2, 18, 0))
+    assert "too old" in (refusal(Settings()) or "")
+
+
+@pytest.mark.parametrize("name", ["DUPEFILTER_CLASS", "REQUEST_FINGERPRINTER_CLASS"])
+def test_what_is_not_used_is_said(name: str, caplog: pytest.LogCaptureFixture) -> None:
+    applied()
+    assert caplog.records == []
+    applied(**{name: "own.Class"})
+    assert [record.getMessage().split()[0] for record in caplog.records] == [name]
+
+
+def test_the_dupe_filter_that_filters_nothing_is_heeded(caplog: pytest.LogCaptureFixture) -> None:
+    applied(DUPEFILTER_CLASS="scrapy.dupefilters.BaseDupeFilter")
+    assert caplog.records == []
+
+
+def test_feed_parameters_are_composed_with_the_users() -> None:
+    def own(params: dict[str, Any], spider: Any) -> dict[str, Any]:
+        return params
+
+    settings = applied(
+        FEED_URI_PARAMS=own, FEEDS={"a-%(ubi_agent)s.json": {"uri_params": own}, "b.json": {"format": "json"}}
+    )
+    feeds = settings.getdict("FEEDS")
+    assert isinstance(settings["FEED_URI_PARAMS"], FeedParams)
+    assert isinstance(feeds["a-%(ubi_agent)s.json"]["uri_params"], FeedParams)
+    assert feeds["b.json"] == {"format": "json"}
+    copy.deepcopy(settings["FEED_URI_PARAMS"])

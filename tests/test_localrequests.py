@@ -1,0 +1,26 @@
+"""Requests that belong to no host stay here, once each."""
+
+from __future__ import annotations
+
+from scrapy import Request
+from scrapy.utils.request import RequestFingerprinter
+
+from scrapy_ubi.localrequests import LocalRequests
+
+
+def test_order_is_priority_then_arrival() -> None:
+    local = LocalRequests(RequestFingerprinter())
+    for number, priority in enumerate((0, 5, 0, 5)):
+        assert local.add(Request(f"data:,{number}", priority=priority))
+    assert len(local) == 4
+    urls = [request.url for request in iter(local.next, None)]
+    assert urls == ["data:,1", "data:,3", "data:,0", "data:,2"]
+    assert not local
+
+
+def test_a_duplicate_is_refused_unless_it_asks_to_be_fetched_anyway() -> None:
+    local = LocalRequests(RequestFingerprinter())
+    assert local.add(Request("ftp://h1.example/x"))
+    assert not local.add(Request("ftp://h1.example/x"))
+    assert local.add(Request("ftp://h1.example/x", dont_filter=True))
+    assert len(local) == 2

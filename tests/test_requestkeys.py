@@ -1,0 +1,77 @@
+"""Which requests are the same one, and which are meant to be fetched again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from scrapy import Request
+
+from scrapy_ubi.requestcheck import NONCE
+from scrapy_ubi.requestkeys import RequestKeys
+from scrapy_ubi.settings import UbiSettings
+
+URL = "http://www.h1.example/a"
+keys = RequestKeys(UbiSettings())
+
+
+def key(url: str = URL, keys: RequestKeys = keys, **arguments: Any) -> int:
+    request = Request(url, **arguments)
+    place = keys.place(request)
+    assert place is not None
+    return keys.key(request, place)
+
+
+def test_equal_requests_have_one_key_whatever_they_carry() -> None:
+    assert key() == key(URL + "#fragment") == key("HTTP://WWW.H1.example:80/a")
+    assert key() == key(meta={"depth": 3}, priority=2, dont_filter=True, cb_kwargs={"a": 1}, headers={"X": "y"})
+
+
+def test_method_body_and_nonce_make_a_difference() -> None:
+    assert len({key(), key(method="POST"), key(method="POST", body="a"), key(meta={NONCE: "1"})}) == 4
+
+
+def test_a_key_is_64_bits() -> None:
+    assert 0 <= key() < 1 << 64
+
+
+def test_the_host_is_the_partition_key() -> None:
+    domain = RequestKeys(UbiSettings(partition="domain"))
+    assert [place.host for place in (keys.place(Request(URL)), domain.place(Request(URL))) if place is not None] == [
+        "www.h1.example",
+        "h1.example",
+    ]
+
+
+def test_what_is_no_http_url_has_no_place() -> None:
+    for url in ("data:,x", "file:///etc/passwd", "ftp://h1.example/", "s3://bucket/key", "about:blank"):
+        assert keys.place(Request(url)) is None, url
+
+
+def test_what_asks_to_be_fetched_anyway_gets_a_nonce_of_its_own() -> None:
+    requests = [Request(URL, dont_filter=True) for _ in range(2)]
+    assert all(keys.mark(request, seed=False) for request in requests)
+    assert requests[0].meta[NONCE] != requests[1].meta[NONCE]
+    assert not keys.mark(requests[0], seed=False)
+
+
+def test_seeds_retries_and_redirects_get_none() -> None:
+    assert not keys.mark(Request(URL, dont_filter=True), seed=True)
+    assert not keys.mark(Request(URL, dont_filter=True, meta={"retry_times": 1}), seed=False)
+    assert not keys.mark(Request(URL, dont_filter=True, meta={"redirect_times": 1}), seed=False)
+    assert not keys.mark(Request(URL), seed=False)
+
+
+def test_without_a_filter_everything_gets_a_nonce_but_seeds() -> None:
+    unfiltered = RequestKeys(UbiSettings(), unfiltered=True)
+    assert unfiltered.mark(Request(URL), seed=False)
+    assert not unfiltered.mark(Request(URL), seed=True)
+
+
+def test_a_redirect_back_to_its_own_chain_is_a_step_on() -> None:
+    back = {"redirect_urls": [URL + "#x", "http://h2.example/"], "redirect_times": 2}
+    assert key(meta=back, dont_filter=True) != key()
+    assert key(meta=back, dont_filter=True) == key(meta={**back, "retry_times": 1}, dont_filter=True)
+    assert key(meta={**back, "redirect_times": 4}, dont_filter=True) != key(meta=back, dont_filter=True)
+    assert key(meta=back) == key()  # filtered, as in plain Scrapy
+    elsewhere = {"redirect_urls": ["http://h2.example/"], "redirect_times": 1}
+    assert key(meta=elsewhere, dont_filter=True) == key()

@@ -1,0 +1,120 @@
+"""The outermost spider middleware: marks of seeds and of what is to be fetched anyway, and pauses."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from scrapy import Request
+from scrapy.http import Response
+
+from scrapy_ubi.requestcheck import NONCE
+from scrapy_ubi.scheduler import SEED, UbiScheduler
+from scrapy_ubi.spidermiddleware import PAUSE_EVERY, UbiSpiderMiddleware
+
+URL = "http://h1.example/"
+
+
+class Recorder(UbiScheduler):
+    """A scheduler that only notes what it is told."""
+
+    def __init__(self) -> None:
+        self.ended = 0
+        self.marked: list[Request | None] = []
+
+    def start_ended(self) -> None:
+        self.ended += 1
+
+    def mark_child(self, request: Request, parent: Request | None) -> None:
+        self.marked.append(parent)
+        request.meta[NONCE] = "n"
+
+
+class World:
+    def __init__(self, scheduler: Any = None) -> None:
+        self.scheduler = scheduler or Recorder()
+        self.crawled: list[Request] = []
+        engine = SimpleNamespace(scheduler=self.scheduler, crawl=self.crawled.append)
+        self.middleware = UbiSpiderMiddleware.from_crawler(SimpleNamespace(engine=engine))  # type: ignore[arg-type]
+
+
+async def several(*things: Any) -> AsyncIterator[Any]:
+    for thing in things:
+        yield thing
+
+
+def started(world: World, start: AsyncIterator[Any]) -> list[Any]:
+    async def run() -> list[Any]:
+        return [found async for found in world.middleware.process_start(start)]
+
+    return asyncio.run(run())
+
+
+def test_requests_of_start_are_seeds_and_items_pass() -> None:
+    world = World()
+    item = {"a": 1}
+    found = started(world, several(Request(URL), item))
+    assert found[0].meta == {SEED: True} and found[1] is item
+    assert world.scheduler.ended == 1
+
+
+def test_a_start_that_breaks_has_ended_too() -> None:
+    async def broken() -> AsyncIterator[Any]:
+        yield Request(URL)
+        raise RuntimeError("broken")
+
+    world = World()
+    with pytest.raises(RuntimeError):
+        started(world, broken())
+    assert world.scheduler.ended == 1
+
+
+def test_a_long_start_lets_others_run() -> None:
+    async def run() -> int:
+        turns = 0
+
+        async def count() -> None:
+            nonlocal turns
+            while True:
+                turns += 1
+                await asyncio.sleep(0)
+
+        counting = asyncio.ensure_future(count())
+        world = World()
+        async for _ in world.middleware.process_start(several(*range(10 * PAUSE_EVERY))):
+            pass
+        counting.cancel()
+        return turns
+
+    assert asyncio.run(run()) >= 10
+
+
+def outputs(world: World, kind: str, response: Response, *things: Any) -> list[Any]:
+    if kind == "sync":
+        return list(world.middleware.process_spider_output(response, things))
+
+    async def run() -> list[Any]:
+        return [found async for found in world.middleware.process_spider_output_async(response, several(*things))]
+
+    return asyncio.run(run())
+
+
+@pytest.mark.parametrize("kind", ["sync", "async"])
+def test_requests_of_callbacks_go_to_the_engine_and_items_pass(kind: str) -> None:
+    world = World()
+    response = Response(URL, request=Request(URL))
+    request = Request(URL, meta={SEED: True, NONCE: "copied from the page"})
+    assert outputs(world, kind, response, 1, request, None) == [1, None]
+    assert world.crawled == [request]
+    assert request.meta == {NONCE: "n"}
+    assert world.scheduler.marked == [response.request]
+
+
+@pytest.mark.parametrize("kind", ["sync", "async"])
+def test_without_our_scheduler_requests_still_go_to_the_engine(kind: str) -> None:
+    world = World(SimpleNamespace())
+    outputs(world, kind, Response(URL, request=Request(URL)), Request(URL))
+    assert len(world.crawled) == 1
