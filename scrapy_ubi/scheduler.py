@@ -123,6 +123,11 @@ class UbiScheduler(BaseScheduler):
         self._opened = True
         self._hook_in()
 
+    @property
+    def alone(self) -> bool:
+        """Whether this crawl is one of one agent, whose requests never travel."""
+        return self.settings.redis_url is None
+
     def make_transport(self) -> Transport:
         """Redis where there is one, else this process's memory: a crawl of one agent."""
         settings, agent_id = self.settings, self.agent_id
@@ -198,7 +203,7 @@ class UbiScheduler(BaseScheduler):
         if flight is None and self._keys.mark(request, seed):
             key = self._keys.key(request, place)
         encoded = self._codec.encode(request)
-        if self.settings.redis_url is not None and len(encoded.text) > self.settings.max_letter_bytes // 8:
+        if not self.alone and len(encoded.text) > self.settings.max_letter_bytes // 8:
             return self._drop("too_large", f"{request} is too large to travel; UBI_MAX_LETTER_BYTES bounds it")
         entry = Entry(key, request.url, encoded.depth, encoded.priority, encoded.text)
         if flight is not None and flight.visit is not None:
@@ -244,11 +249,12 @@ class UbiScheduler(BaseScheduler):
         """Keep the object of a request that cannot travel whole, and say what cannot."""
         for loss in encoded.losses:
             self._stats.inc_value(f"ubi/codec/untravelled/{loss.kind}")
-            self._tell_once(
-                loss.kind,
-                f"{request}: {loss.what} cannot travel to another agent. It is there if this agent fetches the "
-                "request, and missing if another one does. (Shown once.)",
-            )
+            if not self.alone:
+                self._tell_once(
+                    loss.kind,
+                    f"{request}: {loss.what} cannot travel to another agent. It is there if this agent fetches the "
+                    "request, and missing if another one does. (Shown once.)",
+                )
         if encoded.losses and not self._originals.add(key, request):
             self._stats.inc_value("ubi/codec/originals_dropped")
             self._tell_once("originals", "Too many requests wait that cannot travel whole: the oldest lose a part.")

@@ -305,23 +305,25 @@ class Lambdas(Spider):
             yield Request(f"{host}/", callback=lambda response: [{"by": "lambda"}], meta={"spider": self})
 
 
-def test_at_one_agent_nothing_of_a_request_is_lost(site: Site, caplog: pytest.LogCaptureFixture) -> None:
+def test_at_one_agent_nothing_of_a_request_is_lost(site: Site) -> None:
     for url in [f"{HOSTS[0]}/start", *(f"{host}/" for host in HOSTS)]:
         site.page(url)
     site.page(f"{HOSTS[0]}/", lambda visit: Page("", 503 if visit.number == 1 else 200))
     outcomes = crawl(Lambdas, site.proxy)
     assert items_of(outcomes) == [{"by": "lambda"}] * len(HOSTS)
     assert outcomes[0].stats["ubi/codec/untravelled/callback"] == len(HOSTS) + 1  # and the retry
-    warnings = [record.getMessage() for record in caplog.records if "cannot travel" in record.getMessage()]
-    assert len(warnings) == 2 and "meta['spider']" in warnings[0] and "its callback" in warnings[1]
 
 
-def test_a_callback_that_could_not_travel_fails_the_page_and_calls_no_other(site: Site) -> None:
+def test_a_callback_that_could_not_travel_fails_the_page_and_calls_no_other(
+    site: Site, caplog: pytest.LogCaptureFixture
+) -> None:
     for url in [f"{HOSTS[0]}/start", *(f"{host}/" for host in HOSTS)]:
         site.page(url)
     outcomes = crawl(Lambdas, site.proxy, 3)
     lost = total(outcomes, "ubi/failed/codec/callback")
     assert lost > 0 and len(items_of(outcomes)) == len(HOSTS) - lost == len(site.visits) - 1
+    warnings = [record.getMessage() for record in caplog.records if "cannot travel" in record.getMessage()]
+    assert len(warnings) == 2 and "meta['spider']" in warnings[0] and "its callback" in warnings[1]
     assert [outcome.reason for outcome in outcomes] == ["finished"] * 3
 
 

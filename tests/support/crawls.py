@@ -43,6 +43,8 @@ FAST = {
 class SharedScheduler(UbiScheduler):
     """Agents of one process that share a hub in memory in place of a Redis."""
 
+    alone = False
+
     def make_transport(self) -> Transport:
         hub: MemoryHub = self.crawler.settings["TEST_HUB"]
         return MemoryTransport(hub, self.agent_id, self.settings.crawl, self.settings.max_letter_bytes)

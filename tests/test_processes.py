@@ -1,0 +1,206 @@
+"""Whole processes, as users start them: refusals, exit codes, signals, feeds, and Scrapy's other commands."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.site import Held, Page, Site, Visit, links
+
+pytestmark = pytest.mark.processes
+
+LIMIT = 90  # seconds for one process
+HOST = "http://h1.example"
+
+SETTINGS = """
+    BOT_NAME = "bot"
+    SPIDER_MODULES = ["project.spiders"]
+    ADDONS = {"scrapy_ubi.Addon": 500}
+    TELNETCONSOLE_ENABLED = REMOTE_CONTROL_ENABLED = False
+    LOG_LEVEL = "INFO"
+    UBI_HEARTBEAT_INTERVAL = 0.2
+    UBI_FLUSH_INTERVAL = 0.05
+"""
+
+SPIDER = """
+    import asyncio, signal
+    import scrapy
+    from scrapy.linkextractors import LinkExtractor
+
+    class Walk(scrapy.Spider):
+        name = "walk"
+        start_urls = ["http://h1.example/"]
+
+        async def start(self):
+            # SIGUSR1: this agent loses its right to all transfers under way, as when its lease ends.
+            cancel = lambda: self.crawler.engine.scheduler.guard.cancel()
+            asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, cancel)
+            for url in self.start_urls:
+                yield scrapy.Request(url, errback=self.failed)
+
+        def parse(self, response):
+            yield {"url": response.url, "body": len(response.body)}
+            yield from response.follow_all(LinkExtractor().extract_links(response))
+
+        def failed(self, failure):
+            yield {"failed": repr(failure.value)}
+"""
+
+
+class Project:
+    """A Scrapy project in a directory of its own."""
+
+    def __init__(self, place: Path, proxy: str) -> None:
+        self.place = place
+        self._environment = {**os.environ, "http_proxy": proxy, "no_proxy": ""}
+        spiders = place / "project" / "spiders"
+        spiders.mkdir(parents=True)
+        (place / "scrapy.cfg").write_text("[settings]\ndefault = project.settings\n")
+        (place / "project" / "__init__.py").touch()
+        (spiders / "__init__.py").touch()
+        (place / "project" / "settings.py").write_text(textwrap.dedent(SETTINGS))
+        (spiders / "walk.py").write_text(textwrap.dedent(SPIDER))
+
+    def start(self, *arguments: str) -> subprocess.Popen[str]:
+        """Start `scrapy` with these arguments."""
+        return subprocess.Popen(
+            [sys.executable, "-m", "scrapy", *arguments],
+            cwd=self.place,
+            env=self._environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+
+    def run(self, *arguments: str) -> tuple[int, str]:
+        """Run `scrapy` to its end: exit status and output."""
+        with self.start(*arguments) as process:
+            output, _ = process.communicate(timeout=LIMIT)
+        return process.returncode, output
+
+    def items(self, name: str = "items.jsonl") -> list[Any]:
+        return [json.loads(line) for line in (self.place / name).read_text().splitlines()]
+
+
+@pytest.fixture
+def site() -> Iterator[Site]:
+    with Site() as running:
+        running.page(f"{HOST}/", links(f"{HOST}/a", f"{HOST}/b"))
+        running.page(f"{HOST}/a", "a")
+        running.page(f"{HOST}/b", "b")
+        yield running
+
+
+@pytest.fixture
+def project(tmp_path: Path, site: Site) -> Project:
+    return Project(tmp_path, site.proxy)
+
+
+def test_a_crawl_ends_by_itself_and_feeds_know_the_agent(project: Project, site: Site) -> None:
+    status, output = project.run("crawl", "walk", "-o", "%(ubi_agent)s.jsonl", "-s", "UBI_AGENT_ID=a1")
+    assert status == 0, output
+    assert "Closing spider (finished)" in output
+    assert sorted(item["url"] for item in project.items("a1.jsonl")) == [f"{HOST}/", f"{HOST}/a", f"{HOST}/b"]
+    assert sorted(site.urls().values()) == [1, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        (["UBI_FOO=1"], "UBI_FOO is not a setting"),
+        (["UBI_AGENT_CAPACITY=-1"], "UBI_AGENT_CAPACITY is '-1'"),
+        (["UBI_AGENT_CAPACITY=-1", "FORCE_CRAWLER_PROCESS=1"], "UBI_AGENT_CAPACITY is '-1'"),
+        (["UBI_LEASE_TIMEOUT=20"], "UBI_FAILURE_TIMEOUT"),
+        (["SCHEDULER=scrapy.core.scheduler.Scheduler"], "SCHEDULER is set"),
+        (["TWISTED_REACTOR=twisted.internet.epollreactor.EPollReactor"], "TWISTED_REACTOR is set"),
+        (["UBI_REDIS_URL=redis://127.0.0.1:1"], "UBI_REDIS_URL"),
+        (["UBI_DIR=scrapy.cfg"], "set UBI_DIR"),
+    ],
+)
+def test_a_start_is_refused_with_one_sentence_and_exit_status_1(
+    project: Project, site: Site, settings: list[str], said: str
+) -> None:
+    arguments = [argument for setting in settings for argument in ("-s", setting)]
+    status, output = project.run("crawl", "walk", "-s", "LOG_LEVEL=WARNING", *arguments)
+    assert status == 1, output
+    assert output.startswith("scrapy_ubi: ") and output.count("\n") == 1, output
+    assert said in output
+    assert not site.visits
+
+
+def test_a_cancelled_transfer_is_repeated_and_nobody_is_told(project: Project, site: Site) -> None:
+    second = Held()
+
+    def cancelled_at_first(visit: Visit) -> Page:
+        if visit.number > 1:
+            second.release()
+            return Page("there")
+        process.send_signal(signal.SIGUSR1)
+        second.wait()
+        return Page("too late")
+
+    site.page(f"{HOST}/", cancelled_at_first)
+    process = project.start("crawl", "walk", "-o", "items.jsonl")
+    output, _ = process.communicate(timeout=LIMIT)
+    assert process.returncode == 0, output
+    assert project.items() == [{"url": f"{HOST}/", "body": 5}], output
+    assert "'ubi/guard/cancelled': 1" in output and "'ubi/scheduler/put_back': 1" in output
+    assert "ERROR" not in output and "Traceback" not in output and "retry/count" not in output
+
+
+def test_sigterm_lets_the_page_under_way_end_and_leaves(project: Project, site: Site) -> None:
+    with site.hold(f"{HOST}/a") as held:
+        process = project.start("crawl", "walk", "-o", "items.jsonl")
+        assert held.arrived.wait(LIMIT)
+        process.send_signal(signal.SIGTERM)
+        threading.Timer(0.5, held.release).start()  # let the signal arrive; the outcome is the same if it is later
+        output, _ = process.communicate(timeout=LIMIT)
+    assert process.returncode == 0, output
+    assert "Closing spider (shutdown)" in output
+    assert [item["url"] for item in project.items()][:2] == [f"{HOST}/", f"{HOST}/a"]
+    assert "Traceback" not in output
+
+
+def test_two_processes_on_one_machine_are_two_agents(project: Project, site: Site) -> None:
+    with site.hold(f"{HOST}/") as held:
+        first = project.start("crawl", "walk")
+        assert held.arrived.wait(LIMIT)
+        status, output = project.run("crawl", "walk", "-a", "start_urls=")
+        assert status == 0, output
+        held.release()
+        first.communicate(timeout=LIMIT)
+    assert first.returncode == 0
+    directory = project.place / ".ubi" / "bot:walk"
+    agents = [json.loads((place / "agent.json").read_text())["agent"] for place in (directory, directory / "1")]
+    assert len(set(agents)) == 2
+
+
+def test_a_directory_in_use_is_refused(project: Project, site: Site) -> None:
+    with site.hold(f"{HOST}/") as held:
+        first = project.start("crawl", "walk", "-s", "UBI_DIR=mine")
+        assert held.arrived.wait(LIMIT)
+        status, output = project.run("crawl", "walk", "-s", "UBI_DIR=mine", "-s", "LOG_LEVEL=WARNING")
+        assert status == 1 and "in use by another running agent" in output, output
+        held.release()
+        first.communicate(timeout=LIMIT)
+
+
+def test_scrapys_other_commands_join_no_crawl(project: Project, site: Site) -> None:
+    nowhere = ["-s", "UBI_REDIS_URL=redis://127.0.0.1:1", "-s", "LOG_LEVEL=WARNING"]
+    code = f"[fetch('{HOST}/a'), fetch('{HOST}/a'), fetch('{HOST}/b')] and response.text"
+    assert project.run("shell", *nowhere, "-c", code, f"{HOST}/") == (0, "b\n")
+    status, output = project.run("fetch", *nowhere, f"{HOST}/a")
+    assert (status, output) == (0, "a\n")
+    status, output = project.run("parse", *nowhere, "--spider", "walk", "--noitems", f"{HOST}/")
+    assert status == 0 and f"<GET {HOST}/a>" in output
+    assert not (project.place / ".ubi").exists()
