@@ -8,9 +8,16 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
+import hypothesis
 import pytest
 
 from tests.support.server import Server, available
+
+# Nothing here is judged by time: a busy machine makes no law untrue. A failure prints how to see it again.
+hypothesis.settings.register_profile(
+    "house", deadline=None, print_blob=True, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.load_profile("house")
 
 KINDS = available()
 
