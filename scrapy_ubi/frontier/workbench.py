@@ -36,7 +36,7 @@ class Workbench:
         return host in self._busy
 
     def activate(self, host: str, at: float) -> None:
-        """Something of this host is queued, and may be fetched from that time on. Nothing changes unless it was idle."""
+        """Something of this host is queued, to be fetched from that time on. Nothing changes unless it was idle."""
         if host not in self._waiting and host not in self._busy and host not in self._parked:
             self._push(host, at)
 
@@ -46,7 +46,7 @@ class Workbench:
         heapq.heappush(self._heap, (at, self._count, host))
 
     def take(self, now: float, allowed: Callable[[str], bool]) -> str | None:
-        """Make the first host that is ready and allowed busy, and return it; those not allowed are parked on the way."""
+        """Make the first host that is ready and allowed busy, and return it; those not allowed are parked."""
         heap = self._heap
         while heap and heap[0][0] <= now:
             _, count, host = heapq.heappop(heap)

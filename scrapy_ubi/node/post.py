@@ -64,7 +64,7 @@ class Post:
         self.control = control
 
     async def trip(self, now: float, profile: Callable[[], str | None], clock: Callable[[], float]) -> None:
-        """One round trip: what a drain gives (or what the last one did not get rid of) goes out, what waits comes in."""
+        """One round trip: what a drain gives (or the last trip did not get rid of) goes out, what waits comes in."""
         if self._out is None:
             self._out = self._outgoing(self._agent.drain(now), profile())
         try:

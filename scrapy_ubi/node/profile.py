@@ -76,7 +76,7 @@ def counters(agent: Agent, tally: Tally, now: float) -> dict[str, Any]:
         hosts += 1
         unique += len(state.done)
         queued += len(state.queued)
-        held += bool(state.queued) and not agent.tenure.free(state.host, agent.is_alive)
+        held += bool(state.queued) and not agent.tenure.free(state.host, agent.group.alive)
     c = agent.counters
     return {
         "pages": tally.pages,

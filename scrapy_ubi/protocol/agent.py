@@ -16,55 +16,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
 
+from .config import Config, Counters
 from .handover import Handover
 from .host import Entry, Frontier, HostState
-from .mail import DISCOVERY, STATE, Bounds, Record, weight
+from .mail import DISCOVERY, STATE, Record, weight
+from .membership import Membership
 from .outbox import REFUSED_PAUSE, Outbox
 from .quiescence import Quiescence
 from .reception import Reception
 from .ring import Ring
 from .tenure import Tenure, point
-from .view import FENCED, LEAVING, LEFT, LOSSY, NEW, PASSIVE, Beat, Lease, Member, View, Watch
+from .view import FENCED, LEAVING, LEFT, LOSSY, NEW, PASSIVE, Beat, View
 from .wire import Received, encode, read_answer
 
 MOST_OUTCOMES = (
     1024  # answers remembered a lane: far above any window; a sender that never raises its floor gets no more
 )
-
-
-class Config(NamedTuple):
-    """What the protocol is told. Times in seconds."""
-
-    replication: int = 1
-    replicas: int = 200
-    lease_timeout: float = 10.0
-    failure_timeout: float = 15.0
-    handoff_timeout: float = 60.0
-    bounds: Bounds = Bounds(window=8, records=500, size=150_000, resend=5.0)
-    outbox_records: int = 200_000
-    suppressed_keys: int = 1_000_000
-
-
-@dataclass(slots=True)
-class Counters:
-    """What an agent counts, for people."""
-
-    done: int = 0
-    links: int = 0
-    forwarded: int = 0
-    suppressed: int = 0
-    received: int = 0
-    refused: int = 0
-    resent: int = 0
-    replicated: int = 0
-    letters_sent: int = 0
-    bytes_sent: int = 0
-    untravelled: int = 0
-    handoff_timeouts: int = 0
-    fences: int = 0
-    rejoins: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,44 +61,48 @@ class Agent:
         self.config = config
         self.frontier = frontier
         self.counters = Counters()
-        self.incarnation = new_incarnation()
-        self.lease = Lease(config.lease_timeout)
-        self.watch = Watch(me, config.failure_timeout, config.lease_timeout)
+        self.group = Membership(me, config, self.counters, new_incarnation)
+        self.lease, self.watch = self.group.lease, self.group.watch
         self.tenure = Tenure(me, config.replication)
         self.outbox = Outbox(store, config.bounds)
         self.handover = Handover(me, frontier, self.outbox, self.tenure, self.keepers)
         self.reception = Reception(self)
-        self.leaving = False
         self.start_exhausted = False
         self.finished = False
-        self.lossy = False
         self.flush = 1
         self.view_no = 0
         self.out = 0
         self.activity = 0
-        self._new_incarnation = new_incarnation
-        self._mine = {self.incarnation}
-        self._epoch = 0
-        self._gaps = 0
         self._view_flush = 0
-        self._sure = False
-        self._lost: set[str] = set()
-        self._begun: float | None = None
         self._quiescence = Quiescence()
         self._unsent: list[tuple[int, HostState, int]] = []
         self._forwarded: dict[int, int] = {}
-        self.cancel = self.usurped = False
+        self.cancel = False
         self._held_lease = False
-        self._enter(self._view_of({}, None), now)
+        self._enter(self.group.view(), now)
         self.beat = self._beat(now)
 
     # ------------------------------------------------------------------ who is alive
 
-    def _view_of(self, others: Mapping[str, Member], near: View | None) -> View:
-        members = dict(others)
-        if not self.leaving:
-            members[self.me] = Member(self.incarnation, self._epoch, self.config.replicas)
-        return View.of(members, near)
+    @property
+    def incarnation(self) -> str:
+        """The present incarnation."""
+        return self.group.incarnation
+
+    @property
+    def leaving(self) -> bool:
+        """Whether this agent is on its way out."""
+        return self.group.leaving
+
+    @property
+    def lossy(self) -> bool:
+        """Whether more agents were lost at once than there are copies."""
+        return self.group.lossy
+
+    @property
+    def usurped(self) -> bool:
+        """Whether another process was seen to live under this identifier."""
+        return self.group.usurped
 
     @property
     def view(self) -> View:
@@ -144,72 +116,44 @@ class Agent:
 
     def read(self, sent: float, received: float, beats: Mapping[str, Beat]) -> None:
         """One atomic read of all beats, asked for and received at these times."""
-        own = beats.get(self.me)
-        if own is not None and own.incarnation not in self._mine:
-            self.usurped = True
-        self.watch.read(sent, received, beats)
-        self._make_sure(sent)
-        self.lossy = self.lossy or any(LOSSY in beat.flags for beat in beats.values())
-        if self.watch.is_dead(self.incarnation):
-            self._rejoin(received)
+        alive = self.group.read(sent, received, beats)
+        if self.group.dead:
+            self._rejoin()
         self._notice_gaps()
         self._look(received)
-        alive = {agent: sight.beat for agent, sight in self.watch.seen.items()}
+        own = alive.get(self.me)
         if own is not None and own.incarnation == self.incarnation:
-            self._agree({**alive, self.me: own}, received)
+            self._agree(alive)
 
-    def _agree(self, beats: dict[str, Beat], now: float) -> None:
+    def _agree(self, alive: Mapping[str, Beat]) -> None:
         """What follows from everybody's published views."""
-        if self.tenure.read(beats):
+        if self.tenure.read(alive):
             if self.tenure.complete is self.view:
-                self._lost.clear()
+                self.group.completed()
                 self.handover.completed()
             self.frontier.look_again()
-        digest = self.view.digest
-        if self.lease.torn and all(beat.digest == digest for beat in beats.values()):
-            self.lease.mend(self._gaps)
+        if self.group.mend(alive, self.view.digest):
             self.frontier.look_again()
-        if self._quiescence.read(beats, digest, frozenset(beats)):
+        if self._quiescence.read(alive, self.view.digest, frozenset(alive)):
             self.finished = True
 
     def sure(self) -> None:
         """Nobody else can be crawling: there is no Redis, or a finished crawl was just cleared from it."""
-        self._sure = True
-
-    def _make_sure(self, now: float) -> None:
-        """Become sure that nobody is overlooked: Redis may have forgotten the others a moment before this agent came.
-
-        Whoever lives is seen, or fenced, a lease after this agent's first beat; and who has settled is sure for all it
-        knows. Until then this agent settles nothing and fetches nothing (decision 0003).
-        """
-        if self._begun is None:
-            self._begun = now
-        if not self._sure:
-            waited = now - self._begun > self.config.lease_timeout
-            self._sure = waited or any(sight.beat.settled for sight in self.watch.seen.values())
+        self.group.sure = True
 
     def _notice_gaps(self) -> None:
-        """A gap in the lease raises the epoch: everybody has to see this agent anew before it goes on."""
-        if self.lease.gaps != self._gaps:
-            self._gaps = self.lease.gaps
-            self._epoch += 1
-            self.counters.fences += 1
+        if self.group.notice_gaps():
             self.cancel = True
 
     def _look(self, now: float) -> None:
         """Enter the view that follows from what is seen, when it is another one."""
-        view = self._view_of(self.watch.members(), self.view)
+        view = self.group.view(self.view)
         if view.digest != self.view.digest:
             self._enter(view, now)
 
-    def _rejoin(self, now: float) -> None:
-        """Somebody holds this incarnation dead: its heirs may be fetching. Begin anew, keeping what is held as a
-        newcomer.
-        """
-        self.incarnation = self._new_incarnation()
-        self._mine.add(self.incarnation)
-        self._epoch = 0
-        self.counters.rejoins += 1
+    def _rejoin(self) -> None:
+        """Somebody holds this incarnation dead: its heirs may be fetching. Keep what is held, as a newcomer."""
+        self.group.rejoin()
         self.cancel = True
         self.tenure.forget()
         for state in self.frontier.states():
@@ -224,7 +168,7 @@ class Agent:
         self.tenure.enter(view, now)
         if before is not None and any(view.incarnation(a) != m.incarnation for a, m in before.members.items()):
             self._forwarded.clear()  # what the dead knew may have to be told again
-            self._count_lost(before)
+            self.group.count_lost(before, self.tenure.complete is None)
         gone, entries, states = self.outbox.take_back(view)
         self.handover.gone(gone)
         for record in states:
@@ -234,18 +178,6 @@ class Agent:
         for record in entries:
             self._route(record, "")
         self.frontier.look_again()
-
-    def _count_lost(self, before: View) -> None:
-        """More than `t` agents lost between two complete views: what only they knew may be lost with them (P3).
-
-        Where nobody is left who has seen a view complete, one is enough.
-        """
-        for agent, member in before.members.items():
-            if agent != self.me and self.watch.is_dead(member.incarnation):
-                self._lost.add(member.incarnation)
-        newcomers = self.tenure.complete is None and all(NEW in s.beat.flags for s in self.watch.seen.values())
-        if len(self._lost) > (0 if newcomers else self.config.replication):
-            self.lossy = True
 
     def accept_end(self, lossy: bool) -> None:
         """Word came that the crawl is over. It is, unless those who say so had lost agents, and this one has work left:
@@ -263,10 +195,6 @@ class Agent:
     def keepers_of(self, host: str) -> tuple[str, ...]:
         """Owner and successors of any host, under the present view; empty when nobody is left in it."""
         return self.ring.order(host, self.config.replication + 1) if self.view.members else ()
-
-    def is_alive(self, agent: str, incarnation: str) -> bool:
-        """Whether that incarnation of an agent lives, as far as is known here."""
-        return incarnation == self.incarnation if agent == self.me else self.watch.alive(agent, incarnation)
 
     # ------------------------------------------------------------------ the crawl
 
@@ -320,11 +248,9 @@ class Agent:
         """Whether a fetch of this host may start at this moment: asked last, at the dispatch itself."""
         return (
             self.keepers(state)[:1] == (self.me,)
-            and self.lease.holds(now)
-            and self.lease.gaps == self._gaps
+            and self.group.may_act(now)
             and not self.finished
-            and self._sure
-            and self.tenure.free(state.host, self.is_alive)
+            and self.tenure.free(state.host, self.group.alive)
         )
 
     def borrow(self, host: str) -> HostState:
@@ -448,7 +374,7 @@ class Agent:
         self._held_lease = holds
         for record, hint in self.outbox.due_again(now):
             self._route(record, hint)
-        self.handover.work(self.is_alive, now)
+        self.handover.work(self.group.alive, now)
         if not self.tenure.released and now - self.tenure.since > self.config.handoff_timeout and holds:
             self.counters.handoff_timeouts += 1
             self.tenure.force()
@@ -470,7 +396,7 @@ class Agent:
 
     def leave(self, now: float) -> None:
         """Go: out of the views, handing on everything, until `may_go`."""
-        self.leaving = True
+        self.group.leaving = True
         self.start_exhausted = True
         self._look(now)
 
@@ -480,7 +406,9 @@ class Agent:
         return self.leaving and quiet and not len(self.outbox) and not self.out
 
     def last_beat(self) -> Beat:
-        """What a leaver says last: that it has left and, where it could not hand on what it holds, that this may be lost."""
+        """What a leaver says last: that it has left and, where it could not hand on what it holds, that this may be
+        lost.
+        """
         undone = any(state.queued or state.out for state in self.frontier.states())
         clean = self.finished or (self.may_go() and (bool(self.view.members) or not undone))
         flags = LEFT + (LOSSY if self.lossy or not clean else "")
@@ -489,7 +417,7 @@ class Agent:
     @property
     def settled(self) -> bool:
         """Whether this agent has handed on all it holds under the present view, but for the pending hosts."""
-        if not self._sure or not self.handover.settled:
+        if not self.group.sure or not self.handover.settled:
             return False
         return all(
             oldest is None or oldest > self._view_flush
@@ -521,7 +449,7 @@ class Agent:
         dead = tuple(incarnation for incarnation in self.watch.dead if incarnation != self.incarnation)
         return Beat(
             incarnation=self.incarnation,
-            epoch=self._epoch,
+            epoch=self.group.epoch,
             replicas=self.config.replicas,
             digest=self.view.digest,
             settled=settled,

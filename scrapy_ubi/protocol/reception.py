@@ -3,10 +3,10 @@
 Rules of this module:
 
 * Every record is idempotent, so a letter that comes again is merged again where its outcome is not remembered any more.
-* A discovery letter: hosts that are not this agent's are refused, with the name of who owns them in its view; the rest is
-  merged and held in custody until the successors have it.
-* A state letter is never refused. What it brings is *covered* when its sender tells every keeper itself: it has the same
-  view, or is the host's owner. What is not covered soils the copy: handover brings it to the keepers.
+* A discovery letter: hosts that are not this agent's are refused, with the name of who owns them in its view; the
+  rest is merged and held in custody until the successors have it.
+* A state letter is never refused. What it brings is *covered* when its sender tells every keeper itself: it has the
+  same view, or is the host's owner. What is not covered soils the copy: handover brings it to the keepers.
 """
 
 from __future__ import annotations

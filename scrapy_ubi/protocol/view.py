@@ -63,8 +63,8 @@ class Beat:
     def line(self, counter: int) -> str:
         """The beat as a short line of text, with this counter."""
         return (
-            f"{self.incarnation}.{self.epoch} {counter} {self.replicas} {self.digest} {self.settled or '-'} {self.flags or '-'} "
-            f"{self.activity} {','.join(self.pending) or '-'} {','.join(self.dead) or '-'}"
+            f"{self.incarnation}.{self.epoch} {counter} {self.replicas} {self.digest} {self.settled or '-'} "
+            f"{self.flags or '-'} {self.activity} {','.join(self.pending) or '-'} {','.join(self.dead) or '-'}"
         )
 
     @classmethod

@@ -68,7 +68,9 @@ class Referee:
         raise Violation(f"P6: not over after {limit} s: {left}")
 
     def excuse(self, keys: set[int]) -> None:
-        """An incarnation is lost: what P4 allows to be fetched again is what only it knew to be done, or had in flight."""
+        """An incarnation is lost: what P4 allows to be fetched again is what only it knew to be done, or had in
+        flight.
+        """
         self.excused |= keys
 
     def judge(self) -> None:

@@ -1,4 +1,6 @@
-"""As many simulated crawls as minutes allow: `python -m tests.simulation.simulate --minutes 5 [--seed N] [--count N]`."""
+"""As many simulated crawls as minutes allow: `python -m tests.simulation.simulate --minutes 5 [--seed N] [--count
+N]`.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,7 @@ def main() -> int:
     first = options.seed if options.seed is not None else int(time.time()) * 1000
     end, told = time.monotonic() + 60 * options.minutes, time.monotonic()
     faults: Counter[str] = Counter()
-    crawls = steps = bad = 0
+    crawls = steps = bad = lossy = 0
     for seed in range(first, first + options.count):
         if time.monotonic() > end:
             break
@@ -33,14 +35,19 @@ def main() -> int:
         except (Violation, AssertionError) as violation:
             bad += 1
             print(
-                f"{plan}\n  {str(violation)[:600]}\n  repeat: python -m tests.simulation.simulate --seed {seed} --count 1"
+                f"{plan}\n  {str(violation)[:600]}\n"
+                f"  repeat: python -m tests.simulation.simulate --seed {seed} --count 1"
             )
         crawls += 1
+        lossy += plan.too_many_lost
         faults.update(kind for _, kind in plan.faults)
         if time.monotonic() - told > 10:
             told = time.monotonic()
             print(f"{crawls} crawls, {bad} violations, {steps:,} steps", flush=True)
-    print(f"{crawls} crawls from seed {first}, {bad} violations, {steps:,} steps, faults: {dict(faults.most_common())}")
+    print(
+        f"{crawls} crawls from seed {first}, {bad} violations, {steps:,} steps; {lossy} lost more agents at once than there "
+        f"are copies; faults: {dict(faults.most_common())}"
+    )
     return 1 if bad else 0
 
 

@@ -1,8 +1,10 @@
-"""A simulated world for the production protocol and frontier: agents, a web, a Redis and clocks, all drawn from one seed.
+"""A simulated world for the production protocol and frontier: agents, a web, a Redis and clocks, all drawn from one
+seed.
 
 Everything is a discrete event; nothing real is waited for. Agents run `scrapy_ubi.protocol.agent.Agent` on
-`scrapy_ubi.frontier.memory.MemoryFrontier`, driven as the node drives them: beats in one loop, flushes in another, fetches
-in between. Faults are events too (`plans.py` draws them). The checkers in `checkers.py` see only what the web and Redis see.
+`scrapy_ubi.frontier.memory.MemoryFrontier`, driven as the node drives them: beats in one loop, flushes in another,
+fetches in between. Faults are events too (`plans.py` draws them). The checkers in `checkers.py` see only what the web
+and Redis see.
 """
 
 from __future__ import annotations
@@ -13,7 +15,8 @@ from dataclasses import dataclass, field
 from random import Random
 
 from scrapy_ubi.frontier.memory import MemoryFrontier
-from scrapy_ubi.protocol.agent import Agent, Config
+from scrapy_ubi.protocol.agent import Agent
+from scrapy_ubi.protocol.config import Config
 from scrapy_ubi.protocol.host import Entry, HostState
 from scrapy_ubi.protocol.mail import Bounds, Record
 from scrapy_ubi.protocol.view import LOSSY, Beat
@@ -127,7 +130,7 @@ class Process:
         self.agent = Agent(name, self.store, config, self.frontier, self._incarnation, self.now())
         self.in_hand: dict[int, bool] = {}  # inbox number -> merged since the last drain
         self.out: Outgoing | None = None
-        self.stopping = False
+        self.stopping = self.lossy = False
         self.beat_line: Beat = self.agent.beat
         self.seeds = seeds
         self.after(0, self.beat_loop)
@@ -167,7 +170,7 @@ class Process:
         world, sent = self.world, self.now()
         self.counter += 1
         line = (self.agent.last_beat() if last else self.agent.beat).line(self.counter)
-        self.agent.lossy = self.agent.lossy or (last and LOSSY in line.split()[5])
+        self.lossy = self.agent.lossy or (last and LOSSY in line.split()[5])
 
         def execute() -> None:
             if not world.redis.up or self.cut or world.lost():
@@ -187,7 +190,9 @@ class Process:
         self.work()
 
     def unsettled(self) -> set[int]:
-        """Keys of pages out or done here whose done marks nobody else has acknowledged: P4 excuses them after a crash."""
+        """Keys of pages out or done here whose done marks nobody else has acknowledged: P4 excuses them after a
+        crash.
+        """
         agent = self.agent
         keys = {visit.entry.key for visit in self.visits} | {key for _, _, key in agent._unsent}
         for lane in agent.outbox.lanes.values():
@@ -394,7 +399,9 @@ class World:
         return self.duplication > 0 and self.random.random() < self.duplication
 
     def note_deaths(self, observer: Process) -> None:
-        """Whoever is declared dead while it lives is excused, from the first such declaration, as if it had crashed then."""
+        """Whoever is declared dead while it lives is excused, from the first such declaration, as if it had crashed
+        then.
+        """
         for process in self.alive():
             incarnation = process.agent.incarnation
             if incarnation not in self._lost and observer.agent.watch.is_dead(incarnation):

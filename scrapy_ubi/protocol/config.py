@@ -1,0 +1,41 @@
+"""What the protocol is told, and what it counts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from .mail import Bounds
+
+
+class Config(NamedTuple):
+    """What the protocol is told. Times in seconds."""
+
+    replication: int = 1
+    replicas: int = 200
+    lease_timeout: float = 10.0
+    failure_timeout: float = 15.0
+    handoff_timeout: float = 60.0
+    bounds: Bounds = Bounds(window=8, records=500, size=150_000, resend=5.0)
+    outbox_records: int = 200_000
+    suppressed_keys: int = 1_000_000
+
+
+@dataclass(slots=True)
+class Counters:
+    """What an agent counts, for people."""
+
+    done: int = 0
+    links: int = 0
+    forwarded: int = 0
+    suppressed: int = 0
+    received: int = 0
+    refused: int = 0
+    resent: int = 0
+    replicated: int = 0
+    letters_sent: int = 0
+    bytes_sent: int = 0
+    untravelled: int = 0
+    handoff_timeouts: int = 0
+    fences: int = 0
+    rejoins: int = 0

@@ -1,0 +1,116 @@
+"""Membership: what one agent is to the others, and they to it, put together from reads of everybody's beats.
+
+Rules of this module:
+
+* An agent is *sure* of its picture once a lease has passed since its first beat, or somebody who has settled is in
+  it: Redis may have forgotten the others a moment before it came, but whoever lives is seen, or fenced, by then. Who
+  is not sure settles nothing and fetches nothing (decision 0003).
+* A gap in the lease raises the epoch, and is mended when everybody alive has published the digest of a view that
+  holds it.
+* An incarnation that anybody holds dead begins anew under another one.
+* More than `t` agents lost between two complete views, and what only they knew may be lost: the crawl is *lossy* from
+  then on, and says so at its end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from .config import Config, Counters
+from .view import LOSSY, NEW, Beat, Lease, Member, View, Watch
+
+
+class Membership:
+    """The membership of one agent. `usurped`: another process was seen to live under this identifier."""
+
+    def __init__(self, me: str, config: Config, counters: Counters, new_incarnation: Callable[[], str]) -> None:
+        self.me = me
+        self.config = config
+        self.counters = counters
+        self.incarnation = new_incarnation()
+        self.epoch = 0
+        self.lease = Lease(config.lease_timeout)
+        self.watch = Watch(me, config.failure_timeout, config.lease_timeout)
+        self.leaving = False
+        self.lossy = False
+        self.usurped = False
+        self.sure = False
+        self._new_incarnation = new_incarnation
+        self._own = {self.incarnation}
+        self._gaps = 0
+        self._begun: float | None = None
+        self._lost: set[str] = set()
+
+    def view(self, near: View | None = None) -> View:
+        """The view that follows from what is seen; `near` is an earlier one."""
+        members = self.watch.members()
+        if not self.leaving:
+            members[self.me] = Member(self.incarnation, self.epoch, self.config.replicas)
+        return View.of(members, near)
+
+    def read(self, sent: float, received: float, beats: Mapping[str, Beat]) -> dict[str, Beat]:
+        """Take in one atomic read of all beats; those of everybody alive, the own included when it was there."""
+        own = beats.get(self.me)
+        if own is not None and own.incarnation not in self._own:
+            self.usurped = True
+        self.watch.read(sent, received, beats)
+        self.lossy = self.lossy or any(LOSSY in beat.flags for beat in beats.values())
+        if self._begun is None:
+            self._begun = sent
+        if not self.sure:
+            waited = sent - self._begun > self.config.lease_timeout
+            self.sure = waited or any(sight.beat.settled for sight in self.watch.seen.values())
+        alive = {agent: sight.beat for agent, sight in self.watch.seen.items()}
+        if own is not None and own.incarnation == self.incarnation:
+            alive[self.me] = own
+        return alive
+
+    @property
+    def dead(self) -> bool:
+        """Whether somebody holds this incarnation dead."""
+        return self.watch.is_dead(self.incarnation)
+
+    def rejoin(self) -> None:
+        """Begin anew, as another incarnation."""
+        self.incarnation = self._new_incarnation()
+        self._own.add(self.incarnation)
+        self.epoch = 0
+        self.counters.rejoins += 1
+
+    def notice_gaps(self) -> bool:
+        """Raise the epoch when there is a new gap in the lease; True when there is."""
+        if self.lease.gaps == self._gaps:
+            return False
+        self._gaps = self.lease.gaps
+        self.epoch += 1
+        self.counters.fences += 1
+        return True
+
+    def mend(self, alive: Mapping[str, Beat], digest: str) -> bool:
+        """Mend the lease when everybody alive has published this digest, that of the present view; True when mended."""
+        if not self.lease.torn or any(beat.digest != digest for beat in alive.values()):
+            return False
+        self.lease.mend(self._gaps)
+        return True
+
+    def may_act(self, now: float) -> bool:
+        """Whether this agent has the right to start fetches at this time (s)."""
+        return self.sure and self.lease.holds(now) and self.lease.gaps == self._gaps
+
+    def alive(self, agent: str, incarnation: str) -> bool:
+        """Whether that incarnation of an agent lives, as far as is known here."""
+        return incarnation == self.incarnation if agent == self.me else self.watch.alive(agent, incarnation)
+
+    def count_lost(self, before: View, new: bool) -> None:
+        """The view `before` is no more: count those who died. `new`: this agent has never seen a view complete."""
+        for agent, member in before.members.items():
+            if agent != self.me and self.watch.is_dead(member.incarnation):
+                self._lost.add(member.incarnation)
+        # Where nobody is left who has seen a view complete, nobody has a whole copy: one death is one too many.
+        nobody_knows = new and all(NEW in sight.beat.flags for sight in self.watch.seen.values())
+        if len(self._lost) > (0 if nobody_knows else self.config.replication):
+            self.lossy = True
+
+    def completed(self) -> None:
+        """The present view is complete: every host has all its copies again."""
+        self._lost.clear()
