@@ -10,13 +10,12 @@ from collections.abc import Sequence
 from scrapy_ubi.monitor.letters import Box, Letter
 from scrapy_ubi.monitor.measures import Balance, Measures, measure
 from scrapy_ubi.monitor.ownership import Ownership
-from scrapy_ubi.monitor.plain import cut, plain
+from scrapy_ubi.monitor.plain import cut, plain, width
 from scrapy_ubi.monitor.profile import Profile
 from scrapy_ubi.monitor.status import UNREADABLE, AgentStatus, CrawlStatus
 from scrapy_ubi.monitor.table import WIDEST, Column, count, pairs, rate, size, span, table
 
 FIRST_URLS = 3  # URLs shown of a letter, unless all are asked for
-FIRST_HOSTS = 4
 MOST_REASONS = 20
 
 _LIVE = (
@@ -141,18 +140,27 @@ def _letter(letter: Letter, now: float, full: bool) -> list[str]:
             cut(f"{about}  {UNREADABLE}: {letter.trouble}", WIDEST),
             cut(f"  begins {letter.head}", WIDEST),
         ]
-    hosts = list(letter.hosts.items())
-    named = ", ".join(f"{plain(host, 60)} ({number})" for host, number in (hosts if full else hosts[:FIRST_HOSTS]))
-    more = "" if full or len(hosts) <= FIRST_HOSTS else f", and {len(hosts) - FIRST_HOSTS} more"
+    hosts = [f"{plain(host, 60)} ({number})" for host, number in letter.hosts.items()]
     lines = [
         cut(f"{about}  from {letter.sender}  {letter.lane} {letter.seq}  {letter.records} records", WIDEST),
-        f"  hosts: {named}{more}" if full else cut(f"  hosts: {named}", WIDEST - len(more)) + more,
+        f"  hosts: {', '.join(hosts)}" if full else _first_hosts(hosts),
     ]
     urls = [f"{entry.depth:>4}  {plain(entry.url)}" for delta in letter.deltas for entry in delta.discovered]
     if full:
         return lines + [f"  {url}" for url in urls] + _done(letter)
     lines += [cut(f"  {url}", WIDEST) for url in urls[:FIRST_URLS]]
     return lines + ([f"        and {len(urls) - FIRST_URLS} more URLs"] if len(urls) > FIRST_URLS else [])
+
+
+def _first_hosts(hosts: Sequence[str]) -> str:
+    """The first hosts of a letter, as many as fit into a line, and how many there are besides."""
+    shown = min(len(hosts), WIDEST // 4)  # no host takes less than four columns
+    while True:
+        more = f", and {len(hosts) - shown} more" if shown < len(hosts) else ""
+        line = f"  hosts: {', '.join(hosts[:shown])}{more}"
+        if width(line) <= WIDEST or shown <= 1:
+            return cut(line, WIDEST)
+        shown -= 1
 
 
 def _done(letter: Letter) -> list[str]:
