@@ -1,0 +1,312 @@
+"""Canaries: each private name of Scrapy's that is used, and what it is relied on to do.
+
+When one of these fails after an upgrade of Scrapy, the table in scrapy_ubi/scrapy_private.py says what hangs on the
+name.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from scrapy import Request, Spider
+from scrapy.commands.fetch import Command as Fetch
+from scrapy.core.downloader import Downloader
+from scrapy.core.downloader.handlers import DownloadHandlers
+from scrapy.core.engine import ExecutionEngine, _Slot
+from scrapy.core.scraper import Scraper
+from scrapy.crawler import Crawler
+from scrapy.downloadermiddlewares.robotstxt import RobotsTxtMiddleware
+from scrapy.exceptions import IgnoreRequest
+from scrapy.http import Response
+from scrapy.settings import Settings
+from scrapy.utils.reactor import CallLaterOnce
+from twisted.internet.defer import Deferred
+from twisted.python.failure import Failure
+
+from scrapy_ubi.scheduler import UbiScheduler
+from scrapy_ubi.scrapy_private import Download, EngineHooks, forget_robots, is_trial, robots_known
+from tests.support.crawls import crawl
+from tests.support.site import Page, Site
+
+HOST = "http://h1.example"
+
+
+@pytest.fixture
+def site() -> Iterator[Site]:
+    with Site() as running:
+        yield running
+
+
+def test_the_slots_names() -> None:
+    assert list(inspect.signature(_Slot.remove_request).parameters) == ["self", "request"]
+    assert inspect.iscoroutinefunction(_Slot.close)
+    assert "schedule" in vars(CallLaterOnce) and list(inspect.signature(CallLaterOnce.schedule).parameters)[1:] == [
+        "delay"
+    ]
+    assert "remove_request" not in getattr(_Slot, "__slots__", ())
+    source = inspect.getsource(_Slot.__init__)
+    assert all(name in source for name in ("self.closing:", "self.nextcall:", "self.inprogress:"))
+
+
+def test_the_names_of_engine_scraper_and_handlers() -> None:
+    assert list(inspect.signature(Scraper.enqueue_scrape).parameters) == ["self", "result", "request"]
+    assert inspect.iscoroutinefunction(DownloadHandlers.download_request_async)
+    assert list(inspect.signature(DownloadHandlers.download_request_async).parameters) == ["self", "request"]
+    assert "handlers" in inspect.getsource(Downloader.__init__)
+
+
+@pytest.mark.parametrize(
+    ("function", "look_up"),
+    [
+        (ExecutionEngine._remove_request, "self._slot.remove_request(request)"),
+        (ExecutionEngine.download_async, "self._slot.remove_request(request)"),
+        (ExecutionEngine.close_spider_async, "await self._slot.close()"),
+        (ExecutionEngine._handle_downloader_output, "self.scraper.enqueue_scrape(result, request)"),
+        (Downloader._download, "self.handlers.download_request_async(request)"),
+    ],
+)
+def test_each_name_is_looked_up_where_it_is_called(function: Any, look_up: str) -> None:
+    """Wrapping on the instance is enough only as long as Scrapy keeps no reference of its own."""
+    assert look_up in inspect.getsource(inspect.unwrap(function))
+
+
+class Exits(Spider):
+    """A page for each way out of Scrapy."""
+
+    name = "exits"
+
+    async def start(self) -> AsyncIterator[Any]:
+        yield Request(f"{HOST}/", self.index)
+
+    def index(self, response: Response) -> Iterator[Any]:
+        for method in ("items", "requests", "asynchronous", "raises", "raises_late", "returns_none", "inline"):
+            yield Request(f"{HOST}/{method}", getattr(self, method))
+        for path in ("404", "500", "redirect", "slow", "ignored", "ignored-response"):
+            meta = {"download_timeout": 0.3, "path": path}
+            yield Request(f"{HOST}/{path}", self.items, meta=meta)
+            yield Request(f"{HOST}/{path}?errback", self.items, errback=self.failed, meta=meta)
+        yield Request("data:,local", self.items)
+        yield Request("nowhere://x", self.items, errback=self.failed)
+
+    def items(self, response: Response) -> Iterator[Any]:
+        yield {"of": response.url}
+
+    def requests(self, response: Response) -> Iterator[Any]:
+        for number in range(10):
+            yield Request(f"{HOST}/child{number}", self.returns_none, cb_kwargs={"of": response.url})
+
+    async def asynchronous(self, response: Response) -> AsyncIterator[Any]:
+        yield {"of": response.url}
+        await asyncio.sleep(0)
+        yield Request(f"{HOST}/async-child", self.returns_none, cb_kwargs={"of": response.url})
+
+    def raises(self, response: Response) -> None:
+        raise RuntimeError("at once")
+
+    def raises_late(self, response: Response) -> Iterator[Any]:
+        yield Request(f"{HOST}/late-child", self.returns_none, cb_kwargs={"of": response.url})
+        raise RuntimeError("late")
+
+    def returns_none(self, response: Response, of: str = "") -> None:
+        return None
+
+    async def inline(self, response: Response) -> list[Any]:
+        await self.crawler.engine.download_async(Request(f"{HOST}/inlined"))
+        return [{"of": response.url}]
+
+    def failed(self, failure: Any) -> Iterator[Any]:
+        yield {"of": failure.request.url}
+
+
+class Ignores:
+    """A downloader middleware that ignores requests and responses by their path."""
+
+    def process_request(self, request: Request) -> None:
+        if request.meta.get("path") == "ignored":
+            raise IgnoreRequest
+
+    def process_response(self, request: Request, response: Response) -> Response:
+        if request.meta.get("path") == "ignored-response":
+            raise IgnoreRequest
+        return response
+
+
+class SlowPipeline:
+    """An item pipeline that gives way to the loop a few times."""
+
+    async def process_item(self, item: Any) -> Any:
+        for _ in range(20):
+            await asyncio.sleep(0)
+        Recording.events.append(("item", item["of"]))
+        return item
+
+
+class Recording(UbiScheduler):
+    """Notes what happens to each request, by object identity where it matters."""
+
+    events: list[tuple[str, str]]
+    handed_out: list[Request]
+    removed: list[Request]
+    closing: int
+
+    def next_request(self) -> Request | None:
+        request = super().next_request()
+        if request is not None:
+            self.handed_out.append(request)
+        return request
+
+    def enqueue_request(self, request: Request) -> bool:
+        self.events.append(("child", request.cb_kwargs.get("of", "")))
+        return super().enqueue_request(request)
+
+    def _hook_in(self) -> None:
+        super()._hook_in()
+        hooks = EngineHooks(self.crawler.engine)
+        hooks.on_removed(self._note_removed)
+        hooks.on_closing(self._note_closing)
+        hooks.on_outcome(self._note_outcome)
+        hooks.around_transfers(self._note_transfer)
+
+    def _note_removed(self, request: Request) -> None:
+        self.removed.append(request)
+        self.events.append(("removed", request.url))
+
+    def _note_closing(self) -> None:
+        type(self).closing += 1
+
+    def _note_outcome(self, result: Response | Failure, request: Request) -> bool:
+        self.events.append(("outcome", request.url))
+        return False
+
+    async def _note_transfer(self, request: Request, download: Download) -> Response:
+        self.events.append(("transfer", request.url))
+        return await download(request)
+
+
+@pytest.fixture(scope="module")
+def recorded() -> Iterator[tuple[type[Recording], Site]]:
+    """A crawl with every kind of exit, recorded."""
+    with Site() as site:
+        record(site)
+        yield Recording, site
+
+
+def record(site: Site) -> None:
+    Recording.events, Recording.handed_out, Recording.removed, Recording.closing = [], [], [], 0
+    for path in ("", "items", "requests", "asynchronous", "raises", "raises_late", "returns_none", "inline", "inlined"):
+        site.page(f"{HOST}/{path}")
+    for child in (*(f"child{number}" for number in range(10)), "async-child", "late-child", "ignored-response"):
+        site.page(f"{HOST}/{child}")
+    for end in ("", "?errback"):
+        site.page(f"{HOST}/500{end}", Page("", 500))
+        site.redirect(f"{HOST}/redirect{end}", f"{HOST}/items")
+    with site.hold(f"{HOST}/slow"), site.hold(f"{HOST}/slow?errback"):
+        settings = {
+            "SCHEDULER": Recording,
+            "RETRY_TIMES": 1,
+            "DOWNLOADER_MIDDLEWARES": {Ignores: 10},
+            "ITEM_PIPELINES": {SlowPipeline: 1},
+        }
+        outcome = crawl(Exits, site.proxy, settings=settings)[0]
+    assert outcome.reason == "finished"
+
+
+def test_every_request_is_removed_exactly_once_however_it_ends(recorded: tuple[type[Recording], Site]) -> None:
+    handed_out, removed_requests = recorded[0].handed_out, recorded[0].removed
+    removed = Counter(map(id, removed_requests))
+    assert {id(request) for request in handed_out} <= removed.keys()
+    assert set(removed.values()) == {1}
+    bypassed = [request.url for request in removed_requests if request not in handed_out]
+    assert bypassed == [f"{HOST}/inlined"]
+
+
+def test_a_request_is_removed_after_its_last_output_and_item(recorded: tuple[type[Recording], Site]) -> None:
+    events = recorded[0].events
+    last_removed = {url: place for place, (what, url) in enumerate(events) if what == "removed"}
+    for place, (what, url) in enumerate(events):
+        if what in ("child", "item") and url:
+            assert place < last_removed[url], (what, url)
+    assert sum(what == "item" for what, _ in events) >= 10
+    assert sum(what == "child" and url != "" for what, url in events) == 12
+
+
+def test_the_outcome_of_every_request_is_seen_but_of_those_that_go_on(recorded: tuple[type[Recording], Site]) -> None:
+    events = recorded[0].events
+    outcomes = Counter(url for what, url in events if what == "outcome")
+    assert outcomes[f"{HOST}/404"] == outcomes[f"{HOST}/500"] == outcomes[f"{HOST}/ignored"] == 1
+    assert outcomes[f"{HOST}/redirect"] == outcomes[f"{HOST}/inlined"] == 0
+    assert outcomes[f"{HOST}/ignored-response"] == outcomes[f"{HOST}/slow"] == 1
+
+
+def test_every_transfer_is_carried(recorded: tuple[type[Recording], Site]) -> None:
+    recording, site = recorded
+    carried = Counter(url for what, url in recording.events if what == "transfer" and url.startswith("http"))
+    assert carried == site.urls()
+
+
+def test_closing_is_seen_once(recorded: tuple[type[Recording], Site]) -> None:
+    assert recorded[0].closing == 1
+
+
+def robots(parsers: dict[str, Any] | None) -> Crawler:
+    middleware = None if parsers is None else SimpleNamespace(_parsers=parsers)
+    crawler: Any = SimpleNamespace(get_downloader_middleware=lambda cls: middleware)
+    return crawler  # type: ignore[no-any-return]
+
+
+def test_a_robots_txt_is_known_when_it_was_read() -> None:
+    parsers: dict[str, Any] = {"read": object(), "failed": None, "asked": Deferred()}
+    known = [netloc for netloc in ("read", "failed", "asked", "never") if robots_known(robots(parsers), netloc)]
+    assert known == ["read"]
+    assert robots_known(robots(None), "never")
+
+
+def test_only_a_robots_txt_that_failed_is_forgotten() -> None:
+    parsers: dict[str, Any] = {"read": object(), "failed": None, "asked": Deferred()}
+    for netloc in (*parsers.copy(), "never"):
+        forget_robots(robots(parsers), netloc)
+    forget_robots(robots(None), "failed")
+    assert sorted(parsers) == ["asked", "read"]
+
+
+def test_the_robots_middleware_keeps_parsers_like_that(site: Site) -> None:
+    class Seen(Spider):
+        name = "seen"
+        start_urls = (f"{HOST}/", "http://h2.example/")
+
+        def parse(self, response: Response) -> None:
+            middleware = self.crawler.get_downloader_middleware(RobotsTxtMiddleware)
+            assert middleware is not None
+            parsers.update(middleware._parsers)
+
+    parsers: dict[str, Any] = {}
+    for url in (f"{HOST}/", f"{HOST}/robots.txt", "http://h2.example/"):
+        site.page(url)
+    site.page("http://h2.example/robots.txt", "", Location="http://h2.example/robots.txt")
+    site.redirect("http://h2.example/robots.txt", "http://h2.example/robots.txt")
+    crawl(Seen, site.proxy, settings={"ROBOTSTXT_OBEY": True, "CONCURRENT_REQUESTS": 1})
+    assert set(parsers) == {"h1.example", "h2.example"}
+    assert parsers["h1.example"] is not None and parsers["h2.example"] is None
+
+
+def test_the_commands_that_look_at_a_page_are_told_from_crawls() -> None:
+    class Own(Spider):
+        name = "own"
+
+        async def start(self) -> AsyncIterator[Any]:
+            yield Request(HOST)
+
+    assert not is_trial(Settings(), Own())
+    assert not is_trial(Settings({"DUPEFILTER_CLASS": "own.Filter"}), Own())
+    in_shell = Settings()
+    in_shell.set("DUPEFILTER_CLASS", "scrapy.dupefilters.BaseDupeFilter", "command")
+    assert is_trial(in_shell, None)
+    assert Fetch.__module__ == "scrapy.commands.fetch"
+    Own.start.__module__ = "scrapy.commands.fetch"
+    assert is_trial(Settings(), Own())
