@@ -61,7 +61,7 @@ class Measures:
 
 
 def overlap(done: int, unique: int) -> float | None:
-    """(n - u) / u. None without any page, and when u > n: counters of an earlier run were lost, the done set was not."""
+    """(n - u) / u. None without any page, and when u > n: counters of an earlier run were lost, done marks were not."""
     if unique == 0 or unique > done:
         return None
     return (done - unique) / unique

@@ -46,7 +46,7 @@ def test_inbox_shows_the_oldest_letters_and_counts_all(crawl: CrawlByHand) -> No
     ("fields", "trouble"),
     [
         ({"body": pickle.dumps([1])}, "not UTF-8"),
-        ({"x": "y"}, "does not look like"),
+        ({"x": "y"}, "a field is missing"),
         (letter("{"), "body is not JSON"),
         (letter("[" * 20_000), "body is not JSON"),
         (letter({"host": "h"}), "body is not a list"),
