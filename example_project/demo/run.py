@@ -30,7 +30,7 @@ import redis
 from demo import verdict
 from demo.graph import Graph
 from demo.screen import Screen
-from demo.servers import Servers
+from demo.servers import Servers, let_signals_interrupt
 from demo.web import add_graph_options, ask
 from scrapy_ubi.monitor import render
 from scrapy_ubi.monitor.status import read_status
@@ -209,10 +209,6 @@ def _options() -> argparse.ArgumentParser:
     return parser
 
 
-def _interrupted(*_: object) -> None:
-    raise KeyboardInterrupt
-
-
 def main(arguments: list[str] | None = None) -> int:
     parser = _options()
     options = parser.parse_args(arguments)
@@ -220,8 +216,7 @@ def main(arguments: list[str] | None = None) -> int:
         parser.error(f"at least 1 agent, {MIN_HOSTS} hosts, and as many pages as hosts")
     directory = options.keep or Path(tempfile.mkdtemp(prefix="ubi-demo-"))
     directory.mkdir(parents=True, exist_ok=True)
-    for number in INTERRUPTS:
-        signal.signal(number, _interrupted)
+    let_signals_interrupt()
     screen = Screen(sys.stdout)
     try:
         good = Demo(options, directory.resolve(), screen).run()

@@ -41,6 +41,13 @@ def free_port() -> int:
         return port
 
 
+def let_signals_interrupt() -> None:
+    """Raise KeyboardInterrupt on Ctrl-C, when ended from elsewhere, and when the terminal is closed (but for nohup)."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, signal.default_int_handler)
+
+
 def end(process: subprocess.Popen[bytes]) -> None:
     """Ask a process to end, and see to it that it does."""
     if process.poll() is None:
@@ -146,7 +153,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--port", type=int, default=WEB_PORT, metavar="P", help="of the web, default: %(default)s")
     parser.add_argument("--redis-port", type=int, default=VALKEY_PORT, metavar="P", help="default: %(default)s")
     options = parser.parse_args(arguments)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    let_signals_interrupt()
     try:
         with Servers(options, options.port, options.redis_port) as servers:
             print(f"demo web   http_proxy={servers.proxy}   {options.pages} pages of {options.hosts} hosts")

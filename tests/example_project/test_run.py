@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import os
-import secrets
 import signal
+import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from demo.servers import valkey_program
+from demo.servers import free_port, valkey_program
 
 RUN = Path(__file__).resolve().parents[2] / "example_project/demo/run.py"
 LIMIT = 120.0  # seconds; on an idle machine each of these runs takes about ten
@@ -26,42 +25,66 @@ pytestmark = [
 
 
 class Runner:
-    """The demo as a process of its own. `mark` is in the environment of everything it starts."""
+    """A script of the demo as a process of its own, with an eye on every process that descends from it."""
 
-    def __init__(self, directory: Path, *options: str) -> None:
-        self.mark = f"UBI_TEST_MARK={secrets.token_hex(8)}"
-        name, _, value = self.mark.partition("=")
+    def __init__(self, directory: Path, *options: str, script: str = RUN.name) -> None:
         self.output = directory / "output.txt"
+        self._family: set[tuple[int, str]] = set()
         with self.output.open("wb") as out:
             self.process = subprocess.Popen(
-                [sys.executable, str(RUN), "--keep", str(directory / "run"), *options],
-                stdout=out,
-                stderr=out,
-                env=os.environ | {name: value},
-                start_new_session=True,
+                [sys.executable, str(RUN.with_name(script)), *options], stdout=out, stderr=out, start_new_session=True
             )
 
     def text(self) -> str:
         return self.output.read_text()
 
     def wait_for(self, text: str) -> None:
-        """Until the demo has printed this; looks at its output again and again."""
-        limit = time.monotonic() + LIMIT
-        while text not in self.text():
-            assert self.process.poll() is None and time.monotonic() < limit, self.text()
-            time.sleep(0.05)
+        """Until the script has printed this."""
+        self._look_until(lambda: text in self.text())
 
-    def left(self) -> list[str]:
-        """Processes that still bear the mark."""
-        found = []
-        for entry in Path("/proc").iterdir():
-            if entry.name.isdigit():
-                try:
-                    if self.mark.encode() in (entry / "environ").read_bytes():
-                        found.append((entry / "cmdline").read_text().replace("\0", " "))
-                except OSError:  # it has ended meanwhile, or is another user's
-                    continue
-        return found
+    def wait(self) -> int:
+        """Until the script has ended; its exit status."""
+        self._look_until(lambda: self.process.poll() is not None)
+        return self.process.wait()
+
+    def _look_until(self, condition: Callable[[], bool]) -> None:
+        limit = time.monotonic() + LIMIT
+        while not condition():
+            assert time.monotonic() < limit, self.text()
+            self._family |= descendants(self.process.pid)
+            time.sleep(0.05)
+        self._family |= descendants(self.process.pid)
+
+    def left(self) -> set[tuple[int, str]]:
+        """Processes that descend from the script and live."""
+        return self._family & {(pid, started) for pid, _, started in processes()}
+
+
+def processes() -> list[tuple[int, int, str]]:
+    """Of each living process: pid, parent, and start time, which tells it from a later one with the same pid."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                # proc(5): the name, in parentheses, may hold anything; state is the first field behind it.
+                fields = (entry / "stat").read_text().rpartition(")")[2].split()
+            except OSError:  # it has ended meanwhile
+                continue
+            if fields[0] != "Z":
+                found.append((int(entry.name), int(fields[1]), fields[19]))
+    return found
+
+
+def descendants(ancestor: int) -> set[tuple[int, str]]:
+    """Pid and start time of all processes below this one."""
+    everybody, family, found = processes(), {ancestor}, set()
+    grown = True
+    while grown:
+        born = {(pid, started) for pid, parent, started in everybody if parent in family and pid not in family}
+        found |= born
+        family |= {pid for pid, _ in born}
+        grown = bool(born)
+    return found
 
 
 @pytest.fixture
@@ -76,15 +99,17 @@ def runners() -> Iterator[list[Runner]]:
 
 
 def test_three_agents_crawl_all_of_it_and_the_demo_ends_well(tmp_path: Path, runners: list[Runner]) -> None:
-    runner = Runner(tmp_path, "--hosts", "20", "--pages", "200", "--latency", "5", "--seed", "5")
+    runner = Runner(
+        tmp_path, "--keep", str(tmp_path / "run"), "--hosts", "20", "--pages", "200", "--latency", "5", "--seed", "5"
+    )
     runners.append(runner)
-    status = runner.process.wait(LIMIT)
+    status = runner.wait()
     text = runner.text()
     assert status == 0, text
     assert "FAIL" not in text and "Traceback" not in text
     for word in ("agent-1", "agent-2", "agent-3", "pages/s", "forwarded", "scrapy ubi report", "overlap", "coverage"):
         assert word in text
-    assert runner.left() == []
+    assert runner.left() == set()
     items = [(tmp_path / "run" / f"agent-{i}.jsonl").read_text().splitlines() for i in (1, 2, 3)]
     assert sum(map(len, items)) == 200
 
@@ -93,18 +118,19 @@ def test_interrupted_demo_leaves_nothing_running(tmp_path: Path, runners: list[R
     runner = Runner(tmp_path, "--hosts", "20", "--pages", "2000", "--latency", "200")
     runners.append(runner)
     runner.wait_for("crawling")
+    assert len(runner.left()) == 5  # three agents, the web, Valkey
     runner.process.send_signal(signal.SIGINT)
-    assert runner.process.wait(LIMIT) == 130, runner.text()
+    assert runner.wait() == 130, runner.text()
     assert "nothing is left running" in runner.text()
-    assert runner.left() == []
+    assert runner.left() == set()
 
 
 def test_demo_that_takes_too_long_is_ended_and_fails(tmp_path: Path, runners: list[Runner]) -> None:
     runner = Runner(tmp_path, "--hosts", "20", "--pages", "2000", "--latency", "200", "--limit", "1")
     runners.append(runner)
-    assert runner.process.wait(LIMIT) == 1
+    assert runner.wait() == 1
     assert "limit of 1 seconds" in runner.text() and "FAIL  the end" in runner.text()
-    assert runner.left() == []
+    assert runner.left() == set()
 
 
 def test_a_web_too_small_is_refused_in_one_sentence() -> None:
@@ -113,3 +139,26 @@ def test_a_web_too_small_is_refused_in_one_sentence() -> None:
     )
     assert said.returncode == 2
     assert "at least 1 agent, 7 hosts" in said.stderr
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_servers_by_hand_end_with_their_terminal(tmp_path: Path, number: signal.Signals) -> None:
+    options = ["--port", str(free_port()), "--redis-port", str(free_port())]
+    runner = Runner(tmp_path, *options, script="servers.py")
+    try:
+        runner.wait_for("Ctrl-C ends both")
+        assert len(runner.left()) == 2
+    finally:
+        runner.process.send_signal(number)
+    assert runner.wait() == 0
+    assert runner.left() == set()
+
+
+def test_servers_on_a_taken_port_say_so(tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        options = ["--port", str(taken.getsockname()[1]), "--redis-port", str(free_port())]
+        runner = Runner(tmp_path, *options, script="servers.py")
+        assert runner.wait() == 1
+    assert "is the port taken?" in runner.text()
+    assert runner.left() == set()
