@@ -1,0 +1,113 @@
+r"""The normal form of a URL: two spellings of one URL have one. It is compared, not fetched: URLs are fetched as found.
+
+The idea is LARM's (Marschner, 2003): a stemming function for URLs. Rules of this module:
+
+* `normal_form` never raises, whatever the text, and is idempotent: a normal form is its own.
+* It is ASCII and begins with `http://` or `https://`, a host (after user name and password, if there are any) and `/`.
+* Only what no server can tell apart, or none does, is taken for one: RFC 3986, sections 6.2.2 and 6.2.3, and what the
+  WHATWG standard does to text on its way to being a URL. What some sites ignore (a final `index.html`, the order of
+  query arguments) stays apart.
+* Nor is a URL taken for one that a client which repairs less could not fetch: the good one would then count as known.
+  Browsers do read `http:///h/a`, `http:\\h\a` and `http://h%2eexample/` as URLs of a host; here they have no normal
+  form, and a `\` in a path is `%5C`, as it is in Scrapy's requests.
+
+The steps, in their order:
+
+1. spaces and control characters around the URL dropped, tabs and line ends inside it; `\` escaped
+2. `http://` or `https://` and a host without escapes must come first
+3. the WHATWG parser (can_ada: docs/decisions/0002-can-ada.md): scheme and host in lower case; default port dropped;
+   IDNA; IPv4 and IPv6 addresses in their usual form; an empty path made `/`; dot segments resolved; what is no URL
+   character (space, control, non-ASCII, quotes ...) escaped as UTF-8
+4. fragment dropped
+5. the host must be one that DNS or an IP address can be: labels of letters, digits, `-`, `_`; its final dot dropped
+6. escapes of unreserved characters decoded, all others in upper case; a `%` that begins no escape and the characters
+   that the WHATWG parser lets pass but RFC 3986 does not allow escaped
+7. an empty query dropped
+"""
+
+from __future__ import annotations
+
+import re
+import string
+
+import can_ada
+
+LONGEST_HOST = 253  # characters: RFC 1035, section 2.3.4, less the root's length byte and final dot
+
+# Most URLs are in normal form already, and one match can tell. What it accepts must be what the steps leave alone: a
+# test compares the two. So it knows no ports, no escapes, no punycode, no numeric last label and no long hosts, and a
+# `/.` anywhere is looked at by the steps.
+USUAL_HOST = r"(?:(?!xn--)[a-z0-9_-]{1,60}\.){0,3}(?!xn--)[a-z][a-z0-9_-]{0,59}"
+USUAL = re.compile(rf"https?://{USUAL_HOST}/[A-Za-z0-9._~!$&'()*+,;=:@/-]*(?:\?[A-Za-z0-9._~!$&()*+,;=:@/?-]+)?")
+_usual = USUAL.fullmatch
+
+_AROUND = "".join(map(chr, range(0x21)))
+_INSIDE = str.maketrans({"\t": None, "\n": None, "\r": None, "\\": "%5C"})
+_absolute = re.compile(r"https?://(?:[^/?#]*@)?[^/?#@%]+(?=[/?#]|\Z)", re.IGNORECASE).match
+
+_authority = re.compile(
+    r"(?P<scheme>https?://)(?P<user>[^/@]*@)?"
+    r"(?P<host>[a-z0-9_-]{1,63}(?:\.[a-z0-9_-]{1,63})*|\[[0-9a-f:.]+\])\.?(?P<port>:[0-9]+)?(?=/)"
+).match
+
+_UNRESERVED = string.ascii_letters + string.digits + "-._~"  # RFC 3986, section 2.3
+_to_escape = re.compile(r"%(?:[0-9A-Fa-f]{2})?|[][\\^`{|}]")
+
+
+def _escapes() -> dict[str, str]:
+    """What becomes of every escape in every spelling, and of every character that has to be escaped."""
+    digits = string.hexdigits
+    table = {f"%{high}{low}": f"%{high}{low}".upper() for high in digits for low in digits}
+    for escape in table:
+        if (character := chr(int(escape[1:], 16))) in _UNRESERVED:
+            table[escape] = character
+    return table | {character: f"%{ord(character):02X}" for character in "%[]\\^`{|}"}
+
+
+_ESCAPES = _escapes()
+
+
+def normal_form(url: str) -> str | None:
+    """The normal form of an absolute http or https URL, None for anything else."""
+    if _usual(url) and "/." not in url:
+        return url
+    return by_steps(url)
+
+
+def by_steps(url: str) -> str | None:
+    """`normal_form` without its short cut."""
+    parsed = _parsed(url.strip(_AROUND).translate(_INSIDE))
+    if parsed is None:
+        return None
+    parsed = parsed.partition("#")[0]
+    match = _authority(parsed)
+    if match is None or len(match["host"]) > LONGEST_HOST:
+        return None
+    user = _escaped(match["user"] or "")
+    rest = _without_empty_query(_escaped(parsed[match.end() :]))
+    return f"{match['scheme']}{user}{match['host']}{match['port'] or ''}{rest}"
+
+
+def _parsed(text: str) -> str | None:
+    if not _absolute(text):
+        return None
+    try:
+        return str(can_ada.parse(text))
+    except (ValueError, TypeError):  # no URL; TypeError: a lone surrogate, which UTF-8 cannot hold
+        return None
+
+
+def _escaped(text: str) -> str:
+    return _to_escape.sub(lambda match: _ESCAPES[match[0]], text)
+
+
+def _without_empty_query(rest: str) -> str:
+    """`rest` is path and query."""
+    return rest[:-1] if rest.find("?") == len(rest) - 1 else rest
+
+
+def host_and_port(normal: str) -> tuple[str, str]:
+    """Host and `:port` (or '') of a normal form."""
+    match = _authority(normal)
+    assert match is not None, normal
+    return match["host"], match["port"] or ""
