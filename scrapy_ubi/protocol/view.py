@@ -35,8 +35,9 @@ DEAD_REMEMBERED = 4096  # incarnations an observer remembers as dead; the oldest
 LEAVING, LEFT, PASSIVE, FENCED, LOSSY, NEW = "l", "L", "p", "f", "x", "n"
 
 _BEAT = re.compile(
-    r"([0-9a-f]{8})\.(\d{1,9}) (\d{1,15}) (\d{1,6}) ([0-9a-f]{16}) ([0-9a-f]{16}|-) ([lLpfxn]{1,6}|-) (\d{1,15})"
-    r" ([0-9a-f]{16}(?:,[0-9a-f]{16}){0,63}|-) ([0-9a-f]{8}(?:,[0-9a-f]{8}){0,15}|-)"
+    r"([0-9a-f]{8})\.(\d{1,9}) (\d{1,15}) ([1-9]\d{0,5}) ([0-9a-f]{16}) ([0-9a-f]{16}|-) ([lLpfxn]{1,6}|-) (\d{1,15})"
+    r" ([0-9a-f]{16}(?:,[0-9a-f]{16}){0,63}|-) ([0-9a-f]{8}(?:,[0-9a-f]{8}){0,15}|-)",
+    re.ASCII,
 )
 
 
