@@ -84,6 +84,7 @@ class Codec:
 
     def encode(self, request: Request) -> Encoded:
         """The request as text, with what of it cannot travel. Never raises."""
+        # Called for every link that is found: a field that is not there costs nothing but the look.
         losses: list[Loss] = []
         fields: dict[str, Any] = {}
         if request.method != "GET":
@@ -94,14 +95,14 @@ class Codec:
             fields["headers"] = self._pack_headers(request)
         if request.cookies:
             fields["cookies"] = self._pack(request.cookies, "cookies", "cookies", losses)
-        fields["meta"] = self._pack_meta(request, losses)
-        fields["cb_kwargs"] = {
-            key: packed
-            for key, value in request.cb_kwargs.items()
-            if (packed := self._pack(value, "cb_kwargs", f"cb_kwargs[{key!r}]", losses)) is not _NOTHING
-        }
-        fields["callback"] = self._callback_name(request.callback, "callback", losses)
-        fields["errback"] = self._callback_name(request.errback, "errback", losses)
+        if request.meta:
+            fields["meta"] = self._pack_meta(request, losses)
+        if request.cb_kwargs:
+            fields["cb_kwargs"] = self._pack_each(request.cb_kwargs, "cb_kwargs", losses)
+        if request.callback is not None:
+            fields["callback"] = self._callback_name(request.callback, "callback", losses)
+        if request.errback is not None:
+            fields["errback"] = self._callback_name(request.errback, "errback", losses)
         if request.encoding != "utf-8":
             fields["encoding"] = request.encoding
         if request.flags:
@@ -111,9 +112,8 @@ class Codec:
         if type(request) not in _PLAIN_CLASSES:
             name = type(request).__name__
             losses.append(Loss(f"class/{name}", f"its class {name} (it travels as a Request)"))
-        said = {name: value for name, value in fields.items() if value not in (None, {}, _NOTHING)}
-        text = json.dumps(said, separators=(",", ":")) if said else ""
-        return Encoded(text, _depth(request.meta), request.priority, tuple(losses))
+        said = {name: value for name, value in fields.items() if value and value is not _NOTHING}
+        return Encoded(_to_json(said) if said else "", _depth(request.meta), request.priority, tuple(losses))
 
     def _pack(self, value: object, kind: str, what: str, losses: list[Loss]) -> Any:
         try:
@@ -122,17 +122,23 @@ class Codec:
             losses.append(Loss(f"{kind}/{untravelled.kind}", f"{what} (a {untravelled.kind})"))
             return _NOTHING
 
-    def _pack_meta(self, request: Request, losses: list[Loss]) -> dict[str, Any]:
-        meta = request.meta
+    def _pack_each(self, values: Mapping[str, Any], kind: str, losses: list[Loss]) -> dict[str, Any]:
         out = {}
-        for key, value in meta.items():
-            if key in DERIVED_META or self._is_made_again(key, value, meta):
-                continue
+        for key, value in values.items():
             if type(key) is not str:
-                losses.append(Loss(f"meta/{type(key).__name__} key", f"meta[{key!r}]"))
-            elif (packed := self._pack(value, "meta", f"meta[{key!r}]", losses)) is not _NOTHING:
+                losses.append(Loss(f"{kind}/{type(key).__name__} key", f"{kind}[{key!r}]"))
+            elif (packed := self._pack(value, kind, f"{kind}[{key!r}]", losses)) is not _NOTHING:
                 out[key] = packed
         return out
+
+    def _pack_meta(self, request: Request, losses: list[Loss]) -> dict[str, Any]:
+        meta = request.meta
+        travels = {
+            key: value
+            for key, value in meta.items()
+            if key not in DERIVED_META and not self._is_made_again(key, value, meta)
+        }
+        return self._pack_each(travels, "meta", losses) if travels else travels
 
     def _is_made_again(self, key: object, value: object, meta: Mapping[str, Any]) -> bool:
         """Whether a middleware or the downloader set this and will set it again where the request is fetched."""
@@ -154,9 +160,7 @@ class Codec:
             out[name.decode("latin-1")] = packed[0] if len(packed) == 1 else packed
         return out
 
-    def _callback_name(self, function: Callable[..., Any] | None, kind: str, losses: list[Loss]) -> str | None:
-        if function is None:
-            return None
+    def _callback_name(self, function: Callable[..., Any], kind: str, losses: list[Loss]) -> str | None:
         if function is NO_CALLBACK:
             return NO_CALLBACK_NAME
         name = self._functions.get(getattr(function, "__func__", None)) if inspect.ismethod(function) else None
@@ -217,6 +221,9 @@ class Codec:
             raise CodecError("callback", f"The callback {name} could not travel to this agent, or is none (any more)")
         method: Callable[..., Any] = getattr(self._spider, name)
         return method
+
+
+_to_json = json.JSONEncoder(separators=(",", ":")).encode
 
 
 class _Nothing:

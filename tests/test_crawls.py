@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -434,3 +435,35 @@ def test_a_page_whose_transfer_is_cancelled_is_fetched_again_and_nobody_is_told(
     assert (outcome.stats["ubi/guard/cancelled"], outcome.stats["ubi/scheduler/put_back"]) == (1, 1)
     assert (outcome.stats["ubi/pages"], outcome.stats["ubi/done"], len(site.visits)) == (1, 1, 2)
     assert "retry/count" not in outcome.stats
+
+
+class Files(Spider):
+    """Every page has a file on the next host, which bypasses the scheduler."""
+
+    name = "files"
+
+    async def start(self) -> AsyncIterator[Any]:
+        for host in HOSTS:
+            yield Request(f"{host}/")
+
+    def parse(self, response: Response) -> Iterator[Any]:
+        following = HOSTS[(HOSTS.index(response.url[:-1]) + 1) % len(HOSTS)]
+        yield {"url": response.url, "file_urls": [f"{following}/file"]}
+
+
+@pytest.mark.parametrize("policy", ["refuse", "allow"])
+def test_media_of_another_agents_host_is_as_the_setting_says(site: Site, policy: str, tmp_path: Path) -> None:
+    for host in HOSTS:
+        site.page(f"{host}/")
+        site.page(f"{host}/file", host)
+    settings = {
+        "ITEM_PIPELINES": {"scrapy.pipelines.files.FilesPipeline": 1},
+        "FILES_STORE": str(tmp_path),
+        "UBI_FOREIGN_DOWNLOADS": policy,
+    }
+    outcomes = crawl(Files, site.proxy, 3, settings)
+    stored = sum(len(item["files"]) for item in items_of(outcomes))
+    foreign = total(outcomes, "ubi/guard/foreign_refused") + total(outcomes, "ubi/guard/foreign_allowed")
+    assert foreign > 0
+    assert stored == len(HOSTS) - (foreign if policy == "refuse" else 0)
+    assert {outcome.reason for outcome in outcomes} == {"finished"}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter, deque
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -27,7 +28,8 @@ class FakeNode:
         self.fenced = False
         self.lost: set[str] = set()
         self.closed = False
-        self.over = False
+        self.wake: Callable[[], None] = lambda: None
+        self.out = 0
         self.grants: Counter[str] = Counter()
         self.calls: list[tuple[Any, ...]] = []
         self.agent = SimpleNamespace(start_exhausted=False)
@@ -64,7 +66,14 @@ class FakeNode:
         return True
 
     def next(self) -> FakeVisit | None:
-        return self._queue.popleft() if self._queue and not self.fenced else None
+        if not self._queue:
+            return None
+        self.out += 1
+        return self._queue.popleft()
+
+    @property
+    def over(self) -> bool:
+        return self.agent.start_exhausted and not self._queue and not self.out
 
     def pending(self) -> bool:
         return bool(self._queue)
@@ -74,13 +83,17 @@ class FakeNode:
         self._again[visit] = entry
 
     def ended(self, visit: FakeVisit, failed: str | None = None, fetched: bool = True) -> None:
+        self.out -= 1
         self.calls.append(("ended", visit.entry.url, failed, fetched))
         if visit in self._again:
             self._queue.append(FakeVisit(visit.host, self._again.pop(visit)))
+        self.wake()
 
     def put_back(self, visit: FakeVisit) -> None:
+        self.out -= 1
         self.calls.append(("put_back", visit.entry.url))
         self._queue.append(FakeVisit(visit.host, visit.entry))
+        self.wake()
 
     async def permit(self, host: str, visit: FakeVisit | None) -> bool:
         while True:

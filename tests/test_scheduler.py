@@ -1,0 +1,366 @@
+"""The scheduler between Scrapy and a node: what comes in, what goes out, and when a visit has ended."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from scrapy import Request, Spider
+from scrapy.crawler import Crawler
+from scrapy.exceptions import DontCloseSpider
+from scrapy.http import Response
+from scrapy.statscollectors import MemoryStatsCollector
+from scrapy.utils.request import RequestFingerprinter
+from twisted.python.failure import Failure
+
+from scrapy_ubi.codec import Codec
+from scrapy_ubi.downloadermiddleware import Guard
+from scrapy_ubi.localrequests import LocalRequests
+from scrapy_ubi.originals import Originals
+from scrapy_ubi.protocol.host import Entry
+from scrapy_ubi.requestcheck import NONCE
+from scrapy_ubi.requestkeys import RequestKeys
+from scrapy_ubi.scheduler import SEED, UbiScheduler
+from scrapy_ubi.settings import UbiSettings
+from scrapy_ubi.transport import Transport
+from tests.support.crawls import crawl
+from tests.support.fakenode import FakeNode
+from tests.support.site import Site
+
+HOST = "http://h1.example"
+URL = f"{HOST}/"
+
+
+class Walk(Spider):
+    name = "walk"
+
+    def parse(self, response: Response) -> None:
+        """Nothing."""
+
+    def other(self, response: Response) -> None:
+        """Another callback."""
+
+
+class Unit(UbiScheduler):
+    """A scheduler without an engine, before a fake node."""
+
+    node: Any
+
+    def __init__(self, **settings: Any) -> None:
+        crawler = Crawler(Walk)
+        super().__init__(crawler)
+        crawler.stats = MemoryStatsCollector(crawler)
+        crawler.spider = Walk()
+        self.agent_id = "a1"
+        self.settings = UbiSettings(**settings)
+        self._codec = Codec(crawler.spider, crawler.settings)
+        self._keys = RequestKeys(self.settings)
+        self._local = LocalRequests(RequestFingerprinter())
+        self._originals = Originals(most=2)
+        self.node = FakeNode()
+        self.guard = Guard(crawler, self.node, self.settings, self._flights)
+        self._opened = True
+
+    def found(self) -> list[tuple[str, Entry, bool]]:
+        """What the node was told of."""
+        return [call[1:] for call in self.node.calls if call[0] == "discover"]
+
+    def take(self) -> Request:
+        request = self.next_request()
+        assert request is not None
+        return request
+
+    def let_go(self, request: Request) -> Any:
+        """As the engine does; what the node was told."""
+        self._removed(request)
+        return self.node.calls[-1]
+
+    def stat(self, name: str) -> Any:
+        return self.crawler.stats.get_value(f"ubi/{name}", 0)
+
+
+def test_a_request_becomes_an_entry_of_its_host() -> None:
+    unit = Unit()
+    assert unit.enqueue_request(Request(f"{HOST}:8080/x", meta={"depth": 2}, priority=3))
+    [(host, entry, seed)] = unit.found()
+    assert (host, entry.url, entry.depth, entry.priority, entry.request) == (
+        "h1.example:8080",
+        f"{HOST}:8080/x",
+        2,
+        3,
+        "",
+    )
+    assert not seed
+    assert unit.has_pending_requests()
+
+
+def test_what_is_known_is_dropped() -> None:
+    unit = Unit()
+    assert unit.enqueue_request(Request(URL))
+    assert not unit.enqueue_request(Request(URL + "#fragment"))
+    assert unit.stat("scheduler/duplicates") == 1
+
+
+def test_seeds_are_taken_once_also_when_they_ask_to_be_fetched_anyway() -> None:
+    unit = Unit()
+    assert unit.enqueue_request(Request(URL, dont_filter=True, meta={SEED: True}))
+    assert not unit.enqueue_request(Request(URL, dont_filter=True, meta={SEED: True}))
+    assert [seed for _, _, seed in unit.found()] == [True]
+    out = unit.take()
+    assert SEED not in out.meta and NONCE not in out.meta
+    assert not unit.enqueue_request(Request(URL, dont_filter=True, meta={SEED: True})), "not a retry either"
+
+
+def test_what_asks_to_be_fetched_anyway_is_another_request_each_time() -> None:
+    unit = Unit()
+    assert all(unit.enqueue_request(Request(URL, dont_filter=True)) for _ in range(3))
+    assert len({entry.key for _, entry, _ in unit.found()}) == 3
+
+
+def test_a_child_has_the_same_nonce_when_its_page_is_fetched_again() -> None:
+    nonces = []
+    for _ in range(2):
+        unit = Unit()
+        unit.enqueue_request(Request(URL))
+        page = unit.take()
+        children = [Request(URL, dont_filter=True) for _ in range(2)]
+        for child in children:
+            unit.mark_child(child, page)
+        nonces.append([child.meta[NONCE] for child in children])
+    assert nonces[0] == nonces[1] and len(set(nonces[0])) == 2
+
+
+def test_children_that_need_none_or_whose_page_is_unknown_are_not_marked() -> None:
+    unit = Unit()
+    unit.enqueue_request(Request(URL))
+    plain, stranger = Request(URL), Request(URL, dont_filter=True)
+    unit.mark_child(plain, unit.take())
+    unit.mark_child(stranger, Request(URL))
+    unit.mark_child(stranger, None)
+    assert NONCE not in plain.meta and NONCE not in stranger.meta
+
+
+def test_a_retry_is_the_same_key_again() -> None:
+    unit = Unit()
+    unit.enqueue_request(Request(URL, meta={"depth": 1}))
+    page = unit.take()
+    retry = page.replace(dont_filter=True, priority=-1, meta={**page.meta, "retry_times": 1})
+    assert unit.enqueue_request(retry)
+    assert unit.let_go(page)[:2] == ("ended", URL)
+    again = unit.take()
+    assert again.meta == {"depth": 1, "retry_times": 1} and again.priority == -1
+    assert unit.let_go(again) == ("ended", URL, None, False)
+    assert not unit.has_pending_requests()
+
+
+def test_a_duplicate_of_a_request_that_is_out_is_dropped() -> None:
+    unit = Unit()
+    unit.enqueue_request(Request(URL))
+    unit.take()
+    assert not unit.enqueue_request(Request(URL))
+
+
+def test_a_redirect_to_a_page_that_is_out_is_a_duplicate_and_no_retry() -> None:
+    unit = Unit()
+    unit.enqueue_request(Request(URL))
+    unit.take()
+    redirect = Request(URL, dont_filter=True, meta={"redirect_urls": [f"{HOST}/from"], "redirect_times": 1})
+    assert not unit.enqueue_request(redirect)
+
+
+def test_the_outcome_of_a_page_is_told() -> None:
+    unit = Unit()
+    for path in ("ok", "404", "error", "callback"):
+        unit.enqueue_request(Request(URL + path))
+    ok, missing, error, callback = (unit.take() for _ in range(4))
+    assert not unit._outcome(Response(ok.url), ok)
+    assert not unit._outcome(Response(missing.url, status=404), missing)
+    assert not unit._outcome(_failure(TimeoutError("late")), error)
+    unit._spider_error(_failure(ValueError("bug")), Response(callback.url, request=callback))
+    unit._flights.get(ok).fetched = True  # type: ignore[union-attr]
+    told = [unit.let_go(request)[1:] for request in (ok, missing, error, callback)]
+    assert told == [
+        (ok.url, None, True),
+        (missing.url, "http/404", False),
+        (error.url, "exception/TimeoutError", False),
+        (callback.url, "callback/ValueError", False),
+    ]
+    assert unit.stat("failed/http/404") == 1
+
+
+def test_a_withdrawn_page_goes_back_and_the_spider_is_not_told() -> None:
+    unit = Unit()
+    unit.enqueue_request(Request(URL))
+    page = unit.take()
+    flight = unit._flights.get(page)
+    assert flight is not None
+    flight.withdrawn = True
+    assert unit.enqueue_request(page.replace(dont_filter=True)), "a user's middleware may retry whatever fails"
+    assert unit._outcome(_failure(RuntimeError("withdrawn")), page)
+    assert unit.let_go(page) == ("put_back", URL)
+    assert unit.take().url == URL
+
+
+def test_a_page_that_arrived_although_it_was_to_be_cancelled_has_arrived() -> None:
+    unit = Unit()
+    unit.enqueue_request(Request(URL))
+    page = unit.take()
+    unit._flights.get(page).withdrawn = True  # type: ignore[union-attr]
+    assert not unit._outcome(Response(URL), page)
+    assert unit.let_go(page)[0] == "ended"
+
+
+def test_what_scrapy_lets_go_of_that_is_not_ours_is_nothing() -> None:
+    unit = Unit()
+    unit._removed(Request(URL))
+    assert unit.node.calls == []
+
+
+def _failure(error: Exception) -> Any:
+    return Failure(error)
+
+
+def test_what_cannot_travel_is_the_same_object_here() -> None:
+    unit = Unit()
+    request = Request(URL, callback=lambda response: None)
+    unit.enqueue_request(request)
+    out = unit.take()
+    assert out is request
+    unit._flights.get(out).withdrawn = True  # type: ignore[union-attr]
+    unit.let_go(out)
+    assert unit.take() is request
+    assert unit.stat("codec/untravelled/callback") == 1
+
+
+def test_above_the_bound_the_oldest_lose_what_cannot_travel(caplog: pytest.LogCaptureFixture) -> None:
+    unit = Unit()
+    requests = [Request(f"{URL}{n}", meta={"f": print, "n": n}) for n in range(3)]
+    for request in requests:
+        unit.enqueue_request(request)
+    assert unit.stat("codec/originals_dropped") == 1
+    assert "Too many requests" in caplog.text
+    out = [unit.take() for _ in range(3)]
+    assert [request.meta for request in out] == [{"n": 0}, requests[1].meta, requests[2].meta]
+
+
+def test_an_entry_that_cannot_be_decoded_fails_and_the_next_one_is_taken() -> None:
+    unit = Unit()
+    unit.node.discover("h1.example", Entry(1, URL, 0, 0, '{"callback":"gone"}'))
+    unit.enqueue_request(Request(URL + "next"))
+    assert unit.take().url == URL + "next"
+    assert ("ended", URL, "codec/callback", False) in unit.node.calls
+
+
+def test_too_long_and_too_large_requests_are_dropped_with_one_warning_each(caplog: pytest.LogCaptureFixture) -> None:
+    unit = Unit(max_url_length=64, redis_url="redis://h", max_letter_bytes=16_384)
+    for _ in range(2):
+        assert not unit.enqueue_request(Request(URL + "x" * 64))
+        assert not unit.enqueue_request(Request(URL, method="POST", body="x" * 20_000))
+    assert (unit.stat("scheduler/dropped/url_too_long"), unit.stat("scheduler/dropped/too_large")) == (2, 2)
+    assert len(caplog.records) == 2
+    alone = Unit(max_letter_bytes=16_384)
+    assert alone.enqueue_request(Request(URL, method="POST", body="x" * 20_000))
+
+
+def test_local_requests_come_first_and_keep_the_crawl_open() -> None:
+    unit = Unit()
+    unit.enqueue_request(Request(URL))
+    assert unit.enqueue_request(Request("data:,x"))
+    assert not unit.enqueue_request(Request("data:,x"))
+    unit.start_ended()
+    assert not unit.node.agent.start_exhausted
+    local = unit.take()
+    assert local.url == "data:,x"
+    assert not unit.node.agent.start_exhausted, "its callback may still find pages"
+    unit._removed(local)
+    assert unit.node.agent.start_exhausted
+    assert unit.take().url == URL
+
+
+def test_the_spider_stays_open_until_the_crawl_is_over_everywhere() -> None:
+    unit = Unit()
+    with pytest.raises(DontCloseSpider):
+        unit._spider_idle()
+    unit.start_ended()
+    unit._spider_idle()
+
+
+class FakeScheduler(UbiScheduler):
+    """The whole of Scrapy before a fake node."""
+
+    node: Any
+    made: FakeNode
+
+    def make_node(self, transport: Transport) -> Any:
+        FakeScheduler.made = FakeNode()
+        FakeScheduler.made.wake = self._hooks.wake
+        return FakeScheduler.made
+
+
+@pytest.fixture
+def site() -> Iterator[Site]:
+    with Site() as running:
+        running.page(URL)
+        yield running
+
+
+class Losing(Spider):
+    """Its agent loses its rights before anything is fetched; then the test's `then` is done."""
+
+    name = "losing"
+    then: Callable[[Any, FakeNode], Any]
+    failures: list[Any]
+
+    async def start(self) -> AsyncIterator[Any]:
+        node = FakeScheduler.made
+        node.change(fenced=True)
+        yield Request(URL, errback=self.failed)
+        while not any(flight.waiting for flight in self.crawler.engine.scheduler._flights):  # type: ignore[union-attr]
+            await asyncio.sleep(0)
+        await type(self).then(self, node)
+
+    def parse(self, response: Response) -> Iterator[Any]:
+        yield {"url": response.url}
+
+    def failed(self, failure: Any) -> None:
+        self.failures.append(failure)
+
+
+def losing(site: Site, then: Callable[[Any, FakeNode], Any], robots: bool) -> SimpleNamespace:
+    Losing.then, Losing.failures = then, []
+    settings = {"SCHEDULER": FakeScheduler, "ROBOTSTXT_OBEY": robots}
+    outcome = crawl(Losing, site.proxy, settings=settings)[0]
+    assert Losing.failures == []
+    return SimpleNamespace(outcome=outcome, calls=FakeScheduler.made.calls, held=FakeScheduler.made.held)
+
+
+@pytest.mark.parametrize("robots", [False, True])
+def test_a_crawl_closes_although_its_pages_wait_for_a_lease(site: Site, robots: bool) -> None:
+    async def close(spider: Spider, node: FakeNode) -> None:
+        asyncio.ensure_future(spider.crawler.engine.close_spider_async(reason="enough"))  # noqa: RUF006 - as a signal does
+
+    result = losing(site, close, robots)
+    assert result.outcome.reason == "enough"
+    assert [call for call in result.calls if call[0] in ("put_back", "ended", "leave")] == [
+        ("put_back", URL),
+        ("leave", "enough"),
+    ]
+    assert not site.visits and not result.held
+
+
+@pytest.mark.parametrize("robots", [False, True])
+def test_a_host_that_is_lost_and_regained_is_fetched_after_its_robots_txt(site: Site, robots: bool) -> None:
+    async def lose(spider: Spider, node: FakeNode) -> None:
+        node.change(fenced=False, lost={"h1.example"})
+        while ("put_back", URL) not in node.calls:
+            await asyncio.sleep(0)
+        node.change(lost=set())
+
+    site.page(f"{HOST}/robots.txt", "User-agent: *\nAllow: /\n")
+    result = losing(site, lose, robots)
+    assert result.outcome.items == [{"url": URL}]
+    assert [visit.url for visit in site.visits] == ([f"{HOST}/robots.txt"] if robots else []) + [URL]
+    assert result.calls[-2:] == [("ended", URL, None, True), ("leave", "finished")]
