@@ -39,6 +39,7 @@ from scrapy_ubi.flights import Flight, Flights
 from scrapy_ubi.identity import AgentDirectory
 from scrapy_ubi.localrequests import LocalRequests
 from scrapy_ubi.node import Node, Visit
+from scrapy_ubi.node.node import LETTER_BYTES_A_CHARACTER
 from scrapy_ubi.originals import Originals
 from scrapy_ubi.outcome import reason_of, status_reason
 from scrapy_ubi.protocol.host import Entry
@@ -203,8 +204,10 @@ class UbiScheduler(BaseScheduler):
         if flight is None and self._keys.mark(request, seed):
             key = self._keys.key(request, place)
         encoded = self._codec.encode(request)
-        if not self.alone and len(encoded.text) > self.settings.max_letter_bytes // 8:
-            return self._drop("too_large", f"{request} is too large to travel; UBI_MAX_LETTER_BYTES bounds it")
+        if not self.alone and len(encoded.text) > self.settings.max_letter_bytes // LETTER_BYTES_A_CHARACTER:
+            self._tell_once(
+                "size", f"{request} is too large to travel (UBI_MAX_LETTER_BYTES): only its finder can fetch it."
+            )
         entry = Entry(key, request.url, encoded.depth, encoded.priority, encoded.text)
         if flight is not None and flight.visit is not None:
             return self._take_again(flight, flight.visit, request, entry, encoded, seed)

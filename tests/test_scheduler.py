@@ -254,15 +254,17 @@ def test_an_entry_that_cannot_be_decoded_fails_and_the_next_one_is_taken() -> No
     assert ("ended", URL, "codec/callback", False) in unit.node.calls
 
 
-def test_too_long_and_too_large_requests_are_dropped_with_one_warning_each(caplog: pytest.LogCaptureFixture) -> None:
-    unit = Unit(max_url_length=64, redis_url="redis://h", max_letter_bytes=16_384)
-    for _ in range(2):
-        assert not unit.enqueue_request(Request(URL + "x" * 64))
-        assert not unit.enqueue_request(Request(URL, method="POST", body="x" * 20_000))
-    assert (unit.stat("scheduler/dropped/url_too_long"), unit.stat("scheduler/dropped/too_large")) == (2, 2)
-    assert len(caplog.records) == 2
-    alone = Unit(max_letter_bytes=16_384)
-    assert alone.enqueue_request(Request(URL, method="POST", body="x" * 20_000))
+def test_urls_that_are_too_long_are_dropped_with_one_warning(caplog: pytest.LogCaptureFixture) -> None:
+    unit = Unit(max_url_length=64)
+    assert not any(unit.enqueue_request(Request(URL + "x" * 64)) for _ in range(2))
+    assert unit.stat("scheduler/dropped/url_too_long") == 2
+    assert len(caplog.records) == 1
+
+
+def test_what_is_too_large_to_travel_is_said_and_left_to_the_node(caplog: pytest.LogCaptureFixture) -> None:
+    for unit in (Unit(max_letter_bytes=16_384), Unit(max_letter_bytes=16_384, redis_url="redis://h")):
+        assert unit.enqueue_request(Request(URL, method="POST", body="x" * 20_000))
+    assert [record.getMessage().count("UBI_MAX_LETTER_BYTES") for record in caplog.records] == [1]
 
 
 def test_local_requests_come_first_and_keep_the_crawl_open() -> None:
