@@ -36,7 +36,7 @@ LONGEST_HOST = 253  # characters: RFC 1035, section 2.3.4, less the root's lengt
 
 # Most URLs are in normal form already, and one match can tell. What it accepts must be what the steps leave alone: a
 # test compares the two. So it knows no ports, no escapes, no punycode, no numeric last label and no long hosts, and a
-# `/.` anywhere is looked at by the steps.
+# `/.` anywhere is looked at by the steps. A fragment is cut off for it first.
 USUAL_HOST = r"(?:(?!xn--)[a-z0-9_-]{1,60}\.){0,3}(?!xn--)[a-z][a-z0-9_-]{0,59}"
 USUAL = re.compile(rf"https?://{USUAL_HOST}/[A-Za-z0-9._~!$&'()*+,;=:@/-]*(?:\?[A-Za-z0-9._~!$&()*+,;=:@/?-]+)?")
 _usual = USUAL.fullmatch
@@ -71,21 +71,30 @@ def normal_form(url: str) -> str | None:
     """The normal form of an absolute http or https URL, None for anything else."""
     if _usual(url) and "/." not in url:
         return url
+    if "#" in url and url.isascii():
+        cut = url.partition("#")[0]
+        if _usual(cut) and "/." not in cut:
+            return cut
     return by_steps(url)
 
 
 def by_steps(url: str) -> str | None:
     """`normal_form` without its short cut."""
-    parsed = _parsed(url.strip(_AROUND).translate(_INSIDE))
+    text = url.strip(_AROUND)
+    if "\\" in text or not text.isprintable():  # tabs and line ends are not printable
+        text = text.translate(_INSIDE)
+    parsed = _parsed(text)
     if parsed is None:
         return None
     parsed = parsed.partition("#")[0]
     match = _authority(parsed)
-    if match is None or len(match["host"]) > LONGEST_HOST:
+    if match is None:
         return None
-    user = _escaped(match["user"] or "")
+    scheme, user, host, port = match.groups(default="")
+    if len(host) > LONGEST_HOST:
+        return None
     rest = _without_empty_query(_escaped(parsed[match.end() :]))
-    return f"{match['scheme']}{user}{match['host']}{match['port'] or ''}{rest}"
+    return f"{scheme}{_escaped(user)}{host}{port}{rest}"
 
 
 def _parsed(text: str) -> str | None:
@@ -98,7 +107,11 @@ def _parsed(text: str) -> str | None:
 
 
 def _escaped(text: str) -> str:
-    return _to_escape.sub(lambda match: _ESCAPES[match[0]], text)
+    return _to_escape.sub(_replacement, text) if text else ""
+
+
+def _replacement(match: re.Match[str]) -> str:
+    return _ESCAPES[match[0]]
 
 
 def _without_empty_query(rest: str) -> str:
