@@ -2,8 +2,8 @@
 
 Rules of this module:
 
-* `discover`, `next`, `ended`, `retry`, `put_back`, `release` touch memory only. Two tasks do the rest: one lets the
-  protocol's time pass (so the fence works while Redis hangs), one carries the mail.
+* `discover`, `next`, `ended`, `retry`, `put_back`, `release` touch memory only. The mail's I/O happens in a thread of
+  its own (`courier`); whoever comes by takes what has arrived and gives what is due (`_turn`).
 * Whoever may have made a host ready calls `_arm`: the engine is woken at once when one is ready now, else by one
   timer at the time the first one will be.
 * A request is handed out as a `Visit`, an identity object, and ends exactly once: `ended` or `put_back`.
@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from scrapy_ubi.errors import UbiUnavailable
@@ -30,6 +30,7 @@ from scrapy_ubi.transport import Transport, TransportDown, TransportFull
 from scrapy_ubi.urls import partition_key
 
 from . import clock, joining, profile
+from .courier import Courier
 from .permits import Permits
 from .post import Post
 
@@ -99,8 +100,9 @@ class Node:
         self._fixed = profile.fixed(settings, agent_id, spider)
         self._visits: set[Visit] = set()
         self._post: Post | None = None
-        self._tasks: list[asyncio.Task[None]] = []
-        self._hurry = asyncio.Event()
+        self._courier = Courier(own_thread=settings.redis_url is not None)
+        self._time: asyncio.Task[None] | None = None
+        self._hurry = False
         self._seen = asyncio.Event()
         self._trips = asyncio.Event()  # set after every exchange, whatever came of it
         self._timer: asyncio.TimerHandle | None = None
@@ -120,21 +122,18 @@ class Node:
     async def open(self) -> None:
         """Join the group. Raises UbiError with one sentence when refused, TransportError when Redis cannot be used."""
         transport, settings = self.transport, self.settings
-        await transport.open()
+        self._courier.start()
         try:
-            control, cleared = await joining.begin_run(transport)
-            await joining.check_group(transport, settings, self.agent_id, self._fixed)
-            line = self._beat.line(0)
-            await joining.claim(transport, settings, self.agent_id, self._predecessor, line, self._clock)
-        except (TransportDown, TransportFull) as error:
-            await transport.close()
-            raise UbiUnavailable(f"Redis went away while joining: {error}") from error
-        except BaseException:
-            await transport.close()
+            control = await self._courier.call(self._join())
+        except BaseException as error:
+            await self._courier.call(transport.close())
+            await self._courier.stop()
+            if isinstance(error, TransportDown | TransportFull):
+                raise UbiUnavailable(f"Redis went away while joining: {error}") from error
             raise
-        if cleared or settings.redis_url is None:
-            self.agent.sure()
-        self._post = Post(self.agent, transport, self._refusal, settings.max_url_length, control)
+        self._post = Post(
+            self.agent, transport, self._courier, settings, control, self._refusal, lambda: self._turn(self._clock())
+        )
         transport.start_beating(
             self.agent_id,
             settings.heartbeat_interval,
@@ -144,7 +143,7 @@ class Node:
             self._clock,
             lambda: self._clock() - self._turned > settings.stall_timeout,
         )
-        self._tasks = [asyncio.ensure_future(self._pass_time()), asyncio.ensure_future(self._carry_mail())]
+        self._time = asyncio.ensure_future(self._pass_time())
         await wait_briefly(self._seen, settings.lease_timeout)
         logger.info(
             "Agent %s (incarnation %s) of crawl %s, with %d others; replication %d%s.",
@@ -156,12 +155,24 @@ class Node:
             "" if settings.replication else ": what only a crashed agent knew is lost with it",
         )
 
+    async def _join(self) -> Mapping[str, str]:
+        """What the control hash says, once this agent is one of the group."""
+        transport, settings = self.transport, self.settings
+        await transport.open()
+        control, cleared = await joining.begin_run(transport)
+        await joining.check_group(transport, settings, self.agent_id, self._fixed)
+        line = self._beat.line(0)
+        await joining.claim(transport, settings, self.agent_id, self._predecessor, line, self._clock)
+        if cleared or settings.redis_url is None:
+            self.agent.sure()
+        return control
+
     async def leave(self, reason: str) -> None:
         """Go. When the crawl is over just say so; else hand everything over first, for at most `UBI_LEAVE_TIMEOUT`."""
         self.permits.close()
         for visit in list(self._visits):
             self.put_back(visit)
-        if not self._tasks:  # it never joined
+        if self._time is None:  # it never joined
             return
         if not self.over and not self._dead:
             await self._hand_over()
@@ -170,13 +181,12 @@ class Node:
         self.tally.ended = self._clock()
         if not self._dead:
             await self._last_trip()
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._time.cancel()
         if self._timer is not None:
             self._timer.cancel()
         await self.transport.stop_beating(None if self._dead else self.agent.last_beat().line(0))
-        await self.transport.close()
+        await self._courier.call(self.transport.close())
+        await self._courier.stop()
         logger.info("Agent %s has %s (%s).", self.agent_id, self._closing, reason)
 
     async def _hand_over(self) -> None:
@@ -194,9 +204,7 @@ class Node:
             if now - told > 5:
                 told = now
                 logger.info("Still handing over: %s.", self._left_over())
-            self._hurry.set()
-            self._trips.clear()
-            await wait_briefly(self._trips, 0.5)
+            await self._trip()
         if not self.agent.view.members and not self.agent.may_go():
             logger.info("Nobody is left to hand over to: what was not fetched is forgotten with this process.")
 
@@ -208,14 +216,12 @@ class Node:
         """Say that the crawl is over, and publish the last counters."""
         assert self._post is not None
         self._published = -PUBLISH
-        self._hurry.set()
         end = self._clock() + self.settings.lease_timeout
         while self._published < 0 or self._post.busy:
             if self._clock() > end:
                 logger.warning("Redis did not take the last counters of this agent.")
                 return
-            self._trips.clear()
-            await wait_briefly(self._trips, 0.5)
+            await self._trip()
 
     # -- the loops
 
@@ -223,6 +229,30 @@ class Node:
         while True:
             await asyncio.sleep(self.settings.flush_interval)
             self._tick()
+            self._turn(self._clock())
+
+    def _turn(self, now: float) -> None:
+        """Give and take mail, when there is some: called wherever the loop comes by, so that no exchange waits for a
+        turn.
+        """
+        post = self._post
+        if post is None:
+            return
+        if post.collect(now):
+            self.tally.dead_letters = post.dead_letters
+            self._trips.set()
+            self._tick()
+        if post.may_send(now, self._hurry):
+            self._hurry = False
+            self.agent.tick(now)
+            post.send(now, self._profile)
+
+    async def _trip(self) -> None:
+        """Wait for an exchange, or a moment."""
+        self._hurry = True
+        self._trips.clear()
+        self._turn(self._clock())
+        await wait_briefly(self._trips, 0.5)
 
     def _tick(self) -> None:
         self._turned = now = self._clock()
@@ -263,22 +293,8 @@ class Node:
         if self.agent.view is not view:
             logger.info("The group is now: %s.", ", ".join(sorted(self.agent.view.members)) or "nobody")
         if self.over and not before:
-            self._hurry.set()
+            self._hurry = True
         self._tick()
-
-    async def _carry_mail(self) -> None:
-        assert self._post is not None
-        while True:
-            if self._post.pause:
-                await asyncio.sleep(self._post.pause)
-            else:
-                await wait_briefly(self._hurry, self.settings.flush_interval)
-            self._hurry.clear()
-            self.agent.tick(self._clock())
-            await self._post.trip(self._clock(), self._profile, self._clock)
-            self.tally.dead_letters = self._post.dead_letters
-            self._trips.set()
-            self._tick()
 
     def _profile(self) -> str | None:
         now = self._clock()
@@ -303,13 +319,15 @@ class Node:
         news = self.agent.discover(host, entry)
         if news:
             if len(self.agent.outbox) >= self.settings.flush_records:
-                self._hurry.set()
+                self._hurry = True
             self._arm()
         return news
 
     def next(self) -> Visit | None:
         """The next request to fetch; None when none may be fetched now, even though some may be pending."""
-        found = self.agent.next(self._clock())
+        now = self._clock()
+        self._turn(now)
+        found = self.agent.next(now)
         if found is None:
             self._arm(wake=False)
             return None
@@ -319,6 +337,8 @@ class Node:
 
     def pending(self) -> bool:
         """Whether requests are queued that are this agent's to fetch."""
+        if self.over:
+            return False
         return self.frontier.waits(lambda state: self.agent.keepers(state)[:1] == (self.agent.me,))
 
     def retry(self, visit: Visit, entry: Entry) -> None:
@@ -337,6 +357,7 @@ class Node:
             if failed is not None:
                 self.tally.fail(failed)
             self.agent.ended(visit.state, visit.entry.key)
+        self._turn(self._clock())
         self._arm()
 
     def put_back(self, visit: Visit) -> None:

@@ -18,16 +18,21 @@ from __future__ import annotations
 import logging
 import secrets
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 from dataclasses import replace
 
 from scrapy_ubi.protocol.agent import Agent, Effects
 from scrapy_ubi.protocol.wire import Malformed, Received, decode, decode_header
+from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.transport import Fields, Incoming, Outgoing, RawFields, Transport, TransportDown, TransportFull
+
+from .courier import Courier
 
 logger = logging.getLogger("scrapy_ubi")
 
 MOST_RECORDS = 20_000  # in a letter: far above what any setting lets an agent send
 HEAD = 256  # characters of a refused letter that people see
+RIVALS = 2.0  # s within which two agents may each write a new memory token
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 2.0  # s between tries while Redis is away
 
 Refusal = Callable[[Received], str | None]  # a letter -> why it cannot be accepted, None when it can
@@ -42,56 +47,89 @@ def is_finished(control: Mapping[str, str]) -> bool:
 
 
 class Post:
-    """Carries the mail of `agent`; `refusal` judges what only the adapters can (callbacks, partition keys)."""
+    """Carries the mail of `agent`. `control` is what the control hash said at the start, `refusal` judges what only the
+    adapters can (callbacks, partition keys), `on_arrival` is called in the loop when there is something to `collect`.
+    """
 
     def __init__(
-        self, agent: Agent, transport: Transport, refusal: Refusal, longest_url: int, control: Mapping[str, str]
+        self,
+        agent: Agent,
+        transport: Transport,
+        courier: Courier,
+        settings: UbiSettings,
+        control: Mapping[str, str],
+        refusal: Refusal,
+        on_arrival: Callable[[], None],
     ) -> None:
         self._agent = agent
         self._transport = transport
         self._refusal = refusal
-        self._longest_url = longest_url
+        self._courier = courier
+        self._on_arrival = on_arrival
+        self._interval = settings.flush_interval
+        self._longest_url = settings.max_url_length
+        self._under_way: Future[Incoming] | None = None
+        self._due = self._retry_at = self._pause = 0.0
         self._out: Outgoing | None = None
         self._consumed: list[str] = []
         self._dead: list[Fields] = []
         self._memory = control.get("memory", "")
         self._run = control.get("run", "")
+        self._wrote_memory = -RIVALS
         self._announced = False
         self._denied = False  # others have said that the crawl is over, and it is not
         self._trouble = ""
-        self.pause = 0.0
         self.dead_letters = 0
         self.control = control
 
-    async def trip(self, now: float, profile: Callable[[], str | None], clock: Callable[[], float]) -> None:
-        """One round trip: what a drain gives (or the last trip did not get rid of) goes out, what waits comes in."""
+    @property
+    def busy(self) -> bool:
+        """Whether something waits for an exchange to take it."""
+        return self._out is not None
+
+    def may_send(self, now: float, hurry: bool) -> bool:
+        """Whether it is time (s) for another exchange, or there is cause to hurry."""
+        return self._under_way is None and now >= (self._retry_at if hurry else max(self._due, self._retry_at))
+
+    def send(self, now: float, profile: Callable[[], str | None]) -> None:
+        """Begin an exchange of what a drain gives (or of what the last exchange did not get rid of)."""
         if self._out is None:
-            self._out = self._outgoing(self._agent.drain(now), profile())
+            self._out = self._outgoing(now, self._agent.drain(now), profile())
+        self._due = now + self._interval
+        self._under_way = self._courier.send(self._transport.exchange(self._out), self._on_arrival)
+
+    def collect(self, now: float) -> bool:
+        """Take in what the exchange under way has brought; False when there is nothing (yet)."""
+        if self._under_way is None or not self._under_way.done():
+            return False
+        future, self._under_way = self._under_way, None
         try:
-            incoming = await self._transport.exchange(self._out)
+            incoming = future.result()
         except TransportFull as error:
-            self._complain(f"Redis refuses writes, the crawl waits until it has room: {error}")
-            self._take(error.incoming, clock())
+            self._complain(now, f"Redis refuses writes, the crawl waits until it has room: {error}")
+            self._take(error.incoming, now)
             # What was read and merged is deleted with the next try: reading mail is what makes room again.
-            self._out = replace(self._out, consumed=self._consumed)
+            self._out = replace(self._out, consumed=self._consumed) if self._out is not None else None
             self._consumed = []
-            return
+            return True
         except TransportDown as error:
-            self._complain(f"Redis is away, the crawl goes on when it is back: {error}")
-            return
+            self._complain(now, f"Redis is away, the crawl goes on when it is back: {error}")
+            return True
         if self._trouble:
             logger.info("Redis is back.")
             self._trouble = ""
-        self._out, self.pause = None, 0.0
-        self._take(incoming, clock())
+        self._out, self._pause = None, 0.0
+        self._take(incoming, now)
+        return True
 
-    def _complain(self, sentence: str) -> None:
-        self.pause = min(max(self.pause * 2, FIRST_PAUSE), LONGEST_PAUSE)
+    def _complain(self, now: float, sentence: str) -> None:
+        self._pause = min(max(self._pause * 2, FIRST_PAUSE), LONGEST_PAUSE)
+        self._retry_at = now + self._pause
         if self._trouble != sentence[:24]:
             self._trouble = sentence[:24]
             logger.warning(sentence)
 
-    def _outgoing(self, effects: Effects, profile: str | None) -> Outgoing:
+    def _outgoing(self, now: float, effects: Effects, profile: str | None) -> Outgoing:
         consumed, self._consumed = self._consumed, []
         dead, self._dead = self._dead, []
         return Outgoing(
@@ -101,16 +139,17 @@ class Post:
             forget_acks=effects.forget,
             dead_letters=dead,
             profile=profile,
-            control=self._control(),
+            control=self._control(now),
         )
 
-    def _control(self) -> dict[str, str]:
+    def _control(self, now: float) -> dict[str, str]:
         """What the control hash lacks: the name of this run, and a token that is gone when Redis has forgotten."""
         control = {}
         if not self.control.get("run"):
             control["run"] = self._run = self._run or secrets.token_hex(4)
         if not self.control.get("memory"):
             control["memory"] = secrets.token_hex(4)
+            self._wrote_memory = now
         if self._agent.finished and not self._announced:
             self._announced = True
             control["finished"] = f"{self._run} {self._agent.me}{' lossy' if self._agent.lossy else ''}"
@@ -118,14 +157,10 @@ class Post:
             control["finished"] = ""
         return control
 
-    @property
-    def busy(self) -> bool:
-        """Whether something waits for an exchange to take it."""
-        return self._out is not None
-
     def _take(self, incoming: Incoming, now: float) -> None:
         memory = incoming.control.get("memory", "")
-        if self._memory and memory != self._memory:
+        rival = bool(memory) and now - self._wrote_memory < RIVALS  # another wrote one at the same time
+        if self._memory and memory != self._memory and not rival:
             logger.warning("Redis has forgotten everything: sending what was under way again.")
             self._agent.mail_lost()
         self._memory = memory

@@ -115,7 +115,12 @@ class Agent:
         return self.tenure.view.ring
 
     def read(self, sent: float, received: float, beats: Mapping[str, Beat]) -> None:
-        """One atomic read of all beats, asked for and received at these times."""
+        """One atomic read of all beats, asked for and received at these times.
+
+        Once the crawl is over nothing changes any more: those who close are no reason to take over their hosts.
+        """
+        if self.finished:
+            return
         alive = self.group.read(sent, received, beats)
         if self.group.dead:
             self._rejoin()
@@ -147,6 +152,8 @@ class Agent:
 
     def _look(self, now: float) -> None:
         """Enter the view that follows from what is seen, when it is another one."""
+        if self.finished:
+            return
         view = self.group.view(self.view)
         if view.digest != self.view.digest:
             self._enter(view, now)
