@@ -21,7 +21,6 @@ hop of their redirects, which bypass the scheduler. Rules of this module:
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Awaitable, Iterable
 from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import urlsplit
@@ -34,6 +33,7 @@ from scrapy.http.request import NO_CALLBACK
 from scrapy.utils.httpobj import urlparse_cached
 
 from scrapy_ubi.flights import Flight, Flights
+from scrapy_ubi.notices import Notices
 from scrapy_ubi.scrapy_private import Download, forget_robots, robots_known
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.urls import partition_key
@@ -42,8 +42,6 @@ if TYPE_CHECKING:
     from scrapy_ubi.node import Node
 
 T = TypeVar("T")
-
-logger = logging.getLogger(__name__)
 
 
 class Withdrawn(IgnoreRequest):
@@ -61,13 +59,13 @@ class _Lapsed(Exception):
 class Guard:
     """The guard of one agent."""
 
-    def __init__(self, crawler: Crawler, node: Node, settings: UbiSettings, flights: Flights) -> None:
+    def __init__(self, crawler: Crawler, node: Node, settings: UbiSettings, flights: Flights, notices: Notices) -> None:
+        self._notices = notices
         self._crawler = crawler
         self._node = node
         self._settings = settings
         self._flights = flights
         self._closing = False
-        self._warned = False
         self._robots_unread: set[str] = set()  # network locations whose robots.txt was withdrawn
 
     async def admit(self, request: Request) -> None:
@@ -162,14 +160,11 @@ class Guard:
         self._crawler.stats.inc_value(f"ubi/guard/foreign_{'allowed' if allowed else 'refused'}")
         if allowed:
             return
-        if not self._warned:
-            self._warned = True
-            logger.warning(
-                "Refusing %s: it bypasses the scheduler, and another agent owns %s. UBI_FOREIGN_DOWNLOADS = 'allow' "
-                "lets such media and robots.txt downloads through, beside the other agent's. (Shown once.)",
-                flight.request,
-                flight.host,
-            )
+        self._notices.once(
+            "foreign",
+            f"Refusing {flight.request}: it bypasses the scheduler, and another agent owns {flight.host}. "
+            "UBI_FOREIGN_DOWNLOADS = 'allow' lets such media and robots.txt downloads through.",
+        )
         raise ForeignHost(f"Another agent owns {flight.host}")
 
     async def _unless_withdrawn(self, flight: Flight, awaitable: Awaitable[T]) -> T:

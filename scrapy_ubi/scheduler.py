@@ -40,6 +40,7 @@ from scrapy_ubi.identity import AgentDirectory
 from scrapy_ubi.localrequests import LocalRequests
 from scrapy_ubi.node import Node, Visit
 from scrapy_ubi.node.node import LETTER_BYTES_A_CHARACTER
+from scrapy_ubi.notices import Notices
 from scrapy_ubi.originals import Originals
 from scrapy_ubi.outcome import reason_of, status_reason
 from scrapy_ubi.protocol.host import Entry
@@ -75,7 +76,7 @@ class UbiScheduler(BaseScheduler):
         self.crawler = crawler
         self._flights = Flights()
         self._originals = Originals()
-        self._told: set[str] = set()
+        self._notices = Notices()
         self._trial: tempfile.TemporaryDirectory[str] | None = None
         self._opened = False
         self._start_ended = False
@@ -119,7 +120,7 @@ class UbiScheduler(BaseScheduler):
         self._local = LocalRequests(self.crawler.request_fingerprinter)
         self._hooks = EngineHooks(self.crawler.engine)
         self.node = self.make_node(self.make_transport())
-        self.guard = Guard(self.crawler, self.node, self.settings, self._flights)
+        self.guard = Guard(self.crawler, self.node, self.settings, self._flights, self._notices)
         await self.node.open()
         self._opened = True
         self._hook_in()
@@ -205,7 +206,7 @@ class UbiScheduler(BaseScheduler):
             key = self._keys.key(request, place)
         encoded = self._codec.encode(request)
         if not self.alone and len(encoded.text) > self.settings.max_letter_bytes // LETTER_BYTES_A_CHARACTER:
-            self._tell_once(
+            self._notices.once(
                 "size", f"{request} is too large to travel (UBI_MAX_LETTER_BYTES): only its finder can fetch it."
             )
         entry = Entry(key, request.url, encoded.depth, encoded.priority, encoded.text)
@@ -245,7 +246,7 @@ class UbiScheduler(BaseScheduler):
 
     def _drop(self, kind: str, sentence: str) -> bool:
         self._stats.inc_value(f"ubi/scheduler/dropped/{kind}")
-        self._tell_once(kind, f"{sentence}: it is dropped. (Shown once.)")
+        self._notices.once(kind, f"{sentence}: it is dropped.")
         return False
 
     def _keep(self, request: Request, key: int, encoded: Encoded) -> None:
@@ -253,19 +254,14 @@ class UbiScheduler(BaseScheduler):
         for loss in encoded.losses:
             self._stats.inc_value(f"ubi/codec/untravelled/{loss.kind}")
             if not self.alone:
-                self._tell_once(
+                self._notices.once(
                     loss.kind,
                     f"{request}: {loss.what} cannot travel to another agent. It is there if this agent fetches the "
-                    "request, and missing if another one does. (Shown once.)",
+                    "request, and missing if another one does.",
                 )
         if encoded.losses and not self._originals.add(key, request):
             self._stats.inc_value("ubi/codec/originals_dropped")
-            self._tell_once("originals", "Too many requests wait that cannot travel whole: the oldest lose a part.")
-
-    def _tell_once(self, kind: str, sentence: str) -> None:
-        if kind not in self._told:
-            self._told.add(kind)
-            logger.warning("%s", sentence)
+            self._notices.once("originals", "Too many requests wait that cannot travel whole: the oldest lose a part.")
 
     # Requests out
 

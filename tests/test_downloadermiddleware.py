@@ -16,6 +16,7 @@ from scrapy.statscollectors import MemoryStatsCollector
 from scrapy_ubi import downloadermiddleware
 from scrapy_ubi.downloadermiddleware import ForeignHost, Guard, Withdrawn
 from scrapy_ubi.flights import Flight, Flights
+from scrapy_ubi.notices import Notices
 from scrapy_ubi.settings import UbiSettings
 from tests.support.fakenode import FakeNode
 
@@ -31,7 +32,7 @@ class World:
         self.crawler.stats = MemoryStatsCollector(self.crawler)
         self.node: Any = FakeNode()
         self.flights = Flights()
-        self.guard = Guard(self.crawler, self.node, UbiSettings(**settings), self.flights)
+        self.guard = Guard(self.crawler, self.node, UbiSettings(**settings), self.flights, Notices())
         self.transferring = asyncio.Event()
         self.answer: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
         self.started: list[str] = []

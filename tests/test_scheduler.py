@@ -61,7 +61,7 @@ class Unit(UbiScheduler):
         self._local = LocalRequests(RequestFingerprinter())
         self._originals = Originals(most=2)
         self.node = FakeNode()
-        self.guard = Guard(crawler, self.node, self.settings, self._flights)
+        self.guard = Guard(crawler, self.node, self.settings, self._flights, self._notices)
         self._opened = True
 
     def found(self) -> list[tuple[str, Entry, bool]]:

@@ -1,0 +1,20 @@
+"""Warnings that are said once: a crawl meets the same trouble a million times."""
+
+from __future__ import annotations
+
+import logging
+
+logger = logging.getLogger("scrapy_ubi")
+
+
+class Notices:
+    """Says each kind of thing once in a process's crawl; the stats count the rest."""
+
+    def __init__(self) -> None:
+        self._said: set[str] = set()
+
+    def once(self, kind: str, sentence: str) -> None:
+        """Warn with `sentence`, unless something of this kind was said before."""
+        if kind not in self._said:
+            self._said.add(kind)
+            logger.warning("%s (Shown once.)", sentence)

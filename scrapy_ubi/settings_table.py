@@ -1,0 +1,267 @@
+"""The one table of all UBI_* settings: a row is a setting's name, kind, default, bounds and one sentence.
+
+`settings.py` reads and checks by it, and the reference in the docs is checked against it. Rules:
+
+* the setting of a row is `UBI_` and its name in capitals (but `UBI_AGENT_CAPACITY` for `capacity`);
+* `bounds` says to people what the check compares with: `low` and `high` inclusive, `above` exclusive;
+* a row whose default is not a constant has None, and says in `default_text` what it is.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+PREFIX = "UBI_"
+
+Kind = Literal["name", "url", "path", "choice", "int", "float", "seconds"]
+
+
+class Setting(NamedTuple):
+    """One row of the table.
+
+    `default` None means that the default is not a constant: `default_text` then says what it is. `low` and `high` are
+    inclusive, `above` is exclusive.
+    """
+
+    name: str
+    kind: Kind
+    default: object
+    sentence: str
+    default_text: str = ""
+    low: float | None = None
+    high: float | None = None
+    above: float | None = None
+    choices: tuple[str, ...] = ()
+    longer_name: str = ""
+
+    @property
+    def setting(self) -> str:
+        """The name in settings.py: UBI_REPLICAS for `replicas`."""
+        return PREFIX + (self.longer_name or self.name).upper()
+
+    @property
+    def shown_default(self) -> str:
+        """The default, for people."""
+        return self.default_text or repr(self.default)
+
+    @property
+    def bounds(self) -> str:
+        """What values may be, for people: 'seconds above 0', '0 to 8', one of the choices."""
+        if self.choices:
+            return " or ".join(repr(choice) for choice in self.choices)
+        if self.kind == "name":
+            return "letters, digits and _ . : - only, at most 64 of them"
+        if self.kind == "url":
+            return "a redis://, rediss:// or unix:// address"
+        if self.kind == "path":
+            return "a directory"
+        unit = {"int": "a whole number", "float": "a number", "seconds": "a number of seconds"}[self.kind]
+        limits = [
+            f"above {self.above:g}" if self.above is not None else "",
+            f"of at least {self.low:g}" if self.low is not None else "",
+            f"of at most {self.high:g}" if self.high is not None else "",
+        ]
+        return " ".join([unit, " and ".join(limit for limit in limits if limit)]).strip()
+
+
+SETTINGS: tuple[Setting, ...] = (
+    Setting(
+        "redis_url",
+        "url",
+        None,
+        "The Redis or Valkey that carries the agents' mail; without it the crawl is a complete one of one agent.",
+        default_text="None",
+    ),
+    Setting(
+        "crawl",
+        "name",
+        None,
+        "The name of the crawl: all agents that give it crawl together.",
+        default_text="`<BOT_NAME>:<spider>`",
+    ),
+    Setting(
+        "agent_id",
+        "name",
+        None,
+        "The identifier of this agent; it alone decides which hosts the agent owns.",
+        default_text="made once, kept in the agent's directory",
+    ),
+    Setting(
+        "capacity",
+        "float",
+        1.0,
+        "How much of the web this agent takes, relative to the others: 2 owns twice the hosts of 1.",
+        above=0,
+        high=1000,
+        longer_name="agent_capacity",
+    ),
+    Setting(
+        "replicas",
+        "int",
+        200,
+        "Points of an agent of capacity 1 on the ring: more balance hosts better, and make joining a little slower.",
+        low=1,
+        high=100_000,
+    ),
+    Setting(
+        "partition",
+        "choice",
+        "host",
+        "What is owned as one and fetched one at a time: a host, or all hosts of a registered domain.",
+        choices=("host", "domain"),
+    ),
+    Setting(
+        "dir",
+        "path",
+        None,
+        "The agent's own directory, where its identifier and its part of the frontier live.",
+        default_text="`JOBDIR` if set, else `.ubi/<crawl>` (a second process on the machine takes `.ubi/<crawl>/1`)",
+    ),
+    Setting(
+        "replication",
+        "int",
+        1,
+        "How many successors keep a copy of a host: as many agents may be lost at once without losing a URL.",
+        low=0,
+        high=8,
+    ),
+    Setting(
+        "heartbeat_interval",
+        "seconds",
+        1.0,
+        "Time between two beats of an agent.",
+        above=0,
+        high=3600,
+    ),
+    Setting(
+        "lease_timeout",
+        "seconds",
+        10.0,
+        "An agent whose last acknowledged beat is older starts no fetch; more than a heartbeat, less than the failure "
+        "timeout.",
+        above=0,
+        high=3600,
+    ),
+    Setting(
+        "failure_timeout",
+        "seconds",
+        15.0,
+        "An agent whose beat has not changed for so long is dead to the others, and its hosts go to their next agents.",
+        above=0,
+        high=7200,
+    ),
+    Setting(
+        "stall_timeout",
+        "seconds",
+        60.0,
+        "An agent whose event loop has not turned for so long stops its own beats, as it does no work.",
+        above=0,
+        high=86_400,
+    ),
+    Setting(
+        "host_delay",
+        "seconds",
+        None,
+        "Politeness: time between the end of a load from a host and the start of the next, in the whole cluster.",
+        default_text="`DOWNLOAD_DELAY`",
+        low=0,
+        high=86_400,
+    ),
+    Setting(
+        "flush_interval",
+        "seconds",
+        0.2,
+        "Time between two flushes: what was found is written down and sent, mail is read.",
+        above=0,
+        high=60,
+    ),
+    Setting(
+        "flush_records",
+        "int",
+        1000,
+        "Records that make a flush come before its time.",
+        low=1,
+        high=1_000_000,
+    ),
+    Setting(
+        "handoff_timeout",
+        "seconds",
+        60.0,
+        "How long a new owner waits for the former one to hand a host over, before it fetches at the risk of "
+        "duplicates.",
+        above=0,
+        high=86_400,
+    ),
+    Setting(
+        "leave_timeout",
+        "seconds",
+        60.0,
+        "How long an agent that leaves tries to hand on all it holds; what is left stays on its disk.",
+        low=0,
+        high=86_400,
+    ),
+    Setting(
+        "resend_timeout",
+        "seconds",
+        5.0,
+        "A letter that is not acknowledged after so long is sent again.",
+        above=0,
+        high=3600,
+    ),
+    Setting(
+        "window",
+        "int",
+        8,
+        "Letters in a lane that may wait for their acknowledgement at once; bounds the mail that Redis holds.",
+        low=1,
+        high=1000,
+    ),
+    Setting(
+        "letter_records",
+        "int",
+        500,
+        "Records in one letter, at most.",
+        low=1,
+        high=100_000,
+    ),
+    Setting(
+        "outbox_records",
+        "int",
+        200_000,
+        "Records that wait in the outbox before the agent fetches no more until some are acknowledged.",
+        low=1,
+        high=100_000_000,
+    ),
+    Setting(
+        "suppressed_keys",
+        "int",
+        1_000_000,
+        "Keys of foreign URLs remembered as known to their owners, so that they are not sent again.",
+        low=0,
+        high=1_000_000_000,
+    ),
+    Setting(
+        "max_letter_bytes",
+        "int",
+        1_000_000,
+        "The longest letter that is sent or accepted; a request that would not fit cannot leave the agent.",
+        low=16_384,
+        high=256_000_000,
+    ),
+    Setting(
+        "max_url_length",
+        "int",
+        4096,
+        "The longest URL that is kept, in characters; longer ones are dropped and counted.",
+        low=64,
+        high=65_536,
+    ),
+    Setting(
+        "foreign_downloads",
+        "choice",
+        "refuse",
+        "What to do with downloads that bypass the scheduler (media files, redirects of robots.txt) and whose host "
+        "another agent owns.",
+        choices=("refuse", "allow"),
+    ),
+)
