@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 from .host import Entry, HostState, Summary
 
 DISCOVERY, STATE = "discovery", "state"
-RECORD_SIZE = 40  # characters of a record besides its URL and request, about
+RECORD_SIZE = 40  # characters of a record besides its host, URL and request, about
 MOST_RESEND = 60.0  # s: a letter that is never acknowledged is sent again at least this often
 MOST_LANES_IN = 4096  # lanes a receiver remembers; the one used longest ago is forgotten, and its resends merged again
 
@@ -54,13 +54,19 @@ class Sync:
     exhausted: bool = False
     _ahead: Record | None = None
 
+    def peek(self) -> Record | None:
+        """The next record, left where it is; None when there is none, and then `exhausted` is true."""
+        if self._ahead is None:
+            self._ahead = next(self.records, None)
+            self.exhausted = self._ahead is None
+        return self._ahead
+
     def take(self) -> Record | None:
         """The next record; `exhausted` is true from the last one on, so that the last letter knows that it is the
         last.
         """
-        record = self._ahead or next(self.records, None)
-        self._ahead = next(self.records, None)
-        self.exhausted = self._ahead is None
+        record, self._ahead = self.peek(), None
+        self.peek()
         return record
 
     @property
@@ -93,7 +99,11 @@ class Letter:
     def add(self, record: Record) -> None:
         """Append a record; `size` follows (characters, about)."""
         self.records.append(record)
-        self.size += RECORD_SIZE + (weight(record.entry) if record.entry is not None else 0)
+        self.size += _size(record)
+
+    def has_room(self, record: Record, bounds: Bounds) -> bool:
+        """Whether it keeps to its bounds with this record, too. One record has room in any letter."""
+        return not self.records or (len(self.records) < bounds.records and self.size + _size(record) <= bounds.size)
 
 
 class Bounds(NamedTuple):
@@ -108,6 +118,10 @@ class Bounds(NamedTuple):
 def weight(entry: Entry) -> int:
     """About how many characters an entry adds to a letter."""
     return len(entry.url) + len(entry.request)
+
+
+def _size(record: Record) -> int:
+    return RECORD_SIZE + len(record.host) + (weight(record.entry) if record.entry is not None else 0)
 
 
 class Outcome(NamedTuple):
@@ -191,23 +205,28 @@ class Lane:
         return letters
 
     def _fill(self, letter: Letter, bounds: Bounds) -> None:
-        while self.waiting and len(letter.records) < bounds.records and letter.size < bounds.size:
+        while self.waiting:
             head = self.waiting[0]
             if isinstance(head, Record):
+                if not letter.has_room(head, bounds):
+                    return
                 letter.add(head)
-                self.waiting.popleft()
-            elif self._take(head, letter, bounds):
-                self.waiting.popleft()
+            elif not self._take(head, letter, bounds):
+                return
+            self.waiting.popleft()
 
     def _take(self, sync: Sync, letter: Letter, bounds: Bounds) -> bool:
         """Move records of a sync into the letter; True when it has no more."""
+        record = sync.peek()
+        if record is not None and not letter.has_room(record, bounds):
+            return False
         sync.outstanding += 1
         letter.syncs.append(sync)
-        while not sync.exhausted and len(letter.records) < bounds.records and letter.size < bounds.size:
-            record = sync.take()
-            if record is not None:
-                letter.add(record)
-                self._opened(record.flush, 1)
+        while record is not None and letter.has_room(record, bounds):
+            letter.add(record)
+            self._opened(record.flush, 1)
+            sync.take()
+            record = sync.peek()
         if sync.exhausted:
             self.closed(sync.flush)
         return sync.exhausted

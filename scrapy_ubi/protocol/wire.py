@@ -21,6 +21,8 @@ _KEY = re.compile(r"[0-9a-f]{16}")
 _NAME = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
 _HOST = re.compile(r"[^\s\x00-\x1f\x7f]{1,300}")
 
+_to_json = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
+
 
 class Malformed(ValueError):
     """A letter or an answer that is not one: the reason is the message."""
@@ -35,7 +37,8 @@ def read_answer(text: str) -> dict[int, Outcome]:
         for seq in answer["acked"]:
             if type(seq) is not int or seq < 0:
                 raise Malformed("a sequence number is not a number")
-            hosts = {_match(_HOST, h): _match(_NAME, a) if a else "" for h, a in refused.get(str(seq), {}).items()}
+            owners = refused.get(str(seq), {})
+            hosts = {_match(_HOST, h): "" if owner == "" else _match(_NAME, owner) for h, owner in owners.items()}
             outcomes[seq] = Outcome(hosts, tuple(_match(_HOST, h) for h in want.get(str(seq), ())))
     except Malformed:
         raise
@@ -120,6 +123,8 @@ def decode_header(fields: Mapping[str, str], receiver: str) -> Header:
     if kind not in (DISCOVERY, STATE):
         raise Malformed("lane is neither discovery nor state")
     seq, floor = _number(fields.get("seq")), _number(fields.get("floor"))
+    if floor > seq:
+        raise Malformed("floor is above seq")  # a letter that is sent is not acknowledged
     return Header(sender, f"{store}/{receiver}/{kind}", kind, seq, floor)
 
 
@@ -168,10 +173,18 @@ def _entry_in(row: object, longest_url: int) -> Entry:
         raise Malformed("depth or priority is not a number in bounds")
     request = ""
     if len(row) == 5:
-        if not isinstance(row[4], dict):
-            raise Malformed("a request is not an object")
-        request = json.dumps(row[4], separators=(",", ":"), ensure_ascii=False)
+        request = _request_in(row[4])
     return Entry(_key(row[0]), url, depth, priority, request)
+
+
+def _request_in(value: object) -> str:
+    """A request's text, in ASCII as its sender had it: one request, one text, wherever it came from."""
+    if not isinstance(value, dict):
+        raise Malformed("a request is not an object")
+    try:
+        return _to_json(value)
+    except (ValueError, RecursionError) as error:  # Python reads 1e999, NaN and Infinity; JSON has none of them
+        raise Malformed("a request is not JSON") from error
 
 
 def _summary(row: object) -> Summary:

@@ -1,0 +1,442 @@
+"""Lanes: what waits, what is under way, when it is sent again, and what the receiver remembers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from itertools import count
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from scrapy_ubi.protocol.host import Entry, HostState
+from scrapy_ubi.protocol.mail import (
+    MOST_RESEND,
+    RECORD_SIZE,
+    STATE,
+    Bounds,
+    Lane,
+    LaneIn,
+    Letter,
+    Outcome,
+    Record,
+    Sync,
+    weight,
+    whole,
+)
+from scrapy_ubi.protocol.wire import read_answer
+
+BOUNDS = Bounds(window=3, records=4, size=10_000, resend=5.0)
+VIEW = "00000000000000ff"
+
+
+def record(number: int, flush: int = 1, host: str = "h.example") -> Record:
+    return Record(host, flush, entry=Entry(number, f"http://{host}/{number}", 0))
+
+
+def lane(*records: Record) -> Lane:
+    made = Lane("store", "b", STATE, "0123abcd")
+    for one in records:
+        made.put(one)
+    return made
+
+
+def post(made: Lane, now: float = 0.0, bounds: Bounds = BOUNDS) -> list[Letter]:
+    letters = made.post(now, VIEW, bounds)
+    made._check(bounds.window)
+    return letters
+
+
+def sync(records: int, host: str = "s.example", flush: int = 0) -> Sync:
+    return Sync(host, "b", flush, iter([record(n, flush, host) for n in range(records)]))
+
+
+# -- letters
+
+
+def test_records_travel_in_the_order_they_were_put() -> None:
+    put = [record(n) for n in range(10)]
+    letters = post(lane(*put))
+    assert [one for letter in letters for one in letter.records] == put
+    assert [len(letter.records) for letter in letters] == [4, 4, 2]
+    assert [letter.seq for letter in letters] == [1, 2, 3]
+    assert {letter.view for letter in letters} == {VIEW}
+
+
+def test_nothing_to_send_is_no_letter() -> None:
+    assert post(lane()) == []
+
+
+def test_a_letter_keeps_to_its_size() -> None:
+    size = RECORD_SIZE + len("h.example") + weight(record(1).entry)  # type: ignore[arg-type]
+    bounds = BOUNDS._replace(size=2 * size, records=100)
+    letters = post(lane(*(record(n) for n in range(5))), bounds=bounds)
+    assert [len(letter.records) for letter in letters] == [2, 2, 1]
+    assert all(letter.size <= bounds.size for letter in letters)
+
+
+def test_a_record_larger_than_a_letter_travels_alone() -> None:
+    large = Record("h.example", 1, entry=Entry(7, "http://h.example/", 0, 0, '{"body":"' + "x" * 20_000 + '"}'))
+    letters = post(lane(record(1), large, record(2)))
+    assert [letter.records for letter in letters] == [[record(1)], [large], [record(2)]]
+
+
+@given(st.lists(st.integers(0, 300), max_size=20), st.integers(1, 500), st.integers(1, 6))
+def test_no_letter_is_larger_than_its_bounds(lengths: list[int], size: int, most: int) -> None:
+    put = [Record("h.example", 1, entry=Entry(n, "x" * length, 0)) for n, length in enumerate(lengths)]
+    made = lane(*put)
+    made.put_sync(Sync("s.example", "b", 0, iter(put)))
+    bounds = Bounds(window=100, records=most, size=size, resend=5.0)
+    letters = post(made, bounds=bounds)
+    assert [one for letter in letters for one in letter.records] == put + put
+    for letter in letters:
+        assert len(letter.records) <= most
+        assert letter.size <= size or len(letter.records) == 1
+
+
+# -- window and floor
+
+
+def test_window_bounds_what_is_under_way() -> None:
+    made = lane(*(record(n) for n in range(20)))
+    assert len(post(made)) == 3
+    assert post(made) == []
+    made.settle(2)
+    assert [letter.seq for letter in post(made)] == [4]
+    assert len(made) == 20 - 4
+
+
+def test_floor_is_the_lowest_number_not_acknowledged() -> None:
+    made = lane(*(record(n) for n in range(20)))
+    assert made.floor == 1
+    post(made)
+    assert made.floor == 1
+    made.settle(2)
+    assert made.floor == 1
+    made.settle(1)
+    assert made.floor == 3
+    made.settle(3)
+    assert made.floor == 4, "the next to be sent"
+
+
+def test_an_answer_counts_once() -> None:
+    made = lane(record(1))
+    (letter,) = post(made)
+    assert made.settle(1) is letter
+    assert made.settle(1) is None
+    assert made.settle(99) is None
+    assert len(made) == 0
+
+
+def test_numbers_are_never_used_again() -> None:
+    made = lane(record(1))
+    post(made)
+    made.settle(1)
+    made.put(record(2))
+    assert [letter.seq for letter in post(made)] == [2]
+    made.empty()
+    made.put(record(3))
+    assert [letter.seq for letter in post(made)] == [3]
+
+
+# -- resend
+
+
+def test_a_letter_is_sent_again_after_a_pause_that_doubles_up_to_a_bound() -> None:
+    made = lane(record(1))
+    (letter,) = post(made, 100.0)
+    now, pauses = 100.0, []
+    for _ in range(8):
+        assert made.resend(letter.due - 0.001) == []
+        pauses.append(letter.due - now)
+        now = letter.due
+        assert made.resend(now) == [letter]
+        assert made.resend(now) == [], "once"
+    assert pauses == [5.0, 10.0, 20.0, 40.0, 60.0, 60.0, 60.0, 60.0]
+    assert pauses[-1] == MOST_RESEND
+
+
+def test_only_what_is_due_and_under_way_is_sent_again() -> None:
+    made = lane(record(1))
+    (first,) = post(made, 100.0)
+    made.put(record(2))
+    (second,) = post(made, 103.0)
+    assert made.resend(105.0) == [first]
+    assert made.resend(108.0) == [second]
+    made.settle(first.seq)
+    assert made.resend(1e6) == [second]
+
+
+def test_hurry_makes_everything_due() -> None:
+    made = lane(*(record(n) for n in range(8)))
+    letters = post(made, 100.0)
+    made.hurry()
+    assert made.resend(100.0) == letters
+    assert made.resend(100.0) == []
+
+
+def test_what_is_sent_again_is_the_same_letter() -> None:
+    made = lane(record(1))
+    (letter,) = post(made)
+    made.put(record(2))
+    before = list(letter.records)
+    assert made.resend(5.0)[0].records == before
+    assert letter.view == VIEW, "that of its making: what it says is judged by it"
+
+
+# -- the whole state of a host
+
+
+@pytest.mark.parametrize("records", [0, 1, 3, 4, 5, 7, 8, 9, 12])
+def test_sync_goes_in_pieces_and_ends_with_the_last_of_them(records: int) -> None:
+    """4 records a letter: with none, one letter, exact multiples, and the rest."""
+    made, one = lane(), sync(records)
+    made.put_sync(one)
+    assert len(made) == 1, "the promise itself"
+    letters = post(made, bounds=BOUNDS._replace(window=10))
+    assert len(letters) == max(1, -(-records // 4)), "no empty letter behind the last full one"
+    assert [r.entry.key for letter in letters for r in letter.records if r.entry] == list(range(records))
+    assert not made.waiting
+    assert len(made) == records
+    for letter in letters:
+        assert not one.ended
+        made.settle(letter.seq)
+    assert one.ended
+    assert len(made) == 0
+    assert made.oldest() is None
+
+
+def test_answers_of_a_sync_in_any_order() -> None:
+    made, one = lane(), sync(12)
+    made.put_sync(one)
+    letters = post(made)
+    for letter in reversed(letters):
+        assert not one.ended
+        made.settle(letter.seq)
+    assert one.ended
+
+
+def test_sync_waits_for_the_window_without_being_taken() -> None:
+    taken = []
+
+    def records() -> Iterator[Record]:
+        for n in range(100):
+            taken.append(n)
+            yield record(n, 0)
+
+    made, one = lane(), Sync("s.example", "b", 0, records())
+    made.put_sync(one)
+    post(made)
+    assert len(taken) <= 3 * 4 + 1, "three letters, and one looked at ahead: memory is bounded by the window"
+    assert made.oldest() == 0
+    made.settle(1)
+    post(made)
+    assert not one.ended
+    assert len(taken) <= 4 * 4 + 1
+
+
+def test_syncs_and_records_share_letters() -> None:
+    made = lane(record(100, 1), record(101, 1))
+    first, second, third = sync(3), sync(0, "t.example"), sync(1, "u.example")
+    for one in (first, second, third):
+        made.put_sync(one)
+    made.put(record(102, 2))
+    letters = post(made)
+    assert [[r.entry.key for r in letter.records if r.entry] for letter in letters] == [[100, 101, 0, 1], [2, 0, 102]]
+    made.settle(2)
+    assert (first.ended, second.ended, third.ended) == (False, True, True)
+    made.settle(1)
+    assert first.ended
+
+
+def test_sync_without_records_is_acknowledged_like_any_other() -> None:
+    """So that `settled` waits for the receiver also where there is nothing to tell."""
+    made, one = lane(), sync(0)
+    made.put_sync(one)
+    (letter,) = post(made)
+    assert letter.records == []
+    assert not one.ended
+    assert made.settle(letter.seq) is letter
+    assert one.ended
+
+
+def test_whole_state_as_records() -> None:
+    state = HostState("h.example")
+    for n in range(4):
+        state.learn(Entry(n, f"http://h.example/{n}", n))
+    state.hand_out(1)
+    state.mark_done(2)
+    state.mark_done(9)
+    told = list(whole(state, 5))
+    assert {(r.host, r.flush) for r in told} == {("h.example", 5)}
+    assert sorted(r.entry.key for r in told if r.entry is not None) == [0, 1, 3], "what is out is told, too"
+    assert sorted(r.done for r in told if r.done is not None) == [2, 9]
+    assert len(told) == 5
+
+
+def test_whole_state_may_change_while_it_is_told() -> None:
+    state = HostState("h.example")
+    for n in range(3):
+        state.learn(Entry(n, f"http://h.example/{n}", n))
+    told = whole(state, 0)
+    first = next(told)
+    state.mark_done(1)
+    state.learn(Entry(8, "http://h.example/8", 0))
+    rest = list(told)
+    assert {r.entry.key for r in [first, *rest] if r.entry is not None} == {0, 1, 2}
+
+
+# -- what is open
+
+
+def test_open_counts_by_flush() -> None:
+    made = lane(record(1, 3), record(2, 3), record(3, 5))
+    assert made.open == {3: 2, 5: 1}
+    assert made.oldest() == 3
+    post(made)
+    assert made.open == {3: 2, 5: 1}, "being sent closes nothing"
+    made.settle(1)
+    assert made.open == {}
+    assert made.oldest() is None
+
+
+def test_an_older_flush_that_comes_back_is_the_oldest() -> None:
+    made = lane(record(1, 5), record(2, 7), record(3, 2), record(4, 6))
+    assert list(made.open) == [2, 5, 6, 7]
+    assert made.oldest() == 2
+
+
+def test_empty_takes_all_records_out() -> None:
+    put = [record(n, n) for n in range(1, 20)]
+    made = lane(*put[:10])
+    post(made)
+    made.settle(1)
+    made.put_sync(sync(30))
+    for one in put[10:]:
+        made.put(one)
+    assert made.empty() == put[4:], "under way first, then what waited; the sync is dropped"
+    assert len(made) == 0
+    assert made.oldest() is None
+    assert post(made) == []
+    assert made.resend(1e9) == []
+    made._check(3)
+
+
+def test_empty_gives_back_what_of_a_sync_was_under_way() -> None:
+    made = lane()
+    made.put_sync(sync(30))
+    post(made)
+    assert len(made.empty()) == 12
+
+
+# -- all of it at random
+
+
+class LaneLife(RuleBasedStateMachine):
+    """A lane beside a plain account of every record: put, under way, settled."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lane = lane()
+        self.bounds = Bounds(window=2, records=3, size=10_000, resend=5.0)
+        self.now = 0.0
+        self.numbers = count()
+        self.put_: list[int] = []
+        self.sent: list[int] = []
+        self.under_way: dict[int, list[int]] = {}
+        self.syncs: list[tuple[Sync, set[int]]] = []
+
+    def _records(self, flush: int, number: int) -> list[Record]:
+        made = [record(next(self.numbers), flush) for _ in range(number)]
+        self.put_ += [r.entry.key for r in made if r.entry]
+        return made
+
+    @rule(flush=st.integers(1, 5), number=st.integers(1, 4))
+    def put(self, flush: int, number: int) -> None:
+        for one in self._records(flush, number):
+            self.lane.put(one)
+
+    @rule(flush=st.integers(0, 5), number=st.integers(0, 7))
+    def put_sync(self, flush: int, number: int) -> None:
+        records = self._records(flush, number)
+        one = Sync("h.example", "b", flush, iter(records))
+        self.syncs.append((one, {r.entry.key for r in records if r.entry}))
+        self.lane.put_sync(one)
+
+    @rule(seconds=st.sampled_from([0.0, 1.0, 30.0]))
+    def post(self, seconds: float) -> None:
+        self.now += seconds
+        for letter in self.lane.resend(self.now):
+            assert letter.seq in self.under_way
+        for letter in self.lane.post(self.now, VIEW, self.bounds):
+            keys = [r.entry.key for r in letter.records if r.entry]
+            self.under_way[letter.seq] = keys
+            self.sent += keys
+
+    @precondition(lambda self: self.under_way)
+    @rule(data=st.data())
+    def settle(self, data: st.DataObject) -> None:
+        seq = data.draw(st.sampled_from(sorted(self.under_way)))
+        letter = self.lane.settle(seq)
+        assert letter is not None
+        assert [r.entry.key for r in letter.records if r.entry] == self.under_way.pop(seq)
+
+    @rule()
+    def empty(self) -> None:
+        self.lane.empty()
+        self.put_ = list(self.sent)
+        self.under_way.clear()
+        self.syncs.clear()
+
+    @invariant()
+    def adds_up(self) -> None:
+        self.lane._check(self.bounds.window)
+        assert self.sent == self.put_[: len(self.sent)], "in order, none twice, none left out"
+        assert self.lane.unacknowledged.keys() == self.under_way.keys()
+        assert self.lane.floor == min(self.under_way, default=self.lane.next_seq)
+        assert (len(self.lane) == 0) == (not self.lane.waiting and not any(self.under_way.values()))
+        for one, keys in self.syncs:
+            way = {key for keys in self.under_way.values() for key in keys}
+            if one.ended:
+                assert keys <= set(self.sent) - way
+            elif keys and one.exhausted:
+                assert keys & way
+
+
+TestLaneLife = LaneLife.TestCase
+TestLaneLife.settings = settings(max_examples=25, stateful_step_count=25)
+
+
+# -- the receiver's end
+
+
+def test_receiver_forgets_what_is_below_the_floor() -> None:
+    box = LaneIn("a")
+    for seq in (1, 2, 3):
+        box.outcomes[seq] = Outcome({}, ())
+    box.raise_floor(3)
+    assert list(box.outcomes) == [3]
+    box.raise_floor(2)
+    assert box.floor == 3, "a late letter does not lower it"
+
+
+def test_answer_says_what_became_of_each_letter() -> None:
+    box = LaneIn("a")
+    box.outcomes = {
+        3: Outcome({"h.example": "c", "i.example": ""}, ()),
+        1: Outcome({}, ()),
+        2: None,
+        4: Outcome({}, ("j.example",)),
+    }
+    assert json.loads(box.text()) == {
+        "acked": [1, 3, 4],
+        "refused": {"3": {"h.example": "c", "i.example": ""}},
+        "want": {"4": ["j.example"]},
+    }
+    assert read_answer(box.text()) == {seq: outcome for seq, outcome in box.outcomes.items() if outcome is not None}
+
+
+def test_answer_of_a_lane_without_outcomes() -> None:
+    assert json.loads(LaneIn("a").text()) == {"acked": []}

@@ -1,0 +1,442 @@
+"""Letters and answers as text: what is written is read back, and everything else is refused with a reason."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from scrapy_ubi.protocol.host import Entry, Summary
+from scrapy_ubi.protocol.mail import DISCOVERY, STATE, Bounds, Lane, LaneIn, Letter, Outcome, Record
+from scrapy_ubi.protocol.wire import Delta, Header, Malformed, decode, decode_header, encode, read_answer
+from scrapy_ubi.transport.wire import encode as to_bytes
+
+KEY, VIEW = "0123456789abcdef", "00000000000000ff"
+MOST, LONGEST = 100, 200
+BOUNDS = Bounds(window=8, records=500, size=150_000, resend=5.0)
+
+
+def made(records: list[Record], kind: str = DISCOVERY, sender: str = "a") -> dict[str, str]:
+    """The fields of a letter with these records."""
+    lane = Lane("store", "b", kind, "01234567")
+    letter = Letter(lane.next_seq, VIEW, [])
+    for record in records:
+        letter.add(record)
+    return encode(sender, lane, "store", letter)
+
+
+def travelled(fields: dict[str, str]) -> dict[str, str]:
+    """What becomes of fields on their way through Redis."""
+    return {name: to_bytes(value).decode() for name, value in fields.items()}
+
+
+def fields(value: Any = (), **rest: str) -> dict[str, str]:
+    """A letter by hand: its body as a value, or any field replaced."""
+    good = {
+        "from": "a",
+        "store": "0badcafe",
+        "lane": DISCOVERY,
+        "seq": "7",
+        "floor": "5",
+        "n": "1",
+        "view": VIEW,
+        "enc": "json",
+        "body": json.dumps(value),
+    }
+    return {**good, **rest}
+
+
+def read(letter: dict[str, str]) -> Any:
+    return decode(letter, "b", MOST, LONGEST)
+
+
+# -- round trips
+
+keys = st.integers(0, 2**64 - 1)
+texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
+hosts = st.sampled_from(["h1.example", "h2.example:8080", "bücher.example", "[::1]"])
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | texts,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
+    max_leaves=6,
+)
+requests = st.just("") | st.dictionaries(texts, json_values, max_size=3).map(
+    lambda value: json.dumps(value, separators=(",", ":"))  # as codec.py writes it
+)
+entries = st.builds(
+    Entry,
+    key=keys,
+    url=st.tuples(st.sampled_from(["http://", "https://", "HTTP://", " http://"]), texts).map("".join),
+    depth=st.integers(0, 10**9 - 1),
+    priority=st.just(0) | st.integers(-(10**12), 10**12),
+    request=requests,
+)
+summaries = st.builds(Summary, st.integers(0, 2**40), keys, st.integers(0, 2**40), keys)
+
+
+@st.composite
+def records(draw: st.DrawFn) -> Record:
+    host, flush = draw(hosts), draw(st.integers(0, 9))
+    kind = draw(st.sampled_from(["entry", "done", "offer"]))
+    if kind == "entry":
+        return Record(host, flush, entry=draw(entries))
+    if kind == "done":
+        return Record(host, flush, done=draw(keys))
+    return Record(host, flush, offer=draw(summaries))
+
+
+@given(st.lists(records(), max_size=12), st.sampled_from([DISCOVERY, STATE]))
+def test_what_is_written_is_read_back(told: list[Record], kind: str) -> None:
+    letter = read(travelled(made(told, kind)))
+    assert (letter.sender, letter.lane, letter.kind) == ("a", f"store/b/{kind}", kind)
+    assert (letter.seq, letter.floor, letter.view) == (1, 1, VIEW)
+    assert letter.deltas == tuple(
+        Delta(
+            host,
+            tuple(r.entry for r in told if r.host == host and r.entry is not None),
+            tuple(r.done for r in told if r.host == host and r.done is not None),
+            next((r.offer for r in reversed(told) if r.host == host and r.offer is not None), None),
+        )
+        for host in dict.fromkeys(r.host for r in told)
+    )
+
+
+@given(st.lists(records(), max_size=12))
+def test_a_letter_is_text_that_a_person_can_read(told: list[Record]) -> None:
+    letter = made(told)
+    assert list(letter) == ["from", "store", "lane", "seq", "floor", "n", "view", "enc", "body"]
+    assert letter["n"] == str(len(told))
+    body = json.loads(letter["body"])
+    assert [delta["host"] for delta in body] == list(dict.fromkeys(r.host for r in told))
+
+
+@given(st.lists(records(), max_size=12))
+def test_a_body_is_at_most_six_bytes_for_a_character_of_its_size(told: list[Record]) -> None:
+    """Whoever bounds the bytes of a letter divides them by six (node.LETTER_BYTES_A_CHARACTER)."""
+    letter = Letter(1, VIEW, [])
+    for record in told:
+        letter.add(record)
+    assert len(to_bytes(made(told)["body"])) <= 6 * letter.size + 2
+
+
+def test_a_letter_by_hand() -> None:
+    told = [
+        Record("h1.example", 1, entry=Entry(255, "http://h1.example/a", 3)),
+        Record("h2.example", 1, done=254),
+        Record("h1.example", 1, entry=Entry(16, "http://h1.example/b", 0, -5)),
+        Record("h1.example", 1, entry=Entry(17, "http://h1.example/c", 0, 0, '{"method":"POST"}')),
+        Record("h2.example", 1, offer=Summary(3, 15, 2, 1)),
+    ]
+    assert json.loads(made(told)["body"]) == [
+        {
+            "host": "h1.example",
+            "discovered": [
+                ["00000000000000ff", "http://h1.example/a", 3],
+                ["0000000000000010", "http://h1.example/b", 0, -5],
+                ["0000000000000011", "http://h1.example/c", 0, 0, {"method": "POST"}],
+            ],
+        },
+        {"host": "h2.example", "done": ["00000000000000fe"], "offer": [3, "000000000000000f", 2, "0000000000000001"]},
+    ]
+
+
+@pytest.mark.parametrize("url", ["http://h1.example/\ud800", "http://h1.example/\\\udfff", "http://h1.example/\x00\n"])
+def test_odd_characters_of_a_url_arrive(url: str) -> None:
+    """A page may hold half an escape in its JSON; it must not stop the mail."""
+    letter = read(travelled(made([Record("h1.example", 1, entry=Entry(1, url, 0))])))
+    assert letter.deltas[0].discovered[0].url == url
+
+
+def test_a_letter_without_records_is_one() -> None:
+    assert read(made([])).deltas == ()
+
+
+def test_floor_of_the_lane_travels_with_each_letter() -> None:
+    lane = Lane("store", "b", STATE, "01234567")
+    for number in range(3):
+        lane.put(Record("h", 1, done=number))
+    letters = lane.post(0.0, VIEW, BOUNDS._replace(records=1))
+    lane.settle(1)
+    again = [read(encode("a", lane, "store", letter)) for letter in letters[1:]]
+    assert [(letter.seq, letter.floor) for letter in again] == [(2, 2), (3, 2)]
+
+
+# -- what is refused
+
+
+def entry(*change: Any) -> list[Any]:
+    """A discovered entry with some places changed: (index, value), ..."""
+    row: list[Any] = [KEY, "http://h.example/", 0, 0, {}]
+    for index, value in change:
+        row[index] = value
+    return row
+
+
+def body(**delta: Any) -> list[Any]:
+    return [{"host": "h.example", **delta}]
+
+
+MALFORMED: list[tuple[str, dict[str, str], str]] = [
+    ("no fields", {}, "missing"),
+    *((f"no {name}", {k: v for k, v in fields().items() if k != name}, "") for name in fields() if name != "n"),
+    ("sender with a space", fields(**{"from": "a b"}), "look like"),
+    ("sender with a slash", fields(**{"from": "a/b"}), "look like"),
+    ("sender too long", fields(**{"from": "a" * 65}), "look like"),
+    ("sender with a line end", fields(**{"from": "a\n"}), "look like"),
+    ("empty store", fields(store=""), "look like"),
+    ("unknown lane", fields(lane="gossip"), "lane is neither"),
+    ("negative seq", fields(seq="-1"), "not a number"),
+    ("seq of words", fields(seq="seven"), "not a number"),
+    ("seq in other digits", fields(seq="٧"), "not a number"),
+    ("seq too large", fields(seq="9" * 16), "not a number"),
+    ("fractional floor", fields(floor="1.5"), "not a number"),
+    ("floor above seq", fields(seq="7", floor="8"), "floor"),
+    ("view in capitals", fields(view="ABCDEF0123456789"), "look like"),
+    ("short view", fields(view="ff"), "look like"),
+    ("another encoding", fields(enc="pickle"), "enc is not json"),
+    ("pickle", fields(body="\x80\x04\x95K\x01."), "not JSON"),
+    ("empty body", fields(body=""), "not JSON"),
+    ("half a body", fields(body='[{"host":'), "not JSON"),
+    ("a number without end", fields(body="9" * 5000), "not JSON"),
+    ("deep body", fields(body="[" * 100_000), "not JSON"),
+    ("body an object", fields({"host": "h.example"}), "body is not a list"),
+    ("body a text", fields("h.example"), "body is not a list"),
+    ("delta a list", fields([["h.example"]]), "a delta is not an object"),
+    ("delta with more", fields(body(forget=True)), "a delta is not an object"),
+    ("no host", fields([{"done": []}]), "missing"),
+    ("host a number", fields([{"host": 5}]), "look like"),
+    ("empty host", fields([{"host": ""}]), "look like"),
+    ("host with a space", fields([{"host": "h example"}]), "look like"),
+    ("host with a control character", fields([{"host": "h\x00example"}]), "look like"),
+    ("host too long", fields([{"host": "h" * 301}]), "look like"),
+    ("discovered an object", fields(body(discovered={})), "not a list"),
+    ("discovered null", fields(body(discovered=None)), "not a list"),
+    ("done a text", fields(body(done=KEY)), "not a list"),
+    ("entry an object", fields(body(discovered=[{}])), "not a list of 3 to 5"),
+    ("entry too short", fields(body(discovered=[[KEY, "http://h.example/"]])), "not a list of 3 to 5"),
+    ("entry too long", fields(body(discovered=[[*entry(), 1]])), "not a list of 3 to 5"),
+    ("key a number", fields(body(discovered=[entry((0, 5))])), "look like"),
+    ("key null", fields(body(discovered=[entry((0, None))])), "missing"),
+    ("key in capitals", fields(body(discovered=[entry((0, KEY.upper()))])), "look like"),
+    ("key too long", fields(body(discovered=[entry((0, KEY + "0"))])), "look like"),
+    ("url a number", fields(body(discovered=[entry((1, 5))])), "sensible length"),
+    ("empty url", fields(body(discovered=[entry((1, ""))])), "sensible length"),
+    ("url too long", fields(body(discovered=[entry((1, "http://" + "h" * LONGEST))])), "sensible length"),
+    ("file", fields(body(discovered=[entry((1, "file:///etc/passwd"))])), "neither http nor https"),
+    ("javascript", fields(body(discovered=[entry((1, "javascript:alert(1)"))])), "neither http nor https"),
+    ("relative url", fields(body(discovered=[entry((1, "/a"))])), "neither http nor https"),
+    ("depth a text", fields(body(discovered=[entry((2, "0"))])), "depth or priority"),
+    ("depth a truth", fields(body(discovered=[entry((2, True))])), "depth or priority"),
+    ("depth a fraction", fields(body(discovered=[entry((2, 1.0))])), "depth or priority"),
+    ("negative depth", fields(body(discovered=[entry((2, -1))])), "depth or priority"),
+    ("depth too large", fields(body(discovered=[entry((2, 10**9))])), "depth or priority"),
+    ("priority null", fields(body(discovered=[entry((3, None))])), "depth or priority"),
+    ("priority too large", fields(body(discovered=[entry((3, -(10**12) - 1))])), "depth or priority"),
+    ("request a text", fields(body(discovered=[entry((4, "GET"))])), "request is not an object"),
+    ("request a list", fields(body(discovered=[entry((4, []))])), "request is not an object"),
+    ("request with a number that is none", fields(body(discovered=[entry((4, {"a": float("nan")}))])), "not JSON"),
+    (
+        "request beyond numbers",
+        fields(body=json.dumps(body(discovered=[entry()])).replace("{}", '{"a":1e999}')),
+        "not JSON",
+    ),
+    ("done a number", fields(body(done=[5])), "look like"),
+    ("offer an object", fields(body(offer={})), "an offer is not"),
+    ("offer too short", fields(body(offer=[1, KEY, 1])), "an offer is not"),
+    ("offer of texts", fields(body(offer=["1", KEY, "1", KEY])), "an offer is not"),
+    ("offer without keys", fields(body(offer=[1, 2, 3, 4])), "look like"),
+    ("too many records", fields(body(done=[KEY] * (MOST + 1))), "more than 100"),
+    (
+        "too many records of all kinds",
+        fields([{"host": "h", "done": [KEY] * MOST}, {"host": "i", "offer": [1, KEY, 1, KEY]}]),
+        "more than 100",
+    ),
+]
+
+
+@pytest.mark.parametrize(("letter", "reason"), [case[1:] for case in MALFORMED], ids=[case[0] for case in MALFORMED])
+def test_malformed_letter_is_refused_with_a_reason(letter: dict[str, str], reason: str) -> None:
+    with pytest.raises(Malformed) as refusal:
+        read(letter)
+    assert reason in str(refusal.value)
+    assert 0 < len(str(refusal.value)) < 200
+    assert str(refusal.value).isprintable(), "people read it in a terminal"
+
+
+def test_what_the_malformed_letters_are_made_of_holds() -> None:
+    good = fields(body(discovered=[entry()], done=[KEY], offer=[1, KEY, 0, KEY]))
+    assert read(good).deltas == (
+        Delta(
+            "h.example",
+            (Entry(int(KEY, 16), "http://h.example/", 0, 0, "{}"),),
+            (int(KEY, 16),),
+            Summary(1, int(KEY, 16), 0, int(KEY, 16)),
+        ),
+    )
+    assert len(read(fields(body(done=[KEY] * MOST))).deltas[0].done) == MOST
+    assert read(fields(seq="7", floor="7")).floor == 7
+    assert read({**good, "more": "is not minded"}).sender == "a"
+
+
+def test_header_of_a_malformed_letter_is_enough_to_answer_it() -> None:
+    assert decode_header(fields(body="garbage"), "b") == Header("a", "0badcafe/b/discovery", DISCOVERY, 7, 5)
+    with pytest.raises(Malformed):
+        decode_header(fields(lane="gossip"), "b")
+
+
+# -- fuzz: Malformed or a value, never another exception
+
+anything = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(max_size=20)
+    | st.sampled_from([KEY, "h.example", "http://h.example/", "host", "acked", 0, 1, {}, []]),
+    lambda inner: (
+        st.lists(inner, max_size=5)
+        | st.dictionaries(
+            st.sampled_from(["host", "discovered", "done", "offer", "acked", "refused", "want", "1"]), inner, max_size=4
+        )
+        | st.dictionaries(st.text(max_size=5), inner, max_size=3)
+    ),
+    max_leaves=20,
+)
+near_letters = st.lists(
+    st.fixed_dictionaries(
+        {"host": st.just("h.example") | anything},
+        optional={
+            "discovered": st.lists(
+                st.tuples(st.just(KEY) | anything, st.just("http://h/") | anything, st.just(1) | anything).map(list)
+                | anything
+            ),
+            "done": st.lists(st.just(KEY) | anything) | anything,
+            "offer": st.tuples(st.just(1), st.just(KEY), st.just(1) | anything, anything).map(list) | anything,
+        },
+    ),
+    max_size=3,
+)
+
+
+@given(near_letters | anything)
+def test_any_json_is_a_letter_or_malformed(value: Any) -> None:
+    try:
+        letter = read(fields(value))
+    except Malformed:
+        return
+    assert len(letter.deltas) == len(value)
+
+
+@given(st.dictionaries(st.sampled_from([*fields()]) | st.text(max_size=5), st.text(max_size=30)), st.text())
+def test_any_fields_are_a_letter_or_malformed(rest: dict[str, str], text: str) -> None:
+    for letter in (rest, {**fields(), **rest}, {**fields(), "body": text}):
+        try:
+            read(letter)
+        except Malformed as refusal:
+            assert str(refusal)
+
+
+@given(st.lists(records(), min_size=1, max_size=3), st.data())
+def test_a_damaged_letter_is_a_letter_or_malformed(told: list[Record], data: st.DataObject) -> None:
+    text = made(told)["body"]
+    at = data.draw(st.integers(0, len(text)))
+    cut = data.draw(st.integers(0, 3))
+    damaged = text[:at] + data.draw(st.text(max_size=3) | st.sampled_from(list('[]{}",:0-\\'))) + text[at + cut :]
+    try:
+        read(fields(body=damaged))
+    except Malformed:
+        return
+
+
+def test_deep_json_is_a_letter_or_malformed() -> None:
+    """At every depth up to what the interpreter bears, wherever the parser still takes it and the rest may not."""
+    limit = sys.getrecursionlimit()
+    for depth in [*range(1, limit, 97), *range(max(1, limit - 150), limit + 20)]:
+        lists, objects = "[" * depth + "]" * depth, '{"a":' * depth + "1" + "}" * depth
+        for text in (
+            lists,
+            f'[{{"host":{lists}}}]',
+            f'[{{"host":"h","done":[{lists}]}}]',
+            f'[{{"host":"h","offer":[1,{lists},1,"{KEY}"]}}]',
+            f'[{{"host":"h","discovered":[["{KEY}","http://h/",0,0,{objects}]]}}]',
+        ):
+            try:
+                read(fields(body=text))
+            except Malformed:
+                pass
+        for text in (lists, f'{{"acked":[1],"refused":{{"1":{{"h":{lists}}}}}}}', f'{{"acked":[{lists}]}}'):
+            with pytest.raises(Malformed):
+                read_answer(text)
+
+
+# -- answers
+
+
+@given(
+    st.dictionaries(
+        st.integers(0, 10**15),
+        st.builds(
+            Outcome,
+            st.dictionaries(st.sampled_from(["h1.example", "h2.example"]), st.sampled_from(["", "a", "b.c:1"])),
+            st.lists(st.sampled_from(["h1.example", "bücher.example"]), unique=True).map(tuple),
+        ),
+        max_size=5,
+    )
+)
+def test_answer_is_what_the_receiver_says(outcomes: dict[int, Outcome]) -> None:
+    lane = LaneIn("a")
+    lane.outcomes.update(outcomes)
+    assert read_answer(travelled({"answer": lane.text()})["answer"]) == outcomes
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "null",
+        "[]",
+        "{}",
+        '"acked"',
+        '{"acked": 5}',
+        '{"acked": null}',
+        '{"acked": [-1]}',
+        '{"acked": [1.0]}',
+        '{"acked": [true]}',
+        '{"acked": ["1"]}',
+        '{"acked": [1], "refused": []}',
+        '{"acked": [1], "refused": {"1": ["h"]}}',
+        '{"acked": [1], "refused": {"1": {"h h": "a"}}}',
+        '{"acked": [1], "refused": {"1": {"h": "a b"}}}',
+        '{"acked": [1], "refused": {"1": {"h": 5}}}',
+        '{"acked": [1], "refused": {"1": {"h": []}}}',
+        '{"acked": [1], "refused": {"1": {"h": null}}}',
+        '{"acked": [1], "want": 5}',
+        '{"acked": [1], "want": {"1": 5}}',
+        '{"acked": [1], "want": {"1": [5]}}',
+        '{"acked": [1], "want": {"1": ["h h"]}}',
+    ],
+)
+def test_malformed_answer_is_refused(text: str) -> None:
+    with pytest.raises(Malformed):
+        read_answer(text)
+
+
+@given(anything)
+@example({"acked": [1], "want": {"1": [None]}})
+@example({"acked": [1], "refused": {"1": {"h": [[]]}}})
+def test_any_json_is_an_answer_or_malformed(value: Any) -> None:
+    try:
+        outcomes = read_answer(json.dumps(value))
+    except Malformed:
+        return
+    assert all(type(seq) is int and isinstance(outcome, Outcome) for seq, outcome in outcomes.items())
+
+
+@given(st.text())
+def test_any_text_is_an_answer_or_malformed(text: str) -> None:
+    with pytest.raises(Malformed):
+        read_answer(text)
