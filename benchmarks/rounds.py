@@ -1,6 +1,7 @@
 """Timing for the benchmarks: the ways compared take turns, so that a slow spell of the machine hits all of them.
 
-What can be trusted on a shared machine are the ratios within one run, less the absolute figures.
+Seconds are CPU seconds of this process: other processes do not count, though they slow it down by what they do to the
+caches. What can be trusted on a shared machine are the ratios within one run, less the absolute figures.
 """
 
 from __future__ import annotations
@@ -26,13 +27,13 @@ def options(description: str | None, rounds: int) -> argparse.Namespace:
 
 
 def take_turns(ways: Mapping[str, Way], operations: int, rounds: int) -> dict[str, float]:
-    """Median seconds an operation takes each way, where a call does so many. A first round is not counted."""
+    """Median CPU seconds an operation takes each way, where a call does so many. A first round is not counted."""
     seconds: dict[str, list[float]] = {name: [] for name in ways}
     for turn in range(rounds + 1):
         for name, way in ways.items():
-            start = time.perf_counter()
+            start = time.process_time()
             way(turn)
-            seconds[name].append((time.perf_counter() - start) / operations)
+            seconds[name].append((time.process_time() - start) / operations)
     return {name: statistics.median(each[1:]) for name, each in seconds.items()}
 
 

@@ -37,7 +37,7 @@ from .circle import SIZE, Circle
 
 HOST_SEED = 0x756269  # "ubi": host points are independent of the URL keys of urls/, which hash with another seed
 
-OWNERS_KEPT = 1 << 16  # hosts whose owner a ring remembers, about 8 MB; beyond that all are forgotten and found again
+OWNERS_KEPT = 1 << 17  # hosts whose owner a ring remembers, about 15 MB; beyond that all are forgotten and found again
 
 _LOW = SIZE - 1
 
@@ -160,9 +160,8 @@ class Ring:
         if owner is None:
             if not self._agents:
                 raise LookupError("a ring without agents: nobody owns anything")
-            circle = self._circle  # `point` is written out: a call costs a tenth of all this
-            at = hash128(host, HOST_SEED) & _LOW if host.isascii() else point(host)
-            owner = circle.holders[circle.place(at)]
+            # `point` is written out: a call costs a tenth of all this
+            owner = self._circle.nearest(hash128(host, HOST_SEED) & _LOW if host.isascii() else point(host))
             if len(self._owners) >= OWNERS_KEPT:
                 self._owners.clear()
             self._owners[host] = owner
