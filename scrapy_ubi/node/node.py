@@ -32,7 +32,7 @@ from scrapy_ubi.urls import partition_key
 from . import clock, joining, profile
 from .courier import Courier
 from .permits import Permits
-from .post import Post
+from .post import EAGER, Post
 
 logger = logging.getLogger("scrapy_ubi")
 
@@ -226,9 +226,12 @@ class Node:
     # -- the loops
 
     async def _pass_time(self) -> None:
+        turns = 0
         while True:
-            await asyncio.sleep(self.settings.flush_interval)
-            self._tick()
+            await asyncio.sleep(self.settings.flush_interval / EAGER)
+            turns = (turns + 1) % EAGER
+            if not turns:
+                self._tick()
             self._turn(self._clock())
 
     def _turn(self, now: float) -> None:

@@ -33,6 +33,7 @@ logger = logging.getLogger("scrapy_ubi")
 MOST_RECORDS = 20_000  # in a letter: far above what any setting lets an agent send
 HEAD = 256  # characters of a refused letter that people see
 RIVALS = 2.0  # s within which two agents may each write a new memory token
+EAGER = 4  # an answer waits for this part of the flush interval at most
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 2.0  # s between tries while Redis is away
 
 Refusal = Callable[[Received], str | None]  # a letter -> why it cannot be accepted, None when it can
@@ -70,6 +71,7 @@ class Post:
         self._longest_url = settings.max_url_length
         self._under_way: Future[Incoming] | None = None
         self._due = self._retry_at = self._pause = 0.0
+        self._eager = False
         self._out: Outgoing | None = None
         self._consumed: list[str] = []
         self._dead: list[Fields] = []
@@ -89,13 +91,16 @@ class Post:
 
     def may_send(self, now: float, hurry: bool) -> bool:
         """Whether it is time (s) for another exchange, or there is cause to hurry."""
-        return self._under_way is None and now >= (self._retry_at if hurry else max(self._due, self._retry_at))
+        if self._under_way is not None or now < self._retry_at:
+            return False
+        # What has come in wants an answer, and others wait for it: not at once, for what follows is gathered, but soon.
+        return hurry or now >= (self._due - self._interval * (1 - 1 / EAGER) if self._eager else self._due)
 
     def send(self, now: float, profile: Callable[[], str | None]) -> None:
         """Begin an exchange of what a drain gives (or of what the last exchange did not get rid of)."""
         if self._out is None:
             self._out = self._outgoing(now, self._agent.drain(now), profile())
-        self._due = now + self._interval
+        self._due, self._eager = now + self._interval, False
         self._under_way = self._courier.send(self._transport.exchange(self._out), self._on_arrival)
 
     def collect(self, now: float) -> bool:
@@ -169,6 +174,7 @@ class Post:
             self._agent.accept_end(incoming.control["finished"].endswith(" lossy"))
             self._denied = not self._agent.finished
         self.control = incoming.control
+        self._eager = bool(incoming.letters)
         for number, raw in incoming.letters:
             self._consumed.append(number)
             self._receive(raw, now)
