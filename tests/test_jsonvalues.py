@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 import scrapy
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from scrapy_ubi.jsonvalues import MAX_DEPTH, TAG, Untravelled, class_name, pack, unpack
@@ -92,21 +92,30 @@ def shape(value: Any) -> Any:
     return type(value), repr(value)
 
 
+def packed(value: Any) -> Any:
+    """The value packed; one that is nested too deeply is no example."""
+    try:
+        return pack(value, ITEMS)
+    except Untravelled as untravelled:
+        assume(untravelled.kind != "depth")
+        raise
+
+
 @given(values)
 def test_what_travels_arrives_exactly(value: Any) -> None:
-    text = json.dumps(pack(value, ITEMS))
+    text = json.dumps(packed(value))
     back = unpack(json.loads(text), ITEMS)
     assert shape(back) == shape(value)
 
 
 @given(values)
 def test_packed_values_are_utf8_text(value: Any) -> None:
-    json.dumps(pack(value, ITEMS), ensure_ascii=False, allow_nan=False).encode()
+    json.dumps(packed(value), ensure_ascii=False, allow_nan=False).encode()
 
 
 @given(values)
 def test_checking_does_not_fail_for_what_was_packed(value: Any) -> None:
-    unpack(json.loads(json.dumps(pack(value, ITEMS))), ITEMS, build=False)
+    unpack(json.loads(json.dumps(packed(value))), ITEMS, build=False)
 
 
 @pytest.mark.parametrize("number", [float("inf"), float("-inf")])
