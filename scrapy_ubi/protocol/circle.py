@@ -6,89 +6,85 @@ The geometry under `ring`, which adds agents, hosts and hashing. Rules of this m
 * Between two neighbouring points lies a *bound*, half way and rounded down: the last number that is nearest to the
   lower one. So what is as far from both belongs to the counter-clockwise one. As that is the same rule everywhere, each
   holder keeps all that is its own when others go (contravariance).
-* Everything is a flat array of machine numbers, but for the holders. A look-up among many small objects mostly waits
-  for memory: bisecting 200,000 Python integers takes three times as long as what is done here (benchmarks/ring.py).
+* Look-ups wait for memory more than for anything else, so all is in flat arrays of machine numbers, and most look-ups
+  touch one place in one of them: `_near` has the answer for every *cell*, an equal part of the circle, that has no
+  bound in it. Bisecting 200,000 Python integers takes three times as long (benchmarks/ring.py).
 """
 
 from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
-from itertools import accumulate, pairwise
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 
 SIZE = 1 << 64
 
-# The circle is cut into a power of two of cells, so many that each has one or two bounds: more cells make a look-up
-# hardly faster, and a change slower, as `_starts` is added up anew.
-BOUNDS_IN_CELL = 2
+# Cells for each point, at least: there is a power of two of them. One look-up in nine to seventeen then falls into a
+# cell with a bound, and has to bisect. For 200,000 points `_near` has 4 MB; twice as many cells saved little.
+CELLS = 8
+
+BISECT = 0xFFFF  # in `_near`: there is a bound in this cell
 
 
 class Circle:
-    """Points with a holder each. `place` takes O(1) on the average; a change of a few of P points O(P), mostly copying.
+    """Points with a holder each, for at most 65,535 holders.
+
+    `nearest` takes O(1) on the average; `outward` O(log P) and a little for each holder wanted; a change of k of P
+    points O(k log P), and O(P) of plain copying.
 
     The bounds are an *inner* one between each point and the next; the one between the last point and the first, which
     is the lowest of all or the highest; and, to end every search, the last number of the circle.
     """
 
-    __slots__ = ("points", "holders", "_bounds", "_inner", "_turn", "_shift", "_counts", "_starts")
+    __slots__ = ("points", "holders", "_around", "_inner", "_turn", "_bounds", "_numbers", "_names", "_shift", "_near")
 
     points: array[int]  # ascending, all different
     holders: list[str]  # of the point at the same place
-    _bounds: array[int]  # ascending
-    _inner: int  # where in it the inner bounds begin: 0 or 1
+    _around: int  # the bound between the last point and the first
+    _inner: int  # where in `_bounds` the inner ones begin: 1 if `_around` is the lowest, else 0
     _turn: int  # what lies above bound i - 1, up to bound i, is nearest to the point at i - _turn (also below zero)
+    _bounds: array[int]  # ascending
+    _numbers: dict[str, int]  # holder -> its number; there may be some that hold no more
+    _names: list[str]  # the holder of each number
     _shift: int  # a number's cell is what its highest bits say: number >> _shift
-    _counts: array[int]  # cell -> how many inner bounds lie in it
-    _starts: array[int]  # cell -> how many bounds lie below it; one entry more for the end
+    _near: array[int]  # cell -> number of the holder that has all of it, or BISECT
 
-    def __init__(
-        self, points: array[int], holders: list[str], inner: array[int] | None = None, counts: array[int] | None = None
-    ) -> None:
-        """Of these lists, which become its own. Counts for another number of cells are ignored."""
+    def __init__(self, points: array[int], holders: list[str], inner: array[int] | None = None) -> None:
+        """Of these, which become its own; `inner` bounds if they are known. `_near` is to be filled yet."""
         self.points, self.holders = points, holders
         bounds = array("Q", map(_middle, points, points[1:])) if inner is None else inner
-        bits = (len(points) // BOUNDS_IN_CELL).bit_length()
-        self._shift = 64 - bits
-        if counts is None or len(counts) != 1 << bits:
-            counts = array("I", bytes(4 << bits))
-            for bound in bounds:
-                counts[bound >> self._shift] += 1
-        around = _middle(points[-1], points[0] + SIZE) if points else SIZE - 1  # between the last point and the first
+        around = _middle(points[-1], points[0] + SIZE) if points else SIZE - 1
+        self._around = around % SIZE
         self._inner = around // SIZE
         self._turn = self._inner or len(points)
-        bounds.insert(0 if self._inner else len(bounds), around % SIZE)
+        bounds.insert(0 if self._inner else len(bounds), self._around)
         bounds.append(SIZE - 1)
-        self._bounds, self._counts = bounds, counts
-        cell = (around % SIZE) >> self._shift
-        counts[cell] += 1
-        self._starts = array("I", list(accumulate(counts, initial=0)))  # by way of a list it is a sixth faster
-        counts[cell] -= 1
+        self._bounds = bounds
+        self._shift = 64 - (len(points) * CELLS).bit_length()
+
+    @classmethod
+    def of(cls, points: array[int], holders: list[str]) -> Circle:
+        """Of these points, ascending and all different, and the holder of each."""
+        circle = cls(points, holders)
+        circle._start_near()
+        return circle
 
     # ---- asking
 
-    def place(self, number: int) -> int:
-        """Where in `points` and `holders` the nearest one is, as an index, maybe below zero. There must be points."""
-        bounds = self._bounds
-        place = self._starts[number >> self._shift]
-        while bounds[place] < number:
-            place += 1
-        return place - self._turn
-
     def nearest(self, number: int) -> str:
-        """The holder there. It is `holders[place(number)]` in one call instead of two, as everything waits for it."""
-        bounds = self._bounds
-        place = self._starts[number >> self._shift]
-        while bounds[place] < number:
-            place += 1
-        return self.holders[place - self._turn]
+        """The holder of the nearest point. Raises IndexError if there are no points."""
+        near = self._near[number >> self._shift]
+        if near != BISECT:
+            return self._names[near]
+        return self.holders[bisect_left(self._bounds, number) - self._turn]
 
     def outward(self, number: int, wanted: int) -> tuple[str, ...]:
         """The first `wanted` different holders by the distance of their nearest point; there must be so many."""
         points, holders = self.points, self.holders
         if wanted < 1:
             return ()
-        place = self.place(number) % len(points)
+        place = (bisect_left(self._bounds, number) - self._turn) % len(points)
         # Two walks away from the nearest point. Each stops at its nearest holder not met yet; the nearer of these two
         # is next. Indices below zero count from the end, so neither walk needs to wrap.
         down, up = place, place - len(points)
@@ -120,72 +116,120 @@ class Circle:
 
     def with_points(self, added: Sequence[int], holder: str) -> Circle:
         """This circle and more points, ascending; there must be none at these numbers yet."""
-        points, inner, holders = array("Q"), array("Q"), list[str]()
-        gone, new = list[int](), list[int]()
+        points, inner, holders, new = array("Q"), array("Q"), list[str](), list[int]()
         done = 0
         for number in added:
             place = bisect_left(self.points, number, done)
             points += self.points[done:place]
             inner += self._inner_bounds(done, place)
             holders += self.holders[done:place]
-            gone.append(place - 1)
-            new += (len(points) - 1, len(points))
+            new.append(len(points))
             points.append(number)
             holders.append(holder)
-            inner.extend([0] * (len(points) - len(inner)))  # to be set in `_changed`
+            inner.extend([0] * (len(points) - len(inner)))
             done = place
         points += self.points[done:]
         inner += self._inner_bounds(done, len(self.points))
         holders += self.holders[done:]
-        return self._changed(points, holders, inner, gone, new)
+        circle = _joined(points, holders, inner, (place + side for place in new for side in (-1, 0)))
+        circle._take_near(self, (circle._span(place) for place in new), holder)
+        return circle
 
     def without_points(self, removed: Sequence[int]) -> Circle:
         """This circle without these points, ascending; each must be there."""
-        points, inner, holders = array("Q"), array("Q"), list[str]()
-        gone, new = list[int](), list[int]()
+        points, inner, holders, gone, joints = array("Q"), array("Q"), list[str](), list[int](), list[int]()
         done = 0
         for number in removed:
             place = bisect_left(self.points, number, done)
             points += self.points[done:place]
             inner += self._inner_bounds(done, place)
             holders += self.holders[done:place]
-            gone += (place - 1, place)
-            new.append(len(points) - 1)
+            gone.append(place)
+            joints.append(len(points) - 1)
             done = place + 1
         points += self.points[done:]
         inner += self._inner_bounds(done, len(self.points))
         holders += self.holders[done:]
-        return self._changed(points, holders, inner, gone, new)
+        circle = _joined(points, holders, inner, joints)
+        circle._take_near(self, (self._span(place) for place in gone))
+        return circle
 
     def _inner_bounds(self, start: int, end: int) -> array[int]:
         """The inner bounds above the points from start to end; the last point has none."""
         return self._bounds[self._inner + start : self._inner + min(end, len(self.points) - 1)]
 
-    def _changed(
-        self, points: array[int], holders: list[str], inner: array[int], gone: list[int], new: list[int]
-    ) -> Circle:
-        """The new circle. The inner bounds above the places `gone` in this one have gone, those above `new` are new."""
-        del inner[max(0, len(points) - 1) :]
-        counts = self._counts[:]
-        for place in set(gone):
-            for bound in self._inner_bounds(place, place + 1) if place >= 0 else ():
-                counts[bound >> self._shift] -= 1
-        for place in set(new):
-            if 0 <= place < len(inner):
-                inner[place] = _middle(points[place], points[place + 1])
-                counts[inner[place] >> self._shift] += 1
-        return Circle(points, holders, inner, counts)
+    def _span(self, place: int) -> tuple[int, int]:
+        """The bounds below and above a point. All that its coming or going changes lies between them."""
+        below = self._bounds[self._inner + place - 1] if place else self._around
+        above = self._bounds[self._inner + place] if place < len(self.points) - 1 else self._around
+        return below, above
+
+    # ---- the cells
+
+    def _start_near(self) -> None:
+        self._numbers = {holder: number for number, holder in enumerate(dict.fromkeys(self.holders))}
+        if len(self._numbers) > BISECT:
+            raise ValueError(f"{len(self._numbers)} agents are more than the {BISECT} that a ring can hold")
+        self._names = list(self._numbers)
+        self._near = array("H", bytes(2 << (64 - self._shift)))
+        self._fill(0, SIZE - 1)
+
+    def _take_near(self, other: Circle, spans: Iterable[tuple[int, int]], *more: str) -> None:
+        """Take what another circle has in `_near`, but for what lies in these spans. `more` holders have come."""
+        numbers = {**other._numbers}
+        for holder in more:
+            numbers.setdefault(holder, len(numbers))
+        if self._shift != other._shift or len(numbers) > BISECT:
+            self._start_near()  # which makes room for new numbers, too
+            return
+        self._numbers, self._names = numbers, list(numbers)
+        self._near = other._near[:]
+        for low, high in spans:
+            if low <= high:
+                self._fill(low, high)
+            else:
+                self._fill(low, SIZE - 1)
+                self._fill(0, high)
+
+    def _fill(self, low: int, high: int) -> None:
+        """Work out the cells from that of `low` to that of `high`."""
+        bounds, near, shift = self._bounds, self._near, self._shift
+        cell, end = low >> shift, (high >> shift) + 1
+        place = bisect_left(bounds, cell << shift)
+        while cell < end:  # which the last number of the circle, the last of the bounds, sees to
+            next_cell = bounds[place] >> shift
+            if next_cell > cell:
+                number = self._numbers[self.holders[place - self._turn]]
+                stop = min(next_cell, end)
+                near[cell:stop] = array("H", [number]) * (stop - cell)
+            if next_cell < end:
+                near[next_cell] = BISECT
+            cell = max(cell, next_cell + 1)
+            place += 1
 
     def _check(self) -> None:
         """Assert the invariants: `points` ascend, and all else follows from them."""
         assert len(self.points) == len(self.holders)
         assert all(low < high for low, high in pairwise(self.points))
-        fresh = Circle(self.points[:], self.holders[:])
-        for field in ("_bounds", "_inner", "_turn", "_shift", "_counts", "_starts"):
+        fresh = Circle.of(self.points[:], self.holders[:])
+        for field in ("_around", "_inner", "_turn", "_bounds", "_shift"):
             assert getattr(self, field) == getattr(fresh, field), field
         assert all(low <= high for low, high in pairwise(self._bounds))
         assert len(self._bounds) == max(1, len(self.points)) + 1
-        assert self._starts[-1] == len(self._bounds) - 1
+        assert [self._numbers[name] for name in self._names] == list(range(len(self._names)))
+        assert self._named() == fresh._named()
+
+    def _named(self) -> list[str | None]:
+        return [self._names[near] if near != BISECT else None for near in self._near] if self.points else []
+
+
+def _joined(points: array[int], holders: list[str], inner: array[int], joints: Iterable[int]) -> Circle:
+    """The circle of these, with the inner bounds above the points at `joints` yet to be set."""
+    del inner[max(0, len(points) - 1) :]
+    for place in joints:
+        if 0 <= place < len(inner):
+            inner[place] = _middle(points[place], points[place + 1])
+    return Circle(points, holders, inner)
 
 
 def _middle(low: int, high: int) -> int:

@@ -99,8 +99,9 @@ def replicas_for(replicas: int, capacity: float) -> int:
 class Ring:
     """Some agents with their numbers of replicas, and who owns what among them. A value: equal when its agents are.
 
-    Time, for P points in all: `owner` O(1) on the average; `order` O(n) for the first few; `add` and `remove` O(P), but
-    as copies in C: milliseconds for 200,000 points; `of` O(P log P); `shares` and `difference` O(P).
+    Time, for P points in all: `owner` O(1) on the average; `order` O(log P + n) for the first few; `add` and `remove`
+    O(P), but as copies in C: milliseconds for 200,000 points; `of` O(P log P); `shares` and `difference` O(P).
+    A ring has room for 65,535 agents; ValueError beyond.
     """
 
     __slots__ = ("_agents", "_circle", "_owners")
@@ -126,7 +127,7 @@ class Ring:
                     raise RingCollision(held[at], agent, at)
                 held[at] = agent
         points = array("Q", sorted(held))
-        return cls(replicas, Circle(points, [held[at] for at in points]))
+        return cls(replicas, Circle.of(points, [held[at] for at in points]))
 
     def add(self, agent: str, replicas: int) -> Ring:
         """This ring and one agent more. Raises RingCollision; ValueError if it is there already, or replicas < 1."""

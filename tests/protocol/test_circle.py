@@ -1,0 +1,53 @@
+"""The circle under the ring, where its own limits lie; what it finds is tested through the ring (test_ring.py)."""
+
+from __future__ import annotations
+
+from array import array
+
+import pytest
+
+from scrapy_ubi.protocol import circle
+from scrapy_ubi.protocol.circle import SIZE, Circle
+
+
+def spread(count: int, first: int = 0) -> list[int]:
+    return [SIZE // count * i + first for i in range(count)]
+
+
+def test_holders_that_come_and_go_do_not_use_up_the_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(circle, "BISECT", 6)
+    some = Circle.of(array("Q", spread(4)), ["a", "b", "c", "d"])
+    for i in range(20):
+        more = some.with_points(spread(3, first=1000 + i), f"guest{i}")
+        more._check()
+        assert more.nearest(1000 + i) == f"guest{i}"
+        some = more.without_points(spread(3, first=1000 + i))
+        some._check()
+    assert some.holders == ["a", "b", "c", "d"]
+
+
+def test_there_can_be_too_many_holders() -> None:
+    most = circle.BISECT
+    full = Circle.of(array("Q", spread(most)), [str(i) for i in range(most)])
+    assert full.nearest(SIZE // most * 60_000) == "60000"
+    assert full.nearest(SIZE // most * (most - 1)) == str(most - 1)
+    with pytest.raises(ValueError, match="65536 agents are more than the 65535"):
+        full.with_points([1], "one more")
+
+
+def test_many_points_in_one_cell() -> None:
+    close = Circle.of(array("Q", [*range(500), SIZE // 2]), [str(i % 7) for i in range(501)])
+    close._check()
+    assert [close.nearest(i) for i in range(500)] == close.holders[:500]
+    fewer = close.without_points(list(range(0, 500, 7)))
+    fewer._check()
+    fewer.with_points(list(range(0, 500, 7)), "new")._check()
+
+
+def test_without_points_there_is_nobody() -> None:
+    nobody = Circle.of(array("Q"), [])
+    nobody._check()
+    assert list(nobody.arcs()) == [(SIZE - 1, None)]
+    with pytest.raises(IndexError):
+        nobody.nearest(0)
+    nobody.with_points([5], "a")._check()
