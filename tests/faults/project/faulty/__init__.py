@@ -1,0 +1,1 @@
+"""The project whose agents the faults happen to."""

@@ -1,0 +1,77 @@
+"""Agents that are killed, paused or cut off: their hosts go on elsewhere, one request at a time.
+
+Only what a lost agent had fetched may be fetched again: the pages of its last flushes, of which nobody has heard. The
+web answers slowly here and no host is left alone between two requests, so that two agents at one host would be seen.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.proxy import Cable
+
+from .conftest import FOUR, MakeGroup
+
+pytestmark = pytest.mark.processes
+
+LATENCY = 0.15  # s
+
+
+@pytest.mark.parametrize("wipe", [False, True], ids=["disk kept", "disk lost"])
+def test_the_hosts_of_an_agent_that_was_killed_go_on(make_group: MakeGroup, wipe: bool) -> None:
+    group = make_group(LATENCY)
+    group.start(*FOUR)
+    group.until_served(0.3)
+    incarnation = group.beats()["a1"].incarnation
+    group.kill("a1", wipe=wipe)
+    group.until_replaced("a1")
+    verdict = group.end().judge(lost=["a1"])
+    assert all(incarnation in beat.dead for name, beat in group.beats().items() if name != "a1")
+    assert verdict.stats["duplicates"] <= verdict.stats["agents"]["a1"]
+
+
+def test_an_agent_that_was_paused_finds_its_heirs_and_keeps_off(make_group: MakeGroup) -> None:
+    group = make_group(LATENCY)
+    group.start(*FOUR)
+    group.until_served(0.2)
+    group.pause("a1")
+    group.until_replaced("a1")  # so the failure timeout has passed
+    group.resume("a1")
+    verdict = group.end().judge(lost=["a1"])
+    assert group.counters()["a1"]["rejoins"] == 1
+    assert verdict.stats["duplicates"] <= verdict.stats["agents"]["a1"]
+
+
+def test_an_agent_that_was_cut_off_from_redis_keeps_off(make_group: MakeGroup) -> None:
+    with Cable(make_group.server.port) as cable:
+        group = make_group(LATENCY)
+        group.start("a0", "a2", "a3")
+        group.start("a1", UBI_REDIS_URL=cable.url)
+        group.until_served(0.2)
+        cable.cut()
+        group.until_replaced("a1")
+        cable.heal()
+        group.end().judge(lost=["a1"])
+        assert group.counters()["a1"]["rejoins"] == 1
+
+
+def test_a_callback_that_blocks_everything_else_costs_nobody_its_life(make_group: MakeGroup) -> None:
+    """For longer than the lease, and than the failure timeout: beats have a thread of their own."""
+    group = make_group()
+    group.start("a0", "a2", "a3")
+    group.start("a1", spider="sleeper", arguments={"seconds": "7"})
+    verdict = group.end().judge()
+    assert "awake" in verdict.logs["a1"]
+    assert not any(beat.dead for beat in group.beats().values())
+    assert {name: (c["rejoins"], c["fences"]) for name, c in group.counters().items()} == dict.fromkeys(FOUR, (0, 0))
+
+
+def test_a_crawl_whose_agents_were_all_killed_begins_again_and_ends(make_group: MakeGroup) -> None:
+    """This version keeps its frontier in memory, so it begins at the seeds; what was done before is done again."""
+    group = make_group()
+    group.start(*FOUR)
+    group.until_served(0.4)
+    group.kill(*FOUR)
+    group.web.reset()
+    group.start(*FOUR)
+    group.end().judge()

@@ -1,0 +1,265 @@
+"""A group of agents to do things to: real `scrapy crawl` processes, and the demo web as the referee of what they did.
+
+    group.start("a0", "a1", "a2", "a3")
+    group.until_served(0.3)                 # until the web has answered that part of what can be reached
+    group.kill("a1")
+    group.end().judge(lost=["a1"])          # until all have ended by themselves; then all that must hold
+
+The agents run the project in tests/faults/project. Nothing here waits for time to pass: every wait is for a condition,
+has a limit far above what a busy machine needs, and shows all logs where it fails.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from redis import RedisError
+
+from demo.graph import Graph
+from scrapy_ubi.protocol.view import Beat
+from scrapy_ubi.transport.keys import Keys
+from tests.support.server import Server
+from tests.support.web import DemoWeb
+
+PROJECT = Path(__file__).resolve().parents[1] / "faults" / "project"
+CRAWL = "faulty"  # UBI_CRAWL in that project's settings
+LIMIT = 240.0  # s for one condition to come true
+LOOK = 0.05  # s between two looks at a condition
+TAIL = 6000  # characters of a log that a failure shows
+
+
+@dataclass
+class Process:
+    """One agent's process; `told` when it was told to end, so that it need not finish the crawl."""
+
+    popen: subprocess.Popen[bytes]
+    log: Path
+    directory: Path
+    told: bool = False
+
+
+class Group:
+    """Agents that crawl `web` together by way of `server`. `seeds` are given to all of them, or to the `first` only."""
+
+    def __init__(self, place: Path, web: DemoWeb, server: Server, seeds: str = "all", **settings: object) -> None:
+        self.web, self.server = web, server
+        self.keys = Keys(CRAWL)
+        self.agents: dict[str, Process] = {}
+        self.truth = web.graph.reachable([web.graph.home(0)])
+        self._place = place
+        self._first_only = seeds == "first"
+        self._settings = settings
+
+    # -- what is done to agents --------------------------------------------------------------------------------------
+
+    def start(self, *names: str, spider: str = "walk", arguments: Mapping[str, str] | None = None, **more: object) -> None:
+        """Start these agents; `more` are further settings, `arguments` the spider's."""
+        for name in names:
+            seeds = "" if self._first_only and self.agents else ",".join(_seeds(self.web.graph))
+            log = self._place / f"{name}.log"
+            # What was started before under this name is another process's: its directory is found again.
+            settings = {
+                "UBI_REDIS_URL": self.server.url,
+                "UBI_AGENT_ID": name,
+                "UBI_DIR": self._place / name,
+                "USER_AGENT": name,
+                **self._settings,
+                **more,
+            }
+            options = [part for key, value in settings.items() for part in ("-s", f"{key}={value}")]
+            options += [part for key, value in ({"seeds": seeds} | dict(arguments or {})).items() for part in ("-a", f"{key}={value}")]
+            feed = self._place / f"{name}.{len(list(self._place.glob(f'{name}.*jsonl')))}.jsonl"
+            command = [sys.executable, "-m", "scrapy", "crawl", spider, "-O", str(feed), *options]
+            environment = os.environ | {"http_proxy": self.web.proxy, "no_proxy": ""}
+            with log.open("ab") as out:
+                popen = subprocess.Popen(
+                    command, cwd=PROJECT, env=environment, stdin=subprocess.DEVNULL, stdout=out, stderr=out
+                )
+            self.agents[name] = Process(popen, log, Path(str(settings["UBI_DIR"])))
+
+    def kill(self, *names: str, wipe: bool = False) -> None:
+        """kill -9 at once, as by a power cut; `wipe` takes their directories too."""
+        for name in names:
+            self.agents[name].popen.kill()
+        for name in names:
+            agent = self.agents.pop(name)
+            agent.popen.wait()
+            if wipe:
+                shutil.rmtree(agent.directory)
+
+    def stop(self, name: str) -> None:
+        """SIGTERM, as by one Ctrl-C: a clean leave."""
+        self.agents[name].told = True
+        self.agents[name].popen.send_signal(signal.SIGTERM)
+
+    def pause(self, name: str) -> None:
+        """SIGSTOP."""
+        self.agents[name].popen.send_signal(signal.SIGSTOP)
+
+    def resume(self, name: str) -> None:
+        """SIGCONT."""
+        self.agents[name].popen.send_signal(signal.SIGCONT)
+
+    def close(self) -> None:
+        """End what is left, by force."""
+        for agent in self.agents.values():
+            agent.popen.kill()
+        for agent in self.agents.values():
+            agent.popen.wait()
+
+    # -- waiting -----------------------------------------------------------------------------------------------------
+
+    def until(self, condition: Callable[[], object], what: str) -> None:
+        """Until the condition is true. Fails when the agents end before, one of them fails, or the limit passes."""
+        limit = time.monotonic() + LIMIT
+        while not condition():
+            codes = {name: agent.popen.poll() for name, agent in self.agents.items()}
+            assert not any(codes.values()), self._failed(f"ended with {codes} before {what}")
+            assert None in codes.values(), self._failed(f"all had ended before {what}")
+            assert time.monotonic() < limit, self._failed(f"never: {what}")
+            time.sleep(LOOK)
+
+    def until_served(self, share: float) -> None:
+        """Until the web has had so many requests, as a share of what can be reached."""
+        self.until(lambda: self.web.count() >= share * len(self.truth), f"{share:.0%} served")
+
+    def until_ended(self, name: str) -> None:
+        """Until this agent has ended by itself."""
+        self.until(lambda: self.agents[name].popen.poll() is not None, f"the end of {name}")
+
+    def until_settled(self, *names: str) -> None:
+        """Until these agents are the group, in the view of each, and everything is handed over."""
+        self.until(lambda: self.settled(*names), f"the group {names}")
+
+    def until_replaced(self, name: str) -> None:
+        """Until others fetch hosts that this agent has been at."""
+        been = self.hosts_of(name)
+        seen = len(self.web.log())
+        self.until(
+            lambda: {row["host"] for row in self.web.log()[seen:] if row["agent"] != name} & been,
+            f"hosts of {name} fetched by others",
+        )
+
+    def end(self) -> Verdict:
+        """Until every agent has ended by itself; then what came of it."""
+        limit = time.monotonic() + LIMIT
+        while any(agent.popen.poll() is None for agent in self.agents.values()) and time.monotonic() < limit:
+            time.sleep(LOOK)
+        exits = {name: agent.popen.poll() for name, agent in self.agents.items()}
+        logs = {name: agent.log.read_text(errors="replace") for name, agent in self.agents.items()}
+        told = {name for name, agent in self.agents.items() if agent.told}
+        with (self._place / "web.log").open("w") as kept:  # beside the agents' logs, for who looks for the reason
+            kept.writelines(f"{json.dumps(row)}\n" for row in self.web.log())
+        return Verdict(self.truth, self.web.stats(), self.web.log(), exits, told, logs, self._items())
+
+    # -- looking -----------------------------------------------------------------------------------------------------
+
+    def settled(self, *names: str) -> bool:
+        """Whether exactly these agents live, in the view of each, and have settled it."""
+        try:
+            beats = self.beats()
+        except RedisError:
+            return False
+        present = {name: beat for name, beat in beats.items() if name in names}
+        return len(present) == len(names) and len({beat.settled or name for name, beat in present.items()}) == 1
+
+    def beats(self) -> dict[str, Beat]:
+        """Everybody's last beat."""
+        with self.server.client() as client:
+            raw = client.hgetall(self.keys.beats)
+        found = {name.decode(): Beat.parse(line.decode()) for name, line in raw.items()}
+        return {name: beat for name, beat in found.items() if beat is not None}
+
+    def counters(self) -> dict[str, dict[str, Any]]:
+        """Agent -> its counters, as it last published them."""
+        with self.server.client() as client:
+            raw = client.hgetall(self.keys.agents)
+        return {name.decode(): json.loads(text)["counters"] for name, text in raw.items()}
+
+    def dead_letters(self, name: str) -> list[dict[str, str]]:
+        """What this agent has set aside, oldest first."""
+        with self.server.client() as client:
+            entries = client.xrange(self.keys.dead(name))
+        return [{key.decode(): value.decode() for key, value in fields.items()} for _, fields in entries]
+
+    def hosts_of(self, name: str) -> set[str]:
+        """The hosts this agent has been at."""
+        return {row["host"] for row in self.web.log() if row["agent"] == name}
+
+    def said(self, name: str, words: str) -> bool:
+        """Whether the agent's log holds these words."""
+        return words in self.agents[name].log.read_text(errors="replace")
+
+    def _items(self) -> list[str]:
+        """The URLs of all items, of all agents; lines that a killed process left unfinished do not count."""
+        lines = [line for path in self._place.glob("*.jsonl") for line in path.read_text().splitlines()]
+        return [json.loads(line)["url"] for line in lines if line.endswith("}")]
+
+    def _failed(self, sentence: str) -> str:
+        tails = [f"== {name}\n{agent.log.read_text(errors='replace')[-TAIL:]}" for name, agent in self.agents.items()]
+        return "\n".join([sentence, str(self.web.stats()), *tails])
+
+
+@dataclass
+class Verdict:
+    """What came of a crawl, by the web's own log."""
+
+    truth: set[str]
+    stats: Mapping[str, Any]
+    log: list[dict[str, Any]]
+    exits: Mapping[str, int | None]  # agents that were not killed; None: had to be ended by force
+    told: Collection[str]  # agents that were told to end
+    logs: Mapping[str, str]
+    items: list[str] = field(repr=False)
+
+    def fetchers(self) -> dict[str, list[str]]:
+        """URL -> who fetched it, in order. What was answered to a client that had gone does not count."""
+        found: dict[str, list[str]] = {}
+        for row in self.log:
+            if row["kind"] in ("page", "private", "redirect", "missing") and row["status"] not in (0, 503):
+                found.setdefault(f"http://{row['host']}{row['path']}", []).append(row["agent"])
+        return found
+
+    def judge(self, lost: Collection[str] = ()) -> Verdict:
+        """All that must hold. Pages may have been fetched again only where one of the `lost` had fetched them first:
+        agents that were killed, paused or cut off, whose last flush nobody has heard of.
+        """
+        fetchers = self.fetchers()
+        again = {url: names for url, names in fetchers.items() if len(names) > 1}
+        wrong = {url: names for url, names in again.items() if len(names) > 2 or names[0] not in lost}
+        reasons = {name: re.findall(r"Closing spider \((\w+)\)", text)[-1:] for name, text in self.logs.items()}
+        holds = {
+            "coverage 1": fetchers.keys() >= self.truth,
+            "nothing else": fetchers.keys() <= self.truth,
+            "nothing twice": not wrong,
+            "one at a time": self.stats["violations"] == 0,
+            "robots.txt": self.stats["robots_violations"] == 0,
+            "all ended by themselves": not any(code != 0 for code in self.exits.values()),
+            "finished": all(reasons[name] == ["finished"] or name in self.told for name in self.exits),
+            "no errors": not any(re.search(r"Traceback| ERROR: | CRITICAL: ", text) for text in self.logs.values()),
+        }
+        if not all(holds.values()):
+            missed = sorted(self.truth - fetchers.keys())
+            tails = [f"== {name}\n{text[-TAIL:]}" for name, text in self.logs.items()]
+            failed = [what for what, held in holds.items() if not held]
+            raise AssertionError(
+                f"does not hold: {failed}\nmissed {len(missed)}: {missed[:5]}\nagain: {again}\nexits: {self.exits}, "
+                f"reasons: {reasons}\n{self.stats}\n" + "\n".join(tails)
+            )
+        return self
+
+
+def _seeds(graph: Graph) -> list[str]:
+    """The homes of every tenth host, and the first's, from which all others can be reached."""
+    return [graph.home(host) for host in range(0, len(graph.names), 10)]
