@@ -328,15 +328,16 @@ class Agent:
             if letter is None:
                 continue
             self.activity += 1
-            back = [record for record in letter.records if record.host in outcome.refused]
+            refused = outcome.refused if lane.kind == DISCOVERY else {}  # state is never refused, whoever says so
+            back = [record for record in letter.records if record.host in refused]
             for record in letter.records:
-                if record.host not in outcome.refused:
+                if record.host not in refused:
                     self.outbox.close(record)
                     self._told(record)
                 if record.offer is not None:
                     self.handover.answered(lane.receiver, record, record.host in outcome.want, self.view)
             for record in back:
-                self.outbox.hold_back((record,), now + REFUSED_PAUSE, outcome.refused[record.host])
+                self.outbox.hold_back((record,), now + REFUSED_PAUSE, refused[record.host])
             self.handover.sweep(letter.syncs)
 
     def _told(self, record: Record, lost: bool = False) -> None:
