@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.server import Server
 from tests.support.site import Held, Page, Site, Visit, links
 
 pytestmark = pytest.mark.processes
@@ -204,3 +205,37 @@ def test_scrapys_other_commands_join_no_crawl(project: Project, site: Site) -> N
     status, output = project.run("parse", *nowhere, "--spider", "walk", "--noitems", f"{HOST}/")
     assert status == 0 and f"<GET {HOST}/a>" in output
     assert not (project.place / ".ubi").exists()
+
+
+def on_redis(url: str, agent: str) -> list[str]:
+    return ["-s", f"UBI_REDIS_URL={url}", "-s", f"UBI_AGENT_ID={agent}", "-o", f"{agent}.jsonl"]
+
+
+def test_two_agents_share_a_crawl_by_redis(project: Project, site: Site, one_server: Server) -> None:
+    hosts = [f"http://h{number}.example/" for number in range(1, 9)]
+    for host in hosts:
+        site.page(host, links(*hosts, f"{host}deep"))
+        site.page(f"{host}deep", "the end")
+    agents = ("a1", "a2")
+    processes = [project.start("crawl", "walk", *on_redis(one_server.url, agent)) for agent in agents]
+    outputs = [process.communicate(timeout=LIMIT)[0] for process in processes]
+    assert [process.returncode for process in processes] == [0, 0], outputs
+    assert all("Closing spider (finished)" in output and "Traceback" not in output for output in outputs)
+    urls = sorted(item["url"] for agent in agents for item in project.items(f"{agent}.jsonl"))
+    assert urls == sorted([*hosts, *(f"{host}deep" for host in hosts)])
+    assert set(site.urls().values()) == {1}
+    assert max(site.most_at_once.values()) == 1
+
+
+def test_a_second_agent_of_one_name_is_refused(project: Project, site: Site, one_server: Server) -> None:
+    with site.hold(f"{HOST}/") as held:
+        first = project.start("crawl", "walk", *on_redis(one_server.url, "a1"), "-s", "UBI_DIR=first")
+        assert held.arrived.wait(LIMIT)
+        status, output = project.run(
+            "crawl", "walk", *on_redis(one_server.url, "a1"), "-s", "UBI_DIR=second", "-s", "LOG_LEVEL=WARNING"
+        )
+        assert status == 1 and output.startswith("scrapy_ubi: ") and "UBI_AGENT_ID" in output, output
+        held.release()
+        output, _ = first.communicate(timeout=LIMIT)
+    assert first.returncode == 0, output
+    assert len(project.items("a1.jsonl")) == 3
