@@ -1,5 +1,6 @@
 # make demo   three agents crawl a little web of their own, live, on this machine; make demo DEMO="--help" tells more
 # make test   lint, types, import contracts and all tests; make test PYTEST="-m 'not slow'" for the quick ones
+# make simulate  simulated crawls of the protocol for MINUTES (5) minutes
 # make bench  the benchmarks, one after the other
 # make clean  take away what the others made
 # Needs python3 (3.11 or later) and make; everything else goes into .venv.
@@ -9,7 +10,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet --quiet
 
-.PHONY: help demo test lint bench clean
+.PHONY: help demo test lint bench simulate clean
 .DEFAULT_GOAL := help
 
 help:
@@ -25,6 +26,9 @@ lint: $(VENV)/.stamp-dev
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/mypy --strict --no-error-summary scrapy_ubi
 	@$(BIN)/lint-imports > $(VENV)/lint-imports.txt || { cat $(VENV)/lint-imports.txt; exit 1; }
+
+simulate: $(VENV)/.stamp-dev
+	@$(BIN)/python -m tests.simulation.simulate --minutes $(or $(MINUTES),5) $(SIMULATE)
 
 bench: $(VENV)/.stamp-dev
 	@for file in $$(grep -l __main__ benchmarks/*.py); do echo "== $$file"; $(BIN)/python $$file || exit 1; done

@@ -89,6 +89,7 @@ def _told(process: Process) -> str:
     agent = process.agent
     return (
         f"{agent.beat.line(0)} outbox={len(agent.outbox)} out={agent.out} unsent={len(agent._unsent)} "
-        f"custody={len(agent.reception.custody)} syncs={len(agent.handover.open)} pending={len(agent.handover.pending)} "
+        f"custody={len(agent.reception.custody)} syncs={len(agent.handover.open)} "
+        f"pending={len(agent.handover.pending)} "
         f"lease={agent.lease.holds(process.now())} released={agent.tenure.released}"
     )

@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from random import Random
 
+from scrapy_ubi.protocol.mail import Bounds
+
 from .world import FAILURE, Process, World
 
 CALM = 25.0  # s of simulated time from which on nothing goes wrong any more
@@ -22,13 +24,17 @@ KINDS = ("join", "leave", "crash", "restart", "pause", "cut", "amnesia", "outage
 class Plan:
     """The world of one seed, with its faults scheduled. `str()` says what was drawn."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, tight: bool | None = None) -> None:
+        """`tight`: letters and windows so small that they are often full (None: drawn)."""
         self.seed = seed
+        self.tight = Random(f"tight {seed}").random() < 0.4 if tight is None else tight
         random = self.random = Random(f"plan {seed}")
         self.replication = random.choice((1, 1, 1, 2))
         self.agents = random.randint(1, 5)
         hosts, pages = random.choice(((12, 12), (4, 30), (30, 5), (2, 60)))
         self.world = World(seed, hosts, pages, self.replication, concurrency=random.choice((1, 4, 8)))
+        if self.tight:
+            self.world.config = self.world.config._replace(bounds=Bounds(window=1, records=3, size=100_000, resend=2.0))
         self.world.drift = random.choice((0.0, 0.0, 0.02))
         self.kinds = random.sample(KINDS, random.randint(0, 3))
         self.faults: list[tuple[float, str]] = []
@@ -44,7 +50,8 @@ class Plan:
 
     def __str__(self) -> str:
         faults = ", ".join(f"{kind} at {time:.1f}" for time, kind in sorted(self.faults))
-        return f"seed {self.seed}: {self.agents} agents, t={self.replication}, {faults or 'no faults'}"
+        tight = ", tight" if self.tight else ""
+        return f"seed {self.seed}: {self.agents} agents, t={self.replication}{tight}, {faults or 'no faults'}"
 
     def at(self, time: float, kind: str) -> None:
         """Let a fault of this kind happen at that time."""

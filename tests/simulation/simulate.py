@@ -45,8 +45,8 @@ def main() -> int:
             told = time.monotonic()
             print(f"{crawls} crawls, {bad} violations, {steps:,} steps", flush=True)
     print(
-        f"{crawls} crawls from seed {first}, {bad} violations, {steps:,} steps; {lossy} lost more agents at once than there "
-        f"are copies; faults: {dict(faults.most_common())}"
+        f"{crawls} crawls from seed {first}, {bad} violations, {steps:,} steps; "
+        f"{lossy} lost more agents at once than there are copies; faults: {dict(faults.most_common())}"
     )
     return 1 if bad else 0
 
