@@ -383,8 +383,11 @@ class Node:
             self.agent.freed(visit.state, self._clock())
 
     async def permit(self, host: str, visit: Visit | None) -> bool:
-        """Wait until a load from this host may start, at this moment. False: this agent must not load from it."""
-        return await self.permits.acquire(host, visit.state if visit is not None else None)
+        """Wait until a load from this host may start, at this moment. False: this agent must not load from it, or the
+        page of the visit is done by now."""
+        if visit is None:
+            return await self.permits.acquire(host, None)
+        return await self.permits.acquire(host, visit.state, visit.entry.key)
 
     def release(self, host: str, visit: Visit | None = None) -> None:
         """The transfer has ended: the host is free for the next one, after its delay."""

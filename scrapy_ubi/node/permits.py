@@ -7,6 +7,8 @@ Rules of this module:
   waits, so the robots.txt it waits for can be loaded.
 * A permit is given only when, at that moment, the agent owns the host, the host is not held, the lease holds, and the
   politeness delay has passed. What will come true is waited for; what will not (another agent's host) is denied.
+* A request that was handed out may wait through a fence, while another agent fetches it: once its page is done, it is
+  denied.
 * The check and the taking are one step: nothing is awaited in between.
 """
 
@@ -29,11 +31,11 @@ class Permits:
         self._changed: asyncio.Event = asyncio.Event()
         self.closed = False
 
-    async def acquire(self, host: str, state: HostState | None) -> bool:
-        """Wait for the permit; False when this agent must not load from the host. `state` is None for what bypasses the
-        queue."""
+    async def acquire(self, host: str, state: HostState | None, key: int = 0) -> bool:
+        """Wait for the permit; False when this agent must not load from the host, or need not. `state` and `key` are
+        those of a request of the queue, `state` is None for what bypasses it."""
         while not self.closed and not self._agent.finished:
-            if not self._agent.owns(host):
+            if not self._agent.owns(host) or (state is not None and key in state.done):
                 return False
             if host not in self._held:
                 known = state or self._agent.frontier.find(host) or HostState(host)
