@@ -1,8 +1,8 @@
 """The queue of one host: breadth first, that is by priority, then depth, then arrival.
 
 Priority is Scrapy's and comes first because a spider that sets it means it; without it the visit of a host is breadth
-first (UbiCrawler 3.2). An entry that is met again at a smaller depth is pushed again; the earlier place is passed
-over.
+first (UbiCrawler 3.2). An entry that is met again at a smaller depth, or put back with another priority, is pushed
+again; its earlier place is passed over.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ class HostQueue:
         """The key of the first entry that still waits, None when none does."""
         heap = self._heap
         while heap:
-            key = heapq.heappop(heap)[3]
-            if key in queued:
-                return key
+            priority, depth, _, key = heapq.heappop(heap)
+            entry = queued.get(key)
+            if entry is not None and (-entry.priority, entry.depth) == (priority, depth):
+                return key  # else it is not its place any more
         return None

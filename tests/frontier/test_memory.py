@@ -1,0 +1,501 @@
+"""The contract of a frontier (`protocol.host.Frontier`), for every one there is; and what is particular to the one in
+memory.
+
+A new frontier joins by a line in `FRONTIERS`: it is made with a politeness delay in seconds, and everything else it
+needs (a directory, say) is its entry's to bring.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
+
+from scrapy_ubi.frontier.memory import MemoryFrontier
+from scrapy_ubi.protocol.host import Entry, Frontier, HostState
+
+
+class Checked(Frontier, Protocol):
+    """What every frontier has beside the protocol's needs: for the node, and for tests."""
+
+    def next_ready(self) -> float | None: ...
+
+    def _check(self) -> None: ...
+
+
+Make = Callable[[float], Checked]
+FRONTIERS: dict[str, Make] = {"memory": MemoryFrontier}
+
+DELAY = 10.0
+NOW = 100.0
+
+
+@pytest.fixture(params=FRONTIERS.values(), ids=FRONTIERS)
+def make(request: pytest.FixtureRequest) -> Make:
+    return request.param  # type: ignore[no-any-return]
+
+
+@pytest.fixture
+def frontier(make: Make) -> Checked:
+    return make(DELAY)
+
+
+def entry(host: str, key: int, depth: int = 0, priority: int = 0) -> Entry:
+    return Entry(key, f"http://{host}/{key}", depth, priority)
+
+
+def add(frontier: Checked, host: str, *keys: int, depth: int = 0) -> HostState:
+    state, news = frontier.add(host, [entry(host, key, depth) for key in keys])
+    assert [one.key for one in news] == list(keys)
+    return state
+
+
+def always(state: HostState) -> bool:
+    return True
+
+
+def never(state: HostState) -> bool:
+    return False
+
+
+def pop(frontier: Checked, now: float = NOW, allowed: Callable[[HostState], bool] = always) -> tuple[str, int] | None:
+    """Host and key of the next request; its host is busy then."""
+    found = frontier.pop(now, allowed)
+    if found is None:
+        return None
+    state, one = found
+    state.open_work += 1
+    frontier._check()
+    return state.host, one.key
+
+
+# -- states
+
+
+def test_nothing_is_held_at_first(frontier: Checked) -> None:
+    assert len(frontier) == 0
+    assert frontier.states() == []
+    assert frontier.find("h.example") is None
+    assert pop(frontier) is None
+    assert frontier.next_ready() is None
+    assert not frontier.waits(always)
+
+
+def test_what_is_added_is_held(frontier: Checked) -> None:
+    state = add(frontier, "h.example", 1, 2)
+    assert frontier.find("h.example") is state
+    assert frontier.states() == [state]
+    assert len(frontier) == 1
+    assert set(state.queued) == {1, 2}
+
+
+def test_a_host_may_be_held_without_anything_known_of_it(frontier: Checked) -> None:
+    state, news = frontier.add("h.example", ())
+    assert news == []
+    assert frontier.find("h.example") is state
+    assert frontier.next_ready() is None
+    assert not frontier.waits(always)
+
+
+def test_only_news_is_news(frontier: Checked) -> None:
+    add(frontier, "h.example", 1, depth=3)
+    again, nearer, new = (entry("h.example", 1, 3), entry("h.example", 1, 2), entry("h.example", 2))
+    state, news = frontier.add("h.example", [again, nearer, new, nearer])
+    assert news == [nearer, new]
+    assert state.queued[1].depth == 2
+    frontier._check()
+
+
+def test_the_list_of_states_is_the_callers(frontier: Checked) -> None:
+    add(frontier, "a", 1)
+    states = frontier.states()
+    add(frontier, "b", 1)
+    frontier.drop("a")
+    assert [state.host for state in states] == ["a"]
+
+
+def test_done_marks(frontier: Checked) -> None:
+    state = add(frontier, "h.example", 1, 2)
+    assert frontier.add_done(state, [1, 5, 1]) == [1, 5]
+    assert frontier.add_done(state, [1, 5]) == []
+    assert state.done == {1, 5}
+    assert pop(frontier) == ("h.example", 2)
+    frontier._check()
+
+
+def test_dropped_is_forgotten(frontier: Checked) -> None:
+    add(frontier, "a", 1)
+    add(frontier, "b", 2)
+    frontier.drop("a")
+    frontier._check()
+    assert frontier.find("a") is None
+    assert [state.host for state in frontier.states()] == ["b"]
+    assert pop(frontier) == ("b", 2)
+    assert pop(frontier) is None
+    add(frontier, "a", 1)
+    assert pop(frontier) == ("a", 1)
+
+
+def test_dropping_a_parked_host(frontier: Checked) -> None:
+    add(frontier, "a", 1)
+    assert pop(frontier, allowed=never) is None
+    frontier.drop("a")
+    frontier.look_again()
+    assert pop(frontier) is None
+    frontier._check()
+
+
+# -- one load at a time, in order, after a delay
+
+
+def test_breadth_first_in_a_host(make: Make) -> None:
+    frontier = make(0.0)
+    frontier.add("h", [entry("h", 1, 2), entry("h", 2, 0), entry("h", 3, 1), entry("h", 4, 9, priority=1)])
+    order = []
+    while (found := frontier.pop(NOW, always)) is not None:
+        state, one = found
+        order.append(one.key)
+        frontier.free(state, NOW)
+    assert order == [4, 2, 3, 1]
+
+
+def test_hosts_take_turns(make: Make) -> None:
+    frontier = make(0.0)
+    for host in "abc":
+        add(frontier, host, 1, 2)
+    order = []
+    while (found := frontier.pop(NOW, always)) is not None:
+        order.append(found[0].host)
+        frontier.free(found[0], NOW)
+    assert order == list("abcabc")
+
+
+def test_a_host_is_busy_until_its_load_has_ended(frontier: Checked) -> None:
+    state = add(frontier, "h", 1, 2)
+    assert pop(frontier) == ("h", 1)
+    assert pop(frontier, NOW + 1000) is None
+    add(frontier, "h", 3)
+    frontier.look_again()
+    assert pop(frontier, NOW + 1000) is None
+    frontier.free(state, NOW + 1000)
+    assert pop(frontier, NOW + 1000 + DELAY) == ("h", 2)
+
+
+def test_the_delay_counts_from_the_end_of_a_load(frontier: Checked) -> None:
+    state = add(frontier, "h", 1, 2)
+    pop(frontier)
+    frontier.free(state, NOW + 5)
+    assert frontier.next_ready() == NOW + 5 + DELAY
+    assert pop(frontier, NOW + 4.999 + DELAY) is None
+    assert pop(frontier, NOW + 5 + DELAY) == ("h", 2)
+
+
+def test_the_delay_holds_also_for_what_is_found_later(frontier: Checked) -> None:
+    state = add(frontier, "h", 1)
+    pop(frontier)
+    frontier.free(state, NOW)
+    assert frontier.next_ready() is None
+    add(frontier, "h", 2)
+    assert frontier.next_ready() == NOW + DELAY
+    assert pop(frontier, NOW + DELAY - 0.001) is None
+    assert pop(frontier, NOW + DELAY) == ("h", 2)
+
+
+def test_a_load_that_ends_twice_ends_once(frontier: Checked) -> None:
+    state = add(frontier, "h", 1, 2, 3)
+    pop(frontier)
+    frontier.free(state, NOW)
+    frontier.free(state, NOW + 5)
+    assert frontier.next_ready() == NOW + DELAY
+    frontier._check()
+
+
+def test_a_deferred_host_waits_wherever_it_is(frontier: Checked) -> None:
+    """Another agent may have fetched it a moment ago."""
+    waiting, idle, busy = add(frontier, "waiting", 1), frontier.add("idle", ())[0], add(frontier, "busy", 1, 2)
+    assert pop(frontier, allowed=lambda state: state is busy) == ("busy", 1)
+    frontier.look_again()
+    for state in (waiting, idle, busy):
+        frontier.defer(state, NOW + 3)
+    add(frontier, "idle", 1)
+    frontier.free(busy, NOW)
+    found = {pop(frontier, NOW + DELAY + step) for step in (0, 2.999)}
+    assert found <= {None, ("busy", 2)}
+    assert {pop(frontier, NOW + DELAY + 3) for _ in range(3)} - {None} == {
+        ("waiting", 1),
+        ("idle", 1),
+        ("busy", 2),
+    } - found
+
+
+def test_deferring_never_shortens_the_wait(frontier: Checked) -> None:
+    state = add(frontier, "h", 1)
+    frontier.defer(state, NOW)
+    frontier.defer(state, NOW - 50)
+    assert pop(frontier, NOW + DELAY - 0.001) is None
+    assert pop(frontier, NOW + DELAY) == ("h", 1)
+
+
+# -- what is out ends, or comes back
+
+
+def test_finished_is_done(frontier: Checked) -> None:
+    state = add(frontier, "h", 1)
+    pop(frontier)
+    assert frontier.finish(state, 1)
+    assert state.done == {1}
+    assert not state.out
+    frontier.free(state, NOW)
+    assert pop(frontier, NOW + DELAY) is None
+
+
+def test_finished_may_be_no_news(frontier: Checked) -> None:
+    state = add(frontier, "h", 1)
+    pop(frontier)
+    frontier.add_done(state, [1])
+    assert not frontier.finish(state, 1)
+
+
+def test_put_back_waits_again(frontier: Checked) -> None:
+    state = add(frontier, "h", 1, 2)
+    pop(frontier)
+    frontier.free(state, NOW)
+    frontier.put_back(state, 1)
+    frontier._check()
+    assert set(state.queued) == {1, 2}
+    assert pop(frontier, NOW + DELAY) == ("h", 2), "behind what waited"
+    frontier.free(state, NOW + DELAY)
+    assert pop(frontier, NOW + 2 * DELAY) == ("h", 1)
+
+
+def test_put_back_before_the_load_is_freed(frontier: Checked) -> None:
+    state = add(frontier, "h", 1)
+    pop(frontier)
+    frontier.put_back(state, 1)
+    assert pop(frontier, NOW + 1000) is None, "busy still"
+    frontier.free(state, NOW)
+    assert pop(frontier, NOW + DELAY) == ("h", 1)
+
+
+def test_put_back_as_another_version(frontier: Checked) -> None:
+    state = add(frontier, "h", 1, 2, 3)
+    pop(frontier)
+    frontier.free(state, NOW)
+    frontier.put_back(state, 1, entry("h", 1, priority=1))
+    assert pop(frontier, NOW + DELAY) == ("h", 1), "before what waited"
+    frontier.free(state, NOW + DELAY)
+    frontier.put_back(state, 1, entry("h", 1, priority=-1))
+    assert pop(frontier, NOW + 2 * DELAY) == ("h", 2)
+
+
+def test_put_back_what_was_done_meanwhile_is_gone(frontier: Checked) -> None:
+    state = add(frontier, "h", 1)
+    pop(frontier)
+    frontier.add_done(state, [1])
+    frontier.free(state, NOW)
+    frontier.put_back(state, 1)
+    frontier._check()
+    assert not state.queued
+    assert not state.out
+    assert pop(frontier, NOW + DELAY) is None
+    assert not frontier.waits(always)
+
+
+# -- what may not be fetched here
+
+
+def test_what_is_not_allowed_waits_until_one_looks_again(frontier: Checked) -> None:
+    foreign = add(frontier, "foreign", 1)
+    add(frontier, "own", 1)
+    assert pop(frontier, allowed=lambda state: state is not foreign) == ("own", 1)
+    assert frontier.next_ready() is None
+    assert pop(frontier) is None
+    frontier.look_again()
+    assert pop(frontier) == ("foreign", 1)
+
+
+def test_looking_again_does_not_forget_the_delay(frontier: Checked) -> None:
+    state = add(frontier, "h", 1, 2)
+    pop(frontier)
+    frontier.free(state, NOW)
+    assert pop(frontier, NOW + DELAY, never) is None
+    frontier.defer(state, NOW + DELAY)
+    frontier.look_again()
+    assert frontier.next_ready() == NOW + 2 * DELAY
+
+
+def test_what_is_asked_may_depend_on_the_state(frontier: Checked) -> None:
+    add(frontier, "a", 1)
+    add(frontier, "b", 1, 2)
+    assert pop(frontier, allowed=lambda state: len(state.queued) > 1) == ("b", 1)
+
+
+def test_waits_says_whether_any_such_host_has_something_queued(frontier: Checked) -> None:
+    state = add(frontier, "h", 1)
+    assert frontier.waits(always)
+    assert not frontier.waits(never)
+    assert pop(frontier, allowed=never) is None
+    assert frontier.waits(always), "also while it is parked"
+    frontier.look_again()
+    pop(frontier)
+    assert not frontier.waits(always), "what is out does not wait"
+    frontier.put_back(state, 1)
+    frontier.free(state, NOW)
+    assert frontier.waits(always), "also before its time"
+    frontier.add_done(state, [1])
+    assert not frontier.waits(always)
+
+
+def test_a_host_whose_waiting_requests_were_done_elsewhere_is_passed_over(frontier: Checked) -> None:
+    state = add(frontier, "a", 1, 2)
+    add(frontier, "b", 1)
+    frontier.add_done(state, [1, 2])
+    assert pop(frontier) == ("b", 1)
+    assert pop(frontier) is None
+    frontier._check()
+    add(frontier, "a", 3)
+    assert pop(frontier) == ("a", 3)
+
+
+# -- all of it at random
+
+
+def life(make: Make) -> type[RuleBasedStateMachine]:
+    """A frontier against a plain account of what is known, done, out, busy and delayed."""
+
+    class Life(RuleBasedStateMachine):
+        def __init__(self) -> None:
+            super().__init__()
+            self.frontier = make(2.0)
+            self.now = NOW
+            self.queued: dict[str, dict[int, Entry]] = {}
+            self.done: dict[str, set[int]] = {}
+            self.out: dict[tuple[str, int], Entry] = {}
+            self.busy: set[str] = set()
+            self.ready: dict[str, float] = {}
+            self.parked: set[str] = set()
+
+        def state(self, host: str) -> HostState:
+            state = self.frontier.find(host)
+            assert state is not None
+            return state
+
+        @rule(host=st.sampled_from("abc"), key=st.integers(0, 5), depth=st.integers(0, 2), priority=st.integers(-1, 1))
+        def add(self, host: str, key: int, depth: int, priority: int) -> None:
+            one = entry(host, key, depth, priority)
+            state, news = self.frontier.add(host, [one])
+            assert state is self.state(host)
+            queued = self.queued.setdefault(host, {})
+            done = self.done.setdefault(host, set())
+            old = queued.get(key)
+            better = old is None or (depth, -priority) < (old.depth, -old.priority)
+            fresh = better and key not in done and (host, key) not in self.out
+            assert bool(news) == fresh
+            if fresh:
+                queued[key] = one
+
+        @precondition(lambda self: self.queued)
+        @rule(data=st.data(), key=st.integers(0, 7))
+        def add_done(self, data: st.DataObject, key: int) -> None:
+            host = data.draw(st.sampled_from(sorted(self.queued)))
+            news = self.frontier.add_done(self.state(host), [key])
+            assert news == ([] if key in self.done[host] else [key])
+            self.done[host].add(key)
+            self.queued[host].pop(key, None)
+
+        @rule(forbidden=st.sets(st.sampled_from("abc")), seconds=st.sampled_from([0.0, 1.0, 3.0]))
+        def pop(self, forbidden: set[str], seconds: float) -> None:
+            self.now += seconds
+            asked: set[str] = set()
+
+            def allowed(state: HostState) -> bool:
+                asked.add(state.host)
+                return state.host not in forbidden
+
+            may = {
+                host
+                for host, queued in self.queued.items()
+                if queued and host not in self.busy | self.parked and self.ready.get(host, 0.0) <= self.now
+            }
+            found = self.frontier.pop(self.now, allowed)
+            self.parked |= asked & forbidden
+            if found is None:
+                assert not may - forbidden
+                return
+            state, one = found
+            assert state.host in may - forbidden
+            first = min((-e.priority, e.depth) for e in self.queued[state.host].values())
+            assert (-one.priority, one.depth) == first
+            assert self.queued[state.host].pop(one.key) == one
+            state.open_work += 1
+            self.out[state.host, one.key] = one
+            self.busy.add(state.host)
+
+        @precondition(lambda self: self.busy)
+        @rule(data=st.data())
+        def free(self, data: st.DataObject) -> None:
+            host = data.draw(st.sampled_from(sorted(self.busy)))
+            self.frontier.free(self.state(host), self.now)
+            self.busy.remove(host)
+            self.ready[host] = self.now + 2.0
+
+        @precondition(lambda self: self.out)
+        @rule(data=st.data(), how=st.sampled_from(["finish", "put back", "retry"]))
+        def end(self, data: st.DataObject, how: str) -> None:
+            host, key = data.draw(st.sampled_from(sorted(self.out)))
+            one = self.out.pop((host, key))
+            state = self.state(host)
+            state.open_work -= 1
+            if how == "finish":
+                assert self.frontier.finish(state, key) == (key not in self.done[host])
+                self.done[host].add(key)
+                return
+            again = one._replace(priority=one.priority - 1) if how == "retry" else one
+            self.frontier.put_back(state, key, again if how == "retry" else None)
+            if key not in self.done[host]:
+                self.queued[host][key] = again
+
+        @precondition(lambda self: self.queued)
+        @rule(data=st.data())
+        def drop(self, data: st.DataObject) -> None:
+            host = data.draw(st.sampled_from(sorted(self.queued)))
+            if host in self.busy or any(h == host for h, _ in self.out):
+                return  # nobody drops a host with work open
+            self.frontier.drop(host)
+            for book in (self.queued, self.done, self.ready):
+                book.pop(host, None)
+            self.parked.discard(host)
+
+        @rule()
+        def look_again(self) -> None:
+            self.frontier.look_again()
+            self.parked.clear()
+
+        @invariant()
+        def holds(self) -> None:
+            self.frontier._check()
+            assert {state.host for state in self.frontier.states()} == self.queued.keys()
+            assert len(self.frontier) == len(self.queued)
+            for host, queued in self.queued.items():
+                state = self.state(host)
+                assert state.queued == queued
+                assert state.done == self.done[host]
+                assert state.out == {key: one for (h, key), one in self.out.items() if h == host}
+            for mine in ({"a", "b", "c"}, {"a"}):
+                unserved = any(queued and host in mine - self.busy for host, queued in self.queued.items())
+                assert self.frontier.waits(lambda state, mine=mine: state.host in mine) >= unserved
+            ready = self.frontier.next_ready()
+            waiting = [h for h, queued in self.queued.items() if queued and h not in self.busy | self.parked]
+            if waiting:
+                assert ready is not None
+                assert ready <= max(self.ready.get(host, 0.0) for host in waiting)
+
+    return Life
+
+
+def test_a_frontier_is_what_it_stands_for(make: Make) -> None:
+    run_state_machine_as_test(life(make), settings=settings(max_examples=50, stateful_step_count=40))

@@ -1,0 +1,246 @@
+"""The workbench: idle, waiting, busy, parked; the host that waits longest first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from scrapy_ubi.frontier.workbench import Workbench
+
+
+def always(host: str) -> bool:
+    return True
+
+
+def but(*hosts: str) -> Callable[[str], bool]:
+    return lambda host: host not in hosts
+
+
+def bench(**hosts: float) -> Workbench:
+    """Hosts waiting from these times on, put in in this order."""
+    made = Workbench()
+    for host, at in hosts.items():
+        made.activate(host, at)
+    made._check()
+    return made
+
+
+# -- waiting
+
+
+def test_the_host_ready_first_comes_first() -> None:
+    made = bench(a=3.0, b=1.0, c=2.0)
+    assert [made.take(5.0, always) for _ in range(4)] == ["b", "c", "a", None]
+
+
+def test_ties_go_to_the_host_put_in_first() -> None:
+    """So hosts take turns."""
+    made = bench(c=1.0, a=1.0, b=1.0)
+    assert [made.take(1.0, always) for _ in range(3)] == ["c", "a", "b"]
+    for host in "cab":
+        made.release(host, 1.0)
+    assert [made.take(1.0, always) for _ in range(3)] == ["c", "a", "b"]
+
+
+def test_nothing_before_its_time() -> None:
+    made = bench(a=2.0)
+    assert made.take(1.999, always) is None
+    assert made.next_ready() == 2.0
+    assert made.take(2.0, always) == "a"
+    assert made.next_ready() is None
+
+
+def test_what_waits_already_keeps_its_time_and_place() -> None:
+    made = bench(a=2.0, b=3.0)
+    made.activate("a", 9.0)
+    made.activate("b", 1.0)
+    assert made.next_ready() == 2.0
+    assert [made.take(5.0, always) for _ in range(2)] == ["a", "b"]
+
+
+# -- busy
+
+
+def test_one_load_at_a_time() -> None:
+    made = bench(a=0.0)
+    assert made.take(1.0, always) == "a"
+    assert made.is_busy("a")
+    made.activate("a", 0.0)
+    assert made.take(1.0, always) is None
+    made.look_again(lambda host: 0.0)
+    assert made.take(1.0, always) is None
+    made.release("a", 2.0)
+    assert not made.is_busy("a")
+    assert made.take(1.0, always) is None
+    assert made.take(2.0, always) == "a"
+
+
+def test_released_to_nothing_is_idle() -> None:
+    made = bench(a=0.0)
+    made.take(1.0, always)
+    made.release("a", None)
+    assert len(made) == 0
+    assert made.next_ready() is None
+    made.activate("a", 0.0)
+    assert made.take(1.0, always) == "a"
+
+
+def test_releasing_what_is_not_busy_changes_nothing() -> None:
+    """A cancelled load may end a second time."""
+    made = bench(a=5.0)
+    made.release("a", 0.0)
+    made.release("b", 0.0)
+    assert made.next_ready() == 5.0
+    assert len(made) == 1
+
+
+# -- parked
+
+
+def test_what_is_not_allowed_is_parked_until_one_looks_again() -> None:
+    made = bench(a=0.0, b=1.0)
+    assert made.take(2.0, but("a")) == "b"
+    assert made.next_ready() is None
+    assert made.take(2.0, always) is None, "even when it would be allowed now"
+    made.activate("a", 0.0)
+    assert made.take(2.0, always) is None
+    made.look_again(lambda host: 2.5)
+    assert made.take(2.0, always) is None
+    assert made.take(2.5, always) == "a"
+
+
+def test_only_the_ready_are_asked_and_parked() -> None:
+    asked = []
+
+    def never(host: str) -> bool:
+        asked.append(host)
+        return False
+
+    made = bench(a=0.0, b=5.0)
+    assert made.take(1.0, never) is None
+    assert asked == ["a"]
+    assert made.next_ready() == 5.0
+
+
+def test_looking_again_when_nothing_is_parked() -> None:
+    made = bench(a=1.0)
+    made.look_again(lambda host: 0.0)
+    assert made.next_ready() == 1.0
+
+
+# -- forgotten
+
+
+def test_a_removed_host_is_forgotten_whatever_its_state() -> None:
+    made = bench(waiting=0.0, busy=0.0, parked=0.0)
+    made.activate("late", 9.0)
+    made.remove("waiting")
+    made.activate("waiting", 9.0)
+    assert made.take(1.0, but("parked")) == "busy"
+    assert made.take(1.0, but("parked")) is None
+    for host in ("waiting", "busy", "parked", "late", "unknown"):
+        made.remove(host)
+        made._check()
+    assert len(made) == 0
+    assert made.next_ready() is None
+    made.look_again(lambda host: 0.0)
+    assert made.take(99.0, always) is None
+
+
+def test_a_removed_host_may_come_again() -> None:
+    made = bench(a=1.0)
+    made.remove("a")
+    made.activate("a", 7.0)
+    assert made.next_ready() == 7.0
+    assert made.take(1.0, always) is None, "its earlier place is void"
+    assert made.take(7.0, always) == "a"
+    assert made.take(7.0, always) is None
+
+
+def test_unserved_are_the_waiting_and_the_parked() -> None:
+    made = bench(a=0.0, b=0.0, c=9.0)
+    assert made.take(1.0, but("b")) == "a"
+    assert made.take(1.0, but("b")) is None
+    assert set(made.unserved()) == {"b", "c"}
+    assert len(made) == 3
+
+
+# -- all of it at random
+
+HOSTS = st.sampled_from("abcde")
+
+
+class BenchLife(RuleBasedStateMachine):
+    """The workbench against four plain sets."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.bench = Workbench()
+        self.now = 0.0
+        self.waiting: dict[str, tuple[float, int]] = {}
+        self.busy: set[str] = set()
+        self.parked: dict[str, None] = {}
+        self.count = 0
+
+    def _wait(self, host: str, at: float) -> None:
+        self.count += 1
+        self.waiting[host] = (at, self.count)
+
+    @rule(host=HOSTS, wait=st.integers(-2, 3))
+    def activate(self, host: str, wait: int) -> None:
+        self.bench.activate(host, self.now + wait)
+        if host not in self.waiting and host not in self.busy and host not in self.parked:
+            self._wait(host, self.now + wait)
+
+    @rule(forbidden=st.sets(HOSTS), seconds=st.integers(0, 2))
+    def take(self, forbidden: set[str], seconds: int) -> None:
+        self.now += seconds
+        expected = None
+        for host, (at, _) in sorted(self.waiting.items(), key=lambda item: item[1]):
+            if at > self.now:
+                break
+            del self.waiting[host]
+            if host not in forbidden:
+                self.busy.add(host)
+                expected = host
+                break
+            self.parked[host] = None
+        assert self.bench.take(self.now, lambda host: host not in forbidden) == expected
+
+    @precondition(lambda self: self.busy)
+    @rule(data=st.data(), wait=st.none() | st.integers(0, 3))
+    def release(self, data: st.DataObject, wait: int | None) -> None:
+        host = data.draw(st.sampled_from(sorted(self.busy)))
+        self.bench.release(host, None if wait is None else self.now + wait)
+        self.busy.remove(host)
+        if wait is not None:
+            self._wait(host, self.now + wait)
+
+    @rule(host=HOSTS)
+    def remove(self, host: str) -> None:
+        self.bench.remove(host)
+        self.waiting.pop(host, None)
+        self.parked.pop(host, None)
+        self.busy.discard(host)
+
+    @rule()
+    def look_again(self) -> None:
+        self.bench.look_again(lambda host: self.now + ord(host) % 3)
+        for host in self.parked:
+            self._wait(host, self.now + ord(host) % 3)
+        self.parked.clear()
+
+    @invariant()
+    def holds(self) -> None:
+        self.bench._check()
+        assert len(self.bench) == len(self.waiting) + len(self.busy) + len(self.parked)
+        assert set(self.bench.unserved()) == self.waiting.keys() | self.parked.keys()
+        assert {host for host in "abcde" if self.bench.is_busy(host)} == self.busy
+        assert self.bench.next_ready() == min((at for at, _ in self.waiting.values()), default=None)
+
+
+TestBenchLife = BenchLife.TestCase
+TestBenchLife.settings = settings(max_examples=50, stateful_step_count=30)
