@@ -24,7 +24,7 @@ from scrapy_ubi.protocol.config import Config
 from scrapy_ubi.protocol.host import Entry, HostState
 from scrapy_ubi.protocol.mail import Bounds
 from scrapy_ubi.protocol.view import Beat
-from scrapy_ubi.protocol.wire import Received
+from scrapy_ubi.protocol.wire import NAME, Received
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.transport import Transport, TransportDown, TransportFull
 from scrapy_ubi.urls import partition_key
@@ -37,6 +37,9 @@ from .post import EAGER, Post
 logger = logging.getLogger("scrapy_ubi")
 
 PUBLISH = 2.0  # s between profiles: for people, who look about once a second
+COUNTING = (
+    50  # where counting takes long (it is linear in the hosts), profiles come as seldom as keeps it to 2 % of time
+)
 LETTER_BYTES_A_CHARACTER = 6  # a control character in JSON; so a letter of that many characters is never too large
 
 
@@ -108,7 +111,7 @@ class Node:
         self._timer: asyncio.TimerHandle | None = None
         self._beat: Beat = self.agent.beat
         self._turned = now
-        self._published = -PUBLISH
+        self._publish_at = 0.0
         self._closing = ""
         self._dead = False
 
@@ -144,6 +147,7 @@ class Node:
             lambda: self._clock() - self._turned > settings.stall_timeout,
         )
         self._time = asyncio.ensure_future(self._pass_time())
+        self._time.add_done_callback(self._time_stopped)
         await wait_briefly(self._seen, settings.lease_timeout)
         logger.info(
             "Agent %s (incarnation %s) of crawl %s, with %d others; replication %d%s.",
@@ -215,9 +219,9 @@ class Node:
     async def _last_trip(self) -> None:
         """Say that the crawl is over, and publish the last counters."""
         assert self._post is not None
-        self._published = -PUBLISH
+        self._publish_at = 0.0
         end = self._clock() + self.settings.lease_timeout
-        while self._published < 0 or self._post.busy:
+        while not self._publish_at or self._post.busy:
             if self._clock() > end:
                 logger.warning("Redis did not take the last counters of this agent.")
                 return
@@ -233,6 +237,13 @@ class Node:
             if not turns:
                 self._tick()
             self._turn(self._clock())
+
+    def _time_stopped(self, task: asyncio.Task[None]) -> None:
+        """Without time there is no fence: an agent whose time has stopped by a mistake of ours must stop, too."""
+        if not task.cancelled() and (error := task.exception()) is not None:
+            logger.error("A mistake in scrapy_ubi, please report it:", exc_info=error)
+            self._dead = True
+            self._fatal("The agent stops, for its protocol cannot go on.")
 
     def _turn(self, now: float) -> None:
         """Give and take mail, when there is some: called wherever the loop comes by, so that no exchange waits for a
@@ -289,7 +300,11 @@ class Node:
 
     def _read(self, sent: float, received: float, lines: dict[str, str]) -> None:
         """Everybody's beats were read."""
-        beats = {name: beat for name, line in lines.items() if (beat := Beat.parse(line)) is not None}
+        beats = {
+            name: beat
+            for name, line in lines.items()
+            if NAME.fullmatch(name) and (beat := Beat.parse(line)) is not None
+        }
         before, view = self.over, self.agent.view
         self.agent.read(sent, received, beats)
         self._seen.set()
@@ -301,10 +316,12 @@ class Node:
 
     def _profile(self) -> str | None:
         now = self._clock()
-        if now - self._published < PUBLISH:
+        if now < self._publish_at:
             return None
-        self._published = now
-        return profile.text(self._fixed, self.agent, self.state, self.counters())
+        text = profile.text(self._fixed, self.agent, self.state, self.counters())
+        took = self._clock() - now
+        self._publish_at = now + max(PUBLISH, took * COUNTING)
+        return text
 
     @property
     def state(self) -> str:

@@ -18,7 +18,7 @@ from .host import Entry, Summary
 from .mail import DISCOVERY, STATE, Lane, Letter, Outcome
 
 _KEY = re.compile(r"[0-9a-f]{16}")
-_NAME = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
+NAME = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
 _HOST = re.compile(r"[^\s\x00-\x1f\x7f]{1,300}")
 
 _to_json = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
@@ -38,7 +38,7 @@ def read_answer(text: str) -> dict[int, Outcome]:
             if type(seq) is not int or seq < 0:
                 raise Malformed("a sequence number is not a number")
             owners = refused.get(str(seq), {})
-            hosts = {_match(_HOST, h): "" if owner == "" else _match(_NAME, owner) for h, owner in owners.items()}
+            hosts = {_match(_HOST, h): "" if owner == "" else _match(NAME, owner) for h, owner in owners.items()}
             outcomes[seq] = Outcome(hosts, tuple(_match(_HOST, h) for h in want.get(str(seq), ())))
     except Malformed:
         raise
@@ -118,7 +118,7 @@ class Header(NamedTuple):
 
 def decode_header(fields: Mapping[str, str], receiver: str) -> Header:
     """The header of a stream entry. Raises Malformed."""
-    sender, store = _match(_NAME, fields.get("from")), _match(_NAME, fields.get("store"))
+    sender, store = _match(NAME, fields.get("from")), _match(NAME, fields.get("store"))
     kind = fields.get("lane")
     if kind not in (DISCOVERY, STATE):
         raise Malformed("lane is neither discovery nor state")

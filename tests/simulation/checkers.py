@@ -73,6 +73,12 @@ class Referee:
         """
         self.excused |= keys
 
+    def judge_outage(self) -> None:
+        """An outage of Redis that hits everybody alike ends without anybody being declared dead (DESIGN 2.2)."""
+        rejoined = [process.name for process in self.world.all if process.agent.counters.rejoins]
+        if rejoined:
+            raise Violation(f"outage: {rejoined} were declared dead though Redis was away for everybody")
+
     def judge(self) -> None:
         """P3 and P4, when all is over."""
         want = self.world.web.reachable(self.world.seeds)

@@ -62,6 +62,8 @@ class Plan:
         """Run to the end and judge."""
         self.world.run(LIMIT)
         self.too_many_lost = any(process.lossy or process.agent.lossy for process in self.world.all)
+        if set(self.kinds) <= {"outage", "amnesia"}:
+            self.world.referee.judge_outage()
         if not self.too_many_lost:
             self.world.referee.judge()
         return self.world
