@@ -21,12 +21,12 @@ def test_four_agents_fetch_all_of_a_web_once(make_group: MakeGroup, seeds: str) 
 
 
 def test_one_that_joins_and_one_that_leaves_change_nothing(make_group: MakeGroup) -> None:
-    group = make_group(latency=0.1)
+    group = make_group(latency=0.25, hosts=20)
     group.start("a0", "a1", "a2")
-    group.until_served(0.1)
+    group.until_served(0.02)
     group.start("a3")
     group.until(lambda: "a3" in group.web.stats()["agents"], "a page fetched by the newcomer")
-    assert group.web.count() < 0.8 * len(group.truth)  # there was something left to hand over
+    assert group.web.count() < 0.9 * len(group.truth)  # there is something left to hand over
     group.stop("a1")
     group.until_ended("a1")
     verdict = group.end().judge()

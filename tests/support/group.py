@@ -57,36 +57,36 @@ class Group:
         self.keys = Keys(CRAWL)
         self.agents: dict[str, Process] = {}
         self.truth = web.graph.reachable([web.graph.home(0)])
-        self._place = place
+        self.place = place
         self._first_only = seeds == "first"
         self._settings = settings
 
     # -- what is done to agents --------------------------------------------------------------------------------------
 
-    def start(self, *names: str, spider: str = "walk", arguments: Mapping[str, str] | None = None, **more: object) -> None:
-        """Start these agents; `more` are further settings, `arguments` the spider's."""
+    def start(
+        self, *names: str, spider: str = "walk", arguments: Mapping[str, str] | None = None, **more: object
+    ) -> None:
+        """Start these agents; `more` are further settings, `arguments` the spider's. One that was killed may be started
+        again: it finds its directory and its log.
+        """
         for name in names:
             seeds = "" if self._first_only and self.agents else ",".join(_seeds(self.web.graph))
-            log = self._place / f"{name}.log"
-            # What was started before under this name is another process's: its directory is found again.
-            settings = {
-                "UBI_REDIS_URL": self.server.url,
-                "UBI_AGENT_ID": name,
-                "UBI_DIR": self._place / name,
-                "USER_AGENT": name,
-                **self._settings,
-                **more,
-            }
-            options = [part for key, value in settings.items() for part in ("-s", f"{key}={value}")]
-            options += [part for key, value in ({"seeds": seeds} | dict(arguments or {})).items() for part in ("-a", f"{key}={value}")]
-            feed = self._place / f"{name}.{len(list(self._place.glob(f'{name}.*jsonl')))}.jsonl"
-            command = [sys.executable, "-m", "scrapy", "crawl", spider, "-O", str(feed), *options]
-            environment = os.environ | {"http_proxy": self.web.proxy, "no_proxy": ""}
+            directory = self.place / name
+            own = {"UBI_REDIS_URL": self.server.url, "UBI_AGENT_ID": name, "UBI_DIR": directory, "USER_AGENT": name}
+            options = _options("-s", {**own, **self._settings, **more})
+            options += _options("-a", {"seeds": seeds, **(arguments or {})})
+            feed = self.place / f"{name}.{len(list(self.place.glob(f'{name}.*.jsonl')))}.jsonl"
+            log = self.place / f"{name}.log"
             with log.open("ab") as out:
                 popen = subprocess.Popen(
-                    command, cwd=PROJECT, env=environment, stdin=subprocess.DEVNULL, stdout=out, stderr=out
+                    [sys.executable, "-m", "scrapy", "crawl", spider, "-O", str(feed), *options],
+                    cwd=PROJECT,
+                    env=os.environ | {"http_proxy": self.web.proxy, "no_proxy": ""},
+                    stdin=subprocess.DEVNULL,
+                    stdout=out,
+                    stderr=out,
                 )
-            self.agents[name] = Process(popen, log, Path(str(settings["UBI_DIR"])))
+            self.agents[name] = Process(popen, log, directory)
 
     def kill(self, *names: str, wipe: bool = False) -> None:
         """kill -9 at once, as by a power cut; `wipe` takes their directories too."""
@@ -159,7 +159,7 @@ class Group:
         exits = {name: agent.popen.poll() for name, agent in self.agents.items()}
         logs = {name: agent.log.read_text(errors="replace") for name, agent in self.agents.items()}
         told = {name for name, agent in self.agents.items() if agent.told}
-        with (self._place / "web.log").open("w") as kept:  # beside the agents' logs, for who looks for the reason
+        with (self.place / "web.log").open("w") as kept:  # beside the agents' logs, for who looks for the reason
             kept.writelines(f"{json.dumps(row)}\n" for row in self.web.log())
         return Verdict(self.truth, self.web.stats(), self.web.log(), exits, told, logs, self._items())
 
@@ -203,7 +203,7 @@ class Group:
 
     def _items(self) -> list[str]:
         """The URLs of all items, of all agents; lines that a killed process left unfinished do not count."""
-        lines = [line for path in self._place.glob("*.jsonl") for line in path.read_text().splitlines()]
+        lines = [line for path in self.place.glob("*.jsonl") for line in path.read_text().splitlines()]
         return [json.loads(line)["url"] for line in lines if line.endswith("}")]
 
     def _failed(self, sentence: str) -> str:
@@ -258,6 +258,10 @@ class Verdict:
                 f"reasons: {reasons}\n{self.stats}\n" + "\n".join(tails)
             )
         return self
+
+
+def _options(flag: str, values: Mapping[str, object]) -> list[str]:
+    return [part for name, value in values.items() for part in (flag, f"{name}={value}")]
 
 
 def _seeds(graph: Graph) -> list[str]:

@@ -1,0 +1,49 @@
+"""Starts that are refused: one sentence, exit status 1, and the web has not been asked for anything."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.server import Server, free_port
+
+from .conftest import MakeGroup
+
+pytestmark = pytest.mark.processes
+
+
+def test_settings_and_servers_that_cannot_be_used_are_refused(make_group: MakeGroup) -> None:
+    group = make_group(LOG_LEVEL="WARNING")
+    with Server(make_group.server.kind, options=("--requirepass", "secret")) as locked:
+        group.start("unknown", UBI_AGENT_CAPACTIY=2)
+        group.start("negative", UBI_AGENT_CAPACITY=-1)
+        group.start("locked", UBI_REDIS_URL=locked.url)
+        group.start("away", UBI_REDIS_URL=f"redis://127.0.0.1:{free_port()}/0")
+        verdict = group.end()
+    assert verdict.exits == dict.fromkeys(verdict.exits, 1), verdict.logs
+    for said in verdict.logs.values():
+        assert said.startswith("scrapy_ubi: ") and said.count("\n") == 1, said
+    words = {
+        "unknown": ["UBI_AGENT_CAPACTIY", "did you mean UBI_AGENT_CAPACITY"],
+        "negative": ["UBI_AGENT_CAPACITY", "-1"],
+        "locked": ["UBI_REDIS_URL", "password"],
+        "away": ["UBI_REDIS_URL", "refused"],
+    }
+    for name, expected in words.items():
+        assert all(word in verdict.logs[name] for word in expected), verdict.logs[name]
+    assert group.web.count() == 0
+
+
+def test_a_second_process_of_one_identifier_is_refused_and_the_first_goes_on(make_group: MakeGroup) -> None:
+    group = make_group(latency=0.05)
+    group.start("a0")
+    group.until_served(0.01)
+    elsewhere = {"UBI_DIR": group.place / "elsewhere", "USER_AGENT": "second", "LOG_LEVEL": "WARNING"}
+    group.start("second", UBI_AGENT_ID="a0", **elsewhere)
+    group.until_ended("second")
+    refused = group.agents.pop("second")
+    said = refused.log.read_text()
+    assert refused.popen.returncode == 1, said
+    assert said.startswith("scrapy_ubi: Another process lives as agent a0") and said.count("\n") == 1, said
+    assert "UBI_AGENT_ID" in said
+    verdict = group.end().judge()
+    assert set(verdict.stats["agents"]) == {"a0"}
