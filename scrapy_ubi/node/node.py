@@ -158,6 +158,12 @@ class Node:
             settings.replication,
             "" if settings.replication else ": what only a crashed agent knew is lost with it",
         )
+        if not self.agent.group.sure:
+            logger.info(
+                "Nobody else is here who has seen the crawl run: the first page is fetched in %.0f s "
+                "(UBI_LEASE_TIMEOUT), when whoever lives must have been seen.",
+                settings.lease_timeout,
+            )
 
     async def _join(self) -> Mapping[str, str]:
         """What the control hash says, once this agent is one of the group."""
