@@ -44,10 +44,17 @@ class Permits:
                     if known.next_at <= now:
                         self._held[host] = None if state is not None else self._agent.borrow(host)
                         return True
-                    await asyncio.sleep(known.next_at - now)
+                    await self._change(known.next_at - now)
                     continue
-            await self._changed.wait()
+            await self._change(None)
         return False
+
+    async def _change(self, most: float | None) -> None:
+        """Wait until something changes that permits hang on, for so many seconds at most."""
+        try:
+            await asyncio.wait_for(self._changed.wait(), most)
+        except TimeoutError:
+            pass
 
     def release(self, host: str) -> bool:
         """The transfer has ended; False when no permit was held."""

@@ -1,44 +1,291 @@
-"""Permits: one load at a time of a host, by its owner, and only of what is not done."""
+"""Permits: one load at a time of a host, by its owner, after its delay, and only of what is not done."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 from scrapy_ubi.frontier.memory import MemoryFrontier
-from scrapy_ubi.node import clock
 from scrapy_ubi.node.permits import Permits
 from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.config import Config
 from scrapy_ubi.protocol.host import Entry
+from scrapy_ubi.protocol.view import Beat
+from tests.support.views import ordered
 
 HOST = "h1.example"
+LIMIT = 10.0  # s: what has not come by then never will
+REPLICAS = 20
 
 
-def agent() -> Agent:
-    """One that is alone, and may fetch."""
-    alone = Agent("a", "5" * 8, Config(), MemoryFrontier(0.0), lambda: "1" * 8, clock.now())
-    alone.sure()
-    alone.lease.acknowledged(clock.now())
-    alone.read(clock.now(), clock.now(), {"a": alone.beat})
-    alone.tick(clock.now())
-    alone.read(clock.now(), clock.now(), {"a": alone.beat})
-    return alone
+class Turnstile:
+    """The permits of agent `a`, at a time that only a test moves. It is alone and may fetch, unless told otherwise."""
+
+    def __init__(self, delay: float = 0.0) -> None:
+        self.now = 100.0
+        config = Config(replicas=REPLICAS, lease_timeout=10.0)
+        self.agent = Agent("a", "5" * 8, config, MemoryFrontier(delay), lambda: "1" * 8, self.now)
+        self.agent.sure()
+        self.permits = Permits(self.agent, lambda: self.now)
+        self.settle()
+
+    def beat(self, **others: Beat) -> None:
+        self.agent.lease.acknowledged(self.now)
+        self.agent.read(self.now, self.now, {"a": self.agent.beat, **others})
+        self.agent.tick(self.now)
+
+    def settle(self) -> None:
+        for _ in range(3):
+            self.beat()
+
+    def join(self, name: str = "b") -> None:
+        """Another agent is seen; it has not settled yet."""
+        self.beat(**{name: Beat("2" * 8, 0, REPLICAS, "0" * 16, counter=1)})
+
+    async def waits(self, asking: asyncio.Future[bool]) -> bool:
+        """Whether it still waits, after everything else had its turn."""
+        for _ in range(5):
+            await asyncio.sleep(0)
+        return not asking.done()
+
+    def ask(self, host: str = HOST) -> asyncio.Future[bool]:
+        """For something that is in no queue."""
+        return asyncio.ensure_future(self.permits.acquire(host, None))
+
+
+def run(test: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    asyncio.run(asyncio.wait_for(test(), 5 * LIMIT))
+
+
+async def soon(asking: asyncio.Future[bool]) -> bool:
+    return await asyncio.wait_for(asking, LIMIT)
+
+
+# -- given
+
+
+def test_given_at_once_when_nothing_stands_against_it() -> None:
+    async def test() -> None:
+        gate = Turnstile()
+        assert await soon(gate.ask())
+        assert await soon(gate.ask("h2.example")), "another host"
+
+    run(test)
+
+
+def test_one_at_a_time_whoever_asks() -> None:
+    async def test() -> None:
+        gate = Turnstile()
+        gate.agent.discover(HOST, Entry(1, f"http://{HOST}/", 0))
+        state, entry = gate.agent.next(gate.now) or (None, None)
+        assert state is not None
+        assert entry is not None
+        assert await soon(gate.ask())
+        robots, page = gate.ask(), asyncio.ensure_future(gate.permits.acquire(HOST, state, entry.key))
+        assert await gate.waits(robots)
+        assert await gate.waits(page)
+        gate.permits.release(HOST)
+        assert await soon(robots), "in the order they asked"
+        assert await gate.waits(page)
+        gate.permits.release(HOST)
+        assert await soon(page)
+
+    run(test)
+
+
+def test_what_is_in_no_queue_counts_as_open_work_until_it_is_released() -> None:
+    async def test() -> None:
+        gate = Turnstile()
+        assert await soon(gate.ask())
+        state = gate.agent.frontier.find(HOST)
+        assert state is not None
+        assert state.open_work == 1
+        assert gate.permits.release(HOST)
+        assert state.open_work == 0
+
+    run(test)
+
+
+def test_a_request_of_the_queue_counts_already() -> None:
+    async def test() -> None:
+        gate = Turnstile()
+        gate.agent.discover(HOST, Entry(1, f"http://{HOST}/", 0))
+        state, entry = gate.agent.next(gate.now) or (None, None)
+        assert state is not None
+        assert entry is not None
+        assert await gate.permits.acquire(HOST, state, entry.key)
+        assert state.open_work == 1
+        assert gate.permits.release(HOST)
+        assert state.open_work == 1
+
+    run(test)
+
+
+def test_releasing_what_is_not_held() -> None:
+    async def test() -> None:
+        gate = Turnstile()
+        assert not gate.permits.release(HOST)
+        assert await soon(gate.ask())
+        assert gate.permits.release(HOST)
+        assert not gate.permits.release(HOST), "once"
+
+    run(test)
+
+
+# -- denied
+
+
+def test_another_agents_host_is_denied() -> None:
+    async def test() -> None:
+        gate = Turnstile()
+        gate.join("b")
+        assert not await soon(gate.ask(ordered("b", "a")))
+
+    run(test)
+
+
+def test_a_host_that_is_lost_while_one_waits_is_denied() -> None:
+    async def test() -> None:
+        gate, host = Turnstile(), ordered("b", "a")
+        assert await soon(gate.ask(host))
+        asking = gate.ask(host)
+        assert await gate.waits(asking)
+        gate.join("b")
+        gate.permits.look_again()
+        assert not await soon(asking)
+
+    run(test)
 
 
 def test_a_request_whose_page_was_done_elsewhere_while_it_waited_is_denied() -> None:
-    async def run() -> None:
-        me = agent()
-        me.discover(HOST, Entry(1, f"http://{HOST}/", 0))
-        found = me.next(clock.now())
-        assert found is not None
-        state, entry = found
-        permits = Permits(me, clock.now)
-        assert await permits.acquire(HOST, None)  # somebody else loads: the request has to wait
-        waiting = asyncio.ensure_future(permits.acquire(HOST, state, entry.key))
-        await asyncio.sleep(0)
-        assert not waiting.done()
-        me.frontier.add_done(state, [entry.key])
-        permits.release(HOST)
-        assert not await asyncio.wait_for(waiting, 10)
+    async def test() -> None:
+        gate = Turnstile()
+        gate.agent.discover(HOST, Entry(1, f"http://{HOST}/", 0))
+        state, entry = gate.agent.next(gate.now) or (None, None)
+        assert state is not None
+        assert entry is not None
+        assert await soon(gate.ask())  # somebody else loads: the request has to wait
+        asking = asyncio.ensure_future(gate.permits.acquire(HOST, state, entry.key))
+        assert await gate.waits(asking)
+        gate.agent.frontier.add_done(state, [entry.key])
+        gate.permits.release(HOST)
+        assert not await soon(asking)
 
-    asyncio.run(run())
+    run(test)
+
+
+def test_after_the_end_nothing_is_given() -> None:
+    async def test() -> None:
+        gate = Turnstile()
+        assert await soon(gate.ask())
+        asking = gate.ask()
+        assert await gate.waits(asking)
+        gate.agent.finished = True
+        gate.permits.look_again()
+        assert not await soon(asking)
+        assert not await soon(gate.ask("h2.example"))
+
+    run(test)
+
+
+def test_when_closed_whatever_waits_is_denied() -> None:
+    async def test() -> None:
+        gate = Turnstile()
+        assert await soon(gate.ask())
+        asking = [gate.ask() for _ in range(3)]
+        assert await gate.waits(asking[0])
+        gate.permits.close()
+        assert [await soon(one) for one in asking] == [False] * 3
+        assert not await soon(gate.ask("h2.example"))
+
+    run(test)
+
+
+# -- waited for
+
+
+def test_a_fence_is_waited_out() -> None:
+    async def test() -> None:
+        gate = Turnstile()
+        gate.now += 10.0
+        asking = gate.ask()
+        gate.permits.look_again()
+        assert await gate.waits(asking)
+        gate.now -= 1.0  # the beat was acknowledged after all
+        gate.permits.look_again()
+        assert await soon(asking)
+
+    run(test)
+
+
+def test_a_host_held_in_a_handoff_is_waited_for() -> None:
+    async def test() -> None:
+        gate = Turnstile()
+        host = ordered("a", "b")
+        gate.agent.tenure.forget()  # as a newcomer: it waits for everybody
+        gate.join("b")
+        asking = gate.ask(host)
+        assert await gate.waits(asking)
+        gate.agent.tenure.force()
+        gate.permits.look_again()
+        assert await soon(asking)
+
+    run(test)
+
+
+def test_the_delay_is_waited_for_from_the_end_of_the_last_load() -> None:
+    async def test() -> None:
+        gate = Turnstile(delay=0.01)
+        assert await soon(gate.ask())
+        gate.now += 5.0
+        gate.permits.release(HOST)
+        asking = gate.ask()
+        assert await gate.waits(asking)
+        gate.now += 0.009
+        gate.permits.look_again()
+        assert await gate.waits(asking)
+        gate.now += 0.001
+        assert await soon(asking), "by itself, nobody has to say so"
+
+    run(test)
+
+
+def test_who_waits_for_a_long_delay_notices_that_all_is_closed() -> None:
+    async def test() -> None:
+        gate = Turnstile(delay=100_000.0)
+        assert await soon(gate.ask())
+        gate.permits.release(HOST)
+        asking = gate.ask()
+        assert await gate.waits(asking)
+        gate.permits.close()
+        assert not await soon(asking)
+
+    run(test)
+
+
+def test_who_waits_for_a_long_delay_notices_that_the_host_is_lost() -> None:
+    async def test() -> None:
+        gate, host = Turnstile(delay=100_000.0), ordered("b", "a")
+        assert await soon(gate.ask(host))
+        gate.permits.release(host)
+        asking = gate.ask(host)
+        assert await gate.waits(asking)
+        gate.join("b")
+        gate.permits.look_again()
+        assert not await soon(asking)
+
+    run(test)
+
+
+def test_whoever_gives_up_waiting_holds_nothing() -> None:
+    async def test() -> None:
+        gate = Turnstile()
+        assert await soon(gate.ask())
+        asking = gate.ask()
+        assert await gate.waits(asking)
+        asking.cancel()
+        gate.permits.release(HOST)
+        assert await soon(gate.ask())
+
+    run(test)
