@@ -227,11 +227,16 @@ class Node:
         assert self._post is not None
         self._publish_at = 0.0
         end = self._clock() + self.settings.lease_timeout
-        while not self._publish_at or self._post.busy:
+        while True:
+            self._hurry = not self._publish_at
+            self._trips.clear()
+            self._turn(self._clock())
+            if self._publish_at and not self._post.busy:
+                return
             if self._clock() > end:
                 logger.warning("Redis did not take the last counters of this agent.")
                 return
-            await self._trip()
+            await wait_briefly(self._trips, 0.5)
 
     # -- the loops
 

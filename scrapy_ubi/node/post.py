@@ -170,6 +170,7 @@ class Post:
             self._agent.mail_lost()
         self._memory = memory
         self._run = incoming.control.get("run", "") or self._run
+        self._denied = False
         if is_finished(incoming.control) and not self._agent.finished:
             self._agent.accept_end(incoming.control["finished"].endswith(" lossy"))
             self._denied = not self._agent.finished
