@@ -1,0 +1,593 @@
+"""The post: what goes out and comes in with an exchange, garbage set aside, a Redis that is away, full, or forgets."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import pickle
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from scrapy_ubi.frontier.memory import MemoryFrontier
+from scrapy_ubi.node.courier import Courier
+from scrapy_ubi.node.post import FIRST_PAUSE, HEAD, LONGEST_PAUSE, Post, is_finished
+from scrapy_ubi.protocol.agent import Agent
+from scrapy_ubi.protocol.config import Config
+from scrapy_ubi.protocol.mail import Bounds
+from scrapy_ubi.protocol.view import Beat
+from scrapy_ubi.protocol.wire import Received, decode
+from scrapy_ubi.settings import UbiSettings
+from scrapy_ubi.transport.memory import MemoryHub, MemoryTransport
+from tests.support.views import ordered
+from tests.support.village import page
+
+CRAWL = "crawl"
+LIMIT = 20.0  # s: what has not come by then never will
+REPLICAS = 20
+KEY, VIEW = "0123456789abcdef", "00000000000000ff"
+SETTINGS = UbiSettings(crawl=CRAWL, max_letter_bytes=20_000, max_url_length=100)
+HOST = "h.example"  # kept by `a`, alone
+
+
+def letter(value: Any = (), **rest: str) -> dict[bytes, bytes]:
+    """A letter from z, by hand."""
+    fields = {
+        "from": "z",
+        "store": "0badcafe",
+        "lane": "state",
+        "seq": "1",
+        "floor": "1",
+        "n": "1",
+        "view": VIEW,
+        "enc": "json",
+        "body": json.dumps(value),
+        **rest,
+    }
+    return {name.encode(): text.encode() for name, text in fields.items()}
+
+
+def found(*urls: str) -> list[dict[str, Any]]:
+    return [{"host": HOST, "discovered": [[f"{number:016x}", url, 0] for number, url in enumerate(urls, 1)]}]
+
+
+class Office:
+    """Agent `a` and its post, at a time that only a test moves; the other end is the hub itself."""
+
+    def __init__(self, control: dict[str, str] | None = None, refusal: Callable[[Received], str | None] | None = None):
+        self.now = 100.0
+        self.hub = MemoryHub()
+        config = Config(replicas=REPLICAS, bounds=Bounds(8, 500, 3000, resend=1e6))
+        self.agent = Agent("a", "5" * 8, config, MemoryFrontier(), lambda: "1" * 8, self.now)
+        self.agent.sure()
+        self.agent.lease.acknowledged(self.now)
+        self.transport = MemoryTransport(self.hub, "a", CRAWL, SETTINGS.max_letter_bytes)
+        self.arrivals = 0
+        self.post = Post(
+            self.agent,
+            self.transport,
+            Courier(own_thread=False),
+            SETTINGS,
+            control or {},
+            refusal or (lambda letter: None),
+            self._arrived,
+        )
+
+    def _arrived(self) -> None:
+        self.arrivals += 1
+
+    def join(self, name: str = "b") -> None:
+        """Another agent is in the view."""
+        beat = Beat("2" * 8, 0, REPLICAS, "0" * 16, counter=1)
+        self.agent.read(self.now, self.now, {"a": self.agent.beat, name: beat})
+
+    @property
+    def shelf(self) -> Any:
+        return self.hub.shelf(CRAWL)
+
+    def put(self, fields: dict[bytes, bytes]) -> None:
+        self.hub.append(CRAWL, "a", fields)
+
+    async def trip(self) -> None:
+        """One exchange, whatever comes of it."""
+        self.agent.tick(self.now)
+        self.post.send(self.now, lambda: None)
+        await self.arrival()
+
+    async def arrival(self) -> None:
+        while not self.post.collect(self.now):
+            await asyncio.sleep(0)
+
+    async def trips(self, number: int) -> None:
+        for _ in range(number):
+            self.now += LONGEST_PAUSE
+            await self.trip()
+
+    def links_to(self, agent: str) -> list[Any]:
+        """The bodies of the discovery letters in an inbox."""
+        inbox = self.shelf.inbox[agent].values()
+        return [json.loads(fields[b"body"]) for fields in inbox if fields[b"lane"] == b"discovery"]
+
+    @property
+    def dead(self) -> list[dict[str, str]]:
+        return [{n.decode(): v.decode() for n, v in one.items()} for one in self.shelf.dead["a"]]
+
+    def answer(self, lane: str = "0badcafe/a/state") -> dict[str, Any] | None:
+        text = self.shelf.acks["z"].get(lane.encode())
+        return None if text is None else json.loads(text)
+
+    def control(self, name: str) -> str | None:
+        value = self.shelf.control.get(name.encode())
+        return None if value is None else value.decode()
+
+    def say(self, name: str, value: str) -> None:
+        self.shelf.control[name.encode()] = value.encode()
+
+
+def run(test: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    asyncio.run(asyncio.wait_for(test(), LIMIT))
+
+
+# -- letters in
+
+
+def test_a_letter_is_merged_answered_and_deleted_with_the_exchange_that_follows() -> None:
+    async def test() -> None:
+        office = Office()
+        office.put(letter(found("http://h.example/1")))
+        await office.trip()
+        state = office.agent.frontier.find(HOST)
+        assert state is not None
+        assert len(state.queued) == 1
+        assert len(office.shelf.inbox["a"]) == 1, "not before what follows from it is durable"
+        assert office.answer() is None
+        await office.trip()
+        assert len(office.shelf.inbox["a"]) == 0
+        assert office.answer() == {"acked": [1]}
+        assert office.dead == []
+
+    run(test)
+
+
+def test_letters_out_and_their_answers() -> None:
+    async def test() -> None:
+        office = Office()
+        office.join("b")
+        host = ordered("b", "a")
+        office.agent.discover(host, page(host))
+        await office.trip()
+        (fields,) = office.shelf.inbox["b"].values()
+        told = decode({n.decode(): v.decode() for n, v in fields.items()}, "b", 100, 1000)
+        assert [delta.host for delta in told.deltas] == [host]
+        lane = f"{office.agent.outbox.store}/b/discovery"
+        office.shelf.acks["a"][lane.encode()] = b'{"acked":[1]}'
+        await office.trip()
+        assert len(office.agent.outbox) == 0
+
+    run(test)
+
+
+def test_garbage_in_the_answers_stops_nothing() -> None:
+    async def test() -> None:
+        office = Office()
+        office.join("b")
+        host = ordered("b", "a")
+        office.agent.discover(host, page(host))
+        await office.trip()
+        lane = f"{office.agent.outbox.store}/b/discovery".encode()
+        for garbage in (b"\x80\x04", b"{", b'{"acked": {"1": 1}}', b"[" * 5000):
+            office.shelf.acks["a"][lane] = garbage
+            await office.trip()
+            assert len(office.agent.outbox) == 1
+        office.shelf.acks["a"][lane] = b'{"acked":[1]}'
+        await office.trip()
+        assert len(office.agent.outbox) == 0
+
+    run(test)
+
+
+# -- garbage
+
+
+GARBAGE = [
+    ("wrong schema", letter({"urls": []}), "body is not a list", True),
+    ("not JSON", letter(body="<html>"), "not JSON", True),
+    ("a file", letter(found("file:///etc/passwd")), "neither http nor https", True),
+    ("a URL too long", letter(found("http://h.example/" + "x" * 100)), "sensible length", True),
+    ("another encoding", letter(enc="pickle"), "enc is not json", True),
+    ("no lane", letter(lane="gossip"), "lane", False),
+    ("no sender", {n: v for n, v in letter().items() if n != b"from"}, "missing", False),
+    ("pickle bytes", letter() | {b"body": pickle.dumps({"url": "http://h.example/"})}, "not UTF-8", False),
+    ("bytes for a name", {b"\xff\xfe": b"1"}, "not UTF-8", False),
+    ("nothing of ours", {b"hello": b"world"}, "missing", False),
+    ("empty", {b"": b""}, "missing", False),
+    ("too large", letter(body="x" * 30_000), "too large", False),
+]
+
+
+@pytest.mark.parametrize(
+    ("fields", "reason", "answered"),
+    [case[1:] for case in GARBAGE],
+    ids=[case[0].replace(" ", "_") for case in GARBAGE],
+)
+def test_garbage_goes_to_the_dead_letters_with_a_reason(
+    fields: dict[bytes, bytes], reason: str, answered: bool
+) -> None:
+    async def test() -> None:
+        office = Office()
+        office.put(fields)
+        office.put(letter(found("http://h.example/1"), seq="2"))
+        await office.trips(2)
+        assert len(office.shelf.inbox["a"]) == 0, "nothing comes back"
+        assert office.post.dead_letters == 1
+        (dead,) = office.dead
+        assert reason in dead["reason"]
+        assert dead["from"] == ("?" if b"from" not in fields else "z")
+        assert int(dead["size"]) >= sum(map(len, fields.values()))
+        assert len(dead["head"]) <= HEAD
+        state = office.agent.frontier.find(HOST)
+        assert state is not None, "what comes after it is read"
+        assert office.answer() == {"acked": [1, 2] if answered else [2]}
+        await office.trips(2)
+        assert len(office.dead) == 1
+
+    run(test)
+
+
+def test_what_only_the_adapters_can_judge_is_refused_whole() -> None:
+    async def test() -> None:
+        office = Office(refusal=lambda received: "no such callback" if received.seq == 1 else None)
+        office.put(letter(found("http://h.example/1", "http://h.example/2")))
+        office.put(letter(found("http://h.example/3"), seq="2"))
+        await office.trips(2)
+        assert [dead["reason"] for dead in office.dead] == ["no such callback"]
+        assert office.answer() == {"acked": [1, 2]}, "sent again it would be no better"
+        state = office.agent.frontier.find(HOST)
+        assert state is not None
+        assert [entry.url for entry in state.undone()] == ["http://h.example/3"]
+
+    run(test)
+
+
+def test_reasons_and_names_of_strangers_are_cut() -> None:
+    async def test() -> None:
+        office = Office(refusal=lambda received: "r" * 5000)
+        office.put(letter(**{"from": "z" * 64}))
+        office.put({b"from": b"\xff" * 500, b"body": b"b" * 5000})
+        await office.trips(2)
+        assert [len(dead["reason"]) <= HEAD for dead in office.dead] == [True, True]
+        assert [len(dead["from"]) <= 64 for dead in office.dead] == [True, True]
+
+    run(test)
+
+
+@settings(max_examples=30)
+@given(
+    st.lists(
+        st.dictionaries(
+            st.sampled_from([b"from", b"store", b"lane", b"seq", b"floor", b"view", b"enc", b"body"])
+            | st.binary(max_size=5),
+            st.binary(max_size=40) | st.sampled_from([b"state", b"discovery", b"json", b"1", b"[]", VIEW.encode()]),
+            max_size=9,
+        ),
+        max_size=8,
+    )
+)
+def test_whatever_lies_in_the_inbox_is_read_once_and_stops_nothing(entries: list[dict[bytes, bytes]]) -> None:
+    async def test() -> None:
+        office = Office()
+        for entry in entries:
+            office.put(letter() | entry if len(entry) % 2 else entry)
+        await office.trips(3)
+        assert len(office.shelf.inbox["a"]) == 0
+        assert len(office.dead) == office.post.dead_letters <= len(entries)
+        office.agent._check()
+
+    run(test)
+
+
+# -- Redis forgets
+
+
+def test_the_first_exchange_names_the_run_and_leaves_a_token() -> None:
+    async def test() -> None:
+        office = Office()
+        await office.trip()
+        assert office.control("run")
+        assert office.control("memory")
+        before = office.shelf.control.copy()
+        await office.trips(3)
+        assert office.shelf.control == before
+
+    run(test)
+
+
+def test_what_is_there_is_not_written_again() -> None:
+    async def test() -> None:
+        office = Office({"run": "r1", "memory": "m1"})
+        office.say("run", "r1")
+        office.say("memory", "m1")
+        await office.trips(2)
+        assert (office.control("run"), office.control("memory")) == ("r1", "m1")
+
+    run(test)
+
+
+def test_when_redis_has_forgotten_what_is_under_way_is_sent_again_at_once() -> None:
+    async def test() -> None:
+        office = Office()
+        office.join("b")
+        host = ordered("b", "a")
+        await office.trips(2)
+        run_, memory = office.control("run"), office.control("memory")
+        office.agent.discover(host, page(host))
+        await office.trip()
+        assert len(office.shelf.inbox["b"]) == 1
+        office.hub.flush()
+        await office.trip()
+        assert len(office.shelf.inbox["b"]) == 0, "it is not known yet"
+        await office.trip()
+        assert len(office.shelf.inbox["b"]) == 1
+        assert office.agent.counters.resent == 1
+        assert office.control("run") == run_, "the run goes on"
+        assert office.control("memory") not in (None, memory)
+        await office.trip()
+        assert len(office.shelf.inbox["b"]) == 1, "once"
+
+    run(test)
+
+
+def test_answers_are_said_again_too() -> None:
+    async def test() -> None:
+        office = Office()
+        office.put(letter(found("http://h.example/1")))
+        await office.trips(3)
+        assert office.answer() == {"acked": [1]}
+        office.hub.flush()
+        await office.trips(2)
+        assert office.answer() == {"acked": [1]}
+
+    run(test)
+
+
+def test_another_token_says_the_same() -> None:
+    """Redis was emptied, and another agent saw it first."""
+
+    async def test() -> None:
+        office = Office()
+        office.join("b")
+        host = ordered("b", "a")
+        await office.trips(2)
+        office.agent.discover(host, page(host))
+        await office.trip()
+        run_ = office.control("run") or ""
+        office.hub.flush()
+        office.say("memory", "another")
+        office.say("run", run_)
+        await office.trips(2)
+        assert len(office.shelf.inbox["b"]) == 1
+        assert office.control("memory") == "another"
+
+    run(test)
+
+
+def test_two_that_write_a_token_at_once_have_not_lost_anything() -> None:
+    async def test() -> None:
+        office = Office()
+        office.join("b")
+        host = ordered("b", "a")
+        office.agent.discover(host, page(host))
+        await office.trip()
+        office.say("memory", "a rival's")
+        await office.trip()
+        await office.trip()
+        assert office.agent.counters.resent == 0
+        assert office.control("memory") == "a rival's"
+
+    run(test)
+
+
+# -- Redis is away
+
+
+def test_while_redis_is_away_everything_is_kept_and_tried_again_with_growing_pauses() -> None:
+    async def test() -> None:
+        office = Office()
+        office.join("b")
+        host = ordered("b", "a")
+        await office.trips(1)
+        office.hub.down = True
+        office.agent.discover(host, page(host))
+        pauses = []
+        for _ in range(8):
+            await office.trip()
+            assert office.post.busy
+            begun = office.now
+            while not office.post.may_send(office.now, hurry=True):
+                office.now += 0.05
+            pauses.append(office.now - begun)
+        assert pauses == sorted(pauses)
+        assert pauses[0] == pytest.approx(FIRST_PAUSE, abs=0.05)
+        assert pauses[-1] == pytest.approx(LONGEST_PAUSE, abs=0.05)
+        office.hub.down = False
+        await office.trip()
+        assert len(office.shelf.inbox["b"]) == 1
+        assert not office.post.busy
+        assert office.post.may_send(office.now, hurry=True), "no pause any more"
+
+    run(test)
+
+
+def test_a_connection_that_breaks_in_the_middle_repeats_what_may_be_lost() -> None:
+    async def test() -> None:
+        for most in range(6):
+            office = Office()
+            office.join("b")
+            host = ordered("b", "a")
+            office.put(letter(found("http://h.example/1")))
+            await office.trip()
+            office.agent.discover(host, page(host))
+            office.hub.break_after = most
+            await office.trips(3)
+            assert 1 <= len(office.links_to("b")) <= 2, "at least once"
+            assert office.answer() == {"acked": [1]}
+            assert len(office.shelf.inbox["a"]) == 0
+            assert office.agent.counters.resent == 0, "it is the same exchange again"
+
+    run(test)
+
+
+def test_what_happens_meanwhile_goes_with_the_next_exchange() -> None:
+    async def test() -> None:
+        office = Office()
+        office.join("b")
+        host = ordered("b", "a")
+        await office.trips(1)
+        office.hub.down = True
+        for number in range(3):
+            office.agent.discover(host, page(host, number))
+            await office.trips(1)
+        office.hub.down = False
+        await office.trips(2)
+        assert [len(body[0]["discovered"]) for body in office.links_to("b")] == [1, 2]
+
+    run(test)
+
+
+# -- Redis is full
+
+
+def test_a_full_redis_is_read_and_emptied_and_written_to_when_it_has_room() -> None:
+    async def test() -> None:
+        office = Office()
+        office.join("b")
+        host = ordered("b", "a")
+        await office.trips(2)
+        for seq in range(1, 4):
+            office.put(letter(found(f"http://h.example/{seq}"), seq=str(seq)))
+        office.put({b"hello": b"world"})
+        office.agent.discover(host, page(host))
+        office.hub.full = True
+        await office.trip()
+        state = office.agent.frontier.find(HOST)
+        assert state is not None
+        assert state.queued, "what waits is read"
+        assert office.post.busy
+        await office.trips(1)
+        assert len(office.shelf.inbox["a"]) == 0, "and deleted, which makes room"
+        await office.trips(2)
+        assert office.links_to("b") == []
+        assert office.answer() is None
+        office.hub.full = False
+        await office.trips(2)
+        assert len(office.links_to("b")) == 1
+        assert office.answer() == {"acked": [1, 2, 3]}
+        assert len(office.dead) == office.post.dead_letters == 1
+
+    run(test)
+
+
+# -- when
+
+
+def test_an_exchange_each_flush_interval_sooner_when_mail_has_come_or_there_is_hurry() -> None:
+    async def test() -> None:
+        office = Office()
+        await office.trip()
+        interval = SETTINGS.flush_interval
+        assert not office.post.may_send(office.now, hurry=False)
+        assert office.post.may_send(office.now, hurry=True)
+        assert office.post.may_send(office.now + interval, hurry=False)
+        office.put(letter(found("http://h.example/1")))
+        await office.trip()
+        assert not office.post.may_send(office.now, hurry=False), "what follows is gathered"
+        assert office.post.may_send(office.now + interval / 2, hurry=False), "but others wait for the answer"
+        await office.trip()
+        assert not office.post.may_send(office.now + interval / 2, hurry=False)
+
+    run(test)
+
+
+def test_one_exchange_at_a_time() -> None:
+    async def test() -> None:
+        office = Office()
+        office.agent.tick(office.now)
+        office.post.send(office.now, lambda: "{}")
+        assert not office.post.may_send(office.now + 1000, hurry=True)
+        assert not office.post.collect(office.now)
+        await office.arrival()
+        assert office.arrivals == 1
+        assert not office.post.collect(office.now), "taken once"
+        assert office.post.may_send(office.now + 1000, hurry=True)
+        assert office.shelf.agents[b"a"] == b"{}"
+
+    run(test)
+
+
+# -- the end
+
+
+@pytest.mark.parametrize(
+    ("control", "over"),
+    [
+        ({}, False),
+        ({"run": "r1"}, False),
+        ({"run": "r1", "finished": ""}, False),
+        ({"run": "r1", "finished": "r1 a"}, True),
+        ({"run": "r1", "finished": "r1 a lossy"}, True),
+        ({"run": "r1", "finished": "r0 a"}, False),
+        ({"run": "", "finished": " a"}, False),
+        ({"finished": "r1 a"}, False),
+    ],
+)
+def test_finished_is_said_of_the_present_run(control: dict[str, str], over: bool) -> None:
+    assert is_finished(control) == over
+
+
+def test_the_end_is_announced_once() -> None:
+    async def test() -> None:
+        office = Office()
+        await office.trip()
+        office.agent.finished = True
+        await office.trip()
+        assert office.control("finished") == f"{office.control('run')} a"
+        office.say("finished", "changed by hand")
+        await office.trip()
+        assert office.control("finished") == "changed by hand"
+
+    run(test)
+
+
+def test_word_of_the_end_is_believed() -> None:
+    async def test() -> None:
+        office = Office()
+        office.agent.discover(HOST, page(HOST))
+        await office.trip()
+        office.say("finished", "another-run b")
+        await office.trip()
+        assert not office.agent.finished, "word of an earlier run that comes late"
+        office.say("finished", f"{office.control('run')} b")
+        await office.trip()
+        assert office.agent.finished
+
+    run(test)
+
+
+def test_an_end_of_agents_that_lost_too_many_is_denied_by_one_that_has_work_left() -> None:
+    async def test() -> None:
+        office = Office()
+        office.agent.discover(HOST, page(HOST))
+        await office.trip()
+        office.say("finished", f"{office.control('run')} b lossy")
+        await office.trip()
+        assert not office.agent.finished
+        await office.trip()
+        assert office.control("finished") == "", "a start under this name joins, and does not begin anew"
+        office.say("finished", f"{office.control('run')} b")
+        await office.trip()
+        assert office.agent.finished, "denied once; what is said afterwards is heard"
+
+    run(test)
