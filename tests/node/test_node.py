@@ -4,126 +4,49 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-from collections import Counter
-from collections.abc import Awaitable, Callable
+import json
+from typing import Any
 
 import pytest
 
-from scrapy_ubi.errors import UbiRefused
-from scrapy_ubi.node import Node
+from scrapy_ubi.errors import UbiRefused, UbiUnavailable
 from scrapy_ubi.protocol.host import Entry
-from scrapy_ubi.settings import UbiSettings
-from scrapy_ubi.transport.memory import MemoryHub, MemoryTransport
-from scrapy_ubi.urls import normal_form, partition_key, url_key
+from scrapy_ubi.protocol.view import LEFT, Beat
+from scrapy_ubi.transport import TransportDown
+from scrapy_ubi.transport.memory import MemoryHub
+from tests.node.crawler import LIMIT, SETTINGS, Crawler, Log, crawl, entry
+from tests.transport.worlds import until
 
-SETTINGS = UbiSettings(
-    crawl="test",
-    heartbeat_interval=0.05,
-    lease_timeout=0.6,
-    failure_timeout=1.0,
-    flush_interval=0.02,
-    resend_timeout=0.5,
-    leave_timeout=5.0,
-)
-LIMIT = 20.0  # s; a condition that has not come true by then never will
+SEEDS = ["http://h0.example/1", "http://h5.example/2"]
+HELD = 30  # pages after which the web stops answering, in tests that do something in the middle
 
 
-def entry(url: str, depth: int = 0) -> tuple[str, Entry]:
-    host, normal = partition_key(url, "host"), normal_form(url)
-    assert host is not None and normal is not None
-    return host, Entry(url_key("GET", normal, b""), url, depth)
+async def ends(*crawlers: Crawler) -> None:
+    """All of these end by themselves."""
+    await asyncio.wait_for(asyncio.gather(*(crawler.task for crawler in crawlers)), LIMIT)
 
 
-def links(url: str) -> list[str]:
-    host, page = int(url[8 : url.index(".")]), int(url.rsplit("/", 1)[1])
-    return [f"http://h{(host + step) % 8}.example/{(page * 3 + step) % 20}" for step in (0, 1, 3)]
+def group(hub: MemoryHub, log: Log, agents: int, seeds: list[str] = SEEDS) -> list[Crawler]:
+    """So many crawlers, started with the same seeds."""
+    crawlers = [Crawler(hub, f"a{number}", log) for number in range(agents)]
+    for crawler in crawlers:
+        crawler.start(seeds)
+    return crawlers
 
 
-class Crawler:
-    """Fetches what its node hands out, one load at a time per permit, and discovers the links."""
-
-    def __init__(self, hub: MemoryHub, name: str, log: Log, settings: UbiSettings = SETTINGS) -> None:
-        self.log, self.name = log, name
-        self.wake = asyncio.Event()
-        self.node = Node(
-            settings,
-            MemoryTransport(hub, name, settings.crawl),
-            agent_id=name,
-            spider="test",
-            check=lambda request: None,
-            on_wake=self.wake.set,
-            on_fatal=log.fatal.append,
-        )
-
-    async def run(self, seeds: list[str]) -> None:
-        await self.node.open()
-        for url in seeds:
-            self.node.discover(*entry(url))
-        self.node.start_exhausted()
-        loads: set[asyncio.Task[None]] = set()
-        while not self.node.over:
-            while (visit := self.node.next()) is not None:
-                task = asyncio.ensure_future(self.fetch(visit))
-                loads.add(task)
-                task.add_done_callback(loads.discard)
-            self.wake.clear()
-            await asyncio.wait_for(self.wake.wait(), LIMIT)
-        await self.node.leave("finished")
-
-    async def fetch(self, visit) -> None:
-        if not await self.node.permit(visit.host, visit):
-            self.node.put_back(visit)
-            return
-        with self.log.load(visit.host, visit.entry.url):
-            await asyncio.sleep(0.001)
-        self.node.release(visit.host, visit)
-        for url in links(visit.entry.url):
-            self.node.discover(*entry(url, visit.entry.depth + 1))
-        self.node.ended(visit)
+def profile(hub: MemoryHub, name: str) -> dict[str, Any]:
+    return json.loads(hub.shelf(SETTINGS.crawl).agents[name.encode()])
 
 
-class Log:
-    """The web's side: fetches, and whether two were at one host."""
-
-    def __init__(self) -> None:
-        self.fetched: Counter[str] = Counter()
-        self.busy: set[str] = set()
-        self.fatal: list[str] = []
-
-    def load(self, host: str, url: str):
-        import contextlib
-
-        @contextlib.contextmanager
-        def loading():
-            assert host not in self.busy, f"two loads of {host} at once"
-            self.busy.add(host)
-            self.fetched[url] += 1
-            yield
-            self.busy.discard(host)
-
-        return loading()
-
-    def judge(self, seeds: list[str]) -> None:
-        want, todo = set(seeds), list(seeds)
-        for url in todo:
-            new = set(links(url)) - want
-            want |= new
-            todo += new
-        assert self.fetched.keys() == want
-        assert max(self.fetched.values()) == 1
-
-
-def crawl(what: Callable[[], Awaitable[None]]) -> None:
-    asyncio.run(asyncio.wait_for(what(), 3 * LIMIT))
+# -- whole crawls
 
 
 @pytest.mark.parametrize("agents", [1, 3])
 def test_nodes_fetch_every_page_once_and_all_end(agents: int) -> None:
     async def run() -> None:
-        hub, log, seeds = MemoryHub(), Log(), ["http://h0.example/1", "http://h5.example/2"]
-        crawlers = [Crawler(hub, f"a{i}", log) for i in range(agents)]
-        await asyncio.gather(*(crawler.run(seeds) for crawler in crawlers))
-        log.judge(seeds)
+        hub, log = MemoryHub(), Log()
+        await ends(*group(hub, log, agents))
+        log.judge(SEEDS)
 
     crawl(run)
 
@@ -136,6 +59,47 @@ def test_seeds_of_one_agent_only_are_enough() -> None:
         log.judge(seeds)
 
     crawl(run)
+
+
+def test_without_seeds_it_is_over_at_once() -> None:
+    async def run() -> None:
+        log = Log()
+        await ends(*group(MemoryHub(), log, 2, []))
+        assert not log.fetched
+
+    crawl(run)
+
+
+def test_start_under_the_name_of_a_finished_crawl_begins_a_new_one() -> None:
+    async def run() -> None:
+        hub, seeds = MemoryHub(), ["http://h0.example/1"]
+        for _ in range(2):
+            log = Log()
+            await Crawler(hub, "a", log).run(seeds)
+            log.judge(seeds)
+
+    crawl(run)
+
+
+def test_at_the_end_everybody_has_said_so() -> None:
+    async def run() -> None:
+        hub, log = MemoryHub(), Log()
+        await ends(*group(hub, log, 3))
+        shelf = hub.shelf(SETTINGS.crawl)
+        assert shelf.control[b"finished"].split(b" ")[0] == shelf.control[b"run"]
+        assert all(b" " + LEFT.encode() + b" " in line for line in shelf.beats.values())
+        profiles = [profile(hub, f"a{number}") for number in range(3)]
+        assert [one["state"] for one in profiles] == ["finished"] * 3
+        counters = [one["counters"] for one in profiles]
+        assert sum(one["pages"] for one in counters) == sum(log.fetched.values())
+        assert sum(one["unique"] for one in counters) == len(log.fetched)
+        assert sum(one["done"] for one in counters) == len(log.fetched)
+        assert all(one["queued"] == one["in_flight"] == one["outbox"] == 0 for one in counters)
+
+    crawl(run)
+
+
+# -- refusals at the start
 
 
 def test_second_process_with_one_identifier_is_refused() -> None:
@@ -165,12 +129,437 @@ def test_agent_that_differs_in_partition_is_refused() -> None:
     crawl(run)
 
 
-def test_start_under_the_name_of_a_finished_crawl_begins_a_new_one() -> None:
+def test_a_redis_that_goes_away_while_joining() -> None:
     async def run() -> None:
-        hub, seeds = MemoryHub(), ["http://h0.example/1"]
-        for _ in range(2):
-            log = Log()
-            await Crawler(hub, "a", log).run(seeds)
-            log.judge(seeds)
+        hub, log = MemoryHub(), Log()
+        crawler = Crawler(hub, "a", log)
+        opened = crawler.transport.open
+
+        async def open_and_lose() -> None:
+            await opened()
+            hub.down = True
+
+        crawler.transport.open = open_and_lose  # type: ignore[method-assign]
+        with pytest.raises(UbiUnavailable, match="while joining"):
+            await crawler.node.open()
+        await crawler.node.leave("test")
+
+    crawl(run)
+
+
+def test_one_that_never_joined_leaves_without_a_word() -> None:
+    async def run() -> None:
+        hub = MemoryHub()
+        hub.down = True
+        crawler = Crawler(hub, "a", Log())
+        with pytest.raises((UbiUnavailable, TransportDown)):
+            await crawler.node.open()
+        await crawler.node.leave("test")
+        hub.down = False
+        assert not hub.shelf(SETTINGS.crawl).beats
+
+    crawl(run)
+
+
+# -- coming and going in the middle
+
+
+def test_one_joins_in_the_middle() -> None:
+    async def run() -> None:
+        hub, log = MemoryHub(), Log(HELD)
+        crawlers = group(hub, log, 2)
+        await asyncio.wait_for(log.held.wait(), LIMIT)
+        late = Crawler(hub, "late", log)
+        late.start([])
+        await until(lambda: all("late" in crawler.node.agent.view.members for crawler in crawlers))
+        log.go.set()
+        await ends(*crawlers, late)
+        log.judge(SEEDS)
+        assert profile(hub, "late")["counters"]["pages"] > 0
+
+    crawl(run)
+
+
+def test_one_leaves_in_the_middle_and_hands_over() -> None:
+    async def run() -> None:
+        hub, log = MemoryHub(), Log(HELD)
+        crawlers = group(hub, log, 3)
+        await asyncio.wait_for(log.held.wait(), LIMIT)
+        crawlers[0].stop()
+        await ends(crawlers[0])
+        assert profile(hub, "a0")["state"] == "left"
+        assert not crawlers[1].node.over
+        log.go.set()
+        await ends(*crawlers[1:])
+        log.judge(SEEDS)
+        assert not crawlers[1].node.agent.lossy
+
+    crawl(run)
+
+
+def test_the_last_one_leaves_and_tells_nobody_that_it_is_finished() -> None:
+    async def run() -> None:
+        hub, log = MemoryHub(), Log(HELD)
+        (alone,) = group(hub, log, 1)
+        await asyncio.wait_for(log.held.wait(), LIMIT)
+        alone.stop()
+        await ends(alone)
+        assert b"finished" not in hub.shelf(SETTINGS.crawl).control
+        assert profile(hub, "a0")["state"] == "left"
+
+    crawl(run)
+
+
+def test_one_crashes_in_the_middle_and_the_others_end_the_crawl() -> None:
+    async def run() -> None:
+        hub, log = MemoryHub(), Log(HELD)
+        crawlers = group(hub, log, 3)
+        await asyncio.wait_for(log.held.wait(), LIMIT)
+        await crawlers[0].crash()
+        log.go.set()
+        await ends(*crawlers[1:])
+        log.judge(SEEDS, most=2)
+
+    crawl(run)
+
+
+# -- Redis
+
+
+def test_redis_is_away_for_a_while() -> None:
+    async def run() -> None:
+        hub, log = MemoryHub(), Log(HELD)
+        crawlers = group(hub, log, 3)
+        await asyncio.wait_for(log.held.wait(), LIMIT)
+        hub.down = True
+        await until(lambda: all(crawler.node.state == "fenced" for crawler in crawlers))
+        await until(lambda: not log.busy)
+        assert all(crawler.cancels for crawler in crawlers), "loads under way are cancelled"
+        before = log.fetched.copy()
+        log.go.set()
+        assert not any(crawler.node.may_fetch("h0.example") for crawler in crawlers)
+        hub.down = False
+        await ends(*crawlers)
+        log.judge(SEEDS)
+        assert before <= log.fetched
+        assert [crawler.node.agent.counters.rejoins for crawler in crawlers] == [0, 0, 0]
+
+    crawl(run)
+
+
+@pytest.mark.parametrize("renumber", [False, True])
+def test_redis_forgets_everything(renumber: bool) -> None:
+    async def run() -> None:
+        hub, log = MemoryHub(), Log(HELD)
+        crawlers = group(hub, log, 3)
+        await asyncio.wait_for(log.held.wait(), LIMIT)
+        hub.flush(renumber)
+        log.go.set()
+        await ends(*crawlers)
+        log.judge(SEEDS)
+
+    crawl(run)
+
+
+def test_redis_is_full_for_a_while() -> None:
+    async def run() -> None:
+        hub, log = MemoryHub(), Log(HELD)
+        crawlers = group(hub, log, 3)
+        await asyncio.wait_for(log.held.wait(), LIMIT)
+        hub.full = True
+        await until(lambda: all(crawler.node.state == "fenced" for crawler in crawlers))
+        hub.full = False
+        log.go.set()
+        await ends(*crawlers)
+        log.judge(SEEDS)
+
+    crawl(run)
+
+
+def test_garbage_in_the_inbox_goes_to_the_dead_letters_and_the_crawl_goes_on() -> None:
+    async def run() -> None:
+        hub, log = MemoryHub(), Log(HELD)
+        crawlers = group(hub, log, 2)
+        await asyncio.wait_for(log.held.wait(), LIMIT)
+        header = {b"from": b"z", b"store": b"0bad", b"lane": b"discovery", b"enc": b"json", b"view": b"0" * 16}
+        for number, body in enumerate(
+            [
+                b"\x80\x04pickle",
+                b"{}",
+                b'[{"host":"h0.example","discovered":[["%s","file:///etc/passwd",0]]}]' % (b"0" * 16),
+                b'[{"host":"h0.example","discovered":[["%s","http://elsewhere.example/",0]]}]' % (b"0" * 16),
+            ],
+            1,
+        ):
+            seq = str(number).encode()
+            hub.append(SETTINGS.crawl, "a0", header | {b"seq": seq, b"floor": seq, b"body": body})
+        log.go.set()
+        await ends(*crawlers)
+        log.judge(SEEDS)
+        reasons = [one[b"reason"].decode() for one in hub.shelf(SETTINGS.crawl).dead["a0"]]
+        assert len(reasons) == 4
+        assert "does not belong to host 'h0.example'" in reasons[3]
+        assert profile(hub, "a0")["counters"]["dead_letters"] == 4
+
+    crawl(run)
+
+
+def test_garbage_among_the_beats_is_nobody() -> None:
+    async def run() -> None:
+        hub, log = MemoryHub(), Log(HELD)
+        crawlers = group(hub, log, 2)
+        await asyncio.wait_for(log.held.wait(), LIMIT)
+        good = Beat("0123abcd", 0, 200, "0" * 16)
+        for name, line in {
+            b"two words": good.line(1),
+            b"a/slash": good.line(1),
+            b"x" * 65: good.line(1),
+            b"": good.line(1),
+            b"no-beat": "garbage",
+            b"no-replicas": dataclasses.replace(good, replicas=0).line(1),
+            b"other-digits": good.line(1).replace(" 200 ", " ٢٠٠ "),
+        }.items():
+            hub.shelf(SETTINGS.crawl).beats[name] = line.encode()
+        read = crawlers[0].node._read
+        before = set(crawlers[0].node.agent.view.members)
+        now = crawlers[0].node._clock()
+        read(now, now, await crawlers[0].transport.beats())
+        assert set(crawlers[0].node.agent.view.members) == before == {"a0", "a1"}
+        log.go.set()
+        await ends(*crawlers)
+        log.judge(SEEDS)
+
+    crawl(run)
+
+
+def test_letters_that_the_spider_cannot_take_are_refused() -> None:
+    async def run() -> None:
+        hub, log = MemoryHub(), Log(HELD)
+        crawlers = group(hub, log, 2)
+        await asyncio.wait_for(log.held.wait(), LIMIT)
+        for crawler in crawlers:
+            crawler.refused = "no callback of this name"
+        host = next(h for n in range(99) if crawlers[1].node.agent.owns(h := f"x{n}.example"))
+        crawlers[0].node.discover(host, Entry(77, f"http://{host}/", 0, 0, '{"callback":"system"}'))
+        dead = hub.shelf(SETTINGS.crawl).dead["a1"]
+        await until(lambda: dead)
+        assert dead[0][b"reason"] == b"no callback of this name"
+        log.go.set()
+        await ends(*crawlers)
+        log.judge(SEEDS)
+
+    crawl(run)
+
+
+def test_another_process_under_ones_name_stops_this_one() -> None:
+    async def run() -> None:
+        hub, log = MemoryHub(), Log(HELD)
+        crawlers = group(hub, log, 2)
+        await asyncio.wait_for(log.held.wait(), LIMIT)
+        node = crawlers[0].node
+        now = node._clock()
+        node._read(now, now, {"a0": Beat("ffffffff", 0, 200, "0" * 16).line(9)})
+        (sentence,) = log.fatal
+        assert "a0" in sentence
+        assert "UBI_AGENT_ID" in sentence
+        node._read(now, now, {"a0": Beat("ffffffff", 0, 200, "0" * 16).line(10)})
+        assert len(log.fatal) == 1, "said once"
+        hub.shelf(SETTINGS.crawl).beats[b"a0"] = b"another's"
+        crawlers[0].stop()
+        await ends(crawlers[0])
+        log.go.set()
+        await crawlers[1].crash()
+
+    crawl(run)
+
+
+# -- visits
+
+
+class Alone(Crawler):
+    """One node, and the test in the place of the engine."""
+
+    def __init__(self, **settings: Any) -> None:
+        self.hub = MemoryHub()
+        super().__init__(self.hub, "a", Log(), dataclasses.replace(SETTINGS, **settings))
+
+    async def ready(self, *urls: str) -> None:
+        """It may fetch, and these pages are found."""
+        await self.node.open()
+        for url in urls:
+            assert self.node.discover(*entry(url))
+        await until(lambda: self.node.agent.tenure.complete is not None)
+
+
+def test_a_visit_ends_once() -> None:
+    async def run() -> None:
+        alone = Alone()
+        await alone.ready("http://h0.example/1")
+        visit = alone.node.next()
+        assert visit is not None
+        assert visit.entry.url == "http://h0.example/1"
+        alone.node.ended(visit)
+        alone.node.ended(visit)
+        alone.node.put_back(visit)
+        assert alone.node.next() is None
+        counters = alone.node.counters()
+        assert (counters["pages"], counters["done"], counters["in_flight"], counters["queued"]) == (1, 1, 0, 0)
+        await alone.node.leave("test")
+
+    crawl(run)
+
+
+def test_a_page_that_was_not_fetched_is_done_and_no_page() -> None:
+    async def run() -> None:
+        alone = Alone()
+        await alone.ready("http://h0.example/1", "http://h1.example/1", "http://h2.example/1")
+        for reason, fetched in ((None, True), ("timeout", False), ("http/404", True)):
+            visit = alone.node.next()
+            assert visit is not None
+            alone.node.ended(visit, reason, fetched)
+        counters = alone.node.counters()
+        assert (counters["pages"], counters["done"]) == (2, 3)
+        assert counters["failed"] == {"timeout": 1, "http/404": 1}
+        await alone.node.leave("test")
+
+    crawl(run)
+
+
+def test_a_retry_is_fetched_again_under_the_same_key() -> None:
+    async def run() -> None:
+        alone = Alone()
+        await alone.ready("http://h0.example/1")
+        visit = alone.node.next()
+        assert visit is not None
+        alone.node.retry(visit, visit.entry._replace(priority=-1, request='{"meta":{"retry_times":1}}'))
+        assert alone.node.next() is None, "not before the visit has ended"
+        alone.node.ended(visit)
+        assert alone.node.counters()["done"] == 0
+        again = alone.node.next()
+        assert again is not None
+        assert again.entry.key == visit.entry.key
+        assert again.entry.request == '{"meta":{"retry_times":1}}'
+        alone.node.ended(again)
+        assert alone.node.next() is None
+        counters = alone.node.counters()
+        assert (counters["pages"], counters["done"], counters["unique"]) == (2, 1, 1)
+        await alone.node.leave("test")
+
+    crawl(run)
+
+
+def test_put_back_waits_again() -> None:
+    async def run() -> None:
+        alone = Alone()
+        await alone.ready("http://h0.example/1")
+        visit = alone.node.next()
+        assert visit is not None
+        assert not alone.node.pending()
+        alone.node.put_back(visit)
+        assert alone.node.pending()
+        again = alone.node.next()
+        assert again is not None
+        assert again is not visit
+        assert again.entry == visit.entry
+        await alone.node.leave("test")
+        assert alone.node.counters()["in_flight"] == 0, "whoever leaves puts back"
+
+    crawl(run)
+
+
+def test_the_engine_is_woken_when_a_host_is_ready() -> None:
+    async def run() -> None:
+        alone = Alone(host_delay=0.05)
+        await alone.ready("http://h0.example/1", "http://h0.example/2")
+        first = alone.node.next()
+        assert first is not None
+        assert await alone.node.permit(first.host, first)
+        alone.node.release(first.host, first)
+        freed = alone.node._clock()
+        alone.node.ended(first)
+        alone.wake.clear()
+        assert alone.node.next() is None
+        await asyncio.wait_for(alone.wake.wait(), LIMIT)
+        second = await until(alone.node.next)
+        assert alone.node._clock() >= freed + 0.05
+        alone.node.ended(second)
+        await alone.node.leave("test")
+
+    crawl(run)
+
+
+def test_a_host_is_fetched_one_at_a_time_also_by_what_is_in_no_queue() -> None:
+    async def run() -> None:
+        alone = Alone()
+        await alone.ready("http://h0.example/1")
+        visit = alone.node.next()
+        assert visit is not None
+        assert await alone.node.permit("h0.example", None), "its robots.txt comes first"
+        page = asyncio.ensure_future(alone.node.permit("h0.example", visit))
+        for _ in range(5):
+            await asyncio.sleep(0)
+        assert not page.done()
+        alone.node.release("h0.example")
+        assert await asyncio.wait_for(page, LIMIT)
+        alone.node.release("h0.example", visit)
+        alone.node.ended(visit)
+        await alone.node.leave("test")
+
+    crawl(run)
+
+
+def test_states_of_a_node_in_words() -> None:
+    async def run() -> None:
+        alone = Alone()
+        assert alone.node.state == "joining"
+        await alone.ready()
+        assert alone.node.state == "waiting"
+        alone.node.discover(*entry("http://h0.example/1"))
+        assert alone.node.state == "crawling"
+        visit = alone.node.next()
+        assert visit is not None
+        assert alone.node.state == "crawling"
+        alone.node.ended(visit)
+        assert alone.node.state == "waiting"
+        alone.hub.down = True
+        await until(lambda: alone.node.state == "fenced")
+        alone.hub.down = False
+        await until(lambda: alone.node.state == "waiting")
+        await alone.node.leave("test")
+        assert alone.node.state == "left"
+
+    crawl(run)
+
+
+def test_what_a_node_counts_is_published() -> None:
+    async def run() -> None:
+        alone = Alone()
+        await alone.ready("http://h0.example/1")
+        await until(lambda: alone.hub.shelf(SETTINGS.crawl).agents)
+        told = profile(alone.hub, "a")
+        assert told["agent"] == "a"
+        assert told["incarnation"] == alone.node.agent.incarnation
+        assert told["counters"].keys() == alone.node.counters().keys()
+        await alone.node.leave("test")
+        told = profile(alone.hub, "a")
+        assert told["state"] == "left"
+        assert told["counters"]["pages_per_second"] == 0.0
+
+    crawl(run)
+
+
+def test_every_incarnation_is_noted_before_it_is_used() -> None:
+    async def run() -> None:
+        noted: list[str] = []
+        alone = Alone()
+        alone.node._on_incarnation = noted.append
+        await alone.ready()
+        former = alone.node.agent.incarnation
+        now = alone.node._clock()
+        named = Beat("0123abcd", 0, 200, "0" * 16, dead=(former,)).line(1)
+        alone.node._read(now, now, {"b": named, "a": alone.node._beat.line(1)})
+        assert noted == [alone.node.agent.incarnation]
+        assert noted != [former]
+        await alone.node.leave("test")
 
     crawl(run)

@@ -1,0 +1,173 @@
+"""A crawl without Scrapy: crawlers that drive a node as the adapters do, a small web, and its log, which judges."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+
+from scrapy_ubi.node import Node, Visit
+from scrapy_ubi.protocol.host import Entry
+from scrapy_ubi.settings import UbiSettings
+from scrapy_ubi.transport.memory import MemoryHub, MemoryTransport
+from scrapy_ubi.urls import normal_form, partition_key, url_key
+
+SETTINGS = UbiSettings(
+    crawl="test",
+    heartbeat_interval=0.05,
+    lease_timeout=0.6,
+    failure_timeout=1.0,
+    flush_interval=0.02,
+    resend_timeout=0.5,
+    leave_timeout=5.0,
+)
+LIMIT = 20.0  # s; a condition that has not come true by then never will
+
+
+def crawl(what: Callable[[], Awaitable[None]]) -> None:
+    """Run a test."""
+    asyncio.run(asyncio.wait_for(what(), 3 * LIMIT))
+
+
+def entry(url: str, depth: int = 0) -> tuple[str, Entry]:
+    """Host and entry of a page."""
+    host, normal = partition_key(url, "host"), normal_form(url)
+    assert host is not None
+    assert normal is not None
+    return host, Entry(url_key("GET", normal, b""), url, depth)
+
+
+def links(url: str) -> list[str]:
+    """The links of a page: 8 hosts of 20 pages in all."""
+    host, page = int(url[8 : url.index(".")]), int(url.rsplit("/", 1)[1])
+    return [f"http://h{(host + step) % 8}.example/{(page * 3 + step) % 20}" for step in (0, 1, 3)]
+
+
+def reachable(seeds: list[str]) -> set[str]:
+    """Every page that can be reached."""
+    want, todo = set(seeds), list(seeds)
+    for url in todo:
+        new = set(links(url)) - want
+        want |= new
+        todo += new
+    return want
+
+
+class Log:
+    """The web's side: fetches, and that no two were at one host. With `hold_after` it stops answering after so many,
+    `held` tells, and goes on when `go` is set.
+    """
+
+    def __init__(self, hold_after: int | None = None) -> None:
+        self.fetched: Counter[str] = Counter()
+        self.busy: set[str] = set()
+        self.fatal: list[str] = []
+        self.hold_after = hold_after
+        self.held = asyncio.Event()
+        self.go = asyncio.Event()
+
+    @contextmanager
+    def load(self, host: str, url: str) -> Iterator[None]:
+        """A request is here until the end of the block."""
+        assert host not in self.busy, f"two loads of {host} at once"
+        self.busy.add(host)
+        try:
+            yield
+            self.fetched[url] += 1
+        finally:
+            self.busy.discard(host)
+
+    async def answer(self) -> None:
+        """Wait as long as an answer takes."""
+        if self.hold_after is not None and sum(self.fetched.values()) >= self.hold_after:
+            self.held.set()
+            await self.go.wait()
+        await asyncio.sleep(0.001)
+
+    def judge(self, seeds: list[str], most: int = 1) -> None:
+        """Every page was fetched, none more often than that."""
+        assert self.fetched.keys() == reachable(seeds)
+        assert max(self.fetched.values()) <= most
+
+
+class Crawler:
+    """Fetches what its node hands out, one load at a time per permit, and discovers the links."""
+
+    def __init__(self, hub: MemoryHub, name: str, log: Log, settings: UbiSettings = SETTINGS) -> None:
+        self.log, self.name = log, name
+        self.wake = asyncio.Event()
+        self.stopping = False
+        self.cancels = 0
+        self.loads: set[asyncio.Task[None]] = set()
+        self.refused: str | None = None  # what `check` says of a request
+        self.transport = MemoryTransport(hub, name, settings.crawl)
+        self.node = Node(
+            settings,
+            self.transport,
+            agent_id=name,
+            spider="test",
+            check=lambda request: self.refused,
+            on_wake=self.wake.set,
+            on_cancel=self.cancel,
+            on_fatal=log.fatal.append,
+        )
+
+    def start(self, seeds: list[str]) -> asyncio.Task[None]:
+        """Run beside the test."""
+        self.task = asyncio.ensure_future(self.run(seeds))
+        return self.task
+
+    async def run(self, seeds: list[str]) -> None:
+        await self.node.open()
+        for url in seeds:
+            self.node.discover(*entry(url))
+        self.node.start_exhausted()
+        while not self.node.over and not self.stopping:
+            while (visit := self.node.next()) is not None:
+                task = asyncio.ensure_future(self.fetch(visit))
+                self.loads.add(task)
+                task.add_done_callback(self.loads.discard)
+            self.wake.clear()
+            await asyncio.wait_for(self.wake.wait(), LIMIT)
+        self.cancel()
+        await asyncio.gather(*self.loads, return_exceptions=True)
+        await self.node.leave("test")
+
+    def stop(self) -> None:
+        """SIGTERM: no new fetches, hand over, go."""
+        self.stopping = True
+        self.wake.set()
+
+    async def crash(self) -> None:
+        """kill -9."""
+        assert self.node._time is not None
+        self.node._time.cancel()
+        await self.transport.stop_beating(None)
+        self.task.cancel()
+        for load in self.loads:
+            load.cancel()
+        await asyncio.gather(self.task, *self.loads, return_exceptions=True)
+
+    def cancel(self) -> None:
+        """Abort all loads."""
+        self.cancels += 1
+        for load in self.loads:
+            load.cancel()
+
+    async def fetch(self, visit: Visit) -> None:
+        try:
+            if not await self.node.permit(visit.host, visit):
+                self.node.put_back(visit)
+                return
+            try:
+                with self.log.load(visit.host, visit.entry.url):
+                    await self.log.answer()
+            finally:
+                self.node.release(visit.host, visit)
+        except asyncio.CancelledError:
+            self.node.put_back(visit)
+            raise
+        for url in links(visit.entry.url):
+            self.node.discover(*entry(url, visit.entry.depth + 1))
+        self.node.ended(visit)
