@@ -8,6 +8,9 @@ Rules of this module:
   differs is refused, and told in what.
 * An identifier belongs to one living process. Where its beat is that of the process that ran in this very directory,
   whose lock this process now holds, the predecessor is dead for sure; else it is watched for the failure timeout.
+* Mail that waits for the identifier when a process takes it over is its predecessor's, and is thrown away: whoever sent
+  it and lives sends it again to the new incarnation; from those who died together with the predecessor it may tell of
+  pages as done whose links nobody remembers.
 """
 
 from __future__ import annotations
@@ -38,16 +41,35 @@ AGREE = {
 }
 
 
-async def begin_run(transport: Transport) -> tuple[Mapping[str, str], bool]:
-    """What the control hash says of the present run, and whether this process has just cleared a finished one."""
+async def begin_run(transport: Transport, mail: list[str] | None = None) -> tuple[Mapping[str, str], bool]:
+    """What the control hash says of the present run, and whether this process has just cleared a finished one.
+
+    `mail` takes the ids of the letters that were seen on the way: they are in hand from now on.
+    """
     cleared = False
-    control = (await transport.exchange(Outgoing())).control
+    incoming = await transport.exchange(Outgoing())
+    control, seen = incoming.control, [*incoming.letters]
     finished = control.get("finished", "")
     if is_finished(control):
         logger.info("The crawl of this name is finished (%s): beginning a new one.", finished)
         cleared = await transport.clear(finished)
-        control = (await transport.exchange(Outgoing())).control
+        incoming = await transport.exchange(Outgoing())
+        control, seen = incoming.control, [*seen, *incoming.letters]
+    if mail is not None:
+        mail.extend(number for number, _ in seen)
     return control, cleared
+
+
+async def discard(transport: Transport, mail: list[str]) -> None:
+    """Throw away the letters in hand and all that wait behind them: they were for a predecessor. Not before the
+    identifier is claimed, for until then they may be a living agent's."""
+    count = 0
+    while mail:
+        count += len(mail)
+        incoming = await transport.exchange(Outgoing(consumed=mail))
+        mail = [number for number, _ in incoming.letters]
+    if count:
+        logger.info("%d letters for a predecessor of this agent were thrown away.", count)
 
 
 async def check_group(transport: Transport, settings: UbiSettings, agent: str, own: Mapping[str, Any]) -> None:

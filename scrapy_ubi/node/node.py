@@ -169,10 +169,12 @@ class Node:
         """What the control hash says, once this agent is one of the group."""
         transport, settings = self.transport, self.settings
         await transport.open()
-        control, cleared = await joining.begin_run(transport)
+        mail: list[str] = []
+        control, cleared = await joining.begin_run(transport, mail)
         await joining.check_group(transport, settings, self.agent_id, self._fixed)
         line = self._beat.line(0)
         await joining.claim(transport, settings, self.agent_id, self._predecessor, line, self._clock)
+        await joining.discard(transport, mail)
         if cleared or settings.redis_url is None:
             self.agent.sure()
         return control

@@ -13,10 +13,10 @@ import pytest
 
 from scrapy_ubi.errors import UbiRefused
 from scrapy_ubi.node import profile
-from scrapy_ubi.node.joining import AGREE, CLAIMS, begin_run, check_group, claim
+from scrapy_ubi.node.joining import AGREE, CLAIMS, begin_run, check_group, claim, discard
 from scrapy_ubi.protocol.view import LEFT, Beat
 from scrapy_ubi.settings import UbiSettings
-from scrapy_ubi.transport import TransportDown
+from scrapy_ubi.transport import Outgoing, TransportDown
 from scrapy_ubi.transport.memory import MemoryHub, MemoryTransport
 
 CRAWL = "crawl"
@@ -336,5 +336,26 @@ def test_a_redis_that_goes_away_is_not_a_refusal() -> None:
         for step in (begin_run(town.transport), town.check(), town.claim()):
             with pytest.raises(TransportDown):
                 await step
+
+    run(test)
+
+
+# -- a predecessor's mail
+
+
+def test_letters_for_a_predecessor_are_thrown_away_once_the_identifier_is_claimed() -> None:
+    async def test() -> None:
+        town = Town()
+        sender = MemoryTransport(town.hub, "b", CRAWL)
+        await sender.exchange(Outgoing(letters=[("a", {"from": "b", "body": str(n)}) for n in range(150)]))
+        mail: list[str] = []
+        await begin_run(town.transport, mail)
+        assert mail
+        assert len(town.hub.shelf(CRAWL).inbox["a"]) == 150  # until then it may be a living agent's
+        await discard(town.transport, mail)
+        assert not town.hub.shelf(CRAWL).inbox["a"]
+        await sender.exchange(Outgoing(letters=[("a", {"from": "b", "body": "new"})]))
+        (letter,) = (await town.transport.exchange(Outgoing())).letters
+        assert letter[1][b"body"] == b"new"
 
     run(test)
