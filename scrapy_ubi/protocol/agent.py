@@ -195,6 +195,9 @@ class Agent:
     def keepers(self, state: HostState) -> tuple[str, ...]:
         """Owner and successors of a host held, under the present view."""
         if state.keepers_at != self.view_no:
+            if state.keepers_at < 0:  # met for the first time: whose was it until now?
+                alone = self.group.sure and len(self.view.members) == 1
+                state.trusted = alone or self.tenure.complete is self.view
             state.keepers = self.keepers_of(state.host)
             state.keepers_at = self.view_no
         return state.keepers
@@ -276,12 +279,19 @@ class Agent:
         """Hand out the next request, None when nothing may be fetched now."""
         if not self.lease.holds(now) or len(self.outbox) > self.config.outbox_records:
             return None
-        found = self.frontier.pop(now, lambda state: self.may_fetch(state, now))
+        found = self.frontier.pop(now, lambda state: self.may_fetch(state, now) and self._polite(state, now))
         if found is not None:
             self.out += 1
             self.activity += 1
             found[0].open_work += 1
         return found
+
+    def _polite(self, state: HostState, now: float) -> bool:
+        """Where another agent may have fetched this host a moment ago, its delay begins now (the frontier looks)."""
+        if not state.trusted:
+            state.trusted = True
+            self.frontier.defer(state, now)
+        return True
 
     def freed(self, state: HostState, now: float) -> None:
         """The load of this host has ended: it may be fetched again after its delay."""
@@ -382,7 +392,7 @@ class Agent:
         self._held_lease = holds
         for record, hint in self.outbox.due_again(now):
             self._route(record, hint)
-        self.handover.work(self.group.alive, now)
+        self.handover.work(self.group.alive)
         if not self.tenure.released and now - self.tenure.since > self.config.handoff_timeout and holds:
             self.counters.handoff_timeouts += 1
             self.tenure.force()

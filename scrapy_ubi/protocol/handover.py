@@ -65,26 +65,25 @@ class Handover:
             self.again.add(state.host)
             self.todo.append(state.host)
 
-    def work(self, alive: Alive, now: float) -> None:
+    def work(self, alive: Alive) -> None:
         """Go through a slice of what is to be done."""
         for _ in range(min(SLICE, len(self.todo))):
             host = self.todo.popleft()
             self.again.discard(host)
             state = self.frontier.find(host)
             if state is not None:
-                self._bring(state, alive, now)
+                self._bring(state, alive)
         for _ in range(min(SLICE, len(self.to_drop))):
             self._drop(self.to_drop.popleft())
 
-    def _bring(self, state: HostState, alive: Alive, now: float) -> None:
+    def _bring(self, state: HostState, alive: Alive) -> None:
         keepers = self.keepers(state)
         mine = keepers[:1] == (self.me,)
         if mine:
             self.pending.pop(state.host, None)
-            if not self._was_mine(state.host):
-                self.frontier.defer(state, now)
         elif state.open_work:
             self.pending[state.host] = None
+        state.trusted = mine and state.trusted and self._was_mine(state.host)
         others = [keeper for keeper in keepers if keeper != self.me]
         for keeper in set(self.open.get(state.host, ())) - set(others):
             self._cancel(state.host, keeper)

@@ -52,6 +52,7 @@ class HostState:
     `open_work`: how much of what was begun here is not settled yet (requests out, done marks not acknowledged).
     `dirty`: this copy may hold something the host's owner lacks.
     `keepers`, `keepers_at`: owner and successors under the view with that number (a cache of the agent's).
+    `trusted`: nobody else can have fetched this host since this agent did, so only its own delay counts.
     `next_at`: time (s, the agent's clock) before which politeness forbids the next fetch.
     """
 
@@ -67,6 +68,7 @@ class HostState:
         "open_work",
         "out",
         "queued",
+        "trusted",
     )
 
     def __init__(self, host: str) -> None:
@@ -81,6 +83,7 @@ class HostState:
         self.keepers: tuple[str, ...] = ()
         self.keepers_at = -1
         self.next_at = 0.0
+        self.trusted = False
 
     def __repr__(self) -> str:
         return f"<HostState {self.host} queued={len(self.queued)} out={len(self.out)} done={len(self.done)}>"

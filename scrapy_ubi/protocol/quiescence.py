@@ -22,8 +22,7 @@ class Quiescence:
         self._first: dict[str, Beat] | None = None
 
     def read(self, beats: Mapping[str, Beat], digest: str, members: frozenset[str]) -> bool:
-        """Take in a read; True when the crawl is over. `members` are the agents alive, by the reader's view `digest`.
-        """
+        """Take in a read; True when the crawl is over. `members` are those alive, `digest` names the reader's view."""
         now = {agent: beat for agent, beat in beats.items() if agent in members}
         quiet = bool(now) and now.keys() == members and all(_quiet(beat, digest) for beat in now.values())
         if not quiet:

@@ -185,6 +185,8 @@ class Watch:
         if sight is None:
             self.seen[agent] = Sight(beat, received)
         elif (beat.incarnation, beat.counter) != (sight.beat.incarnation, sight.beat.counter):
+            if beat.incarnation != sight.beat.incarnation:
+                self._bury(sight.beat.incarnation)  # an identifier has one living incarnation
             sight.beat, sight.changed = beat, received
 
     def _bury(self, incarnation: str) -> None:

@@ -428,9 +428,6 @@ def test_an_heir_waits_for_the_delay_before_its_first_fetch() -> None:
     assert 30.0 <= village.now - begun <= 31.0
 
 
-@pytest.mark.xfail(
-    reason="what a newcomer is brought is not deferred: its state comes after the hosts were gone through"
-)
 def test_a_newcomer_waits_for_the_delay_before_its_first_fetch() -> None:
     """The former owner may have fetched right before it let the host go."""
     village, host = Village("a", "b"), ordered("c", "a", "b")

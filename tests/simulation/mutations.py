@@ -80,7 +80,7 @@ def _views_entered_since_ignored() -> Any:
 
 
 def _sure_at_once() -> Any:
-    return patch.object(Membership, "sure", property(lambda self: True, lambda self, value: None))
+    return patch.object(Membership, "sure", property(lambda self: True, lambda self, value: None), create=True)
 
 
 def _fence_ends_by_itself() -> Any:
@@ -106,7 +106,7 @@ def _one_wave_of_quiescence() -> Any:
 
 
 def _pending_hosts_not_listed() -> Any:
-    return patch.object(Handover, "pending", property(lambda self: {}, lambda self, value: None))
+    return patch.object(Handover, "pending", property(lambda self: {}, lambda self, value: None), create=True)
 
 
 def _mail_of_the_dead_forgotten() -> Any:

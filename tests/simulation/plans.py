@@ -25,11 +25,15 @@ class Plan:
     """The world of one seed, with its faults scheduled. `str()` says what was drawn."""
 
     def __init__(self, seed: int, tight: bool | None = None) -> None:
-        """`tight`: letters and windows so small that they are often full (None: drawn)."""
+        """`tight` (None: drawn): letters and windows so small that they are often full, absences that end about when
+        others notice them, agents that leave as soon as they have joined, and sometimes no copies at all."""
         self.seed = seed
         self.tight = Random(f"tight {seed}").random() < 0.4 if tight is None else tight
         random = self.random = Random(f"plan {seed}")
+        self._edges = Random(f"edges {seed}")
         self.replication = random.choice((1, 1, 1, 2))
+        if self.tight and self._edges.random() < 0.3:
+            self.replication = 0
         self.agents = random.randint(1, 5)
         hosts, pages = random.choice(((12, 12), (4, 30), (30, 5), (2, 60)))
         self.world = World(seed, hosts, pages, self.replication, concurrency=random.choice((1, 4, 8)))
@@ -74,7 +78,12 @@ class Plan:
         return self.random.choice(living) if len(living) >= least else None
 
     def _until(self, end: Callable[[], None]) -> None:
-        self.world.at(min(self.world.now + self.random.choice((0.5, 2.0, FAILURE + 1, 12.0)), CALM), end)
+        seconds = self._edge(self.random.choice((0.5, 2.0, FAILURE + 1, 12.0)))
+        self.world.at(min(self.world.now + seconds, CALM), end)
+
+    def _edge(self, seconds: float) -> float:
+        """In a tight plan, an absence of about the failure timeout instead: some see it, some do not."""
+        return self._edges.uniform(FAILURE - 0.5, FAILURE + 1.5) if self.tight else seconds
 
     def _settled(self) -> bool:
         """Whether every living agent has seen one and the same view complete, that of exactly the living."""
@@ -88,7 +97,16 @@ class Plan:
 
     def join(self) -> None:
         if self.world.alive():
-            self.world.start(f"j{len(self.world.all)}", seeds=self.random.random() < 0.5)
+            process = self.world.start(f"j{len(self.world.all)}", seeds=self.random.random() < 0.5)
+            if self.tight and self._edges.random() < 0.5:
+                self._soon_gone(process)
+
+    def _soon_gone(self, process: Process) -> None:
+        """Who has joined leaves as soon as it has begun to fetch: some may not even have seen its view complete."""
+        if process.visits:
+            process.leave()
+        elif process.up and self.world.now < CALM:
+            self.world.at(self.world.now + 0.02, lambda: self._soon_gone(process))
 
     def leave(self) -> None:
         if process := self._pick(least=2):
@@ -115,7 +133,7 @@ class Plan:
     def pause(self) -> None:
         if process := self._pick():
             seconds = self.random.choice((1.0, 3.5, FAILURE + 2, 12.0))
-            process.pause(min(seconds, CALM - self.world.now))
+            process.pause(min(self._edge(seconds), CALM - self.world.now))
 
     def cut(self) -> None:
         if process := self._pick():
