@@ -477,7 +477,8 @@ class Node:
 async def wait_briefly(event: asyncio.Event, most: float) -> None:
     """Wait for an event, for so many seconds at most."""
     try:
-        await asyncio.wait_for(event.wait(), most)
+        async with asyncio.timeout(most):  # not wait_for, which in Python 3.11 may swallow a cancellation
+            await event.wait()
     except TimeoutError:
         pass
 

@@ -52,7 +52,8 @@ class Permits:
     async def _change(self, most: float | None) -> None:
         """Wait until something changes that permits hang on, for so many seconds at most."""
         try:
-            await asyncio.wait_for(self._changed.wait(), most)
+            async with asyncio.timeout(most):  # not wait_for, which in Python 3.11 may swallow a cancellation
+                await self._changed.wait()
         except TimeoutError:
             pass
 

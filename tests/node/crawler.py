@@ -129,7 +129,8 @@ class Crawler:
                 self.loads.add(task)
                 task.add_done_callback(self.loads.discard)
             self.wake.clear()
-            await asyncio.wait_for(self.wake.wait(), LIMIT)
+            async with asyncio.timeout(LIMIT):  # not wait_for, which in Python 3.11 may swallow a crash
+                await self.wake.wait()
         self.cancel()
         await asyncio.gather(*self.loads, return_exceptions=True)
         await self.node.leave("test")

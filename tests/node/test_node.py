@@ -334,19 +334,25 @@ def test_garbage_among_the_beats_is_nobody() -> None:
 
 def test_letters_that_the_spider_cannot_take_are_refused() -> None:
     async def run() -> None:
-        hub, log = MemoryHub(), Log(HELD)
-        crawlers = group(hub, log, 2)
-        await asyncio.wait_for(log.held.wait(), LIMIT)
+        hub, log = MemoryHub(), Log()
+        here, there = crawlers = [Crawler(hub, f"a{number}", log) for number in range(2)]
         for crawler in crawlers:
-            crawler.refused = "no callback of this name"
-        host = next(h for n in range(99) if crawlers[1].node.agent.owns(h := f"x{n}.example"))
-        crawlers[0].node.discover(host, Entry(77, f"http://{host}/", 0, 0, '{"callback":"system"}'))
+            await crawler.node.open()
+        await until(lambda: all(len(crawler.node.agent.view.members) == 2 for crawler in crawlers))
+        there.refused = "no callback of this name"
+        host = next(h for n in range(99) if there.node.agent.owns(h := f"x{n}.example"))
+        here.node.discover(host, Entry(77, f"http://{host}/", 0, 0, '{"callback":"system"}'))
         dead = hub.shelf(SETTINGS.crawl).dead["a1"]
         await until(lambda: dead)
         assert dead[0][b"reason"] == b"no callback of this name"
-        log.go.set()
-        await ends(*crawlers)
-        log.judge(SEEDS)
+        await until(lambda: not len(here.node.agent.outbox))
+        assert there.node.next() is None
+        there.refused = None
+        here.node.discover(host, Entry(78, f"http://{host}/2", 0, 0, '{"callback":"parse"}'))
+        visit = await until(there.node.next)
+        assert visit.entry.request == '{"callback":"parse"}'
+        for crawler in crawlers:
+            await crawler.node.leave("test")
 
     crawl(run)
 
