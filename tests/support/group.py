@@ -34,7 +34,7 @@ from tests.support.web import DemoWeb
 
 PROJECT = Path(__file__).resolve().parents[1] / "faults" / "project"
 CRAWL = "faulty"  # UBI_CRAWL in that project's settings
-LIMIT = 240.0  # s for one condition to come true
+LIMIT = 150.0  # s for one condition to come true
 LOOK = 0.05  # s between two looks at a condition
 TAIL = 6000  # characters of a log that a failure shows
 
@@ -192,6 +192,11 @@ class Group:
         with self.server.client() as client:
             entries = client.xrange(self.keys.dead(name))
         return [{key.decode(): value.decode() for key, value in fields.items()} for _, fields in entries]
+
+    def waiting(self, name: str) -> int:
+        """How many letters wait in this agent's inbox."""
+        with self.server.client() as client:
+            return int(client.xlen(self.keys.inbox(name)))
 
     def hosts_of(self, name: str) -> set[str]:
         """The hosts this agent has been at."""
