@@ -27,7 +27,7 @@ from .quiescence import Quiescence
 from .reception import Reception
 from .ring import Ring
 from .tenure import Tenure, point
-from .view import FENCED, LEAVING, LEFT, LOSSY, NEW, PASSIVE, Beat, View
+from .view import FENCED, LEAVING, LEFT, LOSSY, NEW, OVER, PASSIVE, Beat, View
 from .wire import Received, encode, read_answer
 
 MOST_OUTCOMES = (
@@ -119,6 +119,9 @@ class Agent:
 
         Once the crawl is over nothing changes any more: those who close are no reason to take over their hosts.
         """
+        for agent, beat in beats.items():
+            if OVER in beat.flags and beat.incarnation == self.view.incarnation(agent):
+                self.accept_end(LOSSY in beat.flags)
         if self.finished:
             return
         alive = self.group.read(sent, received, beats)
@@ -429,7 +432,7 @@ class Agent:
         """
         undone = any(state.queued or state.out for state in self.frontier.states())
         clean = self.finished or (self.may_go() and (bool(self.view.members) or not undone))
-        flags = LEFT + (LOSSY if self.lossy or not clean else "")
+        flags = LEFT + (LOSSY if self.lossy or not clean else "") + (OVER if self.finished else "")
         return replace(self.beat, flags=flags, settled="", pending=())
 
     @property

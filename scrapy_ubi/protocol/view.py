@@ -31,11 +31,11 @@ MOST_DEAD = 16  # deaths named in a beat; those older than the last 16 have long
 DEAD_REMEMBERED = 4096  # incarnations an observer remembers as dead; the oldest are forgotten beyond it
 
 # Flags of a beat: going; gone; nothing left to do; without the right to fetch; has seen more agents lost than there are
-# copies; has never seen a view complete.
-LEAVING, LEFT, PASSIVE, FENCED, LOSSY, NEW = "l", "L", "p", "f", "x", "n"
+# copies; has never seen a view complete; has left because the crawl is over.
+LEAVING, LEFT, PASSIVE, FENCED, LOSSY, NEW, OVER = "l", "L", "p", "f", "x", "n", "o"
 
 _BEAT = re.compile(
-    r"([0-9a-f]{8})\.(\d{1,9}) (\d{1,15}) ([1-9]\d{0,5}) ([0-9a-f]{16}) ([0-9a-f]{16}|-) ([lLpfxn]{1,6}|-) (\d{1,15})"
+    r"([0-9a-f]{8})\.(\d{1,9}) (\d{1,15}) ([1-9]\d{0,5}) ([0-9a-f]{16}) ([0-9a-f]{16}|-) ([lLpfxno]{1,7}|-) (\d{1,15})"
     r" ([0-9a-f]{16}(?:,[0-9a-f]{16}){0,63}|-) ([0-9a-f]{8}(?:,[0-9a-f]{8}){0,15}|-)",
     re.ASCII,
 )

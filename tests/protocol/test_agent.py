@@ -1051,6 +1051,20 @@ def test_word_of_the_end_is_believed_unless_agents_were_lost_and_work_is_left() 
 # -- beats
 
 
+def test_who_leaves_a_finished_crawl_ends_it_for_those_who_have_not_heard() -> None:
+    """Else they would take over its hosts while they close, and count them twice."""
+    village = Village("a", "b")
+    a, b = village.agents.values()
+    a.finished = True
+    view = b.view
+    last = Beat.parse(a.last_beat().line(1000))
+    assert last is not None
+    b.read(village.now, village.now, {"a": last, "b": b.beat})
+    assert b.finished
+    assert b.view is view
+    assert b.keepers_of(ordered("a", "b"))[0] == "a"
+
+
 def test_a_beat_does_not_name_the_own_incarnation_as_dead() -> None:
     village = Village("a", "b")
     a = village.agents["a"]
