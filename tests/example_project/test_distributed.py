@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -115,33 +113,3 @@ def test_several_agents_give_the_items_of_one_process(tmp_path: Path, one_server
     assert as_set(after.items()) == as_set(before.items())
     assert len(after.items()) == 160
     assert set(stats["agents"]) == {"a", "b", "c"}
-
-
-def test_an_agent_that_joins_and_one_that_leaves_change_nothing(tmp_path: Path, one_server: Server) -> None:
-    graph = Graph(seed=12, hosts=30, pages=600)
-    truth = graph.reachable([HOME])
-    with DemoWeb(graph, latency=0.02) as web:
-        crawl = Crawl("02_distributed", web, tmp_path)
-        try:
-            for name in ("a", "b"):  # slow enough that the third comes while there is work
-                crawl.start_agent(name, one_server.url, UBI_HOST_DELAY="0.2")
-            until(lambda: web.count() > len(truth) // 10, crawl)
-            crawl.start_agent("c", one_server.url, UBI_HOST_DELAY="0.2")
-            until(lambda: "c" in web.stats()["agents"], crawl)
-            crawl.processes["a"].send_signal(signal.SIGTERM)  # a clean leave, as by one Ctrl-C
-            crawl.wait()
-        finally:
-            crawl.end()
-        stats = web.stats()
-        assert web.fetched() == truth
-    assert (stats["duplicates"], stats["violations"]) == (0, 0)
-    assert len(crawl.items()) == len(as_set(crawl.items())) == 600
-
-
-def until(condition: Callable[[], bool], crawl: Crawl) -> None:
-    """Until the condition holds; as long as the agents live, and the limit has not passed."""
-    limit = time.monotonic() + LIMIT
-    while not condition():
-        assert all(process.poll() is None for process in crawl.processes.values()), crawl.logs()
-        assert time.monotonic() < limit, crawl.logs()
-        time.sleep(0.05)
