@@ -136,10 +136,13 @@ class Handover:
                 self._ended(sync.host, sync.receiver)
 
     def _cancel(self, host: str, keeper: str) -> None:
-        sync = self.open[host][keeper]
+        """A keeper that is none any more need not get it. A dirty copy stays dirty: others are to be told instead."""
+        under_way = self.open[host]
+        sync = under_way.pop(keeper)
         if sync is not None:
             self.outbox.cancel(sync)
-        self._ended(host, keeper)
+        if not under_way:
+            del self.open[host]
 
     def _ended(self, host: str, keeper: str) -> None:
         under_way = self.open[host]

@@ -10,6 +10,7 @@ from scrapy_ubi.protocol import handover as handover_module
 from scrapy_ubi.protocol.mail import STATE
 from scrapy_ubi.protocol.tenure import point
 from scrapy_ubi.protocol.view import MOST_PENDING
+from scrapy_ubi.protocol.wire import Delta, Received
 from tests.support.views import ordered
 from tests.support.village import Village, page
 
@@ -395,6 +396,63 @@ def test_news_during_a_handover_reaches_everybody() -> None:
     assert village.holders(host) == {"a", "c"}
     for name in "ac":
         assert len(village.state(name, host).queued) == 98
+
+
+def bring(village: Village, name: str, host: str, number: int) -> None:
+    """A state letter reaches this agent from somebody who has another view: what it says is not covered."""
+    delta = Delta(host, (page(host, number),), (), None)
+    village.agents[name].receive(Received("z", f"z/{name}/state", STATE, number, number, "00000000000000ee", (delta,)))
+
+
+def test_a_copy_that_gets_dirty_while_it_is_brought_is_brought_once_more() -> None:
+    village, host = Village("a", "b"), ordered("c", "a", "b")
+    full(village, host, 95)
+    village.start("c")
+    while not len(village.state("c", host).queued):
+        village.turn()
+    assert village.agents["a"].handover.open[host]["c"] is not None
+    bring(village, "a", host, 1000)
+    village.settle()
+    assert len(village.state("c", host).queued) == 96
+    assert village.holders(host) == {"a", "c"}
+
+
+def test_a_dirty_copy_is_not_dropped() -> None:
+    village, host = Village("a", "b"), ordered("c", "a", "b")
+    full(village, host)
+    b = village.agents["b"]
+    village.start("c")
+    village.beat()
+    while not b.handover.to_drop:  # the view is complete, and nothing was gone through since
+        village.flush()
+        village.take()
+        village.now += 1.0
+        village.beat()
+    bring(village, "b", host, 1000)
+    village.settle()
+    assert village.holders(host) == {"a", "c"}
+    for name in "ac":
+        assert len(village.state(name, host).queued) == 4
+
+
+@pytest.mark.parametrize("newcomers", ["c", "cd"])
+def test_news_on_its_way_to_keepers_that_are_none_any_more_goes_to_the_new_ones(newcomers: str) -> None:
+    """Two join at once, each before the present keepers; or one does, and nobody but the owner keeps a copy."""
+    village = Village("a", "b", "x", replication=len(newcomers) - 1)
+    host = ordered(*newcomers, "a", "b", "x")
+    full(village, host)
+    x = village.agents["x"]
+    bring(village, "x", host, 1000)
+    village.flush("x")
+    assert x.handover.open[host], "offered, and not answered"
+    for name in newcomers:
+        village.start(name)
+    village.beat(*newcomers)
+    village.beat("x")
+    assert x.view.members.keys() == village.agents.keys()
+    village.settle()
+    assert page(host, 1000).key in village.state(newcomers[0], host).queued
+    assert village.holders(host) == set(newcomers)
 
 
 def test_a_rejoined_agent_offers_all_it_holds() -> None:
