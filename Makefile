@@ -1,16 +1,18 @@
 # make demo   three agents crawl a little web of their own, live, on this machine; make demo DEMO="--help" tells more
-# make test   lint, types, import contracts and all tests; make test PYTEST="-m 'not slow'" for the quick ones
+# make test   lint, types, import contracts and the tests; make test PYTEST="-m 'not slow'" for the quick ones
+# make faults  groups of real agents, killed, paused, cut off, with a Redis that forgets: minutes, on a quiet machine
 # make simulate  simulated crawls of the protocol for MINUTES (5) minutes
 # make bench  the benchmarks, one after the other
 # make clean  take away what the others made
 # Needs python3 (3.11 or later) and make; everything else goes into .venv.
 
 PYTHON ?= python3
+PYTEST ?= -m 'not faults'
 VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet --quiet
 
-.PHONY: help demo test lint bench simulate clean
+.PHONY: help demo test faults lint bench simulate clean
 .DEFAULT_GOAL := help
 
 help:
@@ -21,6 +23,9 @@ demo: $(VENV)/.stamp-demo
 
 test: lint
 	@$(BIN)/python -m pytest $(PYTEST)
+
+faults: $(VENV)/.stamp-dev
+	@$(BIN)/python -m pytest -m faults tests/faults
 
 lint: $(VENV)/.stamp-dev
 	@$(BIN)/ruff check --quiet .

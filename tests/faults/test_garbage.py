@@ -9,7 +9,7 @@ import pytest
 
 from .conftest import FOUR, MakeGroup
 
-pytestmark = pytest.mark.processes
+pytestmark = [pytest.mark.processes, pytest.mark.faults]
 
 HOST = "alder.example"
 

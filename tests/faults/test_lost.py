@@ -12,7 +12,7 @@ from tests.support.proxy import Cable
 
 from .conftest import FOUR, MakeGroup
 
-pytestmark = pytest.mark.processes
+pytestmark = [pytest.mark.processes, pytest.mark.faults]
 
 LATENCY = 0.15  # s
 

@@ -10,7 +10,7 @@ import pytest
 
 from .conftest import FOUR, MakeGroup
 
-pytestmark = pytest.mark.processes
+pytestmark = [pytest.mark.processes, pytest.mark.faults]
 
 
 def test_a_redis_that_was_flushed_or_replaced_costs_nothing(make_group: MakeGroup) -> None:

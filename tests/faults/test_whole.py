@@ -8,7 +8,7 @@ from tests.support.group import Verdict
 
 from .conftest import FOUR, MakeGroup
 
-pytestmark = pytest.mark.processes
+pytestmark = [pytest.mark.processes, pytest.mark.faults]
 
 
 @pytest.mark.parametrize("seeds", ["all", "first"])
