@@ -29,6 +29,7 @@ __all__ = ["SETTINGS", "Setting", "UbiSettings", "default_crawl", "listing", "re
 _NAME = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
 _NOT_IN_NAME = re.compile(r"[^A-Za-z0-9_.:-]")
 _REDIS_SCHEMES = ("redis", "rediss", "unix")
+MOST_REPLICAS = 999_999  # of one agent: as many digits as a beat has for them
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,6 +191,12 @@ def _check_relations(settings: UbiSettings) -> None:
             "UBI_HEARTBEAT_INTERVAL",
             f"is {beat:g} s and UBI_LEASE_TIMEOUT is {lease:g} s",
             "make the heartbeat shorter, so that an agent can keep its lease",
+        )
+    if settings.ring_replicas > MOST_REPLICAS:
+        raise UbiSettingError(
+            "UBI_REPLICAS",
+            f"times UBI_AGENT_CAPACITY is {settings.ring_replicas}",
+            f"make one of them smaller, an agent has at most {MOST_REPLICAS} replicas",
         )
 
 

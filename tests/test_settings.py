@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from scrapy.settings import Settings
 
 from scrapy_ubi.errors import UbiSettingError
+from scrapy_ubi.protocol.view import Beat
 from scrapy_ubi.settings import SETTINGS, UbiSettings, default_crawl, listing
 
 
@@ -132,6 +133,13 @@ def test_the_lease_ends_before_the_others_take_over() -> None:
     assert "UBI_FAILURE_TIMEOUT" in refusal(UBI_LEASE_TIMEOUT=15.0)
     assert "UBI_LEASE_TIMEOUT" in refusal(UBI_HEARTBEAT_INTERVAL=10.0)
     read(UBI_HEARTBEAT_INTERVAL=0.5, UBI_LEASE_TIMEOUT=3.0, UBI_FAILURE_TIMEOUT=5.0)
+
+
+def test_an_agent_has_no_more_replicas_than_its_beat_can_say() -> None:
+    most = read(UBI_REPLICAS=99_999, UBI_AGENT_CAPACITY=10.0)
+    line = Beat("0123abcd", 0, most.ring_replicas, "0" * 16).line(1)
+    assert Beat.parse(line) is not None
+    assert "UBI_AGENT_CAPACITY" in refusal(UBI_REPLICAS=100_000, UBI_AGENT_CAPACITY=10.0)
 
 
 def test_relations_hold_for_settings_made_by_hand_too() -> None:

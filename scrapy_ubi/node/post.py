@@ -30,7 +30,7 @@ from .courier import Courier
 
 logger = logging.getLogger("scrapy_ubi")
 
-MOST_RECORDS = 20_000  # in a letter: far above what any setting lets an agent send
+MOST_RECORDS = 100_000  # in a letter: what UBI_LETTER_RECORDS lets an agent send at most
 HEAD = 256  # characters of a refused letter that people see
 RIVALS = 2.0  # s within which two agents may each write a new memory token
 EAGER = 4  # an answer waits for this part of the flush interval at most

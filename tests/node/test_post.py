@@ -14,12 +14,13 @@ from hypothesis import strategies as st
 
 from scrapy_ubi.frontier.memory import MemoryFrontier
 from scrapy_ubi.node.courier import Courier
-from scrapy_ubi.node.post import FIRST_PAUSE, HEAD, LONGEST_PAUSE, Post, is_finished
+from scrapy_ubi.node.post import FIRST_PAUSE, HEAD, LONGEST_PAUSE, MOST_RECORDS, Post, is_finished
 from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.config import Config
 from scrapy_ubi.protocol.mail import Bounds
 from scrapy_ubi.protocol.view import Beat
 from scrapy_ubi.protocol.wire import Received, decode
+from scrapy_ubi.settings import SETTINGS as TABLE
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.transport.memory import MemoryHub, MemoryTransport
 from tests.support.views import ordered
@@ -187,6 +188,12 @@ def test_garbage_in_the_answers_stops_nothing() -> None:
         assert len(office.agent.outbox) == 0
 
     run(test)
+
+
+def test_no_letter_that_settings_allow_has_too_many_records() -> None:
+    (row,) = (row for row in TABLE if row.name == "letter_records")
+    assert row.high is not None
+    assert row.high <= MOST_RECORDS
 
 
 # -- garbage
