@@ -1,0 +1,234 @@
+"""Membership: being sure, the epoch, mending, other lives, and how many were lost."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import count
+
+import pytest
+
+from scrapy_ubi.protocol.config import Config, Counters
+from scrapy_ubi.protocol.membership import Membership
+from scrapy_ubi.protocol.view import LEAVING, LEFT, LOSSY, NEW, Beat, Member
+from tests.support.views import REPLICAS, incarnation, view
+
+LEASE, FAILURE = 3.0, 5.0
+DIGEST, OTHER = "00000000000000ff", "00000000000000ee"
+
+
+def membership(replication: int = 1) -> Membership:
+    config = Config(replication=replication, replicas=REPLICAS, lease_timeout=LEASE, failure_timeout=FAILURE)
+    lives = count()
+    return Membership("a", config, Counters(), lambda: incarnation("a", next(lives)))
+
+
+def beat(agent: str, counter: int = 1, **rest: object) -> Beat:
+    return replace(Beat(incarnation(agent), 0, REPLICAS, DIGEST, counter=counter), **rest)  # type: ignore[arg-type]
+
+
+def kill(group: Membership, agent: str) -> None:
+    """Somebody names this agent as dead."""
+    group.read(1.0, 1.0, {"witness": beat("witness", dead=(incarnation(agent),))})
+
+
+# -- views
+
+
+def test_a_view_is_oneself_and_whoever_is_seen() -> None:
+    group = membership()
+    assert group.view().members.keys() == {"a"}
+    group.read(0.0, 0.0, {"b": beat("b"), "c": beat("c", flags=LEAVING), "d": beat("d", flags=LEFT)})
+    assert group.view().members == {
+        "a": Member(incarnation("a"), 0, REPLICAS),
+        "b": Member(incarnation("b"), 0, REPLICAS),
+    }
+
+
+def test_a_leaver_is_not_in_its_own_view() -> None:
+    group = membership()
+    group.read(0.0, 0.0, {"b": beat("b")})
+    group.leaving = True
+    assert group.view().members.keys() == {"b"}
+
+
+def test_alive_are_the_seen_the_leaving_and_the_own_beat_as_it_was_read() -> None:
+    group = membership()
+    own, leaver = beat("a", digest=OTHER), beat("c", flags=LEAVING)
+    assert group.read(0.0, 0.0, {"a": own, "b": beat("b"), "c": leaver, "d": beat("d", flags=LEFT)}) == {
+        "a": own,
+        "b": beat("b"),
+        "c": leaver,
+    }
+    assert "a" not in group.read(0.1, 0.1, {"b": beat("b")}), "Redis may have lost it"
+    assert group.alive("c", incarnation("c"))
+    assert group.alive("a", incarnation("a"))
+    assert not group.alive("a", incarnation("a", 1))
+    assert not group.alive("d", incarnation("d"))
+
+
+# -- sure
+
+
+def test_sure_a_lease_after_the_first_beat() -> None:
+    group = membership()
+    group.lease.acknowledged(100.0)
+    for sent in (100.0, 100.0 + LEASE):
+        group.read(sent, sent, {})
+        group.lease.acknowledged(sent)
+        assert not group.sure
+        assert not group.may_act(sent)
+    group.read(100.1 + LEASE, 100.1 + LEASE, {})
+    assert group.sure
+    assert group.may_act(100.1 + LEASE)
+
+
+def test_sure_with_one_who_has_settled() -> None:
+    group = membership()
+    group.read(100.0, 100.0, {"b": beat("b")})
+    assert not group.sure
+    group.read(100.1, 100.1, {"b": beat("b", 2, settled=DIGEST)})
+    assert group.sure
+
+
+@pytest.mark.parametrize(
+    "stranger",
+    [
+        {"a": beat("a", settled=DIGEST)},
+        {"b": beat("b", settled=DIGEST, flags=LEFT)},
+        {"b": beat("b", settled=DIGEST, dead=(incarnation("b"),))},
+    ],
+    ids=["oneself", "left", "dead"],
+)
+def test_not_sure_for_who_does_not_count(stranger: dict[str, Beat]) -> None:
+    group = membership()
+    group.read(100.0, 100.0, stranger)
+    assert not group.sure
+
+
+# -- the lease and the epoch
+
+
+def test_a_gap_raises_the_epoch_once() -> None:
+    group = membership()
+    group.lease.acknowledged(100.0)
+    assert not group.notice_gaps()
+    group.lease.acknowledged(100.0 + 2 * LEASE)
+    group.sure = True
+    group.lease.mend(group.lease.gaps)
+    assert not group.may_act(100.0 + 2 * LEASE), "not even mended, before it is noticed: the view lacks the epoch"
+    assert group.notice_gaps()
+    assert not group.notice_gaps()
+    assert (group.epoch, group.counters.fences) == (1, 1)
+    assert group.view().members["a"].epoch == 1
+
+
+def test_a_gap_is_mended_when_everybody_alive_has_published_the_view() -> None:
+    group = membership()
+    assert not group.mend({"a": beat("a")}, DIGEST), "nothing to mend"
+    group.lease.acknowledged(100.0)
+    group.lease.acknowledged(200.0)
+    group.notice_gaps()
+    assert not group.mend({"a": beat("a"), "b": beat("b", digest=OTHER)}, DIGEST)
+    assert group.lease.torn
+    assert group.mend({"a": beat("a"), "b": beat("b")}, DIGEST)
+    assert not group.lease.torn
+    assert group.lease.holds(200.0)
+
+
+def test_a_gap_that_was_not_noticed_is_not_mended() -> None:
+    """It came while the answer was on its way: nobody has seen that epoch."""
+    group = membership()
+    for sent in (100.0, 200.0):
+        group.lease.acknowledged(sent)
+    group.notice_gaps()
+    group.lease.acknowledged(300.0)
+    group.mend({"a": beat("a")}, DIGEST)
+    assert group.lease.torn
+    assert not group.lease.holds(300.0)
+
+
+# -- other lives
+
+
+def test_one_that_is_held_dead_begins_anew() -> None:
+    group = membership()
+    former = group.incarnation
+    assert not group.dead
+    group.lease.acknowledged(100.0)
+    group.lease.acknowledged(200.0)
+    group.notice_gaps()
+    kill(group, "a")
+    assert group.dead
+    group.rejoin()
+    assert not group.dead
+    assert group.incarnation != former
+    assert (group.epoch, group.counters.rejoins) == (0, 1)
+    assert not group.alive("a", former)
+
+
+def test_own_former_lives_are_no_other_process() -> None:
+    group = membership()
+    former = beat("a", incarnation=group.incarnation)
+    group.rejoin()
+    assert "a" not in group.read(0.0, 0.0, {"a": former}), "but it speaks for nobody now"
+    assert not group.usurped
+    group.read(0.1, 0.1, {"a": beat("a", incarnation="ffffffff")})
+    assert group.usurped
+    group.read(0.2, 0.2, {"a": beat("a", incarnation=group.incarnation)})
+    assert group.usurped, "for ever"
+
+
+# -- how many were lost
+
+
+@pytest.mark.parametrize("replication", [0, 1, 2])
+def test_lossy_when_more_died_than_there_are_copies(replication: int) -> None:
+    group = membership(replication)
+    before = view("a", "b", "c", "d", "witness")
+    for number, agent in enumerate("bcd", 1):
+        kill(group, agent)
+        group.count_lost(before, new=False)
+        assert group.lossy == (number > replication)
+
+
+def test_who_left_or_was_counted_before_is_no_loss() -> None:
+    group = membership()
+    before = view("a", "b", "c", "witness")
+    group.read(0.0, 0.0, {"b": beat("b", flags=LEFT)})
+    kill(group, "c")
+    for _ in range(3):
+        group.count_lost(before, new=False)
+    assert not group.lossy
+
+
+def test_a_complete_view_has_all_copies_again() -> None:
+    group = membership()
+    kill(group, "b")
+    group.count_lost(view("a", "b", "c", "d"), new=False)
+    group.completed()
+    kill(group, "c")
+    group.count_lost(view("a", "c", "d"), new=False)
+    assert not group.lossy
+
+
+def test_among_newcomers_one_death_is_too_many() -> None:
+    """Nobody is left who has a whole copy of anything."""
+    for flags, lossy in ((NEW, True), ("", False)):
+        group = membership()
+        named = beat("witness", flags=flags, dead=(incarnation("b"),))
+        group.read(1.0, 1.0, {"witness": named})
+        group.count_lost(view("a", "b", "witness"), new=True)
+        assert group.lossy == lossy
+    group = membership()
+    group.read(1.0, 1.0, {"witness": beat("witness", flags=NEW, dead=(incarnation("b"),))})
+    group.count_lost(view("a", "b", "witness"), new=False)
+    assert not group.lossy, "this one has seen a view complete"
+
+
+def test_word_of_a_loss_spreads() -> None:
+    for flags in (LOSSY, LEFT + LOSSY):
+        group = membership()
+        group.read(0.0, 0.0, {"b": beat("b", flags=flags)})
+        assert group.lossy
+        group.read(0.1, 0.1, {"b": beat("b", 2)})
+        assert group.lossy, "for ever"
