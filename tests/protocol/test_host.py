@@ -57,16 +57,19 @@ def facts(state: HostState) -> tuple[dict[int, Entry], set[int], Summary]:
 # -- the merge
 
 
+@settings(max_examples=60)
 @given(states(), states())
 def test_merge_is_commutative(a: HostState, b: HostState) -> None:
     assert facts(merged(a, b)) == facts(merged(b, a))
 
 
+@settings(max_examples=60)
 @given(states(), states(), states())
 def test_merge_is_associative(a: HostState, b: HostState, c: HostState) -> None:
     assert facts(merged(merged(a, b), c)) == facts(merged(a, merged(b, c)))
 
 
+@settings(max_examples=60)
 @given(states(), states())
 def test_merge_is_idempotent(a: HostState, b: HostState) -> None:
     assert facts(merged(a)) == facts(a)
@@ -76,6 +79,7 @@ def test_merge_is_idempotent(a: HostState, b: HostState) -> None:
     assert not any(tell(both, fact) for fact in again), "nothing is news"
 
 
+@settings(max_examples=60)
 @given(st.lists(st.one_of(entries, st.sampled_from(KEYS)), max_size=12), st.randoms(use_true_random=False))
 def test_order_and_repetition_of_facts_make_no_difference(told: list[Entry | int], random: object) -> None:
     one, other = HostState("h.example"), HostState("h.example")
@@ -88,6 +92,7 @@ def test_order_and_repetition_of_facts_make_no_difference(told: list[Entry | int
     assert facts(one) == facts(other)
 
 
+@settings(max_examples=60)
 @given(st.lists(entries, min_size=1, max_size=6))
 def test_smallest_depth_wins_then_highest_priority(found: list[Entry]) -> None:
     state = HostState("h.example")
@@ -125,6 +130,7 @@ def key_sets(state: HostState) -> tuple[frozenset[int], frozenset[int]]:
     return frozenset(entry.key for entry in state.undone()) | state.done, frozenset(state.done)
 
 
+@settings(max_examples=60)
 @given(states(), states())
 def test_summaries_are_equal_exactly_when_the_key_sets_are(a: HostState, b: HostState) -> None:
     assert (a.summary() == b.summary()) == (key_sets(a) == key_sets(b))

@@ -7,7 +7,7 @@ import sys
 from typing import Any
 
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from scrapy_ubi.protocol.host import Entry, Summary
@@ -17,6 +17,7 @@ from scrapy_ubi.transport.wire import encode as to_bytes
 
 KEY, VIEW = "0123456789abcdef", "00000000000000ff"
 MOST, LONGEST = 100, 200
+EXAMPLES = 50  # of each law, in every run: what one run does not find another will
 BOUNDS = Bounds(window=8, records=500, size=150_000, resend=5.0)
 
 
@@ -89,6 +90,7 @@ def records(draw: st.DrawFn) -> Record:
     return Record(host, flush, offer=draw(summaries))
 
 
+@settings(max_examples=EXAMPLES)
 @given(st.lists(records(), max_size=12), st.sampled_from([DISCOVERY, STATE]))
 def test_what_is_written_is_read_back(told: list[Record], kind: str) -> None:
     letter = read(travelled(made(told, kind)))
@@ -105,6 +107,7 @@ def test_what_is_written_is_read_back(told: list[Record], kind: str) -> None:
     )
 
 
+@settings(max_examples=EXAMPLES)
 @given(st.lists(records(), max_size=12))
 def test_a_letter_is_text_that_a_person_can_read(told: list[Record]) -> None:
     letter = made(told)
@@ -114,6 +117,7 @@ def test_a_letter_is_text_that_a_person_can_read(told: list[Record]) -> None:
     assert [delta["host"] for delta in body] == list(dict.fromkeys(r.host for r in told))
 
 
+@settings(max_examples=EXAMPLES)
 @given(st.lists(records(), max_size=12))
 def test_a_body_is_at_most_six_bytes_for_a_character_of_its_size(told: list[Record]) -> None:
     """Whoever bounds the bytes of a letter divides them by six (node.LETTER_BYTES_A_CHARACTER)."""
@@ -322,6 +326,7 @@ near_letters = st.lists(
 )
 
 
+@settings(max_examples=EXAMPLES)
 @given(near_letters | anything)
 def test_any_json_is_a_letter_or_malformed(value: Any) -> None:
     try:
@@ -331,6 +336,7 @@ def test_any_json_is_a_letter_or_malformed(value: Any) -> None:
     assert len(letter.deltas) == len(value)
 
 
+@settings(max_examples=EXAMPLES)
 @given(st.dictionaries(st.sampled_from([*fields()]) | st.text(max_size=5), st.text(max_size=30)), st.text())
 def test_any_fields_are_a_letter_or_malformed(rest: dict[str, str], text: str) -> None:
     for letter in (rest, {**fields(), **rest}, {**fields(), "body": text}):
@@ -340,6 +346,7 @@ def test_any_fields_are_a_letter_or_malformed(rest: dict[str, str], text: str) -
             assert str(refusal)
 
 
+@settings(max_examples=EXAMPLES)
 @given(st.lists(records(), min_size=1, max_size=3), st.data())
 def test_a_damaged_letter_is_a_letter_or_malformed(told: list[Record], data: st.DataObject) -> None:
     text = made(told)["body"]
@@ -355,7 +362,7 @@ def test_a_damaged_letter_is_a_letter_or_malformed(told: list[Record], data: st.
 def test_deep_json_is_a_letter_or_malformed() -> None:
     """At every depth up to what the interpreter bears, wherever the parser still takes it and the rest may not."""
     limit = sys.getrecursionlimit()
-    for depth in [*range(1, limit, 97), *range(max(1, limit - 150), limit + 20)]:
+    for depth in [*range(1, limit, 97), *range(max(1, limit - 80), limit + 5)]:
         lists, objects = "[" * depth + "]" * depth, '{"a":' * depth + "1" + "}" * depth
         for text in (
             lists,
@@ -376,6 +383,7 @@ def test_deep_json_is_a_letter_or_malformed() -> None:
 # -- answers
 
 
+@settings(max_examples=EXAMPLES)
 @given(
     st.dictionaries(
         st.integers(0, 10**15),
@@ -425,6 +433,7 @@ def test_malformed_answer_is_refused(text: str) -> None:
         read_answer(text)
 
 
+@settings(max_examples=EXAMPLES)
 @given(anything)
 @example({"acked": [1], "want": {"1": [None]}})
 @example({"acked": [1], "refused": {"1": {"h": [[]]}}})
@@ -436,6 +445,7 @@ def test_any_json_is_an_answer_or_malformed(value: Any) -> None:
     assert all(type(seq) is int and isinstance(outcome, Outcome) for seq, outcome in outcomes.items())
 
 
+@settings(max_examples=EXAMPLES)
 @given(st.text())
 def test_any_text_is_an_answer_or_malformed(text: str) -> None:
     with pytest.raises(Malformed):
