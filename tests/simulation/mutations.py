@@ -122,7 +122,7 @@ SEEDS: dict[str, int] = {
     "acknowledged_before_successors": 203,
     "ages_kept_after_own_pause": 85,
     "dead_may_come_back": 34,
-    "done_mark_early": 346,
+    "done_mark_early": 881,
     "fence_ends_by_itself": 533,
     "mail_of_the_dead_forgotten": 8,
     "no_lease_at_dispatch": 272,
