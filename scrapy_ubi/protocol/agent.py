@@ -396,7 +396,8 @@ class Agent:
         for record, hint in self.outbox.due_again(now):
             self._route(record, hint)
         self.handover.work(self.group.alive)
-        if not self.tenure.released and now - self.tenure.since > self.config.handoff_timeout and holds:
+        waits = not self.tenure.released or bool(self.tenure.listed)  # for the view, or for a pending host
+        if waits and now - self.tenure.since > self.config.handoff_timeout and holds:
             self.counters.handoff_timeouts += 1
             self.tenure.force()
             self.frontier.look_again()
