@@ -38,6 +38,8 @@ AGREE = {
     "replicas": "UBI_REPLICAS",
     "replication": "UBI_REPLICATION",
     "normaliser": "the version",
+    "max_letter_bytes": "UBI_MAX_LETTER_BYTES",
+    "max_url_length": "UBI_MAX_URL_LENGTH",
 }
 
 

@@ -59,6 +59,8 @@ def fixed(settings: UbiSettings, agent: str, spider: str) -> dict[str, Any]:
         "partition": settings.partition,
         "normaliser": NORMALISER,
         "replication": settings.replication,
+        "max_letter_bytes": settings.max_letter_bytes,
+        "max_url_length": settings.max_url_length,
         "spider": spider,
         "host_name": platform.node(),
         "pid": os.getpid(),
