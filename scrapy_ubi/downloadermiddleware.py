@@ -5,7 +5,7 @@ hop of their redirects, which bypass the scheduler. Rules of this module:
 
 * `process_request` waits for the permit and compares the lease last, right before it lets the request go. A request
   that then waits for a free place in Scrapy's downloader (a delay, a full slot) is compared again where its transfer
-  starts.
+  starts, and once more where its bytes leave (`writegate`).
 * The permit is given back when the transfer ends (`process_response`, `process_exception`), and again when Scrapy lets
   go of the request: giving back twice does nothing. A slow callback does not hold its host.
 * A page that may not be fetched here any more (the lease ended during its transfer, the host went to another agent,
@@ -32,6 +32,7 @@ from scrapy.http import Response
 from scrapy.http.request import NO_CALLBACK
 from scrapy.utils.httpobj import urlparse_cached
 
+from scrapy_ubi import writegate
 from scrapy_ubi.flights import Flight, Flights
 from scrapy_ubi.notices import Notices
 from scrapy_ubi.scrapy_private import Download, forget_robots, robots_known
@@ -92,9 +93,22 @@ class Guard:
 
     async def _transfer(self, flight: Flight, download: Download) -> Response:
         # In the task of the transfer itself: between making a task and its first step a callback may block for seconds.
-        if not self._may_start(flight):
+        lapsed = False
+
+        def may_write() -> bool:
+            nonlocal lapsed
+            lapsed = lapsed or not self._may_start(flight)
+            return not lapsed
+
+        if not may_write():
             raise _Lapsed
-        return await download(flight.request)
+        writegate.may_write.set(may_write)
+        try:
+            return await download(flight.request)
+        except Exception:  # whatever a handler makes of a connection that the gate has aborted
+            if lapsed:
+                raise _Lapsed from None
+            raise
 
     def ended(self, request: Request, fetched: bool) -> None:
         """The transfer of `request`, if there was one, ended with a response (`fetched`) or an error."""

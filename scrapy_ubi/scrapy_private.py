@@ -9,9 +9,10 @@ tests/test_scrapy_private.py fails, one name at a time, when a new Scrapy change
 | `engine._slot.nextcall.schedule` | to make the engine look for requests now, not at its next heartbeat in 5 s |
 | `engine.scraper.enqueue_scrape` | what became of a request: a response, or the error that ended it |
 | `engine.downloader.handlers.download_request_async` | where a transfer starts, so that it can be cancelled |
+| `handlers._get_handler`, `HTTP11DownloadHandler._pool`, Twisted's `_clientProtocol` | the connection of a request |
 | `RobotsTxtMiddleware._parsers` | to forget a robots.txt that was not fetched for reasons of our own |
 
-Scrapy keeps no references to the first five elsewhere (it looks each up by name at every call), so wrapping them on
+Scrapy keeps no references to what is wrapped elsewhere (it looks each up by name at every call), so wrapping them on
 the instance is enough. Every wrapper calls what it wraps with the arguments it was given.
 """
 
@@ -21,14 +22,20 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from scrapy import Request
+from scrapy.core.downloader.handlers import DownloadHandlers
+from scrapy.core.downloader.handlers.http11 import HTTP11DownloadHandler
 from scrapy.core.engine import ExecutionEngine
 from scrapy.crawler import Crawler
 from scrapy.downloadermiddlewares.robotstxt import RobotsTxtMiddleware
 from scrapy.http import Response
 from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
 from scrapy.spiders import Spider
+from scrapy.utils.httpobj import urlparse_cached
 from twisted.internet.defer import Deferred, succeed
 from twisted.python.failure import Failure
+from twisted.web.client import HTTPConnectionPool
+
+from scrapy_ubi import writegate
 
 Download = Callable[[Request], Awaitable[Response]]
 
@@ -85,6 +92,8 @@ class EngineHooks:
             return
 
         async def download_request_async(request: Request) -> Response:
+            if (pool := _pool(handlers, urlparse_cached(request).scheme)) is not None:
+                writegate.gate(pool, _transport)
             return await carry(request, original)
 
         handlers.download_request_async = download_request_async
@@ -93,6 +102,17 @@ class EngineHooks:
         """Make the engine look for requests, and whether it is idle, at once. Harmless at any time, in the loop."""
         if self._engine.running and self._engine.scraper.slot is not None and self._slot.closing is None:
             self._slot.nextcall.schedule()
+
+
+def _pool(handlers: DownloadHandlers, scheme: str) -> HTTPConnectionPool | None:
+    """The connections of the handler for this scheme, None where it is not Scrapy's HTTP/1.1 handler."""
+    handler = handlers._get_handler(scheme)
+    return handler._pool if isinstance(handler, HTTP11DownloadHandler) else None
+
+
+def _transport(connection: Any) -> Any:
+    """The transport of what Twisted's pool hands out: a protocol, or a wrapper that tries once more."""
+    return getattr(connection, "_clientProtocol", connection).transport
 
 
 def robots_known(crawler: Crawler, netloc: str) -> bool:

@@ -18,6 +18,7 @@ from scrapy import Request, Spider
 from scrapy.commands.fetch import Command as Fetch
 from scrapy.core.downloader import Downloader
 from scrapy.core.downloader.handlers import DownloadHandlers
+from scrapy.core.downloader.handlers.http11 import HTTP11DownloadHandler
 from scrapy.core.engine import ExecutionEngine, _Slot
 from scrapy.core.scraper import Scraper
 from scrapy.crawler import Crawler
@@ -28,6 +29,7 @@ from scrapy.settings import Settings
 from scrapy.utils.reactor import CallLaterOnce
 from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
+from twisted.web.client import _AgentBase, _RetryingHTTP11ClientProtocol
 
 from scrapy_ubi.scheduler import UbiScheduler
 from scrapy_ubi.scrapy_private import Download, EngineHooks, forget_robots, is_trial, robots_known
@@ -59,6 +61,14 @@ def test_the_names_of_engine_scraper_and_handlers() -> None:
     assert inspect.iscoroutinefunction(DownloadHandlers.download_request_async)
     assert list(inspect.signature(DownloadHandlers.download_request_async).parameters) == ["self", "request"]
     assert "handlers" in inspect.getsource(Downloader.__init__)
+
+
+def test_the_names_on_the_way_to_a_connection() -> None:
+    """tests/test_writegate.py shows what they are relied on for."""
+    assert list(inspect.signature(DownloadHandlers._get_handler).parameters) == ["self", "scheme"]
+    assert "self._pool: HTTPConnectionPool" in inspect.getsource(HTTP11DownloadHandler.__init__)
+    assert "d = self._pool.getConnection(key, endpoint)" in inspect.getsource(_AgentBase)
+    assert "self._clientProtocol = clientProtocol" in inspect.getsource(_RetryingHTTP11ClientProtocol)
 
 
 @pytest.mark.parametrize(
