@@ -28,6 +28,7 @@ from .ring import Ring, RingCollision
 
 MOST_PENDING = 64  # a beat stays short: an agent with more pending hosts is not settled yet
 MOST_DEAD = 16  # deaths named in a beat; those older than the last 16 have long been seen by everybody
+EDITS = 8  # agents whose points are drawn and sorted anew in the time one is added to a ring of hundreds
 DEAD_REMEMBERED = 4096  # incarnations an observer remembers as dead; the oldest are forgotten beyond it
 
 # Flags of a beat: going; gone; nothing left to do; without the right to fetch; has seen more agents lost than there are
@@ -107,7 +108,10 @@ class View:
 
     @classmethod
     def of(cls, members: Mapping[str, Member], near: View | None = None) -> View:
-        """The view of these members; `near` is an earlier one whose ring is edited where that is cheaper."""
+        """The view of these members; `near` is an earlier one whose ring is edited where that is cheaper. Where nothing
+        has changed it is `near` itself."""
+        if near is not None and near.members == members:
+            return near
         text = "\n".join(f"{a} {m.incarnation}.{m.epoch} {m.replicas}" for a, m in sorted(members.items()))
         digest = f"{mmh3.hash64(text, 0, signed=False)[0]:016x}"
         return cls(dict(members), digest, _ring({a: m.replicas for a, m in members.items()}, near))
@@ -120,6 +124,11 @@ class View:
 
 def _ring(replicas: dict[str, int], near: View | None) -> Ring:
     ring = near.ring if near is not None else Ring.of({})
+    if len(ring.agents.items() ^ replicas.items()) * EDITS > len(replicas):
+        try:
+            return Ring.of(replicas)
+        except RingCollision:
+            pass
     for agent, count in list(ring.agents.items()):
         if replicas.get(agent) != count:
             ring = ring.remove(agent)

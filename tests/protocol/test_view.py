@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
@@ -374,6 +375,14 @@ def test_ring_of_a_view_is_that_of_its_members_however_it_was_come_by(groups: li
         view.ring._check()
 
 
+def test_a_view_in_which_nothing_has_changed_is_the_one_there_was() -> None:
+    """Every tick asks for it: with a thousand agents that is worth not sorting them."""
+    group = {name: Member(f"{number:08x}", 0, 5) for number, name in enumerate("abc")}
+    view = View.of(group)
+    assert View.of(dict(group), view) is view
+    assert View.of({**group, "a": Member("00000000", 1, 5)}, view) is not view
+
+
 def test_incarnation_of_a_member() -> None:
     view = View.of({"a": Member("0123abcd", 0, 3)})
     assert view.incarnation("a") == "0123abcd"
@@ -382,7 +391,12 @@ def test_incarnation_of_a_member() -> None:
 
 def test_of_two_agents_whose_points_collide_one_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
     """Refused when one joins; if both join at once the crawl goes on without the later name, for everybody alike."""
-    real = Ring.add
+    real, real_of = Ring.add, Ring.of
+
+    def of(replicas: Mapping[str, int]) -> Ring:
+        if {"b", "c"} <= replicas.keys():
+            raise RingCollision("b", "c", 1)
+        return real_of(replicas)
 
     def add(ring: Ring, agent: str, replicas: int) -> Ring:
         if agent in ("b", "c") and {"b", "c"} & set(ring.agents):
@@ -390,6 +404,7 @@ def test_of_two_agents_whose_points_collide_one_has_none(monkeypatch: pytest.Mon
         return real(ring, agent, replicas)
 
     monkeypatch.setattr(Ring, "add", add)
+    monkeypatch.setattr(Ring, "of", of)
     group = {name: Member(f"{number:08x}", 0, 5) for number, name in enumerate("abc")}
     view = View.of(group)
     assert set(view.members) == {"a", "b", "c"}
