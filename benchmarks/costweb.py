@@ -1,0 +1,155 @@
+"""The web that the cost benchmark crawls: a forward proxy on loopback that answers for every host, cheaply.
+
+    python benchmarks/costweb.py --port 8950 --hosts 1000 --pages 60000
+
+A page has about 10 kB and 40 links: nine in ten lead to its own host, half of those towards the host's first pages; of
+the others half lead to a host's home, half to a page of it, and large hosts are led to more often (sizes fall like
+rank ** -0.8). Every page is a pure function of its URL: nothing is kept but which pages were asked for, one bit each.
+
+`/-/count` in origin form says how many pages were asked for, and how many different ones. An answer takes `latency`
+milliseconds. It costs about a hundredth of what a crawler spends on the page.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import struct
+from bisect import bisect_right
+from hashlib import shake_128
+from itertools import accumulate
+
+LINKS = 40
+OWN = 36  # links of a page to its own host
+NEW = 1  # links to anywhere else; the rest of them stands on many pages of the host
+STANDING = 12  # of a host
+SKEW = 0.8
+WORDS = (
+    b"crawl agent host ring page link graph queue order rank size time disk delay index seed path peer lease".split()
+)
+TEMPLATES = 64
+
+
+class Graph:
+    """Hosts `h0000.example` and so on, `pages` pages in all."""
+
+    def __init__(self, hosts: int, pages: int) -> None:
+        weights = [(rank + 1) ** -SKEW for rank in range(hosts)]
+        scale = pages / sum(weights)
+        sizes = [max(1, round(scale * weight)) for weight in weights]
+        self.sizes = [sizes[place * 7919 % hosts] for place in range(hosts)] if hosts % 7919 else sizes
+        self.ends = list(accumulate(self.sizes))
+        self.names = [b"h%04d.example" % place for place in range(hosts)]
+        self.places = {name: place for place, name in enumerate(self.names)}
+        self._recurring: dict[int, list[bytes]] = {}
+        self._templates = [_template(number) for number in range(TEMPLATES)]
+
+    def page(self, host: bytes, path: bytes) -> tuple[int, int] | None:
+        """Host and number of a page; None when there is none."""
+        place = self.places.get(host)
+        if place is None or path[:2] != b"/p":
+            return (place, 0) if place is not None and path == b"/" else None
+        digits = path[2:].removesuffix(b".html")
+        number = int(digits) if digits.isdigit() else 0
+        return (place, number) if 0 < number < self.sizes[place] else None
+
+    def html(self, place: int, number: int) -> bytes:
+        draws = struct.unpack("<41I", shake_128(b"%d/%d" % (place, number)).digest(164))
+        size, own = self.sizes[place], self.names[place]
+        links = []
+        for draw in draws[:OWN]:
+            low = draw >> 1
+            target = (low * size) >> 31 if draw & 1 else (((low * low) >> 31) * size) >> 31
+            links.append(b"http://%s/p%d.html" % (own, target) if target else b"http://%s/" % own)
+        links += [self._elsewhere(draw) for draw in draws[OWN : OWN + NEW]]
+        standing = self._standing(place)
+        links += [standing[draw % STANDING] for draw in draws[OWN + NEW : LINKS]]
+        return self._templates[draws[LINKS] % TEMPLATES] % (number, own, *links)
+
+    def _elsewhere(self, draw: int) -> bytes:
+        at = ((draw >> 1) * self.ends[-1]) >> 31
+        host = bisect_right(self.ends, at)
+        target = 0 if draw & 1 else at - self.ends[host] + self.sizes[host]
+        return b"http://%s/p%d.html" % (self.names[host], target) if target else b"http://%s/" % self.names[host]
+
+    def _standing(self, place: int) -> list[bytes]:
+        """The links to other hosts that stand on many pages of this one."""
+        links = self._recurring.get(place)
+        if links is None:
+            draws = struct.unpack(f"<{STANDING}I", shake_128(b"standing %d" % place).digest(4 * STANDING))
+            links = self._recurring[place] = [self._elsewhere(draw) for draw in draws]
+        return links
+
+
+def _template(number: int) -> bytes:
+    """A page with places for its number, its host and its links."""
+    draws = shake_128(b"template %d" % number).digest(LINKS * 36)
+    lines = []
+    for link in range(LINKS):
+        words = b" ".join(WORDS[draw % len(WORDS)] for draw in draws[link * 36 : link * 36 + 36])
+        lines.append(b'<p>%s <a href="%%s">link %d</a></p>\n' % (words, link))
+    head = b'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>Page %d of %s</title></head>\n<body>\n'
+    return head + b"".join(lines) + b"</body></html>\n"
+
+
+class Connection(asyncio.Protocol):
+    """One client; requests are answered in order, each after the latency."""
+
+    def __init__(self, graph: Graph, seen: set[tuple[int, int]], counts: dict[str, int], latency: float) -> None:
+        self.graph, self.seen, self.counts, self.latency = graph, seen, counts, latency
+        self.buffer = b""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self.transport = transport
+        self.loop = asyncio.get_running_loop()
+
+    def data_received(self, data: bytes) -> None:
+        self.buffer += data
+        while (end := self.buffer.find(b"\r\n\r\n")) >= 0:
+            target = self.buffer.split(b" ", 2)[1]
+            self.buffer = self.buffer[end + 4 :]
+            if target.startswith(b"/-/"):
+                self.write(b"200 OK", json.dumps(self.counts | {"unique": len(self.seen)}).encode())
+            else:
+                host, _, path = target.removeprefix(b"http://").partition(b"/")
+                self.loop.call_later(self.latency, self.answer, host, b"/" + path)
+
+    def answer(self, host: bytes, path: bytes) -> None:
+        page = self.graph.page(host, path)
+        if page is None:
+            self.counts["missing"] += 1
+            self.write(b"404 Not Found", b"no such page\n")
+            return
+        self.counts["pages"] += 1
+        self.seen.add(page)
+        self.write(b"200 OK", self.graph.html(*page))
+
+    def write(self, status: bytes, body: bytes) -> None:
+        if not self.transport.is_closing():
+            head = b"HTTP/1.1 %s\r\nContent-Type: text/html; charset=utf-8\r\nContent-Length: %d\r\n\r\n"
+            self.transport.write(head % (status, len(body)) + body)
+
+
+async def serve(port: int, graph: Graph, latency: float) -> None:
+    seen: set[tuple[int, int]] = set()
+    counts = {"pages": 0, "missing": 0}
+    loop = asyncio.get_running_loop()
+    server = await loop.create_server(lambda: Connection(graph, seen, counts, latency), "127.0.0.1", port, backlog=1024)
+    print("ready", flush=True)
+    await server.serve_forever()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--port", type=int, required=True)
+    parser.add_argument("--hosts", type=int, default=1000)
+    parser.add_argument("--pages", type=int, default=60_000)
+    parser.add_argument("--latency", type=float, default=10.0, help="milliseconds an answer takes")
+    args = parser.parse_args()
+    asyncio.run(serve(args.port, Graph(args.hosts, args.pages), args.latency / 1000))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,129 @@
+"""Processes of the cost benchmark: started, measured from /proc, ended. Linux only.
+
+CPU is user and system time of a process and all its threads, as /proc/PID/stat has it (steps of 10 ms).
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import redis
+
+HERE = Path(__file__).resolve().parent
+STARTS_WITHIN = 20.0  # s, on a busy machine
+TICKS = os.sysconf("SC_CLK_TCK")
+
+
+def cpu_seconds(pid: int) -> float:
+    """User and system time of a living process."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / TICKS
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def redis_program() -> list[str]:
+    """Redis or Valkey, whatever this machine has."""
+    program = shutil.which("redis-server") or shutil.which("valkey-server")
+    if program is None:
+        sys.exit("cost.py needs a redis-server or a valkey-server on this machine")
+    return [program, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--loglevel", "warning"]
+
+
+class Stage:
+    """One run's web, Redis, agents and directory, as a context manager; all of it is gone afterwards.
+
+    `cores`: the crawlers' core, and that of web and Redis; None leaves it to the machine.
+    """
+
+    def __init__(self, hosts: int, pages: int, latency: float, cores: tuple[int, int] | None) -> None:
+        self._graph = ["--hosts", str(hosts), "--pages", str(pages), "--latency", str(latency)]
+        self._cores = cores
+        self._processes: list[subprocess.Popen[bytes]] = []
+        self.agents: list[subprocess.Popen[bytes]] = []
+
+    def __enter__(self) -> Stage:
+        self.directory = Path(tempfile.mkdtemp(prefix="ubi-cost-"))
+        try:
+            self.web_port, self.redis_port = free_port(), free_port()
+            web = [sys.executable, str(HERE / "costweb.py"), "--port", str(self.web_port), *self._graph]
+            self.web = self._start(web, 1, out=subprocess.PIPE)
+            server = [*redis_program(), "--port", str(self.redis_port), "--dir", str(self.directory)]
+            self.server = self._start(server, 1)
+            self.client = redis.Redis(port=self.redis_port, decode_responses=True)
+            self._wait_until_ready()
+        except BaseException:  # Ctrl-C as well: nothing may be left running
+            self.__exit__()
+            raise
+        return self
+
+    def _wait_until_ready(self) -> None:
+        end = time.monotonic() + STARTS_WITHIN
+        while time.monotonic() < end:
+            try:
+                self.client.ping()
+                break
+            except redis.RedisError:
+                time.sleep(0.02)
+        assert self.web.stdout is not None
+        if not self.web.stdout.readline():
+            raise RuntimeError("the web did not start")
+        self._asking = http.client.HTTPConnection("127.0.0.1", self.web_port, timeout=30)
+
+    def _start(
+        self, command: Sequence[str], core: int, out: int = subprocess.DEVNULL, **more: Any
+    ) -> subprocess.Popen[bytes]:
+        pin = ["taskset", "-c", str(self._cores[core])] if self._cores else []
+        process = subprocess.Popen([*pin, *command], stdin=subprocess.DEVNULL, stdout=out, **more)
+        self._processes.append(process)
+        return process
+
+    def crawl(self, name: str, settings: Mapping[str, Any], environment: Mapping[str, str] | None = None) -> None:
+        """One more `scrapy crawl`; its log is `name`.log in the directory."""
+        command = [sys.executable, "-m", "scrapy", "crawl", "walk", "-o", str(self.directory / f"{name}.jsonl")]
+        for setting, value in settings.items():
+            command += ["-s", f"{setting}={value if isinstance(value, str) else json.dumps(value)}"]
+        proxy = {"http_proxy": f"http://127.0.0.1:{self.web_port}", "no_proxy": ""}
+        with (self.directory / f"{name}.log").open("wb") as log:
+            process = self._start(
+                command, 0, cwd=HERE / "crawl", env={**os.environ, **proxy, **(environment or {})}, stderr=log
+            )
+        self.agents.append(process)
+
+    def served(self) -> dict[str, int]:
+        """What the web was asked for: `pages`, `unique`, `missing`."""
+        self._asking.request("GET", "/-/count")
+        counts: dict[str, int] = json.load(self._asking.getresponse())
+        return counts
+
+    def check(self) -> None:
+        """Raise RuntimeError with the end of a log when a crawl has ended."""
+        for place, agent in enumerate(self.agents):
+            if agent.poll() is not None:
+                log = sorted(self.directory.glob("*.log"))[place].read_text(errors="replace")
+                raise RuntimeError(f"a crawl ended with {agent.returncode}:\n{log[-3000:]}")
+
+    def __exit__(self, *_: object) -> None:
+        for process in self._processes:
+            if process.poll() is None:
+                process.kill()
+            process.wait()
+            if process.stdout is not None:
+                process.stdout.close()
+        shutil.rmtree(self.directory, ignore_errors=True)
