@@ -288,6 +288,14 @@ class Node:
         if agent.cancel:
             agent.cancel = False
             self._cancel()
+        if agent.overdue is not None:
+            logger.warning(
+                "Nobody has handed over %d hosts of this agent within UBI_HANDOFF_TIMEOUT (%g s): it fetches them now, "
+                "and pages may be fetched twice. Where agents live but are slow to hand over, a longer one helps.",
+                agent.overdue,
+                self.settings.handoff_timeout,
+            )
+            agent.overdue = None
         if agent.usurped and not self._dead:
             self._dead = True
             self._fatal(

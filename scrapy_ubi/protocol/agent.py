@@ -43,7 +43,8 @@ class Effects:
 
     What cannot wait for a drain stands in attributes of the agent: `beat` (what it says of itself from now on),
     `cancel` (loads under way are to be cancelled; whoever does it sets it back), `finished` (the crawl is over: say
-    so to all), `usurped` (another process lives under this agent's identifier).
+    so to all), `usurped` (another process lives under this agent's identifier), `overdue` (so many hosts that wait are
+    fetched from now on though nobody has handed them over; whoever says so sets it back).
     """
 
     letters: tuple[tuple[str, dict[str, str]], ...] = ()
@@ -78,6 +79,7 @@ class Agent:
         self._unsent: list[tuple[int, HostState, int]] = []
         self._forwarded: dict[int, int] = {}
         self.cancel = False
+        self.overdue: int | None = None
         self._held_lease = False
         self._enter(self.group.view(), now)
         self.beat = self._beat(now)
@@ -399,11 +401,21 @@ class Agent:
         waits = not self.tenure.released or bool(self.tenure.listed)  # for the view, or for a pending host
         if waits and now - self.tenure.since > self.config.handoff_timeout and holds:
             self.counters.handoff_timeouts += 1
+            self.overdue = self._held_hosts()
             self.tenure.force()
             self.frontier.look_again()
         self._send_done()
         self.reception.release()
         self.beat = self._beat(now)
+
+    def _held_hosts(self) -> int:
+        """Own hosts with requests that wait for their handover."""
+        return sum(
+            bool(state.queued)
+            and self.keepers(state)[:1] == (self.me,)
+            and not self.tenure.free(state.host, self.group.alive)
+            for state in self.frontier.states()
+        )
 
     def _send_done(self) -> None:
         """Done marks come last: those whose outlinks are all acknowledged go to the other keepers (P5)."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import json
+import re
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ import pytest
 from scrapy_ubi.errors import UbiRefused, UbiUnavailable
 from scrapy_ubi.protocol.host import Entry
 from scrapy_ubi.protocol.view import LEFT, Beat
-from scrapy_ubi.transport import TransportDown
+from scrapy_ubi.transport import Incoming, TransportDown
 from scrapy_ubi.transport.memory import MemoryHub
 from tests.node.crawler import LIMIT, SETTINGS, Crawler, Log, crawl, entry
 from tests.transport.worlds import until
@@ -258,6 +259,32 @@ def test_redis_forgets_everything(renumber: bool) -> None:
         log.judge(SEEDS)
 
     crawl(run)
+
+
+def test_an_agent_that_beats_but_takes_no_mail_is_not_waited_for_for_ever(caplog: pytest.LogCaptureFixture) -> None:
+    async def away(out: object) -> Incoming:
+        raise TransportDown("its mail does not get through")
+
+    async def run() -> None:
+        hub, log = MemoryHub(), Log()
+        settings = dataclasses.replace(SETTINGS, handoff_timeout=1.5)
+        deaf, able = (Crawler(hub, name, log, settings) for name in ("deaf", "able"))
+        seeds = [f"http://h{host}.example/1" for host in range(8)]
+        await deaf.node.open()  # and fetches nothing
+        for url in seeds:
+            deaf.node.discover(*entry(url))
+        await until(lambda: deaf.node.agent.settled)
+        deaf.transport.exchange = away  # type: ignore[method-assign]
+        able.start(seeds)
+        await until(lambda: log.fetched)
+        assert able.node.agent.counters.handoff_timeouts == 1
+        deaf.task = asyncio.ensure_future(asyncio.sleep(0))
+        await deaf.crash()
+        await ends(able)
+
+    crawl(run)
+    (said,) = (record.getMessage() for record in caplog.records if "UBI_HANDOFF_TIMEOUT" in record.getMessage())
+    assert re.search(r"handed over [1-8] hosts", said) and "twice" in said
 
 
 def test_redis_is_full_for_a_while() -> None:

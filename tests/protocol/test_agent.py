@@ -665,6 +665,7 @@ def test_an_agent_that_never_settles_holds_the_others_up_for_the_handoff_timeout
     assert visited is not None
     assert village.now - begun > 20.0
     assert c.counters.handoff_timeouts == 1
+    assert c.overdue == 1, "one host is said to be fetched at the risk of duplicates"
 
 
 # -- crashes
