@@ -19,6 +19,7 @@ from typing import Any
 
 from scrapy_ubi.errors import UbiUnavailable
 from scrapy_ubi.frontier.memory import MemoryFrontier
+from scrapy_ubi.protocol import pace
 from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.config import Config
 from scrapy_ubi.protocol.host import Entry, HostState
@@ -107,6 +108,7 @@ class Node:
         self._time: asyncio.Task[None] | None = None
         self._hurry = False
         self._seen = asyncio.Event()
+        self._apart = 0.0  # s between two reads of all beats
         self._trips = asyncio.Event()  # set after every exchange, whatever came of it
         self._timer: asyncio.TimerHandle | None = None
         self._beat: Beat = self.agent.beat
@@ -145,6 +147,7 @@ class Node:
             self._read,
             self._clock,
             lambda: self._clock() - self._turned > settings.stall_timeout,
+            lambda: self._apart,
         )
         self._time = asyncio.ensure_future(self._pass_time())
         self._time.add_done_callback(self._time_stopped)
@@ -329,11 +332,27 @@ class Node:
         before, view = self.over, self.agent.view
         self.agent.read(sent, received, beats)
         self._seen.set()
+        self._keep_pace(len(beats))
         if self.agent.view is not view:
             logger.info("The group is now: %s.", ", ".join(sorted(self.agent.view.members)) or "nobody")
         if self.over and not before:
             self._hurry = True
         self._tick()
+
+    def _keep_pace(self, agents: int) -> None:
+        """Read all beats as often as suits so many agents; say so when a longer lease would let them read less."""
+        interval, lease = self.settings.heartbeat_interval, self.settings.lease_timeout
+        apart, wanted = pace.reads_apart(agents, interval, lease), pace.lease_wanted(agents, interval)
+        if apart > self._apart and wanted > lease:
+            logger.warning(
+                "%d agents: each reads all beats every %g s, which UBI_LEASE_TIMEOUT = %g s allows; at a lease of %g s "
+                "(and a longer UBI_FAILURE_TIMEOUT) they would ask less of Redis.",
+                agents,
+                apart,
+                lease,
+                wanted,
+            )
+        self._apart = apart
 
     def _profile(self) -> str | None:
         now = self._clock()

@@ -98,13 +98,19 @@ class TransportDown(TransportError):
 class TransportFull(TransportError):
     """The memory limit of the server refused writes: none or some were applied; repeat later.
 
-    Reads and deletions went through. `incoming` holds what was read, and its letters count as handed out: take and
-    consume them, for reading mail is what makes room again.
+    Reads, deletions and the profile went through. `incoming` holds what was read, and its letters count as handed out:
+    take and consume them, for reading mail is what makes room again. Beats go through as well: a server that is full
+    must not silence the agents (a beat and a profile take the place of one about as long).
     """
 
     def __init__(self, reason: str, incoming: Incoming | None = None) -> None:
         super().__init__(reason)
         self.incoming = incoming if incoming is not None else Incoming()
+
+
+def always() -> float:
+    """Read with every beat."""
+    return 0.0
 
 
 class Transport(Protocol):
@@ -142,16 +148,19 @@ class Transport(Protocol):
         on_read: Callable[[float, float, dict[str, str]], None],
         clock: Callable[[], float],
         stalled: Callable[[], bool],
+        apart: Callable[[], float] = always,
     ) -> None:
         """Beat now and then every `interval` seconds (a fixed schedule: what is missed is not made up for).
 
-        A beat is one round trip: write `line(counter)`, read all beats. `counter` grows by one with each attempt, also
-        over a stop and a new start. On success `on_ack(sent)` is called at once and `on_read(sent, received, beats)` in
-        the event loop, in order; when the loop is busy at most 64 reads wait, the oldest are dropped. Both times are of
-        `clock`, `sent` taken before the first byte leaves. A beat that the server refused calls neither: an agent that
-        cannot beat shall not judge others on what it reads. While `stalled()` nothing is sent or read.
-        With Redis `line`, `on_ack`, `clock` and `stalled` run in a thread: they must be quick and only look at
-        values that the loop prepared. Failures are retried at the next interval, never raised.
+        A beat is one round trip: write `line(counter)`, read all beats, unless the last read was begun less than
+        `apart()` seconds ago, give or take half an interval: then it only writes, and calls `on_ack` alone. `counter`
+        grows by one with each attempt, also over a stop and a new start. On success `on_ack(sent)` is called at once
+        and `on_read(sent, received, beats)` in the event loop, in order; when the loop is busy at most 64 reads wait,
+        the oldest are dropped. Both times are of `clock`, `sent` taken before the first byte leaves. A beat that the
+        server refused calls neither: an agent that cannot beat shall not judge others on what it reads. While
+        `stalled()` nothing is sent or read. With Redis `line`, `on_ack`, `clock`, `stalled` and `apart` run in a
+        thread: they must be quick and only look at values that the loop prepared. Failures are retried at the next
+        interval, never raised.
         Raises RuntimeError when it beats already.
         """
 

@@ -24,7 +24,7 @@ from collections import Counter, deque
 from collections.abc import Callable
 from typing import Protocol
 
-from .contract import TransportError
+from .contract import TransportError, always
 
 logger = logging.getLogger(__name__)
 
@@ -40,8 +40,8 @@ class Link(Protocol):
     def beat(self, line: str) -> dict[str, str]:
         """Write the line and read all beats, in one round trip."""
 
-    def last(self, line: str) -> None:
-        """Write the line."""
+    def write(self, line: str) -> None:
+        """Write the line only."""
 
     def close(self) -> None:
         """Disconnect."""
@@ -68,12 +68,14 @@ class Heartbeat:
         clock: Callable[[], float],
         stalled: Callable[[], bool],
         counts: Counter[str],
+        apart: Callable[[], float] = always,
     ) -> None:
         if not interval > 0:
             raise ValueError("the interval of beats must be more than 0 s")
         self._link, self._interval, self._line = link, interval, line
         self._on_ack, self._on_read, self._clock, self._stalled = on_ack, on_read, clock, stalled
-        self._counts = counts
+        self._counts, self._apart = counts, apart
+        self._last_read = -math.inf  # when the last read was begun, s of the clock; the thread's own
         self._turn = threading.Condition()  # guards the four below
         self._stopping = False
         self._soon = False
@@ -150,7 +152,7 @@ class Heartbeat:
                 return True
             line = self._line()
             sent = self._clock()
-            beats = self._link.beat(line)
+            beats = self._exchange(line, sent)
             received = self._clock()
             self._on_ack(sent)
         except TransportError as error:
@@ -162,8 +164,18 @@ class Heartbeat:
         if not self._well:
             self._well = True
             logger.info("Redis is back: beats are written again")
-        self._hand_over((sent, received, beats))
+        if beats is not None:
+            self._hand_over((sent, received, beats))
         return True
+
+    def _exchange(self, line: str, sent: float) -> dict[str, str] | None:
+        """Write the line; all beats, or None where it is too early to read them again."""
+        if sent - self._last_read < self._apart() - self._interval / 2:
+            self._link.write(line)
+            return None
+        beats = self._link.beat(line)
+        self._last_read = sent
+        return beats
 
     def _failed(self, text: str, trace: bool) -> None:
         """Count each failure, tell the first of a row."""
@@ -176,7 +188,7 @@ class Heartbeat:
         if self._last_line is None:
             return
         try:
-            self._link.last(self._last_line)
+            self._link.write(self._last_line)
         except TransportError as error:
             logger.warning("the last beat could not be written: %s", error)
 

@@ -51,8 +51,8 @@ class RedisLink:
             logger.warning("%d fields of %s are no text or too long: skipped and deleted", len(bad), self._key)
         return good
 
-    def last(self, line: str) -> None:
-        """Write the line. Raises TransportDown, TransportFull."""
+    def write(self, line: str) -> None:
+        """Write the line only. Raises TransportDown, TransportFull."""
         self._run([("HSET", self._key, self._agent, encode(line))])
 
     def close(self) -> None:

@@ -9,6 +9,7 @@ them too; a callback that blocks the loop silences all agents of the process ali
 from __future__ import annotations
 
 import asyncio
+import math
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -24,6 +25,7 @@ from .contract import (
     RawFields,
     TransportDown,
     TransportFull,
+    always,
 )
 from .heartbeat import SOONER, next_turn
 from .inhand import InHand
@@ -99,8 +101,10 @@ class _Beating:
     on_read: Callable[[float, float, dict[str, str]], None]
     clock: Callable[[], float]
     stalled: Callable[[], bool]
+    apart: Callable[[], float]
     start: float
     earliest: float
+    last_read: float = -math.inf
     soon: bool = False  # beat_now was called since the last turn
     timer: asyncio.Handle | None = None
 
@@ -194,6 +198,7 @@ class MemoryTransport:
         on_read: Callable[[float, float, dict[str, str]], None],
         clock: Callable[[], float],
         stalled: Callable[[], bool],
+        apart: Callable[[], float] = always,
     ) -> None:
         """Beat by timers of the running loop."""
         if self._beating is not None:
@@ -202,7 +207,7 @@ class MemoryTransport:
             raise ValueError("the interval of beats must be more than 0 s")
         loop = asyncio.get_running_loop()
         now = loop.time()
-        beating = _Beating(agent, interval, line, on_ack, on_read, clock, stalled, now, now)
+        beating = _Beating(agent, interval, line, on_ack, on_read, clock, stalled, apart, now, now)
         self._beating = beating
         beating.set(loop.call_soon(self._turn_of, beating))
 
@@ -226,8 +231,11 @@ class MemoryTransport:
             self._counts["beats_failed"] += 1
             return False
         self._shelf.beats[encode(beating.agent)] = encode(line)
-        beats, received = self._texts(self._shelf.beats), beating.clock()
         beating.on_ack(sent)
+        if sent - beating.last_read < beating.apart() - beating.interval / 2:
+            return True
+        beating.last_read = sent
+        beats, received = self._texts(self._shelf.beats), beating.clock()
         asyncio.get_running_loop().call_soon(self._deliver, beating, sent, received, beats)
         return True
 

@@ -29,6 +29,7 @@ from .contract import (
     RawFields,
     TransportError,
     TransportFull,
+    always,
 )
 from .heartbeat import Heartbeat
 from .inhand import InHand
@@ -137,6 +138,7 @@ class RedisTransport:
         on_read: Callable[[float, float, dict[str, str]], None],
         clock: Callable[[], float],
         stalled: Callable[[], bool],
+        apart: Callable[[], float] = always,
     ) -> None:
         """A thread beats from now on; see the contract and heartbeat.py."""
         if self._heartbeat is not None:
@@ -147,7 +149,9 @@ class RedisTransport:
             return line(self._beat)
 
         link = RedisLink(self._server.at, self._keys, agent, self._timeout, TEXT * self._largest, self._beat_counts)
-        self._heartbeat = Heartbeat(link, interval, next_line, on_ack, on_read, clock, stalled, self._beat_counts)
+        self._heartbeat = Heartbeat(
+            link, interval, next_line, on_ack, on_read, clock, stalled, self._beat_counts, apart
+        )
         self._heartbeat.start()
 
     def beat_now(self) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -460,6 +461,7 @@ class Heart:
         self.acks: list[float] = []
         self.reads: list[tuple[float, float, dict[str, str]]] = []
         self.stalled = False
+        self.apart = 0.0
 
     def start(self, transport: Transport, interval: float = 0.02) -> None:
         transport.start_beating(
@@ -470,10 +472,36 @@ class Heart:
             lambda *read: self.reads.append(read),
             time.monotonic,
             lambda: self.stalled,
+            lambda: self.apart,
         )
 
     def counters(self) -> list[int]:
         return [int(beats[self.agent].split()[1]) for _, _, beats in self.reads]
+
+
+def test_reads_that_shall_be_apart_are_and_beats_are_written_all_the_same(world: World) -> None:
+    async def scene(a: Transport, b: Transport) -> None:
+        heart = Heart()
+        heart.apart = 0.06
+        heart.start(a, 0.02)
+        await until(lambda: len(heart.reads) >= 5)
+        times = [sent for sent, _, _ in heart.reads]
+        assert all(later - sooner >= 0.06 - 0.01 for sooner, later in pairwise(times))
+        assert heart.counters()[0] == 1  # the first beat reads: who comes wants to know who is there
+        assert len(heart.acks) > len(heart.reads)
+        heart.apart = 1000.0
+        begun = len(heart.acks)
+        await until(lambda: len(heart.acks) > begun + 3)  # a beat that was under way may still have read
+        reads, before = len(heart.reads), await b.beats()
+        acks = len(heart.acks)
+        a.beat_now()
+        await until(lambda: len(heart.acks) > acks + 1)
+        assert (await b.beats())["a"] != before["a"]
+        assert len(heart.reads) == reads
+        await a.stop_beating("gone")
+        assert (await b.beats())["a"] == "gone"
+
+    play(world, scene)
 
 
 def test_beats_are_written_read_and_told_in_order(world: World) -> None:

@@ -37,7 +37,7 @@ class FakeLink:
         self.lines.append(line)
         return {"me": line}
 
-    def last(self, line: str) -> None:
+    def write(self, line: str) -> None:
         self.lines.append(line)
 
     def close(self) -> None:
