@@ -1,0 +1,349 @@
+"""The hard cases of DESIGN 2.5, one scene each. What all scenes have in common stands in `scene.py`."""
+
+from __future__ import annotations
+
+from scrapy_ubi.protocol.mail import Bounds
+
+from .scene import Scene
+
+SMALL = Bounds(window=1, records=2, size=10_000, resend=5.0)  # a state of more than two pages goes in several letters
+
+
+def owner_dies_in_handoff() -> Scene:
+    """The old owner dies in the middle of a handoff to a newcomer.
+
+    Rule: the dead one leaves the view, the digest changes, every holder offers what it has; the newcomer waits for
+    *settled* of the new digest.
+    Look: a3 has one half of h312 from a1, and waits with it. It fetches when a2 has brought the other half and has
+    settled; h312/1, done before, is not fetched again.
+    """
+    s = Scene("a1 a2", bounds=SMALL)
+    s.slow = {"h312/2"}
+    s.find("a1", "h312/1 h312/2 h312/3 h312/4")
+    s.wait("done 1")
+    s.settle()
+    s.start("a3")
+    s.wait("a1 -> a3 state")
+    s.kill("a1")
+    s.slow.clear()
+    s.wait("a3 fetch")
+    s.in_order("a3 waits with h312", "a2 settled {a2 a3}", "a3 fetch h312")
+    s.end()
+    return s
+
+
+def settled_says_handed_on() -> Scene:
+    """*Settled* says "I have handed on all I hold", not "my copy is whole".
+
+    Rule: a host is fetched at once only by who kept it in the last *complete* view.
+    Look: a3 settles for {a1 a2 a3} at once, for it holds nothing, and is the heir of a1 from then on. When a1 dies its
+    copy of h132 lacks the done mark of h132/1; so it waits for a2, whose copy is whole.
+    """
+    s = Scene("a1 a2", bounds=SMALL)
+    s.slow = {"h132/2"}
+    s.find("a1", "h132/1 h132/2 h132/3 h132/4")
+    s.wait("done 1")
+    s.settle()
+    s.start("a3")
+    s.wait("a1 -> a3 state")
+    s.kill("a1")
+    s.slow.clear()
+    s.wait("a3 fetch")
+    s.in_order("a3 settled {a1 a2 a3}", "a1 is killed", "a3 waits with h132", "a2 settled {a2 a3}", "a3 fetch h132")
+    s.end()
+    return s
+
+
+def leaver_still_loads() -> Scene:
+    """An agent leaves while it still loads a page of a host.
+
+    Rule: it lists the host beside its *settled*; its successor waits, as it would not for a dead one.
+    Look: all have settled at once, but h12 is listed. a2 waits with it until the load has ended and its done mark
+    has arrived.
+    """
+    s = Scene("a1 a2")
+    s.slow = {"h12/1"}
+    s.find("a1", "h12/1 h12/2")
+    s.settle()
+    s.leave("a1")
+    s.wait("a2 waits with h12")
+    s.turns(2)
+    s.answer("h12/1")
+    s.wait("a2 fetch h12/2")
+    s.in_order("a1 settled {a2} but h12", "a1 done h12/1", "h12 done 1", "a2 -> a1 ack", "a2 fetch h12/2")
+    s.end()
+    return s
+
+
+def pending_load_ends() -> Scene:
+    """A pending host's load ends: its done mark must arrive before the host is let go.
+
+    Rule: the host is listed until the done mark is acknowledged; and done marks come last.
+    Look: the load of h312/1 ends, but its outlink to h213 lies in the inbox of a2, so the done mark has to stay at a1;
+    a3 waits. When a2 has taken its mail everything follows in order.
+    """
+    s = Scene("a1 a2", web={"h312/1": "h213/1"})
+    s.slow = {"h312/1"}
+    s.find("a1", "h312/1 h312/2")
+    s.settle()
+    s.start("a3")
+    s.wait("a1 settled {a1 a2 a3} but h312")
+    s.deaf = {"a2"}
+    s.answer("h312/1")
+    s.turns(4)
+    assert not s.count("a3 fetch")
+    s.deaf.clear()
+    s.wait("a3 fetch h312/2")
+    s.in_order("a1 done h312/1", "a2 -> a1 ack discovery", "h312 done 1", "a3 -> a1 ack", "a3 fetch h312/2")
+    s.end()
+    return s
+
+
+def declared_dead_beats_again() -> Scene:
+    """An agent is declared dead, and beats again a moment later.
+
+    Rule: its incarnation stays dead; it sees that, and joins anew under another one.
+    Look: a1, cut off, is fenced after the lease and cancels its load; only then, after the failure time-out, a2
+    declares it dead and fetches. Back again, a1 goes on with nothing: as a1' it waits for *settled* like any newcomer.
+    """
+    s = Scene("a1 a2")
+    s.slow = {"h12/1", "h12/2"}
+    s.find("a1", "h12/1 h12/2")
+    s.settle()
+    s.cut_off("a1")
+    s.wait("a2 fetch h12/1")
+    s.in_order("a1 fenced", "a1 cancels h12/1", "a2 holds a1 dead", "a2 fetch h12/1")
+    s.mend("a1")
+    s.wait("a1 waits with h12")
+    s.answer("h12/1")
+    s.wait("a1 fetch h12/2")
+    s.in_order("a1 begins anew as a1'", "a2 done h12/1", "a2 -> a1 state h12 done 1", "a1 fetch h12/2")
+    s.slow.clear()
+    s.end()
+    return s
+
+
+def refusal_names_the_dead() -> Scene:
+    """A refusal names an agent that has died since.
+
+    Rule: a name in a refusal is a hint only, followed when that agent is in the sender's own view.
+    Look: a2 refuses h321/1 and names a3. When a1 reads that, a3 is dead: a1 asks a2 again, and never writes to a3.
+    """
+    s = Scene("a1 a2")
+    s.find("a1", "h321/1")
+    s.start("a3")
+    s.beat("a3", "a2")
+    s.flush("a1")
+    s.take("a2")
+    s.deaf = {"a1"}
+    s.flush("a2")
+    s.kill("a3")
+    s.wait("a1 holds a3 dead")
+    s.deaf.clear()
+    s.wait("a2 fetch h321/1")
+    s.in_order("refuse h321, a3 owns it", "a1 view {a1 a2}", "a1 -> a2 discovery h321 new 1", "a2 fetch h321/1")
+    assert not s.count("a1 -> a3")
+    s.end()
+    return s
+
+
+def two_join_at_once() -> Scene:
+    """Two agents join at once, each next-nearest to the other for some host.
+
+    Rule: state goes to the owner under the newest view; *settled* counts only for equal digests; nobody waits for a
+    particular agent.
+    Look: a1 sees a2 first and hands both hosts to it; a moment later h321 is for a3. Both newcomers fetch when three
+    have settled for one and the same view.
+    """
+    s = Scene("a1")
+    s.slow = {"h231/2", "h321/2"}
+    s.find("a1", "h231/1 h231/2 h231/3 h321/1 h321/2 h321/3")
+    s.turns(2)
+    s.start("a2")
+    s.beat("a2", "a1")
+    s.flush("a1")
+    s.start("a3")
+    s.wait("a1 settled {a1 a2 a3}")
+    s.slow.clear()
+    s.end()
+    for agent, host in (("a2", "h231"), ("a3", "h321")):
+        for member in ("a1", "a2", "a3"):
+            s.in_order(f"{member} settled {{a1 a2 a3}}", f"{agent} fetch {host}")
+    return s
+
+
+def windows_full_both_ways() -> Scene:
+    """a1's window to a2 is full of URLs that wait for a2's successor a1, and the other way round.
+
+    Rule: separate lanes; the state lane never waits for anything.
+    Look: one letter of one record may be under way in a lane. Both discovery lanes are full, and both acknowledgements
+    need a letter to the other side: it passes in the state lane.
+    """
+    s = Scene("a1 a2", bounds=SMALL._replace(records=1))
+    s.find("a1", "h21/1 h21/2 h21/3")
+    s.find("a2", "h12/1 h12/2 h12/3")
+    s.turn()
+    s.in_order("a1 -> a2 discovery h21 new 1", "a2 -> a1 discovery h12 new 1")
+    s.wait("a1 -> a2 ack discovery")
+    s.in_order("a1 -> a2 state h12 new 1", "a2 -> a1 state h21 new 1", "a2 -> a1 ack discovery")
+    s.end()
+    assert not s.count("again"), "nothing had to be sent twice"
+    return s
+
+
+def owner_and_sender_die() -> Scene:
+    """Owner and sender of a link die together after the sender's page was parsed.
+
+    Rule: the page's done mark had not left, so its successor fetches the page again, and finds the link again.
+    Look: h2143/1 is known to a1 and a2 only, and both are killed (t is 2). Nobody has heard that h1342/1 is done.
+    """
+    s = Scene("a1 a2 a3 a4", web={"h1342/1": "h2143/1"}, replication=2)
+    s.slow = {"h1342/1"}
+    s.find("a1", "h1342/1")
+    s.settle()
+    s.answer("h1342/1")
+    s.wait("a1 done h1342/1")
+    s.kill("a1")
+    s.kill("a2")
+    s.end(again="h1342/1")
+    s.in_order("a1 -> a2 discovery h2143 new 1", "a2 is killed", "a3 fetch h1342/1", "a4 fetch h2143/1")
+    assert not s.count("h1342 done 1") or s.last("h1342 done 1") > s.last("a2 is killed")
+    return s
+
+
+def redis_forgets_letters_and_acks() -> Scene:
+    """FLUSHALL between append and read, or of the acks.
+
+    Rule: what is not acknowledged is sent again after a time-out; the receiver remembers what it has merged.
+    Look: the letter with h21/1 is lost before a2 reads it, then its acknowledgement before a1 does. Both times the
+    letter comes again, and the page is fetched once. (Nobody notices here that Redis forgot; see redis_emptied.)
+    """
+    s = Scene("a1 a2")
+    s.find("a1", "h21/1")
+    s.flush("a1")
+    s.forget(noticed=False)
+    s.wait("a1 -> a2 discovery again")
+    s.deaf = {"a1"}
+    s.wait("a2 -> a1 state h21 new 1")
+    s.deaf.clear()
+    s.wait("a1 -> a2 ack state")
+    s.deaf = {"a1"}
+    s.wait("a2 -> a1 ack discovery")
+    s.forget(noticed=False)
+    s.deaf.clear()
+    s.wait("a2 -> a1 ack discovery")
+    assert s.count("a1 -> a2 discovery again h21 new 1") == 2
+    s.end()
+    return s
+
+
+def paused_owner_wakes_beside_its_heir() -> Scene:
+    """A paused owner wakes beside its heir.
+
+    Rule: the lease is asked at the dispatch itself; then it finds itself declared dead, joins anew, and merges.
+    Look: a1 had taken h12/1 in hand before it was stopped. The first thing it does awake is to dispatch it, while a2
+    loads it; it must not.
+    """
+    s = Scene("a1 a2")
+    s.slow, s.hesitant = {"h12/1"}, {"a1"}
+    s.find("a1", "h12/1 h12/2")
+    s.settle()
+    s.pause("a1")
+    s.wait("a2 fetch h12/1")
+    s.wake("a1")
+    s.dispatch("a1")
+    s.wait("a1 begins anew as a1'")
+    s.in_order("a1 takes h12/1 in hand", "a2 fetch h12/1", "a1 must not fetch h12/1", "a1 begins anew")
+    s.slow.clear()
+    s.end()
+    return s
+
+
+def all_stood_still() -> Scene:
+    """An observer wakes from a pause and sees only old beats.
+
+    Rule: who was away itself starts all ages anew: it suspects nobody on old news.
+    Look: the machine of all three was suspended. a1 wakes first and sees beats 20 s old; nobody is declared dead,
+    nobody begins anew. Each has been fenced, and goes on when all have seen it since.
+    """
+    s = Scene("a1 a2 a3")
+    s.slow = {"h123/1"}
+    s.find("a1", "h123/1 h123/2")
+    s.settle()
+    s.beat("a1")
+    s.pause("a1", "a2", "a3")
+    s.turns(20)
+    s.wake("a1")
+    s.turns(2)
+    s.wake("a2", "a3")
+    s.wait("a1 goes on")
+    assert not s.count("dead") and not s.count("anew")
+    s.in_order("a1 fenced", "a1 cancels h123/1", "a1 goes on", "a1 fetch h123/")
+    s.slow.clear()
+    s.end()
+    return s
+
+
+def death_known_to_one_only() -> Scene:
+    """A URL is sent while the owner's death is known to the receiver and not to the sender, or the reverse.
+
+    Rule: it waits for the dead until the sender knows, or is refused with a name, and tried again; it settles when
+    views agree.
+    Look: a1 first writes to a3, which is dead. Then a1 knows and writes to a2, which does not know yet and names a3;
+    a moment later it takes the URL.
+    """
+    s = Scene("a1 a2 a3")
+    s.kill("a3")
+    s.find("a1", "h321/1")
+    s.turns(6)
+    s.now += 1
+    s.beat("a1")
+    s.flush("a1")
+    s.take("a2")
+    s.flush("a2")
+    s.wait("a2 fetch h321/1")
+    s.in_order("a1 -> a3 discovery h321", "a1 holds a3 dead", "a1 -> a2 discovery h321", "refuse h321, a3 owns it")
+    s.in_order("refuse h321, a3 owns it", "a2 holds a3 dead", "a1 -> a2 discovery h321", "a2 fetch h321/1")
+    s.end()
+    return s
+
+
+def last_two_leave() -> Scene:
+    """The last two agents leave at once.
+
+    Rule: there is nobody to hand to, and nobody waits: their disks keep what they hold.
+    Look: each is on its way when it sees the other go, and then has nobody left. What was not fetched is fetched when
+    one of them comes back and its spider starts over.
+    """
+    s = Scene("a1 a2")
+    s.slow = {"h12/1"}
+    s.find("a1", "h12/1 h12/2")
+    s.settle()
+    s.leave("a1")
+    s.leave("a2")
+    s.until(lambda: not s.agents)
+    assert s.last("has left") <= s.last("is to leave") + 3
+    s.start("a1")
+    s.slow.clear()
+    s.find("a1", "h12/1 h12/2")
+    s.end()
+    return s
+
+
+def last_letter_under_way() -> Scene:
+    """Everybody is passive, one letter is still in Redis.
+
+    Rule: its sender's outbox is not empty, so the sender is not passive.
+    Look: for many beats nobody has anything to do but a1, which waits for one acknowledgement. The crawl ends after
+    h21/1 is fetched.
+    """
+    s = Scene("a1 a2")
+    s.exhaust()
+    s.deaf = {"a2"}
+    s.find("a1", "h21/1")
+    s.turns(4)
+    assert len(s.agents) == 2
+    s.deaf.clear()
+    s.end()
+    s.in_order("a2 done h21/1", "closes")
+    return s

@@ -1,0 +1,67 @@
+"""Golden transcripts: `python -m tests.simulation.transcripts [NAME ...]` plays scenes; `--write` rewrites their files,
+`--table` prints the rows of docs/explanation/hard-cases.md.
+
+The docstring of a scene is the head of its file: the hard case in a sentence, the rule that answers it, what to look
+at. The test compares every run with tests/simulation/golden/NAME.txt; a change of the protocol that changes a file is
+to be read, not only written.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Callable
+from inspect import cleandoc
+from pathlib import Path
+
+from . import scenes, scenes_found
+from .scene import Scene
+
+GOLDEN = Path(__file__).parent / "golden"
+HEAD = re.compile(r"(?P<case>.+?)\n\nRule: (?P<rule>.+?)\nLook: .+", re.DOTALL)
+
+SCENES: dict[str, Callable[[], Scene]] = {
+    name: play
+    for module in (scenes, scenes_found)
+    for name, play in vars(module).items()
+    if callable(play) and play.__module__ == module.__name__
+}
+
+
+def head(name: str) -> re.Match[str]:
+    """What is said of a scene: its `case` and its `rule`."""
+    told = HEAD.fullmatch(cleandoc(SCENES[name].__doc__ or ""))
+    assert told is not None, f"the docstring of {name} is to say the case, 'Rule: ...' and 'Look: ...'"
+    return told
+
+
+def text(name: str) -> str:
+    """The whole file of a scene: its head and what happens."""
+    top = "\n".join(f"# {line}".rstrip() for line in head(name).group().splitlines())
+    return f"{top}\n\n" + "\n".join(SCENES[name]().lines) + "\n"
+
+
+def row(name: str) -> str:
+    """The row of a scene in the table of hard cases."""
+    case, rule = (" ".join(part.split()) for part in head(name).groups())
+    return f"| {case} | {rule} | [{name}](../../tests/simulation/golden/{name}.txt) |"
+
+
+def main() -> None:
+    """Print transcripts, or write them where the tests look for them."""
+    parser = argparse.ArgumentParser(description="Transcripts of the hard cases.")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="which (default: all)")
+    parser.add_argument("--write", action="store_true", help="write the golden files instead of printing")
+    parser.add_argument("--table", action="store_true", help="print the rows of the table of hard cases")
+    options = parser.parse_args()
+    for name in options.names or SCENES:
+        if options.table:
+            print(row(name))
+        elif options.write:
+            (GOLDEN / f"{name}.txt").write_text(text(name))
+        else:
+            print(f"== {name}\n{text(name)}")
+
+
+if __name__ == "__main__":
+    main()
