@@ -81,6 +81,7 @@ class UbiScheduler(BaseScheduler):
         self._opened = False
         self._start_ended = False
         self._local_out = 0
+        self._child: tuple[Request | None, Visit | None] = (None, None)
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> UbiScheduler:
@@ -212,7 +213,7 @@ class UbiScheduler(BaseScheduler):
         entry = Entry(key, request.url, encoded.depth, encoded.priority, encoded.text)
         if flight is not None and flight.visit is not None:
             return self._take_again(flight, flight.visit, request, entry, encoded, seed)
-        if not self.node.discover(place.host, entry, seed=seed):
+        if not self.node.discover(place.host, entry, seed=seed, page=self._page_of(request)):
             self._stats.inc_value("ubi/scheduler/duplicates")
             return False
         self._keep(request, key, encoded)
@@ -329,12 +330,23 @@ class UbiScheduler(BaseScheduler):
     # The beginning and the end of the crawl
 
     def mark_child(self, request: Request, parent: Request | None) -> None:
-        """Give a nonce to what the page of `parent` yields to be fetched anyway: the same one if the page is fetched
-        again after a crash and yields the same."""
+        """The page of `parent` yields `request`, which is enqueued next. What is to be fetched anyway gets a nonce: the
+        same one if the page is fetched again after a crash and yields the same."""
         flight = self._flights.get(parent)
+        self._child = (request, flight.visit if flight is not None else None)
         if self._keys.wants_nonce(request) and flight is not None and flight.visit is not None:
             flight.nonces += 1
             request.meta[NONCE] = f"{flight.visit.entry.key:016x}.{flight.nonces}"
+
+    def _page_of(self, request: Request) -> Visit | None:
+        """The page that this request comes from, None when that is not known: a callback's output, or a redirect."""
+        child, visit = self._child
+        self._child = (None, None)
+        if child is request:
+            return visit
+        if came_by := request.meta.get("redirect_urls"):
+            return next((f.visit for f in self._flights if f.request.url == came_by[-1]), None)
+        return None
 
     def start_ended(self) -> None:
         """The spider's `start()` has yielded its last."""

@@ -82,6 +82,7 @@ def _letter(of: Letter) -> Document:
                     for entry in delta.discovered
                 ],
                 "done": [f"{key:016x}" for key in delta.done],
+                "redo": [{"key": f"{r.key:016x}", "outlinks": [e.url for _, e in r.outlinks]} for r in delta.redo],
                 "offer": None if delta.offer is None else {"known": delta.offer.known, "done": delta.offer.done},
             }
             for delta in of.deltas

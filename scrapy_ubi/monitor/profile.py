@@ -15,7 +15,7 @@ MAX_PROFILE = 65_536  # bytes; a real one has about 1,000
 MAX_COUNT = 2**63  # no counter of a crawl gets there
 MAX_REASONS = 1_000  # distinct reasons of failed URLs
 
-STATES = ("joining", "crawling", "waiting", "fenced", "leaving", "left", "finished")
+STATES = ("joining", "crawling", "waiting", "blocked", "fenced", "leaving", "left", "finished")
 
 # Every counter of an agent that is one whole number, with its meaning; `docs/reference/counters-and-measures.md`
 # lists them.
@@ -40,8 +40,10 @@ COUNTERS: Mapping[str, str] = {
     "bytes_sent": "bytes of those letters",
     "links": "outlinks offered by the spider",
     "untravelled": "requests that could not travel to the host's owner, too large for a letter",
+    "writes_refused": "exchanges that Redis refused because it had reached its memory limit",
     "fences": "times the agent was cut off for longer than its lease, and stopped fetching",
     "rejoins": "times the others had declared the agent dead, and it began anew",
+    "redone": "pages of a lost agent that were done without a fetch, from what it had told of them",
     "handoff_timeouts": "times it began to fetch although not everything had been handed over to it",
 }
 

@@ -116,10 +116,16 @@ def _agent_row(agent: AgentStatus, now: float) -> list[str]:
 
 
 def _remarks(status: CrawlStatus) -> list[str]:
-    """What could not be read, one line each."""
+    """That Redis is full, and what could not be read, one line each."""
+    lines = []
+    if any(agent.state == "blocked" for agent in status.agents):
+        lines += [
+            "",
+            "Redis has reached its memory limit and takes no mail: raise its maxmemory. Nothing is lost meanwhile.",
+        ]
     if not status.unreadable:
-        return []
-    lines = ["", f"{status.unreadable} values in Redis are {UNREADABLE}:"]
+        return lines
+    lines += ["", f"{status.unreadable} values in Redis are {UNREADABLE}:"]
     for agent in status.agents:
         lines += [cut(f"  {plain(agent.name, 40)}: {plain(trouble)}", WIDEST) for trouble in agent.trouble]
     return lines
@@ -168,6 +174,9 @@ def _done(letter: Letter) -> list[str]:
     for delta in letter.deltas:
         if delta.done:
             lines.append(f"  done at {plain(delta.host)}: {' '.join(f'{key:016x}' for key in delta.done)}")
+        for redo in delta.redo:
+            lines.append(f"  redo of {redo.key:016x} at {plain(delta.host)}: {len(redo.outlinks)} outlinks")
+            lines += [f"    {plain(entry.url)}" for _, entry in redo.outlinks]
         if delta.offer is not None:
             lines.append(f"  offer of {plain(delta.host)}: {delta.offer.known} known, {delta.offer.done} done")
     return lines

@@ -20,7 +20,7 @@ from typing import Any
 from scrapy_ubi.errors import UbiUnavailable
 from scrapy_ubi.frontier.memory import MemoryFrontier
 from scrapy_ubi.protocol import pace
-from scrapy_ubi.protocol.agent import Agent
+from scrapy_ubi.protocol.agent import Agent, Outlinks
 from scrapy_ubi.protocol.config import Config
 from scrapy_ubi.protocol.host import Entry, HostState
 from scrapy_ubi.protocol.mail import Bounds
@@ -47,10 +47,12 @@ LETTER_BYTES_A_CHARACTER = 6  # a control character in JSON; so a letter of that
 class Visit:
     """One request handed out. `entry` is what to fetch; `host` its partition key."""
 
-    __slots__ = ("again", "closed", "entry", "freed", "host", "state")
+    __slots__ = ("again", "closed", "entry", "freed", "host", "outlinks", "state", "strays")
 
-    def __init__(self, state: HostState, entry: Entry) -> None:
+    def __init__(self, state: HostState, entry: Entry, strays: int) -> None:
         self.state = state
+        self.outlinks: Outlinks = []  # what its page has taught
+        self.strays = strays  # how many requests had come from nowhere when it began
         self.host = state.host
         self.entry = entry
         self.freed = False
@@ -116,6 +118,7 @@ class Node:
         self._publish_at = 0.0
         self._closing = ""
         self._dead = False
+        self._strays = 0  # requests that came from no page: any page that was out may have caused them
 
     def _new_incarnation(self) -> str:
         incarnation = secrets.token_hex(4)
@@ -269,7 +272,7 @@ class Node:
         if post is None:
             return
         if post.collect(now):
-            self.tally.dead_letters = post.dead_letters
+            self.tally.dead_letters, self.tally.writes_refused = post.dead_letters, post.writes_refused
             self._trips.set()
             self._tick()
         if post.may_send(now, self._hurry):
@@ -370,13 +373,18 @@ class Node:
             return self._closing
         if not self.agent.lease.holds(self._clock()):
             return "fenced" if self._seen.is_set() else "joining"
+        if self._post is not None and self._post.full:
+            return "blocked"
         return "crawling" if self.agent.out or self.pending() else "waiting"
 
     # -- what the adapters call
 
-    def discover(self, host: str, entry: Entry, seed: bool = False) -> bool:
-        """A URL was found: queued here, sent to its owner, or known. True when it was news, as far as is known here."""
-        news = self.agent.discover(host, entry)
+    def discover(self, host: str, entry: Entry, seed: bool = False, page: Visit | None = None) -> bool:
+        """A URL was found, by `start()` (`seed`) or on a page: queued here, sent to its owner, or known. True when it
+        was news, as far as is known here.
+        """
+        self._strays += page is None and not seed
+        news = self.agent.discover(host, entry, page.outlinks if page is not None else None)
         if news:
             if len(self.agent.outbox) >= self.settings.flush_records:
                 self._hurry = True
@@ -387,13 +395,21 @@ class Node:
         """The next request to fetch; None when none may be fetched now, even though some may be pending."""
         now = self._clock()
         self._turn(now)
-        found = self.agent.next(now)
+        found = self.agent.next(now) if not self._choked else None
         if found is None:
             self._arm(wake=False)
             return None
-        visit = Visit(*found)
+        visit = Visit(*found, self._strays)
         self._visits.add(visit)
         return visit
+
+    @property
+    def _choked(self) -> bool:
+        """Whether Redis is full and so much waits to be sent that no more should come: were this agent killed now, all
+        pages whose done marks wait would be fetched again.
+        """
+        post = self._post
+        return post is not None and post.full and len(self.agent.outbox) >= self.settings.flush_records
 
     def pending(self) -> bool:
         """Whether requests are queued that are this agent's to fetch."""
@@ -416,7 +432,7 @@ class Node:
         else:
             if failed is not None:
                 self.tally.fail(failed)
-            self.agent.ended(visit.state, visit.entry.key)
+            self.agent.ended(visit.state, visit.entry.key, visit.outlinks if visit.strays == self._strays else None)
         self._turn(self._clock())
         self._arm()
 
@@ -476,9 +492,9 @@ class Node:
     def _refusal(self, letter: Received) -> str | None:
         """Why a letter cannot be accepted: a URL under another host's name, a request this spider cannot make."""
         for delta in letter.deltas:
-            for entry in delta.discovered:
-                if partition_key(entry.url, self.settings.partition) != delta.host:
-                    return f"{entry.url[:100]!r} does not belong to host {delta.host[:100]!r}"
+            for host, entry in delta.entries():
+                if partition_key(entry.url, self.settings.partition) != host:
+                    return f"{entry.url[:100]!r} does not belong to host {host[:100]!r}"
                 if entry.request and (reason := self._check(entry.request)) is not None:
                     return reason
         return None

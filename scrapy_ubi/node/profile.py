@@ -34,6 +34,7 @@ class Tally:
         self.ended: float | None = None
         self.pages = 0
         self.dead_letters = 0
+        self.writes_refused = 0
         self.failed: Counter[str] = Counter()
         self._recent: deque[tuple[float, int]] = deque([(now, 0)])
 
@@ -101,8 +102,10 @@ def counters(agent: Agent, tally: Tally, now: float) -> dict[str, Any]:
         "letters_sent": c.letters_sent,
         "bytes_sent": c.bytes_sent,
         "untravelled": c.untravelled,
+        "writes_refused": tally.writes_refused,
         "fences": c.fences,
         "rejoins": c.rejoins,
+        "redone": c.redone,
         "handoff_timeouts": c.handoff_timeouts,
         "failed": dict(tally.failed),
         "seconds": round((tally.ended or now) - tally.begun, 3),

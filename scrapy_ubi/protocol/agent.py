@@ -19,8 +19,8 @@ from dataclasses import dataclass, field, replace
 
 from .config import Config, Counters
 from .handover import Handover
-from .host import Entry, Frontier, HostState
-from .mail import DISCOVERY, STATE, Record, weight
+from .host import Entry, Frontier, HostState, Redo
+from .mail import DISCOVERY, MOST_OUTLINKS, STATE, Record, size, weight
 from .membership import Membership
 from .outbox import REFUSED_PAUSE, Outbox
 from .quiescence import Quiescence
@@ -29,6 +29,8 @@ from .ring import Ring
 from .tenure import Tenure, point
 from .view import FENCED, LEAVING, LEFT, LOSSY, NEW, OVER, PASSIVE, Beat, View
 from .wire import Received, encode, read_answer
+
+Outlinks = list[tuple[str, Entry]]
 
 MOST_OUTCOMES = (
     1024  # answers remembered a lane: far above any window; a sender that never raises its floor gets no more
@@ -77,6 +79,8 @@ class Agent:
         self._view_flush = 0
         self._quiescence = Quiescence()
         self._unsent: list[tuple[int, HostState, int]] = []
+        self._redos: list[tuple[HostState, Redo]] = []
+        self._strays: dict[int, int] = {}  # keys found on no page -> flush, while that flush has open outlinks
         self._forwarded: dict[int, int] = {}
         self.cancel = False
         self.overdue: int | None = None
@@ -139,7 +143,7 @@ class Agent:
         """What follows from everybody's published views."""
         if self.tenure.read(alive):
             if self.tenure.complete is self.view:
-                self.group.completed()
+                self.group.completed(self.view)
                 self.handover.completed()
             self.frontier.look_again()
         if self.group.mend(alive, self.view.digest):
@@ -184,7 +188,7 @@ class Agent:
         gone, entries, states = self.outbox.take_back(view)
         self.handover.gone(gone)
         for record in states:
-            self.outbox.close(record)
+            self.outbox.orphan(record)
             self._told(record, lost=True)
         self.handover.enter()
         for record in entries:
@@ -213,11 +217,20 @@ class Agent:
 
     # ------------------------------------------------------------------ the crawl
 
-    def discover(self, host: str, entry: Entry) -> bool:
+    def discover(self, host: str, entry: Entry, outlinks: Outlinks | None = None) -> bool:
         """A URL was found: queue it here, tell its owner, or let it be. True when it was news, as far as is known
-        here.
+        here. `outlinks` gathers what was learned from one page; without it the URL comes from nowhere (a seed).
         """
         self.counters.links += 1
+        news = self._discover(host, entry)
+        if outlinks is None:
+            if news:
+                self._strays[entry.key] = self.flush
+        elif news or entry.key in self._strays:
+            outlinks.append((host, entry))
+        return news
+
+    def _discover(self, host: str, entry: Entry) -> bool:
         owner = self.ring.owner(host) if self.view.members else self.me
         if owner == self.me:
             return self._keep(host, entry, self.flush)
@@ -284,12 +297,35 @@ class Agent:
         """Hand out the next request, None when nothing may be fetched now."""
         if not self.lease.holds(now) or len(self.outbox) > self.config.outbox_records:
             return None
-        found = self.frontier.pop(now, lambda state: self.may_fetch(state, now) and self._polite(state, now))
-        if found is not None:
+        while True:
+            found = self.frontier.pop(now, lambda state: self.may_fetch(state, now) and self._polite(state, now))
+            if found is None:
+                return None
+            state, entry = found
             self.out += 1
             self.activity += 1
-            found[0].open_work += 1
-        return found
+            state.open_work += 1
+            if not state.redo or not self._redo(state, entry):
+                return found
+            self.frontier.free(state, now)
+
+    def _redo(self, state: HostState, entry: Entry) -> bool:
+        """The host's last owner is dead: pages it had fetched, and whose outlinks it told, are done without a fetch.
+        True when the one just handed out is among them.
+        """
+        redos, state.redo = state.redo, {}
+        for key, outlinks in redos.items():
+            learned = list(outlinks)
+            for host, link in outlinks:
+                self.discover(host, link, [])
+            if key == entry.key:
+                self.out -= 1
+                self._finish(state, entry, learned)
+            elif (waiting := state.queued.get(key)) is not None:
+                state.open_work += 1
+                self._finish(state, waiting, learned)
+            self.counters.redone += 1
+        return entry.key in redos
 
     def _polite(self, state: HostState, now: float) -> bool:
         """Where another agent may have fetched this host a moment ago, its delay begins now (the frontier looks)."""
@@ -302,17 +338,24 @@ class Agent:
         """The load of this host has ended: it may be fetched again after its delay."""
         self.frontier.free(state, now)
 
-    def ended(self, state: HostState, key: int) -> None:
+    def ended(self, state: HostState, key: int, outlinks: Outlinks | None = None) -> None:
         """A request handed out is done: everything that followed from it was discovered before, or it failed for
-        good.
+        good. `outlinks` is what `discover` gathered of it, None when that may not be all.
         """
         self.out -= 1
         self.activity += 1
-        if self.frontier.finish(state, key):
-            self.counters.done += 1
-            self._unsent.append((self.flush, state, key))
-        else:
+        self.counters.done += self._finish(state, state.out[key], outlinks)
+
+    def _finish(self, state: HostState, entry: Entry, outlinks: Outlinks | None) -> bool:
+        """A page is done, here; False when it was before."""
+        if not self.frontier.finish(state, entry.key):
             self._closed_work(state)
+            return False
+        state.closing[entry.key] = entry
+        self._unsent.append((self.flush, state, entry.key))
+        if outlinks is not None and len(outlinks) <= MOST_OUTLINKS:
+            self._redos.append((state, Redo(entry.key, tuple(outlinks))))
+        return True
 
     def put_back(self, state: HostState, key: int, entry: Entry | None = None) -> None:
         """A request handed out was not fetched, or is to be fetched again (as `entry`)."""
@@ -378,6 +421,23 @@ class Agent:
         else:
             self.outbox.put(owner, DISCOVERY, record, self.view)
 
+    @property
+    def unsent(self) -> list[tuple[int, HostState, int]]:
+        """The done marks that may not leave yet: (flush, host state, key), oldest first."""
+        return self._unsent
+
+    def resume(self, flush: int) -> None:
+        """Begin again from a disk (`durable.restore`): flushes go on counting, and every copy is to be offered."""
+        self.flush = self._view_flush = flush
+        for state in self.frontier.states():
+            state.dirty = True
+
+    def resume_closing(self, flush: int, state: HostState, entry: Entry) -> None:
+        """A page that the disk says is done in that flush, and whose done mark had not left."""
+        state.closing[entry.key] = entry
+        state.open_work += 1
+        self._unsent.append((flush, state, entry.key))
+
     def mail_lost(self) -> None:
         """Redis has forgotten: send everything under way again, and say every answer again."""
         self.outbox.hurry()
@@ -395,9 +455,12 @@ class Agent:
         elif holds and not self._held_lease:
             self.frontier.look_again()
         self._held_lease = holds
-        for record, hint in self.outbox.due_again(now):
-            self._route(record, hint)
+        if self.group.sure:  # of who is there; what was found on disk has waited for this
+            for record, hint in self.outbox.due_again(now):
+                self._route(record, hint)
         self.handover.work(self.group.alive)
+        if self.group.sure:
+            self.outbox.close_orphans(self.handover.busy)
         waits = not self.tenure.released or bool(self.tenure.listed)  # for the view, or for a pending host
         if waits and now - self.tenure.since > self.config.handoff_timeout and holds:
             self.counters.handoff_timeouts += 1
@@ -424,9 +487,22 @@ class Agent:
             if not self.outbox.done_may_leave(flush):
                 break
             sent += 1
+            del state.closing[key]
             state.open_work += self.replicate(state, Record(state.host, self.flush, done=key))
             self._closed_work(state)
         del self._unsent[:sent]
+        self._send_redos()
+
+    def _send_redos(self) -> None:
+        """What an heir needs to know of the pages whose done marks must still wait."""
+        redos, self._redos = self._redos, []
+        for state, redo in redos:
+            record = Record(state.host, self.flush, redo=redo)
+            if redo.key in state.closing and size(record) <= self.config.bounds.size:
+                self.replicate(state, record)
+        oldest = self.outbox.oldest()
+        while self._strays and (oldest is None or next(iter(self._strays.values())) < oldest):
+            del self._strays[next(iter(self._strays))]
 
     def leave(self, now: float) -> None:
         """Go: out of the views, handing on everything, until `may_go`."""
@@ -451,7 +527,7 @@ class Agent:
     @property
     def settled(self) -> bool:
         """Whether this agent has handed on all it holds under the present view, but for the pending hosts."""
-        if not self.group.sure or not self.handover.settled:
+        if not self.group.sure or not self.handover.settled or self.outbox.orphans:
             return False
         return all(
             oldest is None or oldest > self._view_flush

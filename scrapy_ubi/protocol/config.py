@@ -36,6 +36,7 @@ class Counters:
     letters_sent: int = 0
     bytes_sent: int = 0
     untravelled: int = 0
+    redone: int = 0
     handoff_timeouts: int = 0
     fences: int = 0
     rejoins: int = 0

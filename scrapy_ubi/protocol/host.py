@@ -6,6 +6,10 @@ Rules of this module:
   known minus done. Merging is the union; where one key is known at two depths the smaller wins. Merging is therefore
   commutative, associative and idempotent: duplicates, reordering and resends of mail are harmless (DESIGN, part 2).
 * The text of a URL is kept only until its key is done: afterwards the key alone is the memory.
+* A page that is done here is *closing* until its done mark may leave (P5): the others are told its entry, not that it
+  is done.
+* A page's *redo* is what its owner learned from it, told to the host's other keepers before the done mark may leave:
+  an heir finds the page's outlinks there and need not fetch it again. It is a convenience: a lost one costs a fetch.
 * A key handed out to be fetched is *out*: still known, not done, in nobody's queue here. It comes back (`put_back`) or
   becomes done (`finish`).
 """
@@ -14,6 +18,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple, Protocol
+
+MOST_REDO = 1024  # redo records kept a host: far more than are ever under way; beyond it the pages are fetched again
 
 
 class Entry(NamedTuple):
@@ -29,6 +35,15 @@ class Entry(NamedTuple):
     depth: int
     priority: int = 0
     request: str = ""
+
+
+class Redo(NamedTuple):
+    """What is to be done again if the owner of a page dies before its done mark may leave: its outlinks, each with its
+    host. A redo record, as a write-ahead log has.
+    """
+
+    key: int
+    outlinks: tuple[tuple[str, Entry], ...]
 
 
 class Summary(NamedTuple):
@@ -48,7 +63,8 @@ def _rank(entry: Entry) -> tuple[int, int, str, str]:
 class HostState:
     """The state of one host at one agent, with the few facts the agent keeps beside it.
 
-    `queued`: key -> entry that waits; `out`: key -> entry handed out; `done`: keys.
+    `queued`: key -> entry that waits; `out`: key -> entry handed out; `done`: keys; `closing`: key -> entry of the done
+    whose done mark may not leave yet; `redo`: key -> outlinks of pages that wait here and are done elsewhere, maybe.
     `open_work`: how much of what was begun here is not settled yet (requests out, done marks not acknowledged).
     `dirty`: this copy may hold something the host's owner lacks.
     `keepers`, `keepers_at`: owner and successors under the view with that number (a cache of the agent's).
@@ -57,6 +73,7 @@ class HostState:
     """
 
     __slots__ = (
+        "closing",
         "dirty",
         "done",
         "done_xor",
@@ -68,6 +85,7 @@ class HostState:
         "open_work",
         "out",
         "queued",
+        "redo",
         "trusted",
     )
 
@@ -76,6 +94,8 @@ class HostState:
         self.queued: dict[int, Entry] = {}
         self.out: dict[int, Entry] = {}
         self.done: set[int] = set()
+        self.closing: dict[int, Entry] = {}
+        self.redo: dict[int, tuple[tuple[str, Entry], ...]] = {}
         self.known_xor = 0
         self.done_xor = 0
         self.open_work = 0
@@ -110,6 +130,7 @@ class HostState:
         """Merge one done mark; True when that was news. A key may be done before it is discovered."""
         if key in self.done:
             return False
+        self.redo.pop(key, None)
         if self.queued.pop(key, None) is None and key not in self.out:
             self.known_xor ^= key
         self.done.add(key)
@@ -136,19 +157,32 @@ class HostState:
         self.out.pop(key, None)
         return news
 
+    def keep_redo(self, redo: Redo) -> None:
+        """Keep what a page's owner has learned from it, while the page waits here."""
+        if redo.key in self.queued and len(self.redo) < MOST_REDO:
+            self.redo[redo.key] = redo.outlinks
+
     def undone(self) -> Iterator[Entry]:
-        """Every entry that is known and not done, those handed out included."""
+        """Every entry that is known and not done as far as others may know, those handed out included."""
         yield from self.queued.values()
         yield from (entry for key, entry in self.out.items() if key not in self.done)
+        yield from self.closing.values()
+
+    def told_done(self) -> Iterator[int]:
+        """The keys that are done and that others may know to be."""
+        return (key for key in self.done if key not in self.closing)
 
     def summary(self) -> Summary:
-        """The state in four numbers, to be compared with another agent's."""
-        return Summary(self.known, self.known_xor, len(self.done), self.done_xor)
+        """The state in four numbers, as others may know it, to be compared with another agent's."""
+        closing = _xor(self.closing)
+        return Summary(self.known, self.known_xor, len(self.done) - len(self.closing), self.done_xor ^ closing)
 
     def _check(self) -> None:
         """Assert every invariant of the state."""
         assert not self.queued.keys() & self.done, self
         assert not self.queued.keys() & self.out.keys(), self
+        assert self.closing.keys() <= self.done, self
+        assert self.redo.keys() <= self.queued.keys() | self.out.keys(), self
         keys = set(self.queued) | set(self.out) | self.done
         assert _xor(keys) == self.known_xor, self
         assert _xor(self.done) == self.done_xor, self

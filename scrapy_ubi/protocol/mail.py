@@ -2,9 +2,9 @@
 
 Rules of this module:
 
-* A *record* is one small fact about one host: a discovered entry, a done mark, or an offer (the summary of a host's
-  state). Records travel in *letters*, grouped by host into deltas. Every record is idempotent, so a letter may arrive
-  twice.
+* A *record* is one small fact about one host: a discovered entry, a done mark, a redo (what an heir needs to know of a
+  page), or an offer (the summary of a host's state). Records travel in *letters*, grouped by host into deltas. Every
+  record is idempotent, so a letter may arrive twice.
 * A *lane* is (sender's store, receiver, kind) with sequence numbers of its own. Kinds: `discovery` (to owners, may be
   refused, acknowledged when durable at owner and successors) and `state` (to keepers, never refused, acknowledged
   when durable here, waits for nobody). Two lanes, so that acknowledgements never wait in a circle.
@@ -22,17 +22,18 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from .host import Entry, HostState, Summary
+from .host import Entry, HostState, Redo, Summary
 
 DISCOVERY, STATE = "discovery", "state"
+MOST_OUTLINKS = 64  # of a redo: a page with more is fetched again if its owner dies at the wrong moment
 RECORD_SIZE = 40  # characters of a record besides its host, URL and request, about
 MOST_RESEND = 60.0  # s: a letter that is never acknowledged is sent again at least this often
 MOST_LANES_IN = 4096  # lanes a receiver remembers; the one used longest ago is forgotten, and its resends merged again
 
 
 class Record(NamedTuple):
-    """One fact about one host. Exactly one of `entry`, `done`, `offer` is set. `flush` orders it among its sender's
-    writes.
+    """One fact about one host. Exactly one of `entry`, `done`, `offer`, `redo` is set. `flush` orders it among its
+    sender's writes.
     """
 
     host: str
@@ -40,6 +41,7 @@ class Record(NamedTuple):
     entry: Entry | None = None
     done: int | None = None
     offer: Summary | None = None
+    redo: Redo | None = None
 
 
 @dataclass(slots=True)
@@ -77,7 +79,7 @@ class Sync:
 
 def whole(state: HostState, flush: int) -> Iterator[Record]:
     """All of a host's state as records; what it learns later travels by itself."""
-    entries, done = list(state.undone()), list(state.done)
+    entries, done = list(state.undone()), list(state.told_done())
     for entry in entries:
         yield Record(state.host, flush, entry=entry)
     for key in done:
@@ -99,11 +101,11 @@ class Letter:
     def add(self, record: Record) -> None:
         """Append a record; `size` follows (characters, about)."""
         self.records.append(record)
-        self.size += _size(record)
+        self.size += size(record)
 
     def has_room(self, record: Record, bounds: Bounds) -> bool:
         """Whether it keeps to its bounds with this record, too. One record has room in any letter."""
-        return not self.records or (len(self.records) < bounds.records and self.size + _size(record) <= bounds.size)
+        return not self.records or (len(self.records) < bounds.records and self.size + size(record) <= bounds.size)
 
 
 class Bounds(NamedTuple):
@@ -120,7 +122,10 @@ def weight(entry: Entry) -> int:
     return len(entry.url) + len(entry.request)
 
 
-def _size(record: Record) -> int:
+def size(record: Record) -> int:
+    """About how many characters a record adds to a letter."""
+    if record.redo is not None:
+        return RECORD_SIZE + sum(RECORD_SIZE + len(host) + weight(entry) for host, entry in record.redo.outlinks)
     return RECORD_SIZE + len(record.host) + (weight(record.entry) if record.entry is not None else 0)
 
 
@@ -246,10 +251,14 @@ class Lane:
         for letter in self.unacknowledged.values():
             letter.due, letter.pause = 0.0, min(letter.pause, MOST_RESEND)
 
+    def records(self) -> list[Record]:
+        """All that is under way or waits, syncs excepted."""
+        records = [record for letter in self.unacknowledged.values() for record in letter.records]
+        return records + [item for item in self.waiting if isinstance(item, Record)]
+
     def empty(self) -> list[Record]:
         """Take everything out, under way or waiting, syncs excepted (the receiver is gone)."""
-        records = [record for letter in self.unacknowledged.values() for record in letter.records]
-        records += [item for item in self.waiting if isinstance(item, Record)]
+        records = self.records()
         self.unacknowledged.clear()
         self.waiting.clear()
         self.open.clear()

@@ -6,7 +6,8 @@ Rules of this module:
   successors) is *open* from the flush it was written in until it is acknowledged. A done mark of flush f leaves only
   when no outlink of flush <= f is open (P5).
 * Mail for an agent that is gone is taken back: discovered entries are routed anew, state is dropped, for a view
-  change brings the whole state of every host concerned to its new keepers.
+  change brings the whole state of every host concerned to its new keepers. An outlink among it is an *orphan*, and open,
+  until that has been done for its host.
 * What comes back refused waits a moment before it is routed anew, so that two agents whose views differ do not play
   ball.
 """
@@ -14,7 +15,8 @@ Rules of this module:
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from math import inf
 
 from .mail import DISCOVERY, STATE, Bounds, Lane, Letter, Record, Sync
 from .view import View
@@ -32,6 +34,7 @@ class Outbox:
         self.by_name: dict[str, Lane] = {}
         self.outlinks: dict[int, int] = {}  # flush -> open outlinks; in rising order
         self.returned: deque[tuple[float, Record, str]] = deque()
+        self.orphans: list[tuple[int, str]] = []  # (flush, host) of outlinks whose host is to be brought to new keepers
         self.forgotten: list[str] = []
         self._numbers: dict[str, int] = {}
 
@@ -66,16 +69,38 @@ class Outbox:
     def close(self, record: Record) -> None:
         """A record needs no acknowledgement any more."""
         if record.entry is not None and record.flush:
-            left = self.outlinks[record.flush] - 1
-            if left:
-                self.outlinks[record.flush] = left
+            self._close(record.flush)
+
+    def _close(self, flush: int) -> None:
+        left = self.outlinks[flush] - 1
+        if left:
+            self.outlinks[flush] = left
+        else:
+            del self.outlinks[flush]
+
+    def orphan(self, record: Record) -> None:
+        """The successor that was told this is gone: an outlink stays open until its host is with its new keepers."""
+        if record.entry is not None and record.flush:
+            self.orphans.append((record.flush, record.host))
+
+    def close_orphans(self, busy: Callable[[Iterable[str]], bool]) -> None:
+        """Close those whose host is brought. `busy`: whether one of these hosts is still to be."""
+        still = []
+        for flush, host in self.orphans:
+            if busy((host,)):
+                still.append((flush, host))
             else:
-                del self.outlinks[record.flush]
+                self._close(flush)
+        self.orphans = still
 
     def done_may_leave(self, flush: int) -> bool:
         """Whether a done mark written in that flush may leave its owner (P5)."""
-        oldest = next(iter(self.outlinks), None)
+        oldest = self.oldest()
         return oldest is None or flush < oldest
+
+    def oldest(self) -> int | None:
+        """The oldest flush with an open outlink; None when none is open."""
+        return next(iter(self.outlinks), None)
 
     def hold_back(self, records: Iterable[Record], until: float, hint: str) -> None:
         """Refused records wait until that time (s); they stay open. `hint` names who should have them."""
@@ -111,6 +136,20 @@ class Outbox:
                 self.forgotten.append(lane.name)
                 del self.lanes[receiver, kind], self.by_name[lane.name]
         return gone, entries, state
+
+    def numbers(self) -> dict[str, int]:
+        """The next number of every lane there ever was, by the lane's name."""
+        return {**self._numbers, **{name: lane.next_seq for name, lane in self.by_name.items()}}
+
+    def resume(self, numbers: Mapping[str, int], discovered: Iterable[Record], told: Iterable[tuple[int, str]]) -> None:
+        """Begin again with what was found on disk: lanes go on counting, outlinks are open until they are told anew."""
+        self._numbers = dict(numbers)
+        for record in discovered:
+            self._open(record.flush)
+            self.returned.append((-inf, record, ""))
+        for flush, host in told:
+            self._open(flush)
+            self.orphans.append((flush, host))
 
     def post(self, now: float, view: str) -> Iterator[tuple[Lane, Letter, bool]]:
         """Every letter to send now; the flag says whether it is sent again."""
@@ -150,6 +189,8 @@ class Outbox:
                     count[item.flush] = count.get(item.flush, 0) + (item.entry is not None)
         for _, record, _ in self.returned:
             count[record.flush] = count.get(record.flush, 0) + 1
+        for flush, _ in self.orphans:
+            count[flush] = count.get(flush, 0) + 1
         count.pop(0, None)
         assert {f: n for f, n in count.items() if n} == self.outlinks, (count, self.outlinks)
         assert list(self.outlinks) == sorted(self.outlinks)

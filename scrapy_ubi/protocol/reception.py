@@ -12,6 +12,7 @@ Rules of this module:
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from .custody import Custody, Held
@@ -101,10 +102,12 @@ class Reception:
         return Outcome({}, tuple(want))
 
     def _merge(self, letter: Received, delta: Delta) -> None:
-        if not delta.discovered and not delta.done:
+        if not delta.discovered and not delta.done and not delta.redo:
             return
         agent = self._agent
         state, news = agent.frontier.add(delta.host, delta.discovered)
+        for redo in delta.redo:
+            state.keep_redo(redo)
         done = agent.frontier.add_done(state, delta.done)
         if not news and not done:
             return
@@ -118,6 +121,12 @@ class Reception:
                 agent.replicate(state, Record(state.host, agent.flush, entry=entry), but=letter.sender)
             for key in done:
                 state.open_work += agent.replicate(state, Record(state.host, agent.flush, done=key), but=letter.sender)
+
+    def remember(self, name: str, sender: str, floor: int, outcomes: Mapping[int, Outcome]) -> None:
+        """What a disk holds of a lane: its letters need not be merged again."""
+        lane = self._lane(name, sender)
+        lane.floor = floor
+        lane.outcomes.update(outcomes)
 
     def release(self) -> None:
         """Answer the letters in custody that may be answered now."""

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from .host import Entry, Summary
-from .mail import DISCOVERY, STATE, Lane, Letter, Outcome
+from .host import Entry, Redo, Summary
+from .mail import DISCOVERY, MOST_OUTLINKS, STATE, Lane, Letter, Outcome
 
 _KEY = re.compile(r"[0-9a-f]{16}")
 NAME = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
@@ -58,6 +58,9 @@ def encode(sender: str, lane: Lane, store: str, letter: Letter) -> dict[str, str
             delta.setdefault("discovered", []).append(_entry_out(record.entry))
         elif record.done is not None:
             delta.setdefault("done", []).append(f"{record.done:016x}")
+        elif record.redo is not None:
+            outlinks = [[host, *_entry_out(entry)] for host, entry in record.redo.outlinks]
+            delta.setdefault("redo", []).append([f"{record.redo.key:016x}", *outlinks])
         elif record.offer is not None:
             known, known_xor, done, done_xor = record.offer
             delta["offer"] = [known, f"{known_xor:016x}", done, f"{done_xor:016x}"]
@@ -89,8 +92,15 @@ class Delta(NamedTuple):
 
     host: str
     discovered: tuple[Entry, ...]
-    done: tuple[int, ...]
-    offer: Summary | None
+    done: tuple[int, ...] = ()
+    offer: Summary | None = None
+    redo: tuple[Redo, ...] = ()
+
+    def entries(self) -> Iterator[tuple[str, Entry]]:
+        """Every entry in it, with its host."""
+        yield from ((self.host, entry) for entry in self.discovered)
+        for redo in self.redo:
+            yield from redo.outlinks
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,21 +154,40 @@ def decode(fields: Mapping[str, str], receiver: str, most: int, longest_url: int
     if not isinstance(body, list):
         raise Malformed("body is not a list")
     deltas = tuple(_delta(row, longest_url) for row in body)
-    records = sum(len(d.discovered) + len(d.done) + (d.offer is not None) for d in deltas)
+    records = sum(sum(1 for _ in d.entries()) + len(d.done) + len(d.redo) + (d.offer is not None) for d in deltas)
     if records > most:
         raise Malformed(f"{records} records, more than {most}")
     return Received(header.sender, header.lane, header.kind, header.seq, header.floor, view, deltas)
 
 
 def _delta(row: object, longest_url: int) -> Delta:
-    if not isinstance(row, dict) or not row.keys() <= {"host", "discovered", "done", "offer"}:
-        raise Malformed("a delta is not an object of host, discovered, done, offer")
+    if not isinstance(row, dict) or not row.keys() <= {"host", "discovered", "done", "offer", "redo"}:
+        raise Malformed("a delta is not an object of host, discovered, done, offer, redo")
     host = _match(_HOST, row.get("host"))
     discovered, done, offer = row.get("discovered", []), row.get("done", []), row.get("offer")
-    if not isinstance(discovered, list) or not isinstance(done, list):
-        raise Malformed("discovered or done is not a list")
+    redo = row.get("redo", [])
+    if not isinstance(discovered, list) or not isinstance(done, list) or not isinstance(redo, list):
+        raise Malformed("discovered, done or redo is not a list")
     entries = tuple(_entry_in(item, longest_url) for item in discovered)
-    return Delta(host, entries, tuple(_key(item) for item in done), None if offer is None else _summary(offer))
+    return Delta(
+        host,
+        entries,
+        tuple(_key(item) for item in done),
+        None if offer is None else _summary(offer),
+        tuple(_redo(item, longest_url) for item in redo),
+    )
+
+
+def _redo(row: object, longest_url: int) -> Redo:
+    if not isinstance(row, list) or not 1 <= len(row) <= MOST_OUTLINKS + 1:
+        raise Malformed("a redo is not a list of a key and outlinks")
+    return Redo(_key(row[0]), tuple(_outlink(item, longest_url) for item in row[1:]))
+
+
+def _outlink(row: object, longest_url: int) -> tuple[str, Entry]:
+    if not isinstance(row, list) or not row:
+        raise Malformed("an outlink is not a list of a host and an entry")
+    return _match(_HOST, row[0]), _entry_in(row[1:], longest_url)
 
 
 def _entry_in(row: object, longest_url: int) -> Entry:

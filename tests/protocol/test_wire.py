@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from scrapy_ubi.protocol.host import Entry, Summary
+from scrapy_ubi.protocol.host import Entry, Redo, Summary
 from scrapy_ubi.protocol.mail import DISCOVERY, STATE, Bounds, Lane, LaneIn, Letter, Outcome, Record
 from scrapy_ubi.protocol.wire import Delta, Header, Malformed, decode, decode_header, encode, read_answer
 from scrapy_ubi.transport.wire import encode as to_bytes
@@ -82,11 +82,13 @@ summaries = st.builds(Summary, st.integers(0, 2**40), keys, st.integers(0, 2**40
 @st.composite
 def records(draw: st.DrawFn) -> Record:
     host, flush = draw(hosts), draw(st.integers(0, 9))
-    kind = draw(st.sampled_from(["entry", "done", "offer"]))
+    kind = draw(st.sampled_from(["entry", "done", "offer", "redo"]))
     if kind == "entry":
         return Record(host, flush, entry=draw(entries))
     if kind == "done":
         return Record(host, flush, done=draw(keys))
+    if kind == "redo":
+        return Record(host, flush, redo=Redo(draw(keys), tuple(draw(st.lists(st.tuples(hosts, entries), max_size=3)))))
     return Record(host, flush, offer=draw(summaries))
 
 
@@ -102,6 +104,7 @@ def test_what_is_written_is_read_back(told: list[Record], kind: str) -> None:
             tuple(r.entry for r in told if r.host == host and r.entry is not None),
             tuple(r.done for r in told if r.host == host and r.done is not None),
             next((r.offer for r in reversed(told) if r.host == host and r.offer is not None), None),
+            tuple(r.redo for r in told if r.host == host and r.redo is not None),
         )
         for host in dict.fromkeys(r.host for r in told)
     )

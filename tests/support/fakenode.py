@@ -57,7 +57,7 @@ class FakeNode:
         self.closed = True
         self.calls.append(("leave", reason))
 
-    def discover(self, host: str, entry: Entry, seed: bool = False) -> bool:
+    def discover(self, host: str, entry: Entry, seed: bool = False, page: FakeVisit | None = None) -> bool:
         if entry.key in self._known:
             return False
         self._known.add(entry.key)

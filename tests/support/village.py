@@ -173,9 +173,10 @@ class Village:
             return None
         state, entry = found
         agent.freed(state, self.now)
+        learned: list[tuple[str, Entry]] = []
         for link in links:
-            agent.discover(host_of(link), link)
-        agent.ended(state, entry.key)
+            agent.discover(host_of(link), link, learned)
+        agent.ended(state, entry.key, learned)
         return entry.url
 
     def crawl(self, names: Iterable[str] = ()) -> list[str]:
