@@ -119,10 +119,7 @@ def _remarks(status: CrawlStatus) -> list[str]:
     """That Redis is full, and what could not be read, one line each."""
     lines = []
     if any(agent.state == "blocked" for agent in status.agents):
-        lines += [
-            "",
-            "Redis has reached its memory limit and takes no mail: raise its maxmemory. Nothing is lost meanwhile.",
-        ]
+        lines += ["", "Redis is full and takes no mail: raise its maxmemory. Nothing is lost meanwhile."]
     if not status.unreadable:
         return lines
     lines += ["", f"{status.unreadable} values in Redis are {UNREADABLE}:"]

@@ -11,6 +11,8 @@ Rules of this module:
 * Redis has forgotten everything when the `memory` token in the control hash is not the one seen before: whoever sees it
   missing writes a new one, and whoever sees another sends again what is under way. The `run` is written again as it
   was.
+* A Redis that is full refuses what needs memory. Mail is read and deleted all the same, which makes room where the
+  mail itself fills it; and the profile is published, so that people see why the crawl waits.
 """
 
 from __future__ import annotations
@@ -34,7 +36,8 @@ MOST_RECORDS = 100_000  # in a letter: what UBI_LETTER_RECORDS lets an agent sen
 HEAD = 256  # characters of a refused letter that people see
 RIVALS = 2.0  # s within which two agents may each write a new memory token
 EAGER = 4  # an answer waits for this part of the flush interval at most
-FIRST_PAUSE, LONGEST_PAUSE = 0.1, 2.0  # s between tries while Redis is away
+FIRST_PAUSE, LONGEST_PAUSE = 0.1, 2.0  # s between tries while Redis is away or full
+QUIET = 60.0  # s: a Redis at its memory limit takes one letter and refuses the next; who looks after it is told once
 
 Refusal = Callable[[Received], str | None]  # a letter -> why it cannot be accepted, None when it can
 
@@ -67,7 +70,7 @@ class Post:
         self._refusal = refusal
         self._courier = courier
         self._on_arrival = on_arrival
-        self._interval = settings.flush_interval
+        self._interval, self._most_waiting = settings.flush_interval, settings.flush_records
         self._longest_url = settings.max_url_length
         self._under_way: Future[Incoming] | None = None
         self._due = self._retry_at = self._pause = 0.0
@@ -81,6 +84,10 @@ class Post:
         self._announced = False
         self._denied = False  # others have said that the crawl is over, and it is not
         self._trouble = ""
+        self._said = False  # the trouble is in the log, so its end must be
+        self._quiet_until = 0.0
+        self.full = False  # the last exchange was refused for want of memory
+        self.writes_refused = 0  # exchanges so far that were
         self.dead_letters = 0
         self.control = control
 
@@ -100,6 +107,8 @@ class Post:
         """Begin an exchange of what a drain gives (or of what the last exchange did not get rid of)."""
         if self._out is None:
             self._out = self._outgoing(now, self._agent.drain(now), profile())
+        elif self.full:
+            self._out = replace(self._out, profile=profile())
         self._due, self._eager = now + self._interval, False
         self._under_way = self._courier.send(self._transport.exchange(self._out), self._on_arrival)
 
@@ -111,28 +120,42 @@ class Post:
         try:
             incoming = future.result()
         except TransportFull as error:
-            self._complain(now, f"Redis refuses writes, the crawl waits until it has room: {error}")
-            self._take(error.incoming, now)
-            # What was read and merged is deleted with the next try: reading mail is what makes room again.
-            self._out = replace(self._out, consumed=self._consumed) if self._out is not None else None
-            self._consumed = []
+            self._refused(now, error)
             return True
         except TransportDown as error:
-            self._complain(now, f"Redis is away, the crawl goes on when it is back: {error}")
+            self._complain(now, "away", f"Redis is away, the crawl goes on when it is back: {error}")
             return True
-        if self._trouble:
-            logger.info("Redis is back.")
-            self._trouble = ""
+        if self._said:
+            logger.info("Redis has room again." if self._trouble == "full" else "Redis is back.")
+        self._trouble, self._said, self.full = "", False, False
         self._out, self._pause = None, 0.0
         self._take(incoming, now)
         return True
 
-    def _complain(self, now: float, sentence: str) -> None:
+    def _refused(self, now: float, error: TransportFull) -> None:
+        """Redis is full: take in what was read, and try the rest again later."""
+        self.full = True
+        self.writes_refused += 1
+        self._complain(
+            now,
+            "full",
+            f"Redis is full and takes no mail: this agent fetches on until {self._most_waiting:,} records wait to be "
+            f"sent (UBI_FLUSH_RECORDS), then it waits until there is room. {error}",
+        )
+        self._take(error.incoming, now)
+        # What was read and merged is deleted with the next try: reading mail is what makes room again.
+        self._out = replace(self._out, consumed=self._consumed, profile=None) if self._out is not None else None
+        self._consumed = []
+
+    def _complain(self, now: float, trouble: str, sentence: str) -> None:
         self._pause = min(max(self._pause * 2, FIRST_PAUSE), LONGEST_PAUSE)
         self._retry_at = now + self._pause
-        if self._trouble != sentence[:24]:
-            self._trouble = sentence[:24]
-            logger.warning(sentence)
+        if self._trouble == trouble or (trouble == "full" and now < self._quiet_until):
+            return
+        self._trouble, self._said = trouble, True
+        if trouble == "full":
+            self._quiet_until = now + QUIET
+        logger.warning(sentence)
 
     def _outgoing(self, now: float, effects: Effects, profile: str | None) -> Outgoing:
         consumed, self._consumed = self._consumed, []

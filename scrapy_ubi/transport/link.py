@@ -39,8 +39,8 @@ class RedisLink:
         self._client: Any = redis.Redis(connection_pool=self._pool)
 
     def beat(self, line: str) -> dict[str, str]:
-        """Write the line, then read all beats. Raises TransportDown, TransportFull; then the line may still be read."""
-        commands: list[tuple[Any, ...]] = [("HSET", self._key, self._agent, encode(line)), ("HGETALL", self._key)]
+        """Write the line, then read all beats. Raises TransportDown; then the line may still be read."""
+        commands = [self._written(line), ("HGETALL", self._key)]
         if self._garbage:
             commands.insert(0, ("HDEL", self._key, *self._garbage))
         results = self._run(commands)
@@ -53,12 +53,15 @@ class RedisLink:
 
     def write(self, line: str) -> None:
         """Write the line only. Raises TransportDown, TransportFull."""
-        self._run([("HSET", self._key, self._agent, encode(line))])
+        self._run([self._written(line)])
 
     def close(self) -> None:
         """Disconnect."""
         with contextlib.suppress(*FAULTS):
             self._pool.disconnect()
+
+    def _written(self, line: str) -> tuple[Any, ...]:
+        return ("EVAL", scripts.REPLACE, 1, self._key, self._agent, encode(line))
 
     def _run(self, commands: list[tuple[Any, ...]]) -> list[Any]:
         try:

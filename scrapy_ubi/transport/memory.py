@@ -54,7 +54,7 @@ class MemoryHub:
     """The store all MemoryTransports of a process share, with faults for tests.
 
     * `down`: every call fails, nothing is applied.
-    * `full`: writes that need memory are refused; reads and deletions go through.
+    * `full`: writes that need memory are refused; reads and deletions, beats and profiles go through.
     * `break_after = n`: the next exchange applies only its first n writes and fails; a large n loses just the reply.
     * `flush()`: everything is lost; with `renumber` ids of letters start low again, as in a replaced Redis.
     """
@@ -227,7 +227,7 @@ class MemoryTransport:
             return True
         self._beat += 1
         line, sent = beating.line(self._beat), beating.clock()
-        if self._hub.down or self._hub.full:
+        if self._hub.down:
             self._counts["beats_failed"] += 1
             return False
         self._shelf.beats[encode(beating.agent)] = encode(line)
@@ -258,7 +258,7 @@ class MemoryTransport:
             return
         beating.stop()
         await asyncio.sleep(0)
-        if last_line is not None and not self._hub.down and not self._hub.full:
+        if last_line is not None and not self._hub.down:
             self._shelf.beats[encode(beating.agent)] = encode(last_line)
 
     # -- mail --------------------------------------------------------------------------------------------------------
@@ -309,7 +309,7 @@ class MemoryTransport:
         for fields in out.dead_letters:
             yield True, partial(shelf.dead[me].append, _raw(fields))
         if out.profile is not None:
-            yield True, partial(shelf.agents.update, {encode(me): encode(out.profile)})
+            yield False, partial(shelf.agents.update, {encode(me): encode(out.profile)})
         if out.control:
             yield True, partial(shelf.control.update, _raw(out.control))
 

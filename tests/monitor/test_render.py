@@ -56,6 +56,12 @@ def test_live_counts_pages_of_the_dead_but_not_their_hosts() -> None:
     assert lines[-1].split() == ["all", "200", "9.5", "10", "40", "8", "500"]
 
 
+def test_live_says_that_redis_is_full_and_the_remedy() -> None:
+    lines = render.live(crawl(agent("a1", state="blocked"), agent("a2", state="blocked")))
+    assert "maxmemory" in lines[-1]
+    assert fits(lines)
+
+
 def test_live_says_when_views_differ_and_what_is_unreadable() -> None:
     other = AgentStatus("a2", "crawling", beat=Beat("0000bbbb", 0, 200, "f" * 16), trouble=("profile: not JSON",))
     lines = render.live(crawl(agent("a1"), other))

@@ -15,7 +15,7 @@ from scrapy_ubi.protocol.host import Entry
 from scrapy_ubi.protocol.view import LEFT, Beat
 from scrapy_ubi.transport import Incoming, TransportDown
 from scrapy_ubi.transport.memory import MemoryHub
-from tests.node.crawler import LIMIT, SETTINGS, Crawler, Log, crawl, entry
+from tests.node.crawler import LIMIT, SETTINGS, Crawler, Log, crawl, entry, reachable
 from tests.transport.worlds import until
 
 SEEDS = ["http://h0.example/1", "http://h5.example/2"]
@@ -293,9 +293,33 @@ def test_redis_is_full_for_a_while() -> None:
         crawlers = group(hub, log, 3)
         await asyncio.wait_for(log.held.wait(), LIMIT)
         hub.full = True
-        await until(lambda: all(crawler.node.state == "fenced" for crawler in crawlers))
-        hub.full = False
         log.go.set()
+        await until(lambda: all(profile(hub, f"a{number}")["state"] == "blocked" for number in range(3)))
+        await until(lambda: all(crawler.node.agent.lease.holds(crawler.node._clock()) for crawler in crawlers))
+        hub.full = False
+        await ends(*crawlers)
+        log.judge(SEEDS)
+        assert all(crawler.node.counters()["writes_refused"] for crawler in crawlers)
+        assert not any(crawler.node.counters()["fences"] for crawler in crawlers), "a full Redis silences nobody"
+
+    crawl(run)
+
+
+def test_while_redis_is_full_an_agent_with_much_to_send_fetches_no_more() -> None:
+    async def run() -> None:
+        hub, log = MemoryHub(), Log(HELD)
+        settings = dataclasses.replace(SETTINGS, flush_records=5)
+        crawlers = [Crawler(hub, f"a{number}", log, settings) for number in range(2)]
+        for crawler in crawlers:
+            crawler.start(SEEDS)
+        await asyncio.wait_for(log.held.wait(), LIMIT)
+        hub.full = True
+        await until(lambda: all(crawler.node.state == "blocked" for crawler in crawlers))
+        log.go.set()
+        await until(lambda: not any(crawler.loads for crawler in crawlers))
+        assert all(crawler.node._choked and crawler.node.next() is None for crawler in crawlers)
+        assert log.fetched.keys() < reachable(SEEDS)
+        hub.full = False
         await ends(*crawlers)
         log.judge(SEEDS)
 

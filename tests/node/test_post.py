@@ -497,6 +497,29 @@ def test_a_full_redis_is_read_and_emptied_and_written_to_when_it_has_room() -> N
     run(test)
 
 
+def test_a_redis_at_its_limit_is_complained_of_once_with_the_remedy_and_figures_go_on(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def test() -> None:
+        office = Office()
+        office.join("b")
+        host = ordered("b", "a")
+        for number in range(3):  # it takes something now and then
+            office.hub.full = False
+            await office.trips(2)
+            office.agent.discover(host, page(host, number))
+            office.hub.full = True
+            await office.trips(3)
+        assert office.post.full
+        assert office.post.writes_refused > 3
+
+    with caplog.at_level("INFO", "scrapy_ubi"):
+        run(test)
+    said = [record.getMessage() for record in caplog.records]
+    assert [text[:22] for text in said] == ["Redis is full and take", "Redis has room again."]
+    assert "UBI_FLUSH_RECORDS" in said[0]
+
+
 # -- when
 
 

@@ -181,11 +181,15 @@ class Group:
         found = {name.decode(): Beat.parse(line.decode()) for name, line in raw.items()}
         return {name: beat for name, beat in found.items() if beat is not None}
 
-    def counters(self) -> dict[str, dict[str, Any]]:
-        """Agent -> its counters, as it last published them."""
+    def profiles(self) -> dict[str, dict[str, Any]]:
+        """Agent -> what it last published of itself."""
         with self.server.client() as client:
             raw = client.hgetall(self.keys.agents)
-        return {name.decode(): json.loads(text)["counters"] for name, text in raw.items()}
+        return {name.decode(): json.loads(text) for name, text in raw.items()}
+
+    def counters(self) -> dict[str, dict[str, Any]]:
+        """Agent -> its counters, as it last published them."""
+        return {name: profile["counters"] for name, profile in self.profiles().items()}
 
     def dead_letters(self, name: str) -> list[dict[str, str]]:
         """What this agent has set aside, oldest first."""

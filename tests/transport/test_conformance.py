@@ -591,18 +591,24 @@ def test_beats_outlive_an_outage_and_are_not_acknowledged_in_it(world: World) ->
     play(world, scene)
 
 
-def test_refused_beat_tells_nothing(world: World) -> None:
-    """Who cannot write its beat must not judge others on theirs: they cannot write either."""
+def test_full_server_does_not_silence_the_agents(world: World) -> None:
+    """Beats and profiles take the place of former ones, so they need no memory to speak of."""
 
     async def scene(a: Transport, b: Transport) -> None:
         await b.claim("b", None, "hello")
-        world.fill(True)
         heart = Heart()
         heart.start(a)
-        await until(lambda: a.counts["beats_failed"] >= 3)
-        assert (heart.reads, heart.acks) == ([], [])
-        world.fill(False)
-        await until(lambda: heart.reads and heart.acks)
+        await until(lambda: heart.reads)
+        world.fill(True)
+        count = len(heart.reads)
+        await until(lambda: len(heart.reads) >= count + 3)
+        assert set(heart.reads[-1][2]) == {"a", "b"}
+        with pytest.raises(TransportFull):
+            await a.exchange(Outgoing(letters=[("b", letter(1))], profile='{"state":"blocked"}'))
+        assert await b.profiles() == {"a": '{"state":"blocked"}'}
+        await a.stop_beating("last")
+        assert await b.beats() == {"a": "last", "b": "hello"}
+        assert a.counts["beats_failed"] == 0
 
     play(world, scene)
 

@@ -83,6 +83,25 @@ def test_one_exchange_is_one_round_trip(redis_world: RedisWorld) -> None:
     play(redis_world, scene)
 
 
+def test_refused_beat_tells_nothing(redis_world: RedisWorld) -> None:
+    """Who cannot write its beat must not judge others on theirs: they cannot write either."""
+
+    async def scene(a: Transport, b: Transport) -> None:
+        await b.claim("b", None, "hello")
+        with redis_world.server.client() as client:
+            client.config_set("min-replicas-to-write", 1)
+            try:
+                heart = Heart()
+                heart.start(a)
+                await until(lambda: a.counts["beats_failed"] >= 3)
+                assert (heart.reads, heart.acks) == ([], [])
+            finally:
+                client.config_set("min-replicas-to-write", 0)
+        await until(lambda: heart.reads and heart.acks)
+
+    play(redis_world, scene)
+
+
 # -- garbage ---------------------------------------------------------------------------------------------------------
 
 
