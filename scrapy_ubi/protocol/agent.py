@@ -511,9 +511,12 @@ class Agent:
         self._look(now)
 
     def may_go(self) -> bool:
-        """Whether a leaving agent has handed on all it holds, and said so."""
+        """Whether a leaving agent has handed on all it holds, and nobody counts on its copies any more: everybody has
+        published *settled* for the view without it.
+        """
         quiet = self.handover.settled and not self.handover.pending and not self._unsent and self.reception.idle
-        return self.leaving and quiet and not len(self.outbox) and not self.out
+        relieved = self.tenure.released or not self.view.members
+        return self.leaving and quiet and relieved and not len(self.outbox) and not self.out
 
     def last_beat(self) -> Beat:
         """What a leaver says last: that it has left and, where it could not hand on what it holds, that this may be

@@ -40,6 +40,7 @@ class Membership:
         self._gaps = 0
         self._begun: float | None = None
         self._lost: set[str] = set()
+        self.peers: frozenset[str] = frozenset()  # who was in the last view that was complete
 
     def view(self, near: View | None = None) -> View:
         """The view that follows from what is seen; `near` is an earlier one."""
@@ -111,6 +112,7 @@ class Membership:
         if len(self._lost) > (0 if nobody_knows else self.config.replication):
             self.lossy = True
 
-    def completed(self) -> None:
-        """The present view is complete: every host has all its copies again."""
+    def completed(self, view: View) -> None:
+        """This view, the present one, is complete: every host has all its copies again."""
         self._lost.clear()
+        self.peers = frozenset(view.members)
