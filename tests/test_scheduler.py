@@ -143,6 +143,30 @@ def test_children_that_need_none_or_whose_page_is_unknown_are_not_marked() -> No
     assert NONCE not in plain.meta and NONCE not in stranger.meta
 
 
+def test_the_node_hears_on_which_page_a_request_was_found() -> None:
+    unit = Unit()
+    unit.enqueue_request(Request(URL))
+    page = unit.take()
+    child, stray, hop, foreign = (Request(f"{HOST}/{name}") for name in ("child", "stray", "hop", "foreign"))
+    unit.mark_child(child, page)
+    hop.meta["redirect_urls"] = ["http://h7.example/", URL]
+    foreign.meta["redirect_urls"] = [f"{HOST}/gone"]
+    for request in (child, stray, hop, foreign):
+        unit.enqueue_request(request)
+    visits = [unit.node.pages[request.url] for request in (child, stray, hop, foreign)]
+    assert visits[0] is visits[2] and visits[0].entry.url == URL
+    assert visits[1] is visits[3] is None
+
+
+def test_a_page_counts_for_the_request_it_was_told_of_only() -> None:
+    unit = Unit()
+    unit.enqueue_request(Request(URL))
+    page = unit.take()
+    unit.mark_child(Request(f"{HOST}/dropped by a signal handler"), page)
+    unit.enqueue_request(Request(f"{HOST}/stray"))
+    assert unit.node.pages[f"{HOST}/stray"] is None
+
+
 def test_a_retry_is_the_same_key_again() -> None:
     unit = Unit()
     unit.enqueue_request(Request(URL, meta={"depth": 1}))

@@ -170,5 +170,5 @@ class Crawler:
             self.node.put_back(visit)
             raise
         for url in links(visit.entry.url):
-            self.node.discover(*entry(url, visit.entry.depth + 1))
+            self.node.discover(*entry(url, visit.entry.depth + 1), page=visit)
         self.node.ended(visit)

@@ -7,6 +7,7 @@ import dataclasses
 import json
 import re
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
@@ -285,6 +286,29 @@ def test_an_agent_that_beats_but_takes_no_mail_is_not_waited_for_for_ever(caplog
     crawl(run)
     (said,) = (record.getMessage() for record in caplog.records if "UBI_HANDOFF_TIMEOUT" in record.getMessage())
     assert re.search(r"handed over [1-8] hosts", said) and "twice" in said
+
+
+@pytest.mark.parametrize("stray", [False, True])
+def test_a_page_that_was_out_when_a_request_came_from_nowhere_has_no_redo(stray: bool) -> None:
+    """That request may be the page's, and an heir would not find it in the redo."""
+
+    async def run() -> None:
+        crawler = Crawler(MemoryHub(), "a", Log())
+        node = crawler.node
+        ended: list[object] = []
+        await node.open()
+        await until(lambda: node.agent.group.sure)
+        node.discover(*entry(SEEDS[0]), seed=True)
+        visit = await until(node.next)
+        node.discover(*entry(SEEDS[1]), page=visit)
+        if stray:
+            node.discover(*entry("http://h9.example/1"))
+        with patch.object(node.agent, "ended", lambda *arguments: ended.extend(arguments[2:])):
+            node.ended(visit)
+        assert ended == [None if stray else [entry(SEEDS[1])]]
+        await node.leave("test")
+
+    crawl(run)
 
 
 def test_redis_is_full_for_a_while() -> None:

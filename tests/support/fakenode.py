@@ -34,6 +34,7 @@ class FakeNode:
         self.calls: list[tuple[Any, ...]] = []
         self.agent = SimpleNamespace(start_exhausted=False)
         self.held: set[str] = set()
+        self.pages: dict[str, FakeVisit | None] = {}  # URL -> the page it was found on, as far as is known
         self._known: set[int] = set()
         self._queue: deque[FakeVisit] = deque()
         self._again: dict[FakeVisit, Entry] = {}
@@ -62,6 +63,7 @@ class FakeNode:
             return False
         self._known.add(entry.key)
         self.calls.append(("discover", host, entry, seed))
+        self.pages[entry.url] = page
         self._queue.append(FakeVisit(host, entry))
         return True
 
