@@ -205,7 +205,7 @@ def test_a_complete_view_has_all_copies_again() -> None:
     group = membership()
     kill(group, "b")
     group.count_lost(view("a", "b", "c", "d"), new=False)
-    group.completed()
+    group.completed(group.view())
     kill(group, "c")
     group.count_lost(view("a", "c", "d"), new=False)
     assert not group.lossy
