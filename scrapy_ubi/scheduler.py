@@ -15,6 +15,7 @@ Rules of this module:
 from __future__ import annotations
 
 import asyncio
+import atexit
 import logging
 import tempfile
 from dataclasses import replace
@@ -155,11 +156,29 @@ class UbiScheduler(BaseScheduler):
 
     def _hook_in(self) -> None:
         self._hooks.on_removed(self._removed)
-        self._hooks.on_closing(self.guard.close)
+        self._hooks.on_closing(self._closing)
         self._hooks.on_outcome(self._outcome)
         self._hooks.around_transfers(self.guard.carry)
         self.crawler.signals.connect(self._spider_idle, signals.spider_idle)
         self.crawler.signals.connect(self._spider_error, signals.spider_error)
+        atexit.register(self._cut_short)
+
+    def _closing(self) -> None:
+        """The spider is being closed; Scrapy waits for what is under way."""
+        self.guard.close()
+        if not self.node.over:
+            loads = sum(flight.held for flight in self._flights)
+            logger.info("Nothing new is fetched; %d loads under way end first.", loads)
+
+    def _cut_short(self) -> None:
+        """The process ends, and this agent has not left: a second Ctrl-C, most likely."""
+        if not self.node.over:
+            logger.warning(
+                "Agent %s goes at once, without having handed over. To the others it has crashed: they take its hosts "
+                "over when its beats have been missing for %g s (UBI_FAILURE_TIMEOUT).",
+                self.agent_id,
+                self.settings.failure_timeout,
+            )
 
     def close(self, reason: str) -> Deferred[None] | None:
         """Hand over and go, or close after the end of the crawl."""
@@ -168,6 +187,7 @@ class UbiScheduler(BaseScheduler):
     async def _leave(self, reason: str) -> None:
         try:
             await self.node.leave(reason)
+            atexit.unregister(self._cut_short)
         finally:
             for name, value in self.node.counters().items():
                 if isinstance(value, int | float):  # failures by reason have stats of their own

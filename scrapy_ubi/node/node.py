@@ -209,11 +209,18 @@ class Node:
 
     async def _hand_over(self) -> None:
         self._closing = "leaving"
-        self.agent.leave(self._clock())
+        begun = told = self._clock()
+        self.agent.leave(begun)
         others = len(self.agent.view.members)
         if others:
-            logger.info("Handing %d hosts over to %d others before leaving.", len(self.frontier), others)
-        end, told = self._clock() + self.settings.leave_timeout, self._clock()
+            logger.info(
+                "Handing over what is known of %d hosts to %d others, for at most %g s (UBI_LEAVE_TIMEOUT). "
+                "A second Ctrl-C or SIGTERM leaves at once.",
+                len(self.frontier),
+                others,
+                self.settings.leave_timeout,
+            )
+        end = begun + self.settings.leave_timeout
         while not self.agent.may_go() and self.agent.view.members and not self.over and not self._dead:
             now = self._clock()
             if now > end:
@@ -225,6 +232,8 @@ class Node:
             await self._trip()
         if not self.agent.view.members and not self.agent.may_go():
             logger.info("Nobody is left to hand over to: what was not fetched is forgotten with this process.")
+        elif others and self.agent.may_go():
+            logger.info("Handed over in %.1f s.", self._clock() - begun)
 
     def _left_over(self) -> str:
         agent = self.agent

@@ -17,7 +17,7 @@ FOUR = ("a0", "a1", "a2", "a3")
 
 
 class MakeGroup:
-    """`make_group(latency=0.005, seeds="all", **settings)`: a group that crawls a web of 600 pages of 60 `hosts`.
+    """`make_group(latency=0.005, seeds="all", **settings)`: a group that crawls a web of 600 `pages` of 60 `hosts`.
 
     `latency` is the mean time (s) an answer takes. Where it is long, there is a request at each host nearly all the
     time: a second agent at any of them is seen at once.
@@ -27,8 +27,10 @@ class MakeGroup:
         self.server = server
         self._place, self._stack = place, stack
 
-    def __call__(self, latency: float = 0.005, seeds: str = "all", hosts: int = 60, **settings: object) -> Group:
-        web = self._stack.enter_context(DemoWeb(Graph(seed=5, hosts=hosts, pages=600), latency))
+    def __call__(
+        self, latency: float = 0.005, seeds: str = "all", hosts: int = 60, pages: int = 600, **settings: object
+    ) -> Group:
+        web = self._stack.enter_context(DemoWeb(Graph(seed=5, hosts=hosts, pages=pages), latency))
         group = Group(self._place, web, self.server, seeds, **settings)
         self._stack.callback(group.close)
         return group

@@ -1,0 +1,61 @@
+"""Agents that are told to stop: once, and they hand over first; twice, and they go at once."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.proxy import Cable
+
+from .conftest import FOUR, MakeGroup
+
+pytestmark = [pytest.mark.processes, pytest.mark.faults]
+
+LONG = 600  # s, far beyond the limit of every wait here: who ends sooner has not waited for it
+
+
+def test_told_once_an_agent_ends_its_loads_hands_over_and_says_so(make_group: MakeGroup) -> None:
+    group = make_group(latency=0.15)
+    group.start(*FOUR)
+    group.until_served(0.2)
+    group.stop("a1")
+    group.until_ended("a1")
+    group.until_settled("a0", "a2", "a3")
+    verdict = group.end().judge()
+    said = verdict.logs["a1"]
+    for words in ("Closing spider (shutdown)", "loads under way end first", "Handing over", "Handed over in"):
+        assert words in said
+    assert not any(row["status"] == 0 for row in verdict.log if row["agent"] == "a1"), "no load is broken off"
+    assert not any(beat.dead for beat in group.beats().values())
+
+
+def test_told_twice_while_loads_run_an_agent_goes_at_once(make_group: MakeGroup) -> None:
+    group = make_group(latency=2.0, hosts=20, pages=80)
+    group.start("a0", "a1", "a2")
+    group.until(lambda: "a1" in group.web.stats()["agents"], "a page fetched by it")
+    group.stop("a1")
+    group.until(lambda: group.said("a1", "loads under way end first"), "the first signal heard")
+    group.stop("a1")
+    group.until_ended("a1")
+    verdict = group.end().judge(lost=["a1"])
+    assert "goes at once, without having handed over" in verdict.logs["a1"]
+    assert "Handing over" not in verdict.logs["a1"]
+    assert any(row["status"] == 0 for row in verdict.log if row["agent"] == "a1"), "it has not waited for its loads"
+    assert group.beats()["a1"].flags == ""
+
+
+@pytest.mark.parametrize("reactor", [True, False])
+def test_told_twice_while_it_hands_over_an_agent_goes_at_once(make_group: MakeGroup, reactor: bool) -> None:
+    """Also when Redis does not answer, which it would wait for."""
+    with Cable(make_group.server.port) as cable:
+        group = make_group(latency=0.15, UBI_LEAVE_TIMEOUT=LONG)
+        group.start("a0", "a2", "a3")
+        group.start("a1", UBI_REDIS_URL=cable.url, TWISTED_REACTOR_ENABLED=reactor)
+        group.until_served(0.2)
+        cable.cut()
+        group.stop("a1")
+        group.until(lambda: group.said("a1", "Handing over"), "that it hands over")
+        group.stop("a1")
+        group.until_ended("a1")
+        verdict = group.end().judge(lost=["a1"])
+    assert "goes at once, without having handed over" in verdict.logs["a1"]
+    assert "Handed over" not in verdict.logs["a1"]
