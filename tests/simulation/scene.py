@@ -1,31 +1,23 @@
-"""A scene: one scripted hard case, played by the production protocol and frontier, and its transcript.
+"""A scene: one scripted hard case, played by the production protocol and frontier, and its transcript (`telling.py`).
 
 Nothing is random, nothing happens but what the script says: `turn` is a second in which every agent that is awake
 finishes its loads, beats, sends, takes its mail and fetches what it may; `beat`, `flush`, `take` and `work` are its
 parts, for agents by name. Agents are eager: whatever the protocol lets them fetch they fetch, so a rule that lets go
 too early shows at once. One request a host at a time (P2) is checked at every fetch, in every scene.
-
-Names: an agent is `a1`; after it began anew, `a1'`; `a1+` in a view has been fenced since. A host is named by the order
-in which agents keep it: `h312` belongs to a3 while it is there, then to a1, then to a2 (`h312b` is another). Pages are
-`h312/1`.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from scrapy_ubi.protocol.agent import Agent
+from scrapy_ubi.protocol.agent import Agent, Outlinks
 from scrapy_ubi.protocol.host import Entry, HostState
-from scrapy_ubi.protocol.tenure import point
-from scrapy_ubi.protocol.view import View
-from scrapy_ubi.protocol.wire import Delta, read_answer
-from tests.support.views import ordered
-from tests.support.village import Village, host_of, page
+from tests.support.village import Village
 
-MOST_PAGES = 20  # of a host
+from .telling import Telling
 
 
 @dataclass
@@ -33,6 +25,7 @@ class Load:
     """A request of an agent: `begun` when it has left, `answered` when the web is done with it."""
 
     agent: str
+    page: str
     state: HostState
     entry: Entry
     begun: bool = False
@@ -43,7 +36,8 @@ class Scene(Village):
     """A group that has settled, at time 0, and what happens to it from then on. `web` maps pages to their links."""
 
     def __init__(self, agents: str, web: dict[str, str] | None = None, **config: Any) -> None:
-        self.lines: list[str] = []
+        self.telling = Telling()
+        self.say, self.lines = self.telling.say, self.telling.lines
         self.web = {page: links.split() for page, links in (web or {}).items()}
         self.found: set[str] = set()
         self.fetched: Counter[str] = Counter()
@@ -53,17 +47,19 @@ class Scene(Village):
         self.deaf: set[str] = set()  # agents that send, but take no mail
         self.hesitant: set[str] = set()  # agents that take requests in hand, and wait with the dispatch
         self.exhausted = False
-        self._short: dict[str, str] = {}
-        self._labels: dict[str, str] = {}
-        self._views: dict[str, str] = {}
-        self._facts: dict[tuple[str, str], str] = {}
-        self._carried: set[tuple[str, int]] = set()
-        self._answered: set[tuple[str, int]] = set()
-        self._zero = 0.0
         super().__init__(*agents.split(), **config)
         self.lines.clear()
-        self._zero = self.now
-        self.say(f"{self._view(next(iter(self.agents.values())).view)} has settled")
+        self.telling.zero = self.now
+        self.say(f"{self.telling.names.view(next(iter(self.agents.values())).view)} has settled")
+
+    @property
+    def now(self) -> float:
+        """Everybody's clock (s)."""
+        return self.telling.now
+
+    @now.setter
+    def now(self, now: float) -> None:
+        self.telling.now = now
 
     # ------------------------------------------------------------------ what happens
 
@@ -74,10 +70,11 @@ class Scene(Village):
 
     def start(self, name: str) -> Agent:
         """A process starts under this name; its first turn is its first beat."""
-        assert all(name[1:] in short for short in self._short.values()), f"where does {name} stand in their order?"
+        hosts = self.telling.names.hosts.values()
+        assert all(name[1:] in host for host in hosts), f"where does {name} stand in the order of {hosts}?"
         agent = super().start(name)
         agent.start_exhausted = self.exhausted
-        self.say(f"{self._label(agent)} starts")
+        self.say(f"{self.telling.names.agent(agent)} starts")
         return agent
 
     def kill(self, name: str) -> Agent:
@@ -123,7 +120,7 @@ class Scene(Village):
         """FLUSHALL. `noticed`: agents find the token gone that they left in Redis, as a node does."""
         self.say("Redis forgets everything")
         super().forget()
-        self._answered.clear()
+        self.telling.forget_answers()
         for agent in self.agents.values() if noticed else ():
             agent.mail_lost()
 
@@ -134,15 +131,14 @@ class Scene(Village):
     def dispatch(self, name: str) -> None:
         """The agent sends the requests it has in hand."""
         self.hesitant.discard(name)
-        for load in [load for load in self.loads if load.agent == name and not load.begun]:
-            self.loads.remove(load)
+        for load in self._drop_loads(lambda load: load.agent == name and not load.begun):
             self._begin(load)
 
     def put_back(self, name: str) -> None:
         """It has them in hand no longer."""
         self.hesitant.discard(name)
         for load in self._drop_loads(lambda load: load.agent == name and not load.begun):
-            self.say(f"{name} puts {self._page(load)} back")
+            self.say(f"{name} puts {load.page} back")
             self._put_back(load)
 
     # ------------------------------------------------------------------ turns
@@ -167,16 +163,16 @@ class Scene(Village):
         self.until(lambda: any(text in line for line in self.lines[done:]), *names)
 
     def beat(self, *names: str) -> None:
-        """These beat, and see everybody's beats; what they publish is told when it is news."""
+        """These beat, and see everybody's beats."""
         for name in names:
             if self.reaches(name):
-                self._tell_settled(name)
+                self.telling.settled(self.agents[name])
             super().beat(name)
-            self._look(name)
+            self.telling.look(self.agents[name])
 
     def beat_unheard(self, name: str) -> None:
         """It beats, and the answer is lost."""
-        self._tell_settled(name)
+        self.telling.settled(self.agents[name])
         self.say(f"{name} beats, and does not hear the answer")
         self.beats[name] = self.agents[name].beat.line(next(self._beats))
 
@@ -188,13 +184,10 @@ class Scene(Village):
             if agent.cancel:
                 agent.cancel = False
                 self._cancel(name)
-            self._look(name)
+            self.telling.look(agent)
             for receiver, letter in self.log[sent:]:
-                again = "again " if (letter.lane, letter.seq) in self._carried else ""
-                self._carried.add((letter.lane, letter.seq))
-                what = "; ".join(self._told(delta) for delta in letter.deltas)
-                self.say(f"{name} -> {receiver} {letter.kind} {again}{what}")
-            self._tell_answers(name)
+                self.telling.letter(receiver, letter)
+            self.telling.answers(name, self.acks)
             if agent.finished or (agent.leaving and (agent.may_go() or not agent.view.members)):
                 self._go(name)
 
@@ -203,35 +196,22 @@ class Scene(Village):
         for name in names:
             if name not in self.deaf:
                 super().take(name)
-                self._look(name)
+                self.telling.look(self.agents[name])
 
     def work(self, *names: str) -> None:
         """These fetch whatever they may."""
         for name in names:
             while found := self.agents[name].next(self.now):
-                load = Load(name, *found)
+                state, entry = found
+                load = Load(name, self.telling.names.page(state.host, entry), state, entry)
                 if name in self.hesitant:
-                    self.say(f"{name} takes {self._page(load)} in hand")
+                    self.say(f"{name} takes {load.page} in hand")
                     self.loads.append(load)
                 else:
                     self._begin(load)
+            self.telling.look(self.agents[name])
 
-    def exhaust(self) -> None:
-        """The spiders know nothing more by themselves: when all is fetched the crawl is over."""
-        self.exhausted = True
-        for agent in self.agents.values():
-            agent.start_exhausted = True
-
-    def end(self, again: str = "") -> None:
-        """Nothing more goes wrong: the crawl ends by itself. Every page was fetched once; those in `again` twice."""
-        self.exhaust()
-        self.until(lambda: not self.agents)
-        assert self.fetched == Counter(self.found) + Counter(again.split()), f"{self.fetched}{self!r}"
-
-    # ------------------------------------------------------------------ what the transcript says
-
-    def __repr__(self) -> str:
-        return "\n" + "\n".join(self.lines)
+    # ------------------------------------------------------------------ what must be so
 
     def in_order(self, *texts: str) -> None:
         """Assert that lines with these texts are there, in this order."""
@@ -248,117 +228,39 @@ class Scene(Village):
         """When it was last said."""
         return max(float(line.split()[0]) for line in self.lines if text in line)
 
-    def say(self, text: str) -> None:
-        """A line of the transcript."""
-        self.lines.append(f"{self.now - self._zero:5.1f} {text}")
+    def exhaust(self) -> None:
+        """The spiders know nothing more by themselves: when all is fetched the crawl is over."""
+        self.exhausted = True
+        for agent in self.agents.values():
+            agent.start_exhausted = True
 
-    def _fact(self, name: str, topic: str, text: str) -> None:
-        """What is so of an agent; said when it is news."""
-        if self._facts.get((name, topic), "goes on") != text:
-            self._facts[name, topic] = text
-            if text:
-                self.say(f"{name} {text}")
+    def end(self, again: str = "") -> None:
+        """Nothing more goes wrong: the crawl ends by itself. Every page was fetched once; those in `again` twice."""
+        self.exhaust()
+        self.until(lambda: not self.agents)
+        assert self.fetched == Counter(self.found) + Counter(again.split()), f"{self.fetched}{self!r}"
 
-    def _tell_settled(self, name: str) -> None:
-        beat = self.agents[name].beat
-        but = " ".join(sorted(self._points()[point] for point in beat.pending))
-        settled = f"settled {self._views.get(beat.settled)}" if beat.settled else ""
-        self._fact(name, "settled", settled + (f" but {but}" if but else ""))
+    def __repr__(self) -> str:
+        return "\n" + "\n".join(self.lines)
 
-    def _look(self, name: str) -> None:
-        for topic, text in self._seen(self.agents[name]):
-            self._fact(name, topic, text)
+    # ------------------------------------------------------------------ loads
 
-    def _seen(self, agent: Agent) -> Iterator[tuple[str, str]]:
-        tenure = agent.tenure
-        yield "incarnation", "begins anew as " + self._label(agent) if agent.counters.rejoins else ""
-        for incarnation in agent.watch.dead:
-            yield f"dead {incarnation}", f"holds {self._labels[incarnation]} dead"
-        yield "view", f"view {self._view(agent.view)}"
-        yield "lossy", "knows that too many were lost at once" if agent.lossy else ""
-        yield "sure", "is sure who lives" if agent.group.sure else ""
-        yield "lease", "goes on" if agent.lease.holds(self.now) else "fenced"
-        listed = " ".join(sorted(self._points()[point] for point in tenure.listed))
-        yield "tenure", f"sees all settled but {listed}" if listed else ""
-        yield "complete", f"sees {self._view(agent.view)} complete" if tenure.complete is agent.view else ""
-        yield "force", "waits no longer" if agent.counters.handoff_timeouts else ""
-        held = sorted(self._host(state.host) for state in agent.frontier.states() if self._held(agent, state))
-        yield "held", f"waits with {' '.join(held)}" if held else ""
-
-    def _held(self, agent: Agent, state: HostState) -> bool:
-        """Whether the agent has pages of its own host to fetch, and may not."""
-        mine = bool(state.queued) and agent.owns(state.host) and agent.lease.holds(self.now)
-        return mine and not (agent.group.sure and agent.tenure.free(state.host, agent.group.alive))
-
-    def _told(self, delta: Delta) -> str:
-        parts = [self._host(delta.host)]
-        if delta.discovered:
-            numbers = sorted(int(entry.url.rsplit("/", 1)[1]) for entry in delta.discovered)
-            parts.append(f"new {' '.join(map(str, numbers))}")
-        if delta.done:
-            numbers = [number for number in range(MOST_PAGES) if page(delta.host, number).key in delta.done]
-            parts.append(f"done {' '.join(map(str, numbers))}")
-        if delta.offer is not None:
-            parts.append(f"offer {delta.offer.known} known {delta.offer.done} done")
-        return " ".join(parts)
-
-    def _tell_answers(self, name: str) -> None:
-        for sender, answers in self.acks.items():
-            for lane, text in answers.items():
-                for seq, outcome in read_answer(text).items():
-                    if lane.split("/")[1] == name and (lane, seq) not in self._answered:
-                        self._answered.add((lane, seq))
-                        told = [f"refuse {self._host(host)}, {to} owns it" for host, to in outcome.refused.items()]
-                        told += [f"want {self._host(host)}" for host in outcome.want]
-                        self.say(f"{name} -> {sender} {'; '.join(told) or 'ack ' + lane.split('/')[2]}")
-
-    def _label(self, agent: Agent) -> str:
-        if agent.incarnation not in self._labels:
-            lives = sum(label.rstrip("'") == agent.me for label in self._labels.values())
-            self._labels[agent.incarnation] = agent.me + "'" * lives
-        return self._labels[agent.incarnation]
-
-    def _view(self, view: View) -> str:
-        members = (self._labels.get(m.incarnation, a) + "+" * m.epoch for a, m in sorted(view.members.items()))
-        return self._views.setdefault(view.digest, "{" + " ".join(members) + "}")
-
-    # ------------------------------------------------------------------ names, loads, ends
-
-    def host(self, short: str) -> str:
-        """The host with this short name."""
-        order, nth = short.strip("hbcde"), "bcde".find(short[-1]) + 1
-        assert all(agent[1:] in order for agent in self.agents), f"{short} does not say where all stand in its order"
-        name = ordered(*(f"a{digit}" for digit in order), nth=nth)
-        self._short[name] = short
-        return name
-
-    def _host(self, host: str) -> str:
-        return self._short[host]
-
-    def _points(self) -> dict[str, str]:
-        return {point(host): short for host, short in self._short.items()}
-
-    def _page(self, load: Load) -> str:
-        return f"{self._host(load.state.host)}/{load.entry.url.rsplit('/', 1)[1]}"
-
-    def _discover(self, agent: Agent, pages: list[str]) -> None:
+    def _discover(self, agent: Agent, pages: list[str], learned: Outlinks | None = None) -> None:
         self.found.update(pages)
-        for text in pages:
-            short, number = text.split("/")
-            entry = page(self.host(short), int(number))
-            agent.discover(host_of(entry), entry)
+        for page in pages:
+            assert all(name[1:] in page for name in self.agents), f"where do all stand in the order of {page}?"
+            agent.discover(*self.telling.names.entry(page), learned)
 
     def _begin(self, load: Load) -> None:
-        agent = self.agents[load.agent]
-        if agent.may_fetch(load.state, self.now):
-            self.say(f"{load.agent} fetch {self._page(load)}")
-            others = [one for one in self.loads if one.begun and not one.answered and one.state.host == load.state.host]
-            assert not others, f"P2: {others[0].agent} loads {self._page(others[0])} at the same time:{self!r}"
-            load.begun = True
-            self.loads.append(load)
-        else:
-            self.say(f"{load.agent} must not fetch {self._page(load)}, puts it back")
+        if not self.agents[load.agent].may_fetch(load.state, self.now):
+            self.say(f"{load.agent} must not fetch {load.page}, puts it back")
             self._put_back(load)
+            return
+        self.say(f"{load.agent} fetch {load.page}")
+        others = [one for one in self.loads if one.begun and not one.answered and one.state.host == load.state.host]
+        assert not others, f"P2: {others[0].agent} loads {others[0].page} at the same time:{self!r}"
+        load.begun = True
+        self.loads.append(load)
 
     def _put_back(self, load: Load) -> None:
         self.agents[load.agent].freed(load.state, self.now)
@@ -366,23 +268,24 @@ class Scene(Village):
 
     def _answers(self, awake: list[str]) -> None:
         """The web answers what it was asked for; those awake hear it."""
-        for load in [load for load in self.loads if load.begun and self._page(load) not in self.slow]:
+        for load in [load for load in self.loads if load.begun and load.page not in self.slow]:
             load.answered = True
             if load.agent in awake:
                 self.loads.remove(load)
                 self._done(load)
 
     def _done(self, load: Load) -> None:
-        agent, links = self.agents[load.agent], self.web.get(self._page(load), [])
-        self.fetched[self._page(load)] += 1
-        self.say(f"{load.agent} done {self._page(load)}" + (f", finds {' '.join(links)}" if links else ""))
+        agent, links = self.agents[load.agent], self.web.get(load.page, [])
+        self.fetched[load.page] += 1
+        self.say(f"{load.agent} done {load.page}" + (f", finds {' '.join(links)}" if links else ""))
         agent.freed(load.state, self.now)
-        self._discover(agent, links)
-        agent.ended(load.state, load.entry.key)
+        learned: Outlinks = []
+        self._discover(agent, links, learned)
+        agent.ended(load.state, load.entry.key, learned)
 
     def _cancel(self, name: str) -> None:
         for load in self._drop_loads(lambda load: load.agent == name and load.begun):
-            self.say(f"{name} cancels {self._page(load)}")
+            self.say(f"{name} cancels {load.page}")
             self._put_back(load)
 
     def _drop_loads(self, which: Callable[[Load], bool]) -> list[Load]:
@@ -399,6 +302,5 @@ class Scene(Village):
 
     def _closed(self, name: str) -> Agent:
         self._drop_loads(lambda load: load.agent == name)
-        for key in [key for key in self._facts if key[0] == name]:
-            del self._facts[key]
+        self.telling.forget_facts(name)
         return super().kill(name)

@@ -226,9 +226,9 @@ def redis_away() -> Scene:
 def clean_leave() -> Scene:
     """An agent is asked to leave.
 
-    Rule: it is out of the views and beats on until it has handed over all it holds.
-    Look: a2 is the next owner and has a copy, a3 becomes a keeper. a1 leaves after the last acknowledgement; its done
-    mark has arrived everywhere, and h123/1 is not fetched again.
+    Rule: it is out of the views and beats on until it has handed over all it holds, and all have settled without it.
+    Look: a2 is the next owner and has a copy, a3 becomes a keeper. The done mark of a1 has arrived everywhere, and
+    h123/1 is not fetched again.
     """
     s = Scene("a1 a2 a3")
     s.find("a1", "h123/1 h123/2 h123/3")

@@ -24,7 +24,7 @@ SCENES: dict[str, Callable[[], Scene]] = {
     name: play
     for module in (scenes, scenes_found)
     for name, play in vars(module).items()
-    if callable(play) and play.__module__ == module.__name__
+    if callable(play) and play.__module__ == module.__name__ and not name.startswith("_")
 }
 
 
