@@ -85,6 +85,8 @@ class Agent:
         self.cancel = False
         self.overdue: int | None = None
         self._held_lease = False
+        self._lost = True
+        self._losses = 0
         self._enter(self.group.view(), now)
         self.beat = self._beat(now)
 
@@ -156,7 +158,9 @@ class Agent:
         self.group.sure = True
 
     def _notice_gaps(self) -> None:
-        if self.group.notice_gaps():
+        self.group.notice_gaps()
+        if self.lease.losses != self._losses:
+            self._losses = self.lease.losses
             self.cancel = True
 
     def _look(self, now: float) -> None:
@@ -450,11 +454,12 @@ class Agent:
         self._notice_gaps()
         self._look(now)
         holds = self.lease.holds(now)
-        if self._held_lease and not holds:
-            self.cancel = True
-        elif holds and not self._held_lease:
+        if holds and not self._held_lease:
             self.frontier.look_again()
-        self._held_lease = holds
+        lost = self.lease.lost(now)
+        if lost and not self._lost:
+            self.cancel = True
+        self._held_lease, self._lost = holds, lost
         if self.group.sure:  # of who is there; what was found on disk has waited for this
             for record, hint in self.outbox.due_again(now):
                 self._route(record, hint)

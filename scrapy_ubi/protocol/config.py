@@ -20,6 +20,13 @@ class Config(NamedTuple):
     outbox_records: int = 200_000
     suppressed_keys: int = 1_000_000
 
+    @property
+    def grace(self) -> float:
+        """How long (s) loads under way may outlast the lease: a quarter of the way to the failure time-out. The rest is
+        for clocks that run at different rates, and for a loop that is late to cancel.
+        """
+        return (self.failure_timeout - self.lease_timeout) / 4
+
 
 @dataclass(slots=True)
 class Counters:

@@ -2,9 +2,9 @@
 
 Rules of this module:
 
-* An agent is *sure* of its picture once a lease has passed since its first beat, or somebody who has settled is in
-  it: Redis may have forgotten the others a moment before it came, but whoever lives is seen, or fenced, by then. Who
-  is not sure settles nothing and fetches nothing (decision 0003).
+* An agent is *sure* of its picture once a lease and its grace have passed since its first beat, or somebody who has
+  settled is in it: Redis may have forgotten the others a moment before it came, but whoever lives is seen, or fenced
+  and without loads, by then. Who is not sure settles nothing and fetches nothing (decision 0003).
 * A gap in the lease raises the epoch, and is mended when everybody alive has published the digest of a view that
   holds it.
 * An incarnation that anybody holds dead begins anew under another one.
@@ -29,7 +29,7 @@ class Membership:
         self.counters = counters
         self.incarnation = new_incarnation()
         self.epoch = 0
-        self.lease = Lease(config.lease_timeout)
+        self.lease = Lease(config.lease_timeout, config.grace)
         self.watch = Watch(me, config.failure_timeout, config.lease_timeout)
         self.leaving = False
         self.lossy = False
@@ -59,7 +59,7 @@ class Membership:
         if self._begun is None:
             self._begun = sent
         if not self.sure:
-            waited = sent - self._begun > self.config.lease_timeout
+            waited = sent - self._begun > self.config.lease_timeout + self.config.grace
             self.sure = waited or any(sight.beat.settled for sight in self.watch.seen.values())
         alive = {agent: sight.beat for agent, sight in self.watch.seen.items()}
         if own is not None and own.incarnation == self.incarnation:

@@ -225,23 +225,34 @@ class Lease:
     `acknowledged` may be called from the beating thread; everything else from the loop. A gap between two
     acknowledged beats that is longer than the lease is a fence that outlasts the next beat, until `mend`: while it
     lasted others may have declared this incarnation dead.
+
+    Loads under way may go on for the `grace` (s) beyond the lease: most end by themselves, and a page that was asked
+    for is not asked for again. After it they are *lost*: the moment at which others may declare this incarnation dead,
+    and fetch its hosts, comes near.
     """
 
-    def __init__(self, timeout: float) -> None:
+    def __init__(self, timeout: float, grace: float = 0.0) -> None:
         self.timeout = timeout
+        self.grace = grace
         self.gaps = 0
+        self.losses = 0
         self._mended = 0
         self._sent: float | None = None
 
     def acknowledged(self, sent: float) -> None:
         """A beat sent at this time (s) was acknowledged."""
         if self._sent is not None and sent - self._sent > self.timeout:
+            self.losses += sent - self._sent > self.timeout + self.grace
             self.gaps += 1  # before the lease is renewed: the loop may compare at any moment
         self._sent = sent
 
     def holds(self, now: float) -> bool:
         """Whether a fetch may start now."""
         return self.gaps == self._mended and self._sent is not None and now - self._sent < self.timeout
+
+    def lost(self, now: float) -> bool:
+        """Whether loads under way have no right to go on."""
+        return self._sent is None or now - self._sent >= self.timeout + self.grace
 
     def mend(self, gaps: int) -> None:
         """Everybody has seen this agent since the gap with this number."""

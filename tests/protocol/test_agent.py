@@ -754,18 +754,31 @@ def test_the_lease_is_asked_at_the_dispatch() -> None:
     assert not a.may_fetch(state, village.now + village.config.lease_timeout), "nobody had to say so"
 
 
-def test_loads_are_cancelled_when_the_lease_ends() -> None:
+def test_loads_are_cancelled_a_little_after_the_lease_ends() -> None:
+    """In the meantime most end by themselves, and need not be fetched again."""
     village = Village("a", "b")
     a = village.agents["a"]
     village.cut = {"a"}
-    village.turn(seconds=village.config.lease_timeout - 0.5)
+    village.turn(seconds=village.config.lease_timeout)
     assert not a.cancel
-    village.turn(seconds=1.0)
-    assert a.cancel
     assert FENCED in a.beat.flags
+    village.turn(seconds=village.config.grace)
+    assert a.cancel
     a.cancel = False
     village.turn(seconds=1.0)
     assert not a.cancel, "said once"
+
+
+@pytest.mark.parametrize("beyond", [-0.1, 0.1])
+def test_loads_are_cancelled_after_a_pause_that_was_longer_than_lease_and_grace(beyond: float) -> None:
+    """Nobody looked while it lasted, and the first beat after it was acknowledged before anybody looked."""
+    village = Village("a", "b")
+    a = village.agents["a"]
+    village.now += village.config.lease_timeout + village.config.grace + beyond
+    village.beat("a")
+    village.flush("a")
+    assert a.cancel == (beyond > 0)
+    assert FENCED in a.beat.flags
 
 
 def test_after_a_short_cut_the_fence_outlasts_the_next_beat_until_all_have_seen_the_epoch() -> None:

@@ -69,17 +69,19 @@ def test_alive_are_the_seen_the_leaving_and_the_own_beat_as_it_was_read() -> Non
 # -- sure
 
 
-def test_sure_a_lease_after_the_first_beat() -> None:
+def test_sure_a_lease_and_its_grace_after_the_first_beat() -> None:
+    """By then whoever lives and was forgotten has no loads under way."""
     group = membership()
+    grace = group.config.grace
     group.lease.acknowledged(100.0)
-    for sent in (100.0, 100.0 + LEASE):
+    for sent in (100.0, 100.0 + LEASE, 100.0 + LEASE + grace):
         group.read(sent, sent, {})
         group.lease.acknowledged(sent)
         assert not group.sure
         assert not group.may_act(sent)
-    group.read(100.1 + LEASE, 100.1 + LEASE, {})
+    group.read(100.1 + LEASE + grace, 100.1 + LEASE + grace, {})
     assert group.sure
-    assert group.may_act(100.1 + LEASE)
+    assert group.may_act(100.1 + LEASE + grace)
 
 
 def test_sure_with_one_who_has_settled() -> None:

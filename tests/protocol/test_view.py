@@ -426,6 +426,18 @@ def test_lease_holds_for_its_time_from_the_sending_of_the_beat() -> None:
     assert not lease.torn
 
 
+def test_loads_under_way_outlast_the_lease_by_its_grace() -> None:
+    lease = Lease(LEASE, grace=0.5)
+    assert lease.lost(100.0)
+    lease.acknowledged(100.0)
+    assert not lease.lost(100.0 + LEASE) and not lease.holds(100.0 + LEASE)
+    assert lease.lost(100.5 + LEASE)
+    lease.acknowledged(100.4 + LEASE)
+    assert (lease.gaps, lease.losses) == (1, 0)
+    lease.acknowledged(101.0 + 2 * LEASE)
+    assert (lease.gaps, lease.losses) == (2, 1)
+
+
 def test_a_beat_in_time_prolongs_the_lease() -> None:
     lease = Lease(LEASE)
     for number in range(5):
