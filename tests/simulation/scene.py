@@ -13,6 +13,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from scrapy_ubi.frontier.memory import MemoryFrontier
+from scrapy_ubi.protocol import durable
 from scrapy_ubi.protocol.agent import Agent, Outlinks
 from scrapy_ubi.protocol.host import Entry, HostState
 from tests.support.village import Village
@@ -32,6 +34,21 @@ class Load:
     answered: bool = False
 
 
+class Disk:
+    """What one flush of an agent wrote."""
+
+    def __init__(self, agent: Agent) -> None:
+        self.saved = durable.save(agent)
+        self.hosts = {state.host: (tuple(state.undone()), tuple(state.done)) for state in agent.frontier.states()}
+
+    def restore(self, fresh: Agent, now: float) -> Agent:
+        """The agent that begins again from it, in place of a fresh one."""
+        frontier = MemoryFrontier()
+        for host, (undone, done) in self.hosts.items():
+            frontier.add_done(frontier.add(host, undone)[0], done)
+        return durable.restore(fresh.me, self.saved, fresh.config, frontier, lambda: fresh.incarnation, now)
+
+
 class Scene(Village):
     """A group that has settled, at time 0, and what happens to it from then on. `web` maps pages to their links."""
 
@@ -47,6 +64,7 @@ class Scene(Village):
         self.deaf: set[str] = set()  # agents that send, but take no mail
         self.hesitant: set[str] = set()  # agents that take requests in hand, and wait with the dispatch
         self.exhausted = False
+        self.disks: dict[str, Disk] = {}  # what each agent's last flush has left
         super().__init__(*agents.split(), **config)
         self.lines.clear()
         self.telling.zero = self.now
@@ -68,17 +86,20 @@ class Scene(Village):
         self.say(f"{agent} finds {pages}")
         self._discover(self.agents[agent], pages.split())
 
-    def start(self, name: str) -> Agent:
-        """A process starts under this name; its first turn is its first beat."""
+    def start(self, name: str, disk: bool = False) -> Agent:
+        """A process starts under this name, maybe with its predecessor's disk; its first turn is its first beat."""
         hosts = self.telling.names.hosts.values()
         assert all(name[1:] in host for host in hosts), f"where does {name} stand in the order of {hosts}?"
         agent = super().start(name)
+        if disk:
+            agent = self.agents[name] = self.disks[name].restore(agent, self.now)
+        self.inbox[name].clear()  # a predecessor's mail, as a node does
         agent.start_exhausted = self.exhausted
-        self.say(f"{self.telling.names.agent(agent)} starts")
+        self.say(f"{self.telling.names.agent(agent)} starts" + (" with its disk" if disk else ""))
         return agent
 
     def kill(self, name: str) -> Agent:
-        """kill -9, and the disk is gone."""
+        """kill -9."""
         self.say(f"{name} is killed")
         return self._closed(name)
 
@@ -181,6 +202,7 @@ class Scene(Village):
         for name in names:
             agent, sent = self.agents[name], len(self.log)
             super().flush(name)
+            self.disks[name] = Disk(agent)
             if agent.cancel:
                 agent.cancel = False
                 self._cancel(name)

@@ -14,15 +14,15 @@ from collections.abc import Callable
 from inspect import cleandoc
 from pathlib import Path
 
-from . import scenes, scenes_found
 from .scene import Scene
+from .scenes import accidents, changes, found, mail
 
 GOLDEN = Path(__file__).parent / "golden"
 HEAD = re.compile(r"(?P<case>.+?)\n\nRule: (?P<rule>.+?)\nLook: .+", re.DOTALL)
 
 SCENES: dict[str, Callable[[], Scene]] = {
     name: play
-    for module in (scenes, scenes_found)
+    for module in (changes, mail, found, accidents)
     for name, play in vars(module).items()
     if callable(play) and play.__module__ == module.__name__ and not name.startswith("_")
 }

@@ -1,0 +1,132 @@
+"""What the simulator found (docs/decisions/0003)."""
+
+from __future__ import annotations
+
+from ..scene import Scene
+
+
+def started_as_redis_forgot() -> Scene:
+    """An agent starts a moment after Redis has forgotten everything, and sees nobody.
+
+    Rule: a new agent settles nothing and fetches nothing until a lease has passed since its first beat, or it sees
+    somebody who has settled.
+    Look: a2 owns h21 and has found a page of it, in a view of its own. It waits, sees a1 at its next beat, and a1
+    hands over first. Without the rule it would load h21/1 beside a1.
+    """
+    s = Scene("a1")
+    s.slow = {"h21/1"}
+    s.find("a1", "h21/1 h21/2")
+    s.turns(2)
+    s.forget()
+    s.start("a2")
+    s.find("a2", "h21/1")
+    s.turn("a2")
+    s.wait("a1 settled {a1 a2} but h21")
+    s.in_order("a2 view {a2}", "a2 waits with h21", "a2 view {a1 a2}", "a1 settled {a1 a2} but h21")
+    s.slow.clear()
+    s.end()
+    return s
+
+
+def fence_seen_too_late() -> Scene:
+    """A fenced agent comes back at the moment at which another declares it dead: the beats it reads are older.
+
+    Rule: a gap in the lease raises the agent's epoch, which is part of the view; the fence ends when all have published
+    the digest of a view that holds the new epoch.
+    Look: a2 has just taken over h12 when a1 reads that a2 still publishes {a1 a2}. That is the view of before the
+    fence, not {a1+ a2}, so a1 stays fenced; a moment later it finds itself declared dead.
+    """
+    s = Scene("a1 a2")
+    s.slow = {"h12/1"}
+    s.find("a1", "h12/1 h12/2")
+    s.settle()
+    s.cut_off("a1")
+    s.turns(5)
+    s.now += 1
+    s.beat("a2")
+    s.work("a2")
+    s.mend("a1")
+    s.beat("a1")
+    s.flush("a1")
+    s.work("a1")
+    s.wait("a1 goes on")
+    s.in_order("a2 holds a1 dead", "a2 fetch h12/1", "a1 view {a1+ a2}", "a1 begins anew as a1'", "a1 goes on")
+    s.slow.clear()
+    s.end()
+    return s
+
+
+def view_came_and_went() -> Scene:
+    """An agent has settled for a view that it never saw complete; another did, and fetches; then the view changes back.
+
+    Rule: a host is fetched at once only by who was its owner in the last complete view *and in every view entered
+    since*.
+    Look: a1 settles for {a1 a2} and does not hear the answer, so the last view it saw complete is {a1}, where h21 is
+    its own. When the view is {a1} again a2 still loads h21/1. a1 waits until a2 lists h21 no more.
+    """
+    s = Scene("a1")
+    s.find("a1", "h21/1 h21/2")
+    s.hesitant = {"a1"}
+    s.turn()
+    s.start("a2")
+    s.slow = {"h21/1", "h21/2"}
+    s.wait("a2 -> a1 ack state")
+    s.put_back("a1")
+    s.turn()
+    s.beat_unheard("a1")
+    s.beat("a2")
+    s.work("a2")
+    s.leave("a2")
+    s.flush("a2")
+    s.beat("a2")
+    s.turns(2)
+    s.in_order("a2 sees {a1 a2} complete", "a2 fetch h21", "a1 view {a1}", "a1 waits with h21")
+    s.slow.clear()
+    s.end()
+    return s
+
+
+def death_is_told_on() -> Scene:
+    """Two agents see the same death at different times.
+
+    Rule: deaths are contagious: beats name the incarnations their writer holds dead, and readers believe them.
+    Look: a2 was cut off itself and has started all ages anew; by itself it would wait 5 s more for a3. It believes a1,
+    and both take over at once.
+    """
+    s = Scene("a1 a2 a3")
+    s.slow = {"h321/1"}
+    s.find("a3", "h321/1")
+    s.settle()
+    s.kill("a3")
+    s.cut_off("a2")
+    s.turns(4)
+    s.mend("a2")
+    s.wait("a2 holds a3 dead")
+    assert s.last("a2 holds a3 dead") <= s.last("a1 holds a3 dead") + 1 <= s.last("a2 reaches Redis") + 5
+    s.slow.clear()
+    s.end()
+    return s
+
+
+def two_of_four_come_back_to_the_end() -> Scene:
+    """Two of four agents are cut off; the others finish what they know and end the crawl.
+
+    Rule: who sees more than t agents lost between two complete views calls the crawl *lossy*, in its beat and at the
+    end; who comes back with work to the end of a lossy crawl goes on.
+    Look: only a3 and a4 know h3412/2. They come back when a1 and a2 have closed, and fetch it all the same.
+    """
+    s = Scene("a1 a2 a3 a4")
+    s.slow = {"h3412/1", "h1234/2"}
+    s.find("a1", "h1234/1 h1234/2")
+    s.find("a3", "h3412/1 h3412/2")
+    s.settle()
+    s.cut_off("a3", "a4")
+    s.exhaust()
+    s.wait("a1 knows that too many were lost at once")
+    s.answer("h1234/2")
+    s.until(lambda: s.count("closes") == 2)
+    s.slow.clear()
+    s.mend("a3", "a4")
+    s.end()
+    s.in_order("a1 closes", "a3 reaches Redis again", "h3412/2", "a3 closes")
+    return s
