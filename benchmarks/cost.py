@@ -291,13 +291,13 @@ def options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=5, help="rounds, of which the median counts (%(default)s)")
     parser.add_argument("--pages", type=int, default=2500, help="pages measured in a run (%(default)s)")
-    parser.add_argument("--warm", type=int, default=500, help="pages before that (%(default)s)")
+    parser.add_argument("--warm", type=int, default=1000, help="pages before that (%(default)s)")
     parser.add_argument(
         "--long", type=int, default=20_000, help="pages of the crawls with memory; 0: none (%(default)s)"
     )
     parser.add_argument("--systems", default="scrapy,one,four0,four1", help="which (%(default)s)")
-    parser.add_argument("--hosts", type=int, default=1000)
-    parser.add_argument("--web", type=int, default=60_000, help="pages of the web (%(default)s)")
+    parser.add_argument("--hosts", type=int, default=300)
+    parser.add_argument("--web", type=int, default=100_000, help="pages of the web (%(default)s)")
     parser.add_argument("--latency", type=float, default=10.0, help="ms an answer of the web takes (%(default)s)")
     parser.add_argument("--no-pin", dest="pin", action="store_false", help="let the machine choose the cores")
     parser.add_argument(
