@@ -6,7 +6,7 @@ Every system is `scrapy crawl` of one ordinary spider (crawl/) on one web (costw
 
     one     one agent                       four0   four agents, UBI_REPLICATION = 0
     alone   one agent without Redis         four1   four agents, UBI_REPLICATION = 1
-    scrapy  plain Scrapy, one process
+    scrapy  plain Scrapy, one process       apart   four agents without Redis, a quarter of the hosts for each
 
 In a round every system has one turn, in an order that rotates, so a slow spell of the machine hits all of them; what
 counts are the ratios of one round, and their median. CPU is that of the crawlers alone, from the moment the web has
@@ -66,6 +66,7 @@ class System:
 SYSTEMS = {
     "scrapy": System(1, BREADTH_FIRST),
     "alone": System(1, UBI),
+    "apart": System(4, UBI),
     "one": System(1, UBI, "UBI_REDIS_URL"),
     "four0": System(4, {**UBI, "UBI_REPLICATION": 0}, "UBI_REDIS_URL"),
     "four1": System(4, {**UBI, "UBI_REPLICATION": 1}, "UBI_REDIS_URL"),
@@ -83,6 +84,8 @@ def start(stage: Stage, system: System, environment: Mapping[str, str]) -> None:
     """Start the crawlers of a system, all at once."""
     for number in range(system.processes):
         settings = {**system.settings, "BENCH_SEEDS": SEEDS}
+        if system.processes > 1 and not system.redis:
+            settings["BENCH_PART"] = f"{number} {system.processes}"
         if system.redis:
             settings[system.redis] = f"redis://127.0.0.1:{stage.redis_port}/0"
         if "ADDONS" in settings:

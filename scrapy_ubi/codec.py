@@ -113,7 +113,7 @@ class Codec:
             name = type(request).__name__
             losses.append(Loss(f"class/{name}", f"its class {name} (it travels as a Request)"))
         said = {name: value for name, value in fields.items() if value and value is not _NOTHING}
-        return Encoded(_to_json(said) if said else "", _depth(request.meta), request.priority, tuple(losses))
+        return Encoded(_to_json(said) if said else "", depth_of(request), request.priority, tuple(losses))
 
     def _pack(self, value: object, kind: str, what: str, losses: list[Loss]) -> Any:
         try:
@@ -271,8 +271,9 @@ def _default_headers(settings: BaseSettings) -> dict[bytes, list[bytes]]:
     return dict(headers.items())
 
 
-def _depth(meta: Mapping[str, Any]) -> int:
-    depth = meta.get("depth", 0)
+def depth_of(request: Request) -> int:
+    """How many links lead to this request, 0 where that is not known."""
+    depth = request.meta.get("depth", 0)
     return depth if type(depth) is int and depth >= 0 else 0
 
 

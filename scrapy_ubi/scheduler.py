@@ -33,7 +33,7 @@ from scrapy.utils.defer import deferred_from_coro
 from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
 
-from scrapy_ubi.codec import Codec, CodecError, Encoded
+from scrapy_ubi.codec import Codec, CodecError, Encoded, depth_of
 from scrapy_ubi.downloadermiddleware import Guard, Withdrawn
 from scrapy_ubi.errors import UbiError
 from scrapy_ubi.flights import Flight, Flights
@@ -225,6 +225,12 @@ class UbiScheduler(BaseScheduler):
         flight = self._flights.of_key(key)
         if flight is None and self._keys.mark(request, seed):
             key = self._keys.key(request, place)
+        page = self._page_of(request)
+        # What comes from no page is told the node in any case: it keeps account of such.
+        on_page = flight is None and (seed or page is not None)
+        if on_page and self.node.met(place.host, key, depth_of(request), request.priority):
+            self._stats.inc_value("ubi/scheduler/duplicates")
+            return False
         encoded = self._codec.encode(request)
         if not self.alone and len(encoded.text) > self.settings.max_letter_bytes // LETTER_BYTES_A_CHARACTER:
             self._notices.once(
@@ -233,7 +239,7 @@ class UbiScheduler(BaseScheduler):
         entry = Entry(key, request.url, encoded.depth, encoded.priority, encoded.text)
         if flight is not None and flight.visit is not None:
             return self._take_again(flight, flight.visit, request, entry, encoded, seed)
-        if not self.node.discover(place.host, entry, seed=seed, page=self._page_of(request)):
+        if not self.node.discover(place.host, entry, seed=seed, page=page):
             self._stats.inc_value("ubi/scheduler/duplicates")
             return False
         self._keep(request, key, encoded)

@@ -2,8 +2,8 @@
 
 Rules of this module:
 
-* `discover`, `next`, `ended`, `retry`, `put_back`, `release` touch memory only. The mail's I/O happens in a thread of
-  its own (`courier`); whoever comes by takes what has arrived and gives what is due (`_turn`).
+* `met`, `discover`, `next`, `ended`, `retry`, `put_back`, `release` touch memory only. The mail's I/O happens in a
+  thread of its own (`courier`); whoever comes by takes what has arrived and gives what is due (`_turn`).
 * Whoever may have made a host ready calls `_arm`: the engine is woken at once when one is ready now, else by one
   timer at the time the first one will be.
 * A request is handed out as a `Visit`, an identity object, and ends exactly once: `ended` or `put_back`.
@@ -387,6 +387,10 @@ class Node:
         return "crawling" if self.agent.out or self.pending() else "waiting"
 
     # -- what the adapters call
+
+    def met(self, host: str, key: int, depth: int, priority: int) -> bool:
+        """Whether a URL that was found is known already, so that `discover` would be in vain; it is counted if so."""
+        return self.agent.met(host, key, depth, priority)
 
     def discover(self, host: str, entry: Entry, seed: bool = False, page: Visit | None = None) -> bool:
         """A URL was found, by `start()` (`seed`) or on a page: queued here, sent to its owner, or known. True when it

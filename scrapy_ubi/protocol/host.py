@@ -113,6 +113,17 @@ class HostState:
         """How many keys are known."""
         return len(self.queued) + len(self.done) + sum(1 for key in self.out if key not in self.done)
 
+    def holds(self, key: int, depth: int, priority: int) -> bool:
+        """Whether being told of this key, found so deep and with this priority, would change nothing that matters.
+
+        Of two finds alike in both the first one stays where it was: only when states are merged does their text decide,
+        so that everybody ends with the same one.
+        """
+        if key in self.done or key in self.out:
+            return True
+        old = self.queued.get(key)
+        return old is not None and (old.depth, -old.priority) <= (depth, -priority)
+
     def learn(self, entry: Entry) -> bool:
         """Merge one discovered entry; True when that was news (a new key, or a better version of a waiting one)."""
         key = entry.key

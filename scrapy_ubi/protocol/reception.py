@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from .custody import Custody, Held
+from .host import Entry
 from .mail import DISCOVERY, MOST_LANES_IN, LaneIn, Outcome, Record
 from .wire import Delta, Received
 
@@ -85,11 +86,18 @@ class Reception:
                 continue
             hosts.append(delta.host)
             agent.counters.received += len(delta.discovered)
-            state, news = agent.frontier.add(delta.host, delta.discovered)
+            state, news = agent.frontier.add(delta.host, self._unknown(delta))
             for entry in news:
                 agent.replicate(state, Record(delta.host, agent.flush, entry=entry))
         held = Held(letter.lane, letter.seq, hosts, refused, {}, agent.view_no)
         self.custody.hold(held, agent.keepers_of, agent.flush, agent.view_no)
+
+    def _unknown(self, delta: Delta) -> tuple[Entry, ...]:
+        """What several agents find is news once: not again when another's text would come first in a merge."""
+        state = self._agent.frontier.find(delta.host)
+        if state is None:
+            return delta.discovered
+        return tuple(e for e in delta.discovered if not state.holds(e.key, e.depth, e.priority))
 
     def _state(self, letter: Received) -> Outcome:
         want = []

@@ -58,6 +58,9 @@ class FakeNode:
         self.closed = True
         self.calls.append(("leave", reason))
 
+    def met(self, host: str, key: int, depth: int, priority: int) -> bool:
+        return key in self._known
+
     def discover(self, host: str, entry: Entry, seed: bool = False, page: FakeVisit | None = None) -> bool:
         if entry.key in self._known:
             return False

@@ -14,11 +14,20 @@ class Walk(scrapy.Spider):
     name = "walk"
     links = LinkExtractor()
 
+    @property
+    def part(self) -> tuple[int, int]:
+        """Which hosts to keep to, where crawls that do not share share the web: number modulo how many."""
+        number, parts = self.settings.get("BENCH_PART", "0 1").split()
+        return int(number), int(parts)
+
     async def start(self) -> AsyncIterator[Any]:
-        for place in range(self.settings.getint("BENCH_SEEDS", 100)):
+        number, parts = self.part
+        for place in range(number, self.settings.getint("BENCH_SEEDS", 100), parts):
             yield scrapy.Request(f"http://h{place:04d}.example/")
 
     def parse(self, response: Response) -> Iterator[Any]:
         yield {"url": response.url, "title": response.css("title::text").get()}
+        number, parts = self.part
         for link in self.links.extract_links(response):
-            yield scrapy.Request(link.url)
+            if parts == 1 or int(link.url[8:12]) % parts == number:
+                yield scrapy.Request(link.url)
