@@ -24,7 +24,8 @@ from concurrent.futures import Future
 from dataclasses import replace
 
 from scrapy_ubi.protocol.agent import Agent, Effects
-from scrapy_ubi.protocol.wire import Malformed, Received, decode, decode_header
+from scrapy_ubi.protocol.host import Entry
+from scrapy_ubi.protocol.wire import Malformed, Refused, decode, decode_header, sift
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.transport import Fields, Incoming, Outgoing, RawFields, Transport, TransportDown, TransportFull
 
@@ -39,7 +40,7 @@ EAGER = 4  # an answer waits for this part of the flush interval at most
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 2.0  # s between tries while Redis is away or full
 QUIET = 60.0  # s: a Redis at its memory limit takes one letter and refuses the next; who looks after it is told once
 
-Refusal = Callable[[Received], str | None]  # a letter -> why it cannot be accepted, None when it can
+Judge = Callable[[str, Entry], str | None]  # host, entry -> why it cannot be accepted, None when it can
 
 
 def is_finished(control: Mapping[str, str]) -> bool:
@@ -51,7 +52,7 @@ def is_finished(control: Mapping[str, str]) -> bool:
 
 
 class Post:
-    """Carries the mail of `agent`. `control` is what the control hash said at the start, `refusal` judges what only the
+    """Carries the mail of `agent`. `control` is what the control hash said at the start, `judge` knows what only the
     adapters can (callbacks, partition keys), `on_arrival` is called in the loop when there is something to `collect`.
     """
 
@@ -62,12 +63,12 @@ class Post:
         courier: Courier,
         settings: UbiSettings,
         control: Mapping[str, str],
-        refusal: Refusal,
+        judge: Judge,
         on_arrival: Callable[[], None],
     ) -> None:
         self._agent = agent
         self._transport = transport
-        self._refusal = refusal
+        self._judge = judge
         self._courier = courier
         self._on_arrival = on_arrival
         self._interval, self._most_waiting = settings.flush_interval, settings.flush_records
@@ -222,11 +223,23 @@ class Post:
         except Malformed as error:
             self._refuse(raw, str(error), fields)
             return
-        reason = self._refusal(letter)
-        if reason is not None:
-            self._refuse(raw, reason, fields)
-            return
+        letter, refused = sift(letter, self._judge)
+        if refused:
+            self._set_aside(letter.sender, refused)
         self._agent.receive(letter)
+
+    def _set_aside(self, sender: str, refused: list[Refused]) -> None:
+        """Entries of a letter that this agent cannot take."""
+        self.dead_letters += len(refused)
+        for _, entry, reason in refused:
+            text = f"{entry.url} {entry.request}".rstrip()
+            self._dead.append({"reason": reason[:HEAD], "from": sender, "size": str(len(text)), "head": text[:HEAD]})
+        logger.warning(
+            "%d requests in a letter from %s were set aside (%s); see the dead letters.",
+            len(refused),
+            sender,
+            refused[0].reason[:HEAD],
+        )
 
     def _refuse(self, raw: RawFields, reason: str, fields: dict[str, str] | None = None) -> None:
         """Set a letter aside, and answer it where it is one at all."""

@@ -6,8 +6,8 @@ Rules of this module:
   successors) is *open* from the flush it was written in until it is acknowledged. A done mark of flush f leaves only
   when no outlink of flush <= f is open (P5).
 * Mail for an agent that is gone is taken back: discovered entries are routed anew, state is dropped, for a view
-  change brings the whole state of every host concerned to its new keepers. An outlink among it is an *orphan*, and open,
-  until that has been done for its host.
+  change brings the whole state of every host concerned to its new keepers. An outlink among it is an *orphan*, and
+  open, until that has been done for its host.
 * What comes back refused waits a moment before it is routed anew, so that two agents whose views differ do not play
   ball.
 """

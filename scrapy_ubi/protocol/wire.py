@@ -3,15 +3,16 @@
 Rules of this module:
 
 * A letter is a stream entry of short text fields and one JSON body, readable with redis-cli.
-* Nothing that arrives is trusted: `decode` validates a letter whole and raises `Malformed` with the reason.
+* Nothing that arrives is trusted: `decode` validates a letter whole and raises `Malformed` with the reason. Of one that
+  holds, `sift` takes out the entries that this receiver cannot take (a callback its spider lacks): the rest is good.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from .host import Entry, Redo, Summary
@@ -114,6 +115,36 @@ class Received:
     floor: int
     view: str
     deltas: tuple[Delta, ...]
+
+
+class Refused(NamedTuple):
+    """An entry of a letter that its receiver cannot take, and why."""
+
+    host: str
+    entry: Entry
+    reason: str
+
+
+def sift(letter: Received, judge: Callable[[str, Entry], str | None]) -> tuple[Received, list[Refused]]:
+    """The letter without the entries for whose host and text `judge` gives a reason, and these. A redo that lacked one
+    of its outlinks would be wrong: it is left out whole, which costs a fetch.
+    """
+    refused: list[Refused] = []
+    for delta in letter.deltas:
+        for host, entry in delta.entries():
+            if (reason := judge(host, entry)) is not None:
+                refused.append(Refused(host, entry, reason))
+    if not refused:
+        return letter, refused
+    bad = {(host, entry) for host, entry, _ in refused}
+    return replace(letter, deltas=tuple(_without(delta, bad) for delta in letter.deltas)), refused
+
+
+def _without(delta: Delta, bad: set[tuple[str, Entry]]) -> Delta:
+    return delta._replace(
+        discovered=tuple(entry for entry in delta.discovered if (delta.host, entry) not in bad),
+        redo=tuple(redo for redo in delta.redo if bad.isdisjoint(redo.outlinks)),
+    )
 
 
 class Header(NamedTuple):

@@ -17,9 +17,10 @@ from scrapy_ubi.node.courier import Courier
 from scrapy_ubi.node.post import FIRST_PAUSE, HEAD, LONGEST_PAUSE, MOST_RECORDS, Post, is_finished
 from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.config import Config
+from scrapy_ubi.protocol.host import Entry
 from scrapy_ubi.protocol.mail import Bounds
 from scrapy_ubi.protocol.view import Beat
-from scrapy_ubi.protocol.wire import Received, decode
+from scrapy_ubi.protocol.wire import decode
 from scrapy_ubi.settings import SETTINGS as TABLE
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.transport.memory import MemoryHub, MemoryTransport
@@ -58,7 +59,7 @@ def found(*urls: str) -> list[dict[str, Any]]:
 class Office:
     """Agent `a` and its post, at a time that only a test moves; the other end is the hub itself."""
 
-    def __init__(self, control: dict[str, str] | None = None, refusal: Callable[[Received], str | None] | None = None):
+    def __init__(self, control: dict[str, str] | None = None, judge: Callable[[str, Entry], str | None] | None = None):
         self.now = 100.0
         self.hub = MemoryHub()
         config = Config(replicas=REPLICAS, bounds=Bounds(8, 500, 3000, resend=1e6))
@@ -73,7 +74,7 @@ class Office:
             Courier(own_thread=False),
             SETTINGS,
             control or {},
-            refusal or (lambda letter: None),
+            judge or (lambda host, entry: None),
             self._arrived,
         )
 
@@ -244,25 +245,30 @@ def test_garbage_goes_to_the_dead_letters_with_a_reason(
     run(test)
 
 
-def test_what_only_the_adapters_can_judge_is_refused_whole() -> None:
+def test_what_only_the_adapters_can_judge_is_taken_out_and_the_rest_is_good() -> None:
+    """Agents whose spiders differ must not lose what both understand."""
+
     async def test() -> None:
-        office = Office(refusal=lambda received: "no such callback" if received.seq == 1 else None)
-        office.put(letter(found("http://h.example/1", "http://h.example/2")))
-        office.put(letter(found("http://h.example/3"), seq="2"))
+        office = Office(judge=lambda host, entry: "no such callback" if entry.url.endswith("2") else None)
+        office.put(letter(found(*(f"http://h.example/{number}" for number in (1, 2, 3)))))
+        office.put(letter(found("http://h.example/2"), seq="2"))
         await office.trips(2)
-        assert [dead["reason"] for dead in office.dead] == ["no such callback"]
+        assert [(dead["reason"], dead["head"]) for dead in office.dead] == [
+            ("no such callback", "http://h.example/2")
+        ] * 2
+        assert office.post.dead_letters == 2
         assert office.answer() == {"acked": [1, 2]}, "sent again it would be no better"
         state = office.agent.frontier.find(HOST)
         assert state is not None
-        assert [entry.url for entry in state.undone()] == ["http://h.example/3"]
+        assert sorted(entry.url for entry in state.undone()) == ["http://h.example/1", "http://h.example/3"]
 
     run(test)
 
 
 def test_reasons_and_names_of_strangers_are_cut() -> None:
     async def test() -> None:
-        office = Office(refusal=lambda received: "r" * 5000)
-        office.put(letter(**{"from": "z" * 64}))
+        office = Office(judge=lambda host, entry: "r" * 5000)
+        office.put(letter(found("http://h.example/1"), **{"from": "z" * 64}))
         office.put({b"from": b"\xff" * 500, b"body": b"b" * 5000})
         await office.trips(2)
         assert [len(dead["reason"]) <= HEAD for dead in office.dead] == [True, True]

@@ -6,7 +6,7 @@ import pytest
 
 from scrapy_ubi.protocol.host import MOST_REDO, Entry, HostState, Redo
 from scrapy_ubi.protocol.mail import MOST_OUTLINKS
-from scrapy_ubi.protocol.wire import Malformed, decode
+from scrapy_ubi.protocol.wire import Malformed, decode, sift
 from tests.support.views import ordered
 from tests.support.village import Village, page
 
@@ -208,3 +208,20 @@ def test_a_redo_travels() -> None:
 def test_a_malformed_redo_is_refused(redo: str) -> None:
     with pytest.raises(Malformed):
         decode(fields(f'[{{"host":"h.example","redo":{redo}}}]'), "b", 100_000, 100)
+
+
+def test_entries_that_a_receiver_cannot_take_are_sifted_and_a_redo_with_one_goes_whole() -> None:
+    body = '[{"host":"h.example","discovered":[["00000000000000cc","http://h.example/",0]],"done":["00000000000000ee"],'
+    body += (
+        '"redo":[["00000000000000aa",["g.example","00000000000000bb","http://g.example/",1]],["00000000000000dd"]]}]'
+    )
+    letter = decode(fields(body), "b", 10, 100)
+    assert sift(letter, lambda host, entry: None) == (letter, [])
+    rest, refused = sift(letter, lambda host, entry: f"not {host}" if host == "g.example" else None)
+    assert [(one.host, one.entry.url, one.reason) for one in refused] == [
+        ("g.example", "http://g.example/", "not g.example")
+    ]
+    (before,), (after,) = letter.deltas, rest.deltas
+    assert after == before._replace(redo=(Redo(0xDD, ()),))
+    rest, refused = sift(letter, lambda host, entry: "all")
+    assert rest.deltas[0].discovered == () and rest.deltas[0].done == (0xEE,) and len(refused) == 2
