@@ -150,6 +150,7 @@ class UbiScheduler(BaseScheduler):
             on_wake=self._hooks.wake,
             on_cancel=lambda: self.guard.cancel(),
             on_fatal=self._stop,
+            on_drain=self._drain,
             predecessor=self._directory.predecessor,
             on_incarnation=self._directory.record_incarnation,
         )
@@ -200,6 +201,11 @@ class UbiScheduler(BaseScheduler):
         """The node cannot go on: close the spider."""
         logger.error("%s", sentence)
         asyncio.ensure_future(self.crawler.engine.close_spider_async(reason="ubi_stopped"))  # noqa: RUF006 - it ends us
+
+    def _drain(self) -> None:
+        """Somebody wants this agent to leave: as by SIGTERM, but for the reason."""
+        logger.info("Asked to leave (scrapy ubi drain).")
+        asyncio.ensure_future(self.crawler.engine.close_spider_async(reason="drained"))  # noqa: RUF006 - it ends us
 
     @property
     def _spider(self) -> Spider:

@@ -10,6 +10,7 @@ import argparse
 from typing import Any
 
 MOST_LETTERS = 10_000  # asked for at once; a letter may have a megabyte
+MOST_SECONDS = 86_400  # to wait
 
 STATUS = """\
 Shows the crawl at one look: one row for each agent, and the sum.
@@ -51,6 +52,10 @@ REPORT = """\
 Shows the measures of the crawl as a whole, while it runs or after its end: pages, unique pages, overlap,
 communication overhead, balance, pages a second of each agent, URLs forwarded and suppressed, failed URLs by reason.
 """
+DRAIN = """\
+Asks an agent to leave, as Ctrl-C in its terminal would: it fetches nothing new, ends its loads, hands its hosts over to
+the others, and closes with the reason 'drained'. Waits until it has left.
+"""
 EXAMPLES = {
     "status": "examples:\n  scrapy ubi status\n  scrapy ubi status --watch\n  scrapy ubi status --json",
     "agents": "examples:\n  scrapy ubi agents\n  scrapy ubi agents --crawl mybot:news --redis-url redis://redis.lan/0",
@@ -59,6 +64,7 @@ EXAMPLES = {
         "examples:\n  scrapy ubi owner http://example.com/page\n"
         "  scrapy ubi owner http://example.com/page --agents a,b,c=2 --replicas 200"
     ),
+    "drain": "examples:\n  scrapy ubi drain a1\n  scrapy ubi drain a1 --no-wait",
     "report": "examples:\n  scrapy ubi report\n  scrapy ubi report --json > report.json",
 }
 
@@ -75,6 +81,7 @@ def add_subcommands(parser: argparse.ArgumentParser) -> None:
     inbox.add_argument("--dead", action="store_true", help="show what the agent refused instead, the newest first")
     _offline(_sub(what, "owner", "who owns a URL's host, and who comes next", OWNER))
     _sub(what, "report", "the measures of the whole crawl", REPORT)
+    _drain(_sub(what, "drain", "ask an agent to hand over and leave", DRAIN))
 
 
 def _sub(what: Any, name: str, short: str, long: str) -> argparse.ArgumentParser:
@@ -106,6 +113,25 @@ def _offline(sub: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--replication", metavar="N", type=_copies, default=1, help="UBI_REPLICATION: copies kept (default: 1)"
     )
+
+
+def _drain(sub: argparse.ArgumentParser) -> None:
+    sub.add_argument("agent", metavar="AGENT", help="the agent's identifier")
+    sub.add_argument("--no-wait", action="store_true", help="only ask; do not wait until it has left")
+    sub.add_argument(
+        "--timeout", metavar="S", type=_seconds, default=300.0, help="wait so many seconds at most (default: 300)"
+    )
+    sub.add_argument("--force", action="store_true", help="also the last agent, or one that seems to have crashed")
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = -1.0
+    if not 0 <= seconds <= MOST_SECONDS:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds from 0 to {MOST_SECONDS}")
+    return seconds
 
 
 def _limit(text: str) -> int:

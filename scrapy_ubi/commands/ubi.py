@@ -1,7 +1,7 @@
-"""`scrapy ubi status | agents | inbox AGENT | owner URL | report`: a running or finished crawl, seen from outside.
+"""`scrapy ubi status | agents | inbox AGENT | owner URL | report | drain AGENT`: a crawl, seen from outside.
 
-The commands only read. Errors are one sentence on standard error and exit status 1 (2 for a wrong command line); a
-traceback is a fault of this program.
+The commands only read, but for `drain`, which writes one word. Errors are one sentence on standard error and exit
+status 1 (2 for a wrong command line); a traceback is a fault of this program.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from scrapy.settings import BaseSettings
 from scrapy.utils.conf import arglist_to_dict
 
 from scrapy_ubi.commands.connection import Connection, UbiNotFound, choose_crawl, connect, need_agent
+from scrapy_ubi.commands.drain import Drain
 from scrapy_ubi.commands.options import add_subcommands
 from scrapy_ubi.errors import UbiError, UbiUnavailable
 from scrapy_ubi.monitor import document, render
@@ -46,7 +47,7 @@ class Command(ScrapyCommand):
 
     def short_desc(self) -> str:
         """The line in Scrapy's list of commands."""
-        return "Look at a crawl of scrapy_ubi: its agents, inboxes, owners and measures"
+        return "Look at a crawl of scrapy_ubi: its agents, inboxes, owners and measures; let an agent leave"
 
     def long_desc(self) -> str:
         """The text above the options."""
@@ -86,6 +87,8 @@ class Command(ScrapyCommand):
             with connect(self.settings, opts) as to:
                 if opts.what == "status" and opts.watch:
                     _watch(self.settings, opts, to)
+                elif opts.what == "drain":
+                    _print(_drain(self.settings, opts, to), opts)
                 else:
                     _print(_answer(self.settings, opts, to), opts)
         except UbiError as error:
@@ -107,6 +110,16 @@ def _answer(settings: BaseSettings, opts: argparse.Namespace, to: Connection) ->
         "report": lambda: (render.report(status), document.report(status)),
     }
     return answers[opts.what]()
+
+
+def _drain(settings: BaseSettings, opts: argparse.Namespace, to: Connection) -> Answer:
+    drain = Drain(to, choose_crawl(settings, opts, to), opts.agent)
+    drain.ask(opts.force)
+    if opts.no_wait:
+        return [f"Agent {plain(opts.agent, 64)} is asked to leave."], drain.answer("asked", 0.0)
+    answer = drain.wait(opts.timeout)
+    ended = "has left" if answer["state"] == "left" else "has ended with the crawl"
+    return [f"Agent {plain(opts.agent, 64)} {ended} ({answer['seconds']:.1f} s)."], answer
 
 
 def _inbox(opts: argparse.Namespace, to: Connection, status: CrawlStatus) -> Answer:

@@ -28,6 +28,7 @@ from scrapy_ubi.protocol.view import Beat
 from scrapy_ubi.protocol.wire import NAME, Received
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.transport import Transport, TransportDown, TransportFull
+from scrapy_ubi.transport.keys import drain_field
 from scrapy_ubi.urls import partition_key
 
 from . import clock, joining, profile
@@ -73,7 +74,8 @@ class Node:
     `agent_id` is its identifier; `predecessor` the incarnation that ran in the same directory before, if any, and
     `on_incarnation` notes durably which one runs now. `check` says why a request's JSON text cannot be accepted
     (None: it can). `on_wake`: look for requests again, a host became ready or the crawl is over. `on_cancel`: abort
-    all loads under way, the agent is fenced. `on_fatal`: stop, for the reason given in a sentence.
+    all loads under way, the agent is fenced. `on_fatal`: stop, for the reason given in a sentence. `on_drain`: somebody
+    has asked this agent to leave; called once.
     """
 
     def __init__(
@@ -87,6 +89,7 @@ class Node:
         on_wake: Callable[[], None] = _nothing,
         on_cancel: Callable[[], None] = _nothing,
         on_fatal: Callable[[str], None] = lambda sentence: None,
+        on_drain: Callable[[], None] = _nothing,
         predecessor: str | None = None,
         on_incarnation: Callable[[str], None] = lambda incarnation: None,
         clock: Callable[[], float] = clock.now,
@@ -95,7 +98,9 @@ class Node:
         self.agent_id = agent_id
         self.transport = transport
         self._check = check
-        self._wake, self._cancel, self._fatal = on_wake, on_cancel, on_fatal
+        self._wake, self._cancel, self._fatal, self._drain = on_wake, on_cancel, on_fatal, on_drain
+        self._incarnations: set[str] = set()  # those of this process: a word to any of them is meant for it
+        self._asked = False  # to leave
         self._predecessor, self._on_incarnation = predecessor, on_incarnation
         self._clock = clock
         now = clock()
@@ -122,6 +127,7 @@ class Node:
 
     def _new_incarnation(self) -> str:
         incarnation = secrets.token_hex(4)
+        self._incarnations.add(incarnation)
         self._on_incarnation(incarnation)
         return incarnation
 
@@ -283,6 +289,9 @@ class Node:
         if post.collect(now):
             self.tally.dead_letters, self.tally.writes_refused = post.dead_letters, post.writes_refused
             self._trips.set()
+            if post.control.get(drain_field(self.agent_id)) in self._incarnations and not self._asked:
+                self._asked = True
+                self._drain()
             self._tick()
         if post.may_send(now, self._hurry):
             self._hurry = False

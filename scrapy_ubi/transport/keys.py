@@ -4,7 +4,7 @@
 | ------------------------------ | ------ | ----------------------------------------------------------------- |
 | `ubi:<crawl>:beats`            | hash   | agent -> its beat line                                            |
 | `ubi:<crawl>:agents`           | hash   | agent -> its profile, JSON                                        |
-| `ubi:<crawl>:control`          | hash   | `run`, `finished`, ...: what concerns the crawl as a whole        |
+| `ubi:<crawl>:control`          | hash   | `run`, `finished`, `drain:<agent>`, ...: words to all             |
 | `ubi:<crawl>:{<agent>}:inbox`  | stream | letters that wait for this agent                                  |
 | `ubi:<crawl>:{<agent>}:acks`   | hash   | lane -> what became of the letters this agent sent on that lane   |
 | `ubi:<crawl>:{<agent>}:dead`   | stream | letters this agent refused, with the reason; about 1,000          |
@@ -20,6 +20,11 @@ import re
 
 ASIDE = ":aside"
 AGENT_KEYS = ("inbox", "acks", "dead")
+
+
+def drain_field(agent: str) -> str:
+    """Field of the control hash that asks `agent` to leave; it holds the incarnation that is meant."""
+    return f"drain:{agent}"
 
 
 class Keys:

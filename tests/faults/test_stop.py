@@ -28,6 +28,22 @@ def test_told_once_an_agent_ends_its_loads_hands_over_and_says_so(make_group: Ma
     assert not any(beat.dead for beat in group.beats().values())
 
 
+def test_a_drained_agent_hands_over_and_closes_and_its_successor_is_let_be(make_group: MakeGroup) -> None:
+    group = make_group(latency=0.15)
+    group.start(*FOUR)
+    group.until_served(0.2)
+    asked = group.drain("a1")
+    assert (asked.returncode, asked.stdout.startswith("Agent a1 has left")) == (0, True), asked
+    group.until_ended("a1")
+    assert group.agents["a1"].popen.returncode == 0
+    group.start("a1")  # another incarnation
+    group.until_settled(*FOUR)
+    verdict = group.end().judge()
+    assert "Closing spider (drained)" in verdict.logs["a1"] and "Handed over in" in verdict.logs["a1"]
+    assert verdict.stats["duplicates"] == 0
+    assert not any(beat.dead for beat in group.beats().values())
+
+
 def test_told_twice_while_loads_run_an_agent_goes_at_once(make_group: MakeGroup) -> None:
     group = make_group(latency=2.0, hosts=20, pages=80)
     group.start("a0", "a1", "a2")

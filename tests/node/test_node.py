@@ -101,6 +101,32 @@ def test_at_the_end_everybody_has_said_so() -> None:
     crawl(run)
 
 
+def test_who_is_asked_to_leave_hears_it_once_and_only_in_an_incarnation_of_its_own() -> None:
+    async def run() -> None:
+        hub, log, asked = MemoryHub(), Log(HELD), []
+        crawlers = group(hub, log, 2)
+        first = crawlers[0]
+        first.node._drain = lambda: (asked.append(1), first.stop())
+        await asyncio.wait_for(log.held.wait(), LIMIT)
+        control = hub.shelf(SETTINGS.crawl).control
+        for word in (b"", b"0badcafe", b"\xff", crawlers[1].node.agent.incarnation.encode()):
+            control[b"drain:a0"] = word
+            trips = first.node._post.control if first.node._post else None
+            await until(lambda trips=trips: first.node._post is not None and first.node._post.control is not trips)
+        assert not asked
+        before = first.node.agent.incarnation
+        first.node.agent._rejoin()
+        assert first.node.agent.incarnation != before
+        control[b"drain:a0"] = before.encode()
+        log.go.set()
+        await ends(*crawlers)
+        assert asked == [1]
+        assert first.node.state == "left"
+        log.judge(SEEDS)
+
+    crawl(run)
+
+
 # -- refusals at the start
 
 

@@ -103,6 +103,13 @@ class Group:
         self.agents[name].told = True
         self.agents[name].popen.send_signal(signal.SIGTERM)
 
+    def drain(self, name: str, *options: str) -> subprocess.CompletedProcess[str]:
+        """`scrapy ubi drain`, from outside of the project; returns when the command has ended."""
+        self.agents[name].told = True
+        command = [sys.executable, "-m", "scrapy", "ubi", "drain", name, "--crawl", CRAWL]
+        command += ["--redis-url", self.server.url, *options]
+        return subprocess.run(command, capture_output=True, text=True, timeout=LIMIT, cwd=self.place, check=False)
+
     def pause(self, name: str) -> None:
         """SIGSTOP."""
         self.agents[name].popen.send_signal(signal.SIGSTOP)
