@@ -25,7 +25,7 @@ from scrapy_ubi.protocol.config import Config
 from scrapy_ubi.protocol.host import Entry, HostState
 from scrapy_ubi.protocol.mail import Bounds
 from scrapy_ubi.protocol.view import Beat
-from scrapy_ubi.protocol.wire import NAME, Received
+from scrapy_ubi.protocol.wire import NAME
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.transport import Transport, TransportDown, TransportFull
 from scrapy_ubi.transport.keys import drain_field
@@ -146,7 +146,7 @@ class Node:
                 raise UbiUnavailable(f"Redis went away while joining: {error}") from error
             raise
         self._post = Post(
-            self.agent, transport, self._courier, settings, control, self._refusal, lambda: self._turn(self._clock())
+            self.agent, transport, self._courier, settings, control, self._judge, lambda: self._turn(self._clock())
         )
         transport.start_beating(
             self.agent_id,
@@ -173,8 +173,8 @@ class Node:
         if not self.agent.group.sure:
             logger.info(
                 "Nobody else is here who has seen the crawl run: the first page is fetched in %.0f s "
-                "(UBI_LEASE_TIMEOUT), when whoever lives must have been seen.",
-                settings.lease_timeout,
+                "(UBI_LEASE_TIMEOUT and a little), when whoever lives must have been seen.",
+                settings.lease_timeout + self.agent.config.grace,
             )
 
     async def _join(self) -> Mapping[str, str]:
@@ -511,15 +511,11 @@ class Node:
 
     # -- inside
 
-    def _refusal(self, letter: Received) -> str | None:
-        """Why a letter cannot be accepted: a URL under another host's name, a request this spider cannot make."""
-        for delta in letter.deltas:
-            for host, entry in delta.entries():
-                if partition_key(entry.url, self.settings.partition) != host:
-                    return f"{entry.url[:100]!r} does not belong to host {host[:100]!r}"
-                if entry.request and (reason := self._check(entry.request)) is not None:
-                    return reason
-        return None
+    def _judge(self, host: str, entry: Entry) -> str | None:
+        """Why an entry cannot be accepted: a URL under another host's name, a request this spider cannot make."""
+        if partition_key(entry.url, self.settings.partition) != host:
+            return f"{entry.url[:100]!r} does not belong to host {host[:100]!r}"
+        return self._check(entry.request) if entry.request else None
 
     def _arm(self, wake: bool = True) -> None:
         """Wake the engine when a host is ready (or all is over), or let a timer do it at the time one will be."""
