@@ -294,9 +294,10 @@ def test_an_agent_that_beats_but_takes_no_mail_is_not_waited_for_for_ever(caplog
 
     async def run() -> None:
         hub, log = MemoryHub(), Log()
-        settings = dataclasses.replace(SETTINGS, handoff_timeout=1.5)
+        settings = dataclasses.replace(SETTINGS, handoff_timeout=1.5, lease_timeout=LIMIT, failure_timeout=2 * LIMIT)
         deaf, able = (Crawler(hub, name, log, settings) for name in ("deaf", "able"))
         seeds = [f"http://h{host}.example/1" for host in range(8)]
+        deaf.node.agent.sure()
         await deaf.node.open()  # and fetches nothing
         for url in seeds:
             deaf.node.discover(*entry(url))
@@ -307,7 +308,7 @@ def test_an_agent_that_beats_but_takes_no_mail_is_not_waited_for_for_ever(caplog
         assert able.node.agent.counters.handoff_timeouts == 1
         deaf.task = asyncio.ensure_future(asyncio.sleep(0))
         await deaf.crash()
-        await ends(able)
+        await able.crash()
 
     crawl(run)
     (said,) = (record.getMessage() for record in caplog.records if "UBI_HANDOFF_TIMEOUT" in record.getMessage())
