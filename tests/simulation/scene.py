@@ -246,6 +246,10 @@ class Scene(Village):
         """How many lines say this."""
         return sum(text in line for line in self.lines)
 
+    def first(self, text: str) -> float:
+        """When it was first said."""
+        return min(float(line.split()[0]) for line in self.lines if text in line)
+
     def last(self, text: str) -> float:
         """When it was last said."""
         return max(float(line.split()[0]) for line in self.lines if text in line)

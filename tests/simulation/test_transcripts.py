@@ -69,6 +69,7 @@ WITHOUT: list[tuple[str, Callable[[], Any]]] = [
     ("fence_seen_too_late", MUTATIONS["fence_ends_by_itself"]),
     ("fence_seen_too_late", _no_epochs),
     ("leaver_still_loads", MUTATIONS["pending_hosts_not_listed"]),
+    ("owner_dies_before_its_successor_knows", MUTATIONS["acknowledged_before_successors"]),
     ("owner_sender_and_redo_are_lost", MUTATIONS["done_mark_early"]),
     ("owner_dies_in_handoff", MUTATIONS["no_wait_for_settled"]),
     ("paused_owner_wakes_beside_its_heir", MUTATIONS["no_lease_at_dispatch"]),

@@ -77,6 +77,7 @@ def all_killed() -> Scene:
         s.start(name, disk=True)
     s.end()
     s.in_order("a1 done h12/1", "a1 is killed", "is sure who lives", "discovery h21 new 1", "a2 fetch h21/1")
+    assert s.first("h12 done 1") > s.first("a2 -> a1 ack discovery"), "done marks come last"
     return s
 
 
@@ -182,6 +183,25 @@ def clean_leave() -> Scene:
     s.leave("a1")
     s.end()
     s.in_order("a1 is to leave", "a1 -> a3 state h123", "a3 -> a1 ack", "a1 has left", "a2 fetch h123/2")
+    return s
+
+
+def leaver_is_killed() -> Scene:
+    """An agent is killed while it leaves, in the middle of a load.
+
+    Rule: it counts as alive until the failure time-out; then what it listed counts no more.
+    Look: a2 and a3 have settled without a1 long before, but a1 may still load h123/1. After the time-out a2 fetches it.
+    """
+    s = Scene("a1 a2 a3")
+    s.slow = {"h123/1"}
+    s.find("a1", "h123/1 h123/2")
+    s.settle()
+    s.leave("a1")
+    s.wait("a2 sees all settled but h123")
+    s.kill("a1")
+    s.slow.clear()
+    s.end()
+    s.in_order("a2 settled {a2 a3}", "a1 is killed", "a2 holds a1 dead", "a2 fetch h123/1")
     return s
 
 

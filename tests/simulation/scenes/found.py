@@ -130,3 +130,47 @@ def two_of_four_come_back_to_the_end() -> Scene:
     s.end()
     s.in_order("a1 closes", "a3 reaches Redis again", "h3412/2", "a3 closes")
     return s
+
+
+def leaver_keeps_its_copies() -> Scene:
+    """An agent leaves, and the owner of a host of which it has the only copy dies before there is another one.
+
+    Rule: a leaver waits until everybody has settled without it; until then its copies count.
+    Look: a1 has nothing to hand over, for a2, which owns h213, lives, and is to bring it to a3 itself. But a2 is killed
+    before it hears of it. a1 is still there, and brings h213 to a3.
+    """
+    s = Scene("a1 a2 a3")
+    s.slow = {"h213/1"}
+    s.find("a2", "h213/1")
+    s.settle()
+    s.leave("a1")
+    s.turn("a1")
+    s.kill("a2")
+    s.slow.clear()
+    s.end()
+    s.in_order("a1 is to leave", "a2 is killed", "a1 -> a3 state h213 new 1", "a1 has left", "a3 fetch h213/1")
+    return s
+
+
+def done_mark_stays_in_a_handoff() -> Scene:
+    """A host is handed over while the done mark of a page may not leave yet.
+
+    Rule: done marks come last, in a handoff too: the page is *closing*, and others are told its entry.
+    Look: h312/1 is done, but its link lies unread in the inbox of a2. So a3 is told h312/1, as a page that waits. When
+    a1 is killed and Redis emptied, a3 does the page again, and the link is found again.
+    """
+    s = Scene("a1 a2", web={"h312/1": "h213/1"})
+    s.slow = {"h312/1"}
+    s.find("a1", "h312/1")
+    s.settle()
+    s.deaf = {"a2"}
+    s.answer("h312/1")
+    s.wait("a1 done h312/1")
+    s.start("a3")
+    s.wait("a3 -> a1 ack state")
+    s.kill("a1")
+    s.forget(noticed=False)
+    s.deaf.clear()
+    s.end(again="h312/1")
+    s.in_order("a1 -> a3 state h312 new 1", "a1 is killed", "a3 fetch h312/1", "a2 fetch h213/1")
+    return s

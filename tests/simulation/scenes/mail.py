@@ -124,6 +124,28 @@ def _until_parsed(deaf: str = "") -> Scene:
     return s
 
 
+def owner_dies_before_its_successor_knows() -> Scene:
+    """An owner dies before its successor has the URL that it was sent.
+
+    Rule: a URL is acknowledged when the owner and its successors have it; until then it stays with its sender.
+    Look: a2 has h231/1 from a1; what it tells a3 is lost with Redis, and then a2 is killed. a1 has no acknowledgement,
+    so it sends the URL to a3, the next owner.
+    """
+    s = Scene("a1 a2 a3")
+    s.slow = {"h231/1"}
+    s.find("a1", "h231/1")
+    s.deaf = {"a3"}
+    s.wait("a2 -> a3 state h231 new 1")
+    s.turn()
+    s.kill("a2")
+    s.forget(noticed=False)
+    s.deaf.clear()
+    s.slow.clear()
+    s.end()
+    s.in_order("a1 -> a2 discovery h231", "a2 is killed", "a1 -> a3 discovery h231", "a3 fetch h231/1")
+    return s
+
+
 def redis_forgets_letters_and_acks() -> Scene:
     """FLUSHALL between append and read, or of the acks.
 
@@ -166,4 +188,36 @@ def last_letter_under_way() -> Scene:
     s.deaf.clear()
     s.end()
     s.in_order("a2 done h21/1", "closes")
+    return s
+
+
+def old_beats_say_passive() -> Scene:
+    """Everybody's last beat says *passive*, and one of them has got work since.
+
+    Rule: the crawl is over when two reads show the same agents passive, with the same activity, and each of them has
+    beaten in between.
+    Look: a1 took h12/1 after its last beat. When a2 has nothing left it reads that both are passive, twice; but a1 has
+    not beaten in between. The crawl goes on until h12/1 is fetched.
+    """
+    s = Scene("a1 a2", web={"h21/1": "h12/1"})
+    s.slow = {"h21/1"}
+    s.find("a2", "h21/1")
+    s.settle()
+    s.exhaust()
+    s.turns(2)
+    s.slow, s.hesitant = {"h12/1"}, {"a1"}
+    s.turn("a2")
+    for _ in range(5):
+        s.take("a1")
+        s.flush("a1")
+        s.take("a2")
+        s.flush("a2")
+    s.beat("a2")
+    s.say("a2 has read that both are passive")
+    s.beat("a2")
+    s.flush("a2")
+    assert len(s.agents) == 2 and not s.fetched["h12/1"]
+    s.slow.clear()
+    s.hesitant.clear()
+    s.end()
     return s
