@@ -1,12 +1,16 @@
 """A Redis that forgets everything: the agents send again what was under way.
 
-Nobody is declared dead by it and nothing is fetched twice, as long as it is back within the lease. An outage that is
-longer cancels the loads under way (the fence); of these, such as the web had answered already are fetched again.
+Nobody is declared dead by it and nothing is fetched twice. An outage that is longer than the lease stops the crawl
+until Redis is back; loads under way end within the grace that follows it (decision 0006).
 """
 
 from __future__ import annotations
 
+import time
+
 import pytest
+
+from tests.support.group import Group
 
 from .conftest import FOUR, MakeGroup
 
@@ -24,3 +28,31 @@ def test_a_redis_that_was_flushed_or_replaced_costs_nothing(make_group: MakeGrou
     verdict = group.end().judge()
     assert all("Redis has forgotten everything" in text for text in verdict.logs.values())
     assert {name: counters["rejoins"] for name, counters in group.counters().items()} == dict.fromkeys(FOUR, 0)
+
+
+def test_an_outage_that_is_longer_than_lease_and_failure_timeout_stops_the_crawl_and_costs_nothing(
+    make_group: MakeGroup,
+) -> None:
+    group = make_group(latency=0.05)
+    group.start(*FOUR)
+    group.until_served(0.3)
+    group.server.kill()
+    until_quiet(group, 5.5)  # s: longer than the failure timeout
+    group.server.start()
+    group.end().judge()
+    counters = group.counters()
+    assert {name: c["rejoins"] for name, c in counters.items()} == dict.fromkeys(FOUR, 0)
+    assert all(c["fences"] for c in counters.values())
+
+
+def until_quiet(group: Group, seconds: float) -> None:
+    """Until nobody has asked the web for anything for so long."""
+    last = [(group.web.count(), time.monotonic())]
+
+    def quiet() -> bool:
+        count, now = group.web.count(), time.monotonic()
+        if count != last[0][0]:
+            last[0] = (count, now)
+        return now - last[0][1] > seconds
+
+    group.until(quiet, f"a web left alone for {seconds} s")
