@@ -129,6 +129,7 @@ class Telling:
         self._facts = {key: text for key, text in self._facts.items() if key[0] != name}
 
     def _fact(self, name: str, topic: str, text: str) -> None:
+        """What is so of an agent on some topic now; '' is never said. Who is new goes on, so that is no news."""
         if self._facts.get((name, topic), "goes on") != text:
             self._facts[name, topic] = text
             if text:

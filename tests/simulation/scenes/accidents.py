@@ -66,15 +66,14 @@ def all_killed() -> Scene:
     s.find("a1", "h12/1 h12/2")
     s.settle()
     s.deaf = {"a2"}
-    s.slow = {"h12/2"}
+    s.answer("h12/1")
     s.wait("a1 -> a2 discovery h21 new 1")
-    for name in ("a1", "a2"):
-        s.kill(name)
+    s.kill("a1")
+    s.kill("a2")
     s.forget()
     s.deaf.clear()
-    s.slow.clear()
-    for name in ("a1", "a2"):
-        s.start(name, disk=True)
+    s.start("a1", disk=True)
+    s.start("a2", disk=True)
     s.end()
     s.in_order("a1 done h12/1", "a1 is killed", "is sure who lives", "discovery h21 new 1", "a2 fetch h21/1")
     assert s.first("h12 done 1") > s.first("a2 -> a1 ack discovery"), "done marks come last"

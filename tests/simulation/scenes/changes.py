@@ -58,7 +58,7 @@ def leaver_still_loads() -> Scene:
     """An agent leaves while it still loads a page of a host.
 
     Rule: it lists the host beside its *settled*; its successor waits, as it would not for a dead one.
-    Look: all have settled at once, but h12 is listed. a2 waits with it until the load has ended and its done mark
+    Look: both have settled soon, but h12 is listed. a2 waits with it until the load has ended and its done mark
     has arrived.
     """
     s = Scene("a1 a2")
