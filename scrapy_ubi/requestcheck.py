@@ -37,17 +37,30 @@ _FORBIDDEN_IN_HEADER = re.compile(r"[\r\n\0]")  # RFC 9110, 5.5: they would end 
 _PROXY_SCHEMES = ("http", "https", "socks4", "socks5", "socks5h")
 
 
+# Texts that held are remembered: the requests that one page yields mostly have one text. A megabyte or two.
+TEXTS_KEPT, LONGEST_KEPT = 1024, 1000
+
+
 class RequestCheck:
     """The check for one spider: `callbacks` holds the names of its callbacks, `items` its item classes."""
 
     def __init__(self, callbacks: Container[str], items: ItemClasses) -> None:
         self._callbacks = callbacks
         self._items = items
+        self._held: set[str] = set()
 
     def __call__(self, text: str) -> str | None:
         """None when `text` holds, else the reason why not. Never raises."""
-        if not text:
+        if not text or text in self._held:
             return None
+        reason = self._reason(text)
+        if reason is None and len(text) <= LONGEST_KEPT:
+            if len(self._held) >= TEXTS_KEPT:
+                self._held.clear()
+            self._held.add(text)
+        return reason
+
+    def _reason(self, text: str) -> str | None:
         try:
             for name, value in parse_object(text).items():
                 check = _CHECKS.get(name)

@@ -13,7 +13,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from .host import Entry, Redo, Summary
 from .mail import DISCOVERY, MOST_OUTLINKS, STATE, Lane, Letter, Outcome
@@ -22,6 +22,11 @@ _KEY = re.compile(r"[0-9a-f]{16}")
 NAME = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
 _HOST = re.compile(r"[^\s\x00-\x1f\x7f]{1,300}")
 
+_SCHEMES = ("http://", "https://")
+TEXTS_KEPT, LONGEST_KEPT = 1024, 1000  # texts of requests read lately, and how long they may be: a megabyte or two
+
+_texts: dict[str, str] = {}  # a request as Python shows it -> its text
+_quoted = json.JSONEncoder(ensure_ascii=False).encode
 _to_json = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
 
 
@@ -49,23 +54,30 @@ def read_answer(text: str) -> dict[int, Outcome]:
 
 
 def encode(sender: str, lane: Lane, store: str, letter: Letter) -> dict[str, str]:
-    """A letter as the fields of a stream entry, readable with redis-cli."""
-    deltas: dict[str, dict[str, Any]] = {}
+    """A letter as the fields of a stream entry, readable with redis-cli.
+
+    The body is put together of texts: a request is one already, and nothing is gained by reading it to write it again.
+    """
+    deltas: dict[str, dict[str, list[str]]] = {}
     for record in letter.records:
         delta = deltas.get(record.host)
         if delta is None:
-            delta = deltas[record.host] = {"host": record.host}
+            delta = deltas[record.host] = {}
         if record.entry is not None:
-            delta.setdefault("discovered", []).append(_entry_out(record.entry))
+            delta.setdefault("discovered", []).append(f"[{_entry_out(record.entry)}]")
         elif record.done is not None:
-            delta.setdefault("done", []).append(f"{record.done:016x}")
+            delta.setdefault("done", []).append(f'"{record.done:016x}"')
         elif record.redo is not None:
-            outlinks = [[host, *_entry_out(entry)] for host, entry in record.redo.outlinks]
-            delta.setdefault("redo", []).append([f"{record.redo.key:016x}", *outlinks])
+            outlinks = [f",[{_quoted(host)},{_entry_out(entry)}]" for host, entry in record.redo.outlinks]
+            delta.setdefault("redo", []).append(f'["{record.redo.key:016x}"{"".join(outlinks)}]')
         elif record.offer is not None:
             known, known_xor, done, done_xor = record.offer
-            delta["offer"] = [known, f"{known_xor:016x}", done, f"{done_xor:016x}"]
-    body = json.dumps(list(deltas.values()), separators=(",", ":"), ensure_ascii=False)
+            delta["offer"] = [f'{known},"{known_xor:016x}",{done},"{done_xor:016x}"']
+    rows = [
+        f'{{"host":{_quoted(host)}' + "".join(f',"{name}":[{",".join(all_)}]' for name, all_ in delta.items()) + "}"
+        for host, delta in deltas.items()
+    ]
+    body = f"[{','.join(rows)}]"
     return {
         "from": sender,
         "store": store,
@@ -79,13 +91,12 @@ def encode(sender: str, lane: Lane, store: str, letter: Letter) -> dict[str, str
     }
 
 
-def _entry_out(entry: Entry) -> list[Any]:
-    row: list[Any] = [f"{entry.key:016x}", entry.url, entry.depth]
-    if entry.priority or entry.request:
-        row.append(entry.priority)
+def _entry_out(entry: Entry) -> str:
+    """The members of an entry's list."""
+    text = f'"{entry.key:016x}",{_quoted(entry.url)},{entry.depth}'
     if entry.request:
-        row.append(json.loads(entry.request))
-    return row
+        return f"{text},{entry.priority},{entry.request}"
+    return f"{text},{entry.priority}" if entry.priority else text
 
 
 class Delta(NamedTuple):
@@ -227,7 +238,7 @@ def _entry_in(row: object, longest_url: int) -> Entry:
     url, depth, priority = row[1], row[2], row[3] if len(row) > 3 else 0
     if not isinstance(url, str) or not url or len(url) > longest_url:
         raise Malformed("a URL is not text of a sensible length")
-    if not url.lstrip()[:8].lower().startswith(("http://", "https://")):
+    if not url.startswith(_SCHEMES) and not url.lstrip()[:8].lower().startswith(_SCHEMES):
         raise Malformed("a URL is neither http nor https")
     if type(depth) is not int or type(priority) is not int or not 0 <= depth < 10**9 or abs(priority) > 10**12:
         raise Malformed("depth or priority is not a number in bounds")
@@ -242,7 +253,16 @@ def _request_in(value: object) -> str:
     if not isinstance(value, dict):
         raise Malformed("a request is not an object")
     try:
-        return _to_json(value)
+        # Those that come from one page mostly are alike, and to show one costs a third of writing it.
+        shown = repr(value)
+        text = _texts.get(shown)
+        if text is None:
+            text = _to_json(value)
+            if len(shown) <= LONGEST_KEPT:
+                if len(_texts) >= TEXTS_KEPT:
+                    _texts.clear()
+                _texts[shown] = text
+        return text
     except (ValueError, RecursionError) as error:  # Python reads 1e999, NaN and Infinity; JSON has none of them
         raise Malformed("a request is not JSON") from error
 
