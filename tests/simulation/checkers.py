@@ -1,14 +1,29 @@
-"""Checkers: one for each promise, apart from the code they check. They see the web's own log, and who closed how."""
+"""Checkers of P2, P3, P4, P6 and P8: the web's own log, who was lost, who closed how. Those of P1, P5, P7 stand in
+watchers.py. They know everything, and share nothing with the code they check.
+
+P3 rests on the *losses*: a disk is lost when a process crashes and its disk with it, or an agent leaves without handing
+on. The count begins anew at every *settled* moment: when all who live (and whom nobody holds dead) have seen one and
+the same view complete. More than `t` losses between two such moments, or of all who were there at the last one, excuse
+missing pages; a crash whose disk comes back does not count.
+
+P4 is kept by *tokens*: a loss, a crash, a living process held dead give one token for each page that was in flight or
+done there and whose done mark nobody else had acknowledged. A page fetched again takes one, or is a violation. A
+process that is back with its disk and in a settled view gives the tokens back for the pages done on its disk (P8).
+"""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import mmh3
 
+from scrapy_ubi.protocol import durable
+
 if TYPE_CHECKING:
-    from .world import Process, World
+    from .process import Process
+    from .world import World
 
 
 def key_of(url: str) -> int:
@@ -20,18 +35,79 @@ class Violation(AssertionError):
     """A promise was broken."""
 
 
-class Referee:
-    """The web's access log."""
+class Losses:
+    """Which disks were lost since all were settled."""
 
     def __init__(self, world: World) -> None:
         self.world = world
+        self.settled: set[str] | None = None  # who was there at the last settled moment and has not left cleanly
+        self.lost: list[Process] = []  # a name may come back with an empty disk, and lose that, too
+        self.too_many = False
+        self._complete: dict[str, object] = {}
+
+    def news(self, process: Process) -> bool:
+        """Whether this process may just have made the moment a settled one."""
+        complete = process.agent.tenure.complete
+        if self._complete.get(process.name) is complete:
+            return False
+        self._complete[process.name] = complete
+        return True
+
+    def is_settled(self) -> bool:
+        """Whether all who live have seen one and the same view complete, that of exactly those who live."""
+        alive = [p for p in self.world.alive() if not self.world.declared_dead(p)]
+        names = {process.name for process in alive}
+        return bool(alive) and all(
+            p.agent.tenure.complete is p.agent.view
+            and p.agent.view.digest == alive[0].agent.view.digest
+            and p.agent.view.members.keys() == names
+            for p in alive
+        )
+
+    def look(self) -> bool:
+        """Begin anew if the moment is a settled one."""
+        if not self.is_settled():
+            return False
+        self.settled = {p.name for p in self.world.alive() if not self.world.declared_dead(p)}
+        self.lost.clear()
+        return True
+
+    def would_be_too_many(self, name: str) -> bool:
+        """Whether one loss more excuses missing pages."""
+        names = {name, *(process.name for process in self.lost)}
+        return self.settled is None or len(self.lost) >= self.world.config.replication or self.settled <= names
+
+    def lose(self, process: Process) -> None:
+        """A disk is lost."""
+        self.too_many = self.too_many or self.would_be_too_many(process.name)
+        self.lost.append(process)
+
+    def left(self, name: str) -> None:
+        """An agent has handed on all it had."""
+        if self.settled is not None:
+            self.settled.discard(name)
+
+
+class Referee:
+    """The web's access log, and what is allowed in it."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.losses = Losses(world)
         self.loads: dict[int, tuple[float, str, str]] = {}
         self.open: dict[str, set[int]] = {}
         self.fetched: Counter[str] = Counter()
         self.by: dict[str, list[str]] = {}
         self.ends: dict[str, str] = {}
-        self.excused: set[int] = set()
+        self.tokens: Counter[int] = Counter()
+        self.again = 0  # pages fetched again with an excuse
+        self.anything = False  # whether any page may be fetched again
+        self._over = False
+        self._kept: dict[str, set[int]] = {}  # tokens given for crashes whose disks stay
+        self._back: dict[str, set[int]] = {}  # tokens to be taken back at the next settled moment
         self._count = 0
+
+    # -- the web's side
 
     def begin(self, now: float, agent: str, url: str) -> int:
         """A request arrives. P2: never two at once at one host."""
@@ -53,25 +129,117 @@ class Referee:
         if load_ is not None:
             self.open[load_[2].split("/")[2]].discard(load)
 
-    def loaded(self, agent: str, url: str) -> None:
-        """An agent has received the whole page."""
+    def loaded(self, process: Process, url: str) -> None:
+        """A process has received the whole page. P4: not again, but with a token. P8: not what its disk has as done."""
+        key, who = key_of(url), self.by.setdefault(url, [])
+        who.append(f"{process.name} at {self.world.now:.2f}")
+        if key in process.returned_done:
+            raise Violation(f"P8: {url} fetched by {who}, though it was done on the disk of the last")
+        if self.fetched[url] and not self.anything:
+            if self.tokens[key] <= 0:
+                self.world.overlooked(process)
+            if self.tokens[key] <= 0:
+                raise Violation(f"P4: {url} fetched again without excuse, by {who}")
+            self.tokens[key] -= 1
+            self.again += 1
         self.fetched[url] += 1
-        self.by.setdefault(url, []).append(agent)
+        self.world.watch.fetched(key)
 
-    def closed(self, agent: str, reason: str) -> None:
+    # -- who is lost
+
+    def grant(self, keys: Iterable[int]) -> None:
+        """These pages may be fetched once more than they were."""
+        for key in keys:
+            self.tokens[key] += 1
+
+    def crashed(self, process: Process, keep: bool) -> None:
+        """A process ended without a word; its disk stays, or not."""
+        loading = {visit.entry.key for visit in process.visits if not visit.loaded}
+        keys = self._only_there(process) - loading
+        self.grant(keys)
+        if keep:
+            self._kept.setdefault(process.name, set()).update(keys)
+        else:
+            self.losses.lose(process)
+
+    def held_dead(self, process: Process) -> None:
+        """Somebody holds a living process dead: it is excused as if it had crashed, and goes on."""
+        self.grant(self._only_there(process))
+
+    def _only_there(self, process: Process) -> set[int]:
+        """Pages that may be fetched again without this process: they were in flight, their done marks are not
+        acknowledged by all, or nobody else has them."""
+        others = [p.frontier for p in self.world.alive() if p is not process and not self.world.declared_dead(p)]
+        keys = process.unsettled()
+        for url in self.fetched:
+            key, host = key_of(url), url.split("/", 3)[2]
+            states = (frontier.find(host) for frontier in others)
+            if not any(state is not None and key in state.done for state in states):
+                keys.add(key)
+        return keys
+
+    def is_kept(self, process: Process) -> bool:
+        """Whether it crashed, and its disk will come back."""
+        return process.name in self._kept
+
+    def returned(self, process: Process) -> None:
+        """A process is back with its disk."""
+        kept = self._kept.pop(process.name, set())
+        self._back.setdefault(process.name, set()).update(kept & process.returned_done)
+
+    def look(self) -> None:
+        """A view was seen complete: the moment may be a settled one."""
+        if not self.losses.look():
+            return
+        for process in self.world.alive():
+            for key in self._back.pop(process.name, ()):
+                self.tokens[key] = max(0, self.tokens[key] - 1)
+
+    # -- the end
+
+    def over(self, process: Process) -> None:
+        """An agent has found the crawl to be over. P6: then nobody whom it knows has anything left to do."""
+        if self._over:
+            return
+        self._over = True
+        members = process.agent.view.members
+        for other in self.world.all:
+            agent = other.agent
+            known = other.name in members and members[other.name].incarnation == agent.incarnation
+            if other.up and known:
+                waiting = {e for s in other.frontier.states() for e in s.queued.values()}
+                waiting |= {record.entry for record in durable.save(agent).discovered if record.entry is not None}
+                waiting |= {visit.entry for visit in other.visits}
+                if left := [e.url for e in waiting if not self.fetched[e.url]]:
+                    raise Violation(
+                        f"P6: over for {process.name} at {self.world.now:.2f}, but {other.name} knows {left[:3]}"
+                    )
+            elif other.up:  # away; should it go on after the end of a crawl that lost agents, it knows only old things
+                done = {key for state in other.frontier.states() for key in state.done}
+                self.grant(self._fetched_keys() - done)
+            elif other.name in self._kept and self.world.processes[other.name] is other:
+                self.grant(self._fetched_keys() - other.disk.done_keys())
+
+    def _fetched_keys(self) -> set[int]:
+        return {key_of(url) for url in self.fetched}
+
+    def forgotten(self) -> None:
+        """Redis has forgotten everything: who comes after the end cannot know that it was one."""
+        self.anything = self.anything or self._over
+
+    def closed(self, process: Process, reason: str) -> None:
         """An agent closed by itself."""
-        self.ends[agent] = reason
+        self.ends[process.name] = reason
+        if reason == "left":
+            if process.went_clean:
+                self.losses.left(process.name)
+            else:
+                self.crashed(process, keep=False)
 
     def hung(self, limit: float) -> None:
         """P6: with faults over, the crawl ends."""
         left = "; ".join(f"{p.name}: {_told(p)}" for p in self.world.alive())
         raise Violation(f"P6: not over after {limit} s: {left}")
-
-    def excuse(self, keys: set[int]) -> None:
-        """An incarnation is lost: what P4 allows to be fetched again is what only it knew to be done, or had in
-        flight.
-        """
-        self.excused |= keys
 
     def judge_outage(self) -> None:
         """An outage of Redis that hits everybody alike ends without anybody being declared dead (DESIGN 2.2)."""
@@ -80,22 +248,22 @@ class Referee:
             raise Violation(f"outage: {rejoined} were declared dead though Redis was away for everybody")
 
     def judge(self) -> None:
-        """P3 and P4, when all is over."""
+        """P3, when all is over: every page, unless too many disks were lost; and then somebody has said so."""
         want = self.world.web.reachable(self.world.seeds)
         missing = want - self.fetched.keys()
-        if missing:
+        if not missing:
+            return
+        if not self.losses.too_many:
             raise Violation(f"P3: {len(missing)} of {len(want)} pages never fetched, e.g. {sorted(missing)[:3]}")
-        excused = {url for url in want if key_of(url) in self.excused}
-        twice = {url: self.by[url] for url, n in self.fetched.items() if n > 1 and url not in excused}
-        if twice:
-            raise Violation(f"P4: {len(twice)} pages fetched again without excuse, e.g. {sorted(twice.items())[:3]}")
+        if not any(process.lossy or process.agent.lossy for process in self.world.all):
+            raise Violation(f"P3: {len(missing)} pages were lost with too many disks, and nobody said so")
 
 
 def _told(process: Process) -> str:
     agent = process.agent
     return (
-        f"{agent.beat.line(0)} outbox={len(agent.outbox)} out={agent.out} unsent={len(agent._unsent)} "
+        f"{agent.beat.line(0)} outbox={len(agent.outbox)} out={agent.out} unsent={len(agent.unsent)} "
         f"custody={len(agent.reception.custody)} syncs={len(agent.handover.open)} "
-        f"pending={len(agent.handover.pending)} "
+        f"pending={len(agent.handover.pending)} orphans={len(agent.outbox.orphans)} "
         f"lease={agent.lease.holds(process.now())} released={agent.tenure.released}"
     )

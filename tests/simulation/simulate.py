@@ -1,16 +1,108 @@
-"""As many simulated crawls as minutes allow: `python -m tests.simulation.simulate --minutes 5 [--seed N] [--count
-N]`.
+"""As many simulated crawls as minutes allow: `python -m tests.simulation.simulate --minutes 5 [--seed N] [--count N]
+[--jobs N]`. At the end it says what was tried; every violation comes with the line that repeats it.
 """
 
 from __future__ import annotations
 
 import argparse
+import gc
 import sys
 import time
 from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass, field
 
 from .checkers import Violation
 from .plans import Plan
+
+BATCH = 25  # crawls a process does between two reports
+EVERY = 10  # s between two lines of progress
+
+
+@dataclass
+class Figures:
+    """What some crawls were; figures of several add up."""
+
+    crawls: int = 0
+    steps: int = 0
+    pages: int = 0
+    excused: int = 0  # crawls in which more disks were lost at once than there are copies
+    again: int = 0  # pages fetched again, with the excuse of a fault
+    most: int = 0  # the most pages fetched again in one crawl
+    faults: Counter[str] = field(default_factory=Counter)
+    happened: Counter[str] = field(default_factory=Counter)
+    violations: list[str] = field(default_factory=list)
+
+    def add(self, other: Figures) -> None:
+        """Take in the figures of other crawls."""
+        for name in ("crawls", "steps", "pages", "excused", "again"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        self.most = max(self.most, other.most)
+        self.faults += other.faults
+        self.happened += other.happened
+        self.violations += other.violations
+
+    def one(self, seed: int) -> None:
+        """Run one crawl."""
+        plan = Plan(seed)
+        try:
+            plan.run()
+        except (Violation, AssertionError) as violation:
+            what = str(violation)[:600] or "an invariant does not hold"
+            repeat = f"python -m tests.simulation.simulate --seed {seed} --count 1"
+            self.violations.append(f"{plan}\n  {what}\n  repeat: {repeat}")
+        world = plan.world
+        self.crawls += 1
+        self.steps += world.steps
+        self.pages += world.referee.fetched.total()
+        self.excused += plan.too_many_lost
+        self.again += world.referee.again
+        self.most = max(self.most, world.referee.again)
+        self.faults.update(kind for time, kind in plan.faults if time < world.now)
+        self.happened.update(world.happened)
+
+    def __str__(self) -> str:
+        faults = ", ".join(f"{kind} {n:,}" for kind, n in self.faults.most_common())
+        happened = ", ".join(f"{what} {n:,}" for what, n in self.happened.most_common())
+        return (
+            f"{self.crawls:,} crawls, {len(self.violations)} violations, {self.steps:,} steps, {self.pages:,} pages\n"
+            f"  judged fully: {self.crawls - self.excused:,}; more disks lost at once than copies (P3 excused): "
+            f"{self.excused:,}\n"
+            f"  pages fetched again with the excuse of a fault: {self.again:,}, at most {self.most} in a crawl\n"
+            f"  faults: {self.faults.total():,}: {faults or 'none'}\n"
+            f"  and by the way: {happened or 'nothing'}"
+        )
+
+
+def batch(seeds: range, end: float) -> Figures:
+    """Crawls one after the other, until `end` (s, monotonic)."""
+    figures = Figures()
+    for seed in seeds:
+        if time.monotonic() > end:
+            break
+        figures.one(seed)
+        gc.collect()  # a world is one big circle; collecting it in one go is cheaper than looking for it all the time
+    return figures
+
+
+def batches(seeds: range, end: float, jobs: int) -> Iterator[Figures]:
+    """The figures of all batches, as they come."""
+    parts = (seeds[i : i + BATCH] for i in range(0, len(seeds), BATCH))
+    if jobs == 1:
+        for part in parts:
+            if time.monotonic() > end:
+                return
+            yield batch(part, end)
+        return
+    with ProcessPoolExecutor(jobs, initializer=gc.disable) as pool:
+        waiting = {pool.submit(batch, part, end) for part, _ in zip(parts, range(2 * jobs), strict=False)}
+        while waiting:
+            done = next(as_completed(waiting))
+            waiting.remove(done)
+            yield done.result()
+            if time.monotonic() < end and (part := next(parts, None)):
+                waiting.add(pool.submit(batch, part, end))
 
 
 def main() -> int:
@@ -21,34 +113,22 @@ def main() -> int:
     parser.add_argument("--seed", type=int, help="the first seed (default: from the clock)")
     parser.add_argument("--count", type=int, default=10**9, help="how many seeds at most")
     parser.add_argument("--minutes", type=float, default=5.0, help="how long at most")
+    parser.add_argument("--jobs", type=int, default=1, help="how many processes")
     options = parser.parse_args()
     first = options.seed if options.seed is not None else int(time.time()) * 1000
-    end, told = time.monotonic() + 60 * options.minutes, time.monotonic()
-    faults: Counter[str] = Counter()
-    crawls = steps = bad = lossy = 0
-    for seed in range(first, first + options.count):
-        if time.monotonic() > end:
-            break
-        plan = Plan(seed)
-        try:
-            steps += plan.run().steps
-        except (Violation, AssertionError) as violation:
-            bad += 1
-            print(
-                f"{plan}\n  {str(violation)[:600]}\n"
-                f"  repeat: python -m tests.simulation.simulate --seed {seed} --count 1"
-            )
-        crawls += 1
-        lossy += plan.too_many_lost
-        faults.update(kind for _, kind in plan.faults)
-        if time.monotonic() - told > 10:
+    begun = told = time.monotonic()
+    total = Figures()
+    gc.disable()
+    for figures in batches(range(first, first + options.count), begun + 60 * options.minutes, options.jobs):
+        for violation in figures.violations:
+            print(violation, flush=True)
+        total.add(figures)
+        if time.monotonic() - told > EVERY:
             told = time.monotonic()
-            print(f"{crawls} crawls, {bad} violations, {steps:,} steps", flush=True)
-    print(
-        f"{crawls} crawls from seed {first}, {bad} violations, {steps:,} steps; "
-        f"{lossy} lost more agents at once than there are copies; faults: {dict(faults.most_common())}"
-    )
-    return 1 if bad else 0
+            rate = total.crawls / (told - begun)
+            print(f"{total.crawls:,} crawls, {len(total.violations)} violations, {rate:.1f} a second", flush=True)
+    print(f"From seed {first}: {total}")
+    return 1 if total.violations else 0
 
 
 if __name__ == "__main__":

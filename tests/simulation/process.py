@@ -1,0 +1,356 @@
+"""One simulated agent process: its clock, its loops, its disk, its fetches.
+
+The production agent is driven as the node drives it: beats in one loop, flushes in another, fetches in between. A
+flush is first written to the disk and only then leaves (DESIGN 2.5); what came in is deleted in Redis by the drain
+after it was merged, so never before it is durable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from scrapy_ubi.protocol import durable
+from scrapy_ubi.protocol.agent import Agent, Effects
+from scrapy_ubi.protocol.host import Entry, HostState
+from scrapy_ubi.protocol.mail import Record
+from scrapy_ubi.protocol.view import LOSSY
+from scrapy_ubi.protocol.wire import decode
+
+from .checkers import key_of
+from .disk import Disk, LoggedFrontier
+from .mailstore import Incoming, Outgoing
+
+if TYPE_CHECKING:
+    from .world import World
+
+INTERVAL, LEASE, FAILURE, FLUSH = 0.5, 3.0, 5.0, 0.2
+IDLE = 0.5  # s between flushes of an agent to which nothing happens, so that waiting costs the simulator less
+QUEUED = (0, 0, 0, 0.01, 0.05, 0.6)  # s that a request waits in the downloader before it is dispatched
+AGAIN = 1.0  # s after which an exchange without an answer is tried again
+MOST_RECORDS = 10_000
+
+
+@dataclass(eq=False)
+class Visit:
+    """A request handed out."""
+
+    state: HostState
+    entry: Entry
+    load: int | None = None  # the web's number of the load, once it has begun
+    freed: bool = False
+    loaded: bool = False
+    cancelled: bool = False
+
+
+def host_of(url: str) -> str:
+    """The host of a page."""
+    return url.split("/", 3)[2]
+
+
+def entry(url: str, depth: int) -> Entry:
+    """A page as an entry."""
+    return Entry(key_of(url), url, depth)
+
+
+class Process:
+    """`disk` is the one an earlier process of this name has left, None for an empty one."""
+
+    def __init__(self, world: World, name: str, seeds: list[str], rate: float, disk: Disk | None) -> None:
+        self.world, self.name, self.rate, self.seeds = world, name, rate, seeds
+        self.offset = world.random.uniform(0, 1000)
+        self.up, self.paused, self.cut, self.deaf = True, False, False, False
+        self.stopping = self.lossy = self.went_clean = False
+        self.deferred: list[Callable[[], None]] = []
+        self.counter = 0
+        self.visits: list[Visit] = []
+        self.disk = disk or Disk()
+        self.agent, self.frontier = self._begin_agent()
+        self.returned_done = self.disk.done_keys() if disk is not None else set()
+        self.in_hand: dict[int, bool] = {}  # inbox entries merged and not deleted yet
+        self.out: Outgoing | None = None
+        self.denied = False
+        self._marks: object = None
+        self._active = -1
+        self.after(0, self.join)
+
+    def _begin_agent(self) -> tuple[Agent, LoggedFrontier]:
+        world, saved = self.world, self.disk.saved
+        if saved is None:
+            frontier, store = LoggedFrontier(), f"{world.random.getrandbits(32):08x}"
+            return Agent(self.name, store, world.config, frontier, self._incarnation, self.now()), frontier
+        frontier = self.disk.frontier()
+        agent = durable.restore(self.name, saved, world.config, frontier, self._incarnation, self.now())
+        return agent, frontier
+
+    def _incarnation(self) -> str:
+        return f"{self.world.random.getrandbits(32):08x}"
+
+    def now(self) -> float:
+        """The process's own clock (s)."""
+        return self.world.now * self.rate + self.offset
+
+    def after(self, delay: float, what: Callable[[], None]) -> None:
+        """Do something later, if it still runs."""
+        self.world.at(self.world.now + delay, lambda: self.run(what))
+
+    def run(self, what: Callable[[], None]) -> None:
+        """Do something now, or when it is no longer paused."""
+        if not self.up:
+            return
+        if self.paused:
+            self.deferred.append(what)
+            return
+        what()
+
+    @property
+    def reaches_redis(self) -> bool:
+        """Whether a command from here arrives there."""
+        return self.world.redis.up and not self.cut
+
+    # -- loops
+
+    def join(self) -> None:
+        """Claim the identifier, once Redis can be reached; from then on it is an agent."""
+        if not self.reaches_redis:
+            self.after(0.3, self.join)
+            return
+        self.world.redis.claim(self.name, self.agent.beat.line(0))
+        self.after(0, self.beat_loop)
+        self.after(0.01, self.flush_loop)
+        self.after(0.02, self.begin)
+
+    def begin(self) -> None:
+        """The spider's start()."""
+        for url in self.seeds:
+            self.agent.discover(host_of(url), entry(url, 0))
+        self.agent.start_exhausted = True
+        self.work()
+
+    def beat_loop(self) -> None:
+        self.after(INTERVAL, self.beat_loop)
+        self.beat()
+
+    def beat(self, last: bool = False) -> None:
+        """Write the beat and read everybody's."""
+        world, sent = self.world, self.now()
+        self.counter += 1
+        line = (self.agent.last_beat() if last else self.agent.beat).line(self.counter)
+        self.lossy = self.agent.lossy or (last and LOSSY in line.split()[5])
+
+        def execute() -> None:
+            if not self.reaches_redis or world.lost():
+                return
+            world.redis.beats[self.name] = line
+            beats = dict(world.redis.beats)
+            if not self.deaf and not world.lost():
+                self.after(world.delay(), lambda: self.beaten(sent, beats))
+
+        world.at(world.now + world.delay(), execute)
+
+    def beaten(self, sent: float, lines: dict[str, str]) -> None:
+        """Everybody's beats have come."""
+        agent, over = self.agent, self.agent.finished
+        agent.lease.acknowledged(sent)
+        agent.read(sent, self.now(), self.world.parse(lines))
+        self.world.noticed(self)
+        if agent.finished and not over:
+            self.world.referee.over(self)
+        self.work()
+
+    def unsettled(self) -> set[int]:
+        """Pages out or done here whose done marks nobody else has acknowledged: P4 lets them be fetched again."""
+        agent = self.agent
+        keys = {visit.entry.key for visit in self.visits} | {key for _, _, key in agent.unsent}
+        for lane in agent.outbox.lanes.values():
+            for letter in lane.unacknowledged.values():
+                keys |= {record.done for record in letter.records if record.done is not None}
+            keys |= {item.done for item in lane.waiting if isinstance(item, Record) and item.done is not None}
+        return keys
+
+    def flush_loop(self) -> None:
+        """Time passes; then a flush, then its mail."""
+        agent = self.agent
+        self.after(IDLE if agent.activity == self._active else FLUSH, self.flush_loop)
+        self._active = agent.activity
+        agent.tick(self.now())
+        if agent.cancel:
+            agent.cancel = False
+            self.cancel()
+        if self.stopping and agent.may_go():
+            self.go()
+            return
+        effects = agent.drain(self.now()) if self.out is None else None
+        self.save(effects)
+        if effects is not None:
+            self.out = self._outgoing(effects)
+            self.world.watch.leaves(self, self.out)
+            self.send()
+        self.work()
+
+    def save(self, effects: Effects | None) -> None:
+        """Make durable what has changed."""
+        agent, disk = self.agent, self.disk
+        changes, self.frontier.changes = self.frontier.changes, []
+        disk.flush(changes)
+        disk.merged = frozenset(self.in_hand)
+        marks = (agent.activity, len(agent.unsent), len(agent.outbox.orphans), agent.lossy, agent.group.peers)
+        if marks != self._marks or disk.saved is None or (effects and (effects.letters or effects.answers)):
+            self._marks = marks
+            disk.saved = durable.save(agent)
+
+    def _outgoing(self, effects: Effects) -> Outgoing:
+        control = {}
+        if self.agent.finished:
+            control["finished"] = "lossy" if self.agent.lossy else "whole"
+        elif self.denied:
+            control["finished"] = ""
+        consumed, forget = list(self.in_hand), list(effects.forget)
+        return Outgoing(list(effects.letters), dict(effects.answers), consumed, forget, control)
+
+    def send(self) -> None:
+        """One exchange with Redis; again and again until an answer comes."""
+        world, out = self.world, self.out
+        assert out is not None
+
+        def execute() -> None:
+            if not self.reaches_redis or world.lost():
+                return
+            got = world.exchange(self.name, out)
+            if not self.deaf and not world.lost():
+                self.after(world.delay(), lambda: reply(got))
+
+        def reply(got: Incoming) -> None:
+            if self.out is out:
+                self.out = None
+                self.exchanged(out, *got)
+
+        def again() -> None:
+            if self.out is out:
+                self.send()
+
+        world.at(world.now + world.delay(), execute)
+        self.after(AGAIN, again)
+
+    def exchanged(
+        self, out: Outgoing, inbox: dict[int, dict[str, str]], acks: dict[str, str], control: dict[str, str]
+    ) -> None:
+        """An exchange has brought this."""
+        agent = self.agent
+        for number in out.consumed:
+            self.in_hand.pop(number, None)
+        for number, fields in inbox.items():
+            if number not in self.in_hand:
+                self.in_hand[number] = True
+                agent.receive(decode(fields, self.name, MOST_RECORDS, 4096))
+        for lane, text in acks.items():
+            agent.answered(lane, text, self.now())
+        self.denied = False
+        if control.get("finished") and not agent.finished:
+            agent.accept_end(control["finished"] == "lossy")
+            self.denied = not agent.finished
+        if agent.finished:
+            self.go()
+        self.work()
+
+    # -- fetches
+
+    def work(self) -> None:
+        """Take requests in hand, as many as there is room for."""
+        if not self.up or self.stopping:
+            return
+        while len(self.visits) < self.world.concurrency:
+            found = self.agent.next(self.now())
+            if found is None:
+                return
+            visit = Visit(*found)
+            self.visits.append(visit)
+            self.after(self.world.random.choice(QUEUED), lambda visit=visit: self.dispatch(visit))
+
+    def dispatch(self, visit: Visit) -> None:
+        """A request is about to leave: the last look."""
+        done = visit.entry.key in visit.state.done
+        if done or not self.agent.may_fetch(visit.state, self.now()):
+            self.free(visit)
+            self.visits.remove(visit)
+            self.agent.put_back(visit.state, visit.entry.key)
+            return
+        visit.load = self.world.referee.begin(self.world.now, self.name, visit.entry.url)
+        load, duration = visit.load, self.world.random.uniform(0.005, 0.4)
+        self.world.at(self.world.now + duration, lambda: self.world.referee.end(load))
+        self.after(duration, lambda: self.loaded(visit))
+
+    def free(self, visit: Visit) -> None:
+        """The load of a visit has ended."""
+        if not visit.freed:
+            visit.freed = True
+            self.agent.freed(visit.state, self.now())
+
+    def cancel(self) -> None:
+        """Cut off all loads under way."""
+        for visit in list(self.visits):
+            if visit.load is not None and not visit.freed:
+                self.world.referee.end(visit.load)
+                self.free(visit)
+                visit.cancelled = True
+                self.visits.remove(visit)
+                self.agent.put_back(visit.state, visit.entry.key)
+
+    def loaded(self, visit: Visit) -> None:
+        """The page is here."""
+        if visit.cancelled:
+            return
+        self.free(visit)
+        visit.loaded = True
+        self.world.referee.loaded(self, visit.entry.url)
+        self.after(self.world.random.choice((0.0, 0.01, 0.5)), lambda: self.parsed(visit))
+        self.work()
+
+    def parsed(self, visit: Visit) -> None:
+        """The spider has seen it."""
+        learned: list[tuple[str, Entry]] = []
+        for url in self.world.web.links(visit.entry.url):
+            self.agent.discover(host_of(url), entry(url, visit.entry.depth + 1), learned)
+        self.visits.remove(visit)
+        self.agent.ended(visit.state, visit.entry.key, learned)
+        self.work()
+
+    # -- ends
+
+    def leave(self) -> None:
+        """SIGTERM: no new fetches; when those under way have ended, hand over and go."""
+        self.stopping = True
+
+        def ready() -> None:
+            if self.visits:
+                self.after(0.1, ready)
+            else:
+                self.agent.leave(self.now())
+
+        ready()
+
+    def go(self) -> None:
+        """The process ends by itself."""
+        undone = any(state.queued or state.out for state in self.frontier.states())
+        self.went_clean = self.agent.finished or bool(self.agent.view.members) or not undone
+        self.beat(last=True)
+        self.world.ended(self)
+        self.world.referee.closed(self, "finished" if self.agent.finished else "left")
+
+    def crash(self, keep: bool = False) -> None:
+        """kill -9. `keep`: its disk stays, as the last flush left it."""
+        self.world.ended(self)
+        self.world.referee.crashed(self, keep)
+
+    def pause(self, seconds: float) -> None:
+        """SIGSTOP, and SIGCONT so much later."""
+        self.paused = True
+        self.world.at(self.world.now + seconds, self.resume)
+
+    def resume(self) -> None:
+        """SIGCONT: what was due meanwhile happens at once."""
+        self.paused = False
+        deferred, self.deferred = self.deferred, []
+        for what in deferred:
+            self.run(what)
