@@ -54,6 +54,15 @@ class Tenure:
         del self.entered[:-1]
         self.released = False
 
+    def doubt(self, view: View) -> None:
+        """Members of this view whom the last complete one did not have may have fetched while nobody knew of the other:
+        nothing is fetched at once.
+        """
+        known = self.complete
+        if known is not None and any(known.incarnation(a) != m.incarnation for a, m in view.members.items()):
+            self.complete = None
+            del self.entered[:-1]
+
     def enter(self, view: View, now: float) -> None:
         """The agent believes in another view from now on (s)."""
         if len(self.entered) >= MOST_ENTERED:
