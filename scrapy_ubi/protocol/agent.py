@@ -149,6 +149,7 @@ class Agent:
                 self.handover.completed()
             self.frontier.look_again()
         if self.group.mend(alive, self.view.digest):
+            self.tenure.doubt(self.view)  # Redis may have forgotten this agent, and a newcomer been sure without it
             self.frontier.look_again()
         if self._quiescence.read(alive, self.view.digest, frozenset(alive)):
             self.finished = True
