@@ -152,8 +152,15 @@ class Outbox:
             self.orphans.append((flush, host))
 
     def post(self, now: float, view: str) -> Iterator[tuple[Lane, Letter, bool]]:
-        """Every letter to send now; the flag says whether it is sent again."""
+        """Every letter to send now; the flag says whether it is sent again. Lanes with nothing under way need no answers
+        any more: they are `forgotten`.
+        """
         for lane in list(self.lanes.values()):
+            if lane.answered and not lane.unacknowledged:
+                # All own answers are read in every exchange: what nobody waits for would make up most of it in a large
+                # group. Should an answer go with it that was wanted after all, its letter is sent again.
+                self.forgotten.append(lane.name)
+                lane.answered = ""
             for letter in lane.resend(now):
                 yield lane, letter, True
             for letter in lane.post(now, view, self.bounds):

@@ -158,6 +158,23 @@ def test_answers_of_a_lane_that_is_gone_are_forgotten(outbox: Outbox) -> None:
     assert sorted(outbox.forgotten) == ["store/b/discovery", "store/b/state"]
 
 
+def test_answers_that_nobody_waits_for_are_forgotten(outbox: Outbox) -> None:
+    """All answers are read in every exchange; in a large group most lanes have nothing under way."""
+    outbox.put("b", STATE, mark(1), ABC)
+    outbox.put("b", STATE, mark(2), ABC)
+    post(outbox)
+    lane = outbox.lanes["b", STATE]
+    lane.answered = '{"acked":[1]}'
+    post(outbox)
+    assert outbox.forgotten == [], "a letter is under way"
+    for seq in list(lane.unacknowledged):
+        lane.settle(seq)
+    post(outbox)
+    post(outbox)
+    assert outbox.forgotten == ["store/b/state"], "once"
+    assert lane.answered == "", "the same answer, should it come again, is read again"
+
+
 def test_numbers_go_on_when_a_receiver_comes_back(outbox: Outbox) -> None:
     """Its disk may remember the lane: a number is never used twice."""
     outbox.put("b", STATE, mark(1), ABC)
