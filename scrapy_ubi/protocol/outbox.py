@@ -152,8 +152,8 @@ class Outbox:
             self.orphans.append((flush, host))
 
     def post(self, now: float, view: str) -> Iterator[tuple[Lane, Letter, bool]]:
-        """Every letter to send now; the flag says whether it is sent again. Lanes with nothing under way need no answers
-        any more: they are `forgotten`.
+        """Every letter to send now; the flag says whether it is sent again. Lanes with nothing under way need no answer
+        any more: those are `forgotten`.
         """
         for lane in list(self.lanes.values()):
             if lane.answered and not lane.unacknowledged:
