@@ -104,8 +104,7 @@ def restore(
     """
     agent = Agent(me, saved.store, config, frontier, new_incarnation, now)
     agent.resume(saved.flush + 1)
-    agent.group.lossy = saved.lossy
-    agent.group.peers = saved.peers
+    agent.group.resume(saved.lossy, saved.peers)
     agent.outbox.resume(saved.numbers, saved.discovered, saved.told)
     for flush, host, entry in saved.unsent:
         agent.resume_closing(flush, frontier.add(host, ())[0], entry)

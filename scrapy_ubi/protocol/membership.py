@@ -9,7 +9,8 @@ Rules of this module:
   holds it.
 * An incarnation that anybody holds dead begins anew under another one.
 * More than `t` agents lost between two complete views, and what only they knew may be lost: the crawl is *lossy* from
-  then on, and says so at its end.
+  then on, and says so at its end. So it is when an agent that begins again from a disk misses
+  somebody whom the disk knows when its first view is complete.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ class Membership:
         self._begun: float | None = None
         self._lost: set[str] = set()
         self.peers: frozenset[str] = frozenset()  # who was in the last view that was complete
+        self._missed: frozenset[str] = frozenset()  # who was in that of the disk, until a view is complete again
 
     def view(self, near: View | None = None) -> View:
         """The view that follows from what is seen; `near` is an earlier one."""
@@ -114,5 +116,13 @@ class Membership:
 
     def completed(self, view: View) -> None:
         """This view, the present one, is complete: every host has all its copies again."""
+        if self._missed - view.members.keys():
+            self.lossy = True  # even one: this disk may be older than theirs
+        self._missed = frozenset()
         self._lost.clear()
         self.peers = frozenset(view.members)
+
+    def resume(self, lossy: bool, peers: frozenset[str]) -> None:
+        """What a disk tells of the group: who is not back when a view is complete again may come later, with work."""
+        self.lossy = lossy
+        self.peers = self._missed = peers

@@ -371,3 +371,20 @@ def test_without_a_complete_view_nothing_is_sure() -> None:
     made = Tenure("a", 1)
     made.enter(view("a", "b"), 0.0)
     assert made.has_copy(ordered("a", "b"), "b", incarnation("b")) is None
+
+
+# -- a fence that ends
+
+
+def test_after_a_fence_a_view_with_a_newcomer_is_doubted() -> None:
+    made = tenure("a", view("a", "b"), view("a", "b", "c"))
+    host = ordered("a", "b", "c")
+    assert made.free(host, alive("a", "b", "c"))
+    made.doubt(made.view)
+    assert not made.free(host, alive("a", "b", "c")), "c may have crawled alone meanwhile"
+
+
+def test_after_a_fence_a_view_without_newcomers_is_as_good_as_before() -> None:
+    made = tenure("a", view("a", "b", "c"), view("a", "b"))
+    made.doubt(made.view)
+    assert made.free(ordered("a", "b"), alive("a", "b"))

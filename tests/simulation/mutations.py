@@ -114,6 +114,10 @@ def _views_entered_ignored() -> Any:
     return patch.object(Tenure, "free", free)
 
 
+def _complete_view_not_doubted() -> Any:
+    return patch.object(Tenure, "doubt", lambda self, view: None)
+
+
 def _ages_kept_after_own_pause() -> Any:
     read = Watch.read
 
@@ -225,6 +229,11 @@ def _restored_done_marks_early() -> Any:
         """The marks are taken for sent."""
 
     return patch.object(Agent, "resume_closing", resume_closing)
+
+
+def _absent_peers_not_missed() -> Any:
+    resume = Membership.resume
+    return patch.object(Membership, "resume", lambda self, lossy, peers: resume(self, lossy, frozenset()))
 
 
 def _copies_not_dirty_after_restart() -> Any:

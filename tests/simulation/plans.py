@@ -166,7 +166,7 @@ class Plan:
         self.world.at(min(self.world.now + seconds, CALM), back)
 
     def blackout(self) -> None:
-        seconds, spread = self.random.choice((0.0, 1.0, 8.0)), self.random.choice((0.0, 0.5, 5.0))
+        seconds, spread = self.random.choice((0.0, 1.0, 8.0)), self.random.choice((0.0, 0.5, 5.0, 18.0))
         for process in self.world.alive():
             process.crash(keep=True)
             self._back_in(process, seconds + self.random.uniform(0, spread))
