@@ -3,6 +3,8 @@
 Rules of this module:
 * One call is one round trip, not a transaction, and ends within the time-out, whatever the server does.
 * redis-py never retries here: the caller backs off, and knows the lease.
+* Of redis-py only connections and their pool are used. Its pipelines and its time-out for each reply cost half as much
+  again as the round trip itself; there is one time-out for a call, and a connection with replies unread is closed.
 * A key that somebody spoilt (a wrong type) is renamed aside, and the commands that failed by it are sent once more.
 """
 
@@ -47,22 +49,21 @@ class RoundTrips:
     def __init__(self, at: Address, name: str, timeout: float, counts: Counter[str]) -> None:
         self.at = at
         self._name, self._timeout, self._counts = name, timeout, counts
-        self._client: redis.asyncio.Redis | None = None
+        self._pool: redis.asyncio.ConnectionPool | None = None
 
     async def open(self, probes: Sequence[Command]) -> None:
         """Connect and send `probes`. Raises TransportError with one sentence when that, or one of them, fails."""
         try:
-            pool = redis.asyncio.BlockingConnectionPool.from_url(
+            self._pool = redis.asyncio.BlockingConnectionPool.from_url(
                 self.at.url,
                 max_connections=CONNECTIONS,
                 timeout=self._timeout,
-                socket_timeout=self._timeout,
+                socket_timeout=None,
                 socket_connect_timeout=self._timeout,
                 retry=Retry(NoBackoff(), 0),
                 client_name=self._name,
                 protocol=2,  # RESP2: known to every server, and all that is needed
             )
-            self._client = redis.asyncio.Redis(connection_pool=pool)
             async with asyncio.timeout(self._timeout):
                 for result in await self._run(probes):
                     if isinstance(result, Exception):
@@ -73,10 +74,10 @@ class RoundTrips:
 
     async def close(self) -> None:
         """Disconnect. Calls after this raise TransportDown."""
-        client, self._client = self._client, None
-        if client is not None:
+        pool, self._pool = self._pool, None
+        if pool is not None:
             with contextlib.suppress(*FAULTS):
-                await client.connection_pool.disconnect()
+                await pool.disconnect()
 
     def explain(self, error: Exception) -> str:
         """One sentence for people."""
@@ -117,17 +118,36 @@ class RoundTrips:
                 logger.warning("%s held something else than it should; that is %s%s now", key, key, ASIDE)
 
     async def _pipeline(self, commands: Sequence[Command]) -> list[Any]:
-        if self._client is None:
+        pool: Any = self._pool
+        if pool is None:
             raise lib.ConnectionError("the transport is closed")
-        pipeline = self._client.pipeline(transaction=False)
-        for command in commands:
-            pipeline.execute_command(*command.args)
-        return await pipeline.execute(raise_on_error=False)
+        connection = await pool.get_connection()
+        try:
+            await connection.send_packed_command(connection.pack_commands([c.args for c in commands]))
+            return [await _reply(connection, command) for command in commands]
+        except BaseException:  # replies may be left: they would answer the next call
+            await connection.disconnect(nowait=True)
+            raise
+        finally:
+            await pool.release(connection)
 
     async def _reconnect(self) -> None:
-        if self._client is not None:
+        if self._pool is not None:
             with contextlib.suppress(*FAULTS):
-                await self._client.connection_pool.disconnect(inuse_connections=False)
+                await self._pool.disconnect(inuse_connections=False)
+
+
+async def _reply(connection: Any, command: Command) -> Any:
+    """What the server says to a command; an error it says is the result."""
+    try:
+        result = await connection.read_response()
+    except lib.ResponseError as error:
+        return error
+    if command.args[0] == "HGETALL":
+        return dict(zip(result[::2], result[1::2], strict=True))
+    if command.args[0] == "SCAN":
+        return int(result[0]), result[1]
+    return result
 
 
 def _wanted(command: Command, error: object) -> str:
