@@ -14,6 +14,7 @@ from typing import Any
 from demo.graph import digest
 
 TRY_AGAIN = 503
+DOCUMENTS = ("page", "private", "redirect", "missing")
 ABORTED = 0  # the status of a request whose client went away before the answer
 
 
@@ -39,6 +40,7 @@ class Record:
     under_way: Counter[str] = field(default_factory=Counter)
     peak: dict[str, int] = field(default_factory=dict)
     violations: int = 0
+    fetched: set[str] = field(default_factory=set)
 
     def begin(self, access: Access) -> Access:
         """A request has arrived whole. More than one at its host is a violation, however short."""
@@ -53,6 +55,8 @@ class Record:
         """The answer has been written (or, status ABORTED, there is nobody left to read it)."""
         access.end, access.status = now, status
         self.under_way[access.host] -= 1
+        if _fetched(access):
+            self.fetched.add(f"http://{access.host}{access.path}")
 
     def visits(self) -> Counter[str]:
         """URL -> how often that document was fetched."""
@@ -103,5 +107,4 @@ class Record:
 
 
 def _fetched(access: Access) -> bool:
-    documents = ("page", "private", "redirect", "missing")
-    return access.kind in documents and access.method == "GET" and access.status not in (ABORTED, TRY_AGAIN)
+    return access.kind in DOCUMENTS and access.method == "GET" and access.status not in (ABORTED, TRY_AGAIN)

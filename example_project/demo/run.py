@@ -4,8 +4,9 @@
     python example_project/demo/run.py --agents 3 --hosts 60 --pages 1500 --seed 1 --latency 20
 
 Starts an embedded Valkey and the demo web, then the agents, each with a directory and a log of its own; shows a table
-while they work; ends by itself with the crawl's report and the web's verdict. Exit status: 0 when every check of the
-verdict holds, 1 when not, 130 after Ctrl-C. Whatever happens, no process is left running.
+while they work; kills one of them on the way, and starts another (faults.py; not with --no-faults); ends by itself with
+the crawl's report and the web's verdict. Exit status: 0 when every check of the verdict holds, 1 when not, 130 after
+Ctrl-C. Whatever happens, no process is left running.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 if __package__ in (None, ""):  # run by path
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
@@ -28,12 +30,13 @@ if __package__ in (None, ""):  # run by path
 import redis
 
 from demo import verdict
+from demo.faults import Faults
 from demo.graph import Graph
 from demo.screen import Screen
 from demo.servers import Servers, let_signals_interrupt
 from demo.web import add_graph_options, ask
 from scrapy_ubi.monitor import render
-from scrapy_ubi.monitor.status import read_status
+from scrapy_ubi.monitor.status import CrawlStatus, read_status
 
 PROJECT = Path(__file__).resolve().parents[1] / "03_broad"
 SPIDER = "hosts"
@@ -42,11 +45,13 @@ SEEDS = tuple(
 )  # its start_urls
 MIN_HOSTS = 7  # the web that has all seeds
 CRAWL = "demo"
-LOOK_EVERY = 0.5  # seconds between two looks
+LOOK_EVERY = 0.5  # seconds between two pictures
+STEP = 0.1  # seconds between two looks at how far the crawl is
 INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 LEAVE_WITHIN = 8.0  # seconds the agents get after Ctrl-C or the limit
-# Before the first page an agent listens, for a lease, whether it is alone. A demo need not wait that long.
-HASTE = {"UBI_HEARTBEAT_INTERVAL": "0.5", "UBI_LEASE_TIMEOUT": "4", "UBI_FAILURE_TIMEOUT": "8"}
+# Before the first page an agent listens, for a lease, whether it is alone; and one that was killed is missed after the
+# failure time-out. A demo need not wait that long.
+HASTE = {"UBI_HEARTBEAT_INTERVAL": "0.5", "UBI_LEASE_TIMEOUT": "3", "UBI_FAILURE_TIMEOUT": "5"}
 TAIL = 15  # lines shown of the log of an agent that failed
 
 
@@ -55,6 +60,7 @@ class Agents:
 
     def __init__(self, names: list[str], directory: Path) -> None:
         self.names = names
+        self.killed: set[str] = set()
         self._directory = directory
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
         self._ended_by_us: set[str] = set()
@@ -64,6 +70,8 @@ class Agents:
 
     def start(self, name: str, servers: Servers) -> None:
         """An ordinary `scrapy crawl` whose UBI_* settings say where and who it is."""
+        if name not in self.names:
+            self.names.append(name)
         settings = {
             "UBI_REDIS_URL": servers.redis_url,
             "UBI_CRAWL": CRAWL,
@@ -81,6 +89,12 @@ class Agents:
                 command, cwd=PROJECT, env=environment, stdout=log, stderr=log, start_new_session=True
             )
 
+    def kill(self, name: str) -> None:
+        """SIGKILL, as by a power cut."""
+        self._processes[name].kill()
+        self._processes[name].wait()
+        self.killed.add(name)
+
     def working(self) -> list[str]:
         return [name for name, process in self._processes.items() if process.poll() is None]
 
@@ -91,9 +105,10 @@ class Agents:
             time.sleep(min(0.1, seconds))
 
     def exits(self) -> dict[str, int | None]:
-        """Exit statuses; None for an agent that was ended from here, or never started."""
+        """Exit statuses of all that were not killed; None for one that was ended from here, or never started."""
         found = {name: process.poll() for name, process in self._processes.items()}
-        return {name: None if name in self._ended_by_us else found.get(name) for name in self.names}
+        names = [name for name in self.names if name not in self.killed]
+        return {name: None if name in self._ended_by_us else found.get(name) for name in names}
 
     def end(self) -> None:
         """Ask all that still work to leave, wait a little, kill the rest."""
@@ -116,20 +131,29 @@ class Demo:
         self.graph = Graph(options.seed, options.hosts, options.pages)
         self.truth = self.graph.reachable(SEEDS)
         self.servers = Servers(options, log=directory / "web.log")
-        self.agents = Agents([f"agent-{i + 1}" for i in range(options.agents)], directory)
+        names = [f"a{i + 1}" for i in range(options.agents)]
+        self.agents = Agents(names, directory)
+        self.faults: Faults | None = None
+        self._status: CrawlStatus | None = None
+        self._begun = 0.0
+        if options.faults and options.agents > 1:
+            newcomer = f"a{options.agents + 1}"
+            self.faults = Faults(self, len(self.truth), names[1], newcomer, HASTE["UBI_FAILURE_TIMEOUT"])
 
     def run(self) -> bool:
         """Whether the verdict holds."""
         o = self.options
         self.screen.say(
-            f"{o.agents} agents crawl {len(self.truth):,} documents of {o.hosts} hosts on this machine, "
-            f"answered in about {o.latency:g} ms",
+            f"{o.agents} agents crawl {len(self.truth):,} pages (redirects and dead links counted) of {o.hosts} hosts "
+            f"on this machine, answered in about {o.latency:g} ms.",
+            *([self.faults.announce()] if self.faults is not None else []),
             "",
         )
         with self.servers:
             try:
                 for name in self.agents.names:
                     self.agents.start(name, self.servers)
+                self._begun = time.monotonic()
                 in_time = self._watch()
             finally:
                 with _unhurried():
@@ -142,26 +166,61 @@ class Demo:
 
     def _watch(self) -> bool:
         """Show the crawl until every agent has ended; False when the limit has passed before."""
-        started = time.monotonic()
+        pictured = 0.0
         with redis.Redis(port=self.servers.redis_port) as client:
             while self.agents.working():
                 now = time.monotonic()
-                if now - started > self.options.limit:
+                if now - self._begun > self.options.limit:
                     return False
-                self.screen.show(self._picture(client, now - started), now)
-                self.agents.wait(LOOK_EVERY)
-            now = time.monotonic()
-            self.screen.show(self._picture(client, now - started), now, last=True)
+                if now - pictured >= LOOK_EVERY:
+                    pictured = now
+                    self._picture(client, now)
+                elif self.faults is not None and self._status is not None:
+                    if self.faults.waiting:
+                        self._look(client)
+                    self.faults.act(ask(self.servers.web_port, "fetched"), self._status, now)
+                self.agents.wait(STEP)
+            self._picture(client, time.monotonic(), last=True)
         return True
 
-    def _picture(self, client: redis.Redis, seconds: float) -> list[str]:
+    def _look(self, client: redis.Redis) -> str:
+        """Read the crawl's state; what is wrong when that cannot be."""
         try:
-            status = read_status(client, CRAWL)
-            lines = render.live(status) if status.exists else ["The agents start."]
+            self._status = read_status(client, CRAWL)
         except redis.RedisError as error:
-            lines = [f"Valkey does not answer: {error}"]
-        answered = ask(self.servers.web_port, "count")
-        return [*lines, "", f"{seconds:4.0f} s   the web has answered {answered:,} requests"]
+            return f"Valkey does not answer: {error}"
+        if self.faults is not None:
+            self.faults.follow(self._status, time.monotonic())
+        return ""
+
+    def _picture(self, client: redis.Redis, now: float, last: bool = False) -> None:
+        trouble = self._look(client)
+        if trouble or self._status is None:
+            lines = [trouble]
+        else:
+            lines = render.live(self._status) if self._status.exists else ["The agents start."]
+        fetched = ask(self.servers.web_port, "fetched")
+        progress = f"{now - self._begun:4.0f} s   {fetched:,} of {len(self.truth):,} pages"
+        self.screen.show([*lines, "", progress], now, last)
+
+    # What the faults need (faults.Stage)
+
+    def kill(self, name: str) -> None:
+        """SIGKILL."""
+        self.agents.kill(name)
+
+    def start(self, name: str) -> None:
+        """One agent more."""
+        self.agents.start(name, self.servers)
+
+    def log(self) -> list[dict[str, Any]]:
+        """The web's."""
+        found: list[dict[str, Any]] = ask(self.servers.web_port, "log")
+        return found
+
+    def tell(self, line: str) -> None:
+        """A line that stays on the screen, with the time."""
+        self.screen.tell(f"{time.monotonic() - self._begun:4.0f} s   {line}")
 
     def _explain_failures(self) -> None:
         for name, status in self.agents.exits().items():
@@ -177,11 +236,19 @@ class Demo:
             [sys.executable, "-m", *command], cwd=PROJECT, capture_output=True, text=True, timeout=60, check=False
         )
         self.screen.say((done.stdout + done.stderr).rstrip(), "")
+        for name in sorted(self.agents.killed):
+            self.screen.say(f"What {name} did between its last figures and the kill is missing here, not below.", "")
 
     def _verdict(self) -> bool:
         stats, visits = ask(self.servers.web_port, "stats"), ask(self.servers.web_port, "visits")
-        checks = verdict.judge(self.truth, visits, stats, self.agents.exits())
-        shares = ", ".join(f"{name} {pages:,}" for name, pages in stats["agents"].items())
+        kill = None
+        if self.faults is not None and self.faults.killed_at is not None:
+            kill = verdict.Kill(self.faults.victim, self.faults.killed_at)
+        checks = verdict.judge(self.truth, visits, stats, self.agents.exits(), self.log(), kill)
+        notes = dict.fromkeys(self.agents.killed, " (killed)")
+        if self.faults is not None and self.faults.started_at is not None:
+            notes[self.faults.newcomer] = " (came later)"
+        shares = ", ".join(f"{name} {pages:,}{notes.get(name, '')}" for name, pages in stats["agents"].items())
         self.screen.say("What the web itself saw:", *verdict.lines(checks), f"        fetched by {shares or 'nobody'}")
         return all(check.holds for check in checks)
 
@@ -199,10 +266,16 @@ def _unhurried() -> Iterator[None]:
 
 def _options() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="make demo", description="Agents crawl a little web of their own, live, on this machine."
+        prog="make demo", description="Agents crawl a little web of their own, live, on this machine; one is killed, another joins."
     )
     parser.add_argument("--agents", type=int, default=3, metavar="N", help="crawl processes (default: 3)")
-    add_graph_options(parser)
+    parser.add_argument(
+        "--no-faults",
+        dest="faults",
+        action="store_false",
+        help="kill no agent on the way, and start none (so it is with one agent)",
+    )
+    add_graph_options(parser, pages=2400)
     parser.add_argument("--latency", type=float, default=20, metavar="MS", help="of the web, mean (default: 20)")
     parser.add_argument("--limit", type=float, default=300, metavar="S", help="give up after S seconds (default: 300)")
     parser.add_argument("--keep", type=Path, metavar="DIR", help="keep logs, items and agents' directories here")

@@ -37,6 +37,12 @@ class Screen:
             self._last = now
         self._stream.flush()
 
+    def tell(self, line: str) -> None:
+        """An event: a line that stays, above the picture; the picture is drawn anew below it."""
+        if self._terminal and self._drawn:
+            self._stream.write(UP_AND_CLEAR.format(self._drawn))
+        self.say(line)
+
     def say(self, *lines: str) -> None:
         """Text that stays, below the last picture."""
         self._drawn = 0

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import textwrap
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
+from demo.record import ABORTED, DOCUMENTS, TRY_AGAIN
+
+WIDEST = 100  # columns
 SHOWN = 3  # URLs named of those that were missed, or should not have been asked for
 
 
@@ -16,20 +20,34 @@ class Check(NamedTuple):
     holds: bool
 
 
+class Kill(NamedTuple):
+    """Which agent was killed, and when (s of the log's clock)."""
+
+    agent: str
+    at: float
+
+
 def judge(
-    truth: set[str], visits: Mapping[str, int], stats: Mapping[str, Any], exits: Mapping[str, int | None]
+    truth: set[str],
+    visits: Mapping[str, int],
+    stats: Mapping[str, Any],
+    exits: Mapping[str, int | None],
+    log: Iterable[Mapping[str, Any]] = (),
+    kill: Kill | None = None,
 ) -> list[Check]:
-    """`visits` and `stats` are the web's (record.py); `exits` the agents' exit statuses, None if ended by force."""
+    """`visits`, `stats` and `log` are the web's (record.py); `exits` the exit statuses of the agents that were not
+    killed, None if ended by force.
+    """
     missed, strange = sorted(truth - visits.keys()), sorted(visits.keys() - truth)
     bad = [f"{name}: {'did not end' if status is None else status}" for name, status in exits.items() if status != 0]
     return [
         Check(
             "coverage",
-            f"{len(truth) - len(missed):,} of {len(truth):,} reachable documents fetched{_some(', missed', missed)}",
+            f"{len(truth) - len(missed):,} of {len(truth):,} reachable pages fetched{_some(', missed', missed)}",
             not missed,
         ),
-        Check("nothing else", f"{len(strange)} documents that are not reachable{_some(':', strange)}", not strange),
-        Check("duplicates", f"{stats['duplicates']} documents fetched again", stats["duplicates"] == 0),
+        Check("nothing else", f"{len(strange)} pages that are not reachable{_some(':', strange)}", not strange),
+        _duplicates(stats, log, kill),
         Check(
             "one at a time",
             f"{stats['most_simultaneous']} request at once at any host, at most"
@@ -39,16 +57,47 @@ def judge(
         Check("robots.txt", f"{stats['robots_violations']} forbidden pages fetched", stats["robots_violations"] == 0),
         Check(
             "the end",
-            f"{len(exits) - len(bad)} of {len(exits)} agents ended by themselves with exit status 0{_some(';', bad)}",
+            f"{len(exits) - len(bad)} of {len(exits)} agents{' that were not killed' if kill else ''} ended by "
+            f"themselves with exit status 0{_some(';', bad)}",
             not bad,
         ),
     ]
 
 
+def _duplicates(stats: Mapping[str, Any], log: Iterable[Mapping[str, Any]], kill: Kill | None) -> Check:
+    """Nothing is fetched twice, but for what a killed agent had fetched and nobody had heard of: that once more."""
+    number = f"{stats['duplicates']} pages fetched again"
+    if kill is None:
+        return Check("duplicates", number, stats["duplicates"] == 0)
+    fetches: dict[str, list[Mapping[str, Any]]] = {}
+    broken_off = 0
+    for row in log:
+        broken_off += row["agent"] == kill.agent and row["kind"] in DOCUMENTS and row["status"] == ABORTED
+        if row["kind"] in DOCUMENTS and row["status"] not in (ABORTED, TRY_AGAIN):
+            fetches.setdefault(f"http://{row['host']}{row['path']}", []).append(row)
+    again = {url: rows for url, rows in fetches.items() if len(rows) > 1}
+    wrong = sorted(url for url, rows in again.items() if len(rows) > 2 or rows[0]["agent"] != kill.agent)
+    if wrong:
+        return Check("duplicates", number + _some(", without need", wrong), False)
+    if again:
+        span = kill.at - min(rows[0]["start"] for rows in again.values())
+        number += f": {kill.agent} fetched them in its last {span:.1f} s, and nobody had heard that they were done"
+    else:
+        number += f": of all that {kill.agent} had fetched the others had heard"
+    if broken_off:
+        number += f"; {broken_off} loads that the kill broke off were begun again"
+    return Check("duplicates", number, True)
+
+
 def lines(checks: list[Check]) -> list[str]:
-    """The verdict as text, a line a check."""
+    """The verdict as text: for each check a line, or more where it is long."""
     wide = max(len(check.name) for check in checks)
-    return [f"  {'ok  ' if check.holds else 'FAIL'}  {check.name:{wide}}  {check.found}" for check in checks]
+    found = []
+    for check in checks:
+        first, *more = textwrap.wrap(check.found, WIDEST - wide - 10, break_long_words=False)
+        found.append(f"  {'ok  ' if check.holds else 'FAIL'}  {check.name:{wide}}  {first}")
+        found += [" " * (wide + 10) + line for line in more]
+    return found
 
 
 def _some(what: str, of: list[str]) -> str:

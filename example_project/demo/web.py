@@ -100,6 +100,7 @@ class Web:
             "/-/log": self.record.rows,
             "/-/visits": lambda: dict(sorted(self.record.visits().items())),
             "/-/count": lambda: len(self.record.log),
+            "/-/fetched": lambda: len(self.record.fetched),
             "/-/reset": lambda: "forgotten",
         }
         view = views.get(asked.path)
@@ -163,7 +164,7 @@ async def serve(web: Web, port: int = 0, ready: Callable[[int], None] | None = N
 
 
 def ask(port: int, what: str) -> Any:
-    """One of stats, log, visits, count, reset of the demo web at this port. Raises OSError when it is not there."""
+    """stats, log, visits, count, fetched or reset of the demo web at this port. Raises OSError when it is not there."""
     # A proxy named in the environment (quite likely: this very server) must not be used here.
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     with opener.open(f"http://127.0.0.1:{port}/-/{what}", timeout=30) as response:

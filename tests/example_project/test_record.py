@@ -17,6 +17,7 @@ def test_two_answers_for_one_url_are_a_duplicate() -> None:
     assert (stats["fetched"], stats["unique"], stats["duplicates"]) == (2, 1, 1)
     assert (stats["most_simultaneous"], stats["violations"]) == (1, 0)
     assert stats["shortest_gap"] == 1.0
+    assert record.fetched == {"http://a.example/1"}
 
 
 def test_a_page_that_says_try_again_is_not_fetched_yet() -> None:

@@ -45,3 +45,18 @@ def test_what_is_said_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     screen.say("words")
     screen.show(["next"], 1.0)
     assert out.getvalue() == "picture\nwords\nnext\n"
+
+
+def test_an_event_stays_above_the_picture(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "20")
+    monkeypatch.setenv("LINES", "10")
+    out = StringIO()
+    screen = Screen(out, terminal=True)
+    screen.tell("first")
+    screen.show(["a", "b"], 0.0)
+    screen.tell("killed")
+    screen.show(["c"], 0.1)
+    assert out.getvalue() == f"first\na\nb\n{UP_AND_CLEAR.format(2)}killed\nc\n"
+    out = StringIO()
+    Screen(out).tell("killed")
+    assert out.getvalue() == "killed\n"
