@@ -1,5 +1,4 @@
-# make demo   three agents crawl a little web on this machine, live; one is killed on the way, and another one joins;
-#             make demo DEMO=--help tells more
+# make demo   three agents crawl a little web, live; one is killed, another one joins; make demo DEMO=--help tells more
 # make test   lint, types, import contracts and the tests; make test PYTEST="-m 'not slow'" for the quick ones
 # make faults  groups of real agents, killed, paused, cut off, with a Redis that forgets: minutes, on a quiet machine
 # make simulate  simulated crawls of the protocol for MINUTES (5) minutes

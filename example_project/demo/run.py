@@ -266,7 +266,8 @@ def _unhurried() -> Iterator[None]:
 
 def _options() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="make demo", description="Agents crawl a little web of their own, live, on this machine; one is killed, another joins."
+        prog="make demo",
+        description="Agents crawl a little web of their own, live, on this machine; one is killed, another joins.",
     )
     parser.add_argument("--agents", type=int, default=3, metavar="N", help="crawl processes (default: 3)")
     parser.add_argument(
