@@ -248,11 +248,16 @@ class Scene(Village):
 
     def first(self, text: str) -> float:
         """When it was first said."""
-        return min(float(line.split()[0]) for line in self.lines if text in line)
+        return min(self._when(text))
 
     def last(self, text: str) -> float:
         """When it was last said."""
-        return max(float(line.split()[0]) for line in self.lines if text in line)
+        return max(self._when(text))
+
+    def _when(self, text: str) -> list[float]:
+        times = [float(line.split()[0]) for line in self.lines if text in line]
+        assert times, f"{text!r} is not there:{self!r}"
+        return times
 
     def exhaust(self) -> None:
         """The spiders know nothing more by themselves: when all is fetched the crawl is over."""

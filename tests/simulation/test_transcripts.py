@@ -52,6 +52,10 @@ def _only_the_last_complete_view_counts() -> Any:
     return patch.object(Tenure, "free", forgetful)
 
 
+def _nothing_doubted_after_a_fence() -> Any:
+    return patch.object(Tenure, "doubt", lambda self, view: None)
+
+
 def _deaths_not_told_on() -> Any:
     return patch.object(Watch, "dead", property(lambda self: ()))
 
@@ -61,14 +65,24 @@ def _never_lossy() -> Any:
 
 
 WITHOUT: list[tuple[str, Callable[[], Any]]] = [
+    ("all_killed", MUTATIONS["restored_done_marks_early"]),
+    ("all_killed", MUTATIONS["restored_outbox_thrown_away"]),
+    ("all_killed", MUTATIONS["lane_numbers_not_restored"]),
     ("all_stood_still", MUTATIONS["ages_kept_after_own_pause"]),
     ("crashed_returns_without_its_disk", MUTATIONS["nobody_answers_for_the_dead"]),
+    ("crashed_returns_with_its_disk", MUTATIONS["copies_not_dirty_after_restart"]),
     ("death_is_told_on", _deaths_not_told_on),
     ("death_known_to_one_only", MUTATIONS["mail_of_the_dead_forgotten"]),
     ("declared_dead_beats_again", MUTATIONS["dead_may_come_back"]),
+    ("done_mark_stays_in_a_handoff", MUTATIONS["done_marks_in_handoffs_early"]),
     ("fence_seen_too_late", MUTATIONS["fence_ends_by_itself"]),
     ("fence_seen_too_late", _no_epochs),
+    ("leaver_keeps_its_copies", MUTATIONS["leaver_gone_before_the_others_are_settled"]),
+    ("leaver_is_killed", MUTATIONS["pending_hosts_not_listed"]),
     ("leaver_still_loads", MUTATIONS["pending_hosts_not_listed"]),
+    ("newcomer_was_alone", _nothing_doubted_after_a_fence),
+    ("one_comes_back_later", MUTATIONS["absent_peers_not_missed"]),
+    ("old_beats_say_passive", MUTATIONS["one_wave_of_quiescence"]),
     ("owner_dies_before_its_successor_knows", MUTATIONS["acknowledged_before_successors"]),
     ("owner_sender_and_redo_are_lost", MUTATIONS["done_mark_early"]),
     ("owner_dies_in_handoff", MUTATIONS["no_wait_for_settled"]),

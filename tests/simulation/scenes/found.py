@@ -174,3 +174,29 @@ def done_mark_stays_in_a_handoff() -> Scene:
     s.end(again="h312/1")
     s.in_order("a1 -> a3 state h312 new 1", "a1 is killed", "a3 fetch h312/1", "a2 fetch h213/1")
     return s
+
+
+def newcomer_was_alone() -> Scene:
+    """While an agent is fenced Redis forgets it, and a newcomer crawls alone, sure that nobody else lives.
+
+    Rule: when a fence ends, members of the view whom the last complete one did not have may have fetched: nothing is
+    fetched at once.
+    Look: to a2 nobody has ever died, so a1 is not declared dead, and goes on. By what it saw complete h12 is its own;
+    but a2 loads h12/1. a1 waits until a2 lists h12 no more.
+    """
+    s = Scene("a1")
+    s.slow = {"h12/1"}
+    s.find("a1", "h12/1 h12/2")
+    s.turn()
+    s.cut_off("a1")
+    s.forget(noticed=False)
+    s.start("a2")
+    s.find("a2", "h12/1")
+    s.wait("a2 fetch h12/1")
+    s.mend("a1")
+    s.wait("a2 settled {a1+ a2} but h12")
+    s.slow.clear()
+    s.end()
+    s.in_order("a2 fetch h12/1", "a1 goes on", "a1 waits with h12", "a2 done h12/1", "a1 fetch h12/2")
+    assert not s.count("dead")
+    return s
