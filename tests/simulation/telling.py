@@ -141,7 +141,7 @@ class Telling:
         for incarnation in agent.watch.dead:
             yield f"dead {incarnation}", f"holds {names.labels[incarnation]} dead"
         yield "view", f"view {names.view(agent.view)}"
-        yield "lossy", "knows that too many were lost at once" if agent.lossy else ""
+        yield "lossy", "calls the crawl lossy" if agent.lossy else ""
         yield "sure", "is sure who lives" if agent.group.sure else ""
         yield "lease", "goes on" if agent.lease.holds(self.now) else "fenced"
         listed = names.listed(iter(tenure.listed))

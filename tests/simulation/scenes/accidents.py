@@ -83,10 +83,10 @@ def all_killed() -> Scene:
 def one_comes_back_later() -> Scene:
     """Every agent is killed; one comes back with its disk and finishes what it knows, another comes later.
 
-    Rule: an agent misses those whom its disk knows. When a view is complete without them it calls the crawl *lossy*: its
-    end is not the end of their work.
-    Look: h21/2 is on the disk of a2 only. a1 ends the crawl, and says so with that word; a2 fetches h21/2 nevertheless,
-    and h21/1 again, for nobody is left to tell it.
+    Rule: an agent misses those whom its disk knows. When a view is complete without them it calls the crawl *lossy*:
+    its end is not the end of their work.
+    Look: Redis is empty, so a1 sees nobody die. h21/2 is on the disk of a2 only. a1 ends the crawl, and says so
+    with that word; a2 fetches h21/2 nevertheless, and h21/1 again, for nobody is left to tell it.
     """
     s = Scene("a1 a2")
     s.slow = {"h21/1"}
@@ -98,13 +98,14 @@ def one_comes_back_later() -> Scene:
     s.mend("a2")
     s.kill("a1")
     s.kill("a2")
+    s.forget()
     s.slow.clear()
     s.exhaust()
     s.start("a1", disk=True)
     s.until(lambda: not s.agents)
     s.start("a2", disk=True)
     s.end(again="h21/1")
-    s.in_order("a1 knows that too many were lost", "a1 done h21/1", "a1 closes", "a2 fetch h21/2")
+    s.in_order("a1 calls the crawl lossy", "a1 done h21/1", "a1 closes", "a2 fetch h21/2")
     return s
 
 

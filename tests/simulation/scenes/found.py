@@ -122,7 +122,7 @@ def two_of_four_come_back_to_the_end() -> Scene:
     s.settle()
     s.cut_off("a3", "a4")
     s.exhaust()
-    s.wait("a1 knows that too many were lost at once")
+    s.wait("a1 calls the crawl lossy")
     s.answer("h1234/2")
     s.until(lambda: s.count("closes") == 2)
     s.slow.clear()
