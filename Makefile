@@ -1,7 +1,7 @@
 # make demo   three agents crawl a little web, live; one is killed, another one joins; make demo DEMO=--help tells more
 # make test   lint, types, import contracts and the tests; make test PYTEST="-m 'not slow'" for the quick ones
 # make faults  groups of real agents, killed, paused, cut off, with a Redis that forgets: minutes, on a quiet machine
-# make simulate  simulated crawls of the protocol for MINUTES (5) minutes
+# make simulate  simulated crawls of the protocol for MINUTES (5) minutes, with figures; make simulate SIMULATE="--jobs 2"
 # make bench  the benchmarks, one after the other
 # make clean  take away what the others made
 # Needs python3 (3.11 or later) and make; everything else goes into .venv.
