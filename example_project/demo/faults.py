@@ -45,7 +45,7 @@ class Faults:
         """What will happen, for the beginning."""
         return (
             f"At {KILL_AT:.0%} of the pages {self.victim} is killed (SIGKILL), at {START_AT:.0%} {self.newcomer} is "
-            f"started. An agent that\nhas not beaten for {self._failure_timeout} s is dead to the others "
+            f"started.\nAn agent that has not beaten for {self._failure_timeout} s is dead to the others "
             "(UBI_FAILURE_TIMEOUT: 15 s unless set, shorter here)."
         )
 

@@ -237,7 +237,7 @@ class Demo:
         )
         self.screen.say((done.stdout + done.stderr).rstrip(), "")
         for name in sorted(self.agents.killed):
-            self.screen.say(f"What {name} did between its last figures and the kill is missing here, not below.", "")
+            self.screen.say(f"What {name} did between its last figures and the kill is missing above, not below.", "")
 
     def _verdict(self) -> bool:
         stats, visits = ask(self.servers.web_port, "stats"), ask(self.servers.web_port, "visits")
