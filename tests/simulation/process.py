@@ -277,7 +277,7 @@ class Process:
             self.agent.put_back(visit.state, visit.entry.key)
             return
         visit.load = self.world.referee.begin(self.world.now, self.name, visit.entry.url)
-        load, duration = visit.load, self.world.random.uniform(0.005, 0.4)
+        load, duration = visit.load, self.world.load_time()
         self.world.at(self.world.now + duration, lambda: self.world.referee.end(load))
         self.after(duration, lambda: self.loaded(visit))
 
@@ -340,13 +340,22 @@ class Process:
 
     def crash(self, keep: bool = False) -> None:
         """kill -9. `keep`: its disk stays, as the last flush left it."""
+        self._hung_up()
         self.world.ended(self)
         self.world.referee.crashed(self, keep)
 
     def pause(self, seconds: float) -> None:
-        """SIGSTOP, and SIGCONT so much later."""
+        """SIGSTOP, and SIGCONT so much later. Nobody can hang up for a process that is stopped: a load that lasts longer
+        than the failure timeout may then last beside the heir's, whatever the protocol does, and is excused."""
+        self._hung_up()
         self.paused = True
         self.world.at(self.world.now + seconds, self.resume)
+
+    def _hung_up(self) -> None:
+        """The web sees the connections of this process closed."""
+        for visit in self.visits:
+            if visit.load is not None:
+                self.world.referee.end(visit.load)
 
     def resume(self) -> None:
         """SIGCONT: what was due meanwhile happens at once."""

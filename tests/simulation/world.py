@@ -25,6 +25,7 @@ from .watchers import Watchers
 
 STRIDE = 50  # events between two checks of every invariant of every agent (1 where `check` asks for it: 10 x slower)
 LATE = 1.5  # s by which a piece of an exchange may come late when mail is reordered
+SHORT, LONG = 0.4, 7.0  # s a load lasts at most: most of them, and one in ten
 LINES_KEPT = 4096
 NEVER = 1e9  # s: the handoff time-out would hide agents that wait for each other
 
@@ -109,6 +110,10 @@ class World:
     def delay(self) -> float:
         """How long a message is under way (s)."""
         return self.random.expovariate(1 / self.slow)
+
+    def load_time(self) -> float:
+        """How long the web takes to answer (s): one page in ten may take longer than a lease."""
+        return self.random.random() * (LONG if self.random.random() < 0.1 else SHORT)
 
     def lost(self) -> bool:
         """Whether a message is lost."""
