@@ -114,16 +114,25 @@ class Watchers:
 
     def _done_mark(self, process: Process, url: str) -> None:
         """P5: a done mark leaves for the first time since the page was fetched."""
-        tenure = process.agent.tenure
-        if tenure.complete is None:
-            return
-        views = (tenure.complete, *tenure.entered)
-        need = min(self.world.config.replication + 1, *(len(view.members) for view in views))
+        need = self._copies(process)
         there = [other for other in self.world.all if self._counts(other)]
         for link in self.world.web.links(url):
             host, key = link.split("/", 3)[2], key_of(link)
             if sum(other.disk.knows(host, key) for other in there) < need:
                 self._is_safe(process, url, link, there, need)
+
+    def _copies(self, process: Process) -> int:
+        """How many copies this agent must have waited for: as many as there were agents, by all it has seen since it
+        saw a view complete, or since it came back with a disk, not counting the moment it was alone."""
+        tenure, settled = process.agent.tenure, self.world.referee.losses.settled
+        if tenure.complete is not None:
+            views = [tenure.complete, *tenure.entered]
+        else:
+            views = tenure.entered[1:] if settled is not None else []
+        sizes = [len(view.members) for view in views]
+        if tenure.complete is None and settled is not None:
+            sizes.append(len(settled))
+        return min(self.world.config.replication + 1, *sizes) if views else 0
 
     def _is_safe(self, process: Process, url: str, link: str, there: list[Process], need: int) -> None:
         holders = {other.name for other in there if self._leads_to(other, link)}
