@@ -345,8 +345,9 @@ class Process:
         self.world.referee.crashed(self, keep)
 
     def pause(self, seconds: float) -> None:
-        """SIGSTOP, and SIGCONT so much later. Nobody can hang up for a process that is stopped: a load that lasts longer
-        than the failure timeout may then last beside the heir's, whatever the protocol does, and is excused."""
+        """SIGSTOP, and SIGCONT so much later. Nobody can hang up for a process that is stopped: a load that lasts
+        longer than the failure timeout may then last beside the heir's, whatever the protocol does, and is excused.
+        """
         self._hung_up()
         self.paused = True
         self.world.at(self.world.now + seconds, self.resume)
