@@ -20,7 +20,8 @@ from typing import Any
 from scrapy_ubi.errors import UbiUnavailable
 from scrapy_ubi.frontier.memory import MemoryFrontier
 from scrapy_ubi.protocol import pace
-from scrapy_ubi.protocol.agent import Agent, Outlinks
+from scrapy_ubi.protocol.agent import Agent
+from scrapy_ubi.protocol.closing import Outlinks
 from scrapy_ubi.protocol.config import Config
 from scrapy_ubi.protocol.host import Entry, HostState
 from scrapy_ubi.protocol.mail import Bounds

@@ -17,10 +17,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
+from .closing import Closing, Outlinks
 from .config import Config, Counters
 from .handover import Handover
-from .host import Entry, Frontier, HostState, Redo
-from .mail import DISCOVERY, MOST_OUTLINKS, STATE, Record, size, weight
+from .host import Entry, Frontier, HostState
+from .mail import DISCOVERY, STATE, Record, weight
 from .membership import Membership
 from .outbox import REFUSED_PAUSE, Outbox
 from .quiescence import Quiescence
@@ -29,12 +30,6 @@ from .ring import Ring
 from .tenure import Tenure, point
 from .view import FENCED, LEAVING, LEFT, LOSSY, NEW, OVER, PASSIVE, Beat, View
 from .wire import Received, encode, read_answer
-
-Outlinks = list[tuple[str, Entry]]
-
-MOST_OUTCOMES = (
-    1024  # answers remembered a lane: far above any window; a sender that never raises its floor gets no more
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +73,7 @@ class Agent:
         self.activity = 0
         self._view_flush = 0
         self._quiescence = Quiescence()
-        self._unsent: list[tuple[int, HostState, int]] = []
-        self._redos: list[tuple[HostState, Redo]] = []
-        self._strays: dict[int, int] = {}  # keys found on no page -> flush, while that flush has open outlinks
+        self.closing = Closing(self.outbox, self.replicate, self._closed_work)
         self._forwarded: dict[int, int] = {}
         self.cancel = False
         self.overdue: int | None = None
@@ -228,7 +221,7 @@ class Agent:
         Most links of a page are such. It is asked before an entry is made of a link, which costs ten times as much.
         A stray (see `discover`) is never met: it belongs into the redo of every page that has it.
         """
-        if key in self._strays or not self._known(host, key, depth, priority):
+        if self.closing.is_stray(key) or not self._known(host, key, depth, priority):
             return False
         self.counters.links += 1
         return True
@@ -254,8 +247,8 @@ class Agent:
         news = self._discover(host, entry)
         if outlinks is None:
             if news:
-                self._strays[entry.key] = self.flush
-        elif news or entry.key in self._strays:
+                self.closing.stray(entry.key, self.flush)
+        elif news or self.closing.is_stray(entry.key):
             outlinks.append((host, entry))
         return news
 
@@ -378,10 +371,7 @@ class Agent:
         if not self.frontier.finish(state, entry.key):
             self._closed_work(state)
             return False
-        state.closing[entry.key] = entry
-        self._unsent.append((self.flush, state, entry.key))
-        if outlinks is not None and len(outlinks) <= MOST_OUTLINKS:
-            self._redos.append((state, Redo(entry.key, tuple(outlinks))))
+        self.closing.add(self.flush, state, entry, outlinks)
         return True
 
     def put_back(self, state: HostState, key: int, entry: Entry | None = None) -> None:
@@ -448,22 +438,11 @@ class Agent:
         else:
             self.outbox.put(owner, DISCOVERY, record, self.view)
 
-    @property
-    def unsent(self) -> list[tuple[int, HostState, int]]:
-        """The done marks that may not leave yet: (flush, host state, key), oldest first."""
-        return self._unsent
-
     def resume(self, flush: int) -> None:
         """Begin again from a disk (`durable.restore`): flushes go on counting, and every copy is to be offered."""
         self.flush = self._view_flush = flush
         for state in self.frontier.states():
             state.dirty = True
-
-    def resume_closing(self, flush: int, state: HostState, entry: Entry) -> None:
-        """A page that the disk says is done in that flush, and whose done mark had not left."""
-        state.closing[entry.key] = entry
-        state.open_work += 1
-        self._unsent.append((flush, state, entry.key))
 
     def mail_lost(self) -> None:
         """Redis has forgotten: send everything under way again, and say every answer again."""
@@ -495,7 +474,7 @@ class Agent:
             self.overdue = self._held_hosts()
             self.tenure.force()
             self.frontier.look_again()
-        self._send_done()
+        self.closing.send(self.flush, self.config.bounds.size)
         self.reception.release()
         self.beat = self._beat(now)
 
@@ -508,30 +487,6 @@ class Agent:
             for state in self.frontier.states()
         )
 
-    def _send_done(self) -> None:
-        """Done marks come last: those whose outlinks are all acknowledged go to the other keepers (P5)."""
-        sent = 0
-        for flush, state, key in self._unsent:
-            if not self.outbox.done_may_leave(flush):
-                break
-            sent += 1
-            del state.closing[key]
-            state.open_work += self.replicate(state, Record(state.host, self.flush, done=key))
-            self._closed_work(state)
-        del self._unsent[:sent]
-        self._send_redos()
-
-    def _send_redos(self) -> None:
-        """What an heir needs to know of the pages whose done marks must still wait."""
-        redos, self._redos = self._redos, []
-        for state, redo in redos:
-            record = Record(state.host, self.flush, redo=redo)
-            if redo.key in state.closing and size(record) <= self.config.bounds.size:
-                self.replicate(state, record)
-        oldest = self.outbox.oldest()
-        while self._strays and (oldest is None or next(iter(self._strays.values())) < oldest):
-            del self._strays[next(iter(self._strays))]
-
     def leave(self, now: float) -> None:
         """Go: out of the views, handing on everything, until `may_go`."""
         self.group.leaving = True
@@ -542,7 +497,7 @@ class Agent:
         """Whether a leaving agent has handed on all it holds, and nobody counts on its copies any more: everybody has
         published *settled* for the view without it.
         """
-        quiet = self.handover.settled and not self.handover.pending and not self._unsent and self.reception.idle
+        quiet = self.handover.settled and not self.handover.pending and not self.closing and self.reception.idle
         relieved = self.tenure.released or not self.view.members
         return self.leaving and quiet and relieved and not len(self.outbox) and not self.out
 
@@ -571,7 +526,7 @@ class Agent:
             self.start_exhausted
             and not self.leaving
             and not self.out
-            and not self._unsent
+            and not self.closing
             and not len(self.outbox)
             and self.reception.idle
             and self.lease.holds(now)

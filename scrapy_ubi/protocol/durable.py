@@ -82,7 +82,7 @@ def save(agent: Agent) -> Saved:
         numbers=outbox.numbers(),
         discovered=tuple(discovered),
         told=tuple(dict.fromkeys(told)),
-        unsent=tuple(Unsent(flush, state.host, state.closing[key]) for flush, state, key in agent.unsent),
+        unsent=tuple(Unsent(flush, state.host, state.closing[key]) for flush, state, key in agent.closing.unsent),
         lanes_in={name: _lane_in(lane) for name, lane in agent.reception.lanes.items()},
         lossy=agent.lossy,
         peers=agent.group.peers,
@@ -107,7 +107,7 @@ def restore(
     agent.group.resume(saved.lossy, saved.peers)
     agent.outbox.resume(saved.numbers, saved.discovered, saved.told)
     for flush, host, entry in saved.unsent:
-        agent.resume_closing(flush, frontier.add(host, ())[0], entry)
+        agent.closing.resume(flush, frontier.add(host, ())[0], entry)
     for name, lane in saved.lanes_in.items():
         agent.reception.remember(name, lane.sender, lane.floor, lane.outcomes)
     return agent

@@ -15,6 +15,7 @@ from unittest.mock import patch
 
 from scrapy_ubi.protocol import custody, durable
 from scrapy_ubi.protocol.agent import Agent
+from scrapy_ubi.protocol.closing import Closing
 from scrapy_ubi.protocol.handover import Handover
 from scrapy_ubi.protocol.host import HostState
 from scrapy_ubi.protocol.mail import DISCOVERY, STATE, Lane
@@ -225,10 +226,10 @@ def _restored_outbox_thrown_away() -> Any:
 
 
 def _restored_done_marks_early() -> Any:
-    def resume_closing(self: Agent, flush: int, state: HostState, entry: Any) -> None:
+    def resume(self: Closing, flush: int, state: HostState, entry: Any) -> None:
         """The marks are taken for sent."""
 
-    return patch.object(Agent, "resume_closing", resume_closing)
+    return patch.object(Closing, "resume", resume)
 
 
 def _absent_peers_not_missed() -> Any:

@@ -1,0 +1,93 @@
+"""Pages that are done here and that others may not know to be: their done marks, and what an heir needs meanwhile (P5).
+
+Rules of this module:
+
+* Done marks come last: a mark leaves for the host's other keepers when every outlink of its flush and of those before
+  is acknowledged, in the order in which the pages ended.
+* Until then the keepers are told a *redo*: the page's outlinks, so that an heir need not fetch it again (decision
+  0005). A page whose mark may leave with the flush in which it ends needs none.
+* A link that was found on no page (a seed, a *stray*) dies with its agent until it is acknowledged: it belongs into the
+  redo of every page that has it, known or not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from .host import Entry, HostState, Redo
+from .mail import MOST_OUTLINKS, Record, size
+from .outbox import Outbox
+
+Outlinks = list[tuple[str, Entry]]  # what one page has taught: hosts and entries
+
+
+class Closing:
+    """The pages of one agent that are closing. `replicate` tells the other keepers of a host, and returns how many they
+    are; `settled(state)` is called for each page once its mark has left.
+    """
+
+    def __init__(
+        self,
+        outbox: Outbox,
+        replicate: Callable[[HostState, Record], int],
+        settled: Callable[[HostState], None],
+    ) -> None:
+        self._outbox = outbox
+        self._replicate = replicate
+        self._settled = settled
+        self.unsent: list[tuple[int, HostState, int]] = []  # flush, host state, key; oldest first
+        self._redos: list[tuple[HostState, Redo]] = []
+        self._strays: dict[int, int] = {}  # key -> flush, while that flush has open outlinks
+
+    def __len__(self) -> int:
+        return len(self.unsent)
+
+    def add(self, flush: int, state: HostState, entry: Entry, outlinks: Outlinks | None) -> None:
+        """A page is done, in this flush. `outlinks` is None when they may not be all."""
+        state.closing[entry.key] = entry
+        self.unsent.append((flush, state, entry.key))
+        if outlinks is not None and len(outlinks) <= MOST_OUTLINKS:
+            self._redos.append((state, Redo(entry.key, tuple(outlinks))))
+
+    def resume(self, flush: int, state: HostState, entry: Entry) -> None:
+        """A page that the disk says is done in that flush, and whose done mark had not left."""
+        state.open_work += 1
+        self.add(flush, state, entry, None)
+
+    def stray(self, key: int, flush: int) -> None:
+        """A link was found on no page, and told on in this flush."""
+        self._strays[key] = flush
+
+    def is_stray(self, key: int) -> bool:
+        """Whether such a link may not be acknowledged yet."""
+        return key in self._strays
+
+    def send(self, flush: int, most: int) -> None:
+        """Let the done marks leave that may, with this flush, and the redos of the others. `most` is about how many
+        characters a letter may have."""
+        sent = 0
+        for written, state, key in self.unsent:
+            if not self._outbox.done_may_leave(written):
+                break
+            sent += 1
+            del state.closing[key]
+            state.open_work += self._replicate(state, Record(state.host, flush, done=key))
+            self._settled(state)
+        del self.unsent[:sent]
+        self._send_redos(flush, most)
+        self._forget_strays()
+
+    def _send_redos(self, flush: int, most: int) -> None:
+        redos, self._redos = self._redos, []
+        for state, redo in redos:
+            record = Record(state.host, flush, redo=redo)
+            if redo.key in state.closing and size(record) <= most:
+                self._replicate(state, record)
+
+    def _forget_strays(self) -> None:
+        oldest = self._outbox.oldest()
+        while self._strays:
+            key = next(iter(self._strays))
+            if oldest is not None and self._strays[key] >= oldest:
+                return
+            del self._strays[key]
