@@ -15,7 +15,7 @@ The assignment of UbiCrawler (Boldi, Codenotti, Santini, Vigna: technical report
 Rules of this module:
 
 * `Ring` is a value. Its agents never change; `add` and `remove` return another ring and share nothing mutable with this
-  one. The owners it remembers only save it from working them out again.
+  one. What it remembers of hosts only saves it from working that out again.
 * `random.Random` is used here, and nowhere else in the protocol, with a seed always: as a pure function from an
   identifier to its points. Nothing here depends on the machine, the process, or the order in which agents were added.
 * Moving one point of one agent moves hosts in every crawl under way: the golden values in tests/protocol/test_ring.py
@@ -38,6 +38,9 @@ from .circle import SIZE, Circle
 HOST_SEED = 0x756269  # "ubi": host points are independent of the URL keys of urls/, which hash with another seed
 
 OWNERS_KEPT = 1 << 17  # hosts whose owner a ring remembers, about 15 MB; beyond that all are forgotten and found again
+
+FEW = 9  # an owner and as many successors as UBI_REPLICATION allows
+ORDERS_KEPT = 1 << 15  # hosts whose first few agents a ring remembers, about 8 MB
 
 _LOW = SIZE - 1
 
@@ -104,13 +107,14 @@ class Ring:
     A ring has room for 65,535 agents; ValueError beyond.
     """
 
-    __slots__ = ("_agents", "_circle", "_owners")
+    __slots__ = ("_agents", "_circle", "_orders", "_owners")
 
     def __init__(self, agents: Mapping[str, int], circle: Circle) -> None:
         """For this module only: use `of`, `add` and `remove`."""
         self._agents = dict(sorted(agents.items()))
         self._circle = circle
         self._owners: dict[str, str] = {}  # host -> owner, of hosts asked for
+        self._orders: dict[tuple[str, int], tuple[str, ...]] = {}  # (host, how many) -> the first agents, likewise
 
     # ---- making rings
 
@@ -174,8 +178,19 @@ class Ring:
         return [agent or self.owner(host) for agent, host in zip(found, hosts, strict=True)]
 
     def order(self, host: str, n: int | None = None) -> tuple[str, ...]:
-        """The first `n` agents for this host, or all: its owner, then who comes next. () on an empty ring."""
-        return self._circle.outward(point(host), len(self._agents) if n is None else min(n, len(self._agents)))
+        """The first `n` agents for this host, or all: its owner, then who comes next. () on an empty ring.
+
+        The first few are remembered: owner and successors of a host are asked for with every letter about it.
+        """
+        if n is None or n > FEW:
+            return self._circle.outward(point(host), len(self._agents) if n is None else min(n, len(self._agents)))
+        order = self._orders.get((host, n))
+        if order is None:
+            order = self._circle.outward(point(host), min(n, len(self._agents)))
+            if len(self._orders) >= ORDERS_KEPT:
+                self._orders.clear()
+            self._orders[host, n] = order
+        return order
 
     def shares(self) -> dict[str, float]:
         """Agent -> the part of the circle it owns, 0 to 1: what its part of very many hosts comes to."""
@@ -222,7 +237,9 @@ class Ring:
         assert len(held) == sum(self._agents.values()), self
         assert list(self._agents) == sorted(self._agents), self
         assert len(self._owners) <= OWNERS_KEPT, self
-        assert all(owner == self.order(host, 1)[0] for host, owner in self._owners.items()), self
+        assert all((owner,) == self._circle.outward(point(host), 1) for host, owner in self._owners.items()), self
+        assert len(self._orders) <= ORDERS_KEPT, self
+        assert all(order == self.order(host)[:n] for (host, n), order in self._orders.items()), self
 
 
 def _drawn(agent: str, replicas: int) -> list[int]:
