@@ -162,7 +162,8 @@ class UbiScheduler(BaseScheduler):
         self._hooks.around_transfers(self.guard.carry)
         self.crawler.signals.connect(self._spider_idle, signals.spider_idle)
         self.crawler.signals.connect(self._spider_error, signals.spider_error)
-        atexit.register(self._cut_short)
+        if not self.alone:  # else there is nobody to hand over to; and Scrapy's shell never closes its spider
+            atexit.register(self._cut_short)
 
     def _closing(self) -> None:
         """The spider is being closed; Scrapy waits for what is under way."""
