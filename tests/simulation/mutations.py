@@ -259,12 +259,28 @@ MUTATIONS: dict[str, Callable[[], Any]] = {
 FROM: dict[str, int] = {
     "acknowledged_before_durable": 0,
     "acknowledged_before_successors": 0,
+    "ages_kept_after_own_pause": 126,
     "clockwise_ring": 0,
     "copies_not_dirty_after_restart": 0,
+    "dead_may_come_back": 52,
     "done_mark_early": 0,
     "done_marks_in_handoffs_early": 0,
+    "fence_ends_by_itself": 96,
     "lane_numbers_not_restored": 0,
+    "leaver_gone_before_the_others_are_settled": 38,
     "mail_of_the_dead_forgotten": 0,
+    "no_lease_at_dispatch": 96,
+    "no_wait_for_settled": 0,
+    "no_window": 0,
+    "nobody_answers_for_the_dead": 0,
+    "one_wave_of_quiescence": 261,
+    "one_window_for_both_lanes": 0,
+    "orphans_closed_at_once": 0,
+    "pending_hosts_not_listed": 25,
+    "resent_never": 0,
+    "restored_done_marks_early": 0,
+    "restored_outbox_thrown_away": 0,
+    "sure_at_once": 48,
 }
 
 

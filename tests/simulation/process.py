@@ -162,7 +162,7 @@ class Process:
     def unsettled(self) -> set[int]:
         """Pages out or done here whose done marks nobody else has acknowledged: P4 lets them be fetched again."""
         agent = self.agent
-        keys = {visit.entry.key for visit in self.visits} | {key for _, _, key in agent.unsent}
+        keys = {visit.entry.key for visit in self.visits} | {key for _, _, key in agent.closing.unsent}
         for lane in agent.outbox.lanes.values():
             for letter in lane.unacknowledged.values():
                 keys |= {record.done for record in letter.records if record.done is not None}
@@ -195,7 +195,7 @@ class Process:
         changes, self.frontier.changes = self.frontier.changes, []
         disk.flush(changes)
         disk.merged = frozenset(self.in_hand)
-        marks = (agent.activity, len(agent.unsent), len(agent.outbox.orphans), agent.lossy, agent.group.peers)
+        marks = (agent.activity, len(agent.closing.unsent), len(agent.outbox.orphans), agent.lossy, agent.group.peers)
         if marks != self._marks or disk.saved is None or (effects and (effects.letters or effects.answers)):
             self._marks = marks
             disk.saved = durable.save(agent)
