@@ -1,8 +1,8 @@
 """What distribution costs: CPU a page with and without copies, with one agent and with four, and Redis's memory.
 
-    python benchmarks/cost.py [--quick] [--rounds 5] [--pages 3000] [--json FILE] [--plot FILE.svg]
+    python benchmarks/cost.py [--quick] [--rounds 5] [--pages 3000] [--json FILE]
 
-Every system is `scrapy crawl` of one ordinary spider (crawl/) on one web (costweb.py), with a Redis of its own:
+Every system is `scrapy crawl` of one ordinary spider (crawl/) on one web (crawl/web.py), with a Redis of its own:
 
     one     one agent                       four0   four agents, UBI_REPLICATION = 0
     alone   one agent without Redis         four1   four agents, UBI_REPLICATION = 1
@@ -15,25 +15,36 @@ and web and Redis the other, so that one agent and four have the same machine. (
 often a page as four with a core each: this is the worse case for us.)
 
 Then a long crawl of `--long` pages by four agents, and one by four processes of scrapy-redis, with the memory of Redis
-sampled on the way. Needs Linux, redis-server, `pip install -e '.[bench]'`; a quarter of an hour on a quiet machine.
+sampled on the way. Needs Linux, two cores, redis-server, and `pip install -e '.[bench]'` for scrapy-redis and the plot;
+a quarter of an hour on a quiet machine. What is committed comes from
+
+    python benchmarks/cost.py --json benchmarks/results/cost.json --doc docs/explanation/cost.md \\
+        --plot docs/explanation/cost-memory.svg
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import io
 import json
+import os
+import signal
 import statistics
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 from processes import Stage, cpu_seconds
 from rounds import save, table
 
+BEGIN, END = "<!-- tables of cost.py -->", "<!-- end of tables -->"
 SEEDS = 100
-LIMIT = 600.0  # s without the pages wanted: something is wrong
+LIMIT = 1800.0  # s without the pages wanted: something is wrong
 UBI = {
     "ADDONS": {"scrapy_ubi.Addon": 500},
     "UBI_HOST_DELAY": 0,
@@ -307,6 +318,7 @@ def options() -> argparse.Namespace:
         "--quick", action="store_true", help="two short rounds, 3,000 pages with memory: is it in order?"
     )
     parser.add_argument("--json", metavar="FILE", help="write the figures there, too")
+    parser.add_argument("--doc", metavar="FILE", help="put the tables there, too, between the marks for them")
     parser.add_argument("--plot", metavar="FILE", help="draw Redis's memory (SVG; needs matplotlib)")
     args = parser.parse_args()
     if args.quick:
@@ -317,20 +329,56 @@ def options() -> argparse.Namespace:
     return args
 
 
-def main() -> None:
-    args = options()
-    figures: dict[str, Any] = {"settings": {k: v for k, v in vars(args).items() if k not in ("json", "plot")}}
+def into_document(path: str, tables: str) -> None:
+    """Put the tables where a document has room for them, between two marks."""
+    document = Path(path)
+    before, begin, rest = document.read_text(encoding="utf-8").partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        raise ValueError(f"{path} has no room for tables: no {BEGIN} and {END}")
+    document.write_text(f"{before}{begin}\n{tables}\n{end}{after}", encoding="utf-8")
+
+
+def measure(args: argparse.Namespace) -> dict[str, Any]:
+    """All that is asked for; prints the tables."""
+    figures: dict[str, Any] = {"settings": {k: v for k, v in vars(args).items() if k not in ("json", "plot", "doc")}}
     if args.rounds:
+        figures["load"] = [os.getloadavg()[0]]
+        print(f"\n{args.rounds} rounds of {args.pages:,} pages each, after {args.warm:,} that do not count.", end=" ")
         figures["rounds"] = rounds_of(args)
+        figures["load"].append(os.getloadavg()[0])
+        print("Load average of the machine: {:.1f} before, {:.1f} at the end.".format(*figures["load"]))
         figures["ratios"] = report(figures["rounds"], args.systems)
     if args.long:
-        figures["memory"] = {name: memory(args, name) for name in ("four1", "scrapy-redis")}
-        columns = ("most_mb", "median_mb", "last_mb", "bytes_a_known_url", "cpu_ms")
-        rows = {name: [f"{run[c]:.2f}" for c in columns] for name, run in figures["memory"].items()}
-        table(f"Redis, {args.long} pages", [f"{c:>10}" for c in columns], rows)
-        if args.plot:
-            plot(args.plot, figures["memory"])
+        peers = ["scrapy-redis"] if find_spec("scrapy_redis") else []
+        figures["memory"] = {name: memory(args, name) for name in ("four1", *peers)}
+        columns = {
+            "most, MB": "most_mb",
+            "median, MB": "median_mb",
+            "at the end, MB": "last_mb",
+            "bytes a known URL": "bytes_a_known_url",
+        }
+        rows = {name: [f"{run[key]:.2f}" for key in columns.values()] for name, run in figures["memory"].items()}
+        table(f"memory of Redis, {args.long:,} pages", [f"{title:>10}" for title in columns], rows)
+    return figures
+
+
+def main() -> None:
+    args = options()
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):  # whoever ends us, nothing is left running
+        signal.signal(number, signal.default_int_handler)
+    printed = io.StringIO()
+    try:
+        with contextlib.redirect_stdout(printed):
+            figures = measure(args)
+    except KeyboardInterrupt:
+        sys.exit(130)
+    print(printed.getvalue())
     save(args.json, figures)
+    if args.doc:
+        into_document(args.doc, printed.getvalue())
+    if args.plot and "memory" in figures:
+        plot(args.plot, figures["memory"])
 
 
 if __name__ == "__main__":

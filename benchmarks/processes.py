@@ -62,7 +62,7 @@ class Stage:
         self.directory = Path(tempfile.mkdtemp(prefix="ubi-cost-"))
         try:
             self.web_port, self.redis_port = free_port(), free_port()
-            web = [sys.executable, str(HERE / "costweb.py"), "--port", str(self.web_port), *self._graph]
+            web = [sys.executable, str(HERE / "crawl" / "web.py"), "--port", str(self.web_port), *self._graph]
             self.web = self._start(web, 1, out=subprocess.PIPE)
             server = [*redis_program(), "--port", str(self.redis_port), "--dir", str(self.directory)]
             self.server = self._start(server, 1)

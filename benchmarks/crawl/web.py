@@ -1,6 +1,6 @@
 """The web that the cost benchmark crawls: a forward proxy on loopback that answers for every host, cheaply.
 
-    python benchmarks/costweb.py --port 8950 --hosts 300 --pages 100000
+    python benchmarks/crawl/web.py --port 8950 --hosts 300 --pages 100000
 
 A page has about 10 kB and 40 links. 36 lead to its own host: the 26 of its navigation, the same on all its pages, and
 10 to pages anywhere in it. 4 lead to other hosts: 3 of them are among the 12 that stand on many pages of the host, one
