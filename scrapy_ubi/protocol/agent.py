@@ -474,9 +474,13 @@ class Agent:
             self.overdue = self._held_hosts()
             self.tenure.force()
             self.frontier.look_again()
-        self.closing.send(self.flush, self.config.bounds.size)
+        self.closing.send(self.flush, self.config.bounds.size, bool(self.closing) and self._copies_whole())
         self.reception.release()
         self.beat = self._beat(now)
+
+    def _copies_whole(self) -> bool:
+        """Whether nobody of the last complete view is gone, or everybody has settled since."""
+        return self.tenure.released or (self.tenure.complete is not None and self.tenure.all_live(self.group.alive))
 
     def _held_hosts(self) -> int:
         """Own hosts with requests that wait for their handover."""

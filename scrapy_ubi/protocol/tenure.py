@@ -110,6 +110,11 @@ class Tenure:
                 return False
         return False
 
+    def all_live(self, alive: Alive) -> bool:
+        """Whether everybody whom the last complete view and those entered since have lives, the leaving included."""
+        views = [view for view in (self.complete, *self.entered) if view is not None]
+        return all(alive(agent, member.incarnation) for view in views for agent, member in view.members.items())
+
     def answers_for(self, host: str, alive: Alive) -> bool:
         """Whether it is this agent's part to bring the host's state to new keepers.
 

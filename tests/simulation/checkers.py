@@ -2,8 +2,8 @@
 watchers.py. They know everything, and share nothing with the code they check.
 
 P3 rests on the *losses*: a disk is lost when a process crashes and its disk with it, or an agent leaves without handing
-on. The count begins anew at every *settled* moment: when all who live (and whom nobody holds dead) have seen one and
-the same view complete. More than `t` losses between two such moments, or of all who were there at the last one, excuse
+on. The count begins anew at every *settled* moment: when all who live (and whom nobody holds dead) have seen that all
+have settled in one and the same view. More than `t` losses between two such moments, or of all who were there at the last one, excuse
 missing pages; a crash whose disk comes back does not count.
 
 P4 is kept by *tokens*: a loss, a crash, a living process held dead give one token for each page that was in flight or
@@ -43,22 +43,22 @@ class Losses:
         self.settled: set[str] | None = None  # who was there at the last settled moment and has not left cleanly
         self.lost: list[Process] = []  # a name may come back with an empty disk, and lose that, too
         self.too_many = False
-        self._complete: dict[str, object] = {}
+        self._seen: dict[str, object] = {}
 
     def news(self, process: Process) -> bool:
         """Whether this process may just have made the moment a settled one."""
-        complete = process.agent.tenure.complete
-        if self._complete.get(process.name) is complete:
+        now = (process.agent.view, process.agent.tenure.released)
+        if self._seen.get(process.name) == now:
             return False
-        self._complete[process.name] = complete
+        self._seen[process.name] = now
         return True
 
     def is_settled(self) -> bool:
-        """Whether all who live have seen one and the same view complete, that of exactly those who live."""
+        """Whether all who live have seen all settled in one and the same view, that of exactly those who live."""
         alive = [p for p in self.world.alive() if not self.world.declared_dead(p)]
         names = {process.name for process in alive}
         return bool(alive) and all(
-            p.agent.tenure.complete is p.agent.view
+            p.agent.tenure.released
             and p.agent.view.digest == alive[0].agent.view.digest
             and p.agent.view.members.keys() == names
             for p in alive
