@@ -99,7 +99,7 @@ class Peer:
         beat = replace(self.said, counter=self.counter)
         timing = group.timing
         apart = timing.apart(len(self.agent.view.members), timing.interval, timing.lease)
-        reads = now - self.read_sent >= apart * (1 - 1e-6)
+        reads = now - self.read_sent >= apart - timing.interval / 2  # as heartbeat.py
         if reads:
             self.read_sent = now
         group.at(now + group.delay(), self.execute, beat, now, reads)
@@ -123,8 +123,8 @@ class Peer:
         self.agent.lease.acknowledged(sent)
         if seen is not None:
             self.agent.read(sent, now, seen)
-        self.agent.tick(now)
-        self.group.watch(self)
+            self.agent.tick(now)  # nothing else happens to it: no tick in between would change what it says
+            self.group.watch(self)
         self.set(next_turn(self.start, interval, now))
         self.publish()
 
@@ -158,8 +158,9 @@ class Group:
         self._count = self._names = 0
         self.change: Change | None = None
         self.peers: dict[str, Peer] = {}
+        apart = timing.apart(count, timing.interval, timing.lease)
         for _ in range(count):
-            peer = self.join(self.random.uniform(0, timing.interval))
+            peer = self.join(self.random.uniform(0, max(timing.interval, apart)))  # beats and reads have a phase each
             peer.agent.sure()  # as the first agents of a new crawl are: nobody waits for a lease to pass
             self.beats[peer.name] = peer.agent.beat
         self.change = Change("start", "", 0.0)
@@ -273,15 +274,16 @@ def measure(count: int, timing: Timing, times: int, seed: int) -> dict[str, obje
     view that follows, and see it complete (s); and what is read in a group at rest."""
     with sharing_views():
         group = Group(count, timing, seed)
+        apart = timing.apart(count, timing.interval, timing.lease)
         reads, writes, since = group.reads, group.writes, group.now
-        group.until(lambda: group.now >= since + 3 * max(timing.interval, 1.0), 1e9)
+        group.until(lambda: group.now >= since + 3 * max(timing.interval, apart), 1e9)
         lasted = group.now - since
         figures: dict[str, object] = {
             "agents": count,
             "interval": timing.interval,
             "lease": timing.lease,
             "failure": timing.failure,
-            "reads_apart": timing.apart(count, timing.interval, timing.lease),
+            "reads_apart": apart,
             "reads_a_second": (group.reads - reads) / lasted,
             "beats_a_second": (group.writes - writes) / lasted,
             "bytes_a_read": group.reply_bytes(),

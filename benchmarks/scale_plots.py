@@ -83,7 +83,7 @@ def agreement(rows: Rows, folder: Path) -> None:
         axes.plot(x, whole, "_", color=color, markersize=11, markeredgewidth=2)
     axes.plot([], [], "_", color="black", markersize=11, markeredgewidth=2, label="all have seen that all agree")
     axes.set_ylim(0, 1.1 * max(row["crash"]["last_complete"]["max"] for row in rows))
-    axes.legend(frameon=False, fontsize=9, loc="lower left", title="bar: first to last agent without it")
+    axes.legend(frameon=False, fontsize=9, loc="upper left", title="bar: first to last agent without it")
     _save(axes, folder / "at-scale-agreement.svg")
 
 

@@ -93,3 +93,10 @@ def test_all_of_it_runs(tmp_path: Path) -> None:
     assert "| agents" in done.stdout
     figures = json.loads(result.read_text())
     assert {"ring", "group", "crawl", "seed"} <= figures.keys()
+
+
+def test_the_committed_figures_are_of_the_full_size() -> None:
+    figures = json.loads((FOLDER / "results" / "scale.json").read_text())
+    assert max(row["agents"] for row in figures["ring"]) == 1000
+    assert {row["hosts"] for row in figures["ring"]} == {1_000_000}
+    assert max(row["agents"] for row in figures["group"]) == max(row["agents"] for row in figures["crawl"]) == 1000
