@@ -147,9 +147,10 @@ class Lane:
         self.next_seq = 1
         self.open: dict[int, int] = {}  # flush -> how many of its records are not acknowledged; in rising order
         self.answered = ""  # the acks text last read, so that the same text costs nothing
+        self._count = 0
 
     def __len__(self) -> int:
-        return sum(self.open.values())
+        return self._count
 
     def put(self, record: Record) -> None:
         """Let a record wait for its letter."""
@@ -162,6 +163,7 @@ class Lane:
         self._opened(sync.flush, 1)  # the promise itself is open until the last record of it is
 
     def _opened(self, flush: int, count: int) -> None:
+        self._count += count
         if flush in self.open:
             self.open[flush] += count
         elif not self.open or flush > next(reversed(self.open)):
@@ -172,6 +174,7 @@ class Lane:
 
     def closed(self, flush: int, count: int = 1) -> None:
         """So many records of that flush need no acknowledgement any more."""
+        self._count -= count
         left = self.open[flush] - count
         assert left >= 0, (self.name, flush)
         if left:
@@ -262,12 +265,14 @@ class Lane:
         self.unacknowledged.clear()
         self.waiting.clear()
         self.open.clear()
+        self._count = 0
         return records
 
     def _check(self, window: int) -> None:
         """Assert every invariant of the lane."""
         assert len(self.unacknowledged) <= window, self.name
         assert list(self.open) == sorted(self.open), self.name
+        assert len(self) == sum(self.open.values()), self.name
         count = sum(len(letter.records) for letter in self.unacknowledged.values())
         assert count + len(self.waiting) == len(self), (self.name, count, len(self.waiting), self.open)
 
