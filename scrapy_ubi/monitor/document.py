@@ -14,6 +14,7 @@ from scrapy_ubi.monitor.letters import Box, Letter
 from scrapy_ubi.monitor.ownership import Ownership
 from scrapy_ubi.monitor.render import measures_of
 from scrapy_ubi.monitor.status import AgentStatus, CrawlStatus
+from scrapy_ubi.protocol.host import Redo
 
 Document = dict[str, Any]
 
@@ -82,12 +83,17 @@ def _letter(of: Letter) -> Document:
                     for entry in delta.discovered
                 ],
                 "done": [f"{key:016x}" for key in delta.done],
-                "redo": [{"key": f"{r.key:016x}", "outlinks": [e.url for _, e in r.outlinks]} for r in delta.redo],
+                "redo": [_redo(redo) for redo in delta.redo],
                 "offer": None if delta.offer is None else {"known": delta.offer.known, "done": delta.offer.done},
             }
             for delta in of.deltas
         ],
     }
+
+
+def _redo(of: Redo) -> Document:
+    own = [f"{key:016x}" for key in of.own]
+    return {"key": f"{of.key:016x}", "own": own, "outlinks": [entry.url for _, entry in of.outlinks]}
 
 
 def dead(crawl: str, name: str, box: Box) -> Document:

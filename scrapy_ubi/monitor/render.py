@@ -172,7 +172,10 @@ def _done(letter: Letter) -> list[str]:
         if delta.done:
             lines.append(f"  done at {plain(delta.host)}: {' '.join(f'{key:016x}' for key in delta.done)}")
         for redo in delta.redo:
-            lines.append(f"  redo of {redo.key:016x} at {plain(delta.host)}: {len(redo.outlinks)} outlinks")
+            lines.append(
+                f"  redo of {redo.key:016x} at {plain(delta.host)}: {len(redo.outlinks) + len(redo.own)} outlinks"
+            )
+            lines += [f"    {key:016x}" for key in redo.own]
             lines += [f"    {plain(entry.url)}" for _, entry in redo.outlinks]
         if delta.offer is not None:
             lines.append(f"  offer of {plain(delta.host)}: {delta.offer.known} known, {delta.offer.done} done")

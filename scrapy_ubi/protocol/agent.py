@@ -145,7 +145,7 @@ class Agent:
             self.tenure.doubt(self.view)  # Redis may have forgotten this agent, and a newcomer been sure without it
             self.frontier.look_again()
         if self._quiescence.read(alive, self.view.digest, frozenset(alive)):
-            self.finished = True
+            self.accept_end(self.lossy)  # whoever comes back to a lossy crawl may have brought work since those beats
 
     def sure(self) -> None:
         """Nobody else can be crawling: there is no Redis, or a finished crawl was just cleared from it."""
@@ -334,18 +334,20 @@ class Agent:
         True when the one just handed out is among them.
         """
         redos, state.redo = state.redo, {}
-        for key, outlinks in redos.items():
-            learned = list(outlinks)
-            for host, link in outlinks:
+        for key, redo in redos.items():
+            page = entry if key == entry.key else state.queued.get(key)
+            learned = state.outlinks(redo)
+            if page is None or learned is None:
+                continue
+            for host, link in redo.outlinks:
                 self.discover(host, link, [])
-            if key == entry.key:
+            if page is entry:
                 self.out -= 1
-                self._finish(state, entry, learned)
-            elif (waiting := state.queued.get(key)) is not None:
+            else:
                 state.open_work += 1
-                self._finish(state, waiting, learned)
+            self._finish(state, page, learned)
             self.counters.redone += 1
-        return entry.key in redos
+        return entry.key in state.closing
 
     def _polite(self, state: HostState, now: float) -> bool:
         """Where another agent may have fetched this host a moment ago, its delay begins now (the frontier looks)."""
@@ -474,13 +476,9 @@ class Agent:
             self.overdue = self._held_hosts()
             self.tenure.force()
             self.frontier.look_again()
-        self.closing.send(self.flush, self.config.bounds.size, bool(self.closing) and self._copies_whole())
+        self.closing.send(self.flush, self.config.bounds.size, self.tenure.enough)
         self.reception.release()
         self.beat = self._beat(now)
-
-    def _copies_whole(self) -> bool:
-        """Whether nobody of the last complete view is gone, or everybody has settled since."""
-        return self.tenure.released or (self.tenure.complete is not None and self.tenure.all_live(self.group.alive))
 
     def _held_hosts(self) -> int:
         """Own hosts with requests that wait for their handover."""

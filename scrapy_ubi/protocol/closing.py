@@ -3,8 +3,9 @@
 Rules of this module:
 
 * Done marks come last: a mark leaves for the host's other keepers when every outlink of its flush and of those before
-  is acknowledged, in the order in which the pages ended. When somebody has died, none leaves before all have settled:
-  the dead may come back with its disk, and without outlinks that the others have.
+  is acknowledged, in the order in which the pages ended. After a view that had too few members for
+  all copies none leaves before all have settled: who is gone may come back with its disk, and without outlinks that
+  the others have.
 * Until then the keepers are told a *redo*: the page's outlinks, so that an heir need not fetch it again (decision
   0005). A page whose mark may leave with the flush in which it ends needs none.
 * A link that was found on no page (a seed, a *stray*) dies with its agent until it is acknowledged: it belongs into the
@@ -48,7 +49,7 @@ class Closing:
         state.closing[entry.key] = entry
         self.unsent.append((flush, state, entry.key))
         if outlinks is not None and len(outlinks) <= MOST_OUTLINKS:
-            self._redos.append((state, Redo(entry.key, tuple(outlinks))))
+            self._redos.append((state, Redo.of(state.host, entry.key, outlinks)))
 
     def resume(self, flush: int, state: HostState, entry: Entry) -> None:
         """A page that the disk says is done in that flush, and whose done mark had not left."""
@@ -63,12 +64,12 @@ class Closing:
         """Whether such a link may not be acknowledged yet."""
         return key in self._strays
 
-    def send(self, flush: int, most: int, whole: bool) -> None:
+    def send(self, flush: int, most: int, enough: bool) -> None:
         """Let the done marks leave that may, with this flush, and the redos of the others. `most` is about how many
-        characters a letter may have; `whole`: whether all copies are where they should be."""
+        characters a letter may have; `enough`: whether an acknowledgement stands for all copies."""
         sent = 0
         for written, state, key in self.unsent:
-            if not whole or not self._outbox.done_may_leave(written):
+            if not enough or not self._outbox.done_may_leave(written):
                 break
             sent += 1
             del state.closing[key]

@@ -39,11 +39,24 @@ class Entry(NamedTuple):
 
 class Redo(NamedTuple):
     """What is to be done again if the owner of a page dies before its done mark may leave: its outlinks, each with its
-    host. A redo record, as a write-ahead log has.
+    host. A redo record, as a write-ahead log has. Outlinks to the page's `own` host are keys only: who keeps the host
+    is told their entries anyway.
     """
 
     key: int
     outlinks: tuple[tuple[str, Entry], ...]
+    own: tuple[int, ...] = ()
+
+    @classmethod
+    def of(cls, host: str, key: int, outlinks: Iterable[tuple[str, Entry]]) -> Redo:
+        """The redo of a page of this host."""
+        own, others = [], []
+        for link in outlinks:
+            if link[0] == host:
+                own.append(link[1].key)
+            else:
+                others.append(link)
+        return cls(key, tuple(others), tuple(own))
 
 
 class Summary(NamedTuple):
@@ -64,7 +77,7 @@ class HostState:
     """The state of one host at one agent, with the few facts the agent keeps beside it.
 
     `queued`: key -> entry that waits; `out`: key -> entry handed out; `done`: keys; `closing`: key -> entry of the done
-    whose done mark may not leave yet; `redo`: key -> outlinks of pages that wait here and are done elsewhere, maybe.
+    whose done mark may not leave yet; `redo`: key -> redo of a page that waits here and is done elsewhere, maybe.
     `open_work`: how much of what was begun here is not settled yet (requests out, done marks not acknowledged).
     `dirty`: this copy may hold something the host's owner lacks.
     `keepers`, `keepers_at`: owner and successors under the view with that number (a cache of the agent's).
@@ -95,7 +108,7 @@ class HostState:
         self.out: dict[int, Entry] = {}
         self.done: set[int] = set()
         self.closing: dict[int, Entry] = {}
-        self.redo: dict[int, tuple[tuple[str, Entry], ...]] = {}
+        self.redo: dict[int, Redo] = {}
         self.known_xor = 0
         self.done_xor = 0
         self.open_work = 0
@@ -171,7 +184,20 @@ class HostState:
     def keep_redo(self, redo: Redo) -> None:
         """Keep what a page's owner has learned from it, while the page waits here."""
         if redo.key in self.queued and len(self.redo) < MOST_REDO:
-            self.redo[redo.key] = redo.outlinks
+            self.redo[redo.key] = redo
+
+    def outlinks(self, redo: Redo) -> list[tuple[str, Entry]] | None:
+        """All outlinks of a page of this host that are not known to be done; None where one is not known here: what the
+        owner said of it was lost on its way.
+        """
+        learned = list(redo.outlinks)
+        for key in redo.own:
+            entry = self.queued.get(key) or self.out.get(key) or self.closing.get(key)
+            if entry is not None:
+                learned.append((self.host, entry))
+            elif key not in self.done:
+                return None
+        return learned
 
     def undone(self) -> Iterator[Entry]:
         """Every entry that is known and not done as far as others may know, those handed out included."""

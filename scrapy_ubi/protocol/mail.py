@@ -125,7 +125,8 @@ def weight(entry: Entry) -> int:
 def size(record: Record) -> int:
     """About how many characters a record adds to a letter."""
     if record.redo is not None:
-        return RECORD_SIZE + sum(RECORD_SIZE + len(host) + weight(entry) for host, entry in record.redo.outlinks)
+        outlinks = sum(RECORD_SIZE + len(host) + weight(entry) for host, entry in record.redo.outlinks)
+        return RECORD_SIZE + len(record.host) + outlinks + RECORD_SIZE * len(record.redo.own) // 2
     return RECORD_SIZE + len(record.host) + (weight(record.entry) if record.entry is not None else 0)
 
 

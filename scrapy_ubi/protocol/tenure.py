@@ -110,10 +110,15 @@ class Tenure:
                 return False
         return False
 
-    def all_live(self, alive: Alive) -> bool:
-        """Whether everybody whom the last complete view and those entered since have lives, the leaving included."""
-        views = [view for view in (self.complete, *self.entered) if view is not None]
-        return all(alive(agent, member.incarnation) for view in views for agent, member in view.members.items())
+    @property
+    def enough(self) -> bool:
+        """Whether what was acknowledged lately has as many copies as it can have: everybody has settled in the present
+        view, or none of the views since the last complete one had too few members.
+        """
+        if self.released:
+            return True
+        sizes = [len(view.members) for view in (self.complete, *self.entered) if view is not None]
+        return self.complete is not None and min(sizes) >= min(self.replication + 1, max(sizes))
 
     def answers_for(self, host: str, alive: Alive) -> bool:
         """Whether it is this agent's part to bring the host's state to new keepers.

@@ -68,7 +68,8 @@ def encode(sender: str, lane: Lane, store: str, letter: Letter) -> dict[str, str
         elif record.done is not None:
             delta.setdefault("done", []).append(f'"{record.done:016x}"')
         elif record.redo is not None:
-            outlinks = [f",[{_quoted(host)},{_entry_out(entry)}]" for host, entry in record.redo.outlinks]
+            outlinks = [f',"{key:016x}"' for key in record.redo.own]
+            outlinks += [f",[{_quoted(host)},{_entry_out(entry)}]" for host, entry in record.redo.outlinks]
             delta.setdefault("redo", []).append(f'["{record.redo.key:016x}"{"".join(outlinks)}]')
         elif record.offer is not None:
             known, known_xor, done, done_xor = record.offer
@@ -223,7 +224,8 @@ def _delta(row: object, longest_url: int) -> Delta:
 def _redo(row: object, longest_url: int) -> Redo:
     if not isinstance(row, list) or not 1 <= len(row) <= MOST_OUTLINKS + 1:
         raise Malformed("a redo is not a list of a key and outlinks")
-    return Redo(_key(row[0]), tuple(_outlink(item, longest_url) for item in row[1:]))
+    own = tuple(_key(item) for item in row[1:] if isinstance(item, str))
+    return Redo(_key(row[0]), tuple(_outlink(i, longest_url) for i in row[1:] if not isinstance(i, str)), own)
 
 
 def _outlink(row: object, longest_url: int) -> tuple[str, Entry]:

@@ -56,6 +56,50 @@ def test_an_heir_finds_the_outlinks_of_a_page_whose_mark_had_not_left() -> None:
     assert page(own).key in village.state("b", own).done
 
 
+def test_outlinks_to_the_pages_own_host_are_keys_since_its_keepers_are_told_their_entries() -> None:
+    village, own, far, _ = begun()
+    village.visit("a", page(own, 5), page(far))
+    village.flush("a")
+    (redo,) = (redo for _, letter in village.log for delta in letter.deltas for redo in delta.redo)
+    assert redo == Redo(page(own).key, ((far, page(far)),), (page(own, 5).key,))
+    village.take("b")
+    village.kill("a")
+    village.settle()
+    assert sorted(fetched(village, "b", "c", "d")) == sorted([page(own, 5).url, page(far).url])
+    assert village.agents["b"].counters.redone == 1
+
+
+def test_a_redo_that_names_a_page_nobody_here_has_heard_of_counts_for_nothing() -> None:
+    """The letter with that entry was lost: the page is fetched again, and the link found again."""
+    village, own, *_ = begun()
+    village.visit("a", page(own, 5))
+    village.flush("a")
+    b = village.state("b", own)
+    b.keep_redo(Redo(page(own).key, (), (page(own, 5).key,)))
+    village.inbox["b"].clear()
+    village.kill("a")
+    village.settle()
+    assert b.outlinks(b.redo[page(own).key]) is None
+    assert page(own).url in fetched(village, "b", "c", "d")
+    assert village.agents["b"].counters.redone == 0
+
+
+def test_the_outlinks_of_a_redo_are_what_the_owner_found_but_for_what_is_done_everywhere() -> None:
+    state = HostState("h.example")
+    waits, out, closing, done = (page("h.example", number) for number in range(4))
+    for entry in (waits, out, closing, done):
+        state.learn(entry)
+    state.hand_out(out.key)
+    state.mark_done(closing.key)
+    state.mark_done(done.key)
+    state.closing[closing.key] = closing
+    link = ("g.example", page("g.example"))
+    redo = Redo.of("h.example", 9, [("h.example", e) for e in (waits, out, closing, done)] + [link])
+    assert redo == Redo(9, (link,), (waits.key, out.key, closing.key, done.key))
+    assert state.outlinks(redo) == [link, *(("h.example", e) for e in (waits, out, closing))]
+    assert state.outlinks(redo._replace(own=(1,))) is None
+
+
 def test_the_heirs_mark_waits_for_the_outlinks_as_the_owners_did() -> None:
     village, own, far, near = begun()
     village.visit("a", page(far), page(near))
@@ -175,7 +219,7 @@ def test_others_may_not_know_that_a_closing_page_is_done() -> None:
     state._check()
 
 
-GOOD = '[{"host":"h.example","redo":[["00000000000000aa",["g.example","00000000000000bb","http://g.example/",1]]]}]'
+GOOD = '[{"host":"h.example","redo":[["00000000000000aa","00000000000000ff",["g.example","00000000000000bb","http://g.example/",1]]]}]'
 
 
 def fields(body: str) -> dict[str, str]:
@@ -186,7 +230,7 @@ def fields(body: str) -> dict[str, str]:
 def test_a_redo_travels() -> None:
     (delta,) = decode(fields(GOOD), "b", 10, 100).deltas
     link = Entry(0xBB, "http://g.example/", 1)
-    assert delta.redo == (Redo(0xAA, (("g.example", link),)),)
+    assert delta.redo == (Redo(0xAA, (("g.example", link),), (0xFF,)),)
     assert list(delta.entries()) == [("g.example", link)]
 
 

@@ -88,7 +88,8 @@ def records(draw: st.DrawFn) -> Record:
     if kind == "done":
         return Record(host, flush, done=draw(keys))
     if kind == "redo":
-        return Record(host, flush, redo=Redo(draw(keys), tuple(draw(st.lists(st.tuples(hosts, entries), max_size=3)))))
+        outlinks = tuple(draw(st.lists(st.tuples(hosts, entries), max_size=3)))
+        return Record(host, flush, redo=Redo(draw(keys), outlinks, tuple(draw(st.lists(keys, max_size=3)))))
     return Record(host, flush, offer=draw(summaries))
 
 

@@ -68,8 +68,9 @@ class Names:
         numbers = {page(delta.host, number).key: number for number in range(MOST_PAGES)}
         if delta.done:
             parts.append(f"done {' '.join(map(str, sorted({numbers[key] for key in delta.done})))}")
-        for key, outlinks in delta.redo:
-            parts += [f"redo {numbers[key]}", *(self.page(*outlink) for outlink in outlinks)]
+        for redo in delta.redo:
+            parts += [f"redo {numbers[redo.key]}", *(str(numbers.get(key, "?")) for key in redo.own)]
+            parts += [self.page(*outlink) for outlink in redo.outlinks]
         if delta.offer is not None:
             parts.append(f"offer {delta.offer.known} known {delta.offer.done} done")
         return " ".join(parts)
