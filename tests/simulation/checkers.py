@@ -3,8 +3,8 @@ watchers.py. They know everything, and share nothing with the code they check.
 
 P3 rests on the *losses*: a disk is lost when a process crashes and its disk with it, or an agent leaves without handing
 on. The count begins anew at every *settled* moment: when all who live (and whom nobody holds dead) have seen that all
-have settled in one and the same view. More than `t` losses between two such moments, or of all who were there at the last one, excuse
-missing pages; a crash whose disk comes back does not count.
+have settled in one and the same view. More than `t` losses between two such moments, or of all who were there at the
+last one, excuse missing pages; a crash whose disk comes back does not count.
 
 P4 is kept by *tokens*: a loss, a crash, a living process held dead give one token for each page that was in flight or
 done there and whose done mark nobody else had acknowledged. A page fetched again takes one, or is a violation. A

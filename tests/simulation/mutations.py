@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import Any
 from unittest.mock import patch
 
-from scrapy_ubi.protocol import custody, durable
+from scrapy_ubi.protocol import custody, durable, tenure
 from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.closing import Closing
 from scrapy_ubi.protocol.handover import Handover
@@ -108,7 +108,7 @@ def _no_wait_for_settled() -> Any:
 
 def _views_entered_ignored() -> Any:
     def free(self: Tenure, host: str, alive: Any) -> bool:
-        if self.released and host not in self.listed:
+        if self.released and tenure.point(host) not in self.listed:
             return True
         return self.complete is not None and self._heir(self.complete, host, alive)
 
@@ -256,32 +256,24 @@ MUTATIONS: dict[str, Callable[[], Any]] = {
     if name.startswith("_") and callable(make) and getattr(make, "__module__", "") == __name__
 }
 
-FROM: dict[str, int] = {
-    "acknowledged_before_durable": 0,
-    "acknowledged_before_successors": 0,
-    "ages_kept_after_own_pause": 126,
-    "clockwise_ring": 0,
-    "copies_not_dirty_after_restart": 0,
-    "dead_may_come_back": 52,
-    "done_mark_early": 0,
-    "done_marks_in_handoffs_early": 0,
-    "fence_ends_by_itself": 96,
-    "lane_numbers_not_restored": 0,
-    "leaver_gone_before_the_others_are_settled": 38,
-    "mail_of_the_dead_forgotten": 0,
-    "no_lease_at_dispatch": 96,
-    "no_wait_for_settled": 0,
-    "no_window": 0,
-    "nobody_answers_for_the_dead": 0,
-    "one_wave_of_quiescence": 261,
-    "one_window_for_both_lanes": 0,
-    "orphans_closed_at_once": 0,
-    "pending_hosts_not_listed": 25,
-    "resent_never": 0,
-    "restored_done_marks_early": 0,
-    "restored_outbox_thrown_away": 0,
-    "sure_at_once": 48,
+# Where a mistake shows under few kinds of fault, crawls with just these find it sooner.
+AIM: dict[str, tuple[str, ...]] = {
+    "ages_kept_after_own_pause": ("outage", "amnesia"),
+    "complete_view_not_doubted": ("cut", "amnesia", "join", "amnesia"),
+    "dead_may_come_back": ("pause", "cut"),
+    "fence_ends_by_itself": ("pause", "cut", "slow"),
+    "leaver_gone_before_the_others_are_settled": ("leave", "join"),
+    "no_lease_at_dispatch": ("pause", "cut", "pause"),
+    "one_wave_of_quiescence": ("slow", "shuffle", "join"),
+    "orphans_closed_at_once": ("leave", "join", "comeback"),
+    "restored_done_marks_early": ("comeback", "blackout"),
+    "restored_outbox_thrown_away": ("comeback", "blackout"),
+    "sure_at_once": ("amnesia", "join", "outage"),
+    "views_entered_ignored": ("join", "leave", "join", "leave", "slow"),
+    "absent_peers_not_missed": ("blackout", "amnesia"),
 }
+
+FROM: dict[str, int] = {}
 
 
 @contextmanager
@@ -295,7 +287,7 @@ def caught(name: str, seed: int) -> str:
     """What the simulator says of this mutation under that seed; '' when it notices nothing."""
     with mutated(name):
         try:
-            Plan(seed).run()
+            Plan(seed, kinds=AIM.get(name)).run()
         except (Violation, AssertionError) as violation:
             return str(violation) or "an invariant does not hold"
     return ""
@@ -311,5 +303,5 @@ def search(name: str, seeds: range) -> tuple[int, str]:
 
 if __name__ == "__main__":
     for mutation in sys.argv[1:] or MUTATIONS:
-        found, what = search(mutation, range(1000))
+        found, what = search(mutation, range(400))
         print(f'    "{mutation}": {found},  # {what[:90]}', flush=True)

@@ -9,7 +9,7 @@ keep all other promises, and say that they lost something.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from random import Random
 
 from scrapy_ubi.protocol.mail import Bounds
@@ -42,9 +42,10 @@ KINDS = {
 class Plan:
     """The world of one seed, with its faults scheduled. `str()` says what was drawn."""
 
-    def __init__(self, seed: int, tight: bool | None = None) -> None:
-        """`tight` (None: drawn): letters and windows so small that they are often full, absences that end about when
-        others notice them, agents that leave as soon as they have joined, and sometimes no copies at all."""
+    def __init__(self, seed: int, tight: bool | None = None, kinds: Sequence[str] | None = None) -> None:
+        """`kinds`: only these faults (None: drawn). `tight` (None: drawn): letters and windows so small that they are
+        often full, absences that end about when others notice them, agents that leave as soon as they have joined, and
+        sometimes no copies at all."""
         self.seed = seed
         random = self.random = Random(f"plan {seed}")
         self.tight = random.random() < 0.4 if tight is None else tight
@@ -56,7 +57,8 @@ class Plan:
         if self.tight:
             self.world.config = self.world.config._replace(bounds=Bounds(window=1, records=3, size=100_000, resend=2.0))
         self.world.drift = random.choice((0.0, 0.0, 0.02, 0.1))
-        self.kinds = random.sample([*KINDS], random.randint(0, 4))
+        drawn = random.sample([*KINDS], random.randint(0, 4))
+        self.kinds = drawn if kinds is None else list(kinds)
         self.faults: list[tuple[float, str]] = []
         for number in range(self.agents):
             begin = random.choice((0.0, random.uniform(0, 2)))
