@@ -62,11 +62,12 @@ class Custody:
 
     def release(
         self, outbox: Outbox, keepers: Judge, busy: Callable[[Iterable[str]], bool], flush: int, view_no: int
-    ) -> set[str]:
+    ) -> list[str]:
         """Acknowledge what may be; the names of the lanes with a new answer. `busy`: whether one of these hosts is
         still to be
         brought to its keepers after a change of view."""
-        answered, still = set(), []
+        answered: list[str] = []
+        still = []
         for held in self.held:
             if held.view_no != view_no:
                 self._judge(held, keepers, flush, view_no)
@@ -76,7 +77,7 @@ class Custody:
             lane = self.lanes.get(held.lane)
             if lane is not None and held.seq in lane.outcomes:
                 lane.outcomes[held.seq] = Outcome(held.refused, ())
-                answered.add(held.lane)
+                answered.append(held.lane)
         self.held = still
         return answered
 

@@ -85,7 +85,7 @@ class Handover:
             self.pending[state.host] = None
         state.trusted = mine and state.trusted and self._was_mine(state.host)
         others = [keeper for keeper in keepers if keeper != self.me]
-        for keeper in set(self.open.get(state.host, ())) - set(others):
+        for keeper in [keeper for keeper in self.open.get(state.host, ()) if keeper not in others]:
             self._cancel(state.host, keeper)
         if state.dirty or self.tenure.answers_for(state.host, alive):
             for keeper in others:
@@ -163,7 +163,7 @@ class Handover:
     def gone(self, receivers: set[str]) -> None:
         """These receivers are gone, and the mail for them with them."""
         for host, under_way in list(self.open.items()):
-            for keeper in receivers & under_way.keys():
+            for keeper in [keeper for keeper in under_way if keeper in receivers]:
                 del under_way[keeper]
             if not under_way:
                 del self.open[host]

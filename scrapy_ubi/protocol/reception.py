@@ -33,7 +33,7 @@ class Reception:
 
     def __init__(self, agent: Agent) -> None:
         self._agent = agent
-        self._answers: set[str] = set()
+        self._answers: dict[str, None] = {}  # lanes to answer, in the order in which that became clear
         self.lanes: OrderedDict[str, LaneIn] = OrderedDict()
         self.custody = Custody(agent.me, self.lanes)
 
@@ -50,7 +50,7 @@ class Reception:
             return
         if letter.seq in lane.outcomes:
             if lane.outcomes[letter.seq] is not None:
-                self._answers.add(letter.lane)
+                self._answers[letter.lane] = None
             return
         self._agent.activity += 1
         if letter.kind == DISCOVERY:
@@ -58,14 +58,14 @@ class Reception:
             self._discovery(letter)
         else:
             lane.outcomes[letter.seq] = self._state(letter)
-            self._answers.add(letter.lane)
+            self._answers[letter.lane] = None
 
     def refuse_whole(self, sender: str, name: str, seq: int) -> None:
         """A letter that is set aside as unreadable is answered all the same: sent again it would be no better."""
         lane = self._lane(name, sender)
         if len(lane.outcomes) < MOST_OUTCOMES and seq >= lane.floor:
             lane.outcomes[seq] = Outcome({}, ())
-            self._answers.add(name)
+            self._answers[name] = None
 
     def _lane(self, name: str, sender: str) -> LaneIn:
         lane = self.lanes.get(name)
@@ -139,13 +139,12 @@ class Reception:
     def release(self) -> None:
         """Answer the letters in custody that may be answered now."""
         agent = self._agent
-        self._answers |= self.custody.release(
-            agent.outbox, agent.keepers_of, agent.handover.busy, agent.flush, agent.view_no
-        )
+        answered = self.custody.release(agent.outbox, agent.keepers_of, agent.handover.busy, agent.flush, agent.view_no)
+        self._answers.update(dict.fromkeys(answered))
 
     def repeat(self) -> None:
         """Say every answer again."""
-        self._answers.update(self.lanes)
+        self._answers.update(dict.fromkeys(self.lanes))
 
     def answers(self) -> dict[tuple[str, str], str]:
         """The answers to give now: (sender, lane name) -> text."""

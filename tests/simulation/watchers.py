@@ -113,7 +113,10 @@ class Watchers:
                     self._done_mark(process, self.world.keys[key])
 
     def _done_mark(self, process: Process, url: str) -> None:
-        """P5: a done mark leaves for the first time since the page was fetched."""
+        """P5: a done mark leaves for the first time since the page was fetched. Where more disks were lost than there
+        are copies, outlinks that were safe may be gone."""
+        if self.world.referee.losses.too_many:
+            return
         need = self._copies(process)
         there = [other for other in self.world.all if self._counts(other)]
         for link in self.world.web.links(url):
