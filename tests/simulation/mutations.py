@@ -1,8 +1,10 @@
 """Deliberate mistakes in the protocol, to check the checkers: the simulator must catch every one of them.
 
-Each is a patch of one rule. `FROM` says at which seed the search for a crawl that catches it begins; it must be caught
-within `TRIES` crawls from there, so a change of the protocol that moves a few crawls does no harm. One that is not
-caught there any more is searched for anew: `python -m tests.simulation.mutations NAME`.
+Each is a patch of one rule, and must be caught within `TRIES` crawls, those with the seeds from 0 on. Where a mistake
+shows under few kinds of fault, the crawls have just these (`AIM`). `python -m tests.simulation.mutations [NAME...]`
+says which seed catches which, and what the checker says.
+
+Four rules are too rarely decisive for that (`RARE`): they have tests of their own.
 """
 
 from __future__ import annotations
@@ -259,21 +261,23 @@ MUTATIONS: dict[str, Callable[[], Any]] = {
 # Where a mistake shows under few kinds of fault, crawls with just these find it sooner.
 AIM: dict[str, tuple[str, ...]] = {
     "ages_kept_after_own_pause": ("outage", "amnesia"),
-    "complete_view_not_doubted": ("cut", "amnesia", "join", "amnesia"),
     "dead_may_come_back": ("pause", "cut"),
     "fence_ends_by_itself": ("pause", "cut", "slow"),
-    "leaver_gone_before_the_others_are_settled": ("leave", "join"),
-    "no_lease_at_dispatch": ("pause", "cut", "pause"),
-    "one_wave_of_quiescence": ("slow", "shuffle", "join"),
-    "orphans_closed_at_once": ("leave", "join", "comeback"),
+    "leaver_gone_before_the_others_are_settled": ("leave", "slow"),
+    "no_lease_at_dispatch": ("pause", "pause", "pause"),
+    "orphans_closed_at_once": ("restart", "slow"),
     "restored_done_marks_early": ("comeback", "blackout"),
     "restored_outbox_thrown_away": ("comeback", "blackout"),
     "sure_at_once": ("amnesia", "join", "outage"),
-    "views_entered_ignored": ("join", "leave", "join", "leave", "slow"),
-    "absent_peers_not_missed": ("blackout", "amnesia"),
 }
 
-FROM: dict[str, int] = {}
+# Caught in one crawl of several hundred, if at all, and tested in tests/protocol instead.
+RARE: dict[str, str] = {
+    "absent_peers_not_missed": "test_durable.py",
+    "complete_view_not_doubted": "test_tenure.py",
+    "one_wave_of_quiescence": "test_quiescence.py",
+    "views_entered_ignored": "test_tenure.py",
+}
 
 
 @contextmanager
@@ -283,20 +287,27 @@ def mutated(name: str) -> Iterator[None]:
         yield
 
 
-def caught(name: str, seed: int) -> str:
-    """What the simulator says of this mutation under that seed; '' when it notices nothing."""
-    with mutated(name):
-        try:
-            Plan(seed, kinds=AIM.get(name)).run()
-        except (Violation, AssertionError) as violation:
-            return str(violation) or "an invariant does not hold"
+def said(name: str, seed: int) -> str:
+    """What the simulator says of the protocol as it is, in the crawl of that seed for this mutation; '' if nothing."""
+    try:
+        Plan(seed, kinds=AIM.get(name)).run()
+    except (Violation, AssertionError) as violation:
+        return str(violation) or "an invariant does not hold"
     return ""
 
 
+def caught(name: str, seed: int) -> str:
+    """What it says of this mutation; '' when it notices nothing."""
+    with mutated(name):
+        return said(name, seed)
+
+
 def search(name: str, seeds: range) -> tuple[int, str]:
-    """The first seed that catches a mutation."""
+    """The first seed that catches a mutation, and what it says. Raises Violation when it is the protocol itself."""
     for seed in seeds:
         if told := caught(name, seed):
+            if rightly := said(name, seed):
+                raise Violation(f"seed {seed}, kinds {AIM.get(name)}, without any mistake: {rightly}")
             return seed, told
     return -1, ""
 

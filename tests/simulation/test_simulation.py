@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from .mutations import FROM, TRIES, search
+from .mutations import MUTATIONS, RARE, TRIES, search
 from .plans import Plan
 
 FIXED = range(40)
@@ -16,6 +16,7 @@ FIXED = range(40)
 # cases that earlier crawls found are golden transcripts (scenes_found.py).
 ONCE_FAILED = {
     43: "a leaver was gone before the others had brought their hosts to those who keep them instead (P5)",
+    955: "an owner was alone for a moment: its done marks ran ahead of the links, on a disk that came back (P5)",
     2451: "an agent came back from a fence to a newcomer who had crawled alone, and fetched at once (P4)",
 }
 
@@ -52,7 +53,7 @@ def test_every_invariant_holds_after_every_step() -> None:
         hold(seed, stride=1)
 
 
-@pytest.mark.parametrize("name", FROM)
+@pytest.mark.parametrize("name", sorted(MUTATIONS.keys() - RARE.keys()))
 def test_checkers_catch_a_mutation(name: str) -> None:
-    seed, _ = search(name, range(FROM[name], FROM[name] + TRIES))
+    seed, _ = search(name, range(TRIES))
     assert seed >= 0, f"{name} is not caught any more: python -m tests.simulation.mutations {name}"
