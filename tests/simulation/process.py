@@ -71,6 +71,7 @@ class Process:
         self.in_hand: dict[int, bool] = {}  # inbox entries merged and not deleted yet
         self.out: Outgoing | None = None
         self.denied = False
+        self.fewest = 1_000_000  # members of the smallest view in which all had settled
         self._marks: object = None
         self._active = -1
         self.after(0, self.join)

@@ -76,6 +76,8 @@ class Watchers:
     def view(self, process: Process) -> None:
         """P1: a process believes in this view."""
         view = process.agent.view
+        if process.agent.tenure.released:
+            process.fewest = min(process.fewest, len(view.members))
         if view.digest in self.views:
             return
         self.views.add(view.digest)
@@ -126,16 +128,13 @@ class Watchers:
 
     def _copies(self, process: Process) -> int:
         """How many copies this agent must have waited for: as many as there were agents, by all it has seen since it
-        saw a view complete, or since it came back with a disk, not counting the moment it was alone."""
+        saw a view complete. One that came back may tell of pages from when the group was smaller."""
         tenure, settled = process.agent.tenure, self.world.referee.losses.settled
         if tenure.complete is not None:
-            views = [tenure.complete, *tenure.entered]
+            sizes = [len(view.members) for view in (tenure.complete, *tenure.entered)]
         else:
-            views = tenure.entered[1:] if settled is not None else []
-        sizes = [len(view.members) for view in views]
-        if tenure.complete is None and settled is not None:
-            sizes.append(len(settled))
-        return min(self.world.config.replication + 1, *sizes) if views else 0
+            sizes = [process.fewest, len(settled or ()), *(len(view.members) for view in tenure.entered[1:])]
+        return min(self.world.config.replication + 1, *sizes)
 
     def _is_safe(self, process: Process, url: str, link: str, there: list[Process], need: int) -> None:
         holders = {other.name for other in there if self._leads_to(other, link)}
