@@ -54,7 +54,7 @@ class Owner:
         def busy(hosts: Iterable[str]) -> bool:
             return any(host in self.busy for host in hosts)
 
-        return self.custody.release(self.outbox, self.keepers, busy, self.flush, self.view_no)
+        return set(self.custody.release(self.outbox, self.keepers, busy, self.flush, self.view_no))
 
 
 def test_alone_there_is_nobody_to_wait_for() -> None:
