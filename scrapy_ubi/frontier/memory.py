@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from scrapy_ubi.protocol.host import Entry, HostState
+from scrapy_ubi.protocol.host import Entry, HostState, SetState
 
 from .queue import HostQueue
 from .workbench import Workbench
@@ -20,7 +20,7 @@ class MemoryFrontier:
     def __init__(self, delay: float = 0.0) -> None:
         self.delay = delay
         self.workbench = Workbench()
-        self._states: dict[str, HostState] = {}
+        self._states: dict[str, SetState] = {}
         self._queues: dict[str, HostQueue] = {}
 
     def __len__(self) -> int:
@@ -28,7 +28,7 @@ class MemoryFrontier:
 
     def states(self) -> list[HostState]:
         """Every host state held."""
-        return list(self._states.values())
+        return [*self._states.values()]
 
     def find(self, host: str) -> HostState | None:
         """The state of a host, None when nothing of it is held."""
@@ -38,7 +38,7 @@ class MemoryFrontier:
         """Merge discovered entries; the state, and those that were news."""
         state = self._states.get(host)
         if state is None:
-            state = self._states[host] = HostState(host)
+            state = self._states[host] = SetState(host)
             self._queues[host] = HostQueue()
         news = [entry for entry in entries if state.learn(entry)]
         for entry in news:
@@ -49,7 +49,8 @@ class MemoryFrontier:
 
     def add_done(self, state: HostState, keys: Iterable[int]) -> list[int]:
         """Merge done marks; those that were news."""
-        return [key for key in keys if state.mark_done(key)]
+        mark = self._states[state.host].mark_done
+        return [key for key in keys if mark(key)]
 
     def drop(self, host: str) -> None:
         """Forget a host."""
@@ -74,16 +75,17 @@ class MemoryFrontier:
         """The load of a busy host has ended at this time."""
         if self.workbench.is_busy(state.host):
             state.next_at = now + self.delay
-            self.workbench.release(state.host, state.next_at if state.queued else None)
+            self.workbench.release(state.host, state.next_at if state.waiting else None)
 
     def finish(self, state: HostState, key: int) -> bool:
         """An entry handed out is done; True when that was news."""
-        return state.finish(key)
+        return self._states[state.host].finish(key)
 
     def put_back(self, state: HostState, key: int, entry: Entry | None = None) -> None:
         """An entry handed out waits again, as `entry` when given."""
-        if state.put_back(key, entry):
-            self._queues[state.host].push(state.queued[key])
+        own = self._states[state.host]
+        if own.put_back(key, entry):
+            self._queues[state.host].push(own.queued[key])
             self.workbench.activate(state.host, state.next_at)
 
     def look_again(self) -> None:

@@ -23,7 +23,7 @@ from scrapy_ubi.protocol import pace
 from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.closing import Outlinks
 from scrapy_ubi.protocol.config import Config
-from scrapy_ubi.protocol.host import Entry, HostState
+from scrapy_ubi.protocol.host import Entry, HostState, SetState
 from scrapy_ubi.protocol.mail import Bounds
 from scrapy_ubi.protocol.view import Beat
 from scrapy_ubi.protocol.wire import NAME
@@ -494,7 +494,7 @@ class Node:
 
     def may_fetch(self, host: str) -> bool:
         """Whether a load from this host may start now: compared right at the dispatch."""
-        state = self.frontier.find(host) or HostState(host)
+        state = self.frontier.find(host) or SetState(host)
         return self.agent.may_fetch(state, self._clock())
 
     @property

@@ -18,7 +18,7 @@ import asyncio
 from collections.abc import Callable
 
 from scrapy_ubi.protocol.agent import Agent
-from scrapy_ubi.protocol.host import HostState
+from scrapy_ubi.protocol.host import HostState, SetState
 
 
 class Permits:
@@ -35,10 +35,10 @@ class Permits:
         """Wait for the permit; False when this agent must not load from the host, or need not. `state` and `key` are
         those of a request of the queue, `state` is None for what bypasses it."""
         while not self.closed and not self._agent.finished:
-            if not self._agent.owns(host) or (state is not None and key in state.done):
+            if not self._agent.owns(host) or (state is not None and state.is_done(key)):
                 return False
             if host not in self._held:
-                known = state or self._agent.frontier.find(host) or HostState(host)
+                known = state or self._agent.frontier.find(host) or SetState(host)
                 now = self._clock()
                 if self._agent.may_fetch(known, now):
                     if known.next_at <= now:

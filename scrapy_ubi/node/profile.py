@@ -77,9 +77,9 @@ def counters(agent: Agent, tally: Tally, now: float) -> dict[str, Any]:
         if agent.keepers(state)[:1] != (agent.me,):
             continue
         hosts += 1
-        unique += len(state.done)
-        queued += len(state.queued)
-        held += bool(state.queued) and not agent.tenure.free(state.host, agent.group.alive)
+        unique += state.done_count
+        queued += state.waiting
+        held += bool(state.waiting) and not agent.tenure.free(state.host, agent.group.alive)
     c = agent.counters
     return {
         "pages": tally.pages,

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field, replace
 from .closing import Closing, Outlinks
 from .config import Config, Counters
 from .handover import Handover
-from .host import Entry, Frontier, HostState
+from .host import Entry, Frontier, HostState, Redo
 from .mail import DISCOVERY, STATE, Record, weight
 from .membership import Membership
 from .outbox import REFUSED_PAUSE, Outbox
@@ -196,7 +196,7 @@ class Agent:
     def accept_end(self, lossy: bool) -> None:
         """Word came that the crawl is over. It is, unless those who say so had lost agents, and this one has work left:
         then the crawl goes on here."""
-        if not lossy or not any(state.queued or state.out for state in self.frontier.states()):
+        if not lossy or not any(state.waiting or state.out for state in self.frontier.states()):
             self.finished = True
 
     def keepers(self, state: HostState) -> tuple[str, ...]:
@@ -325,29 +325,24 @@ class Agent:
             self.out += 1
             self.activity += 1
             state.open_work += 1
-            if not state.redo or not self._redo(state, entry):
+            if not state.redo or not self._redone(state, entry):
                 return found
             self.frontier.free(state, now)
 
-    def _redo(self, state: HostState, entry: Entry) -> bool:
-        """The host's last owner is dead: pages it had fetched, and whose outlinks it told, are done without a fetch.
-        True when the one just handed out is among them.
+    def _redone(self, state: HostState, entry: Entry) -> bool:
+        """The host's last owner is dead: where it had fetched this page, and told its outlinks, the page is done
+        without a fetch. True when that is so.
         """
-        redos, state.redo = state.redo, {}
-        for key, redo in redos.items():
-            page = entry if key == entry.key else state.queued.get(key)
-            learned = state.outlinks(redo)
-            if page is None or learned is None:
-                continue
-            for host, link in redo.outlinks:
-                self.discover(host, link, [])
-            if page is entry:
-                self.out -= 1
-            else:
-                state.open_work += 1
-            self._finish(state, page, learned)
-            self.counters.redone += 1
-        return entry.key in state.closing
+        told = state.redo.pop(entry.key, None)
+        redo = state.still(told) if told is not None else None
+        if redo is None:
+            return False
+        for host, link in redo.outlinks:
+            self.discover(host, link, [])
+        self.out -= 1
+        self._finish(state, entry, redo)
+        self.counters.redone += 1
+        return True
 
     def _polite(self, state: HostState, now: float) -> bool:
         """Where another agent may have fetched this host a moment ago, its delay begins now (the frontier looks)."""
@@ -366,14 +361,15 @@ class Agent:
         """
         self.out -= 1
         self.activity += 1
-        self.counters.done += self._finish(state, state.out[key], outlinks)
+        redo = Redo.of(state.host, key, outlinks) if outlinks is not None else None
+        self.counters.done += self._finish(state, state.out[key], redo)
 
-    def _finish(self, state: HostState, entry: Entry, outlinks: Outlinks | None) -> bool:
+    def _finish(self, state: HostState, entry: Entry, redo: Redo | None) -> bool:
         """A page is done, here; False when it was before."""
         if not self.frontier.finish(state, entry.key):
             self._closed_work(state)
             return False
-        self.closing.add(self.flush, state, entry, outlinks)
+        self.closing.add(self.flush, state, entry, redo)
         return True
 
     def put_back(self, state: HostState, key: int, entry: Entry | None = None) -> None:
@@ -483,7 +479,7 @@ class Agent:
     def _held_hosts(self) -> int:
         """Own hosts with requests that wait for their handover."""
         return sum(
-            bool(state.queued)
+            bool(state.waiting)
             and self.keepers(state)[:1] == (self.me,)
             and not self.tenure.free(state.host, self.group.alive)
             for state in self.frontier.states()
@@ -507,7 +503,7 @@ class Agent:
         """What a leaver says last: that it has left and, where it could not hand on what it holds, that this may be
         lost.
         """
-        undone = any(state.queued or state.out for state in self.frontier.states())
+        undone = any(state.waiting or state.out for state in self.frontier.states())
         clean = self.finished or (self.may_go() and (bool(self.view.members) or not undone))
         flags = LEFT + (LOSSY if self.lossy or not clean else "") + (OVER if self.finished else "")
         return replace(self.beat, flags=flags, settled="", pending=())

@@ -44,12 +44,12 @@ class Closing:
     def __len__(self) -> int:
         return len(self.unsent)
 
-    def add(self, flush: int, state: HostState, entry: Entry, outlinks: Outlinks | None) -> None:
-        """A page is done, in this flush. `outlinks` is None when they may not be all."""
+    def add(self, flush: int, state: HostState, entry: Entry, redo: Redo | None) -> None:
+        """A page is done, in this flush. `redo` is None when its outlinks may not be all."""
         state.closing[entry.key] = entry
         self.unsent.append((flush, state, entry.key))
-        if outlinks is not None and len(outlinks) <= MOST_OUTLINKS:
-            self._redos.append((state, Redo.of(state.host, entry.key, outlinks)))
+        if redo is not None and len(redo.outlinks) + len(redo.own) <= MOST_OUTLINKS:
+            self._redos.append((state, redo))
 
     def resume(self, flush: int, state: HostState, entry: Entry) -> None:
         """A page that the disk says is done in that flush, and whose done mark had not left."""

@@ -74,10 +74,13 @@ def _rank(entry: Entry) -> tuple[int, int, str, str]:
 
 
 class HostState:
-    """The state of one host at one agent, with the few facts the agent keeps beside it.
+    """The state of one host at one agent, with the few facts the agent keeps beside it. Where the sets rest is a
+    subclass's matter: in memory (`SetState`) or on disk (`frontier.diskstate`).
 
-    `queued`: key -> entry that waits; `out`: key -> entry handed out; `done`: keys; `closing`: key -> entry of the done
-    whose done mark may not leave yet; `redo`: key -> redo of a page that waits here and is done elsewhere, maybe.
+    `out`: key -> entry handed out; `closing`: key -> entry of the done whose done mark may not leave yet; `redo`: key
+    -> redo of a page that waits here and is done elsewhere, maybe.
+    `waiting`, `done_count`: how many entries wait and how many keys are done.
+    `known_xor`, `done_xor`: the XOR of all keys that are known and of all that are done.
     `open_work`: how much of what was begun here is not settled yet (requests out, done marks not acknowledged).
     `dirty`: this copy may hold something the host's owner lacks.
     `keepers`, `keepers_at`: owner and successors under the view with that number (a cache of the agent's).
@@ -88,7 +91,6 @@ class HostState:
     __slots__ = (
         "closing",
         "dirty",
-        "done",
         "done_xor",
         "host",
         "keepers",
@@ -97,16 +99,13 @@ class HostState:
         "next_at",
         "open_work",
         "out",
-        "queued",
         "redo",
         "trusted",
     )
 
     def __init__(self, host: str) -> None:
         self.host = host
-        self.queued: dict[int, Entry] = {}
         self.out: dict[int, Entry] = {}
-        self.done: set[int] = set()
         self.closing: dict[int, Entry] = {}
         self.redo: dict[int, Redo] = {}
         self.known_xor = 0
@@ -119,12 +118,30 @@ class HostState:
         self.trusted = False
 
     def __repr__(self) -> str:
-        return f"<HostState {self.host} queued={len(self.queued)} out={len(self.out)} done={len(self.done)}>"
+        return f"<{type(self).__name__} {self.host} waiting={self.waiting} out={len(self.out)} done={self.done_count}>"
+
+    @property
+    def waiting(self) -> int:
+        """How many entries wait to be fetched."""
+        raise NotImplementedError
+
+    @property
+    def done_count(self) -> int:
+        """How many keys are done."""
+        raise NotImplementedError
 
     @property
     def known(self) -> int:
         """How many keys are known."""
-        return len(self.queued) + len(self.done) + sum(1 for key in self.out if key not in self.done)
+        return self.waiting + self.done_count + sum(1 for key in self.out if not self.is_done(key))
+
+    def is_known(self, key: int) -> bool:
+        """Whether a key is known, done or not."""
+        raise NotImplementedError
+
+    def is_done(self, key: int) -> bool:
+        """Whether a key is done."""
+        raise NotImplementedError
 
     def holds(self, key: int, depth: int, priority: int) -> bool:
         """Whether being told of this key, found so deep and with this priority, would change nothing that matters.
@@ -132,6 +149,72 @@ class HostState:
         Of two finds alike in both the first one stays where it was: only when states are merged does their text decide,
         so that everybody ends with the same one.
         """
+        raise NotImplementedError
+
+    def undone(self) -> Iterator[Entry]:
+        """Every entry that is known and not done as far as others may know, those handed out included."""
+        raise NotImplementedError
+
+    def told_done(self) -> Iterator[int]:
+        """The keys that are done and that others may know to be."""
+        raise NotImplementedError
+
+    def keep_redo(self, redo: Redo) -> None:
+        """Keep what a page's owner has learned from it, while the page waits here."""
+        waits = self.is_known(redo.key) and redo.key not in self.out and not self.is_done(redo.key)
+        if waits and len(self.redo) < MOST_REDO:
+            self.redo[redo.key] = redo
+
+    def still(self, redo: Redo) -> Redo | None:
+        """What is still to be told of a page of this host: its outlinks, but for those to this host that are done. None
+        where one to this host is not known here: what the owner said of it was lost on its way.
+        """
+        if not all(map(self.is_known, redo.own)):
+            return None
+        return redo._replace(own=tuple(key for key in redo.own if key in self.closing or not self.is_done(key)))
+
+    def summary(self) -> Summary:
+        """The state in four numbers, as others may know it, to be compared with another agent's."""
+        closing = _xor(self.closing)
+        return Summary(self.known, self.known_xor, self.done_count - len(self.closing), self.done_xor ^ closing)
+
+    def _check(self) -> None:
+        """Assert every invariant of the state."""
+        assert all(map(self.is_done, self.closing)), self
+        assert all(map(self.is_known, self.redo)), self
+        assert self.open_work >= len(self.out), (self, self.open_work)
+
+
+class SetState(HostState):
+    """A host state in memory. `queued`: key -> entry that waits; `done`: keys."""
+
+    __slots__ = ("done", "queued")
+
+    def __init__(self, host: str) -> None:
+        super().__init__(host)
+        self.queued: dict[int, Entry] = {}
+        self.done: set[int] = set()
+
+    @property
+    def waiting(self) -> int:
+        """How many entries wait to be fetched."""
+        return len(self.queued)
+
+    @property
+    def done_count(self) -> int:
+        """How many keys are done."""
+        return len(self.done)
+
+    def is_known(self, key: int) -> bool:
+        """Whether a key is known, done or not."""
+        return key in self.done or key in self.queued or key in self.out
+
+    def is_done(self, key: int) -> bool:
+        """Whether a key is done."""
+        return key in self.done
+
+    def holds(self, key: int, depth: int, priority: int) -> bool:
+        """Whether being told of this key, found so deep and with this priority, would change nothing that matters."""
         if key in self.done or key in self.out:
             return True
         old = self.queued.get(key)
@@ -181,24 +264,6 @@ class HostState:
         self.out.pop(key, None)
         return news
 
-    def keep_redo(self, redo: Redo) -> None:
-        """Keep what a page's owner has learned from it, while the page waits here."""
-        if redo.key in self.queued and len(self.redo) < MOST_REDO:
-            self.redo[redo.key] = redo
-
-    def outlinks(self, redo: Redo) -> list[tuple[str, Entry]] | None:
-        """All outlinks of a page of this host that are not known to be done; None where one is not known here: what the
-        owner said of it was lost on its way.
-        """
-        learned = list(redo.outlinks)
-        for key in redo.own:
-            entry = self.queued.get(key) or self.out.get(key) or self.closing.get(key)
-            if entry is not None:
-                learned.append((self.host, entry))
-            elif key not in self.done:
-                return None
-        return learned
-
     def undone(self) -> Iterator[Entry]:
         """Every entry that is known and not done as far as others may know, those handed out included."""
         yield from self.queued.values()
@@ -209,21 +274,15 @@ class HostState:
         """The keys that are done and that others may know to be."""
         return (key for key in self.done if key not in self.closing)
 
-    def summary(self) -> Summary:
-        """The state in four numbers, as others may know it, to be compared with another agent's."""
-        closing = _xor(self.closing)
-        return Summary(self.known, self.known_xor, len(self.done) - len(self.closing), self.done_xor ^ closing)
-
     def _check(self) -> None:
         """Assert every invariant of the state."""
+        super()._check()
         assert not self.queued.keys() & self.done, self
         assert not self.queued.keys() & self.out.keys(), self
-        assert self.closing.keys() <= self.done, self
         assert self.redo.keys() <= self.queued.keys() | self.out.keys(), self
         keys = set(self.queued) | set(self.out) | self.done
         assert _xor(keys) == self.known_xor, self
         assert _xor(self.done) == self.done_xor, self
-        assert self.open_work >= len(self.out), (self, self.open_work)
 
 
 def _xor(keys: Iterable[int]) -> int:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from scrapy_ubi.frontier.queue import HostQueue
-from scrapy_ubi.protocol.host import Entry, HostState
+from scrapy_ubi.protocol.host import Entry, SetState
 
 
 def entry(key: int, depth: int = 0, priority: int = 0) -> Entry:
@@ -85,7 +85,7 @@ class QueueLife(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.state, self.queue = HostState("h.example"), HostQueue()
+        self.state, self.queue = SetState("h.example"), HostQueue()
         self.arrival: dict[int, int] = {}
         self.count = 0
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from scrapy_ubi.protocol.host import Entry, HostState, Summary
+from scrapy_ubi.protocol.host import Entry, SetState, Summary
 
 # Keys are hashes, as they are in a crawl: the XOR in a summary is meant for such.
 KEYS = [mmh3.hash64(f"http://h.example/{i}", signed=False)[0] for i in range(6)]
@@ -26,29 +26,29 @@ entries = st.builds(
 
 
 @st.composite
-def states(draw: st.DrawFn) -> HostState:
+def states(draw: st.DrawFn) -> SetState:
     """Any state of one host that nothing was handed out of."""
-    state = HostState("h.example")
+    state = SetState("h.example")
     for fact in draw(st.lists(st.one_of(entries, st.sampled_from(KEYS)), max_size=12)):
         tell(state, fact)
     return state
 
 
-def tell(state: HostState, fact: Entry | int) -> bool:
+def tell(state: SetState, fact: Entry | int) -> bool:
     """Merge an entry, or the key of one that is done."""
     return state.learn(fact) if isinstance(fact, Entry) else state.mark_done(fact)
 
 
-def merged(*parts: HostState) -> HostState:
+def merged(*parts: SetState) -> SetState:
     """A new state that was told all of these, in this order."""
-    state = HostState("h.example")
+    state = SetState("h.example")
     for part in parts:
         for fact in [*part.undone(), *part.done]:
             tell(state, fact)
     return state
 
 
-def facts(state: HostState) -> tuple[dict[int, Entry], set[int], Summary]:
+def facts(state: SetState) -> tuple[dict[int, Entry], set[int], Summary]:
     """All that a state knows."""
     state._check()
     return {entry.key: entry for entry in state.undone()}, state.done, state.summary()
@@ -59,19 +59,19 @@ def facts(state: HostState) -> tuple[dict[int, Entry], set[int], Summary]:
 
 @settings(max_examples=60)
 @given(states(), states())
-def test_merge_is_commutative(a: HostState, b: HostState) -> None:
+def test_merge_is_commutative(a: SetState, b: SetState) -> None:
     assert facts(merged(a, b)) == facts(merged(b, a))
 
 
 @settings(max_examples=60)
 @given(states(), states(), states())
-def test_merge_is_associative(a: HostState, b: HostState, c: HostState) -> None:
+def test_merge_is_associative(a: SetState, b: SetState, c: SetState) -> None:
     assert facts(merged(merged(a, b), c)) == facts(merged(a, merged(b, c)))
 
 
 @settings(max_examples=60)
 @given(states(), states())
-def test_merge_is_idempotent(a: HostState, b: HostState) -> None:
+def test_merge_is_idempotent(a: SetState, b: SetState) -> None:
     assert facts(merged(a)) == facts(a)
     both = merged(a, b)
     assert facts(merged(both, b, a, a)) == facts(both)
@@ -82,7 +82,7 @@ def test_merge_is_idempotent(a: HostState, b: HostState) -> None:
 @settings(max_examples=60)
 @given(st.lists(st.one_of(entries, st.sampled_from(KEYS)), max_size=12), st.randoms(use_true_random=False))
 def test_order_and_repetition_of_facts_make_no_difference(told: list[Entry | int], random: object) -> None:
-    one, other = HostState("h.example"), HostState("h.example")
+    one, other = SetState("h.example"), SetState("h.example")
     for fact in told:
         tell(one, fact)
     again = told + told[: len(told) // 2]
@@ -95,7 +95,7 @@ def test_order_and_repetition_of_facts_make_no_difference(told: list[Entry | int
 @settings(max_examples=60)
 @given(st.lists(entries, min_size=1, max_size=6))
 def test_smallest_depth_wins_then_highest_priority(found: list[Entry]) -> None:
-    state = HostState("h.example")
+    state = SetState("h.example")
     same = [entry._replace(key=KEYS[0]) for entry in found]
     for entry in same:
         state.learn(entry)
@@ -105,7 +105,7 @@ def test_smallest_depth_wins_then_highest_priority(found: list[Entry]) -> None:
 
 
 def test_a_better_version_is_news_and_a_worse_one_is_not() -> None:
-    state = HostState("h.example")
+    state = SetState("h.example")
     assert state.learn(Entry(KEYS[0], "http://h.example/a", 3))
     assert not state.learn(Entry(KEYS[0], "http://h.example/a", 3))
     assert not state.learn(Entry(KEYS[0], "http://h.example/a", 4))
@@ -114,7 +114,7 @@ def test_a_better_version_is_news_and_a_worse_one_is_not() -> None:
 
 
 def test_done_before_discovered() -> None:
-    state = HostState("h.example")
+    state = SetState("h.example")
     assert state.mark_done(KEYS[0])
     assert state.known == 1
     before = facts(state)
@@ -126,18 +126,18 @@ def test_done_before_discovered() -> None:
 # -- the summary
 
 
-def key_sets(state: HostState) -> tuple[frozenset[int], frozenset[int]]:
+def key_sets(state: SetState) -> tuple[frozenset[int], frozenset[int]]:
     return frozenset(entry.key for entry in state.undone()) | state.done, frozenset(state.done)
 
 
 @settings(max_examples=60)
 @given(states(), states())
-def test_summaries_are_equal_exactly_when_the_key_sets_are(a: HostState, b: HostState) -> None:
+def test_summaries_are_equal_exactly_when_the_key_sets_are(a: SetState, b: SetState) -> None:
     assert (a.summary() == b.summary()) == (key_sets(a) == key_sets(b))
 
 
 def test_summary_in_numbers() -> None:
-    state = HostState("h.example")
+    state = SetState("h.example")
     assert state.summary() == Summary(0, 0, 0, 0)
     for key in KEYS[:3]:
         state.learn(Entry(key, "http://h.example/", 0))
@@ -147,7 +147,7 @@ def test_summary_in_numbers() -> None:
 
 
 def test_handing_out_does_not_change_the_summary() -> None:
-    state = HostState("h.example")
+    state = SetState("h.example")
     state.learn(Entry(KEYS[0], "http://h.example/", 0))
     before = state.summary()
     state.hand_out(KEYS[0])
@@ -163,7 +163,7 @@ class Life(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.state = HostState("h.example")
+        self.state = SetState("h.example")
         self.known: set[int] = set()
         self.done: set[int] = set()
         self.out: set[int] = set()
@@ -242,14 +242,14 @@ def xor(keys: Iterable[int]) -> int:
 
 
 def test_only_what_waits_is_handed_out_and_only_what_is_out_comes_back() -> None:
-    state = HostState("h.example")
+    state = SetState("h.example")
     for wrong in (state.hand_out, state.put_back):
         with pytest.raises(KeyError):
             wrong(KEYS[0])
 
 
 def test_a_found_entry_while_its_key_is_out_is_not_queued_twice() -> None:
-    state = HostState("h.example")
+    state = SetState("h.example")
     state.learn(Entry(KEYS[0], "http://h.example/", 1))
     state.hand_out(KEYS[0])
     assert not state.learn(Entry(KEYS[0], "http://h.example/", 0))
@@ -257,7 +257,7 @@ def test_a_found_entry_while_its_key_is_out_is_not_queued_twice() -> None:
 
 
 def test_what_another_agent_did_while_it_was_out_is_not_fetched_again() -> None:
-    state = HostState("h.example")
+    state = SetState("h.example")
     state.learn(Entry(KEYS[0], "http://h.example/", 1))
     state.hand_out(KEYS[0])
     assert state.mark_done(KEYS[0])

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from scrapy_ubi.protocol.host import Entry, HostState
+from scrapy_ubi.protocol.host import Entry, SetState
 from scrapy_ubi.protocol.mail import (
     MOST_RESEND,
     RECORD_SIZE,
@@ -263,7 +263,7 @@ def test_sync_without_records_is_acknowledged_like_any_other() -> None:
 
 
 def test_whole_state_as_records() -> None:
-    state = HostState("h.example")
+    state = SetState("h.example")
     for n in range(4):
         state.learn(Entry(n, f"http://h.example/{n}", n))
     state.hand_out(1)
@@ -277,7 +277,7 @@ def test_whole_state_as_records() -> None:
 
 
 def test_whole_state_may_change_while_it_is_told() -> None:
-    state = HostState("h.example")
+    state = SetState("h.example")
     for n in range(3):
         state.learn(Entry(n, f"http://h.example/{n}", n))
     told = whole(state, 0)

@@ -14,7 +14,7 @@ from zlib import crc32
 from scrapy_ubi.frontier.memory import MemoryFrontier
 from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.config import Config
-from scrapy_ubi.protocol.host import Entry, HostState
+from scrapy_ubi.protocol.host import Entry, SetState
 from scrapy_ubi.protocol.mail import Bounds
 from scrapy_ubi.protocol.view import Beat
 from scrapy_ubi.protocol.wire import Received, decode
@@ -183,9 +183,11 @@ class Village:
         """These fetch what they may, without links, until there is nothing left; the URLs."""
         return [url for name in names or list(self.agents) for url in iter(lambda name=name: self.visit(name), None)]
 
-    def state(self, name: str, host: str) -> HostState:
+    def state(self, name: str, host: str) -> SetState:
         """What an agent knows of a host."""
-        return self.agents[name].frontier.find(host) or HostState(host)
+        state = self.agents[name].frontier.find(host) or SetState(host)
+        assert isinstance(state, SetState)
+        return state
 
     def holders(self, host: str) -> set[str]:
         """Who holds anything of a host."""
