@@ -6,9 +6,9 @@ of the machine: about 300 bytes a waiting URL and 80 a done one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 
-from scrapy_ubi.protocol.host import Entry, HostState, SetState
+from scrapy_ubi.protocol.host import MOST_FAILED, Entry, Failure, HostState, SetState
 
 from .queue import HostQueue
 from .workbench import Workbench
@@ -22,6 +22,7 @@ class MemoryFrontier:
         self.workbench = Workbench()
         self._states: dict[str, SetState] = {}
         self._queues: dict[str, HostQueue] = {}
+        self._failed: dict[tuple[str, int], Failure] = {}
 
     def __len__(self) -> int:
         return len(self._states)
@@ -104,6 +105,24 @@ class MemoryFrontier:
     def next_ready(self) -> float | None:
         """The time at which the first waiting host is ready; None when none waits."""
         return self.workbench.next_ready()
+
+    def fail(self, failure: Failure) -> None:
+        """Keep a failure, while there is room."""
+        place = (failure.host, failure.entry.key)
+        if place in self._failed or len(self._failed) < MOST_FAILED:
+            self._failed[place] = failure
+
+    def failed(self, host: str | None = None) -> Iterator[Failure]:
+        """The failures kept, of one host or of all."""
+        return (failure for failure in [*self._failed.values()] if host is None or failure.host == host)
+
+    def forgive(self, failure: Failure) -> None:
+        """Forget a failure."""
+        self._failed.pop((failure.host, failure.entry.key), None)
+
+    def rests(self, state: HostState) -> bool:
+        """All of it is in memory."""
+        return False
 
     def _check(self) -> None:
         """Assert every invariant of the frontier."""

@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple, Protocol
 
+MOST_FAILED = 100_000  # failures kept by an agent; what fails beyond is only counted
 MOST_REDO = 1024  # redo records kept a host: far more than are ever under way; beyond it the pages are fetched again
 
 
@@ -57,6 +58,18 @@ class Redo(NamedTuple):
             else:
                 others.append(link)
         return cls(key, tuple(others), tuple(own))
+
+
+class Failure(NamedTuple):
+    """A request that failed for good: its key is done, and what is kept of it lets people look, and fetch it again.
+
+    `reason` is a short word as `http/404`; `when` is unix seconds.
+    """
+
+    host: str
+    entry: Entry
+    reason: str
+    when: float
 
 
 class Summary(NamedTuple):
@@ -351,4 +364,20 @@ class Frontier(Protocol):
 
     def waits(self, mine: Callable[[HostState], bool]) -> bool:
         """Whether any entry of such a host is queued."""
+        ...
+
+    def fail(self, failure: Failure) -> None:
+        """Keep a failure, while there is room (`MOST_FAILED`). It is kept even when its host is dropped."""
+        ...
+
+    def failed(self, host: str | None = None) -> Iterator[Failure]:
+        """The failures kept, of one host or of all, in any order."""
+        ...
+
+    def forgive(self, failure: Failure) -> None:
+        """Forget a failure, if it is kept."""
+        ...
+
+    def rests(self, state: HostState) -> bool:
+        """Whether a host with waiting entries has none of them in memory: its turn to be read has yet to come."""
         ...
