@@ -48,6 +48,7 @@ HEAD = 256  # bytes shown of what is too large to be read: enough for a person t
 IN_HAND = 256  # letters with the caller at once; a caller that consumes needs max_letters, this only bounds a bug
 DEAD_LETTERS = 1000  # kept per agent: for people, who read the newest
 TEXT = 10  # times max_letter_bytes: fields of hashes; an ack may name the hosts of a whole window of letters
+ANSWER = 120  # seconds an answer to a person's question is kept: whoever asked reads it within two
 INBOX = 10_000  # entries; windows of unacknowledged letters keep it far below, this bounds a flood of garbage
 
 Fields = Mapping[str, str]
@@ -72,6 +73,10 @@ class Outgoing:
     """JSON about this agent, for people and for refusing agents whose settings differ."""
     control: Fields = field(default_factory=dict)
     """Fields to set in the control hash of the crawl."""
+    forget_control: Sequence[str] = ()
+    """Fields to delete from the control hash."""
+    replies: Fields = field(default_factory=dict)
+    """Id of a question that a person asked -> this agent's answer, JSON. It is kept for about `ANSWER` seconds."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,10 +4,11 @@
 | ------------------------------ | ------ | ----------------------------------------------------------------- |
 | `ubi:<crawl>:beats`            | hash   | agent -> its beat line                                            |
 | `ubi:<crawl>:agents`           | hash   | agent -> its profile, JSON                                        |
-| `ubi:<crawl>:control`          | hash   | `run`, `finished`, `drain:<agent>`, ...: words to all             |
+| `ubi:<crawl>:control`          | hash   | `run`, `finished`, `drain:<agent>`, `ask:<id>`, ...: words to all |
 | `ubi:<crawl>:{<agent>}:inbox`  | stream | letters that wait for this agent                                  |
 | `ubi:<crawl>:{<agent>}:acks`   | hash   | lane -> what became of the letters this agent sent on that lane   |
 | `ubi:<crawl>:{<agent>}:dead`   | stream | letters this agent refused, with the reason; about 1,000          |
+| `ubi:<crawl>:{<id>}:answers`   | hash   | agent -> its answer to the question `ask:<id>`; expires           |
 | `<any of these>:aside`         | any    | what somebody had written there with a wrong type                 |
 
 The braces are Redis Cluster hash tags. Names of crawls and agents hold no braces, so keys of crawl `a` and crawl `a:b`
@@ -20,6 +21,8 @@ import re
 
 ASIDE = ":aside"
 AGENT_KEYS = ("inbox", "acks", "dead")
+ASK = "ask:"
+"""What the fields of the control hash begin with that hold a question to the agents; its id, 16 hex digits, follows."""
 
 
 def drain_field(agent: str) -> str:
@@ -48,6 +51,10 @@ class Keys:
     def dead(self, agent: str) -> str:
         """Stream of letters that `agent` refused."""
         return f"ubi:{self.crawl}:{{{agent}}}:dead"
+
+    def answers(self, question: str) -> str:
+        """Hash of the agents' answers to the question with this id."""
+        return f"ubi:{self.crawl}:{{{question}}}:answers"
 
     @property
     def shared(self) -> tuple[str, ...]:

@@ -48,6 +48,7 @@ class Shelf:
     inbox: defaultdict[str, dict[str, Raw]] = field(default_factory=lambda: defaultdict(dict))
     acks: defaultdict[str, Raw] = field(default_factory=lambda: defaultdict(dict))
     dead: defaultdict[str, deque[Raw]] = field(default_factory=lambda: defaultdict(_dead))
+    answers: defaultdict[str, Raw] = field(default_factory=lambda: defaultdict(dict))
 
 
 class MemoryHub:
@@ -299,6 +300,7 @@ class MemoryTransport:
         shelf, me = self._shelf, self._agent
         yield False, lambda: [shelf.inbox[me].pop(one, None) for one in leaving]
         yield False, lambda: [shelf.acks[me].pop(encode(lane), None) for lane in out.forget_acks]
+        yield False, lambda: [shelf.control.pop(encode(name), None) for name in out.forget_control]
 
     def _writes(self, out: Outgoing) -> Iterator[tuple[bool, Callable[[], object]]]:
         shelf, me = self._shelf, self._agent
@@ -312,6 +314,8 @@ class MemoryTransport:
             yield False, partial(shelf.agents.update, {encode(me): encode(out.profile)})
         if out.control:
             yield True, partial(shelf.control.update, _raw(out.control))
+        for question, text in out.replies.items():
+            yield True, partial(shelf.answers[question].update, {encode(me): encode(text)})
 
     def _letters(self, most: int) -> list[tuple[str, RawFields]]:
         letters: list[tuple[str, RawFields]] = []

@@ -19,6 +19,7 @@ from redis import exceptions as lib
 from . import scripts
 from .address import address
 from .contract import (
+    ANSWER,
     DEAD_LETTERS,
     HEAD,
     INBOX,
@@ -189,6 +190,9 @@ class RedisTransport:
             yield Command(("XDEL", inbox, *leaving), inbox, "stream")
         if out.forget_acks:
             yield Command(("HDEL", acks, *map(encode, out.forget_acks)), acks, "hash")
+        if out.forget_control:
+            key = self._keys.control
+            yield Command(("HDEL", key, *map(encode, out.forget_control)), key, "hash")
         for key, names in garbage.items():
             yield Command(("HDEL", key, *names), key, "hash")
 
@@ -209,6 +213,9 @@ class RedisTransport:
         if out.control:
             key = self._keys.control
             yield Command(("HSET", key, *_flat(out.control)), key, "hash")
+        for question, text in out.replies.items():
+            key = self._keys.answers(question)
+            yield Command(("EVAL", scripts.REPLY, 1, key, self._agent, encode(text), ANSWER), key, "hash")
 
     def _read_inbox(self, most: int) -> Command:
         key = self._keys.inbox(self._agent)

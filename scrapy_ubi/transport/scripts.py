@@ -92,6 +92,13 @@ redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])
 return 1
 """
 
+REPLY = """
+-- KEYS[1] answers. ARGV: agent, text, seconds. One step: no answer is ever left without an end.
+redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])
+redis.call('EXPIRE', KEYS[1], ARGV[3])
+return 1
+"""
+
 SET_ASIDE = """
 -- KEYS[1] a key, KEYS[2] its name aside. ARGV[1] the type it should have, '' if it is spoilt whatever its type.
 -- The look and the renaming are one step: a key that another agent has just put right stays.

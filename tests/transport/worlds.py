@@ -42,6 +42,8 @@ class World(Protocol):
 
     def dead(self, agent: str) -> list[dict[bytes, bytes]]: ...
 
+    def answers(self, question: str) -> dict[bytes, bytes]: ...
+
     def flush(self, renumber: bool = False) -> None:
         """All is lost; with `renumber` new ids are smaller than the old ones."""
 
@@ -74,6 +76,9 @@ class MemoryWorld:
 
     def dead(self, agent: str) -> list[dict[bytes, bytes]]:
         return list(self.hub.shelf(CRAWL).dead[agent])
+
+    def answers(self, question: str) -> dict[bytes, bytes]:
+        return dict(self.hub.shelf(CRAWL).answers[question])
 
     def flush(self, renumber: bool = False) -> None:
         self.hub.flush(renumber)
@@ -117,6 +122,10 @@ class RedisWorld:
     def dead(self, agent: str) -> list[dict[bytes, bytes]]:
         with self.server.client() as client:
             return [fields for _, fields in client.xrange(self.keys.dead(agent))]
+
+    def answers(self, question: str) -> dict[bytes, bytes]:
+        with self.server.client() as client:
+            return dict(client.hgetall(Keys(CRAWL).answers(question)))
 
     def flush(self, renumber: bool = False) -> None:
         self.server.flush()
