@@ -1,0 +1,197 @@
+"""The store on disk: RocksDB, by rocksdict. One directory, few files, one synced write a batch.
+
+Rules of this module:
+
+* `memory` bounds what RocksDB keeps for itself: memtables, and a cache for blocks, indexes and filters.
+* At most `OPEN_FILES` table files are open at once, and half a dozen others (log, manifest, lock).
+* A disk that is nearly full is found before RocksDB hits the wall: beneath `RESERVE` bytes free nothing is written, for
+  RocksDB itself needs room to sort what it has. Where it does hit the wall it refuses every further write; then it is
+  opened anew as soon as there is room.
+* What RocksDB says is wrong is told apart by its texts, which name the file. Tests provoke each of them.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+from pathlib import Path
+
+from rocksdict import (
+    BlockBasedOptions,
+    Cache,
+    DBCompressionType,
+    DBRecoveryMode,
+    Options,
+    Rdict,
+    ReadOptions,
+    WriteBatch,
+    WriteOptions,
+)
+
+from .store import Batch, Row, StoreDamaged, StoreError, StoreFull
+
+MIB = 1 << 20
+OPEN_FILES = 40  # table files; with the others below 50, so that an agent stays below 64
+RESERVE = 32 * MIB  # free on the disk before anything is written: two memtables and what they are sorted into
+LEAST_MEMORY = 16 * MIB
+_MOST_MEMTABLE = 16 * MIB
+_BLOCK = 8192  # bytes before compression: a head of a queue is about one
+_FILE = 64 * MIB
+
+_FULL = ("No space left on device", "Disk quota exceeded", "File too large", "Out of space", "NoSpace")
+_FILE_NAME = re.compile(r"(?:\S*/)?(?:\d{6,}\.(?:sst|log|ldb|blob)|MANIFEST-\d+|CURRENT|OPTIONS-\d+)")
+
+
+class RocksStore:
+    """A RocksDB in the directory `path`, which is made where there is none."""
+
+    def __init__(self, path: Path, memory: int = 64 * MIB, reserve: int = RESERVE) -> None:
+        """Open it. Blocks: what its log holds is read. `memory` and `reserve` are bytes.
+
+        Raises `StoreDamaged`, `StoreFull`, `StoreError`.
+        """
+        self.path = path
+        self._reserve = reserve
+        self._options = _options(max(memory, LEAST_MEMORY))
+        self._synced = WriteOptions()
+        self._synced.sync = True
+        self._gate = threading.Lock()  # no reader is inside while it is opened anew
+        self._stuck = False  # it refuses all writes since the disk was full
+        path.mkdir(parents=True, exist_ok=True)
+        self._db: Rdict | None = self._opened()
+
+    def _opened(self) -> Rdict:
+        self._check_room(0)
+        try:
+            return Rdict(str(self.path), self._options)
+        except Exception as error:  # rocksdict raises nothing more particular
+            raise self._named(error) from error
+
+    def batch(self) -> Batch:
+        """An empty batch."""
+        return WriteBatch(raw_mode=True)
+
+    def write(self, batch: Batch) -> None:
+        """Make a batch durable."""
+        assert isinstance(batch, WriteBatch)
+        self._check_room(batch.size_in_bytes())
+        if self._stuck:
+            self._open_anew()
+        try:
+            self._handle().write(batch, self._synced)
+        except Exception as error:  # rocksdict raises nothing more particular
+            named = self._named(error)
+            self._stuck = not isinstance(named, StoreDamaged)
+            raise named from error
+
+    def get(self, key: bytes) -> bytes | None:
+        """The value of a row."""
+        with self._gate:
+            try:
+                value: bytes | None = self._handle().get(key)
+            except Exception as error:  # rocksdict raises nothing more particular
+                raise self._named(error) from error
+        return value
+
+    def scan(self, start: bytes, end: bytes, most: int) -> list[Row]:
+        """The first rows from start on, before end."""
+        bounds = ReadOptions()
+        bounds.set_iterate_upper_bound(end)  # else the end of a queue would be sought behind all that was deleted there
+        found: list[Row] = []
+        with self._gate:
+            try:
+                rows = self._handle().iter(bounds)
+                rows.seek(start)
+                while most and rows.valid():
+                    found.append((rows.key(), rows.value()))
+                    rows.next()
+                    most -= 1
+                if most:
+                    rows.status()
+            except Exception as error:  # rocksdict raises nothing more particular
+                raise self._named(error) from error
+        return found
+
+    def close(self) -> None:
+        """Let go of the files. All that was written is on the disk already."""
+        with self._gate:
+            db, self._db = self._db, None
+            if db is not None:
+                _close(db)
+
+    def _handle(self) -> Rdict:
+        if self._db is None:
+            raise StoreError(f"The store {self.path} is closed.")
+        return self._db
+
+    def _open_anew(self) -> None:
+        with self._gate:
+            _close(self._handle())
+            self._db = None
+            self._db = self._opened()
+            self._stuck = False
+
+    def _check_room(self, coming: int) -> None:
+        """Raises `StoreFull` when so many bytes more would leave less than the reserve."""
+        disk = os.statvfs(self.path)
+        free = disk.f_bavail * disk.f_frsize
+        if free < self._reserve + coming:
+            raise StoreFull(
+                f"The disk of {self.path} is full ({free // MIB} MB free, {(self._reserve + coming) // MIB + 1} "
+                "needed): make room, and the crawl goes on."
+            )
+
+    def _named(self, error: Exception) -> StoreError:
+        """What RocksDB says, as an error of ours."""
+        if isinstance(error, StoreError):
+            return error
+        text = " ".join(str(error).split())
+        if any(sign in text for sign in _FULL):
+            return StoreFull(f"The disk of {self.path} is full: make room, and the crawl goes on ({text}).")
+        if "Corruption" in text or ("No such file" in text and self.path.name in text):
+            named = _FILE_NAME.search(text)
+            return StoreDamaged(str(self.path / Path(named[0]).name if named else self.path), text)
+        return StoreError(f"The store {self.path} cannot be used: {text}.")
+
+
+def _close(db: Rdict) -> None:
+    try:
+        db.close()
+    except Exception as error:  # rocksdict raises nothing more particular
+        if not any(sign in str(error) for sign in (*_FULL, "previous error")):
+            raise
+
+
+def _options(memory: int) -> Options:
+    """A third of the memory, at most, for two memtables; the rest caches blocks."""
+    memtable = min(memory // 6, _MOST_MEMTABLE)
+    options = Options(raw_mode=True)
+    options.create_if_missing(True)
+    options.set_paranoid_checks(True)
+    options.set_wal_recovery_mode(DBRecoveryMode.point_in_time())
+    options.set_max_open_files(OPEN_FILES)
+    options.set_keep_log_file_num(2)  # RocksDB's own notes for people
+    options.set_max_log_file_size(MIB)
+    options.set_write_buffer_size(memtable)
+    options.set_max_write_buffer_number(2)
+    options.set_max_total_wal_size(4 * memtable)
+    options.set_target_file_size_base(_FILE)
+    options.set_max_bytes_for_level_base(4 * _FILE)
+    options.set_level_compaction_dynamic_level_bytes(True)
+    options.set_compression_type(DBCompressionType.lz4())
+    options.set_bottommost_compression_type(DBCompressionType.zstd())
+    options.set_max_background_jobs(2)
+    options.set_bytes_per_sync(MIB)
+    options.set_block_based_table_factory(_tables(memory - 2 * memtable))
+    return options
+
+
+def _tables(cache: int) -> BlockBasedOptions:
+    tables = BlockBasedOptions()
+    tables.set_block_cache(Cache(cache))
+    tables.set_cache_index_and_filter_blocks(True)
+    tables.set_pin_l0_filter_and_index_blocks_in_cache(True)
+    tables.set_block_size(_BLOCK)
+    tables.set_format_version(5)
+    return tables
