@@ -21,6 +21,7 @@ from .closing import Closing, Outlinks
 from .config import Config, Counters
 from .handover import Handover
 from .host import Entry, Frontier, HostState, Redo
+from .journal import Journal
 from .mail import DISCOVERY, STATE, Record, weight
 from .membership import Membership
 from .outbox import REFUSED_PAUSE, Outbox
@@ -73,6 +74,7 @@ class Agent:
         self.activity = 0
         self._view_flush = 0
         self._quiescence = Quiescence()
+        self.journal = Journal()
         self.closing = Closing(self.outbox, self.replicate, self._closed_work)
         self._forwarded: dict[int, int] = {}
         self.cancel = False
@@ -266,7 +268,9 @@ class Agent:
         self._forwarded[entry.key] = entry.depth
         self.activity += 1
         self.counters.forwarded += 1
-        self.outbox.put(owner, DISCOVERY, Record(host, self.flush, entry=entry), self.view)
+        record = Record(host, self.flush, entry=entry)
+        self.outbox.put(owner, DISCOVERY, record, self.view)
+        self.journal.discovered(record)
         return True
 
     def _keep(self, host: str, entry: Entry, flush: int) -> bool:
@@ -284,6 +288,8 @@ class Agent:
             self.counters.untravelled += 1
             return 0
         for keeper in others:
+        if others and record.entry is not None and record.flush:
+            self.journal.told(record.flush, record.host)
             self.outbox.put(keeper, STATE, record, self.view)
         self.counters.replicated += len(others)
         return len(others)
@@ -371,6 +377,7 @@ class Agent:
             return False
         self.closing.add(self.flush, state, entry, redo)
         return True
+        self.journal.done(self.flush, state.host, entry)
 
     def put_back(self, state: HostState, key: int, entry: Entry | None = None) -> None:
         """A request handed out was not fetched, or is to be fetched again (as `entry`)."""

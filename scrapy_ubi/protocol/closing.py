@@ -44,6 +44,10 @@ class Closing:
     def __len__(self) -> int:
         return len(self.unsent)
 
+    def oldest(self) -> int | None:
+        """The oldest flush with a page whose done mark has not left; None when there is none."""
+        return self.unsent[0][0] if self.unsent else None
+
     def add(self, flush: int, state: HostState, entry: Entry, redo: Redo | None) -> None:
         """A page is done, in this flush. `redo` is None when its outlinks may not be all."""
         state.closing[entry.key] = entry

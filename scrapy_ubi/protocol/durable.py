@@ -3,8 +3,9 @@
 Rules of this module:
 
 * One flush is one atomic write of two things: the host states that changed (the frontier's own matter: the entries
-  known, the keys done) and what stands in `Saved`. Nothing of a drain may leave before the flush that follows it.
+  known, the keys done) and the `Changes` of this module. Nothing of a drain may leave before the flush that follows it.
 * A flush may also be written between two drains, at any moment between two events: what it holds has happened.
+* Changes say what is new since the last ones, so that a flush costs what has happened in it, however much waits.
 * An agent that begins again is a newcomer: another incarnation, which has seen no view complete and whose copies are
   offered to their keepers. So nothing of views, leases and beats is durable, and of mail only what is still *owed*:
   outlinks, done marks, and the numbers that no letter may have again.
@@ -16,14 +17,16 @@ Rules of this module:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from .agent import Agent
 from .config import Config
 from .host import Entry, Frontier
-from .mail import DISCOVERY, LaneIn, Outcome, Record
+from .journal import Part
+from .mail import LaneIn, Outcome, Record
 
 
 class Unsent(NamedTuple):
@@ -42,56 +45,84 @@ class SavedLane(NamedTuple):
     outcomes: Mapping[int, Outcome]
 
 
-@dataclass(frozen=True, slots=True)
-class Saved:
-    """What is durable beside the host states. A value: nothing in it changes when the agent goes on.
-
-    `store` names the disk; `flush` is the last flush begun; `numbers` gives the next number of every lane that was ever
-    used (lane name -> number); `discovered` are the entries told to their owners and not acknowledged; `told` the
-    flushes and hosts of entries told to successors and not acknowledged (the entries are in the host states);
-    `unsent` the done marks that wait for them; `lanes_in` what became of letters received; `lossy` and `peers` what
-    is known of the group: whether more agents were lost than there are copies, and who was in the last view that was
-    complete.
+class Group(NamedTuple):
+    """`store` names the disk; `flush` is the last flush begun; `lossy` and `peers` are what is known of the group:
+    whether more agents were lost than there are copies, and who was in the last view that was complete.
     """
 
     store: str
-    flush: int = 1
+    flush: int
+    lossy: bool
+    peers: frozenset[str]
+
+
+class Changes(NamedTuple):
+    """What is to be written beside the host states: `numbers` and `lanes_in` (None: forgotten) replace those of the
+    same lanes, `parts` are added, and all parts of the blocks in `settled` (flush, how many) deleted.
+    """
+
+    group: Group
+    numbers: Mapping[str, int]
+    lanes_in: Mapping[str, SavedLane | None]
+    parts: tuple[Part, ...]
+    settled: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """All changes ever written, together: what is durable beside the host states.
+
+    `numbers` gives the next number of every lane that was ever used (lane name -> number); `lanes_in` what became of
+    letters received; `parts` what was not settled of the flushes.
+    """
+
+    group: Group
     numbers: Mapping[str, int] = field(default_factory=dict)
-    discovered: tuple[Record, ...] = ()
-    told: tuple[tuple[int, str], ...] = ()
-    unsent: tuple[Unsent, ...] = ()
     lanes_in: Mapping[str, SavedLane] = field(default_factory=dict)
-    lossy: bool = False
-    peers: frozenset[str] = frozenset()
+    parts: tuple[Part, ...] = ()
+
+    @property
+    def discovered(self) -> list[Record]:
+        """The entries told to their owners, which may not have arrived."""
+        return [record for part in self.parts for record in part.discovered]
+
+    @property
+    def told(self) -> list[tuple[int, str]]:
+        """The flushes and hosts of entries told to successors (the entries are in the host states)."""
+        return list(dict.fromkeys((part.flush, host) for part in self.parts for host in part.told))
+
+    @property
+    def unsent(self) -> list[Unsent]:
+        """The pages done whose done marks may not have left, oldest first."""
+        return [Unsent(part.flush, host, entry) for part in self.parts for host, entry in part.done]
 
 
-def save(agent: Agent) -> Saved:
-    """What is to be durable of the agent at this moment."""
-    outbox = agent.outbox
-    discovered = [record for _, record, _ in outbox.returned]
-    told = list(outbox.orphans)
-    for (_, kind), lane in outbox.lanes.items():
-        links = [record for record in lane.records() if record.entry is not None]
-        if kind == DISCOVERY:
-            discovered += links
-        else:
-            told += [(record.flush, record.host) for record in links if record.flush]
-    return Saved(
-        store=outbox.store,
-        flush=agent.flush,
-        numbers=outbox.numbers(),
-        discovered=tuple(discovered),
-        told=tuple(dict.fromkeys(told)),
-        unsent=tuple(Unsent(flush, state.host, state.closing[key]) for flush, state, key in agent.closing.unsent),
-        lanes_in={name: _lane_in(lane) for name, lane in agent.reception.lanes.items()},
-        lossy=agent.lossy,
-        peers=agent.group.peers,
+def changes(agent: Agent) -> Changes:
+    """What is to be durable of the agent at this moment, and was not at the last call."""
+    oldest = min((f for f in (agent.outbox.oldest(), agent.closing.oldest()) if f is not None), default=agent.flush + 1)
+    return Changes(
+        group=Group(agent.outbox.store, agent.flush, agent.lossy, agent.group.peers),
+        numbers=agent.outbox.new_numbers(),
+        lanes_in={
+            name: _lane_in(agent.reception.lanes[name]) if name in agent.reception.lanes else None
+            for name in agent.reception.take_touched()
+        },
+        parts=tuple(agent.journal.parts(oldest)),
+        settled=tuple(agent.journal.settled(oldest)),
     )
 
 
 def _lane_in(lane: LaneIn) -> SavedLane:
     decided = {seq: outcome for seq, outcome in lane.outcomes.items() if outcome is not None}
     return SavedLane(lane.sender, lane.floor, decided)
+
+
+def written(parts: Iterable[Part]) -> dict[int, int]:
+    """How many parts of each flush's block there are (one more than the highest number, should one be missing)."""
+    count: Counter[int] = Counter()
+    for part in parts:
+        count[part.flush] = max(count[part.flush], part.number + 1)
+    return dict(count)
 
 
 def restore(
@@ -102,10 +133,11 @@ def restore(
     `frontier` holds what the disk does: the entries that are known and not done wait, those that were out when the
     process ended included.
     """
-    agent = Agent(me, saved.store, config, frontier, new_incarnation, now)
-    agent.resume(saved.flush + 1)
-    agent.group.resume(saved.lossy, saved.peers)
+    agent = Agent(me, saved.group.store, config, frontier, new_incarnation, now)
+    agent.resume(saved.group.flush + 1)
+    agent.group.resume(saved.group.lossy, saved.group.peers)
     agent.outbox.resume(saved.numbers, saved.discovered, saved.told)
+    agent.journal.resume(written(saved.parts))
     for flush, host, entry in saved.unsent:
         agent.closing.resume(flush, frontier.add(host, ())[0], entry)
     for name, lane in saved.lanes_in.items():

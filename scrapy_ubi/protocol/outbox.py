@@ -37,6 +37,7 @@ class Outbox:
         self.orphans: list[tuple[int, str]] = []  # (flush, host) of outlinks whose host is to be brought to new keepers
         self.forgotten: list[str] = []
         self._numbers: dict[str, int] = {}
+        self._told_numbers: dict[str, int] = {}
 
     def __len__(self) -> int:
         return sum(map(len, self.lanes.values())) + len(self.returned)
@@ -141,9 +142,15 @@ class Outbox:
         """The next number of every lane there ever was, by the lane's name."""
         return {**self._numbers, **{name: lane.next_seq for name, lane in self.by_name.items()}}
 
+    def new_numbers(self) -> dict[str, int]:
+        """Those numbers that have changed since this was last asked."""
+        present, before = self.numbers(), self._told_numbers
+        self._told_numbers = present
+        return {name: number for name, number in present.items() if before.get(name) != number}
+
     def resume(self, numbers: Mapping[str, int], discovered: Iterable[Record], told: Iterable[tuple[int, str]]) -> None:
         """Begin again with what was found on disk: lanes go on counting, outlinks are open until they are told anew."""
-        self._numbers = dict(numbers)
+        self._numbers, self._told_numbers = dict(numbers), dict(numbers)
         for record in discovered:
             self._open(record.flush)
             self.returned.append((-inf, record, ""))

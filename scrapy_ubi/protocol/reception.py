@@ -34,6 +34,7 @@ class Reception:
     def __init__(self, agent: Agent) -> None:
         self._agent = agent
         self._answers: dict[str, None] = {}  # lanes to answer, in the order in which that became clear
+        self._touched: dict[str, None] = {}  # lanes of which more is decided than was told to the disk
         self.lanes: OrderedDict[str, LaneIn] = OrderedDict()
         self.custody = Custody(agent.me, self.lanes)
 
@@ -50,7 +51,7 @@ class Reception:
             return
         if letter.seq in lane.outcomes:
             if lane.outcomes[letter.seq] is not None:
-                self._answers[letter.lane] = None
+                self._answers[letter.lane] = None  # once more
             return
         self._agent.activity += 1
         if letter.kind == DISCOVERY:
@@ -58,21 +59,29 @@ class Reception:
             self._discovery(letter)
         else:
             lane.outcomes[letter.seq] = self._state(letter)
-            self._answers[letter.lane] = None
+            self._decided(letter.lane)
 
     def refuse_whole(self, sender: str, name: str, seq: int) -> None:
         """A letter that is set aside as unreadable is answered all the same: sent again it would be no better."""
         lane = self._lane(name, sender)
         if len(lane.outcomes) < MOST_OUTCOMES and seq >= lane.floor:
             lane.outcomes[seq] = Outcome({}, ())
-            self._answers[name] = None
+            self._decided(name)
+
+    def _decided(self, name: str) -> None:
+        self._answers[name] = self._touched[name] = None
+
+    def take_touched(self) -> list[str]:
+        """The lanes of which more is decided than at the last call, those forgotten since included."""
+        touched, self._touched = self._touched, {}
+        return list(touched)
 
     def _lane(self, name: str, sender: str) -> LaneIn:
         lane = self.lanes.get(name)
         if lane is None:
             lane = self.lanes[name] = LaneIn(sender)
             if len(self.lanes) > MOST_LANES_IN:
-                self.lanes.popitem(last=False)
+                self._touched[self.lanes.popitem(last=False)[0]] = None
         self.lanes.move_to_end(name)
         return lane
 
@@ -140,7 +149,8 @@ class Reception:
         """Answer the letters in custody that may be answered now."""
         agent = self._agent
         answered = self.custody.release(agent.outbox, agent.keepers_of, agent.handover.busy, agent.flush, agent.view_no)
-        self._answers.update(dict.fromkeys(answered))
+        for name in answered:
+            self._decided(name)
 
     def repeat(self) -> None:
         """Say every answer again."""

@@ -7,6 +7,7 @@ from scrapy_ubi.protocol import durable
 from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.durable import Saved
 from scrapy_ubi.protocol.mail import DISCOVERY, STATE
+from tests.support.ledger import everything
 from tests.support.views import ordered
 from tests.support.village import Village, page
 
@@ -29,7 +30,7 @@ class Town(Village):
         """kill -9; what the disk holds."""
         agent = self.kill(name)
         assert isinstance(agent.frontier, MemoryFrontier)
-        return durable.save(agent), copy_of(agent.frontier)
+        return everything(agent), copy_of(agent.frontier)
 
     def back(self, name: str, disk: tuple[Saved, MemoryFrontier]) -> Agent:
         """It starts again from that disk; the mail that waits for it is thrown away."""
@@ -143,7 +144,7 @@ def test_all_come_back_and_nothing_is_fetched_twice() -> None:
 def test_who_is_not_back_when_a_view_is_complete_may_come_later_with_work() -> None:
     town = Town("a", "b", "c")
     disks = {name: town.crash(name) for name in "abc"}
-    assert disks["a"][0].peers == {"a", "b", "c"}
+    assert disks["a"][0].group.peers == {"a", "b", "c"}
     town.forget()  # the beats, too: nobody sees c die
     town.back("a", disks["a"])
     agent = town.back("b", disks["b"])

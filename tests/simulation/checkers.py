@@ -14,16 +14,24 @@ process that is back with its disk and in a settled view gives the tokens back f
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 import mmh3
 
-from scrapy_ubi.protocol import durable
+from scrapy_ubi.protocol.agent import Agent
+from scrapy_ubi.protocol.mail import DISCOVERY, Record
 
 if TYPE_CHECKING:
     from .process import Process
     from .world import World
+
+
+def owed(agent: Agent) -> Iterator[Record]:
+    """The entries that an agent has told, or is to tell, to their owners, and that are not acknowledged."""
+    for (_, kind), lane in agent.outbox.lanes.items():
+        yield from lane.records() if kind == DISCOVERY else ()
+    yield from (record for _, record, _ in agent.outbox.returned)
 
 
 def key_of(url: str) -> int:
@@ -208,7 +216,7 @@ class Referee:
             known = other.name in members and members[other.name].incarnation == agent.incarnation
             if other.up and known:
                 waiting = {e for s in other.frontier.states() for e in s.queued.values()}
-                waiting |= {record.entry for record in durable.save(agent).discovered if record.entry is not None}
+                waiting |= {record.entry for record in owed(agent) if record.entry is not None}
                 waiting |= {visit.entry for visit in other.visits}
                 if left := [e.url for e in waiting if not self.fetched[e.url]]:
                     raise Violation(

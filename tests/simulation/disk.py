@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from scrapy_ubi.frontier.memory import MemoryFrontier
 from scrapy_ubi.protocol.durable import Saved
 from scrapy_ubi.protocol.host import Entry, HostState
+from tests.support.ledger import Ledger
 
 Change = tuple[str, Entry | None, int | None]  # host, an entry that is known, a key that is done; neither: dropped
 
@@ -40,14 +41,19 @@ class LoggedFrontier(MemoryFrontier):
 
 
 class Disk:
-    """`undone`: host -> key -> entry; `done`: host -> keys; `saved`: the rest of the agent, None before the first
-    flush; `merged`: the numbers of the inbox entries whose content is in it."""
+    """`undone`: host -> key -> entry; `done`: host -> keys; `ledger`: the rest of the agent;
+    `merged`: the numbers of the inbox entries whose content is in it."""
 
     def __init__(self) -> None:
         self.undone: dict[str, dict[int, Entry]] = {}
         self.done: dict[str, set[int]] = {}
-        self.saved: Saved | None = None
+        self.ledger = Ledger()
         self.merged: frozenset[int] = frozenset()
+
+    @property
+    def saved(self) -> Saved | None:
+        """What is durable beside the host states."""
+        return self.ledger.saved
 
     def flush(self, changes: list[Change]) -> None:
         """Make these changes durable."""

@@ -72,7 +72,6 @@ class Process:
         self.out: Outgoing | None = None
         self.denied = False
         self.fewest = 1_000_000  # members of the smallest view in which all had settled
-        self._marks: object = None
         self._active = -1
         self.after(0, self.join)
 
@@ -196,10 +195,7 @@ class Process:
         changes, self.frontier.changes = self.frontier.changes, []
         disk.flush(changes)
         disk.merged = frozenset(self.in_hand)
-        marks = (agent.activity, len(agent.closing.unsent), len(agent.outbox.orphans), agent.lossy, agent.group.peers)
-        if marks != self._marks or disk.saved is None or (effects and (effects.letters or effects.answers)):
-            self._marks = marks
-            disk.saved = durable.save(agent)
+        disk.ledger.write(durable.changes(agent))
 
     def _outgoing(self, effects: Effects) -> Outgoing:
         control = {}

@@ -17,6 +17,7 @@ from scrapy_ubi.frontier.memory import MemoryFrontier
 from scrapy_ubi.protocol import durable
 from scrapy_ubi.protocol.agent import Agent, Outlinks
 from scrapy_ubi.protocol.host import Entry, HostState
+from tests.support.ledger import Ledger
 from tests.support.village import Village
 
 from .telling import Telling
@@ -35,10 +36,14 @@ class Load:
 
 
 class Disk:
-    """What one flush of an agent wrote."""
+    """What the flushes of an agent have written, up to one."""
 
-    def __init__(self, agent: Agent) -> None:
-        self.saved = durable.save(agent)
+    def __init__(self, agent: Agent, before: Disk | None) -> None:
+        self.ledger = Ledger()
+        if before is not None and before.ledger.store == agent.outbox.store:
+            self.ledger = before.ledger
+        self.ledger.write(durable.changes(agent))
+        self.saved = self.ledger.saved
         self.hosts = {state.host: (tuple(state.undone()), tuple(state.done)) for state in agent.frontier.states()}
 
     def restore(self, fresh: Agent, now: float) -> Agent:
@@ -202,7 +207,7 @@ class Scene(Village):
         for name in names:
             agent, sent = self.agents[name], len(self.log)
             super().flush(name)
-            self.disks[name] = Disk(agent)
+            self.disks[name] = Disk(agent, self.disks.get(name))
             if agent.cancel:
                 agent.cancel = False
                 self._cancel(name)
