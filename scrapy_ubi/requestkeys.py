@@ -12,16 +12,20 @@ Rules of this module:
 * A redirect that returns to a URL of its own chain (a site that sets a cookie on the way) is a step on, not a
   duplicate: its nonce says which step. It is the same for every agent, so seeds that dance like that are still taken
   once.
+* A request that failed for good and is requeued is done under its own key: it is taken in again under another one.
 """
 
 from __future__ import annotations
 
+import json
 import secrets
 from typing import NamedTuple
 
 from scrapy import Request
 
-from scrapy_ubi.requestcheck import NONCE
+from scrapy_ubi.jsonvalues import unpack
+from scrapy_ubi.protocol.host import Entry
+from scrapy_ubi.requestcheck import NONCE, parse_object
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.urls import normal_form, partition_key, url_key
 
@@ -68,6 +72,30 @@ class RequestKeys:
             return False
         meta[NONCE] = secrets.token_hex(8)
         return True
+
+    def again(self, entry: Entry, nonce: str) -> Entry | None:
+        """The same request under a key of its own, with its retries before it again; None when the entry's text cannot
+        be read.
+        """
+        try:
+            fields = parse_object(entry.request) if entry.request else {}
+            meta = {name: value for name, value in fields.get("meta", {}).items() if name != "retry_times"}
+            fields["meta"] = {**meta, NONCE: nonce}
+            body = unpack(fields.get("body", ""))
+            request = Request(
+                entry.url,
+                method=fields.get("method", "GET"),
+                body=body,
+                meta={name: unpack(value, build=False) for name, value in fields["meta"].items()},
+                dont_filter=fields.get("dont_filter", False),
+            )
+        except (ValueError, TypeError, AttributeError):  # of another version, or damaged
+            return None
+        place = self.place(request)
+        if place is None:
+            return None
+        text = json.dumps(fields, separators=(",", ":"))
+        return entry._replace(key=self.key(request, place), request=text)
 
     def _returns(self, request: Request, place: Place) -> bool:
         urls = request.meta.get("redirect_urls")

@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
+import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -23,19 +24,22 @@ from scrapy_ubi.protocol import pace
 from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.closing import Outlinks
 from scrapy_ubi.protocol.config import Config
-from scrapy_ubi.protocol.host import Entry, HostState, SetState
+from scrapy_ubi.protocol.host import Entry, Failure, HostState, SetState
 from scrapy_ubi.protocol.mail import Bounds
 from scrapy_ubi.protocol.view import Beat
 from scrapy_ubi.protocol.wire import NAME
+from scrapy_ubi.requestkeys import RequestKeys
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.transport import Transport, TransportDown, TransportFull
 from scrapy_ubi.transport.keys import drain_field
 from scrapy_ubi.urls import partition_key
 
-from . import clock, joining, profile
+from . import clock, joining, living, profile
 from .courier import Courier
+from .desk import Desk
 from .permits import Permits
 from .post import EAGER, Post
+from .questions import Answer, Question, answer
 
 logger = logging.getLogger("scrapy_ubi")
 
@@ -99,6 +103,7 @@ class Node:
         self.agent_id = agent_id
         self.transport = transport
         self._check = check
+        self._keys = RequestKeys(settings)
         self._wake, self._cancel, self._fatal, self._drain = on_wake, on_cancel, on_fatal, on_drain
         self._incarnations: set[str] = set()  # those of this process: a word to any of them is meant for it
         self._asked = False  # to leave
@@ -147,7 +152,14 @@ class Node:
                 raise UbiUnavailable(f"Redis went away while joining: {error}") from error
             raise
         self._post = Post(
-            self.agent, transport, self._courier, settings, control, self._judge, lambda: self._turn(self._clock())
+            self.agent,
+            transport,
+            self._courier,
+            settings,
+            control,
+            self._judge,
+            lambda: self._turn(self._clock()),
+            Desk(self.agent_id, self._answer, time.time),
         )
         transport.start_beating(
             self.agent_id,
@@ -455,6 +467,7 @@ class Node:
         else:
             if failed is not None:
                 self.tally.fail(failed)
+                self.frontier.fail(Failure(visit.host, visit.entry, failed, time.time()))
             self.agent.ended(visit.state, visit.entry.key, visit.outlinks if visit.strays == self._strays else None)
         self._turn(self._clock())
         self._arm()
@@ -505,6 +518,10 @@ class Node:
     def start_exhausted(self) -> None:
         """The spider's start() has ended."""
         self.agent.start_exhausted = True
+
+    def _answer(self, question: Question) -> Answer:
+        """What a person asks of this agent's frontier (desk)."""
+        return answer(question, living.source(self.agent, self.frontier, self._keys, self.discover, self._clock()))
 
     def counters(self) -> dict[str, Any]:
         """All counters of this agent, as published for people."""

@@ -30,6 +30,7 @@ from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.transport import Fields, Incoming, Outgoing, RawFields, Transport, TransportDown, TransportFull
 
 from .courier import Courier
+from .desk import Desk
 
 logger = logging.getLogger("scrapy_ubi")
 
@@ -53,7 +54,8 @@ def is_finished(control: Mapping[str, str]) -> bool:
 
 class Post:
     """Carries the mail of `agent`. `control` is what the control hash said at the start, `judge` knows what only the
-    adapters can (callbacks, partition keys), `on_arrival` is called in the loop when there is something to `collect`.
+    adapters can (callbacks, partition keys), `on_arrival` is called in the loop when there is something to `collect`,
+    `desk` answers what people ask.
     """
 
     def __init__(
@@ -65,12 +67,14 @@ class Post:
         control: Mapping[str, str],
         judge: Judge,
         on_arrival: Callable[[], None],
+        desk: Desk | None = None,
     ) -> None:
         self._agent = agent
         self._transport = transport
         self._judge = judge
         self._courier = courier
         self._on_arrival = on_arrival
+        self._desk = desk
         self._interval, self._most_waiting = settings.flush_interval, settings.flush_records
         self._longest_url = settings.max_url_length
         self._under_way: Future[Incoming] | None = None
@@ -169,6 +173,8 @@ class Post:
             dead_letters=dead,
             profile=profile,
             control=self._control(now),
+            forget_control=self._desk.forget() if self._desk is not None else (),
+            replies=self._desk.replies() if self._desk is not None else {},
         )
 
     def _control(self, now: float) -> dict[str, str]:
@@ -199,6 +205,10 @@ class Post:
             self._agent.accept_end(incoming.control["finished"].endswith(" lossy"))
             self._denied = not self._agent.finished
         self.control = incoming.control
+        if self._desk is not None:
+            self._desk.look(incoming.control, now)
+            self._dead.extend(refused := self._desk.refused())
+            self.dead_letters += len(refused)
         self._eager = bool(incoming.letters)
         for number, raw in incoming.letters:
             self._consumed.append(number)

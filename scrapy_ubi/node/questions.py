@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 from scrapy_ubi.protocol.host import Entry, Failure, Frontier, HostState
 
 ASKS = ("hosts", "url", "failed", "requeue")
+OWNER, COPY = "owner", "copy"
 SORTS = ("queued", "done", "failed", "next", "host")
 MOST_ROWS = 1000
 MOST_BYTES = 1_000_000  # of the rows of an answer
@@ -133,7 +134,7 @@ _CHECKS: Mapping[str, Callable[[Any], bool]] = {
 class Source(NamedTuple):
     """What an answer is made of, of the agent named `agent`.
 
-    `role` says "owner" or "copy" of a host state, "" where that is not known; `held` whether an own host may not be
+    `role` says OWNER or COPY of a host state, "" where that is not known; `held` whether an own host may not be
     fetched yet, as it is still being handed over; `sent` names the agent to which an entry with this key is on its way,
     "" if none; `requeue` takes a failed entry in again, under a new key, and says whether it could; `now` is the
     frontier's clock, in seconds.
@@ -168,7 +169,7 @@ def _hosts(question: Question, source: Source) -> Answer:
     total, rows = 0, []
     for state in source.frontier.states():
         role = source.role(state)
-        if question.copies or role != "copy":
+        if question.copies or role != COPY:
             total += 1
             rows.append((order(state, failures[state.host], source.now), state.host, state, role))
     first = heapq.nsmallest(question.limit, rows, key=lambda row: row[:2])
@@ -207,7 +208,7 @@ def _state(state: HostState, role: str, source: Source) -> str:
         return "busy"
     if not state.waiting:
         return "idle"
-    if role == "owner" and source.held(state):
+    if role == OWNER and source.held(state):
         return "held"
     return "resting" if source.frontier.rests(state) else "waiting"
 

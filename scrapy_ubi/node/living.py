@@ -1,0 +1,53 @@
+"""What a living agent answers its questions from."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+
+from scrapy_ubi.protocol.agent import Agent
+from scrapy_ubi.protocol.host import Entry, Failure, Frontier, HostState
+from scrapy_ubi.protocol.mail import DISCOVERY, Record
+from scrapy_ubi.requestkeys import RequestKeys
+
+from .questions import COPY, OWNER, Source
+
+NONCE_BYTES = 8
+
+
+def source(
+    agent: Agent, frontier: Frontier, keys: RequestKeys, discover: Callable[[str, Entry], bool], now: float
+) -> Source:
+    """The source of `agent`; `discover` takes in an entry of a host, and says whether it was news."""
+
+    def role(state: HostState) -> str:
+        return OWNER if agent.keepers(state)[:1] == (agent.me,) else COPY
+
+    def held(state: HostState) -> bool:
+        return not agent.tenure.free(state.host, agent.group.alive)
+
+    def sent(host: str, key: int) -> str:
+        return next((receiver for receiver, one in _under_way(agent) if one.host == host and _key(one) == key), "")
+
+    def requeue(failure: Failure) -> bool:
+        if agent.finished:
+            return False
+        entry = keys.again(failure.entry, secrets.token_hex(NONCE_BYTES))
+        return entry is not None and discover(failure.host, entry)
+
+    return Source(agent.me, frontier, now, role, held, sent, requeue)
+
+
+def _key(record: Record) -> int | None:
+    return record.entry.key if record.entry is not None else None
+
+
+def _under_way(agent: Agent) -> list[tuple[str, Record]]:
+    """What others have been told, or are to be, and have not acknowledged: to whom, and what."""
+    found = []
+    for (receiver, kind), lane in agent.outbox.lanes.items():
+        if kind == DISCOVERY:
+            waiting = [one for one in lane.waiting if isinstance(one, Record)]
+            posted = [record for letter in lane.unacknowledged.values() for record in letter.records]
+            found += [(receiver, one) for one in [*waiting, *posted]]
+    return found
