@@ -23,6 +23,7 @@ from scrapy_ubi.monitor.profile import Profile, read_profile
 from scrapy_ubi.node.post import is_finished
 from scrapy_ubi.protocol.ring import replicas_for
 from scrapy_ubi.protocol.view import FENCED, LEAVING, LEFT, Beat
+from scrapy_ubi.transport.contract import MEMORY
 from scrapy_ubi.transport.keys import Keys
 
 SILENT_AFTER = 15.0  # seconds without a new profile: the default failure timeout; said to people, nothing hangs on it
@@ -139,6 +140,7 @@ def read_status(client: redis.Redis, crawl: str) -> CrawlStatus:
         for key in (keys.beats, keys.agents, keys.control):
             pipe.hgetall(key)
         beats, profiles, control = (_texts(answer) for answer in pipe.execute(raise_on_error=False))
+    beats.pop(MEMORY, None)
     names = sorted(set(beats) | set(profiles))
     lengths = _lengths(client, keys, names)
     agents = _judge(names, beats, profiles, lengths, now)

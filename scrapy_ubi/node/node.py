@@ -31,6 +31,7 @@ from scrapy_ubi.protocol.wire import NAME
 from scrapy_ubi.requestkeys import RequestKeys
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.transport import Transport, TransportDown, TransportFull
+from scrapy_ubi.transport.contract import MEMORY
 from scrapy_ubi.transport.keys import drain_field
 from scrapy_ubi.urls import partition_key
 
@@ -364,7 +365,7 @@ class Node:
             if NAME.fullmatch(name) and (beat := Beat.parse(line)) is not None
         }
         before, view = self.over, self.agent.view
-        self.agent.read(sent, received, beats)
+        self.agent.read(sent, received, beats, lines.get(MEMORY, ""))
         self._seen.set()
         self._keep_pace(len(beats))
         if self.agent.view is not view:

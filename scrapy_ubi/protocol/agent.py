@@ -117,8 +117,9 @@ class Agent:
         """The assignment under that view."""
         return self.tenure.view.ring
 
-    def read(self, sent: float, received: float, beats: Mapping[str, Beat]) -> None:
-        """One atomic read of all beats, asked for and received at these times.
+    def read(self, sent: float, received: float, beats: Mapping[str, Beat], memory: str = "") -> None:
+        """One atomic read of all beats, asked for and received at these times, from a Redis with this `memory`
+        (`Watch.read`).
 
         Once the crawl is over nothing changes any more: those who close are no reason to take over their hosts.
         """
@@ -127,7 +128,7 @@ class Agent:
                 self.accept_end(LOSSY in beat.flags)
         if self.finished:
             return
-        alive = self.group.read(sent, received, beats)
+        alive = self.group.read(sent, received, beats, memory)
         if self.group.dead:
             self._rejoin()
         self._notice_gaps()
@@ -198,8 +199,14 @@ class Agent:
     def accept_end(self, lossy: bool) -> None:
         """Word came that the crawl is over. It is, unless those who say so had lost agents, and this one has work left:
         then the crawl goes on here."""
-        if not lossy or not any(state.waiting or state.out for state in self.frontier.states()):
+        if not lossy or not any(self._has_work(state) for state in self.frontier.states()):
             self.finished = True
+
+    def _has_work(self, state: HostState) -> bool:
+        """Whether something waits in this copy, and it is not one that is to be dropped, for others keep the host."""
+        if not state.waiting and not state.out:
+            return False
+        return self.tenure.complete is not self.view or self.me in self.keepers(state)
 
     def keepers(self, state: HostState) -> tuple[str, ...]:
         """Owner and successors of a host held, under the present view."""
@@ -287,9 +294,9 @@ class Agent:
         if record.entry is not None and weight(record.entry) > self.config.bounds.size:
             self.counters.untravelled += 1
             return 0
-        for keeper in others:
         if others and record.entry is not None and record.flush:
             self.journal.told(record.flush, record.host)
+        for keeper in others:
             self.outbox.put(keeper, STATE, record, self.view)
         self.counters.replicated += len(others)
         return len(others)
@@ -376,8 +383,8 @@ class Agent:
             self._closed_work(state)
             return False
         self.closing.add(self.flush, state, entry, redo)
-        return True
         self.journal.done(self.flush, state.host, entry)
+        return True
 
     def put_back(self, state: HostState, key: int, entry: Entry | None = None) -> None:
         """A request handed out was not fetched, or is to be fetched again (as `entry`)."""

@@ -4,7 +4,8 @@ Rules of this module:
 
 * An agent is *sure* of its picture once a lease and its grace have passed since its first beat, or somebody who has
   settled is in it: Redis may have forgotten the others a moment before it came, but whoever lives is seen, or fenced
-  and without loads, by then. Who is not sure settles nothing and fetches nothing (decision 0003).
+  and without loads, by then. If Redis forgets once more meanwhile it waits anew. Who is not sure settles nothing and
+  fetches nothing (decision 0003).
 * A gap in the lease raises the epoch, and is mended when everybody alive has published the digest of a view that
   holds it.
 * An incarnation that anybody holds dead begins anew under another one.
@@ -51,14 +52,16 @@ class Membership:
             members[self.me] = Member(self.incarnation, self.epoch, self.config.replicas)
         return View.of(members, near)
 
-    def read(self, sent: float, received: float, beats: Mapping[str, Beat]) -> dict[str, Beat]:
-        """Take in one atomic read of all beats; those of everybody alive, the own included when it was there."""
+    def read(self, sent: float, received: float, beats: Mapping[str, Beat], memory: str = "") -> dict[str, Beat]:
+        """Take in one atomic read of all beats (`Watch.read`); those of everybody alive, the own included if it was
+        there.
+        """
         own = beats.get(self.me)
         if own is not None and own.incarnation not in self._own:
             self.usurped = True
-        self.watch.read(sent, received, beats)
+        forgotten = self.watch.read(sent, received, beats, memory)
         self.lossy = self.lossy or any(LOSSY in beat.flags for beat in beats.values())
-        if self._begun is None:
+        if self._begun is None or forgotten:
             self._begun = sent
         if not self.sure:
             waited = sent - self._begun > self.config.lease_timeout + self.config.grace

@@ -6,7 +6,8 @@ Rules of this module:
 * An agent is dead in an observer's view when, at the moment the observer *sent* a read, the beat had not changed for
   the failure timeout. Measuring to the sending of the read makes a slow answer count for the observed, never against
   it.
-* An observer that was itself away (no read for longer than the lease) starts all ages anew.
+* An observer that was itself away (no read for longer than the lease) starts all ages anew. So does one that finds that
+  Redis has forgotten everything since its last read: beats may have been written, and gone, in between.
 * Death is for ever for that incarnation, and contagious: beats name the incarnations their writers hold dead, and a
   reader believes them. It may: the writer saw no beat for the failure timeout, so the lease of the dead has ended. It
   must: an incarnation that one agent holds dead may not go on anyway.
@@ -162,6 +163,7 @@ class Watch:
         self._dead: dict[str, None] = {}
         self._named: tuple[str, ...] = ()
         self._last_read: float | None = None
+        self._memory: str | None = None
 
     @property
     def dead(self) -> tuple[str, ...]:
@@ -172,10 +174,13 @@ class Watch:
         """Whether this observer holds that incarnation dead."""
         return incarnation in self._dead
 
-    def read(self, sent: float, received: float, beats: Mapping[str, Beat]) -> None:
-        """Take in one atomic read of all beats, sent and received at these times (s, the observer's clock)."""
-        away = self._last_read is not None and sent - self._last_read > self.lease_timeout
-        self._last_read = received
+    def read(self, sent: float, received: float, beats: Mapping[str, Beat], memory: str = "") -> bool:
+        """Take in one atomic read of all beats, sent and received at these times (s, the observer's clock). `memory` is
+        another text whenever Redis has forgotten everything. True when it has, since the last read.
+        """
+        forgotten = self._memory is not None and self._memory != memory
+        away = forgotten or (self._last_read is not None and sent - self._last_read > self.lease_timeout)
+        self._last_read, self._memory = received, memory
         for agent, beat in beats.items():
             for incarnation in beat.dead:
                 self._bury(incarnation)
@@ -188,8 +193,11 @@ class Watch:
                 self._bury(sight.beat.incarnation)
             if self.is_dead(sight.beat.incarnation) or LEFT in sight.beat.flags:
                 del self.seen[agent]
+        return forgotten
 
     def _look(self, agent: str, beat: Beat, received: float) -> None:
+        if self.is_dead(beat.incarnation):
+            return  # an old line that came late, maybe: it says nothing of a newer incarnation
         sight = self.seen.get(agent)
         if sight is None:
             self.seen[agent] = Sight(beat, received)

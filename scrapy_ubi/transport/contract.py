@@ -51,6 +51,10 @@ TEXT = 10  # times max_letter_bytes: fields of hashes; an ack may name the hosts
 ANSWER = 120  # seconds an answer to a person's question is kept: whoever asked reads it within two
 INBOX = 10_000  # entries; windows of unacknowledged letters keep it far below, this bounds a flood of garbage
 
+MEMORY = "*"
+"""Field of the beats hash, beside the agents' own (no name of an agent): a random token, written by the first beat that
+finds none. So it is another one whenever Redis has forgotten everything."""
+
 Fields = Mapping[str, str]
 RawFields = Mapping[bytes, bytes]
 
@@ -130,7 +134,7 @@ class Transport(Protocol):
         """Connect and try what is needed. Raises TransportError with one sentence when it cannot be."""
 
     async def beats(self) -> dict[str, str]:
-        """Agent -> its beat line, of all agents at one instant. Raises TransportDown."""
+        """Agent -> its beat line, of all agents at one instant, without `MEMORY`. Raises TransportDown."""
 
     async def profiles(self) -> dict[str, str]:
         """Agent -> its profile. Raises TransportDown."""
@@ -160,12 +164,12 @@ class Transport(Protocol):
         A beat is one round trip: write `line(counter)`, read all beats, unless the last read was begun less than
         `apart()` seconds ago, give or take half an interval: then it only writes, and calls `on_ack` alone. `counter`
         grows by one with each attempt, also over a stop and a new start. On success `on_ack(sent)` is called at once
-        and `on_read(sent, received, beats)` in the event loop, in order; when the loop is busy at most 64 reads wait,
-        the oldest are dropped. Both times are of `clock`, `sent` taken before the first byte leaves. A beat that the
-        server refused calls neither: an agent that cannot beat shall not judge others on what it reads. While
-        `stalled()` nothing is sent or read. With Redis `line`, `on_ack`, `clock`, `stalled` and `apart` run in a
-        thread: they must be quick and only look at values that the loop prepared. Failures are retried at the next
-        interval, never raised.
+        and `on_read(sent, received, beats)` in the event loop, in order, `MEMORY` among the beats; when the loop is
+        busy at most 64 reads wait, the oldest are dropped. Both times are of `clock`, `sent` taken before the first
+        byte leaves. A beat that the server refused calls neither: an agent that cannot beat shall not judge others on
+        what it reads. While `stalled()` nothing is sent or read. With Redis `line`, `on_ack`, `clock`, `stalled` and
+        `apart` run in a thread: they must be quick and only look at values that the loop prepared. Failures are retried
+        at the next interval, never raised.
         Raises RuntimeError when it beats already.
         """
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import secrets
 from collections import Counter
 from typing import Any
 
@@ -14,6 +15,7 @@ from redis.retry import Retry
 
 from . import scripts
 from .address import Address
+from .contract import MEMORY
 from .faults import FAULTS, fault, spoilt
 from .keys import ASIDE, Keys
 from .wire import encode, texts
@@ -61,7 +63,7 @@ class RedisLink:
             self._pool.disconnect()
 
     def _written(self, line: str) -> tuple[Any, ...]:
-        return ("EVAL", scripts.REPLACE, 1, self._key, self._agent, encode(line))
+        return ("EVAL", scripts.BEAT, 1, self._key, self._agent, encode(line), MEMORY, secrets.token_hex(4))
 
     def _run(self, commands: list[tuple[Any, ...]]) -> list[Any]:
         try:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import secrets
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -18,6 +19,7 @@ from functools import partial
 from .contract import (
     DEAD_LETTERS,
     INBOX,
+    MEMORY,
     TEXT,
     Fields,
     Incoming,
@@ -169,7 +171,9 @@ class MemoryTransport:
     async def beats(self) -> dict[str, str]:
         """Agent -> beat line, at one instant."""
         await self._trip()
-        return self._texts(self._shelf.beats)
+        beats = self._texts(self._shelf.beats)
+        beats.pop(MEMORY, None)
+        return beats
 
     async def profiles(self) -> dict[str, str]:
         """Agent -> profile."""
@@ -232,6 +236,7 @@ class MemoryTransport:
             self._counts["beats_failed"] += 1
             return False
         self._shelf.beats[encode(beating.agent)] = encode(line)
+        self._shelf.beats.setdefault(encode(MEMORY), encode(secrets.token_hex(4)))
         beating.on_ack(sent)
         if sent - beating.last_read < beating.apart() - beating.interval / 2:
             return True

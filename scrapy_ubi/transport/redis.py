@@ -23,6 +23,7 @@ from .contract import (
     DEAD_LETTERS,
     HEAD,
     INBOX,
+    MEMORY,
     TEXT,
     Fields,
     Incoming,
@@ -112,7 +113,9 @@ class RedisTransport:
 
     async def beats(self) -> dict[str, str]:
         """Agent -> beat line, one HGETALL."""
-        return await self._hash(self._keys.beats)
+        beats = await self._hash(self._keys.beats)
+        beats.pop(MEMORY, None)
+        return beats
 
     async def profiles(self) -> dict[str, str]:
         """Agent -> profile."""

@@ -99,6 +99,14 @@ redis.call('EXPIRE', KEYS[1], ARGV[3])
 return 1
 """
 
+BEAT = """
+-- KEYS[1] beats. ARGV: agent, line, the field of the token, a new token. As REPLACE; a token that is there stays.
+redis.call('HDEL', KEYS[1], ARGV[1])
+redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])
+redis.call('HSETNX', KEYS[1], ARGV[3], ARGV[4])
+return 1
+"""
+
 SET_ASIDE = """
 -- KEYS[1] a key, KEYS[2] its name aside. ARGV[1] the type it should have, '' if it is spoilt whatever its type.
 -- The look and the renaming are one step: a key that another agent has just put right stays.

@@ -84,6 +84,16 @@ def test_sure_a_lease_and_its_grace_after_the_first_beat() -> None:
     assert group.may_act(100.1 + LEASE + grace)
 
 
+def test_sure_later_when_redis_has_forgotten() -> None:
+    group, wait = membership(), LEASE + membership().config.grace
+    group.read(0.0, 0.0, {}, "first")
+    group.read(wait, wait, {}, "second")
+    group.read(2 * wait, 2 * wait, {}, "second")
+    assert not group.sure
+    group.read(2 * wait + 0.5, 2 * wait + 0.5, {}, "second")
+    assert group.sure
+
+
 def test_sure_with_one_who_has_settled() -> None:
     group = membership()
     group.read(100.0, 100.0, {"b": beat("b")})

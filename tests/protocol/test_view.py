@@ -122,10 +122,11 @@ class Observer:
     def __init__(self) -> None:
         self.watch = Watch("me", FAILURE, LEASE)
         self.now = 100.0
+        self.memory = "first"
 
     def read(self, beats: dict[str, Beat], trip: float = 0.0) -> None:
         """One read, asked for now, received `trip` seconds later."""
-        self.watch.read(self.now, self.now + trip, beats)
+        self.watch.read(self.now, self.now + trip, beats, self.memory)
         self.now += trip
 
     def go_on(self, beats: dict[str, Beat], seconds: float) -> None:
@@ -166,6 +167,18 @@ def test_whoever_beats_lives() -> None:
     assert observer.living == {"b"}
 
 
+def test_ages_start_anew_when_redis_has_forgotten() -> None:
+    """A beat may have been written, and forgotten before anybody read it: its writer may still fetch."""
+    observer = Observer()
+    observer.read({"b": beat()})
+    observer.go_on({}, FAILURE - 1)
+    observer.memory = "second"
+    observer.go_on({}, FAILURE + INTERVAL)
+    assert observer.living == {"b"}
+    observer.go_on({}, 0.5)
+    assert observer.living == set()
+
+
 def test_age_is_measured_to_the_sending_of_the_read() -> None:
     """A slow answer counts for the observed: what it says may have been true for long when it arrives."""
     observer = Observer()
@@ -202,7 +215,8 @@ def test_the_dead_stay_dead() -> None:
     observer.read({"b": beat("ffffffff", counter=3)})
     assert observer.living == {"b"}, "as another incarnation it is a newcomer"
     observer.read({"b": beat(counter=4)})
-    assert observer.living == set()
+    assert observer.watch.alive("b", "ffffffff"), "an old line that came late says nothing of a newer incarnation"
+    observer.read({"b": beat("eeeeeeee", counter=5)})
     assert not observer.watch.alive("b", "ffffffff"), "one identifier, one agent"
 
 

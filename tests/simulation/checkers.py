@@ -190,17 +190,26 @@ class Referee:
         """Whether it crashed, and its disk will come back."""
         return process.name in self._kept
 
+    def started(self) -> None:
+        """A process starts with an empty disk. Once somebody has found the end it begins a new crawl (DESIGN 2.5), or
+        finds itself alone in one that has lost agents: it fetches what it fetches."""
+        if self._over:
+            self.grant(self._fetched_keys())
+
     def returned(self, process: Process) -> None:
         """A process is back with its disk."""
         kept = self._kept.pop(process.name, set())
         self._back.setdefault(process.name, set()).update(kept & process.returned_done)
 
     def look(self) -> None:
-        """A view was seen complete: the moment may be a settled one."""
+        """A view was seen complete: the moment may be a settled one. A page that somebody is loading keeps its token:
+        the load began when its done mark was still on the disk that has come back.
+        """
         if not self.losses.look():
             return
+        loading = {key_of(url) for _, _, url in self.loads.values()}
         for process in self.world.alive():
-            for key in self._back.pop(process.name, ()):
+            for key in self._back.pop(process.name, set()) - loading:
                 self.tokens[key] = max(0, self.tokens[key] - 1)
 
     # -- the end
@@ -241,6 +250,8 @@ class Referee:
         if reason == "left":
             if process.went_clean:
                 self.losses.left(process.name)
+                if not process.agent.view.members:  # nobody to hand over to: its done marks stay on its disk
+                    self.grant(self._only_there(process))
             else:
                 self.crashed(process, keep=False)
 

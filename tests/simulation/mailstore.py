@@ -28,11 +28,12 @@ class Redis:
 
     def __init__(self) -> None:
         self.up = True
-        self._count = 0
+        self._count = self.memory = 0
         self.forget()
 
     def forget(self) -> None:
-        """FLUSHALL."""
+        """FLUSHALL. `memory` stands for the token that the first beat writes afterwards."""
+        self.memory += 1
         self.beats: dict[str, str] = {}
         self.inbox: dict[str, dict[int, Fields]] = {}
         self.acks: dict[str, dict[str, str]] = {}

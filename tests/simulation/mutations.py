@@ -124,11 +124,20 @@ def _complete_view_not_doubted() -> Any:
 def _ages_kept_after_own_pause() -> Any:
     read = Watch.read
 
-    def never_away(self: Watch, sent: float, received: float, beats: Mapping[str, Beat]) -> None:
+    def never_away(self: Watch, sent: float, received: float, beats: Mapping[str, Beat], memory: str = "") -> bool:
         self._last_read = None
-        read(self, sent, received, beats)
+        return read(self, sent, received, beats)
 
     return patch.object(Watch, "read", never_away)
+
+
+def _forgetting_not_noticed() -> Any:
+    read = Watch.read
+
+    def same(self: Watch, sent: float, received: float, beats: Mapping[str, Beat], memory: str = "") -> bool:
+        return read(self, sent, received, beats)
+
+    return patch.object(Watch, "read", same)
 
 
 def _sure_at_once() -> Any:
@@ -275,6 +284,7 @@ AIM: dict[str, tuple[str, ...]] = {
 RARE: dict[str, str] = {
     "absent_peers_not_missed": "test_durable.py",
     "complete_view_not_doubted": "test_tenure.py",
+    "forgetting_not_noticed": "test_view.py",
     "one_wave_of_quiescence": "test_quiescence.py",
     "views_entered_ignored": "test_tenure.py",
 }

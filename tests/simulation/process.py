@@ -143,17 +143,17 @@ class Process:
             if not self.reaches_redis or world.lost():
                 return
             world.redis.beats[self.name] = line
-            beats = dict(world.redis.beats)
+            beats, memory = dict(world.redis.beats), str(world.redis.memory)
             if not self.deaf and not world.lost():
-                self.after(world.delay(), lambda: self.beaten(sent, beats))
+                self.after(world.delay(), lambda: self.beaten(sent, beats, memory))
 
         world.at(world.now + world.delay(), execute)
 
-    def beaten(self, sent: float, lines: dict[str, str]) -> None:
+    def beaten(self, sent: float, lines: dict[str, str], memory: str) -> None:
         """Everybody's beats have come."""
         agent, over = self.agent, self.agent.finished
         agent.lease.acknowledged(sent)
-        agent.read(sent, self.now(), self.world.parse(lines))
+        agent.read(sent, self.now(), self.world.parse(lines), memory)
         self.world.noticed(self)
         if agent.finished and not over:
             self.world.referee.over(self)

@@ -193,6 +193,7 @@ class World:
 
     def start(self, name: str, seeds: bool = True) -> Process:
         """A process starts, with an empty disk."""
+        self.referee.started()
         return self._start(name, seeds)
 
     def restart(self, name: str) -> Process:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from scrapy_ubi.transport import Incoming, Outgoing, Transport, TransportDown, TransportError, TransportFull
-from scrapy_ubi.transport.contract import DEAD_LETTERS, HEAD
+from scrapy_ubi.transport.contract import DEAD_LETTERS, HEAD, MEMORY
 from tests.transport.worlds import World, until
 
 
@@ -460,6 +460,7 @@ class Heart:
         self.agent = agent
         self.acks: list[float] = []
         self.reads: list[tuple[float, float, dict[str, str]]] = []
+        self.memories: list[str] = []
         self.stalled = False
         self.apart = 0.0
 
@@ -469,11 +470,15 @@ class Heart:
             interval,
             lambda counter: f"beat {counter}",
             self.acks.append,
-            lambda *read: self.reads.append(read),
+            self._read,
             time.monotonic,
             lambda: self.stalled,
             lambda: self.apart,
         )
+
+    def _read(self, sent: float, received: float, beats: dict[str, str]) -> None:
+        self.memories.append(beats.pop(MEMORY))
+        self.reads.append((sent, received, beats))
 
     def counters(self) -> list[int]:
         return [int(beats[self.agent].split()[1]) for _, _, beats in self.reads]
@@ -609,6 +614,22 @@ def test_full_server_does_not_silence_the_agents(world: World) -> None:
         await a.stop_beating("last")
         assert await b.beats() == {"a": "last", "b": "hello"}
         assert a.counts["beats_failed"] == 0
+
+    play(world, scene)
+
+
+def test_token_is_another_when_everything_was_forgotten(world: World) -> None:
+    async def scene(a: Transport, b: Transport) -> None:
+        heart, other = Heart(), Heart("b")
+        heart.start(a)
+        other.start(b)
+        for flushes in range(3):
+            reads = len(heart.reads), len(other.reads)
+            await until(lambda n=reads: len(heart.reads) >= n[0] + 3 and len(other.reads) >= n[1] + 3)
+            assert len(set(heart.memories)) == flushes + 1
+            assert heart.memories[-1] == other.memories[-1]
+            assert set(await a.beats()) == {"a", "b"}
+            world.flush()
 
     play(world, scene)
 
