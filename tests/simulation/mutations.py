@@ -19,7 +19,7 @@ from scrapy_ubi.protocol import custody, durable, tenure
 from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.closing import Closing
 from scrapy_ubi.protocol.handover import Handover
-from scrapy_ubi.protocol.host import HostState
+from scrapy_ubi.protocol.host import SetState
 from scrapy_ubi.protocol.mail import DISCOVERY, STATE, Lane
 from scrapy_ubi.protocol.membership import Membership
 from scrapy_ubi.protocol.outbox import Outbox
@@ -43,7 +43,7 @@ def _done_mark_early() -> Any:
 
 
 def _done_marks_in_handoffs_early() -> Any:
-    return patch.object(HostState, "told_done", lambda self: iter(self.done))
+    return patch.object(SetState, "told_done", lambda self: iter(self.done))
 
 
 def _acknowledged_before_successors() -> Any:
@@ -237,7 +237,7 @@ def _restored_outbox_thrown_away() -> Any:
 
 
 def _restored_done_marks_early() -> Any:
-    def resume(self: Closing, flush: int, state: HostState, entry: Any) -> None:
+    def resume(self: Closing, flush: int, state: SetState, entry: Any) -> None:
         """The marks are taken for sent."""
 
     return patch.object(Closing, "resume", resume)
