@@ -19,7 +19,7 @@ class MemoryFrontier:
 
     def __init__(self, delay: float = 0.0) -> None:
         self.delay = delay
-        self.workbench = Workbench()
+        self.workbench: Workbench[str] = Workbench()
         self._states: dict[str, SetState] = {}
         self._queues: dict[str, HostQueue] = {}
         self._failed: dict[tuple[str, int], Failure] = {}

@@ -15,37 +15,44 @@ view).
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
+from typing import Generic, TypeVar
+
+Host = TypeVar("Host", bound=Hashable)
+"""What stands for a host here: its name, or its state."""
 
 
-class Workbench:
+class Workbench(Generic[Host]):
     """A heap of hosts by time. Times are seconds of the agent's clock; ties go to the host put in first."""
 
     def __init__(self) -> None:
-        self._heap: list[tuple[float, int, str]] = []
-        self._waiting: dict[str, int] = {}  # host -> the number of its only valid place in the heap
-        self._busy: set[str] = set()
-        self._parked: dict[str, None] = {}
+        self._heap: list[tuple[float, int, Host]] = []
+        self._waiting: dict[Host, int] = {}  # host -> the number of its only valid place in the heap
+        self._busy: set[Host] = set()
+        self._parked: dict[Host, None] = {}
         self._count = 0
 
     def __len__(self) -> int:
         return len(self._waiting) + len(self._busy) + len(self._parked)
 
-    def is_busy(self, host: str) -> bool:
+    def __contains__(self, host: Host) -> bool:
+        return host in self._waiting or host in self._busy or host in self._parked
+
+    def is_busy(self, host: Host) -> bool:
         """Whether the host is handed out."""
         return host in self._busy
 
-    def activate(self, host: str, at: float) -> None:
+    def activate(self, host: Host, at: float) -> None:
         """Something of this host is queued, to be fetched from that time on. Nothing changes unless it was idle."""
-        if host not in self._waiting and host not in self._busy and host not in self._parked:
+        if host not in self:
             self._push(host, at)
 
-    def _push(self, host: str, at: float) -> None:
+    def _push(self, host: Host, at: float) -> None:
         self._count += 1
         self._waiting[host] = self._count
         heapq.heappush(self._heap, (at, self._count, host))
 
-    def take(self, now: float, allowed: Callable[[str], bool]) -> str | None:
+    def take(self, now: float, allowed: Callable[[Host], bool]) -> Host | None:
         """Make the first host that is ready and allowed busy, and return it; those not allowed are parked."""
         heap = self._heap
         while heap and heap[0][0] <= now:
@@ -59,20 +66,25 @@ class Workbench:
             self._parked[host] = None
         return None
 
-    def release(self, host: str, at: float | None) -> None:
+    def release(self, host: Host, at: float | None) -> None:
         """A busy host waits until that time, or is idle (None). Nothing happens when it is not busy."""
         if host in self._busy:
             self._busy.discard(host)
             if at is not None:
                 self._push(host, at)
 
-    def remove(self, host: str) -> None:
+    def park(self, host: Host) -> None:
+        """An idle host may not be fetched here, though something of it is queued."""
+        if host not in self:
+            self._parked[host] = None
+
+    def remove(self, host: Host) -> None:
         """Forget a host whatever its state."""
         self._waiting.pop(host, None)
         self._parked.pop(host, None)
         self._busy.discard(host)
 
-    def look_again(self, at: Callable[[str], float]) -> None:
+    def look_again(self, at: Callable[[Host], float]) -> None:
         """Every parked host waits again, from the time given for it."""
         parked, self._parked = self._parked, {}
         for host in parked:
@@ -85,7 +97,7 @@ class Workbench:
             heapq.heappop(heap)
         return heap[0][0] if heap else None
 
-    def unserved(self) -> Iterator[str]:
+    def unserved(self) -> Iterator[Host]:
         """Every host that waits or is parked."""
         yield from self._parked
         yield from self._waiting

@@ -1,0 +1,409 @@
+"""The frontier on disk: millions of URLs in little memory, and a crawl that goes on where it was.
+
+It keeps the contract `protocol.host.Frontier`, as the one in memory does. The life of an entry: *new* (a row among the
+changes), *waiting* (a row in the store; near the end of the queue also in its host's head), *out*, *done* (the row of
+the queue gives way to one that says so).
+
+How it is driven, beside the protocol's calls:
+
+* `collect` gives a `Flush` of everything since the last one; its `write(store)` may run in a thread; then `written`.
+  There is one flush at a time (`unwritten`). One that could not be written is written again as it is. Nothing that
+  depends on a change (mail, acknowledgements) may leave before the flush that holds it is written.
+* Only active hosts have the head of their queue in memory; the others *rest*, in the order of their turn. `needs` says
+  what is to be read for those whose turn has come, `read` reads it (in any thread), `take` takes it in. `pop` hands
+  out from heads in memory only: when it finds none there may still be something to read. A host whose head is used up
+  goes behind those that rest. `load` does all three at once.
+
+What a crash leaves is the last flush that was written: what was out waits again.
+
+A key that is known is not merged again: that it was found nearer is news only while it waits in a head.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+from scrapy_ubi.protocol.host import MOST_FAILED, Entry, Failure, HostState
+
+from . import rows
+from .diskstate import DiskState, HostChanges, Keys
+from .flush import Changes, Extra, Flush
+from .seen import Seen
+from .store import Row, Store, every
+from .window import Result, Scan, Window
+from .workbench import Workbench
+
+LEAST_GARBAGE = 16  # rows of a queue, all of them garbage: deleted as one range
+
+
+class DiskFrontier:
+    """Host states by host, their sets on disk. `opening.open_frontier` makes one.
+
+    `delay` is the politeness delay in seconds, measured from the end of a load; `offset` is unix time less the agent's
+    clock; `most` is how many rows of queues may be in memory; `saved` is what the store says of the frontier.
+    """
+
+    def __init__(
+        self, store: Store, seen: Seen, saved: Mapping[str, int], *, delay: float, offset: float, most: int
+    ) -> None:
+        self.delay = delay
+        self.store = store
+        self.seen = seen
+        self.keys = Keys(seen)
+        self.workbench: Workbench[DiskState] = Workbench()
+        self.window = Window(self.workbench, most, delay)
+        self.unwritten: Flush | None = None
+        self._offset = offset
+        self._states: dict[str, DiskState] = {}
+        self._taken: dict[int, int] = {}  # salted key of what is out -> rank of its row
+        self._changes = Changes()
+        self._flush = saved.get("flush", 0)
+        self._next = saved.get("next", 1)
+        self._failed = saved.get("failed", 0)
+        self._gone = [saved.get(name, 0) for name in GONE]
+
+    # -- hosts
+
+    def __len__(self) -> int:
+        return len(self._states)
+
+    def states(self) -> list[HostState]:
+        """Every host state held."""
+        return [*self._states.values()]
+
+    def find(self, host: str) -> HostState | None:
+        """The state of a host, None when nothing of it is held."""
+        return self._states.get(host)
+
+    def _new(self, host: str) -> DiskState:
+        state = self._states[host] = DiskState(host, self._next, self.keys, self.store)
+        self._next += 1
+        self._change(state)
+        return state
+
+    def restore(self, hid: int, record: rows.HostRecord) -> DiskState:
+        """A host as its row says; for `opening`."""
+        state = self._states[record.host] = DiskState(record.host, hid, self.keys, self.store)
+        state.known_xor, state.done_xor = record.known_xor, record.done_xor
+        state.waiting, state.done_count = record.known - record.done, record.done
+        state.garbage, state.arrival = record.garbage, record.arrival
+        state.next_at = max(0.0, record.next_at - self._offset) if record.next_at else 0.0
+        state.complete = not state.waiting
+        self.window.settle(state)
+        return state
+
+    def forget_gone(self) -> None:
+        """The seen table holds no keys of hosts dropped any more."""
+        self._gone = [0] * len(GONE)
+
+    def _change(self, state: DiskState) -> HostChanges:
+        """The host's changes of the coming flush."""
+        change = state.fresh
+        if change is None:
+            change = state.fresh = self._changes.hosts[state] = HostChanges()
+        return change
+
+    def drop(self, host: str) -> None:
+        """Forget a host."""
+        state = self._states.pop(host)
+        self.window.remove(state)
+        for key in state.out:
+            del self._taken[key ^ state.salt]
+        self._changes.hosts.pop(state, None)
+        self._changes.dropped.append(state.hid)
+        for index, (count, xor) in enumerate(state.salted()):
+            self._gone[2 * index] += count
+            self._gone[2 * index + 1] ^= xor
+
+    # -- what is known and done
+
+    def add(self, host: str, entries: Iterable[Entry]) -> tuple[HostState, list[Entry]]:
+        """Merge discovered entries; the state, and those that were news."""
+        state = self._states.get(host)
+        if state is None:
+            state = self._new(host)
+        status, keys, news = self.keys.status, self.keys.fresh, []
+        for entry in entries:
+            key = entry.key
+            known = status(key ^ state.salt)
+            if not known:
+                keys[key ^ state.salt] = 1
+                state.known_xor ^= key
+                state.waiting += 1
+                self._queue(state, entry)
+                news.append(entry)
+            elif known == 1 and (place := state.better(key, entry.depth, entry.priority)) is not None:
+                self._delete(state, self.window.take_out(state, place))
+                self._queue(state, entry)
+                news.append(entry)
+        return state, news
+
+    def _queue(self, state: DiskState, entry: Entry) -> None:
+        """An entry waits, behind those of its kind."""
+        place = rows.rank(entry.priority, entry.depth, state.arrival)
+        state.arrival += 1
+        value = rows.queue_value(state.host, entry)
+        self._change(state).rows[place] = value
+        self.window.insert(state, place, value)
+
+    def _delete(self, state: DiskState, place: int) -> None:
+        """A row of the queue is not wanted any more. One that no flush holds is forgotten."""
+        changes = self._change(state).rows
+        if changes.get(place) is None:
+            changes[place] = None
+        else:
+            del changes[place]
+
+    def _throw_away(self, state: DiskState, place: int) -> None:
+        """A row is garbage."""
+        self._delete(state, place)
+        state.garbage = max(0, state.garbage - 1)  # some may be found twice, by two readers
+
+    def add_done(self, state: HostState, keys: Iterable[int]) -> list[int]:
+        """Merge done marks; those that were news."""
+        own = self._own(state)
+        news = [key for key in keys if self._mark(own, key)]
+        if news and own.garbage >= LEAST_GARBAGE:
+            self.window.tidy(own)
+        return news
+
+    def _mark(self, state: DiskState, key: int) -> bool:
+        """A key is done; True when that was news. Its row stays, as garbage, where it is not known."""
+        salted_key = key ^ state.salt
+        known = self.keys.status(salted_key)
+        if known == 2:
+            return False
+        if not known:
+            state.known_xor ^= key
+        elif key not in state.out:
+            state.waiting -= 1
+            state.garbage += 1
+        self.keys.fresh[salted_key] = 2
+        state.done_xor ^= key
+        state.done_count += 1
+        if state.redo:
+            state.redo.pop(key, None)
+        self._change(state).done.append(key)
+        return True
+
+    def finish(self, state: HostState, key: int) -> bool:
+        """An entry handed out is done; True when that was news."""
+        own = self._own(state)
+        news = self._mark(own, key)
+        if own.out.pop(key, None) is not None:
+            self._delete(own, self._taken.pop(key ^ own.salt))
+        return news
+
+    def put_back(self, state: HostState, key: int, entry: Entry | None = None) -> None:
+        """An entry handed out waits again, as `entry` when given."""
+        own = self._own(state)
+        old = own.out.pop(key)
+        self._delete(own, self._taken.pop(key ^ own.salt))
+        if not own.is_done(key):
+            own.waiting += 1
+            self._queue(own, entry or old)
+
+    def _own(self, state: HostState) -> DiskState:
+        assert isinstance(state, DiskState)
+        return state
+
+    # -- fetching
+
+    def pop(self, now: float, allowed: Callable[[HostState], bool]) -> tuple[HostState, Entry] | None:
+        """Hand out the next entry of the first host that is ready, allowed and in memory; the host is then busy."""
+        window = self.window
+        while (state := window.next(now, allowed)) is not None:
+            while state.head:
+                place, value = window.first(state)
+                key = rows.queued_key(value)
+                salted_key = key ^ state.salt
+                if self.keys.status(salted_key) == 2:
+                    self._throw_away(state, place)
+                    continue
+                entry = rows.read_queue(state.host, state.hid, place, value)
+                state.waiting -= 1
+                state.out[key] = entry
+                self._taken[salted_key] = place
+                return state, entry
+            window.release(state, now)
+        return None
+
+    def free(self, state: HostState, now: float) -> None:
+        """The load of a busy host has ended at this time."""
+        own = self._own(state)
+        if self.workbench.is_busy(own):
+            own.next_at = now + self.delay
+            self._change(own)
+            self.window.release(own, now)
+
+    def look_again(self) -> None:
+        """Parked hosts wait again."""
+        self.window.look_again()
+
+    def defer(self, state: HostState, now: float) -> None:
+        """The host is not fetched before its delay has passed from now on."""
+        own = self._own(state)
+        own.next_at = max(own.next_at, now + self.delay)
+        self._change(own)
+
+    def waits(self, mine: Callable[[HostState], bool]) -> bool:
+        """Whether any entry of such a host is queued."""
+        return any(state.waiting and mine(state) for state in self.window.unserved())
+
+    def rests(self, state: HostState) -> bool:
+        """Whether a host with waiting entries has none of them in memory."""
+        own = self._own(state)
+        return own.waiting > 0 and not own.head
+
+    def next_ready(self) -> float | None:
+        """The time at which the first host with something in memory is ready; None when none is."""
+        return self.workbench.next_ready()
+
+    def next_read(self) -> float | None:
+        """The time from which on `needs` has something; None when it has nothing whatever the time."""
+        return self.window.next_read()
+
+    # -- reading
+
+    def needs(self, now: float, allowed: Callable[[HostState], bool]) -> list[Scan]:
+        """What is to be read now: each is read once, and must be taken."""
+        return self.window.needs(now, allowed)
+
+    def read(self, scans: Iterable[Scan]) -> list[Result]:
+        """Read these, in any thread. Raises `StoreDamaged`."""
+        return [(scan, self.store.scan(scan.start, scan.end, scan.most)) for scan in scans]
+
+    def take(self, results: Iterable[Result]) -> None:
+        """Take in what was read: hosts are ready, or rid of garbage. Raises `StoreDamaged`."""
+        for scan, read in results:
+            if self._states.get(scan.state.host) is not scan.state:
+                continue  # dropped meanwhile
+            if scan.tidy:
+                self._tidied(scan, read)
+            else:
+                self.window.loaded(scan, [(rows.queue_rank(key), value) for key, value in read])
+
+    def _tidied(self, scan: Scan, read: list[Row]) -> None:
+        """Delete the garbage among these rows of a queue."""
+        state = scan.state
+        if not self.window.tidied(scan, read):
+            return
+        for row, value in read:
+            place, key = rows.queue_rank(row), rows.queued_key(value)
+            done = self.keys.status(key ^ state.salt) == 2
+            if done and key not in state.out and not state.changed(place):
+                self._throw_away(state, place)
+
+    def load(self, now: float, allowed: Callable[[HostState], bool]) -> bool:
+        """Read what is needed, here and now; whether there was anything."""
+        scans = self.needs(now, allowed)
+        self.take(self.read(scans))
+        return bool(scans)
+
+    # -- flushes
+
+    @property
+    def changed(self) -> bool:
+        """Whether there is anything to flush."""
+        return bool(self._changes or self.keys.fresh)
+
+    def collect(self, extra: Iterable[Extra] = ()) -> Flush:
+        """Everything since the last flush, with rows of the agent's own (key, value; None deletes)."""
+        assert self.unwritten is None, "one flush at a time"
+        self._flush += 1
+        changes, self._changes = self._changes, Changes()
+        clear, records = [], []
+        for state, change in changes.hosts.items():
+            if not state.waiting and not state.out and state.garbage >= LEAST_GARBAGE:
+                clear.append(state.hid)
+                change.rows.clear()
+                state.garbage = 0
+                self.window.clear(state)
+            records.append((rows.HOST + state.hid, rows.host_value(state.record(self._offset))))
+            state.writing, state.fresh = change, None
+        records.append((rows.FRONTIER, rows.frontier_value(self._saved())))
+        self.unwritten = Flush(self._flush, self.keys.fresh, changes, records, clear, extra)
+        self.keys.writing, self.keys.fresh = self.keys.fresh, {}
+        return self.unwritten
+
+    def _saved(self) -> dict[str, int]:
+        fixed = {"flush": self._flush, "next": self._next, "failed": self._failed}
+        return {**fixed, **dict(zip(GONE, self._gone, strict=True))}
+
+    def written(self, flush: Flush) -> None:
+        """This flush is durable. Raises `StoreFull` when the seen table cannot grow: call it again."""
+        assert flush is self.unwritten
+        self.seen.apply(flush.keys)
+        self.seen.flush = flush.number
+        self.window.written(flush.hosts)
+        for state in flush.hosts:
+            state.writing = None
+        self.keys.writing = {}
+        self.unwritten = None
+
+    def flush(self, extra: Iterable[Extra] = ()) -> None:
+        """Collect and write, here and now. Raises what `Store.write` does; then the flush is `unwritten`."""
+        if self.unwritten is not None:
+            self.unwritten.write(self.store)
+            self.written(self.unwritten)
+        self.collect(extra).write(self.store)
+        assert self.unwritten is not None
+        self.written(self.unwritten)
+
+    def close(self) -> None:
+        """Let go of the files. What was not flushed is lost."""
+        self.seen.close()
+        self.store.close()
+
+    # -- failures
+
+    def fail(self, failure: Failure) -> None:
+        """Keep a failure, while there is room."""
+        row = rows.failed_key(failure.host, failure.entry.key)
+        new = self._failure(row) is None
+        if not new or self._failed < MOST_FAILED:
+            self._failed += new
+            self._changes.failed[row] = rows.failed_value(failure)
+
+    def _failure(self, row: bytes) -> bytes | None:
+        for changes in self._failures():
+            if row in changes:
+                return changes[row]
+        return self.store.get(row)
+
+    def _failures(self) -> list[dict[bytes, bytes | None]]:
+        """The failures not in the store yet: the latest first."""
+        return [self._changes.failed, self.unwritten.failed if self.unwritten is not None else {}]
+
+    def failed(self, host: str | None = None) -> Iterator[Failure]:
+        """The failures kept, of one host or of all."""
+        start = rows.FAILED if host is None else rows.failed_prefix(host)
+        fresh, writing = self._failures()
+        changed = {row: value for row, value in {**writing, **fresh}.items() if row.startswith(start)}
+        stored = (pair for pair in every(self.store, start, start + b"\xff" * 17) if pair[0] not in changed)
+        for source in ([(row, value) for row, value in changed.items() if value is not None], stored):
+            for row, value in source:
+                failure = rows.read_failed(row, value)
+                if host is None or failure.host == host:
+                    yield failure
+
+    def forgive(self, failure: Failure) -> None:
+        """Forget a failure."""
+        row = rows.failed_key(failure.host, failure.entry.key)
+        if self._failure(row) is not None:
+            self._failed -= 1
+            self._changes.failed[row] = None
+
+    def _check(self) -> None:
+        """Assert every invariant of the frontier, by reading all of it."""
+        self.window._check(self._states.values())
+        taken: set[int] = set()
+        for state in self._states.values():
+            state._check()
+            taken |= {key ^ state.salt for key in state.out}
+            assert state.fresh is self._changes.hosts.get(state), state
+        assert self._taken.keys() == taken
+
+
+GONE = ("gone_known", "gone_known_xor", "gone_done", "gone_done_xor")  # of hosts dropped, whose keys are in the table
+

@@ -1,0 +1,250 @@
+"""The state of a host whose sets are on disk: what stays in memory of it, and the changes not written yet.
+
+Rules of this module:
+
+* No set of keys is here. Whether a key is known or done, `Keys` says: first the changes that are not in the seen table
+  yet, then the table. Entries are rows of the store.
+* Of the entries that wait only the *head* of the queue may be in memory, as rows not yet decoded, in the order of their
+  ranks. A head is *complete* when nothing waits that is not in it; such a host is never read. The head may hold entries
+  that were done elsewhere meanwhile (garbage): whoever takes the first one looks.
+* A host's keys are salted by its number before they come to the seen table: a host that was dropped and comes again has
+  another number, and knows nothing.
+* A host that rests (no head, nothing out) takes about 600 bytes.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right, insort
+from collections.abc import Iterator, Mapping
+
+from scrapy_ubi.protocol.host import Entry, HostState
+
+from . import rows
+from .seen import Seen
+from .store import Store
+
+PIECE = 256  # rows read at once by those who want all
+
+Head = list[tuple[int, bytes]]  # rank, value of the row; ascending
+NO_HEAD: Head = []  # shared by all who have none; never changed
+
+
+class HostChanges:
+    """What a flush holds of one host: rank -> value of a row to be put (None: to be deleted), and keys to be done."""
+
+    __slots__ = ("done", "rows")
+
+    def __init__(self) -> None:
+        self.rows: dict[int, bytes | None] = {}
+        self.done: list[int] = []
+
+
+class Keys:
+    """Which salted keys are known and done, for all hosts: `fresh` is not flushed, `writing` is being written."""
+
+    __slots__ = ("fresh", "seen", "writing")
+
+    def __init__(self, seen: Seen) -> None:
+        self.fresh: dict[int, int] = {}
+        self.writing: Mapping[int, int] = {}
+        self.seen = seen
+
+    def status(self, salted: int) -> int:
+        """0: unknown, 1: known, 2: known and done."""
+        status = self.fresh.get(salted)
+        if status is None:
+            status = self.writing.get(salted)
+            if status is None:
+                return self.seen.status(salted)
+        return status
+
+
+class DiskState(HostState):
+    """The state of one host at one agent, its sets on disk.
+
+    `hid`: its number; `salt`: of its keys. `garbage`: rows of the queue whose key is done. `arrival`: the number of the
+    next entry. `head`, `complete`: see above; `low`: no row before this rank waits but for those of the head.
+    `fresh`, `writing`: its changes that are not in a flush yet, and those in the flush that is being written.
+    """
+
+    __slots__ = (
+        "_keys",
+        "_store",
+        "arrival",
+        "complete",
+        "done_count",
+        "fresh",
+        "garbage",
+        "head",
+        "hid",
+        "low",
+        "salt",
+        "waiting",
+        "writing",
+    )
+
+    waiting: int
+    done_count: int
+
+    def __init__(self, host: str, hid: int, keys: Keys, store: Store) -> None:
+        super().__init__(host)
+        self.hid = hid.to_bytes(4, "big")
+        self.salt = rows.salt(self.hid)
+        self.waiting = 0
+        self.done_count = 0
+        self.garbage = 0
+        self.arrival = 0
+        self.head = NO_HEAD
+        self.complete = True
+        self.low = 0
+        self.fresh: HostChanges | None = None
+        self.writing: HostChanges | None = None
+        self._keys = keys
+        self._store = store
+
+    def is_known(self, key: int) -> bool:
+        """Whether a key is known, done or not."""
+        return self._keys.status(key ^ self.salt) != 0
+
+    def is_done(self, key: int) -> bool:
+        """Whether a key is done."""
+        return self._keys.status(key ^ self.salt) == 2
+
+    def holds(self, key: int, depth: int, priority: int) -> bool:
+        """Whether being told of this key, found so deep and with this priority, would change nothing that matters.
+
+        That a waiting entry was found nearer matters only while it is in memory: else it keeps its place.
+        """
+        status = self._keys.status(key ^ self.salt)
+        if status != 1:
+            return status == 2
+        return not self.head or self.better(key, depth, priority) is None
+
+    def better(self, key: int, depth: int, priority: int) -> int | None:
+        """The index in the head of an entry with this key, where so deep, with this priority, would be better."""
+        head = self.head
+        if not head or key in self.out:
+            return None
+        mine, last = rows.rank(priority, depth, rows.LAST), head[-1][0]
+        first = 0
+        if mine >> 72 == last >> 72 == head[0][0] >> 72:  # all of one priority: only those found deeper are worse
+            if mine > last:
+                return None
+            first = bisect_right(head, (mine,))
+        sought = key.to_bytes(8, "big")
+        for index in range(first, len(head)):
+            place, value = head[index]
+            if value[:8] == sought:
+                old = rows.read_queue(self.host, self.hid, place, value)
+                return index if (depth, -priority) < (old.depth, -old.priority) else None
+        return None
+
+    def record(self, offset: float) -> rows.HostRecord:
+        """What is to be durable of it; `offset` is unix time less the agent's clock."""
+        next_at = max(0.0, self.next_at + offset) if self.next_at else 0.0
+        return rows.HostRecord(
+            self.host, self.known, self.known_xor, self.done_count, self.done_xor, self.garbage, self.arrival, next_at
+        )
+
+    def salted(self) -> tuple[tuple[int, int], tuple[int, int]]:
+        """Count and XOR of the known keys, and of those done, as the seen table has them."""
+        known, done = self.known, self.done_count
+        return (
+            (known, self.known_xor ^ (self.salt if known % 2 else 0)),
+            (done, self.done_xor ^ (self.salt if done % 2 else 0)),
+        )
+
+    def changed(self, place: int) -> bool:
+        """Whether a row is among the changes not written yet."""
+        return any(changes is not None and place in changes.rows for changes in (self.fresh, self.writing))
+
+    def merged(self, read: Mapping[int, bytes | None], start: int, end: int) -> Head:
+        """Rows read from the store between these ranks (both included), with the changes that are not in it yet."""
+        found = dict(read)
+        for changes in (self.writing, self.fresh):
+            if changes is not None:
+                found.update((place, value) for place, value in changes.rows.items() if start <= place <= end)
+        return sorted((place, value) for place, value in found.items() if value is not None)
+
+    def read(self, start: int, most: int) -> list[tuple[int, bytes]]:
+        """Rows of the queue as the store has them, from a rank on."""
+        end = rows.of_host(rows.QUEUE, self.hid)[1]
+        found = self._store.scan(rows.queue_key(self.hid, start), end, most)
+        return [(rows.queue_rank(key), value) for key, value in found]
+
+    def queue_rows(self) -> Iterator[tuple[int, bytes]]:
+        """All rows of the queue from `low` on, garbage and what is out included; the store is read in pieces."""
+        if self.complete:
+            yield from tuple(self.head)
+            return
+        start = min(self.low, self.head[0][0]) if self.head else self.low
+        while start <= rows.MOST_RANK:
+            read = self.read(start, PIECE)
+            end = read[-1][0] if len(read) == PIECE else rows.MOST_RANK
+            yield from self.merged(dict(read), start, end)
+            start = end + 1
+
+    def waits(self, value: bytes) -> bool:
+        """Whether the entry of a row of the queue waits: it is neither done nor out."""
+        key = rows.queued_key(value)
+        return key not in self.out and self._keys.status(key ^ self.salt) != 2
+
+    def undone(self) -> Iterator[Entry]:
+        """Every entry that is known and not done as far as others may know, those handed out included."""
+        for place, value in self.queue_rows():
+            if self.waits(value):
+                yield rows.read_queue(self.host, self.hid, place, value)
+        yield from [entry for key, entry in self.out.items() if not self.is_done(key)]
+        yield from [*self.closing.values()]
+
+    def told_done(self) -> Iterator[int]:
+        """The keys that are done and that others may know to be."""
+        fresh = [key for changes in (self.writing, self.fresh) if changes is not None for key in changes.done]
+        yield from (key for key in fresh if key not in self.closing)
+        told = {*fresh, *self.closing}
+        start, end = rows.of_host(rows.DONE, self.hid)
+        while found := self._store.scan(start, end, PIECE):
+            for row, _ in found:
+                if (key := rows.done_key(row)) not in told:
+                    yield key
+            start = found[-1][0] + b"\0"
+
+    def insert(self, place: int, value: bytes) -> None:
+        """Put a row into the head."""
+        if self.head is NO_HEAD:
+            self.head = [(place, value)]
+        else:
+            insort(self.head, (place, value))
+
+    def release(self) -> int:
+        """Give the head away, which is in the store or in the changes; how many rows it had."""
+        head, self.head = self.head, NO_HEAD
+        if head:
+            self.low = min(self.low, head[0][0])
+            self.complete = False
+        return len(head)
+
+    def _check(self) -> None:
+        """Assert every invariant of the state, by reading all of it."""
+        super()._check()
+        assert self.head == sorted(self.head), self
+        waiting = [row for row in self.queue_rows() if self.waits(row[1])]
+        entries = [rows.read_queue(self.host, self.hid, *row) for row in waiting]
+        keys = [entry.key for entry in entries]
+        assert len(set(keys)) == len(keys) == self.waiting, (self, entries)
+        assert all(map(self.is_known, keys)), self
+        if self.head and not self.complete:
+            ranks = [place for place, _ in self.queue_rows()]
+            assert ranks[: len(self.head)] == [place for place, _ in self.head], self
+        done = {*self.told_done(), *self.closing}
+        assert len(done) == self.done_count, (self, done)
+        assert _xor(done) == self.done_xor, self
+        assert _xor({*keys, *done, *self.out}) == self.known_xor, self
+        assert self.redo.keys() <= {*keys, *self.out}, self
+
+
+def _xor(keys: set[int]) -> int:
+    total = 0
+    for key in keys:
+        total ^= key
+    return total

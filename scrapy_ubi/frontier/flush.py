@@ -1,0 +1,94 @@
+"""One flush of the frontier: everything that has changed since the last one, to be written at once.
+
+A flush is collected in the loop, where nothing changes meanwhile, and is a value from then on: it may be written in
+another thread, and again as it is when the disk was full. That everything of it is written in one batch is what makes
+the store whole at any moment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from . import rows
+from .diskstate import DiskState, HostChanges
+from .store import Store
+
+Extra = tuple[bytes, bytes | None]  # a row of the agent's: None deletes it
+
+
+class Changes:
+    """What is not flushed yet, beside the keys: by host, the failures, and the numbers of hosts dropped."""
+
+    __slots__ = ("dropped", "failed", "hosts")
+
+    def __init__(self) -> None:
+        self.hosts: dict[DiskState, HostChanges] = {}
+        self.failed: dict[bytes, bytes | None] = {}
+        self.dropped: list[bytes] = []
+
+    def __bool__(self) -> bool:
+        return bool(self.hosts or self.failed or self.dropped)
+
+
+class Flush:
+    """What is to be written. `number` counts flushes; `keys` are the salted keys changed: 1 is known, 2 done."""
+
+    __slots__ = ("_changes", "_clear", "_records", "_rows", "keys", "number")
+
+    def __init__(
+        self,
+        number: int,
+        keys: dict[int, int],
+        changes: Changes,
+        records: Iterable[tuple[bytes, bytes]],
+        clear: Iterable[bytes],
+        extra: Iterable[Extra],
+    ) -> None:
+        """`records` are rows to be put; `clear` numbers of hosts whose whole queue is garbage."""
+        self.number = number
+        self.keys = keys
+        self._changes = changes
+        self._records = list(records)
+        self._clear = list(clear)
+        self._rows = list(extra)
+
+    @property
+    def hosts(self) -> dict[DiskState, HostChanges]:
+        """The hosts whose changes are in it."""
+        return self._changes.hosts
+
+    @property
+    def failed(self) -> dict[bytes, bytes | None]:
+        """The failures in it, by row."""
+        return self._changes.failed
+
+    def write(self, store: Store) -> None:
+        """Make it durable; in any thread, any number of times. Raises what `Store.write` does."""
+        batch = store.batch()
+        put, delete = batch.put, batch.delete
+        for state, change in self._changes.hosts.items():
+            queue, done = rows.QUEUE + state.hid, rows.DONE + state.hid
+            for place, value in change.rows.items():
+                if value is None:
+                    delete(queue + place.to_bytes(rows.RANK, "big"))
+                else:
+                    put(queue + place.to_bytes(rows.RANK, "big"), value)
+            for key in change.done:
+                put(done + key.to_bytes(8, "big"), b"")
+        for row, kept in (*self._changes.failed.items(), *self._rows):
+            if kept is None:
+                delete(row)
+            else:
+                put(row, kept)
+        for row, record in self._records:
+            put(row, record)
+        known = [key for key, status in self.keys.items() if status == 1]
+        done_keys = [key for key, status in self.keys.items() if status == 2]
+        put(rows.recent_key(self.number), rows.recent_value(self.number, known, done_keys))
+        for hid in self._clear:
+            batch.delete_range(*rows.of_host(rows.QUEUE, hid))
+        for hid in self._changes.dropped:  # last: what was put for them in this flush goes too
+            batch.delete_range(*rows.of_host(rows.QUEUE, hid))
+            batch.delete_range(*rows.of_host(rows.DONE, hid))
+            delete(rows.HOST + hid)
+        store.write(batch)

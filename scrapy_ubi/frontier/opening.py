@@ -1,0 +1,165 @@
+"""How a frontier on disk is opened: what a former process left, checked, without reading the URLs.
+
+Rules of this module:
+
+* The store is the truth. It says how many flushes it holds; a seen table that has been told of more says that flushes
+  are lost: the store is damaged, and nothing is started on it.
+* A seen table that is behind is told the last flushes again, from the store. Then its totals must be those of all host
+  records together. Where they are not, or where there is no table or a damaged one, it is made anew from the store,
+  which takes some seconds a million URLs, and is reported.
+* Host records are read, all of them; of the queues and of what is done nothing is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Protocol
+
+from . import rows
+from .disk import GONE, DiskFrontier
+from .rocks import RocksStore
+from .seen import Seen, SeenDamaged, SeenTable, Totals
+from .store import Store, StoreDamaged, every
+
+MIB = 1 << 20
+ROW_BYTES = 256  # of a row in a head, with all that is around it
+_PIECE = 10_000  # rows read at once when much is read
+
+Report = Callable[[str], None]
+
+
+class SeenKind(Protocol):
+    """A kind of seen table: `seen.SeenTable` or `bloom.SeenBloom`."""
+
+    def open(self, path: Path) -> Seen:
+        """The table in this file. Raises `SeenDamaged`, `FileNotFoundError`."""
+        ...
+
+    def create(self, path: Path) -> Seen:
+        """An empty one."""
+        ...
+
+
+def _silent(sentence: str) -> None:
+    """No report."""
+
+
+def open_frontier(
+    directory: Path,
+    *,
+    delay: float = 0.0,
+    memory: int = 256 * MIB,
+    offset: float = 0.0,
+    kind: SeenKind = SeenTable,
+    report: Report = _silent,
+) -> DiskFrontier:
+    """The frontier in an agent's directory (`store/`, `seen`), empty where there is none.
+
+    `delay` is the politeness delay (s); `memory` bounds all caches together (bytes): a quarter holds the heads of
+    queues, the rest is RocksDB's; `offset` is unix time less the agent's clock; `report` gets a sentence for people
+    when something takes long or was not as it should be. Blocks for a second or so with 10 M URLs of 100,000 hosts.
+
+    Raises `StoreDamaged`, `StoreFull`, `StoreError`.
+    """
+    store = RocksStore(directory / "store", memory * 3 // 4)
+    try:
+        most = memory // 4 // ROW_BYTES
+        return restore(store, directory / "seen", delay=delay, most=most, offset=offset, kind=kind, report=report)
+    except BaseException:
+        store.close()
+        raise
+
+
+def restore(
+    store: Store,
+    path: Path,
+    *,
+    delay: float = 0.0,
+    most: int = 1 << 18,
+    offset: float = 0.0,
+    kind: SeenKind = SeenTable,
+    report: Report = _silent,
+) -> DiskFrontier:
+    """The frontier that this store holds, with its seen table in the file `path`; `most` rows in heads."""
+    row = store.get(rows.FRONTIER)
+    saved = rows.read_frontier(row) if row is not None else {}
+    if row is None and store.scan(rows.HOST, rows.HOST + b"\xff" * 8, 1):
+        raise rows.damaged(rows.FRONTIER, ValueError("it is missing"))
+    seen, whole = _opened(store, path, saved.get("flush", 0), kind, report)
+    try:
+        frontier = DiskFrontier(store, seen, saved, delay=delay, offset=offset, most=most)
+        sums = _hosts(store, frontier, saved)
+        found = seen.totals() if whole else None
+        if not whole or (found is not None and found != sums):
+            if whole:
+                report(f"The index of known URLs {path} does not hold what the store does: it is made anew.")
+            seen.rebuild(_changes(store, report), saved.get("flush", 0))
+            frontier.forget_gone()
+    except BaseException:
+        seen.close()
+        raise
+    return frontier
+
+
+def _opened(store: Store, path: Path, flush: int, kind: SeenKind, report: Report) -> tuple[Seen, bool]:
+    """The seen table, and whether it holds all flushes of the store, as far as can be told from their numbers."""
+    try:
+        seen = kind.open(path)
+    except FileNotFoundError:
+        if flush:
+            report(f"The index of known URLs {path} is missing: it is made anew.")
+        return kind.create(path), not flush
+    except SeenDamaged as error:
+        report(f"{error} This is done now.")
+        return kind.create(path), False
+    if seen.flush > flush:
+        seen.close()
+        raise StoreDamaged(
+            f"The store beside {path}", f"it holds {flush} flushes, and had {seen.flush} of them when it was last used"
+        )
+    return seen, _caught_up(store, seen, flush)
+
+
+def _caught_up(store: Store, seen: Seen, flush: int) -> bool:
+    """Tell the table of the flushes it has missed; False when the store does not have them at hand any more."""
+    for number in range(seen.flush + 1, flush + 1):
+        key = rows.recent_key(number)
+        value = store.get(key)
+        found, changes = rows.read_recent(key, value) if value is not None else (-1, {})
+        if found != number:
+            return False
+        seen.apply(changes)
+        seen.flush = number
+    return True
+
+
+def _hosts(store: Store, frontier: DiskFrontier, saved: Mapping[str, int]) -> Totals:
+    """Read the host records; what the seen table must hold in all."""
+    known, known_xor, done, done_xor = (saved.get(name, 0) for name in GONE)
+    for key, value in every(store, rows.HOST, rows.HOST + b"\xff" * 8, _PIECE):
+        record = rows.read_host(key, value)
+        hid = int.from_bytes(key[1:], "big")
+        if frontier.find(record.host) is not None or hid >= saved.get("next", 1):
+            raise rows.damaged(key, ValueError(f"{record.host} has two numbers, or one never given"))
+        state = frontier.restore(hid, record)
+        (more_known, known_bits), (more_done, done_bits) = state.salted()
+        known, known_xor = known + more_known, known_xor ^ known_bits
+        done, done_xor = done + more_done, done_xor ^ done_bits
+    return Totals(known, known_xor, done, done_xor)
+
+
+def _changes(store: Store, report: Report) -> Iterator[tuple[int, int]]:
+    """Every salted key of the store with 1 (known) or 2 (done): all queues, then all that is done."""
+    count = 0
+    for kind, status in ((rows.QUEUE, 1), (rows.DONE, 2)):
+        hid, salt = b"", 0
+        for key, value in every(store, kind, kind + b"\xff" * 24, _PIECE):
+            if key[1:5] != hid:
+                hid = key[1:5]
+                salt = rows.salt(hid)
+            number = rows.queued_key(value) if status == 1 else rows.done_key(key)
+            yield number ^ salt, status
+            count += 1
+            if count % 1_000_000 == 0:
+                report(f"Index of known URLs: {count // 1_000_000} million rows of the store read.")

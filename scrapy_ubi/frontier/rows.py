@@ -1,0 +1,282 @@
+"""The rows of an agent's store: what stands where, as bytes.
+
+Keys begin with a byte that says what kind of row it is; a host goes by its number (`hid`, 4 bytes big-endian), which is
+given once and never to another host.
+
+| key | value |
+| --- | --- |
+| `h` hid | the record of a host: counts, XORs of its keys, next number of arrival, next time, name, facts (JSON) |
+| `q` hid rank | an entry that is known: key, URL, request. It may be done already; then it is garbage |
+| `d` hid key | a key that is done; empty |
+| `f` hash key | JSON: a request that failed for good, by a hash of its host's name: it outlives the host |
+| `j` ... | the journal of the agent (not the frontier's matter) |
+| `m` name | the agent's, and the frontier's own: `frontier` (JSON), `recent.0` to `recent.7` (keys changed lately) |
+
+A *rank* is 15 bytes that sort as entries are fetched: the highest priority first, then the smallest depth, then the
+first that came. Numbers are exact within the bounds of the wire (priority 10^12, depth 10^9).
+
+The URL is stored without scheme and host where these are what the host's name says. Whatever is read is validated;
+what does not hold raises `StoreDamaged` naming the row.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import mmh3
+
+from scrapy_ubi.protocol.host import Entry, Failure
+
+from .store import StoreDamaged
+
+HOST, QUEUE, DONE, FAILED, JOURNAL, META = b"h", b"q", b"d", b"f", b"j", b"m"
+FRONTIER = META + b"frontier"
+RECENT = META + b"recent."
+RECENTS = 8  # flushes whose keys are at hand when a seen table is behind its store
+
+RANK = 15  # bytes
+_PRIORITY = 1 << 47
+_MOST_PRIORITY = _PRIORITY - 1
+_MOST_DEPTH = (1 << 32) - 1
+LAST = (1 << 40) - 1  # arrival
+MOST_RANK = (1 << 8 * RANK) - 1
+
+_PREFIXES = ("", "http://", "https://", "http://www.", "https://www.")
+_REQUEST = 8  # flag of a value: the length of the URL is given, and a request follows it
+
+# version, known_xor, done_xor, known, done, garbage, arrival, next_at, bytes of the name
+_HOST = struct.Struct(">BQQIIIQdH")
+_VERSION = 1
+_FAILURE: dict[str, type | tuple[type, ...]] = {
+    "host": str,
+    "url": str,
+    "depth": int,
+    "priority": int,
+    "request": str,
+    "reason": str,
+    "when": (int, float),
+}
+_KEYS = struct.Struct(">QI")  # of a recent row: flush, how many keys are known; the rest are done
+
+
+class HostRecord(NamedTuple):
+    """What is durable of a host beside its entries. `next_at` is unix seconds, 0 when it may be fetched at any time."""
+
+    host: str
+    known: int
+    known_xor: int
+    done: int
+    done_xor: int
+    garbage: int
+    arrival: int
+    next_at: float
+    facts: str = ""
+
+
+def rank(priority: int, depth: int, arrival: int) -> int:
+    """The place of an entry in its host's queue, as a number that sorts as its row does."""
+    if not -_MOST_PRIORITY <= priority <= _MOST_PRIORITY:
+        priority = max(-_MOST_PRIORITY, min(priority, _MOST_PRIORITY))
+    return (_PRIORITY - priority) << 72 | min(depth, _MOST_DEPTH) << 40 | arrival
+
+
+def queue_key(hid: bytes, place: int) -> bytes:
+    """Where an entry stands."""
+    return QUEUE + hid + place.to_bytes(RANK, "big")
+
+
+def queue_rank(key: bytes) -> int:
+    """The rank of an entry's row. Raises `StoreDamaged`."""
+    if len(key) != 5 + RANK:
+        raise damaged(key, ValueError(f"{len(key)} bytes"))
+    return int.from_bytes(key[5:], "big")
+
+
+def queue_value(host: str, entry: Entry) -> bytes:
+    """The value of an entry's row."""
+    url, request = entry.url, entry.request
+    flag = 0
+    at = url.find(host)
+    if 7 <= at <= 12 and (prefix := url[:at]) in _PREFIXES:
+        flag = _PREFIXES.index(prefix)
+        url = url[at + len(host) :]
+    text = url.encode("utf-8", "surrogatepass")
+    key = entry.key.to_bytes(8, "big")
+    if not request:
+        return b"%b%c%b" % (key, flag, text)
+    return b"%b%c%b%b%b" % (
+        key,
+        flag | _REQUEST,
+        len(text).to_bytes(4, "big"),
+        text,
+        request.encode("utf-8", "surrogatepass"),
+    )
+
+
+def queued_key(value: bytes) -> int:
+    """The key of the entry of a queue row's value."""
+    return int.from_bytes(value[:8], "big")
+
+
+def read_queue(host: str, hid: bytes, place: int, value: bytes) -> Entry:
+    """The entry of a row, whose rank is `place`. Raises `StoreDamaged`."""
+    try:
+        flag = value[8]
+        prefix = _PREFIXES[flag & 7]
+        if flag & _REQUEST:
+            end = 13 + int.from_bytes(value[9:13], "big")
+            url, request = str(value[13:end], "utf-8", "surrogatepass"), str(value[end:], "utf-8", "surrogatepass")
+            if not request:
+                raise ValueError("a length does not hold")
+        else:
+            url, request = str(value[9:], "utf-8", "surrogatepass"), ""
+        if flag > 15:
+            raise ValueError(f"flag {flag}")
+    except (ValueError, IndexError) as error:
+        raise damaged(queue_key(hid, place), error) from error
+    return Entry(
+        int.from_bytes(value[:8], "big"),
+        f"{prefix}{host}{url}" if prefix else url,
+        place >> 40 & _MOST_DEPTH,
+        _PRIORITY - (place >> 72),
+        request,
+    )
+
+
+def host_value(record: HostRecord) -> bytes:
+    """The value of a host's row."""
+    name = record.host.encode("utf-8", "surrogatepass")
+    head = _HOST.pack(
+        _VERSION,
+        record.known_xor,
+        record.done_xor,
+        record.known,
+        record.done,
+        record.garbage,
+        record.arrival,
+        record.next_at,
+        len(name),
+    )
+    return b"%b%b%b" % (head, name, record.facts.encode()) if record.facts else head + name
+
+
+def read_host(key: bytes, value: bytes) -> HostRecord:
+    """The record of a host's row. Raises `StoreDamaged`."""
+    try:
+        version, known_xor, done_xor, known, done, garbage, arrival, next_at, length = _HOST.unpack_from(value)
+        name = str(value[_HOST.size : _HOST.size + length], "utf-8", "surrogatepass")
+        facts = str(value[_HOST.size + length :], "utf-8")
+        if version != _VERSION or len(key) != 5 or len(value) < _HOST.size + length:
+            raise ValueError(f"version {version}, {len(value)} bytes")
+        if done > known or not next_at >= 0.0:
+            raise ValueError(f"{done} of {known} done, next at {next_at}")
+    except (ValueError, struct.error) as error:
+        raise damaged(key, error) from error
+    return HostRecord(name, known, known_xor, done, done_xor, garbage, arrival, next_at, facts)
+
+
+def done_key(key: bytes) -> int:
+    """The key that a done row stands for. Raises `StoreDamaged`."""
+    if len(key) != 13:
+        raise damaged(key, ValueError(f"{len(key)} bytes"))
+    return int.from_bytes(key[5:], "big")
+
+
+def failed_key(host: str, key: int) -> bytes:
+    """Where a failure stands."""
+    return failed_prefix(host) + key.to_bytes(8, "big")
+
+
+def failed_prefix(host: str) -> bytes:
+    """What the failures of a host, and by a rare chance those of another, begin with."""
+    return FAILED + mmh3.hash64(host.encode("utf-8", "surrogatepass"), signed=False)[0].to_bytes(8, "big")
+
+
+def failed_value(failure: Failure) -> bytes:
+    """The value of a failure's row."""
+    entry = failure.entry
+    return json.dumps(
+        {
+            "host": failure.host,
+            "url": entry.url,
+            "depth": entry.depth,
+            "priority": entry.priority,
+            "request": entry.request,
+            "reason": failure.reason,
+            "when": failure.when,
+        }
+    ).encode()
+
+
+def read_failed(key: bytes, value: bytes) -> Failure:
+    """The failure of a row. Raises `StoreDamaged`."""
+    row = read_json(key, value)
+    if len(key) != 17 or any(not isinstance(row.get(name), kind) for name, kind in _FAILURE.items()):
+        raise damaged(key, ValueError("a field is missing or of another type"))
+    entry = Entry(int.from_bytes(key[9:], "big"), row["url"], row["depth"], row["priority"], row["request"])
+    return Failure(row["host"], entry, row["reason"], float(row["when"]))
+
+
+def recent_key(flush: int) -> bytes:
+    """Where the keys that a flush has changed stand, until they are written over."""
+    return RECENT + b"%d" % (flush % RECENTS)
+
+
+def recent_value(flush: int, known: Sequence[int], done: Sequence[int]) -> bytes:
+    """The keys that a flush has made known, and those it has made done."""
+    return _KEYS.pack(flush, len(known)) + struct.pack(f">{len(known) + len(done)}Q", *known, *done)
+
+
+def read_recent(key: bytes, value: bytes) -> tuple[int, dict[int, int]]:
+    """The number of a flush, and key -> 1 (known) or 2 (done). Raises `StoreDamaged`."""
+    try:
+        flush, known = _KEYS.unpack_from(value)
+        keys = struct.unpack(f">{(len(value) - _KEYS.size) // 8}Q", value[_KEYS.size :])
+        if known > len(keys):
+            raise ValueError(f"{known} of {len(keys)} keys")
+    except (ValueError, struct.error) as error:
+        raise damaged(key, error) from error
+    return flush, {**dict.fromkeys(keys[:known], 1), **dict.fromkeys(keys[known:], 2)}
+
+
+def frontier_value(saved: Mapping[str, int]) -> bytes:
+    """The value of the frontier's own row."""
+    return json.dumps({"version": _VERSION, **saved}).encode()
+
+
+def read_frontier(value: bytes) -> dict[str, int]:
+    """What the frontier's own row says. Raises `StoreDamaged`."""
+    saved = read_json(FRONTIER, value)
+    if saved.pop("version", None) != _VERSION or any(type(number) is not int for number in saved.values()):
+        raise damaged(FRONTIER, ValueError("another version, or no numbers"))
+    return saved
+
+
+def read_json(key: bytes, value: bytes) -> dict[str, Any]:
+    """The JSON object of a row. Raises `StoreDamaged`."""
+    try:
+        row = json.loads(value)
+    except ValueError as error:
+        raise damaged(key, error) from error
+    if not isinstance(row, dict):
+        raise damaged(key, ValueError("no JSON object"))
+    return row
+
+
+def of_host(kind: bytes, hid: bytes) -> tuple[bytes, bytes]:
+    """The first key of a host's rows of a kind, and one behind the last."""
+    return kind + hid, kind + hid + b"\xff" * (RANK + 1)
+
+
+def salt(hid: bytes) -> int:
+    """What a host's keys are XORed with in the seen table: 64 bits that have nothing to do with another host's."""
+    return mmh3.hash64(hid, 4, signed=False)[0]
+
+
+def damaged(key: bytes, error: Exception) -> StoreDamaged:
+    """The row with this key is not what was written."""
+    return StoreDamaged(f"The row {key[:1].decode('latin-1')}:{key[1:].hex()} of the agent's store", str(error))
+

@@ -1,0 +1,259 @@
+"""The memory window: which hosts have the head of their queue in memory, and in which order the others come in.
+
+A host with waiting entries is in exactly one of two places: on the *workbench* (it has a head in memory, or is busy),
+or among the *resting* (its waiting entries are in the store or in the changes only), which is a workbench of its own:
+waiting there means that its turn to be read has not come, busy there that it is being read.
+
+* At most about `most` rows of queues are in memory. While less than half of that is used, heads grow up to `GROWN`
+  rows and stay complete: a small crawl reads nothing. Beyond, a head has `HEAD` rows, and hosts that may not be fetched
+  here, or not for long, give theirs away.
+* A host whose head is used up goes behind those that rest, so all have their turn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+from scrapy_ubi.protocol.host import HostState
+
+from . import rows
+from .diskstate import NO_HEAD, DiskState, Head, HostChanges
+from .store import Row
+from .workbench import Workbench
+
+HEAD = 16  # rows of a head when memory is scarce: one read serves so many fetches
+GROWN = 256  # and when it is not
+AHEAD = 30.0  # s before its time that a host is read, so that it is there in time
+MOST_SCANS = 256  # hosts read at once: a few milliseconds in a thread
+TIDY = 1024  # rows looked at for garbage at once
+LEAST_TIDY = 64  # rows of garbage before a queue is looked through
+
+
+class Scan(NamedTuple):
+    """What is to be read: rows of `state` from `start` on, before `end`; `tidy`: to find garbage, not for its head."""
+
+    state: DiskState
+    start: bytes
+    end: bytes
+    most: int
+    tidy: bool = False
+
+
+Result = tuple[Scan, list[Row]]
+
+
+class Window:
+    """The heads in memory. `workbench` holds the hosts that have one; `delay` is the politeness delay (s)."""
+
+    def __init__(self, workbench: Workbench[DiskState], most: int, delay: float) -> None:
+        self.workbench = workbench
+        self.resting: Workbench[DiskState] = Workbench()
+        self.most = max(most, 2 * HEAD)
+        self.held = 0  # rows in heads
+        self._coming = 0  # rows that are being read
+        self._ahead = max(AHEAD, 2 * delay)
+        self._now = 0.0
+        self._late: dict[DiskState, dict[int, bytes | None]] = {}  # being read: changes written since that was asked
+        self._untidy: dict[DiskState, int] = {}  # -> the rank from which on its queue is to be looked through
+        self._tidying: set[DiskState] = set()  # of these: being read
+
+    @property
+    def _roomy(self) -> bool:
+        return self.held + self._coming < self.most // 2
+
+    def settle(self, state: DiskState) -> None:
+        """If something of the host waits, and it is nowhere, it has its place from now on."""
+        if not state.waiting:
+            return
+        if state.head:
+            if state not in self.resting:
+                self.workbench.activate(state, state.next_at)
+        elif state not in self.workbench:
+            self.resting.activate(state, max(state.next_at, self._now))
+
+    def remove(self, state: DiskState) -> None:
+        """Forget a host."""
+        self.clear(state)
+        self.workbench.remove(state)
+        self.resting.remove(state)
+        if self._late.pop(state, None) is not None:
+            self._coming -= HEAD
+
+    def clear(self, state: DiskState) -> None:
+        """Nothing is left in the host's queue."""
+        self.held -= len(state.head)
+        state.head, state.complete = NO_HEAD, True
+        self._untidy.pop(state, None)
+        self._tidying.discard(state)
+
+    # -- heads
+
+    def insert(self, state: DiskState, place: int, value: bytes) -> None:
+        """A row was put into the host's queue: into its head, where that is its place."""
+        state.low = min(state.low, place)
+        head = state.head
+        if state.complete and len(head) < (GROWN if self._roomy else HEAD) and self.held < self.most:
+            state.insert(place, value)
+            self.held += 1
+        else:
+            if head and place < head[-1][0]:
+                state.insert(place, value)
+                head.pop()
+            state.complete = False
+        self.settle(state)
+
+    def take_out(self, state: DiskState, index: int) -> int:
+        """Take a row out of a head; its rank."""
+        place, _ = state.head.pop(index)
+        self.held -= 1
+        return place
+
+    def first(self, state: DiskState) -> tuple[int, bytes]:
+        """Take the first row out of a head."""
+        first = state.head.pop(0)
+        self.held -= 1
+        if not state.head:
+            state.head = NO_HEAD
+            state.low = first[0] + 1  # what is put before it later lowers that again
+        return first
+
+    def _evict(self, state: DiskState) -> None:
+        self.held -= state.release()
+
+    # -- the order of hosts
+
+    def next(self, now: float, allowed: Callable[[HostState], bool]) -> DiskState | None:
+        """The first host on the workbench that is ready and allowed; it is busy then. Those not allowed are parked."""
+        self._now = now
+
+        def may(state: DiskState) -> bool:
+            if allowed(state):
+                return True
+            if not self._roomy:
+                self._evict(state)
+            return False
+
+        while (state := self.workbench.take(now, may)) is not None and state.next_at > now:
+            self.workbench.release(state, state.next_at)  # put off since it was put there
+        return state
+
+    def release(self, state: DiskState, now: float) -> None:
+        """A busy host is busy no more: it waits for its next time, rests, or is idle."""
+        if state.waiting and state.next_at > now + self._ahead and not self._roomy:
+            self._evict(state)
+        self.workbench.release(state, state.next_at if state.waiting and state.head else None)
+        self.settle(state)
+
+    def look_again(self) -> None:
+        """Parked hosts wait again."""
+        self.workbench.look_again(lambda state: state.next_at)
+        self.resting.look_again(lambda state: max(state.next_at, self._now))
+
+    def unserved(self) -> Iterator[DiskState]:
+        """Every host that may have something waiting and is not busy."""
+        yield from self.resting.unserved()
+        yield from self._late
+        yield from self.workbench.unserved()
+
+    # -- reading
+
+    def next_read(self) -> float | None:
+        """The time from which on `needs` has something; None when it has nothing whatever the time."""
+        if self._untidy.keys() - self._tidying:
+            return 0.0
+        first = self.resting.next_ready() if self.held + self._coming < self.most else None
+        return None if first is None else first - self._ahead
+
+    def needs(self, now: float, allowed: Callable[[HostState], bool]) -> list[Scan]:
+        """What is to be read now. Hosts that are not allowed are parked."""
+        self._now = now
+        scans = [self._tidy(state) for state in [*self._untidy][:MOST_SCANS] if state not in self._tidying]
+        if self.held + self._coming >= self.most:
+            return scans
+        quantum = self.most // 2 // (len(self.workbench) + len(self.resting) + 1)
+        quantum = min(max(quantum, HEAD), GROWN)
+        while len(scans) < MOST_SCANS and self.held + self._coming < self.most:
+            state = self.resting.take(now + self._ahead, allowed)
+            if state is None:
+                break
+            if not state.waiting:
+                self.resting.release(state, None)
+                continue
+            start = rows.queue_key(state.hid, state.low)
+            scans.append(Scan(state, start, rows.of_host(rows.QUEUE, state.hid)[1], quantum))
+            self._late[state] = {}
+            self._coming += HEAD
+        return scans
+
+    def loaded(self, scan: Scan, read: list[tuple[int, bytes]]) -> None:
+        """A host's rows were read: its head is in memory."""
+        state = scan.state
+        late = self._late.pop(state)
+        self._coming -= HEAD
+        self.resting.release(state, None)
+        whole = len(read) < scan.most
+        end = rows.MOST_RANK if whole else read[-1][0]
+        found = self._merged(state, read, late, end)
+        state.low = found[0][0] if found else end + 1
+        state.complete = whole and len(found) <= scan.most
+        del found[scan.most :]
+        state.head = found or NO_HEAD
+        self.held += len(found)
+        self.settle(state)
+
+    def _merged(
+        self, state: DiskState, read: list[tuple[int, bytes]], late: Mapping[int, bytes | None], end: int
+    ) -> Head:
+        """What of these rows, and of the changes up to that rank, waits."""
+        if late or state.writing is not None or state.fresh is not None:
+            found: dict[int, bytes | None] = dict(read)
+            found.update((place, value) for place, value in late.items() if place <= end)
+            read = state.merged(found, 0, end)
+        if state.out:
+            read = [row for row in read if rows.queued_key(row[1]) not in state.out]
+        return read
+
+    def written(self, hosts: Mapping[DiskState, HostChanges]) -> None:
+        """These changes are in the store; what is being read may have been read before."""
+        for state in self._late.keys() & hosts.keys():
+            self._late[state].update(hosts[state].rows)
+
+    # -- garbage
+
+    def tidy(self, state: DiskState) -> None:
+        """There is garbage in the host's queue: if it is much, look for it."""
+        if state.garbage >= LEAST_TIDY and state.garbage > state.waiting > 0:
+            self._untidy.setdefault(state, 0)
+
+    def _tidy(self, state: DiskState) -> Scan:
+        self._tidying.add(state)
+        start = rows.queue_key(state.hid, self._untidy[state])
+        return Scan(state, start, rows.of_host(rows.QUEUE, state.hid)[1], TIDY, True)
+
+    def tidied(self, scan: Scan, read: list[Row]) -> bool:
+        """Whether the garbage found is still there to be deleted; the next piece is looked through then."""
+        state = scan.state
+        if state not in self._tidying:
+            return False  # all of it is gone meanwhile
+        self._tidying.discard(state)
+        if len(read) < scan.most:
+            del self._untidy[state]
+        else:
+            self._untidy[state] = rows.queue_rank(read[-1][0]) + 1
+        return True
+
+    def _check(self, states: Iterable[DiskState]) -> None:
+        """Assert every invariant of the window."""
+        self.workbench._check()
+        self.resting._check()
+        states = list(states)
+        assert self.held == sum(len(state.head) for state in states)
+        assert self._coming == HEAD * len(self._late)
+        assert not NO_HEAD
+        for state in states:
+            placed = (state in self.workbench) + (state in self.resting)
+            assert placed == 1 or (placed == 0 and not state.waiting), (state, placed)
+            assert not (state.head and state in self.resting), state
+            assert self.resting.is_busy(state) == (state in self._late), state
+            assert not (state.complete and state.waiting) or len(state.head) >= state.waiting, state
