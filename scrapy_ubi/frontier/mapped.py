@@ -89,8 +89,10 @@ class MappedWords:
         finally:
             os.close(descriptor)
         self.words.release()
-        self._map.resize(words * WORD)
-        self.words = memoryview(self._map).cast("Q")
+        try:
+            self._map.resize(words * WORD)
+        finally:  # an address space that has no room leaves all as it was, too
+            self.words = memoryview(self._map).cast("Q")
 
     def rest(self, start: int, words: int) -> None:
         """Words that are not needed any more: their pages need not stay in this process's memory."""

@@ -6,9 +6,9 @@ Whether the table is whole is then seen by its totals, which must be those of al
 
 How it is made:
 
-* 256 shards by the upper 8 bits of a key, each a table with open addressing and double hashing (`slots.py`). A slot is
-  one word: 0 when empty, else the lower 56 bits of the key and two bits, one that it is used and one that the key is
-  done. A key that was forgotten leaves a slot that belongs to nobody (1), so that others behind it are still found.
+* 256 shards by the lowest byte of a key, each a table with open addressing and double hashing (`slots.py`). A slot is
+  one word: 0 when empty, else the key with that byte replaced by 254 (known) or 255 (done). A key that was forgotten
+  leaves a slot that belongs to nobody (1), so that others behind it are still found.
 * Every change of a key is one store of one word. So at whatever moment the process is killed, the file is a table that
   holds each change wholly or not at all.
 * A shard that is 88 % full is built anew, a fifth larger, in a free piece of the file, and then one store into the
@@ -30,7 +30,7 @@ from typing import Protocol
 import numpy as np
 
 from scrapy_ubi.frontier.mapped import LINE, WORD, MappedWords, Room, SeenDamaged
-from scrapy_ubi.frontier.slots import LOW, Places, Words, batches, built, claim, is_prime, prime, walk
+from scrapy_ubi.frontier.slots import GONE, Places, Words, batches, built, claim, is_prime, prime, walk
 
 __all__ = ["KNOWN", "KNOWN_AND_DONE", "UNKNOWN", "Seen", "SeenDamaged", "SeenTable", "Totals"]
 
@@ -51,7 +51,6 @@ _HEADER = 512  # words: one page. Magic, version, flush, 5 unused, the shards
 _FLUSH = 2
 _FIRST_SHARD = 8
 
-_USED, _DONE, _GONE = 2, 1, 1  # bits of a slot; and the slot of a key that was forgotten
 _MOST_SLOTS = (1 << 24) - 1
 
 
@@ -183,13 +182,13 @@ class SeenTable:
 
     def status(self, key: int) -> int:
         """0: unknown, 1: known, 2: known and done. Three to five slots are looked at."""
-        start, end, slots = self._extents[key >> 56]
+        start, end, slots = self._extents[key & 255]
         words = self._words
         at = start + key % slots
         slot = words[at]
         if not slot:
             return 0
-        sought = (key & LOW) << 2 | 3
+        sought = key | 255
         if slot | 1 == sought:
             return 1 + (slot & 1)
         step = (key >> 40 & 255) + 1
@@ -214,11 +213,11 @@ class SeenTable:
 
     def _put(self, key: int, status: int) -> None:
         """One change. The last line is the only one that changes a key's slot."""
-        start, end, slots = self._extents[key >> 56]
+        start, end, slots = self._extents[key & 255]
         words = self._words
         at = start + key % slots
         step = (key >> 40 & 255) + 1
-        sought = (key & LOW) << 2 | 3
+        sought = key | 255
         while (slot := words[at]) and slot | 1 != sought:
             at += step
             if at >= end:
@@ -226,42 +225,55 @@ class SeenTable:
         if not slot:
             if not status:
                 return
-            if self._used[key >> 56] >= slots * FULLEST:
-                self._grow(key >> 56, 1)
+            if self._used[key & 255] >= slots * FULLEST:
+                self._grow(key & 255, 1)
                 self._put(key, status)
                 return
-            self._used[key >> 56] += 1
-            slot = sought ^ 1
-        words[at] = (slot | status >> 1) if status else _GONE
+            self._used[key & 255] += 1
+            slot = sought - 1
+        words[at] = (slot | status >> 1) if status else GONE
 
     def _merge(self, keys: Words, status: Words) -> None:
         """Many changes, each key once: first those of keys that are here, then the new ones."""
         table = np.asarray(self._words)
-        at = walk(table, self._places(keys))
-        here = table[at] != 0
-        found = at[here]
-        table[found] = np.where(status[here] == 0, np.uint64(_GONE), table[found] | status[here] >> np.uint64(1))
-        del table  # a file that is looked at cannot grow
-        new = ~here & (status > 0)
-        keys, status = keys[new], status[new]
-        coming = np.bincount((keys >> np.uint64(56)).astype(np.intp), minlength=SHARDS).tolist()
-        for shard, more in enumerate(coming):
-            if more and self._used[shard] + more > self._extents[shard][2] * FULLEST:
-                self._grow(shard, more)
         places = self._places(keys)
-        claim(np.asarray(self._words), places, places.sought ^ np.uint64(1) | status >> np.uint64(1))
+        at = walk(table, places)
+        here = table[at] != 0
+        found, told = at[here], status[here]
+        table[found] = np.where(told == 0, np.uint64(GONE), table[found] | told >> np.uint64(1))
+        del table  # a file that is looked at cannot grow
+        new = np.flatnonzero(~here & (status > 0))
+        if len(new):
+            self._insert(keys[new], status[new], places.only(new)._replace(at=at[new]))
+
+    def _insert(self, keys: Words, status: Words, places: Places) -> None:
+        """Keys that are not here, and the empty slots that `walk` found for them."""
+        shards = (keys & np.uint64(255)).astype(np.int64)
+        coming = np.bincount(shards, minlength=SHARDS).tolist()
+        grown = [
+            shard
+            for shard, more in enumerate(coming)
+            if more and self._used[shard] + more > self._extents[shard][2] * FULLEST
+        ]
+        for shard in grown:
+            self._grow(shard, coming[shard])
+        if grown:
+            moved = np.isin(shards, grown)
+            anew = self._places(keys)
+            places = anew._replace(at=np.where(moved, anew.at, places.at))
+        claim(np.asarray(self._words), places, places.sought - (status == 1))
         self._used = [used + more for used, more in zip(self._used, coming, strict=True)]
 
     def _places(self, keys: Words) -> Places:
         """Where to look for each key."""
-        extents = np.array(self._extents, np.uint64)[(keys >> np.uint64(56)).astype(np.intp)]
+        extents = np.array(self._extents)[(keys & np.uint64(255)).astype(np.int64)]
         return Places.of(keys, extents[:, 0], extents[:, 2])
 
     def _grow(self, shard: int, more: int) -> None:
         """Build a shard anew, with room for so many keys more. Raises `StoreFull` with nothing changed."""
         start, _, slots = self._extents[shard]
         table = np.array(self._words[start : start + slots])
-        live = table[table & np.uint64(_USED) != 0]
+        live = table[table > GONE]
         size = float(slots)
         if len(live) + more > slots * 0.8:  # else it was filled by forgotten keys, and stays as large as it is
             size *= GROWTH
@@ -275,8 +287,10 @@ class SeenTable:
         lines = -(-len(table) // LINE)
         line, short = self._room.find(lines)
         if short > 0:
-            self._file.grow((self._room.end + short) * LINE)
-            self._words = self._file.words
+            try:
+                self._file.grow((self._room.end + short) * LINE)
+            finally:
+                self._words = self._file.words
         self._room.take(line, lines)
         start = line * LINE
         np.asarray(self._words)[start : start + len(table)] = table
@@ -291,13 +305,10 @@ class SeenTable:
         known = known_xor = done = done_xor = 0
         for shard, (start, end, _) in enumerate(self._extents):
             slots = np.array(self._words[start:end])
-            for bit in (_USED, _DONE):
-                slots = slots[slots & np.uint64(bit | _USED) == bit | _USED]
-                xor = int(np.bitwise_xor.reduce(slots)) >> 2 ^ (shard << 56 if len(slots) % 2 else 0)
-                if bit == _USED:
-                    known, known_xor = known + len(slots), known_xor ^ xor
-                else:
-                    done, done_xor = done + len(slots), done_xor ^ xor
+            slots = slots[slots > GONE]
+            known, known_xor = known + len(slots), known_xor ^ _xor(slots, shard)
+            slots = slots[slots & np.uint64(1) != 0]
+            done, done_xor = done + len(slots), done_xor ^ _xor(slots, shard)
         return Totals(known, known_xor, done, done_xor)
 
     def _count(self, shard: int) -> int:
@@ -307,8 +318,7 @@ class SeenTable:
         table = table[table != 0]
         if len(table) > slots * FULLEST + 1:
             raise SeenDamaged(self.path, f"has {len(table)} keys in the {slots} slots of shard {shard}")
-        odd = (table >> np.uint64(58) != 0) | (table & np.uint64(_USED) == 0) & (table != _GONE)
-        if odd.any():
+        if ((table & np.uint64(255) < 254) & (table != GONE)).any():
             raise SeenDamaged(self.path, f"holds a word in shard {shard} that is no key")
         return len(table)
 
@@ -321,8 +331,8 @@ class SeenTable:
         assert sum(end - start for start, end in pieces) + _HEADER + self._room.free * LINE == len(self._words)
         for shard, (start, end, _) in enumerate(self._extents):
             table = np.array(self._words[start:end])
-            used = np.flatnonzero(table & np.uint64(_USED))
-            keys = table[used] >> np.uint64(2) | np.uint64(shard << 56)
+            used = np.flatnonzero(table > GONE)
+            keys = table[used] - table[used] % 256 + shard
             assert len(np.unique(keys)) == len(keys), f"shard {shard} holds a key twice"
             assert np.array_equal(walk(np.asarray(self._words), self._places(keys)), used + start), f"shard {shard}"
             assert self._used[shard] == np.count_nonzero(table), f"shard {shard}"
@@ -350,6 +360,12 @@ class SeenTable:
     def close(self) -> None:
         """Let go of the file; a second call does nothing. Nothing else may be called after it."""
         self._file.close()
+
+
+def _xor(slots: Words, shard: int) -> int:
+    """The XOR of the keys in used slots."""
+    upper = int(np.bitwise_xor.reduce(slots)) & ~255
+    return upper ^ (shard if len(slots) % 2 else 0)
 
 
 def _read_header(path: Path, words: memoryview) -> list[tuple[int, int, int]]:

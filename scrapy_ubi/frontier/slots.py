@@ -1,7 +1,11 @@
 """Hash tables in arrays of words: where a key lies, for thousands of keys at once.
 
-A table's number of slots is a prime, so that every step of the double hashing comes by every slot. Steps are short
-(256 slots at most), so that a look-up stays within a page or two: as many steps as with long ones (measured).
+Open addressing with double hashing. A table's number of slots is a prime, so that every step comes by every slot. Steps
+are short (256 slots at most), so that a look-up stays within a page or two; it takes as many steps as with long ones
+(measured).
+
+A slot is one word: 0 when it is empty; the key with its lowest byte, which a table's keys have in common, replaced by
+254 (known) or 255 (done); 1 where a key was forgotten.
 """
 
 from __future__ import annotations
@@ -14,60 +18,102 @@ import numpy as np
 from numpy.typing import NDArray
 
 Words = NDArray[np.uint64]
+Numbers = NDArray[np.int64]
 
-LOW = (1 << 56) - 1  # what a slot holds of a key
+GONE = 1
+
+# Fewer keys than that are followed one by one: a round of numpy costs as much as 50 steps.
+_FEW = 24
+
 
 class Places(NamedTuple):
     """Of each key, as arrays: where to look for it, and what."""
 
-    at: Words  # the word to look at next
-    end: Words  # of its shard: the word behind the last
-    slots: Words  # of its shard
-    step: Words
-    sought: Words  # the slot, with both bits
+    at: Numbers  # the word to look at next
+    end: Numbers  # the word behind the last of its table
+    slots: Numbers  # how many its table has
+    step: Numbers
+    sought: Words  # the slot of the key, done
 
     @classmethod
-    def of(cls, keys: Words, start: Words, slots: Words) -> Places:
-        step = (keys >> np.uint64(40) & np.uint64(255)) + np.uint64(1)
-        sought = (keys & np.uint64(LOW)) << np.uint64(2) | np.uint64(3)
-        return cls(start + keys % slots, start + slots, slots, step, sought)
+    def of(cls, keys: Words, start: Numbers, slots: Numbers) -> Places:
+        """For keys of tables that begin at these words."""
+        at = start + (keys % slots.astype(np.uint64)).astype(np.int64)
+        return cls(at, start + slots, slots, steps_of(keys), keys | np.uint64(255))
 
-    def after(self, which: NDArray[np.bool_] | NDArray[np.intp]) -> Places:
-        """Only those, each a step on."""
-        at, end, slots, step, sought = (column[which] for column in self)
+    def only(self, which: Numbers) -> Places:
+        """Some of them."""
+        at, end, slots, step, sought = self
+        return Places(at[which], end[which], slots[which], step[which], sought[which])
+
+    def after(self, which: Numbers) -> Places:
+        """Some of them, each a step on."""
+        at, end, slots, step, sought = self.only(which)
         at = at + step
-        return Places(np.where(at >= end, at - slots, at), end, slots, step, sought)
+        return Places(at - slots * (at >= end), end, slots, step, sought)
 
 
-def walk(table: Words, places: Places) -> Words:
+def steps_of(keys: Words) -> Numbers:
+    """How far it is from one slot to the next one to look at."""
+    return (keys >> np.uint64(40) & np.uint64(255)).astype(np.int64) + 1
+
+
+def walk(table: Words, places: Places) -> Numbers:
     """The word in which each key is, or the empty one where it would be."""
     found = places.at.copy()
     left = np.arange(len(found))
-    while len(left):
+    while len(left) > _FEW:
         slot = table[places.at]
         on = np.flatnonzero((slot != 0) & (slot | np.uint64(1) != places.sought))
         left, places = left[on], places.after(on)
         found[left] = places.at
+    words = table.data
+    rows = zip(left.tolist(), *(column.tolist() for column in places), strict=True)
+    for index, at, end, slots, step, sought in rows:
+        while (slot := words[at]) and slot | 1 != sought:
+            at += step
+            if at >= end:
+                at -= slots
+        found[index] = at
     return found
 
 
-def claim(table: Words, places: Places, slots: Words) -> None:
+def claim(table: Words, places: Places, new: Words) -> None:
     """Put slots of keys that are not in the table, each once, where there is room for them.
 
     Of several that want one empty word, the last to be written has it, and the others go on.
     """
-    while len(slots):
-        here = table[places.at] == 0
-        table[places.at[here]] = slots[here]
-        on = np.flatnonzero(table[places.at] != slots)
-        slots, places = slots[on], places.after(on)
+    while len(new) > _FEW:
+        here = np.flatnonzero(table[places.at] == 0)
+        table[places.at[here]] = new[here]
+        on = np.flatnonzero(table[places.at] != new)
+        new, places = new[on], places.after(on)
+    for at, end, slots, step, slot in zip(*(c.tolist() for c in places[:4]), new.tolist(), strict=True):
+        _claim_one(table.data, at, end, slots, step, slot)
 
 
-def built(live: Words, shard: int, slots: int) -> Words:
-    """A shard of so many slots that holds these used ones."""
+def _claim_one(words: memoryview, at: int, end: int, slots: int, step: int, slot: int) -> None:
+    while words[at]:
+        at += step
+        if at >= end:
+            at -= slots
+    words[at] = slot
+
+
+def built(used: Words, shard: int, slots: int) -> Words:
+    """A table of so many slots that holds these used ones: `claim` for one table."""
     table = np.zeros(slots, np.uint64)
-    keys = live >> np.uint64(2) | np.uint64(shard << 56)
-    claim(table, Places.of(keys, np.zeros_like(keys), np.full_like(keys, slots)), live)
+    keys = used & np.uint64((1 << 64) - 256) | np.uint64(shard)
+    at, step = (keys % np.uint64(slots)).astype(np.int64), steps_of(keys)
+    while len(used) > _FEW:
+        here = np.flatnonzero(table[at] == 0)
+        table[at[here]] = used[here]
+        on = np.flatnonzero(table[at] != used)
+        used, step = used[on], step[on]
+        at = at[on] + step
+        at -= slots * (at >= slots)
+    for one, stride, slot in zip(at.tolist(), step.tolist(), used.tolist(), strict=True):
+        _claim_one(table.data, one, slots, slots, stride, slot)
     return table
 
 
@@ -93,7 +139,7 @@ def prime(least: float) -> int:
 
 
 def batches(changes: Iterable[tuple[int, int]], most: int) -> Iterator[tuple[Words, Words]]:
-    """The changes as arrays of at most so many, within each of which a key comes once: with its highest status."""
+    """Keys and statuses as arrays of at most so many. A key comes once in each, with its highest status."""
     changes = iter(changes)
     kind = np.dtype([("key", np.uint64), ("status", np.uint64)])
     while len(some := np.fromiter(islice(changes, most), kind)):
