@@ -1062,6 +1062,16 @@ def test_word_of_the_end_is_believed_unless_agents_were_lost_and_work_is_left() 
     assert village.agents["a"].finished, "nothing is left here"
 
 
+def test_a_copy_that_others_keep_is_no_work_left_at_the_end() -> None:
+    """It is to be dropped, and the word of the end may come before that."""
+    village, host = Village("a", "b", "c"), ordered("b", "c", "a")
+    for name in "ac":
+        village.agents[name].frontier.add(host, (page(host),))
+        village.agents[name].accept_end(lossy=True)
+    assert village.agents["a"].finished
+    assert not village.agents["c"].finished, "it keeps that host"
+
+
 # -- beats
 
 

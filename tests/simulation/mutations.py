@@ -272,6 +272,7 @@ AIM: dict[str, tuple[str, ...]] = {
     "ages_kept_after_own_pause": ("outage", "amnesia"),
     "dead_may_come_back": ("pause", "cut"),
     "fence_ends_by_itself": ("pause", "cut", "slow"),
+    "forgetting_not_noticed": ("blink", "blink", "join"),
     "leaver_gone_before_the_others_are_settled": ("leave", "slow"),
     "no_lease_at_dispatch": ("pause", "pause", "pause"),
     "orphans_closed_at_once": ("restart", "slow"),
@@ -284,7 +285,6 @@ AIM: dict[str, tuple[str, ...]] = {
 RARE: dict[str, str] = {
     "absent_peers_not_missed": "test_durable.py",
     "complete_view_not_doubted": "test_tenure.py",
-    "forgetting_not_noticed": "test_view.py",
     "one_wave_of_quiescence": "test_quiescence.py",
     "views_entered_ignored": "test_tenure.py",
 }

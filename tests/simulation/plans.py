@@ -197,6 +197,20 @@ class Plan:
             self.world.forget()
         self._until(lambda: setattr(self.world.redis, "up", True))
 
+    def blink(self) -> None:
+        """Redis goes, comes back for a moment, and goes again; each time it has forgotten everything. Not drawn: only
+        where `kinds` asks for it."""
+        world, random = self.world, self.random
+        first, moment, second = (random.uniform(*span) for span in ((1.5, 2.9), (0.1, 0.6), (1.5, 2.9)))
+        self._away()
+        world.at(world.now + first, lambda: setattr(world.redis, "up", True))
+        world.at(world.now + first + moment, self._away)
+        world.at(world.now + first + moment + second, lambda: setattr(world.redis, "up", True))
+
+    def _away(self) -> None:
+        self.world.redis.up = False
+        self.world.forget()
+
     def lossy(self) -> None:
         self.world.loss = self.random.choice((0.02, 0.1, 0.3))
         self.world.duplication = self.random.choice((0.0, 0.1))

@@ -145,12 +145,13 @@ class Watchers:
             )
 
     def _counts(self, process: Process) -> bool:
-        """Whether a disk is there, or was when all were settled last."""
+        """Whether a disk is there, or was when all were settled last. Who has closed at the end of the crawl keeps its
+        disk, and nothing of what it knew is left to fetch."""
         referee = self.world.referee
         if process in referee.losses.lost:
             return True
         present = self.world.processes[process.name] is process
-        return present and (process.up or referee.is_kept(process))
+        return present and (process.up or referee.is_kept(process) or referee.ends.get(process.name) == "finished")
 
     def _leads_to(self, process: Process, link: str) -> bool:
         disk = process.disk
