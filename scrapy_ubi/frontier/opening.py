@@ -53,6 +53,7 @@ def open_frontier(
     offset: float = 0.0,
     kind: SeenKind = SeenTable,
     report: Report = _silent,
+    made: type[DiskFrontier] = DiskFrontier,
 ) -> DiskFrontier:
     """The frontier in an agent's directory (`store/`, `seen`), empty where there is none.
 
@@ -65,7 +66,9 @@ def open_frontier(
     store = RocksStore(directory / "store", memory * 3 // 4)
     try:
         most = memory // 4 // ROW_BYTES
-        return restore(store, directory / "seen", delay=delay, most=most, offset=offset, kind=kind, report=report)
+        return restore(
+            store, directory / "seen", delay=delay, most=most, offset=offset, kind=kind, report=report, made=made
+        )
     except BaseException:
         store.close()
         raise
@@ -80,6 +83,7 @@ def restore(
     offset: float = 0.0,
     kind: SeenKind = SeenTable,
     report: Report = _silent,
+    made: type[DiskFrontier] = DiskFrontier,
 ) -> DiskFrontier:
     """The frontier that this store holds, with its seen table in the file `path`; `most` rows in heads."""
     row = store.get(rows.FRONTIER)
@@ -88,7 +92,7 @@ def restore(
         raise rows.damaged(rows.FRONTIER, ValueError("it is missing"))
     seen, whole = _opened(store, path, saved.get("flush", 0), kind, report)
     try:
-        frontier = DiskFrontier(store, seen, saved, delay=delay, offset=offset, most=most)
+        frontier = made(store, seen, saved, delay=delay, offset=offset, most=most)
         sums = _hosts(store, frontier, saved)
         found = seen.totals() if whole else None
         if not whole or (found is not None and found != sums):

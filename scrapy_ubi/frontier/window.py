@@ -50,6 +50,7 @@ class Window:
         self.workbench = workbench
         self.resting: Workbench[DiskState] = Workbench()
         self.most = max(most, 2 * HEAD)
+        self.head, self.grown = HEAD, GROWN
         self.held = 0  # rows in heads
         self._coming = 0  # rows that are being read
         self._ahead = max(AHEAD, 2 * delay)
@@ -78,7 +79,7 @@ class Window:
         self.workbench.remove(state)
         self.resting.remove(state)
         if self._late.pop(state, None) is not None:
-            self._coming -= HEAD
+            self._coming -= self.head
 
     def clear(self, state: DiskState) -> None:
         """Nothing is left in the host's queue."""
@@ -93,7 +94,7 @@ class Window:
         """A row was put into the host's queue: into its head, where that is its place."""
         state.low = min(state.low, place)
         head = state.head
-        if state.complete and len(head) < (GROWN if self._roomy else HEAD) and self.held < self.most:
+        if state.complete and len(head) < (self.grown if self._roomy else self.head) and self.held < self.most:
             state.insert(place, value)
             self.held += 1
         else:
@@ -172,7 +173,7 @@ class Window:
         if self.held + self._coming >= self.most:
             return scans
         quantum = self.most // 2 // (len(self.workbench) + len(self.resting) + 1)
-        quantum = min(max(quantum, HEAD), GROWN)
+        quantum = min(max(quantum, self.head), self.grown)
         while len(scans) < MOST_SCANS and self.held + self._coming < self.most:
             state = self.resting.take(now + self._ahead, allowed)
             if state is None:
@@ -183,14 +184,14 @@ class Window:
             start = rows.queue_key(state.hid, state.low)
             scans.append(Scan(state, start, rows.of_host(rows.QUEUE, state.hid)[1], quantum))
             self._late[state] = {}
-            self._coming += HEAD
+            self._coming += self.head
         return scans
 
     def loaded(self, scan: Scan, read: list[tuple[int, bytes]]) -> None:
         """A host's rows were read: its head is in memory."""
         state = scan.state
         late = self._late.pop(state)
-        self._coming -= HEAD
+        self._coming -= self.head
         self.resting.release(state, None)
         whole = len(read) < scan.most
         end = rows.MOST_RANK if whole else read[-1][0]
@@ -249,7 +250,7 @@ class Window:
         self.resting._check()
         states = list(states)
         assert self.held == sum(len(state.head) for state in states)
-        assert self._coming == HEAD * len(self._late)
+        assert self._coming == self.head * len(self._late)
         assert not NO_HEAD
         for state in states:
             placed = (state in self.workbench) + (state in self.resting)

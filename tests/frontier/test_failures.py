@@ -6,7 +6,7 @@ import pytest
 
 from scrapy_ubi.frontier import memory
 from scrapy_ubi.protocol.host import Entry, Failure
-from tests.frontier.test_memory import FRONTIERS, Checked, Make
+from tests.frontier.frontiers import FRONTIERS, Checked, Make
 
 
 @pytest.fixture(params=FRONTIERS.values(), ids=FRONTIERS)

@@ -1,34 +1,16 @@
-"""The contract of a frontier (`protocol.host.Frontier`), for every one there is; and what is particular to the one in
-memory.
-
-A new frontier joins by a line in `FRONTIERS`: it is made with a politeness delay in seconds, and everything else it
-needs (a directory, say) is its entry's to bring.
-"""
+"""The contract of a frontier (`protocol.host.Frontier`), for every one there is (`frontiers.FRONTIERS`)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
 
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
-from scrapy_ubi.frontier.memory import MemoryFrontier
-from scrapy_ubi.protocol.host import Entry, Frontier, HostState
-
-
-class Checked(Frontier, Protocol):
-    """What every frontier has beside the protocol's needs: for the node, and for tests."""
-
-    def next_ready(self) -> float | None: ...
-
-    def _check(self) -> None: ...
-
-
-Make = Callable[[float], Checked]
-FRONTIERS: dict[str, Make] = {"memory": MemoryFrontier}
+from scrapy_ubi.protocol.host import Entry, HostState
+from tests.frontier.frontiers import FRONTIERS, Checked, Make, Tight
 
 DELAY = 10.0
 NOW = 100.0
@@ -52,6 +34,11 @@ def add(frontier: Checked, host: str, *keys: int, depth: int = 0) -> HostState:
     state, news = frontier.add(host, [entry(host, key, depth) for key in keys])
     assert [one.key for one in news] == list(keys)
     return state
+
+
+def waiting(state: HostState) -> dict[int, Entry]:
+    """What waits."""
+    return {one.key: one for one in state.undone() if one.key not in state.out and one.key not in state.closing}
 
 
 def always(state: HostState) -> bool:
@@ -90,7 +77,7 @@ def test_what_is_added_is_held(frontier: Checked) -> None:
     assert frontier.find("h.example") is state
     assert frontier.states() == [state]
     assert len(frontier) == 1
-    assert set(state.queued) == {1, 2}
+    assert waiting(state).keys() == {1, 2}
 
 
 def test_a_host_may_be_held_without_anything_known_of_it(frontier: Checked) -> None:
@@ -106,7 +93,7 @@ def test_only_news_is_news(frontier: Checked) -> None:
     again, nearer, new = (entry("h.example", 1, 3), entry("h.example", 1, 2), entry("h.example", 2))
     state, news = frontier.add("h.example", [again, nearer, new, nearer])
     assert news == [nearer, new]
-    assert state.queued[1].depth == 2
+    assert waiting(state)[1].depth == 2
     frontier._check()
 
 
@@ -122,7 +109,7 @@ def test_done_marks(frontier: Checked) -> None:
     state = add(frontier, "h.example", 1, 2)
     assert frontier.add_done(state, [1, 5, 1]) == [1, 5]
     assert frontier.add_done(state, [1, 5]) == []
-    assert state.done == {1, 5}
+    assert set(state.told_done()) == {1, 5}
     assert pop(frontier) == ("h.example", 2)
     frontier._check()
 
@@ -247,7 +234,7 @@ def test_finished_is_done(frontier: Checked) -> None:
     state = add(frontier, "h", 1)
     pop(frontier)
     assert frontier.finish(state, 1)
-    assert state.done == {1}
+    assert set(state.told_done()) == {1}
     assert not state.out
     frontier.free(state, NOW)
     assert pop(frontier, NOW + DELAY) is None
@@ -266,7 +253,7 @@ def test_put_back_waits_again(frontier: Checked) -> None:
     frontier.free(state, NOW)
     frontier.put_back(state, 1)
     frontier._check()
-    assert set(state.queued) == {1, 2}
+    assert waiting(state).keys() == {1, 2}
     assert pop(frontier, NOW + DELAY) == ("h", 2), "behind what waited"
     frontier.free(state, NOW + DELAY)
     assert pop(frontier, NOW + 2 * DELAY) == ("h", 1)
@@ -299,7 +286,7 @@ def test_put_back_what_was_done_meanwhile_is_gone(frontier: Checked) -> None:
     frontier.free(state, NOW)
     frontier.put_back(state, 1)
     frontier._check()
-    assert not state.queued
+    assert not state.waiting
     assert not state.out
     assert pop(frontier, NOW + DELAY) is None
     assert not frontier.waits(always)
@@ -331,7 +318,7 @@ def test_looking_again_does_not_forget_the_delay(frontier: Checked) -> None:
 def test_what_is_asked_may_depend_on_the_state(frontier: Checked) -> None:
     add(frontier, "a", 1)
     add(frontier, "b", 1, 2)
-    assert pop(frontier, allowed=lambda state: len(state.queued) > 1) == ("b", 1)
+    assert pop(frontier, allowed=lambda state: state.waiting > 1) == ("b", 1)
 
 
 def test_waits_says_whether_any_such_host_has_something_queued(frontier: Checked) -> None:
@@ -387,6 +374,8 @@ def life(make: Make) -> type[RuleBasedStateMachine]:
         @rule(host=st.sampled_from("abc"), key=st.integers(0, 5), depth=st.integers(0, 2), priority=st.integers(-1, 1))
         def add(self, host: str, key: int, depth: int, priority: int) -> None:
             one = entry(host, key, depth, priority)
+            held = self.frontier.find(host)
+            far = held is not None and (self.frontier.rests(held) or isinstance(self.frontier, Tight))
             state, news = self.frontier.add(host, [one])
             assert state is self.state(host)
             queued = self.queued.setdefault(host, {})
@@ -394,8 +383,8 @@ def life(make: Make) -> type[RuleBasedStateMachine]:
             old = queued.get(key)
             better = old is None or (depth, -priority) < (old.depth, -old.priority)
             fresh = better and key not in done and (host, key) not in self.out
-            assert bool(news) == fresh
-            if fresh:
+            assert bool(news) == fresh or (far and old is not None and not news), "nearer, but not in memory"
+            if news:
                 queued[key] = one
 
         @precondition(lambda self: self.queued)
@@ -482,17 +471,17 @@ def life(make: Make) -> type[RuleBasedStateMachine]:
             assert len(self.frontier) == len(self.queued)
             for host, queued in self.queued.items():
                 state = self.state(host)
-                assert state.queued == queued
-                assert state.done == self.done[host]
+                assert waiting(state) == queued
+                assert set(state.told_done()) == self.done[host]
                 assert state.out == {key: one for (h, key), one in self.out.items() if h == host}
             for mine in ({"a", "b", "c"}, {"a"}):
                 unserved = any(queued and host in mine - self.busy for host, queued in self.queued.items())
                 assert self.frontier.waits(lambda state, mine=mine: state.host in mine) >= unserved
             ready = self.frontier.next_ready()
-            waiting = [h for h, queued in self.queued.items() if queued and h not in self.busy | self.parked]
-            if waiting:
+            ready_some = [h for h, queued in self.queued.items() if queued and h not in self.busy | self.parked]
+            if ready_some:
                 assert ready is not None
-                assert ready <= max(self.ready.get(host, 0.0) for host in waiting)
+                assert ready <= max(self.now, *(self.ready.get(host, 0.0) for host in ready_some))
 
     return Life
 
