@@ -39,7 +39,8 @@ from scrapy_ubi.errors import UbiError
 from scrapy_ubi.flights import Flight, Flights
 from scrapy_ubi.identity import AgentDirectory
 from scrapy_ubi.localrequests import LocalRequests
-from scrapy_ubi.node import Node, Visit
+from scrapy_ubi.node import Node, Visit, clock
+from scrapy_ubi.node.keeper import Keeper
 from scrapy_ubi.node.node import LETTER_BYTES_A_CHARACTER
 from scrapy_ubi.notices import Notices
 from scrapy_ubi.originals import Originals
@@ -121,7 +122,8 @@ class UbiScheduler(BaseScheduler):
         self._keys = RequestKeys(self.settings, unfiltered=settings.get("DUPEFILTER_CLASS") in NO_FILTER)
         self._local = LocalRequests(self.crawler.request_fingerprinter)
         self._hooks = EngineHooks(self.crawler.engine)
-        self.node = self.make_node(self.make_transport())
+        disk = None if self._trial is not None else await Keeper.open(self.settings.dir, self.settings, clock.now)
+        self.node = self.make_node(self.make_transport(), disk)
         self.guard = Guard(self.crawler, self.node, self.settings, self._flights, self._notices)
         await self.node.open()
         self._opened = True
@@ -139,7 +141,7 @@ class UbiScheduler(BaseScheduler):
             return MemoryTransport(MemoryHub(), agent_id, settings.crawl, settings.max_letter_bytes)
         return RedisTransport(settings.redis_url, settings.crawl, agent_id, settings.max_letter_bytes)
 
-    def make_node(self, transport: Transport) -> Node:
+    def make_node(self, transport: Transport, disk: Keeper | None) -> Node:
         """The node of this agent; tests put another in its place."""
         return Node(
             self.settings,
@@ -153,6 +155,7 @@ class UbiScheduler(BaseScheduler):
             on_drain=self._drain,
             predecessor=self._directory.predecessor,
             on_incarnation=self._directory.record_incarnation,
+            disk=disk,
         )
 
     def _hook_in(self) -> None:

@@ -43,6 +43,8 @@ class UbiSettings:
     replicas: int = 200
     partition: Literal["host", "domain"] = "host"
     dir: Path = Path(".ubi/scrapybot:spider")
+    memory_mb: int = 256
+    seen: Literal["exact", "bloom"] = "exact"
     replication: int = 1
     heartbeat_interval: float = 1.0
     lease_timeout: float = 10.0

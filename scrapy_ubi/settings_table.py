@@ -118,6 +118,23 @@ SETTINGS: tuple[Setting, ...] = (
         default_text="`JOBDIR` if set, else `.ubi/<crawl>` (a second process on the machine takes `.ubi/<crawl>/1`)",
     ),
     Setting(
+        "memory_mb",
+        "int",
+        256,
+        "Megabytes for all caches of the agent's disk together; the table of known URLs is beside that, a mapped file "
+        "of about 10 bytes a URL.",
+        low=32,
+        high=1_000_000,
+    ),
+    Setting(
+        "seen",
+        "choice",
+        "exact",
+        "How known URLs are remembered: all of them, or by Bloom filters in fewer bytes, which take a new URL for a "
+        "known one now and then, so that it is never fetched.",
+        choices=("exact", "bloom"),
+    ),
+    Setting(
         "replication",
         "int",
         1,

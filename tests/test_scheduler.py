@@ -320,7 +320,7 @@ class FakeScheduler(UbiScheduler):
     node: Any
     made: FakeNode
 
-    def make_node(self, transport: Transport) -> Any:
+    def make_node(self, transport: Transport, disk: Any = None) -> Any:
         FakeScheduler.made = FakeNode()
         FakeScheduler.made.wake = self._hooks.wake
         return FakeScheduler.made

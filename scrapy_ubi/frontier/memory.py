@@ -102,6 +102,10 @@ class MemoryFrontier:
         states = (self._states[host] for host in self.workbench.unserved())
         return any(state.queued and mine(state) for state in states)
 
+    def next_read(self) -> float | None:
+        """Nothing is ever read."""
+        return None
+
     def next_ready(self) -> float | None:
         """The time at which the first waiting host is ready; None when none waits."""
         return self.workbench.next_ready()

@@ -3,7 +3,8 @@
 Rules of this module:
 
 * A start under the name of a finished crawl begins a new one: everything the old one left in Redis is cleared, in one
-  step, by one of those who start.
+  step, by one of those who start. The last runs that finished are remembered by name, so that a disk which has missed
+  the end of one is not taken for part of another.
 * Agents must agree on what decides where a URL belongs (partition, normal form, replicas, replication). One that
   differs is refused, and told in what.
 * An identifier belongs to one living process. Where its beat is that of the process that ran in this very directory,
@@ -32,6 +33,7 @@ from .post import is_finished
 
 logger = logging.getLogger("scrapy_ubi")
 
+MOST_PAST = 16  # finished runs that are remembered by name
 CLAIMS = 5  # tries: each fails only when another process has written in between
 AGREE = {
     "partition": "UBI_PARTITION",
@@ -43,23 +45,36 @@ AGREE = {
 }
 
 
-async def begin_run(transport: Transport, mail: list[str] | None = None) -> tuple[Mapping[str, str], bool]:
+async def begin_run(
+    transport: Transport, has_work: Callable[[str], bool], mail: list[str]
+) -> tuple[Mapping[str, str], bool]:
     """What the control hash says of the present run, and whether this process has just cleared a finished one.
 
-    `mail` takes the ids of the letters that were seen on the way: they are in hand from now on.
+    `has_work`: whether this agent's disk holds requests of that run which are not fetched: a run that ended after
+    losses is not over then. `mail` takes the ids of the letters that were seen on the way: they are in hand from now
+    on.
     """
     cleared = False
     incoming = await transport.exchange(Outgoing())
     control, seen = incoming.control, [*incoming.letters]
     finished = control.get("finished", "")
     if is_finished(control):
-        logger.info("The crawl of this name is finished (%s): beginning a new one.", finished)
-        cleared = await transport.clear(finished)
-        incoming = await transport.exchange(Outgoing())
-        control, seen = incoming.control, [*seen, *incoming.letters]
-    if mail is not None:
-        mail.extend(number for number, _ in seen)
+        run = finished.split(" ")[0]
+        if finished.endswith(" lossy") and has_work(run):
+            logger.info("The crawl ended after losses, and this agent's disk has more of it: it goes on.")
+        else:
+            logger.info("The crawl of this name is finished (%s): beginning a new one.", finished)
+            cleared = await transport.clear(finished)
+            past = " ".join([*control.get("past", "").split(), run][-MOST_PAST:])
+            incoming = await transport.exchange(Outgoing(control={"past": past} if cleared else {}))
+            control, seen = {**incoming.control, "past": past}, [*seen, *incoming.letters]
+    mail.extend(number for number, _ in seen)
     return control, cleared
+
+
+def is_past(control: Mapping[str, str], run: str) -> bool:
+    """Whether that run is known to be over: what a disk still holds of it is not to be brought into another one."""
+    return bool(run) and (run in control.get("past", "").split() or (is_finished(control) and control["run"] == run))
 
 
 async def discard(transport: Transport, mail: list[str]) -> None:

@@ -19,8 +19,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from scrapy_ubi.errors import UbiUnavailable
-from scrapy_ubi.frontier.memory import MemoryFrontier
-from scrapy_ubi.protocol import pace
+from scrapy_ubi.frontier.store import StoreError
+from scrapy_ubi.protocol import durable, pace
 from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.closing import Outlinks
 from scrapy_ubi.protocol.config import Config
@@ -38,6 +38,8 @@ from scrapy_ubi.urls import partition_key
 from . import clock, joining, living, profile
 from .courier import Courier
 from .desk import Desk
+from .keeper import FACTS_EVERY, Disk, NoDisk, check_settings
+from .keeper import fixed as fixed_settings
 from .permits import Permits
 from .post import EAGER, Post
 from .questions import Answer, Question, answer
@@ -81,7 +83,8 @@ class Node:
     `on_incarnation` notes durably which one runs now. `check` says why a request's JSON text cannot be accepted
     (None: it can). `on_wake`: look for requests again, a host became ready or the crawl is over. `on_cancel`: abort
     all loads under way, the agent is fenced. `on_fatal`: stop, for the reason given in a sentence. `on_drain`: somebody
-    has asked this agent to leave; called once.
+    has asked this agent to leave; called once. `disk` is where it keeps what it knows; without it that is forgotten
+    with the process.
     """
 
     def __init__(
@@ -99,6 +102,7 @@ class Node:
         predecessor: str | None = None,
         on_incarnation: Callable[[str], None] = lambda incarnation: None,
         clock: Callable[[], float] = clock.now,
+        disk: Disk | None = None,
     ) -> None:
         self.settings = settings
         self.agent_id = agent_id
@@ -111,11 +115,10 @@ class Node:
         self._predecessor, self._on_incarnation = predecessor, on_incarnation
         self._clock = clock
         now = clock()
-        self.frontier = MemoryFrontier(settings.host_delay)
-        self.agent = Agent(agent_id, secrets.token_hex(4), _config(settings), self.frontier, self._new_incarnation, now)
-        self.permits = Permits(self.agent, clock)
-        self.tally = profile.Tally(now)
+        self._disk: Disk = disk if disk is not None else NoDisk(settings.host_delay)
+        self._disk.trouble = self._broken
         self._fixed = profile.fixed(settings, agent_id, spider)
+        self._begin(now)
         self._visits: set[Visit] = set()
         self._post: Post | None = None
         self._courier = Courier(own_thread=settings.redis_url is not None)
@@ -132,6 +135,27 @@ class Node:
         self._dead = False
         self._strays = 0  # requests that came from no page: any page that was out may have caused them
 
+    def _begin(self, now: float) -> None:
+        """The agent as its disk has it."""
+        disk, config = self._disk, _config(self.settings)
+        self.frontier = disk.frontier
+        if disk.saved is not None:
+            self.agent = durable.restore(self.agent_id, disk.saved, config, self.frontier, self._new_incarnation, now)
+        else:
+            store = secrets.token_hex(4)
+            self.agent = Agent(self.agent_id, store, config, self.frontier, self._new_incarnation, now)
+        self.permits = Permits(self.agent, self._clock)
+        self.tally = profile.Tally(now)
+        profile.restore(self.agent, self.tally, disk.facts)
+        self._facts_at = 0.0
+        self._kept_end = False
+
+    def _broken(self, error: Exception) -> None:
+        """The disk cannot be used any more: without it nothing may go on."""
+        if not self._dead:
+            self._dead = True
+            self._fatal(f"{error} The agent stops.")
+
     def _new_incarnation(self) -> str:
         incarnation = secrets.token_hex(4)
         self._incarnations.add(incarnation)
@@ -145,10 +169,11 @@ class Node:
         transport, settings = self.transport, self.settings
         self._courier.start()
         try:
-            control = await self._courier.call(self._join())
+            control = await self._join()
         except BaseException as error:
             await self._courier.call(transport.close())
             await self._courier.stop()
+            await self._disk.close()
             if isinstance(error, TransportDown | TransportFull):
                 raise UbiUnavailable(f"Redis went away while joining: {error}") from error
             raise
@@ -160,6 +185,8 @@ class Node:
             control,
             self._judge,
             lambda: self._turn(self._clock()),
+            self._disk,
+            self._news,
             Desk(self.agent_id, self._answer, time.time),
         )
         transport.start_beating(
@@ -193,17 +220,41 @@ class Node:
 
     async def _join(self) -> Mapping[str, str]:
         """What the control hash says, once this agent is one of the group."""
-        transport, settings = self.transport, self.settings
-        await transport.open()
+        transport, settings, call = self.transport, self.settings, self._courier.call
+        await call(transport.open())
         mail: list[str] = []
-        control, cleared = await joining.begin_run(transport, mail)
-        await joining.check_group(transport, settings, self.agent_id, self._fixed)
+        control, cleared = await call(joining.begin_run(transport, self._has_work, mail))
+        await self._look_at_disk(control)
+        await call(joining.check_group(transport, settings, self.agent_id, self._fixed))
         line = self._beat.line(0)
-        await joining.claim(transport, settings, self.agent_id, self._predecessor, line, self._clock)
-        await joining.discard(transport, mail)
+        await call(joining.claim(transport, settings, self.agent_id, self._predecessor, line, self._clock))
+        await call(joining.discard(transport, mail))
         if cleared or settings.redis_url is None:
             self.agent.sure()
         return control
+
+    def _has_work(self, run: str) -> bool:
+        """Whether the disk holds requests of that run which are not fetched."""
+        return self._disk.facts.get("run") == run and any(state.waiting for state in self.frontier.states())
+
+    async def _look_at_disk(self, control: Mapping[str, str]) -> None:
+        """Go on with the crawl on the disk, or begin anew where that one is over."""
+        disk = self._disk
+        if disk.facts.get("finished") or joining.is_past(control, str(disk.facts.get("run", ""))):
+            logger.info("The crawl in %s is finished: beginning a new one.", self.settings.dir)
+            await disk.forget()
+            self._begin(self._clock())
+            self._beat = self.agent.beat
+        elif disk.saved is not None:
+            check_settings(self.settings.dir, disk.facts, self._fixed)
+            states = self.frontier.states()
+            logger.info(
+                "Going on with the crawl in %s: %d hosts, %d URLs done, %d waiting.",
+                self.settings.dir,
+                len(states),
+                sum(state.done_count for state in states),
+                sum(state.waiting for state in states),
+            )
 
     async def leave(self, reason: str) -> None:
         """Go. When the crawl is over just say so; else hand everything over first, for at most `UBI_LEAVE_TIMEOUT`."""
@@ -211,6 +262,7 @@ class Node:
         for visit in list(self._visits):
             self.put_back(visit)
         if self._time is None:  # it never joined
+            await self._disk.close()
             return
         if not self.over and not self._dead:
             await self._hand_over()
@@ -225,6 +277,7 @@ class Node:
         await self.transport.stop_beating(None if self._dead else self.agent.last_beat().line(0))
         await self._courier.call(self.transport.close())
         await self._courier.stop()
+        await self._disk.close()
         logger.info("Agent %s has %s (%s).", self.agent_id, self._closing, reason)
 
     async def _hand_over(self) -> None:
@@ -251,9 +304,15 @@ class Node:
                 logger.info("Still handing over: %s.", self._left_over())
             await self._trip()
         if not self.agent.view.members and not self.agent.may_go():
-            logger.info("Nobody is left to hand over to: what was not fetched is forgotten with this process.")
+            logger.info("Nobody is left to hand over to: %s.", self._stays)
         elif others and self.agent.may_go():
             logger.info("Handed over in %.1f s.", self._clock() - begun)
+
+    @property
+    def _stays(self) -> str:
+        if isinstance(self._disk, NoDisk):
+            return "what was not fetched is forgotten with this process"
+        return f"what was not fetched stays in {self.settings.dir}, and the same command goes on with it"
 
     def _left_over(self) -> str:
         agent = self.agent
@@ -262,7 +321,7 @@ class Node:
     async def _last_trip(self) -> None:
         """Say that the crawl is over, and publish the last counters."""
         assert self._post is not None
-        self._publish_at = 0.0
+        self._publish_at = self._facts_at = 0.0
         end = self._clock() + self.settings.lease_timeout
         while True:
             self._hurry = not self._publish_at
@@ -288,7 +347,11 @@ class Node:
 
     def _time_stopped(self, task: asyncio.Task[None]) -> None:
         """Without time there is no fence: an agent whose time has stopped by a mistake of ours must stop, too."""
-        if not task.cancelled() and (error := task.exception()) is not None:
+        if task.cancelled() or (error := task.exception()) is None:
+            return
+        if isinstance(error, StoreError):
+            self._broken(error)
+        else:
             logger.error("A mistake in scrapy_ubi, please report it:", exc_info=error)
             self._dead = True
             self._fatal("The agent stops, for its protocol cannot go on.")
@@ -342,7 +405,25 @@ class Node:
             )
         self._publish_beat()
         self.permits.look_again()
+        self._read_ahead(now)
         self._arm()
+
+    def _news(self, run: str) -> dict[str, Any] | None:
+        """What the disk is to hold of the crawl, when that is due."""
+        now = self._clock()
+        if now < self._facts_at and not (self.over and not self._kept_end):
+            return None
+        self._facts_at, self._kept_end = now + FACTS_EVERY, self.over
+        return {
+            "run": run,
+            "finished": self.over,
+            "settings": fixed_settings(self._fixed),
+            "counters": profile.kept(self.agent, self.tally, now),
+        }
+
+    def _read_ahead(self, now: float) -> None:
+        """Let the queues of hosts be read whose turn has come."""
+        self._disk.read_ahead(now, lambda state: self.agent.may_fetch(state, now), self._arm)
 
     def _publish_beat(self) -> None:
         old, new = self._beat, self.agent.beat
@@ -405,7 +486,7 @@ class Node:
             return self._closing
         if not self.agent.lease.holds(self._clock()):
             return "fenced" if self._seen.is_set() else "joining"
-        if self._post is not None and self._post.full:
+        if self._post is not None and (self._post.full or self._post.disk_full):
             return "blocked"
         return "crawling" if self.agent.out or self.pending() else "waiting"
 
@@ -432,6 +513,7 @@ class Node:
         now = self._clock()
         self._turn(now)
         found = self.agent.next(now) if not self._choked else None
+        self._read_ahead(now)
         if found is None:
             self._arm(wake=False)
             return None
@@ -441,11 +523,13 @@ class Node:
 
     @property
     def _choked(self) -> bool:
-        """Whether Redis is full and so much waits to be sent that no more should come: were this agent killed now, all
-        pages whose done marks wait would be fetched again.
+        """Whether the disk is full, or Redis is and so much waits to be sent that no more should come: were this agent
+        killed now, all pages that are not written, or whose done marks wait, would be fetched again.
         """
         post = self._post
-        return post is not None and post.full and len(self.agent.outbox) >= self.settings.flush_records
+        if post is None:
+            return False
+        return post.disk_full or (post.full and len(self.agent.outbox) >= self.settings.flush_records)
 
     def pending(self) -> bool:
         """Whether requests are queued that are this agent's to fetch."""
@@ -544,10 +628,10 @@ class Node:
         if self._dead or self.over:
             self._wake()
             return
-        ready = self.frontier.next_ready()
-        if ready is None:
+        times = [at for at in (self.frontier.next_ready(), self.frontier.next_read()) if at is not None]
+        if not times:
             return
-        wait = ready - self._clock()
+        wait = min(times) - self._clock()
         if wait > 0:
             self._timer = asyncio.get_running_loop().call_later(wait, self._wake)
         elif wake and self.agent.lease.holds(self._clock()):

@@ -11,6 +11,8 @@ Rules of this module:
 * Redis has forgotten everything when the `memory` token in the control hash is not the one seen before: whoever sees it
   missing writes a new one, and whoever sees another sends again what is under way. The `run` is written again as it
   was.
+* A disk that is full takes no flush, and so nothing leaves: the same flush is tried again until there is room. The
+  profile is published, so that people see why the crawl waits.
 * A Redis that is full refuses what needs memory. Mail is read and deleted all the same, which makes room where the
   mail itself fills it; and the profile is published, so that people see why the crawl waits.
 """
@@ -23,6 +25,8 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import replace
 
+from scrapy_ubi.frontier.store import StoreError, StoreFull
+from scrapy_ubi.protocol import durable
 from scrapy_ubi.protocol.agent import Agent, Effects
 from scrapy_ubi.protocol.host import Entry
 from scrapy_ubi.protocol.wire import Malformed, Refused, decode, decode_header, sift
@@ -31,6 +35,7 @@ from scrapy_ubi.transport import Fields, Incoming, Outgoing, RawFields, Transpor
 
 from .courier import Courier
 from .desk import Desk
+from .keeper import Disk
 
 logger = logging.getLogger("scrapy_ubi")
 
@@ -40,6 +45,8 @@ RIVALS = 2.0  # s within which two agents may each write a new memory token
 EAGER = 4  # an answer waits for this part of the flush interval at most
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 2.0  # s between tries while Redis is away or full
 QUIET = 60.0  # s: a Redis at its memory limit takes one letter and refuses the next; who looks after it is told once
+
+BETTER = {"full": "Redis has room again.", "away": "Redis is back.", "disk": "The disk has room again."}
 
 Judge = Callable[[str, Entry], str | None]  # host, entry -> why it cannot be accepted, None when it can
 
@@ -52,10 +59,20 @@ def is_finished(control: Mapping[str, str]) -> bool:
     return bool(run) and control.get("finished", "").split(" ")[0] == run
 
 
+class DiskFull(Exception):
+    """A flush could not be written for want of room. `incoming` is what Redis had meanwhile, `why` a sentence."""
+
+    def __init__(self, why: StoreFull, incoming: Incoming) -> None:
+        super().__init__(str(why))
+        self.why = str(why)
+        self.incoming = incoming
+
+
 class Post:
     """Carries the mail of `agent`. `control` is what the control hash said at the start, `judge` knows what only the
     adapters can (callbacks, partition keys), `on_arrival` is called in the loop when there is something to `collect`,
-    `desk` answers what people ask.
+    `disk` is written before anything leaves; `facts` says what it is to hold of the run with this name, None when
+    nothing of that is new. `desk` answers what people ask.
     """
 
     def __init__(
@@ -67,6 +84,8 @@ class Post:
         control: Mapping[str, str],
         judge: Judge,
         on_arrival: Callable[[], None],
+        disk: Disk,
+        facts: Callable[[str], Mapping[str, object] | None],
         desk: Desk | None = None,
     ) -> None:
         self._agent = agent
@@ -84,7 +103,9 @@ class Post:
         self._consumed: list[str] = []
         self._dead: list[Fields] = []
         self._memory = control.get("memory", "")
-        self._run = control.get("run", "")
+        self._disk, self._facts = disk, facts
+        self._run = control.get("run") or str(disk.facts.get("run", ""))
+        self._past = control.get("past", "")
         self._wrote_memory = -RIVALS
         self._announced = False
         self._denied = False  # others have said that the crawl is over, and it is not
@@ -92,6 +113,7 @@ class Post:
         self._said = False  # the trouble is in the log, so its end must be
         self._quiet_until = 0.0
         self.full = False  # the last exchange was refused for want of memory
+        self.disk_full = False  # the last flush could not be written
         self.writes_refused = 0  # exchanges so far that were
         self.dead_letters = 0
         self.control = control
@@ -114,16 +136,37 @@ class Post:
             self._out = self._outgoing(now, self._agent.drain(now), profile())
         elif self.full:
             self._out = replace(self._out, profile=profile())
+        if not self._disk.due:
+            self._disk.collect(durable.changes(self._agent), self._facts(self._run))
         self._due, self._eager = now + self._interval, False
-        self._under_way = self._courier.send(self._transport.exchange(self._out), self._on_arrival)
+        blocked = profile() if self.disk_full else None
+        self._under_way = self._courier.send(self._carry(self._out, blocked), self._on_arrival)
+
+    async def _carry(self, out: Outgoing, blocked: str | None) -> Incoming:
+        """Write the disk, then exchange. What has happened is durable before others hear of it."""
+        try:
+            await self._disk.write()
+        except StoreFull as error:
+            raise DiskFull(error, await self._transport.exchange(Outgoing(profile=blocked))) from error
+        return await self._transport.exchange(out)
 
     def collect(self, now: float) -> bool:
         """Take in what the exchange under way has brought; False when there is nothing (yet)."""
         if self._under_way is None or not self._under_way.done():
             return False
+        if now < self._retry_at or not self._settled(now):
+            return False  # what has come stays where it is
         future, self._under_way = self._under_way, None
         try:
             incoming = future.result()
+        except DiskFull as error:
+            self.disk_full = True
+            self._complain(now, "disk", f"{error.why} Nothing is fetched until then.")
+            self._take(error.incoming, now)
+            return True
+        except StoreError as error:
+            self._disk.trouble(error)
+            return True
         except TransportFull as error:
             self._refused(now, error)
             return True
@@ -131,10 +174,20 @@ class Post:
             self._complain(now, "away", f"Redis is away, the crawl goes on when it is back: {error}")
             return True
         if self._said:
-            logger.info("Redis has room again." if self._trouble == "full" else "Redis is back.")
-        self._trouble, self._said, self.full = "", False, False
+            logger.info(BETTER[self._trouble])
+        self._trouble, self._said, self.full, self.disk_full = "", False, False, False
         self._out, self._pause = None, 0.0
         self._take(incoming, now)
+        return True
+
+    def _settled(self, now: float) -> bool:
+        """Hear of what was written; False when the disk has no room for the table of what is known."""
+        try:
+            self._disk.settle()
+        except StoreFull as error:
+            self.disk_full = True
+            self._complain(now, "disk", f"{error} Nothing is fetched until then.")
+            return False
         return True
 
     def _refused(self, now: float, error: TransportFull) -> None:
@@ -182,6 +235,8 @@ class Post:
         control = {}
         if not self.control.get("run"):
             control["run"] = self._run = self._run or secrets.token_hex(4)
+            if self._past:
+                control["past"] = self._past
         if not self.control.get("memory"):
             control["memory"] = secrets.token_hex(4)
             self._wrote_memory = now
@@ -200,6 +255,7 @@ class Post:
             self._agent.mail_lost()
         self._memory = memory
         self._run = incoming.control.get("run", "") or self._run
+        self._past = incoming.control.get("past", "") or self._past
         self._denied = False
         if is_finished(incoming.control) and not self._agent.finished:
             self._agent.accept_end(incoming.control["finished"].endswith(" lossy"))

@@ -7,6 +7,8 @@ import os
 import platform
 import time
 from collections import Counter, deque
+from collections.abc import Mapping
+from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -37,6 +39,10 @@ class Tally:
         self.writes_refused = 0
         self.failed: Counter[str] = Counter()
         self._recent: deque[tuple[float, int]] = deque([(now, 0)])
+
+    def resumed(self) -> None:
+        """Measure the rate from here on."""
+        self._recent = deque([(self._recent[-1][0], self.pages)])
 
     def fail(self, reason: str) -> None:
         """A URL failed for good."""
@@ -111,6 +117,43 @@ def counters(agent: Agent, tally: Tally, now: float) -> dict[str, Any]:
         "seconds": round((tally.ended or now) - tally.begun, 3),
         "pages_per_second": 0.0 if tally.ended is not None else tally.rate(now),
     }
+
+
+def kept(agent: Agent, tally: Tally, now: float) -> dict[str, Any]:
+    """The counters that go on after a restart."""
+    return {
+        "agent": asdict(agent.counters),
+        "pages": tally.pages,
+        "dead_letters": tally.dead_letters,
+        "writes_refused": tally.writes_refused,
+        "failed": dict(tally.failed),
+        "seconds": round((tally.ended or now) - tally.begun, 3),
+    }
+
+
+def restore(agent: Agent, tally: Tally, facts: Mapping[str, Any]) -> None:
+    """Go on counting from what was `kept`; what does not hold counts for nothing."""
+    before = facts.get("counters")
+    if not isinstance(before, Mapping):
+        return
+    own = before.get("agent")
+    for name in asdict(agent.counters):
+        if isinstance(own, Mapping) and _is_count(own.get(name)):
+            setattr(agent.counters, name, own[name])
+    for name in ("pages", "dead_letters", "writes_refused"):
+        if _is_count(before.get(name)):
+            setattr(tally, name, before[name])
+    failed = before.get("failed")
+    if isinstance(failed, Mapping):
+        tally.failed.update({str(reason): count for reason, count in failed.items() if _is_count(count)})
+    seconds = before.get("seconds")
+    if isinstance(seconds, int | float) and seconds >= 0:
+        tally.begun -= seconds
+    tally.resumed()
+
+
+def _is_count(value: object) -> bool:
+    return type(value) is int and value >= 0
 
 
 def text(fixed_part: dict[str, Any], agent: Agent, state: str, numbers: dict[str, Any]) -> str:

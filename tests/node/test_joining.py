@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -13,7 +13,7 @@ import pytest
 
 from scrapy_ubi.errors import UbiRefused
 from scrapy_ubi.node import profile
-from scrapy_ubi.node.joining import AGREE, CLAIMS, begin_run, check_group, claim, discard
+from scrapy_ubi.node.joining import AGREE, CLAIMS, MOST_PAST, begin_run, check_group, claim, discard, is_past
 from scrapy_ubi.protocol.view import LEFT, Beat
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.transport import Outgoing, TransportDown
@@ -69,10 +69,17 @@ def run(test: Callable[[], Coroutine[Any, Any, None]]) -> None:
 # -- a new run
 
 
+def begin(
+    transport: MemoryTransport, mail: list[str] | None = None, work: str = ""
+) -> Coroutine[Any, Any, tuple[Mapping[str, str], bool]]:
+    """An agent whose disk has work left of the run of that name."""
+    return begin_run(transport, lambda run: run == work, [] if mail is None else mail)
+
+
 def test_the_first_start_finds_nothing() -> None:
     async def test() -> None:
         town = Town()
-        assert await begin_run(town.transport) == ({}, False)
+        assert await begin_run(town.transport, lambda run: False, []) == ({}, False)
 
     run(test)
 
@@ -82,7 +89,7 @@ def test_a_crawl_that_goes_on_is_joined() -> None:
         town = Town()
         town.live("b")
         town.say("control", run="r1", memory="m1")
-        assert await begin_run(town.transport) == ({"run": "r1", "memory": "m1"}, False)
+        assert await begin_run(town.transport, lambda run: False, []) == ({"run": "r1", "memory": "m1"}, False)
         assert town.beats()
 
     run(test)
@@ -94,7 +101,7 @@ def test_a_finished_crawl_is_cleared() -> None:
         town.live("b")
         town.say("control", run="r1", memory="m1", finished="r1 b")
         town.hub.append(CRAWL, "b", {b"old": b"mail"})
-        assert await begin_run(town.transport) == ({}, True)
+        assert await begin_run(town.transport, lambda run: False, []) == ({"past": "r1"}, True)
         assert town.beats() == {}
         assert not town.hub.shelf(CRAWL).inbox["b"]
 
@@ -107,9 +114,34 @@ def test_word_of_an_earlier_run_clears_nothing() -> None:
         town.live("b")
         for finished in ("r0 b", "", "r0"):
             town.say("control", run="r1", finished=finished)
-            control, cleared = await begin_run(town.transport)
+            control, cleared = await begin(town.transport)
             assert (control["run"], cleared) == ("r1", False)
         assert town.beats()
+
+    run(test)
+
+
+def test_a_run_that_ended_after_losses_is_not_over_for_a_disk_that_has_more_of_it() -> None:
+    async def test() -> None:
+        town = Town()
+        for finished, work, cleared in (("r1 b lossy", "r1", False), ("r1 b lossy", "r0", True), ("r1 b", "r1", True)):
+            town.say("control", run="r1", finished=finished)
+            assert (await begin(town.transport, work=work))[1] is cleared
+
+    run(test)
+
+
+def test_the_last_runs_that_finished_are_known_by_name() -> None:
+    async def test() -> None:
+        town = Town()
+        for number in range(MOST_PAST + 2):
+            town.say("control", run=f"r{number}", finished=f"r{number} b")
+            control, _ = await begin(town.transport)
+        assert control["past"].split() == [f"r{number}" for number in range(2, MOST_PAST + 2)]
+        assert is_past(control, "r5")
+        assert not is_past(control, "r99")
+        assert not is_past(control, "")
+        assert is_past({"run": "r7", "finished": "r7 b"}, "r7")
 
     run(test)
 
@@ -119,9 +151,9 @@ def test_of_several_that_start_at_once_one_clears() -> None:
         town = Town()
         town.say("control", run="r1", finished="r1 b")
         others = [MemoryTransport(town.hub, f"a{number}", CRAWL) for number in range(4)]
-        begun = await asyncio.gather(*(begin_run(transport) for transport in others))
+        begun = await asyncio.gather(*(begin(transport) for transport in others))
         assert sorted(cleared for _, cleared in begun) == [False, False, False, True]
-        assert all(control == {} for control, _ in begun)
+        assert all(control == {"past": "r1"} for control, _ in begun)
 
     run(test)
 
@@ -333,7 +365,7 @@ def test_a_redis_that_goes_away_is_not_a_refusal() -> None:
     async def test() -> None:
         town = Town()
         town.hub.down = True
-        for step in (begin_run(town.transport), town.check(), town.claim()):
+        for step in (begin(town.transport), town.check(), town.claim()):
             with pytest.raises(TransportDown):
                 await step
 
@@ -349,7 +381,7 @@ def test_letters_for_a_predecessor_are_thrown_away_once_the_identifier_is_claime
         sender = MemoryTransport(town.hub, "b", CRAWL)
         await sender.exchange(Outgoing(letters=[("a", {"from": "b", "body": str(n)}) for n in range(150)]))
         mail: list[str] = []
-        await begin_run(town.transport, mail)
+        await begin(town.transport, mail)
         assert mail
         assert len(town.hub.shelf(CRAWL).inbox["a"]) == 150  # until then it may be a living agent's
         await discard(town.transport, mail)

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from scrapy_ubi.frontier.memory import MemoryFrontier
 from scrapy_ubi.node.courier import Courier
+from scrapy_ubi.node.keeper import Disk, NoDisk
 from scrapy_ubi.node.post import FIRST_PAUSE, HEAD, LONGEST_PAUSE, MOST_RECORDS, Post, is_finished
 from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.config import Config
@@ -59,7 +60,12 @@ def found(*urls: str) -> list[dict[str, Any]]:
 class Office:
     """Agent `a` and its post, at a time that only a test moves; the other end is the hub itself."""
 
-    def __init__(self, control: dict[str, str] | None = None, judge: Callable[[str, Entry], str | None] | None = None):
+    def __init__(
+        self,
+        control: dict[str, str] | None = None,
+        judge: Callable[[str, Entry], str | None] | None = None,
+        disk: Disk | None = None,
+    ):
         self.now = 100.0
         self.hub = MemoryHub()
         config = Config(replicas=REPLICAS, bounds=Bounds(8, 500, 3000, resend=1e6))
@@ -68,6 +74,7 @@ class Office:
         self.agent.lease.acknowledged(self.now)
         self.transport = MemoryTransport(self.hub, "a", CRAWL, SETTINGS.max_letter_bytes)
         self.arrivals = 0
+        self.disk = disk or NoDisk(0.0)
         self.post = Post(
             self.agent,
             self.transport,
@@ -76,6 +83,8 @@ class Office:
             control or {},
             judge or (lambda host, entry: None),
             self._arrived,
+            self.disk,
+            lambda run: None,
         )
 
     def _arrived(self) -> None:

@@ -1,0 +1,168 @@
+"""The ledger: rows of what an agent owes, and of the crawl it belongs to (`protocol.durable`, DESIGN 2.5).
+
+| key | value, JSON |
+| --- | --- |
+| `j` flush part | a part of the block of a flush: entries told to owners, hosts told to successors, pages done |
+| `mgroup` | the name of the disk, the last flush begun, what is known of the group |
+| `mnumber.` lane | the next number of a lane |
+| `mlane.` lane | what became of the letters received on a lane |
+| `mcrawl` | the run, whether it is finished, the settings that may not change, the counters |
+
+Whatever is read is validated whole, as mail is; what does not hold raises `StoreDamaged` naming the row.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from scrapy_ubi.protocol.durable import Changes, Group, Saved, SavedLane
+from scrapy_ubi.protocol.host import Entry
+from scrapy_ubi.protocol.journal import Part
+from scrapy_ubi.protocol.mail import Outcome, Record
+
+from .rows import JOURNAL, META, damaged, read_json
+from .store import Store, after, every
+
+Row = tuple[bytes, bytes | None]  # None: to be deleted
+
+GROUP, NUMBER, LANE, CRAWL = META + b"group", META + b"number.", META + b"lane.", META + b"crawl"
+
+_dumps = json.JSONEncoder(separators=(",", ":")).encode
+
+
+def rows(changes: Changes) -> Iterator[Row]:
+    """What a flush writes of an agent."""
+    group = changes.group
+    yield (
+        GROUP,
+        _dumps(
+            {"store": group.store, "flush": group.flush, "lossy": group.lossy, "peers": sorted(group.peers)}
+        ).encode(),
+    )
+    for name, number in changes.numbers.items():
+        yield NUMBER + name.encode(), _dumps({"next": number}).encode()
+    for name, lane in changes.lanes_in.items():
+        yield LANE + name.encode(), _lane_value(lane) if lane is not None else None
+    for part in changes.parts:
+        yield part_key(part.flush, part.number), _part_value(part)
+    for flush, count in changes.settled:
+        for number in range(count):
+            yield part_key(flush, number), None
+
+
+def part_key(flush: int, number: int) -> bytes:
+    """Where a part of a flush's block stands."""
+    return b"%b%b%b" % (JOURNAL, flush.to_bytes(8, "big"), number.to_bytes(4, "big"))
+
+
+def _part_value(part: Part) -> bytes:
+    return _dumps(
+        {
+            "discovered": [_entry_out(r.host, r.entry) for r in part.discovered if r.entry is not None],
+            "told": part.told,
+            "done": [_entry_out(host, entry) for host, entry in part.done],
+        }
+    ).encode()
+
+
+def _lane_value(lane: SavedLane) -> bytes:
+    outcomes = {str(seq): [outcome.refused, outcome.want] for seq, outcome in lane.outcomes.items()}
+    return _dumps({"sender": lane.sender, "floor": lane.floor, "outcomes": outcomes}).encode()
+
+
+def _entry_out(host: str, entry: Entry) -> list[Any]:
+    return [host, f"{entry.key:016x}", entry.url, entry.depth, entry.priority, entry.request]
+
+
+def load(store: Store) -> Saved | None:
+    """What all flushes together have written; None where none was. Raises `StoreDamaged`."""
+    value = store.get(GROUP)
+    if value is None:
+        return None
+    return Saved(
+        _checked(GROUP, value, _group),
+        {_name(NUMBER, key): _checked(key, value, _number) for key, value in _all(store, NUMBER)},
+        {_name(LANE, key): _checked(key, value, _lane) for key, value in _all(store, LANE)},
+        tuple(_part(key, value) for key, value in _all(store, JOURNAL)),
+    )
+
+
+def crawl_row(facts: Mapping[str, Any]) -> Row:
+    """The row about the crawl."""
+    return CRAWL, _dumps(facts).encode()
+
+
+def load_crawl(store: Store) -> dict[str, Any]:
+    """What is known of the crawl; empty where nothing is. Raises `StoreDamaged`."""
+    value = store.get(CRAWL)
+    return read_json(CRAWL, value) if value is not None else {}
+
+
+def _all(store: Store, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
+    return every(store, prefix, after(prefix))
+
+
+def _name(prefix: bytes, key: bytes) -> str:
+    try:
+        return key[len(prefix) :].decode()
+    except ValueError as error:
+        raise damaged(key, error) from error
+
+
+def _checked(key: bytes, value: bytes, read: Any) -> Any:
+    row = read_json(key, value)
+    try:
+        return read(row)
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise damaged(key, error) from error
+
+
+def _group(row: dict[str, Any]) -> Group:
+    return Group(
+        _is(row["store"], str), _is(row["flush"], int), _is(row["lossy"], bool), frozenset(_texts(row["peers"]))
+    )
+
+
+def _number(row: dict[str, Any]) -> int:
+    return int(_is(row["next"], int))
+
+
+def _lane(row: dict[str, Any]) -> SavedLane:
+    outcomes = {
+        int(seq): Outcome({_is(host, str): _is(owner, str) for host, owner in refused.items()}, tuple(_texts(want)))
+        for seq, (refused, want) in row["outcomes"].items()
+    }
+    return SavedLane(_is(row["sender"], str), _is(row["floor"], int), outcomes)
+
+
+def _part(key: bytes, value: bytes) -> Part:
+    flush, number = int.from_bytes(key[1:9], "big"), int.from_bytes(key[9:], "big")
+    if len(key) != 13:
+        raise damaged(key, ValueError(f"{len(key)} bytes"))
+
+    def read(row: dict[str, Any]) -> Part:
+        discovered = tuple(Record(host, flush, entry=entry) for host, entry in map(_entry_in, row["discovered"]))
+        return Part(flush, number, discovered, tuple(_texts(row["told"])), tuple(map(_entry_in, row["done"])))
+
+    return _checked(key, value, read)  # type: ignore[no-any-return]
+
+
+def _entry_in(row: Any) -> tuple[str, Entry]:
+    host, key, url, depth, priority, request = row
+    number = int(_is(key, str), 16)
+    if not 0 <= number < 1 << 64:
+        raise ValueError("a key is not 64 bits")
+    texts = (_is(host, str), _is(url, str), _is(request, str))
+    return texts[0], Entry(number, texts[1], _is(depth, int), _is(priority, int), texts[2])
+
+
+def _texts(values: Iterable[Any]) -> list[str]:
+    return [_is(value, str) for value in values]
+
+
+def _is(value: Any, kind: type) -> Any:
+    if type(value) is not kind:
+        raise ValueError(f"{value!r} is not {kind.__name__}")
+    return value

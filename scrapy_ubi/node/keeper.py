@@ -1,0 +1,314 @@
+"""The keeper: an agent's disk, as its node uses it (DESIGN 2.5, P8).
+
+Rules of this module:
+
+* One directory an agent: `store/` (the rows of frontier and ledger) and `seen` (the table of known keys), beside what
+  `identity` keeps there.
+* The loop collects a flush, the courier's thread writes it, and the loop hears of it: the loop never waits for the
+  disk. The same for what is read of the queues of hosts whose turn has come.
+* A store that is damaged is set aside under another name, never silently begun anew: the start is refused with a
+  sentence that says what was found and where it is now, and the next start goes on without it.
+* What is kept of the crawl beside the protocol's matter: the *run* it belongs to, whether that is finished, the
+  settings that may not change while URLs wait, and the counters.
+* `NoDisk` stands in where nothing is to be kept (a look at a page or two).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import shutil
+import time
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+from scrapy_ubi.errors import UbiDirectoryError, UbiRefused
+from scrapy_ubi.frontier import ledger
+from scrapy_ubi.frontier.disk import DiskFrontier
+from scrapy_ubi.frontier.flush import Flush
+from scrapy_ubi.frontier.memory import MemoryFrontier
+from scrapy_ubi.frontier.opening import open_frontier
+from scrapy_ubi.frontier.seen import SeenTable
+from scrapy_ubi.frontier.store import StoreDamaged, StoreError
+from scrapy_ubi.frontier.window import Result
+from scrapy_ubi.protocol.durable import Changes, Group, Saved
+from scrapy_ubi.protocol.host import Frontier, HostState
+from scrapy_ubi.settings import UbiSettings
+
+logger = logging.getLogger("scrapy_ubi")
+
+STORE, SEEN = "store", "seen"
+FIXED = {
+    "partition": "UBI_PARTITION",
+    "replicas": "UBI_REPLICAS",
+    "replication": "UBI_REPLICATION",
+    "normaliser": "the version",
+}  # what decides where a URL belongs, and what makes two URLs one: not to be changed while URLs wait
+KINDS = {"exact": SeenTable}  # by UBI_SEEN
+FACTS_EVERY = 1.0  # s between two writes of the counters
+
+Allowed = Callable[[HostState], bool]
+
+
+class NodeFrontier(Frontier, Protocol):
+    """A frontier as the node drives it. Times are seconds of the agent's clock."""
+
+    def next_ready(self) -> float | None:
+        """When the first host with something in memory is ready; None when none is."""
+
+    def next_read(self) -> float | None:
+        """When there is something to be read; None when there is nothing."""
+
+
+class Disk(Protocol):
+    """What a node needs of its disk: what was found on it, and how it is kept."""
+
+    @property
+    def frontier(self) -> NodeFrontier:
+        """The host states."""
+
+    saved: Saved | None
+    facts: dict[str, Any]
+    trouble: Callable[[StoreError], None]
+
+    def collect(self, changes: Changes, facts: Mapping[str, Any] | None) -> None:
+        """Take in what is new, to be written."""
+
+    @property
+    def due(self) -> bool:
+        """Whether what was collected is not settled yet."""
+
+    async def write(self) -> None:
+        """Write what was collected, in another thread. Raises `StoreError`."""
+
+    def settle(self) -> None:
+        """Hear, in the loop, of what was written; the caller hears of nothing if nothing was. Raises `StoreFull` when
+        the table of known keys cannot grow: call it again."""
+
+    def read_ahead(self, now: float, allowed: Allowed, arrived: Callable[[], None]) -> None:
+        """Read what hosts need whose turn has come, in another thread; `arrived` is called in the loop when it is
+        there."""
+
+    async def forget(self) -> None:
+        """Begin anew, with nothing."""
+
+    async def close(self) -> None:
+        """Let go of the files."""
+
+
+class NoDisk:
+    """Everything in memory, nothing kept."""
+
+    def __init__(self, delay: float) -> None:
+        self._delay = delay
+        self.frontier = MemoryFrontier(delay)
+        self.saved: Saved | None = None
+        self.facts: dict[str, Any] = {}
+        self.trouble: Callable[[StoreError], None] = _raise
+
+    @property
+    def due(self) -> bool:
+        """Nothing ever is."""
+        return False
+
+    def collect(self, changes: Changes, facts: Mapping[str, Any] | None) -> None:
+        """Nothing."""
+
+    async def write(self) -> None:
+        """Nothing."""
+
+    def settle(self) -> None:
+        """Nothing."""
+
+    def read_ahead(self, now: float, allowed: Allowed, arrived: Callable[[], None]) -> None:
+        """Nothing."""
+
+    async def forget(self) -> None:
+        """There is nothing to forget."""
+
+    async def close(self) -> None:
+        """Nothing."""
+
+
+class Keeper:
+    """An agent's disk. `frontier`, `saved` and `facts` are what was found on it; `forget` replaces them.
+
+    `trouble` is called in the loop, once, when a file turns out to be damaged while the crawl runs.
+    """
+
+    frontier: DiskFrontier
+    saved: Saved | None
+    facts: dict[str, Any]
+
+    def __init__(self, path: Path, settings: UbiSettings, clock: Callable[[], float]) -> None:
+        self.path = path
+        self._settings = settings
+        self._clock = clock
+        self._flush: Flush | None = None
+        self._written = False
+        self._group: Group | None = None
+        self._read: asyncio.Future[list[Result]] | None = None
+        self.trouble: Callable[[StoreError], None] = _raise
+        self._closed = False
+
+    @classmethod
+    async def open(cls, path: Path, settings: UbiSettings, clock: Callable[[], float]) -> Keeper:
+        """Open the disk in that directory, in another thread.
+
+        Raises `UbiDirectoryError` when it is damaged (then it was set aside) or cannot be used.
+        """
+        keeper = cls(path, settings, clock)
+        try:
+            await asyncio.to_thread(keeper._open)
+        except StoreDamaged as error:
+            raise UbiDirectoryError(_set_aside(path, error)) from error
+        except StoreError as error:
+            raise UbiDirectoryError(str(error)) from error
+        return keeper
+
+    def _open(self) -> None:
+        settings = self._settings
+        self.frontier = open_frontier(
+            self.path,
+            delay=settings.host_delay,
+            memory=settings.memory_mb << 20,
+            offset=time.time() - self._clock(),
+            kind=KINDS[settings.seen],
+            report=logger.warning,
+        )
+        try:
+            self.saved = ledger.load(self.frontier.store)
+            self.facts = ledger.load_crawl(self.frontier.store)
+        except BaseException:
+            self.frontier.close()
+            raise
+
+    # -- writing
+
+    def collect(self, changes: Changes, facts: Mapping[str, Any] | None) -> None:
+        """Take in what is new; only when nothing is `due`."""
+        rows = list(ledger.rows(changes))
+        same = self._group is not None and self._group._replace(flush=0) == changes.group._replace(flush=0)
+        if len(rows) == 1 and same and not self.frontier.changed and facts is None:
+            return
+        self._group = changes.group
+        if facts is not None:
+            rows.append(ledger.crawl_row(facts))
+        self._flush, self._written = self.frontier.collect(rows), False
+
+    @property
+    def due(self) -> bool:
+        """Whether what was collected is not settled yet."""
+        return self._flush is not None
+
+    async def write(self) -> None:
+        """Write what was collected."""
+        flush = self._flush
+        if flush is not None and not self._written:
+            await asyncio.to_thread(flush.write, self.frontier.store)
+            self._written = True
+
+    def settle(self) -> None:
+        """Hear of what was written. Raises `StoreFull` when the seen table cannot grow: call it again."""
+        if self._flush is not None and self._written:
+            self.frontier.written(self._flush)
+            self._flush = None
+
+    # -- reading
+
+    def read_ahead(self, now: float, allowed: Allowed, arrived: Callable[[], None]) -> None:
+        """Read what hosts need whose turn has come, unless it is being read already."""
+        if self._read is not None or self._closed:
+            return
+        scans = self.frontier.needs(now, allowed)
+        if scans:
+            self._read = asyncio.ensure_future(asyncio.to_thread(self.frontier.read, scans))
+            self._read.add_done_callback(lambda future: self._arrived(future, arrived))
+
+    def _arrived(self, future: asyncio.Future[list[Result]], arrived: Callable[[], None]) -> None:
+        self._read = None
+        if future.cancelled() or self._closed:
+            return
+        try:
+            self.frontier.take(future.result())
+        except StoreError as error:
+            self.trouble(error)
+            return
+        arrived()
+
+    # -- beginning anew, and the end
+
+    async def forget(self) -> None:
+        """Throw everything away and begin with nothing."""
+        await self._let_go()
+        await asyncio.to_thread(delete, self.path)
+        self._closed, self._flush, self._group = False, None, None
+        await asyncio.to_thread(self._open)
+
+    async def close(self) -> None:
+        """Let go of the files; what was collected and not written is lost."""
+        if not self._closed:
+            await self._let_go()
+
+    async def _let_go(self) -> None:
+        self._closed = True
+        if self._read is not None:
+            await asyncio.wait([self._read])
+        await asyncio.to_thread(self.frontier.close)
+
+
+def delete(path: Path) -> None:
+    """Delete what a keeper has written in that directory."""
+    shutil.rmtree(path / STORE, ignore_errors=True)
+    for file in path.glob(f"{SEEN}*"):
+        file.unlink(missing_ok=True)
+
+
+def check_settings(path: Path, facts: Mapping[str, Any], own: Mapping[str, Any]) -> None:
+    """Raise UbiRefused when the crawl in that directory was begun with settings that decide otherwise."""
+    before = facts.get("settings")
+    for field, setting in FIXED.items():
+        if isinstance(before, Mapping) and field in before and before[field] != own[field]:
+            raise UbiRefused(
+                f"The crawl in {path} was begun with {setting} = {before[field]!r}, now it is {own[field]!r}: set it "
+                "back to go on with that crawl, or forget the crawl with `scrapy ubi reset`."
+            )
+
+
+def fixed(own: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings that are kept to be compared."""
+    return {field: own[field] for field in FIXED}
+
+
+def set_aside(path: Path, error: StoreError) -> str:
+    """Move a damaged store out of the way; the sentence about it."""
+    return _set_aside(path, error)
+
+
+def _set_aside(path: Path, error: StoreError) -> str:
+    stamp = time.strftime("%Y%m%d-%H%M%S")
+    aside = _free_name(path, stamp)
+    aside.mkdir()
+    for name in _present(path, (STORE, SEEN)):
+        (path / name).rename(aside / name)
+    return (
+        f"The agent's store is damaged: {error} Everything in it was moved to {aside}. Started again, the agent goes "
+        "on without it: what other agents hold copies of is not lost, and a crawl of one agent begins anew."
+    )
+
+
+def _present(path: Path, names: Iterable[str]) -> list[str]:
+    return [name for name in names if (path / name).exists()]
+
+
+def _free_name(path: Path, stamp: str) -> Path:
+    aside, number = path / f"damaged-{stamp}", 1
+    while aside.exists():
+        number += 1
+        aside = path / f"damaged-{stamp}-{number}"
+    return aside
+
+
+def _raise(error: StoreError) -> None:
+    raise error
