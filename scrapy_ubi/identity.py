@@ -125,13 +125,13 @@ def _take(settings: UbiSettings) -> tuple[Path, AgentLock]:
             raise _unusable(path, error) from error
     if len(candidates) == 1:
         raise UbiDirectoryError(
-            f"The directory {candidates[0]} is in use by another running agent (process {_holder(candidates[0])}): "
+            f"The directory {candidates[0]} is in use by another running agent (process {holder(candidates[0])}): "
             "give each process its own UBI_AGENT_ID and UBI_DIR, or none of the two."
         )
     raise UbiDirectoryError(f"{len(candidates)} agents run in {settings.dir} already: set UBI_DIR to start more.")
 
 
-def _holder(path: Path) -> str:
+def holder(path: Path) -> str:
     """The process that holds a directory, as it wrote itself down."""
     try:
         return (path / "lock").read_text().strip() or "unknown"

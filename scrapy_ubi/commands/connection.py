@@ -83,23 +83,27 @@ def choose_crawl(settings: BaseSettings, opts: argparse.Namespace, to: Connectio
 
     Raises UbiNotFound, UbiSettingError and UbiUnavailable.
     """
-    name = _given_crawl(settings, opts)
+    name = given_crawl(settings, opts)
     with to.explained():
         if name is None:
-            name = _only(find_crawls(to.client), to)
+            name = only_crawl(to)
         status = read_status(to.client, name)
         if not status.exists:
             raise UbiNotFound(_no_crawl(name, find_crawls(to.client), to))
     return status
 
 
-def _given_crawl(settings: BaseSettings, opts: argparse.Namespace) -> str | None:
+def given_crawl(settings: BaseSettings, opts: argparse.Namespace) -> str | None:
+    """The crawl that `--crawl` or UBI_CRAWL names, None when neither does. Raises UbiSettingError."""
     row = next(row for row in SETTINGS if row.name == "crawl")
     value = read_value(row, opts.crawl or settings.get(row.setting))
     return None if value is None else str(value)
 
 
-def _only(crawls: list[str], to: Connection) -> str:
+def only_crawl(to: Connection) -> str:
+    """The only crawl in a Redis. Raises UbiNotFound, UbiUnavailable."""
+    with to.explained():
+        crawls = find_crawls(to.client)
     if len(crawls) == 1:
         return crawls[0]
     if not crawls:

@@ -9,6 +9,8 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from scrapy_ubi.commands.frontier_options import add_frontier_subcommands
+
 MOST_LETTERS = 10_000  # asked for at once; a letter may have a megabyte
 MOST_SECONDS = 86_400  # to wait
 
@@ -82,14 +84,15 @@ def add_subcommands(parser: argparse.ArgumentParser) -> None:
     _offline(_sub(what, "owner", "who owns a URL's host, and who comes next", OWNER))
     _sub(what, "report", "the measures of the whole crawl", REPORT)
     _drain(_sub(what, "drain", "ask an agent to hand over and leave", DRAIN))
+    add_frontier_subcommands(lambda name, short, long, examples: _sub(what, name, short, long, examples))
 
 
-def _sub(what: Any, name: str, short: str, long: str) -> argparse.ArgumentParser:
+def _sub(what: Any, name: str, short: str, long: str, examples: str = "") -> argparse.ArgumentParser:
     sub: argparse.ArgumentParser = what.add_parser(
         name,
         help=short,
         description=long,
-        epilog=EXAMPLES[name],
+        epilog=examples or EXAMPLES[name],
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     sub.add_argument("--json", action="store_true", help="print JSON instead of text")

@@ -1,6 +1,7 @@
-"""`scrapy ubi status | agents | inbox AGENT | owner URL | report | drain AGENT`: a crawl, seen from outside.
+"""`scrapy ubi status | agents | inbox AGENT | owner URL | report | drain AGENT | hosts | url URL | failed | requeue |
+reset`: a crawl, seen from outside.
 
-The commands only read, but for `drain`, which writes one word. Errors are one sentence on standard error and exit
+The commands only read, but for `drain`, `requeue` and `reset`. Errors are one sentence on standard error and exit
 status 1 (2 for a wrong command line); a traceback is a fault of this program.
 """
 
@@ -11,15 +12,17 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from scrapy.commands import ScrapyCommand
 from scrapy.exceptions import UsageError
 from scrapy.settings import BaseSettings
 from scrapy.utils.conf import arglist_to_dict
 
+from scrapy_ubi.commands import failed, hosts, reset, url
 from scrapy_ubi.commands.connection import Connection, UbiNotFound, choose_crawl, connect, need_agent
 from scrapy_ubi.commands.drain import Drain
+from scrapy_ubi.commands.gathering import Outcome
 from scrapy_ubi.commands.options import add_subcommands
 from scrapy_ubi.errors import UbiError, UbiUnavailable
 from scrapy_ubi.monitor import document, render
@@ -34,6 +37,14 @@ CLEAR = "\x1b[H\x1b[J"  # cursor home, erase below: less flicker than erasing al
 
 Answer = tuple[list[str], document.Document]
 
+FRONTIER: Mapping[str, Callable[[BaseSettings, argparse.Namespace], Outcome]] = {
+    "hosts": hosts.run,
+    "url": url.run,
+    "failed": failed.run,
+    "requeue": failed.requeue,
+    "reset": reset.run,
+}
+
 
 class Command(ScrapyCommand):
     """The command as Scrapy sees it."""
@@ -47,7 +58,7 @@ class Command(ScrapyCommand):
 
     def short_desc(self) -> str:
         """The line in Scrapy's list of commands."""
-        return "Look at a crawl of scrapy_ubi: its agents, inboxes, owners and measures; let an agent leave"
+        return "Look at a crawl of scrapy_ubi: agents, hosts, URLs, failures; let an agent leave, reset"
 
     def long_desc(self) -> str:
         """The text above the options."""
@@ -84,6 +95,9 @@ class Command(ScrapyCommand):
             if opts.what == "owner" and opts.agents:
                 _print(_owner(opts, _group_given(opts)), opts)
                 return
+            if opts.what in FRONTIER:
+                self._look(FRONTIER[opts.what](self.settings, opts), opts)
+                return
             with connect(self.settings, opts) as to:
                 if opts.what == "status" and opts.watch:
                     _watch(self.settings, opts, to)
@@ -98,6 +112,12 @@ class Command(ScrapyCommand):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         except KeyboardInterrupt:
             self.exitcode = 130
+
+    def _look(self, outcome: Outcome, opts: argparse.Namespace) -> None:
+        _print((outcome.lines, outcome.document), opts)
+        if outcome.complaint:
+            print(f"scrapy ubi: {plain(outcome.complaint)}", file=sys.stderr)
+            self.exitcode = 1
 
 
 def _answer(settings: BaseSettings, opts: argparse.Namespace, to: Connection) -> Answer:

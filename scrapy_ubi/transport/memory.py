@@ -320,7 +320,8 @@ class MemoryTransport:
         if out.control:
             yield True, partial(shelf.control.update, _raw(out.control))
         for question, text in out.replies.items():
-            yield True, partial(shelf.answers[question].update, {encode(me): encode(text)})
+            reply = {encode(me): encode(text)}
+            yield False, partial(shelf.answers[question].update, {} if self._hub.full else reply)
 
     def _letters(self, most: int) -> list[tuple[str, RawFields]]:
         letters: list[tuple[str, RawFields]] = []

@@ -93,9 +93,12 @@ return 1
 """
 
 REPLY = """
--- KEYS[1] answers. ARGV: agent, text, seconds. One step: no answer is ever left without an end.
-redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])
-redis.call('EXPIRE', KEYS[1], ARGV[3])
+-- KEYS[1] answers. ARGV: agent, text, seconds. One step, so no answer is left without an end. One that Redis does not
+-- take (it is full, or does not allow it) is lost, and whoever asked hears nothing: the crawl must not wait for that.
+local set = redis.pcall('HSET', KEYS[1], ARGV[1], ARGV[2])
+if type(set) == 'table' then return 0 end
+local ends = redis.pcall('EXPIRE', KEYS[1], ARGV[3])
+if type(ends) == 'table' then redis.pcall('HDEL', KEYS[1], ARGV[1]) end
 return 1
 """
 

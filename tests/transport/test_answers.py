@@ -48,3 +48,26 @@ def test_answers_go_with_the_crawl(world: World) -> None:
         assert world.answers(ASKED) == {}
 
     play(world, scene)
+
+
+def test_an_answer_that_cannot_be_written_is_lost_and_nothing_else(world: World) -> None:
+    async def scene(a: Transport, b: Transport) -> None:
+        world.fill(True)
+        await a.exchange(Outgoing(replies={ASKED: "{}"}))
+        world.fill(False)
+        assert world.answers(ASKED) == {}
+
+    play(world, scene)
+
+
+def test_a_server_that_lets_nobody_set_an_end_gets_no_answer(server: Server) -> None:
+    async def scene(a: Transport, b: Transport) -> None:
+        with server.client() as client:
+            client.execute_command("ACL", "SETUSER", "default", "-expire")
+            try:
+                await a.exchange(Outgoing(replies={ASKED: "{}"}))
+            finally:
+                client.execute_command("ACL", "SETUSER", "default", "+expire")
+            assert not client.exists(Keys(CRAWL).answers(ASKED))
+
+    play(RedisWorld(server), scene)

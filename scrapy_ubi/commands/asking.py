@@ -1,0 +1,85 @@
+"""Living agents are asked: a question into the crawl's control hash, their answers out of a hash of its own.
+
+Rules of this module:
+
+* Asked are the agents that take part, or the one that is named. Who is silent is not waited for, and is named.
+* The question is taken away when all have answered, when the time is over, and when the person presses Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from scrapy_ubi.commands.connection import Connection, listed
+from scrapy_ubi.monitor.answers import Answer, read_answer
+from scrapy_ubi.monitor.status import AgentStatus, CrawlStatus
+from scrapy_ubi.node.questions import Question
+from scrapy_ubi.transport.keys import ASK, Keys
+
+ID_BYTES = 8
+LOOK_EVERY = 0.05  # seconds
+GRACE = 60.0  # seconds by which clocks may differ before an agent takes a question for an old one
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """Answers by agent, and why there is none of the others."""
+
+    by_agent: Mapping[str, Answer]
+    missing: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def complaint(self) -> str:
+        """One sentence about those who did not answer; '' when all did."""
+        if not self.missing:
+            return ""
+        why = listed(f"{name} ({reason})" for name, reason in sorted(self.missing.items()))
+        return f"What some agents know is missing: {why}."
+
+
+def living(status: CrawlStatus) -> list[AgentStatus]:
+    """The agents that can answer."""
+    return [agent for agent in status.agents if agent.working and agent.profile is not None]
+
+
+def ask(to: Connection, status: CrawlStatus, question: Question, timeout: float) -> Answers:
+    """What the living agents answer within `timeout` seconds. Raises UbiUnavailable."""
+    asked = [agent.name for agent in living(status) if question.agent in ("", agent.name)]
+    silent = [agent for agent in status.agents if agent.state in ("silent", "unreadable")]
+    missing = {agent.name: agent.state for agent in silent if question.agent in ("", agent.name)}
+    keys, number = Keys(status.crawl), secrets.token_hex(ID_BYTES)
+    text = replace(question, expires=round(status.now + timeout + GRACE, 3)).text()
+    with to.explained():
+        try:
+            to.client.hset(keys.control, ASK + number, text)
+            raw = _wait(to, keys.answers(number), asked, timeout)
+        finally:
+            to.client.hdel(keys.control, ASK + number)
+            to.client.delete(keys.answers(number))
+    found = {}
+    for name in asked:
+        answer = read_answer(name, question.ask, raw[name]) if name in raw else f"no answer within {timeout:g} s"
+        if isinstance(answer, str):
+            missing[name] = answer
+        else:
+            found[name] = answer
+    return Answers(found, missing)
+
+
+def _wait(to: Connection, key: str, asked: list[str], timeout: float) -> dict[str, bytes]:
+    """Agent -> its answer, when all have answered or the time is over."""
+    end = time.monotonic() + timeout
+    raw: dict[str, bytes] = {}
+    while True:
+        raw |= _fields(to.client.hmget(key, asked), asked)
+        if len(raw) == len(asked) or time.monotonic() > end:
+            return raw
+        time.sleep(LOOK_EVERY)
+
+
+def _fields(values: Any, names: list[str]) -> dict[str, bytes]:
+    return {name: value for name, value in zip(names, values, strict=True) if value is not None}

@@ -1,0 +1,106 @@
+"""The directories of agents that have stopped: where they are, and what can be asked of what lies in them.
+
+Rules of this module:
+
+* A directory is an agent's when `agent.json` is in it. Looked for are UBI_DIR or JOBDIR where these are set, else
+  `.ubi/<crawl>` and the directories in it (`identity` makes no others).
+* A directory is opened under its lock: never beside a running agent, and no agent can start while it is open.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from scrapy.settings import BaseSettings
+
+from scrapy_ubi.errors import UbiDirectoryError
+from scrapy_ubi.identity import AgentLock, holder
+
+HOME = Path(".ubi")
+RECORD = "agent.json"
+STORE = "store"
+# What an agent puts into its directory: whose it is, its frontier, what was set aside of it; the lock goes last.
+OURS = (RECORD, "agent.new", STORE, "seen*", "damaged-*", "lock")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The directory of an agent, and whose it says it is."""
+
+    path: Path
+    agent: str
+    crawl: str
+
+
+def find(settings: BaseSettings, crawl: str | None) -> tuple[list[Place], str]:
+    """The directories here of the agents of a crawl (of any, where None), and where they were looked for."""
+    given = settings.get("UBI_DIR") or settings.get("JOBDIR")
+    if given:
+        roots = [Path(str(given))]
+    elif crawl is not None:
+        roots = [HOME / crawl]
+    else:
+        roots = sorted(path for path in HOME.glob("*") if path.is_dir())
+    paths = [path for root in roots for path in [root, *sorted(root.glob("*"))] if (path / RECORD).is_file()]
+    places = [read(path) for path in paths]
+    looked = ", ".join(map(str, roots)) if roots else str(HOME)
+    return [place for place in places if crawl is None or place.crawl == crawl], looked
+
+
+def read(path: Path) -> Place:
+    """Whose directory this is. Raises UbiDirectoryError when it is no agent's."""
+    file = path / RECORD
+    try:
+        record = json.loads(file.read_text(encoding="utf-8"))
+        agent, crawl = record["agent"], record["crawl"]
+    except FileNotFoundError:
+        raise UbiDirectoryError(f"{path} is no agent's directory: there is no {RECORD} in it.") from None
+    except OSError as error:
+        raise UbiDirectoryError(f"{file} cannot be read ({error.strerror or error}).") from error
+    except (ValueError, TypeError, KeyError):
+        raise UbiDirectoryError(f"{file} is damaged: it does not name an agent and a crawl.") from None
+    if not isinstance(agent, str) or not isinstance(crawl, str):
+        raise UbiDirectoryError(f"{file} is damaged: it does not name an agent and a crawl.")
+    return Place(path, agent, crawl)
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Hold a directory. Raises UbiDirectoryError when an agent runs in it, or it cannot be used."""
+    try:
+        lock = AgentLock(path)
+    except BlockingIOError:
+        raise UbiDirectoryError(
+            f"The directory {path} is in use by a running agent (process {holder(path)}): ask it through its Redis, "
+            "or stop it first."
+        ) from None
+    except OSError as error:
+        raise UbiDirectoryError(f"The directory {path} cannot be used ({error.strerror or error}).") from error
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def empty(path: Path) -> None:
+    """Delete what an agent has put into its directory, and the directory when nothing else is in it. It is locked by
+    the caller. Raises UbiDirectoryError.
+    """
+    try:
+        for pattern in OURS:
+            for one in sorted(path.glob(pattern)):
+                if one.is_dir() and not one.is_symlink():
+                    shutil.rmtree(one)
+                else:
+                    one.unlink(missing_ok=True)
+        if not any(path.iterdir()):
+            path.rmdir()
+    except OSError as error:
+        raise UbiDirectoryError(
+            f"The directory {path} cannot be emptied ({error.strerror or error}): delete what is left of it by hand."
+        ) from error

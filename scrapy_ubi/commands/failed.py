@@ -1,0 +1,93 @@
+"""`scrapy ubi failed` and `scrapy ubi requeue`: what failed for good, and how it is fetched again."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections import Counter
+
+from scrapy.settings import BaseSettings
+
+from scrapy_ubi.commands.gathering import Gathered, Outcome, gather
+from scrapy_ubi.commands.places import key_of
+from scrapy_ubi.errors import UbiError
+from scrapy_ubi.monitor.answers import Answer
+from scrapy_ubi.monitor.ownership import Group
+from scrapy_ubi.monitor.table import Column, count, span, table
+from scrapy_ubi.node.questions import Question
+
+MOST_REASONS = 8  # named in the headline
+
+_COLUMNS = (Column("failed", True), Column("agent"), Column("reason"), Column("url"))
+
+
+class UbiNotChosen(UbiError):
+    """Nothing, or too much, was chosen to be fetched again."""
+
+
+def run(settings: BaseSettings, opts: argparse.Namespace) -> Outcome:
+    """Ask for failures and show them, the newest first. Raises UbiError."""
+    found = gather(settings, opts, lambda group: _question("failed", opts, group))
+    rows = sorted(found.rows(), key=lambda row: (-row["when"], row["url"], row["agent"]))[: opts.limit]
+    reasons: Counter[str] = Counter()
+    for answer in found.answers.by_agent.values():
+        reasons.update(answer["reasons"])
+    total = found.total("total")
+    document = {**found.document(), "total": total, "reasons": dict(_ranked(reasons)), "failed": rows}
+    return Outcome(_lines(found, rows, total, reasons), document, found.answers.complaint)
+
+
+def _lines(found: Gathered, rows: list[Answer], total: int, reasons: Counter[str]) -> list[str]:
+    shown = "" if len(rows) == total else f", the newest {count(len(rows))}"
+    head = [f"{found.whose}: {count(total)} failed {'request' if total == 1 else 'requests'}{shown}"]
+    if reasons:
+        most = [f"{reason} {count(number)}" for reason, number in _ranked(reasons)[:MOST_REASONS]]
+        more = len(reasons) - len(most)
+        head.append(f"by reason: {', '.join(most)}{f', and {more} more' if more else ''}")
+    if not rows:
+        return head
+    now = time.time()
+    cells = [[f"{span(max(0.0, now - row['when']))} ago", row["agent"], row["reason"], row["url"]] for row in rows]
+    return [*head, "", *table(_COLUMNS, cells)]
+
+
+def requeue(settings: BaseSettings, opts: argparse.Namespace) -> Outcome:
+    """Have failed requests fetched again. Raises UbiError."""
+    if opts.all == bool(opts.reason or opts.host or opts.url):
+        raise UbiNotChosen(
+            "--all and a choice exclude each other: leave one out."
+            if opts.all
+            else "Nothing is chosen: give --reason, --host, --url, or --all for every failed request."
+        )
+    found = gather(settings, opts, lambda group: _question("requeue", opts, group))
+    requeued, unfit = found.total("requeued"), found.total("unfit")
+    by_agent = {agent: answer["requeued"] for agent, answer in found.answers.by_agent.items()}
+    document = {**found.document(), "requeued": requeued, "unfit": unfit, "agents": by_agent}
+    line = f"{found.whose}: {count(requeued)} failed {'request is' if requeued == 1 else 'requests are'} queued again"
+    who = [f"{agent} {count(number)}" for agent, number in by_agent.items() if number]
+    lines = [f"{line} ({', '.join(who)})" if len(who) > 1 else line]
+    if unfit:
+        lines.append(
+            f"{count(unfit)} could not be: they are too large to travel, or cannot be read, or the crawl is over"
+        )
+    return Outcome(lines, document, found.answers.complaint)
+
+
+def _question(ask: str, opts: argparse.Namespace, group: Group) -> Question:
+    key = key_of(opts.url, group) if opts.url else ""
+    return Question(
+        ask,
+        0.0,
+        agent=opts.agent or "",
+        limit=getattr(opts, "limit", 1),
+        host=opts.host or "",
+        reason=opts.reason or "",
+        url=opts.url or "",
+        key=key,
+        everything=getattr(opts, "all", False),
+    )
+
+
+def _ranked(reasons: Counter[str]) -> list[tuple[str, int]]:
+    """The most frequent first, those alike by name."""
+    return sorted(reasons.items(), key=lambda pair: (-pair[1], pair[0]))

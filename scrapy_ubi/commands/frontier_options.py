@@ -1,0 +1,122 @@
+"""The options of the sub-commands that look into frontiers: hosts, url, failed, requeue, reset."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from typing import Any
+
+from scrapy_ubi.node.questions import MOST_ROWS, SORTS
+
+MOST_SECONDS = 3600
+
+HOSTS = """\
+Shows the hosts of the crawl, from its living agents or from the directories of stopped ones.
+
+  host        the host (or registered domain) that is fetched one page at a time
+  agent       its owner
+  state       busy (a page is being fetched), waiting, held (not yet handed over to this agent), resting (its URLs are
+              on disk, and its turn is yet to come), idle (nothing waits)
+  queued      URLs that wait
+  done        URLs fetched, or failed for good
+  failed      URLs failed for good, and kept
+  next        how long until it may be fetched again
+  last error  why the last of them failed
+"""
+URL = """\
+Shows where a URL is: unknown, filtered (by which filter), on its way to its owner, queued (how deep, and behind how
+many), in flight, done or failed (why); and which agent owns its host, and which would come next.
+"""
+FAILED = """\
+Shows the requests that failed for good, the newest first: when, at which agent, for which reason.
+
+Reasons: http/404 (a status that the spider does not handle), robots (robots.txt forbids it), redirects (too many),
+exception/<class> (of a download), callback/<class> (of the spider), ignored/<class>, codec/<what> (a request that could
+not be made again). --reason http stands for all of http/404, http/500, ...
+"""
+REQUEUE = """\
+Has failed requests fetched again, once, by the owners of their hosts. They are chosen by reason, host, URL (all that
+are given have to hold), or --all. What is taken in again is a failure no more.
+"""
+RESET = """\
+Forgets a crawl: its keys in Redis, and the directories of its agents on this machine. Shows what will be deleted, and
+asks. Refuses while an agent lives. Directories on other machines stay: give the command there, too.
+"""
+EXAMPLES = {
+    "hosts": "examples:\n  scrapy ubi hosts\n  scrapy ubi hosts --sort failed --limit 50\n"
+    "  scrapy ubi hosts --dir .ubi/mybot:news --json",
+    "url": "examples:\n  scrapy ubi url http://example.com/page\n  scrapy ubi url http://example.com/page --agent a1",
+    "failed": "examples:\n  scrapy ubi failed\n  scrapy ubi failed --reason http/503 --host shop.example.com\n"
+    "  scrapy ubi failed --limit 1000 --json > failed.json",
+    "requeue": "examples:\n  scrapy ubi requeue --reason http/503\n  scrapy ubi requeue --host shop.example.com\n"
+    "  scrapy ubi requeue --url http://example.com/page\n  scrapy ubi requeue --all",
+    "reset": "examples:\n  scrapy ubi reset --crawl mybot:news\n  scrapy ubi reset --dir .ubi/mybot:news --yes",
+}
+
+Sub = Callable[[str, str, str, str], argparse.ArgumentParser]
+
+
+def add_frontier_subcommands(sub: Sub) -> None:
+    """Add them; `sub` makes a sub-parser of a name, a short and a long description, and examples."""
+    hosts = _look(sub("hosts", "the hosts: queues, states, failures", HOSTS, EXAMPLES["hosts"]))
+    hosts.add_argument("--sort", choices=SORTS, default="queued", help="in which order (default: queued, most first)")
+    _limit(hosts, "hosts")
+    hosts.add_argument("--copies", action="store_true", help="also the copies that successors keep")
+    url = _look(sub("url", "where a URL is, and what became of it", URL, EXAMPLES["url"]))
+    url.add_argument("url", metavar="URL", help="an absolute http or https URL")
+    failed = _look(sub("failed", "the requests that failed for good", FAILED, EXAMPLES["failed"]))
+    _choice(failed)
+    _limit(failed, "requests")
+    requeue = _look(sub("requeue", "have failed requests fetched again", REQUEUE, EXAMPLES["requeue"]))
+    _choice(requeue)
+    requeue.add_argument("--all", action="store_true", help="every failed request")
+    reset = sub("reset", "forget a crawl", RESET, EXAMPLES["reset"])
+    _dirs(reset)
+    reset.add_argument("--yes", action="store_true", help="do not ask")
+
+
+def _look(sub: argparse.ArgumentParser) -> argparse.ArgumentParser:
+    _dirs(sub)
+    sub.add_argument("--agent", metavar="AGENT", help="ask this agent only")
+    sub.add_argument(
+        "--timeout", metavar="S", type=_seconds, default=10.0, help="wait so many seconds for answers (default: 10)"
+    )
+    return sub
+
+
+def _dirs(sub: argparse.ArgumentParser) -> None:
+    sub.add_argument(
+        "--dir",
+        metavar="DIR",
+        action="append",
+        default=[],
+        help="the directory of a stopped agent; may be given several times (default: those of the crawl found here)",
+    )
+
+
+def _choice(sub: argparse.ArgumentParser) -> None:
+    sub.add_argument("--reason", metavar="R", help="failed for this reason, or one that begins with it and a slash")
+    sub.add_argument("--host", metavar="HOST", help="of this host")
+    sub.add_argument("--url", metavar="URL", help="of this URL")
+
+
+def _limit(sub: argparse.ArgumentParser, what: str) -> None:
+    sub.add_argument("--limit", metavar="N", type=_rows, default=20, help=f"{what} shown, at most (default: 20)")
+
+
+def _rows(text: str) -> int:
+    return int(_number(text, int, 1, MOST_ROWS, "whole number"))
+
+
+def _seconds(text: str) -> float:
+    return float(_number(text, float, 0, MOST_SECONDS, "number of seconds"))
+
+
+def _number(text: str, kind: Callable[[str], Any], low: float, high: float, what: str) -> Any:
+    try:
+        number = kind(text)
+    except ValueError:
+        number = low - 1
+    if not low <= number <= high:
+        raise argparse.ArgumentTypeError(f"{text!r} is no {what} from {low} to {high}")
+    return number

@@ -1,0 +1,165 @@
+"""What agents know of their frontiers, living or stopped: the answers to one question, from wherever they can be had.
+
+Living agents are asked through Redis. Where `--dir` names directories, or no agent lives, the directories of stopped
+agents are opened instead, one after the other, and the same question is put to what lies in them.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from scrapy.settings import BaseSettings
+
+from scrapy_ubi.commands import directories, stopped
+from scrapy_ubi.commands.asking import Answers, ask, living
+from scrapy_ubi.commands.connection import (
+    Connection,
+    UbiNotFound,
+    choose_crawl,
+    connect,
+    given_crawl,
+    listed,
+    need_agent,
+)
+from scrapy_ubi.commands.directories import Place
+from scrapy_ubi.errors import UbiDirectoryError
+from scrapy_ubi.monitor.answers import Answer
+from scrapy_ubi.monitor.document import Document
+from scrapy_ubi.monitor.ownership import Group, group_of
+from scrapy_ubi.monitor.plain import plain
+from scrapy_ubi.monitor.status import CrawlStatus
+from scrapy_ubi.node.questions import Question
+from scrapy_ubi.requestkeys import RequestKeys
+from scrapy_ubi.settings import SETTINGS, UbiSettings, read_value
+
+
+class Outcome(NamedTuple):
+    """What a command prints: lines for people, a document for programs; and what was wrong all the same, if so."""
+
+    lines: list[str]
+    document: Document
+    complaint: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Gathered:
+    """The answers to a question. `group`: those among whom hosts are shared out; `lives`: whether agents answered, or
+    directories of stopped ones."""
+
+    crawl: str
+    group: Group
+    lives: bool
+    answers: Answers
+
+    @property
+    def whose(self) -> str:
+        """Who has answered, in a headline."""
+        number = len(self.answers.by_agent)
+        agents = "1 agent" if number == 1 else f"{number} agents"
+        return f"crawl {plain(self.crawl, 64)}, {agents}{'' if self.lives else ' (stopped)'}"
+
+    def rows(self) -> list[Answer]:
+        """The rows of all agents, each with its agent."""
+        return [
+            {"agent": agent, **row} for agent, answer in self.answers.by_agent.items() for row in answer.get("rows", ())
+        ]
+
+    def total(self, name: str) -> int:
+        """A count of the answers, summed up."""
+        return sum(int(answer[name]) for answer in self.answers.by_agent.values())
+
+    def document(self) -> Document:
+        """What every document begins with."""
+        return {"crawl": self.crawl, "lives": self.lives, "missing": dict(self.answers.missing)}
+
+
+Asker = Callable[[Group], Question]
+
+
+def gather(settings: BaseSettings, opts: argparse.Namespace, question: Asker) -> Gathered:
+    """The answers to a question, which may depend on the group. Raises UbiError."""
+    if opts.dir:
+        return _of_directories(settings, opts, question, [directories.read(Path(path)) for path in opts.dir])
+    if not (opts.redis_url or settings.get("UBI_REDIS_URL")):
+        return _of_directories(settings, opts, question, _found(settings, given_crawl(settings, opts)))
+    with connect(settings, opts) as to:
+        try:
+            status = choose_crawl(settings, opts, to)
+        except UbiNotFound as error:
+            return _of_directories(settings, opts, question, _found(settings, given_crawl(settings, opts), str(error)))
+        if opts.agent:
+            need_agent(status, opts.agent)
+        if not living(status):
+            nobody = f"No agent of crawl {plain(status.crawl, 64)} lives."
+            return _of_directories(settings, opts, question, _found(settings, status.crawl, nobody), status)
+        return _of_the_living(to, status, opts, question)
+
+
+def _of_the_living(to: Connection, status: CrawlStatus, opts: argparse.Namespace, question: Asker) -> Gathered:
+    group = group_of(status)
+    return Gathered(status.crawl, group, True, ask(to, status, question(group), opts.timeout))
+
+
+def _found(settings: BaseSettings, crawl: str | None, instead: str = "") -> list[Place]:
+    """The directories here of a crawl's agents. Raises UbiNotFound when there are none; `instead` says why they are
+    looked for."""
+    found, looked = directories.find(settings, crawl)
+    if not found and instead:
+        raise UbiNotFound(
+            f"{instead} No directory of its agents is here either (looked at {looked}): name one with --dir, or start "
+            "an agent."
+        )
+    if not found:
+        raise UbiNotFound(
+            f"UBI_REDIS_URL is not set, and no agent's directory is here (looked at {looked}): name one with --dir, or "
+            "a Redis with --redis-url."
+        )
+    return found
+
+
+def _of_directories(
+    settings: BaseSettings,
+    opts: argparse.Namespace,
+    question: Asker,
+    places: list[Place],
+    status: CrawlStatus | None = None,
+) -> Gathered:
+    """Put the question to each directory in turn. One that cannot be read is missing, unless it is the only one."""
+    crawls = sorted({place.crawl for place in places})
+    if len(crawls) > 1:
+        raise UbiNotFound(f"These are directories of {len(crawls)} crawls: {listed(crawls)}; name one with --crawl.")
+    if opts.agent:
+        places = [place for place in places if place.agent == opts.agent]
+        if not places:
+            raise UbiNotFound(f"None of these directories is of agent '{plain(opts.agent, 64)}'.")
+    group = _group(settings, places, status)
+    asked = question(group)
+    keys = RequestKeys(UbiSettings(partition="domain" if group.partition == "domain" else "host"))
+    found: dict[str, Answer] = {}
+    missing: dict[str, str] = {}
+    for place in places:
+        try:
+            found[place.agent] = stopped.ask(place, asked, keys)
+        except UbiDirectoryError as error:
+            if len(places) == 1:
+                raise
+            missing[place.agent] = str(error)
+    return Gathered(crawls[0], group, False, Answers(found, missing))
+
+
+def _group(settings: BaseSettings, places: list[Place], status: CrawlStatus | None) -> Group:
+    """Those who shared the crawl out, as Redis shows them; else the agents of these directories, by the project's
+    settings."""
+    if status is not None and (group := group_of(status)).replicas:
+        return group
+    partition, replicas, replication = (_setting(settings, name) for name in ("partition", "replicas", "replication"))
+    return Group({place.agent: int(replicas) for place in places}, str(partition), int(replication))
+
+
+def _setting(settings: BaseSettings, name: str) -> Any:
+    row = next(row for row in SETTINGS if row.name == name)
+    return read_value(row, settings.get(row.setting))

@@ -1,0 +1,54 @@
+"""Where a URL that a person types belongs, by the code that the scheduler uses: its host, its key, or why neither."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from scrapy import Request
+
+from scrapy_ubi.monitor.ownership import Group
+from scrapy_ubi.requestkeys import RequestKeys
+from scrapy_ubi.settings import UbiSettings
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """A plain GET of a URL as the scheduler would take it. `filtered`: the filter that drops it, '' when none does;
+    `why` says what that means. `host` and `key` are '' for what has no host."""
+
+    url: str
+    host: str = ""
+    key: str = ""
+    filtered: str = ""
+    why: str = ""
+
+
+def spot(url: str, group: Group, longest: int) -> Spot:
+    """The place of `url` in a crawl with URLs of at most `longest` characters."""
+    keys = RequestKeys(UbiSettings(partition=_partition(group)))
+    try:
+        request = Request(url)  # escapes what it escapes for the spider, too
+    except ValueError:
+        return Spot(url, filtered="scheme", why="it is no absolute URL")
+    place = keys.place(request)
+    if place is None:
+        return Spot(
+            url,
+            filtered="scheme",
+            why="it is no http or https URL with a host: such a request is not shared, the agent that finds it "
+            "fetches it by itself",
+        )
+    key = f"{keys.key(request, place):016x}"
+    if len(request.url) > longest:
+        return Spot(url, place.host, key, "url_too_long", f"it is longer than UBI_MAX_URL_LENGTH, {longest}")
+    return Spot(url, place.host, key)
+
+
+def key_of(url: str, group: Group) -> str:
+    """The key of a plain GET, 16 hex digits; '' for what has none."""
+    return spot(url, group, len(url)).key
+
+
+def _partition(group: Group) -> Literal["host", "domain"]:
+    return "domain" if group.partition == "domain" else "host"

@@ -1,0 +1,177 @@
+"""`scrapy ubi reset`: forget a crawl, in Redis and on this machine.
+
+Rules of this module:
+
+* Nothing is deleted while an agent of the crawl lives, or runs in one of the directories: these are locked before
+  anybody is asked, and until all is deleted.
+* Deleted are the keys of this crawl, and of the directories what an agent has put there: a JOBDIR may hold more.
+* The directories go first: what is left when this is interrupted is what the next start would delete anyway.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from scrapy.settings import BaseSettings
+
+from scrapy_ubi.commands import directories
+from scrapy_ubi.commands.connection import Connection, UbiNotFound, connect, given_crawl, listed, only_crawl
+from scrapy_ubi.commands.gathering import Outcome
+from scrapy_ubi.commands.stopped import Stock, stock
+from scrapy_ubi.errors import UbiError
+from scrapy_ubi.monitor.plain import plain
+from scrapy_ubi.monitor.status import CrawlStatus, read_status
+from scrapy_ubi.monitor.table import count
+from scrapy_ubi.transport.keys import Keys
+
+PIECE = 500  # keys deleted at once
+
+
+class UbiNotReset(UbiError):
+    """The crawl cannot be forgotten as it is; the sentence says why and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """What is to be deleted. `status` and `keys` are of Redis (None, 0: none is used)."""
+
+    crawl: str
+    to: Connection | None
+    status: CrawlStatus | None
+    keys: int
+    stocks: list[tuple[directories.Place, Stock | str]]
+
+
+def run(settings: BaseSettings, opts: argparse.Namespace) -> Outcome:
+    """Look, ask, delete. Raises UbiError."""
+    given = [directories.read(Path(path)) for path in opts.dir]
+    with ExitStack() as stack:
+        known = opts.redis_url or settings.get("UBI_REDIS_URL")
+        to = stack.enter_context(connect(settings, opts)) if known else None
+        crawl = _crawl(given_crawl(settings, opts), given, to, settings)
+        places = given or directories.find(settings, crawl)[0]
+        status = _still(to, crawl)
+        for place in places:
+            stack.enter_context(directories.locked(place.path))
+        keys = sum(1 for _ in _keys(to, crawl)) if to is not None else 0
+        if not keys and not places:
+            raise UbiNotFound(f"There is nothing of a crawl '{plain(crawl, 64)}', in Redis or in a directory here.")
+        plan = _Plan(crawl, to, status, keys, [(place, stock(place.path)) for place in places])
+        document = _document(plan)
+        if not opts.yes and not _confirmed(_shown(plan)):
+            return Outcome(["Nothing was deleted."], {**document, "deleted": False}, "Nothing was deleted.")
+        _still(to, crawl)
+        for place in places:
+            directories.empty(place.path)
+        _delete(to, crawl)
+    return Outcome([f"Crawl {plain(crawl, 64)} is forgotten."], {**document, "deleted": True})
+
+
+def _crawl(named: str | None, given: list[directories.Place], to: Connection | None, settings: BaseSettings) -> str:
+    """The crawl that is meant. Raises UbiNotFound, UbiNotReset."""
+    others = sorted({place.crawl for place in given} - ({named} if named is not None else set()))
+    if named is not None and others:
+        paths = listed(str(place.path) for place in given if place.crawl != named)
+        raise UbiNotReset(f"{paths} belongs to crawl {listed(others)}, not to {named}: name one crawl at a time.")
+    if named is not None:
+        return named
+    if not others:
+        others = sorted({place.crawl for place in directories.find(settings, None)[0]}) if to is None else []
+    if len(others) > 1:
+        raise UbiNotReset(f"These are directories of {len(others)} crawls: {listed(others)}; name one with --crawl.")
+    if others:
+        return others[0]
+    if to is None:
+        raise UbiNotFound(
+            "UBI_REDIS_URL is not set, and no agent's directory is here: name one with --dir, or a Redis with "
+            "--redis-url."
+        )
+    return only_crawl(to)
+
+
+def _still(to: Connection | None, crawl: str) -> CrawlStatus | None:
+    """What Redis shows of the crawl. Raises UbiNotReset while an agent lives."""
+    if to is None:
+        return None
+    with to.explained():
+        status = read_status(to.client, crawl)
+    alive = [agent.name for agent in status.agents if agent.working]
+    if alive:
+        raise UbiNotReset(
+            f"Agents of crawl {plain(crawl, 64)} live: {listed(alive)}. Stop them first (Ctrl-C at each); one that "
+            "crashed counts as living for 15 s."
+        )
+    return status
+
+
+def _keys(to: Connection, crawl: str) -> Iterator[bytes]:
+    """Every key of the crawl in Redis."""
+    keys = Keys(crawl)
+    with to.explained():
+        for key in keys.shared:
+            if to.client.exists(key):
+                yield key.encode()
+        for found in to.client.scan_iter(match=keys.pattern, count=1000):
+            yield found if isinstance(found, bytes) else str(found).encode()
+
+
+def _delete(to: Connection | None, crawl: str) -> None:
+    if to is None:
+        return
+    found = list(_keys(to, crawl))
+    with to.explained():
+        for start in range(0, len(found), PIECE):
+            to.client.delete(*found[start : start + PIECE])
+
+
+def _document(plan: _Plan) -> dict[str, object]:
+    return {
+        "crawl": plan.crawl,
+        "redis": plan.to.at.shown if plan.to is not None else None,
+        "keys": plan.keys,
+        "directories": [
+            {
+                "dir": str(place.path),
+                "agent": place.agent,
+                "done": found.done if isinstance(found, Stock) else None,
+                "waiting": found.waiting if isinstance(found, Stock) else None,
+                "unreadable": found if isinstance(found, str) else None,
+            }
+            for place, found in plan.stocks
+        ],
+    }
+
+
+def _shown(plan: _Plan) -> list[str]:
+    """What will be deleted, for who is asked."""
+    lines = [f"Of crawl {plain(plan.crawl, 64)} this will be deleted for good:"]
+    if plan.to is not None:
+        lines.append(f"  in {plan.to.at.shown}: {count(plan.keys)} {'key' if plan.keys == 1 else 'keys'}")
+    for place, found in plan.stocks:
+        what = (
+            f"{count(found.done)} URLs done, {count(found.waiting)} waiting"
+            if isinstance(found, Stock)
+            else f"cannot be read: {found}"
+        )
+        lines.append(f"  {place.path} of agent {place.agent}: {what}")
+    if not plan.stocks:
+        lines.append("  no directory of its agents is here")
+    silent = [agent.name for agent in plan.status.agents if agent.state == "silent"] if plan.status else []
+    if silent:
+        lines.append(f"If one of these still runs somewhere, stop it first: {listed(silent)}.")
+    return [plain(line) for line in lines]
+
+
+def _confirmed(lines: list[str]) -> bool:
+    for line in lines:
+        print(line, file=sys.stderr)
+    print("Forget it? [y/N] ", end="", file=sys.stderr, flush=True)
+    answer = sys.stdin.readline()
+    if not answer.endswith("\n"):
+        print(file=sys.stderr)
+    return answer.strip().lower() in ("y", "yes")

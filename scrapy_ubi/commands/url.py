@@ -1,0 +1,135 @@
+"""`scrapy ubi url URL`: where a URL is, and what became of it."""
+
+from __future__ import annotations
+
+import argparse
+import textwrap
+import time
+from typing import cast
+
+from scrapy.settings import BaseSettings
+
+from scrapy_ubi.commands.gathering import Gathered, Outcome, gather
+from scrapy_ubi.commands.places import Spot, spot
+from scrapy_ubi.monitor.answers import Answer
+from scrapy_ubi.monitor.document import Document
+from scrapy_ubi.monitor.ownership import Group, Ownership, ownership
+from scrapy_ubi.monitor.table import WIDEST, count, pairs, span
+from scrapy_ubi.node.questions import Question
+from scrapy_ubi.protocol.ring import RingCollision
+from scrapy_ubi.settings import SETTINGS, read_value
+
+# The first of these that an agent says holds: a page that is done somewhere is done, whoever has not heard of it yet.
+WHERE = ("in flight", "failed", "done", "queued", "sent", "unknown")
+FACTS = ("depth", "priority", "before", "reason", "when")
+
+OTHER_KEY = (
+    "Asked was for a plain GET. A request with another method or a body, or one with dont_filter=True, has a key of "
+    "its own, and is not found by its URL."
+)
+
+
+def run(settings: BaseSettings, opts: argparse.Namespace) -> Outcome:
+    """Ask and show. Raises UbiError."""
+    row = next(row for row in SETTINGS if row.name == "max_url_length")
+    longest = cast(int, read_value(row, settings.get(row.setting)))
+    nowhere = spot(opts.url, Group({}), longest)
+    if not nowhere.key:
+        document = {"url": opts.url, "where": "filtered", "filter": nowhere.filtered}
+        return Outcome(pairs([("url", opts.url), ("state", _not_found(nowhere))]), document)
+
+    def question(group: Group) -> Question:
+        place = spot(opts.url, group, longest)
+        return Question("url", 0.0, agent=opts.agent or "", host=place.host, key=place.key)
+
+    found = gather(settings, opts, question)
+    return _outcome(found, spot(opts.url, found.group, longest))
+
+
+def _outcome(found: Gathered, place: Spot) -> Outcome:
+    owned = _owned(place.url, found.group)
+    answers = {agent: answer for agent, answer in found.answers.by_agent.items() if answer["where"] != "unknown"}
+    agent = min(answers, key=lambda name: _preference(answers[name], name == _owner(owned)), default="")
+    where = answers[agent]["where"] if agent else "filtered" if place.filtered else "unknown"
+    document: Document = {
+        **found.document(),
+        "url": place.url,
+        "key": place.key,
+        "host": place.host,
+        "owner": _owner(owned) or None,
+        "successors": list(owned.successors) if owned is not None else [],
+        "where": where,
+        "agent": agent or None,
+        **{name: answers.get(agent, {}).get(name) for name in FACTS},
+        "filter": place.filtered or None,
+        "agents": [{"agent": name, **answer} for name, answer in sorted(answers.items())],
+    }
+    rows = [
+        ("url", place.url),
+        ("key", place.key),
+        ("host", place.host),
+        ("owner", _owner(owned) or "not known: no agent lives"),
+        ("then", ", ".join(owned.successors) if owned is not None and owned.successors else "nobody"),
+        ("state", _said(answers[agent], agent) if agent else _not_found(place)),
+    ]
+    rows += [("also", _said(answers[name], name)) for name in sorted(answers) if name != agent]
+    lines = pairs(rows)
+    if where == "unknown":
+        lines += ["", *textwrap.wrap(OTHER_KEY, WIDEST)]
+    return Outcome(lines, document, found.answers.complaint)
+
+
+def _preference(answer: Answer, owner: bool) -> tuple[int, bool]:
+    where = answer["where"]
+    return (WHERE.index(where) if where in WHERE else len(WHERE), not owner)
+
+
+def _owner(owned: Ownership | None) -> str:
+    return owned.owner if owned is not None else ""
+
+
+def _owned(url: str, group: Group) -> Ownership | None:
+    try:
+        return ownership(url, group) if group.replicas else None
+    except RingCollision:
+        return None
+
+
+def _not_found(place: Spot) -> str:
+    return f"filtered ({place.filtered}): {place.why}" if place.filtered else "unknown: no agent has met it"
+
+
+def _said(answer: Answer, agent: str) -> str:
+    """One agent's answer in words."""
+    copy = ", a copy" if answer.get("role") == "copy" else ""
+    where = answer["where"]
+    if where == "queued":
+        return f"queued at {agent}{copy}{_queue(answer)}"
+    if where == "in flight":
+        return f"in flight at {agent}: handed to Scrapy, not finished{_depth(answer)}"
+    if where == "failed":
+        ago = span(max(0.0, time.time() - answer.get("when", time.time())))
+        return f"failed at {agent}, {answer.get('reason', '')}, {ago} ago{_depth(answer)}"
+    if where == "sent":
+        return f"on its way from {agent} to {answer.get('to', '')}, which has not acknowledged it yet"
+    return f"{where} at {agent}{copy}"
+
+
+def _depth(answer: Answer) -> str:
+    if answer.get("depth") is None:
+        return ""
+    return f" (depth {answer['depth']}, priority {answer['priority']})"
+
+
+def _queue(answer: Answer) -> str:
+    parts = []
+    if answer.get("depth") is not None:
+        parts.append(f"depth {answer['depth']}, priority {answer['priority']}")
+    if answer.get("before") is not None:
+        before = answer["before"]
+        parts.append(f"{count(before)} of its host before it" if before else "the next of its host")
+    elif answer.get("queued") is not None:
+        parts.append(f"among {count(answer['queued'])} of its host")
+    if answer.get("state"):
+        parts.append(f"the host is {answer['state']}")
+    return f": {'; '.join(parts)}" if parts else ""

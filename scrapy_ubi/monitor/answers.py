@@ -1,0 +1,129 @@
+"""What agents answer to a question about their frontiers, as it lies in Redis; judged before it is believed.
+
+An answer is taken whole or not at all: `read_answer` gives it, or the reason why it is unreadable. What a newer agent
+says beyond what is known here is ignored.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from scrapy_ubi.node.questions import MOST_ROWS
+
+Answer = dict[str, Any]
+Check = Callable[[Any], bool]
+
+MAX_ANSWER = 8_000_000  # bytes; an agent's rows are at most a megabyte, and its reasons little
+MOST_COUNT = 2**63
+LONGEST = 100_000  # characters of a text; URLs are the longest
+MOST_REASONS = 1000
+
+
+class _Unreadable(Exception):
+    """A value does not hold; the text says which."""
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and len(value) <= LONGEST
+
+
+def _is_count(value: Any) -> bool:
+    return type(value) is int and 0 <= value < MOST_COUNT
+
+
+def _is_whole(value: Any) -> bool:
+    return type(value) is int and abs(value) < MOST_COUNT
+
+
+def _is_time(value: Any) -> bool:
+    return type(value) in (int, float) and 0 <= value < 1e15 and math.isfinite(value)
+
+
+def _or_none(check: Check) -> Check:
+    return lambda value: value is None or check(value)
+
+
+def _is_reasons(value: Any) -> bool:
+    return isinstance(value, dict) and len(value) <= MOST_REASONS and all(map(_is_count, value.values()))
+
+
+_HOST: Mapping[str, Check] = {
+    "host": _is_text,
+    "state": _is_text,
+    "role": _is_text,
+    "queued": _is_count,
+    "done": _is_count,
+    "failed": _is_count,
+    "next": _or_none(_is_time),
+    "error": _is_text,
+}
+_FAILED: Mapping[str, Check] = {
+    "url": _is_text,
+    "host": _is_text,
+    "key": _is_text,
+    "reason": _is_text,
+    "when": _is_time,
+    "depth": _is_whole,
+    "priority": _is_whole,
+}
+_ROWS: Mapping[str, Mapping[str, Check]] = {"hosts": _HOST, "failed": _FAILED}
+_NEEDED: Mapping[str, Mapping[str, Check]] = {
+    "hosts": {"total": _is_count, "cut": lambda value: isinstance(value, bool)},
+    "failed": {"total": _is_count, "cut": lambda value: isinstance(value, bool), "reasons": _is_reasons},
+    "url": {"where": _is_text, "role": _is_text},
+    "requeue": {"requeued": _is_count, "unfit": _is_count},
+}
+_OPTIONAL: Mapping[str, Check] = {
+    "state": _is_text,
+    "reason": _is_text,
+    "to": _is_text,
+    "when": _is_time,
+    "depth": _or_none(_is_whole),
+    "priority": _or_none(_is_whole),
+    "before": _or_none(_is_count),
+    "queued": _is_count,
+}
+
+
+def read_answer(agent: str, ask: str, raw: bytes) -> Answer | str:
+    """The answer of `agent` to a question of this kind, or the reason why it is unreadable."""
+    if len(raw) > MAX_ANSWER:
+        return f"{len(raw)} bytes, more than {MAX_ANSWER}"
+    try:
+        data = json.loads(raw)
+    except (ValueError, RecursionError):
+        return "not JSON"
+    if not isinstance(data, dict):
+        return "not a JSON object"
+    if isinstance(refused := data.get("refused"), str):
+        return f"it refused the question: {refused[:200]}"
+    if data.get("agent") != agent or data.get("ask") != ask:
+        return "another agent's answer, or one to another question"
+    try:
+        return _checked(ask, data)
+    except _Unreadable as trouble:
+        return str(trouble)
+
+
+def _checked(ask: str, data: Mapping[str, Any]) -> Answer:
+    answer = _held(data, _NEEDED[ask])
+    if ask == "url":
+        answer |= _held(data, {name: check for name, check in _OPTIONAL.items() if name in data})
+    if ask in _ROWS:
+        rows = data.get("rows")
+        if not isinstance(rows, list) or len(rows) > MOST_ROWS:
+            raise _Unreadable("rows are no list, or too many")
+        answer["rows"] = [_held(row, _ROWS[ask]) for row in rows]
+    return answer
+
+
+def _held(data: Any, checks: Mapping[str, Check]) -> Answer:
+    if not isinstance(data, dict):
+        raise _Unreadable("a row is not an object")
+    for name, check in checks.items():
+        if name not in data or not check(data[name]):
+            raise _Unreadable(f"{name} is missing or not what it should be")
+    return {name: data[name] for name in checks}
