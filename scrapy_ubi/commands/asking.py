@@ -27,18 +27,19 @@ GRACE = 60.0  # seconds by which clocks may differ before an agent takes a quest
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """Answers by agent, and why there is none of the others."""
+    """Answers by agent, and why there is none of the others; `trouble` is what else was wrong."""
 
     by_agent: Mapping[str, Answer]
     missing: Mapping[str, str] = field(default_factory=dict)
+    trouble: str = ""
 
     @property
     def complaint(self) -> str:
         """One sentence about those who did not answer; '' when all did."""
         if not self.missing:
-            return ""
+            return self.trouble
         why = listed(f"{name} ({reason})" for name, reason in sorted(self.missing.items()))
-        return f"What some agents know is missing: {why}."
+        return f"What some agents know is missing: {why}. {self.trouble}".rstrip()
 
 
 def living(status: CrawlStatus) -> list[AgentStatus]:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import argparse
 import difflib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import redis
 from redis.backoff import NoBackoff
@@ -95,9 +96,14 @@ def choose_crawl(settings: BaseSettings, opts: argparse.Namespace, to: Connectio
 
 def given_crawl(settings: BaseSettings, opts: argparse.Namespace) -> str | None:
     """The crawl that `--crawl` or UBI_CRAWL names, None when neither does. Raises UbiSettingError."""
-    row = next(row for row in SETTINGS if row.name == "crawl")
-    value = read_value(row, opts.crawl or settings.get(row.setting))
+    value = setting({"UBI_CRAWL": opts.crawl} if opts.crawl else settings, "crawl")
     return None if value is None else str(value)
+
+
+def setting(settings: Mapping[Any, Any], name: str) -> Any:
+    """The checked value of one of the project's settings, by its name in `UbiSettings`. Raises UbiSettingError."""
+    row = next(row for row in SETTINGS if row.name == name)
+    return read_value(row, settings.get(row.setting))
 
 
 def only_crawl(to: Connection) -> str:

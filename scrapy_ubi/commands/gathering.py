@@ -7,7 +7,7 @@ agents are opened instead, one after the other, and the same question is put to 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,8 +24,10 @@ from scrapy_ubi.commands.connection import (
     given_crawl,
     listed,
     need_agent,
+    setting,
 )
 from scrapy_ubi.commands.directories import Place
+from scrapy_ubi.commands.reopening import reopen
 from scrapy_ubi.errors import UbiDirectoryError
 from scrapy_ubi.monitor.answers import Answer
 from scrapy_ubi.monitor.document import Document
@@ -34,7 +36,7 @@ from scrapy_ubi.monitor.plain import plain
 from scrapy_ubi.monitor.status import CrawlStatus
 from scrapy_ubi.node.questions import Question
 from scrapy_ubi.requestkeys import RequestKeys
-from scrapy_ubi.settings import SETTINGS, UbiSettings, read_value
+from scrapy_ubi.settings import UbiSettings
 
 
 class Outcome(NamedTuple):
@@ -136,30 +138,53 @@ def _of_directories(
         places = [place for place in places if place.agent == opts.agent]
         if not places:
             raise UbiNotFound(f"None of these directories is of agent '{plain(opts.agent, 64)}'.")
-    group = _group(settings, places, status)
+    facts, missing = _facts(settings, places)
+    group = _group(settings, places, status, facts)
     asked = question(group)
     keys = RequestKeys(UbiSettings(partition="domain" if group.partition == "domain" else "host"))
     found: dict[str, Answer] = {}
+    for place in places:
+        if place.agent in facts:
+            with stopped.opened(place, settings) as directory:
+                found[place.agent] = directory.ask(asked, keys)
+    trouble = ""
+    if any(answer.get("requeued") for answer in found.values()):
+        for place in places:
+            if place.agent in facts:
+                with stopped.opened(place, settings) as directory:
+                    directory.reopen()
+        trouble = reopen(settings, opts, crawls[0], {str(one.get("run", "")) for one in facts.values()})
+    return Gathered(crawls[0], group, False, Answers(found, missing, trouble))
+
+
+def _facts(settings: BaseSettings, places: list[Place]) -> tuple[dict[str, Mapping[str, Any]], dict[str, str]]:
+    """What is kept of the crawl in each directory, by agent; and why not, where it cannot be read. Raises
+    UbiDirectoryError when it is the only one."""
+    facts: dict[str, Mapping[str, Any]] = {}
     missing: dict[str, str] = {}
     for place in places:
         try:
-            found[place.agent] = stopped.ask(place, asked, keys)
+            with stopped.opened(place, settings) as directory:
+                facts[place.agent] = directory.facts
         except UbiDirectoryError as error:
             if len(places) == 1:
                 raise
             missing[place.agent] = str(error)
-    return Gathered(crawls[0], group, False, Answers(found, missing))
+    return facts, missing
 
 
-def _group(settings: BaseSettings, places: list[Place], status: CrawlStatus | None) -> Group:
-    """Those who shared the crawl out, as Redis shows them; else the agents of these directories, by the project's
-    settings."""
+def _group(
+    settings: BaseSettings, places: list[Place], status: CrawlStatus | None, facts: Mapping[str, Mapping[str, Any]]
+) -> Group:
+    """Those who shared the crawl out, as Redis shows them; else the agents of these directories, by the settings kept
+    there, else by the project's."""
     if status is not None and (group := group_of(status)).replicas:
         return group
-    partition, replicas, replication = (_setting(settings, name) for name in ("partition", "replicas", "replication"))
-    return Group({place.agent: int(replicas) for place in places}, str(partition), int(replication))
-
-
-def _setting(settings: BaseSettings, name: str) -> Any:
-    row = next(row for row in SETTINGS if row.name == name)
-    return read_value(row, settings.get(row.setting))
+    written = [one["settings"] for one in facts.values() if isinstance(one.get("settings"), dict)]
+    kept: Mapping[str, Any] = written[0] if written else {}
+    said = {name: kept.get(name, setting(settings, name)) for name in ("partition", "replicas", "replication")}
+    try:
+        replicas = int(said["replicas"])
+        return Group({place.agent: replicas for place in places}, str(said["partition"]), int(said["replication"]))
+    except (TypeError, ValueError):  # the settings kept are not what an agent writes
+        return Group({})

@@ -22,8 +22,8 @@ from scrapy.settings import BaseSettings
 from scrapy_ubi.commands import directories
 from scrapy_ubi.commands.connection import Connection, UbiNotFound, connect, given_crawl, listed, only_crawl
 from scrapy_ubi.commands.gathering import Outcome
-from scrapy_ubi.commands.stopped import Stock, stock
-from scrapy_ubi.errors import UbiError
+from scrapy_ubi.commands.stopped import Stock, held
+from scrapy_ubi.errors import UbiDirectoryError, UbiError
 from scrapy_ubi.monitor.plain import plain
 from scrapy_ubi.monitor.status import CrawlStatus, read_status
 from scrapy_ubi.monitor.table import count
@@ -61,7 +61,7 @@ def run(settings: BaseSettings, opts: argparse.Namespace) -> Outcome:
         keys = sum(1 for _ in _keys(to, crawl)) if to is not None else 0
         if not keys and not places:
             raise UbiNotFound(f"There is nothing of a crawl '{plain(crawl, 64)}', in Redis or in a directory here.")
-        plan = _Plan(crawl, to, status, keys, [(place, stock(place.path)) for place in places])
+        plan = _Plan(crawl, to, status, keys, [(place, _stock(place, settings)) for place in places])
         document = _document(plan)
         if not opts.yes and not _confirmed(_shown(plan)):
             return Outcome(["Nothing was deleted."], {**document, "deleted": False}, "Nothing was deleted.")
@@ -92,6 +92,15 @@ def _crawl(named: str | None, given: list[directories.Place], to: Connection | N
             "--redis-url."
         )
     return only_crawl(to)
+
+
+def _stock(place: directories.Place, settings: BaseSettings) -> Stock | str:
+    """What lies in a locked directory, or why that cannot be said."""
+    try:
+        with held(place, settings) as stopped:
+            return stopped.stock()
+    except UbiDirectoryError as error:
+        return str(error)
 
 
 def _still(to: Connection | None, crawl: str) -> CrawlStatus | None:

@@ -6,12 +6,16 @@ A store that cannot be read is an error that names the file; nothing is moved or
 from __future__ import annotations
 
 import secrets
+import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from scrapy.settings import BaseSettings
+
+from scrapy_ubi.commands.connection import setting
 from scrapy_ubi.commands.directories import STORE, Place, locked
 from scrapy_ubi.errors import UbiDirectoryError
 from scrapy_ubi.frontier import ledger
@@ -19,6 +23,7 @@ from scrapy_ubi.frontier.disk import DiskFrontier
 from scrapy_ubi.frontier.opening import open_frontier
 from scrapy_ubi.frontier.store import Store, StoreError
 from scrapy_ubi.monitor.answers import Answer
+from scrapy_ubi.node.keeper import KINDS
 from scrapy_ubi.node.living import NONCE_BYTES
 from scrapy_ubi.node.questions import Question, Source, answer
 from scrapy_ubi.protocol.host import Failure
@@ -34,56 +39,42 @@ class Stock(NamedTuple):
     waiting: int
 
 
-def stock(path: Path) -> Stock | str:
-    """What lies in a locked directory, or why that cannot be said."""
-    try:
-        with _opened(path) as frontier:
-            states = frontier.states() if frontier is not None else []
-            return Stock(sum(state.done_count for state in states), sum(state.waiting for state in states))
-    except UbiDirectoryError as error:
-        return str(error)
+class Stopped:
+    """The open directory of an agent that has stopped. `facts` is what is kept of the crawl (node/keeper.py)."""
 
+    def __init__(self, place: Place, frontier: DiskFrontier) -> None:
+        self.place = place
+        self._frontier = frontier
+        self.facts: Mapping[str, Any] = ledger.load_crawl(frontier.store)
 
-def ask(place: Place, question: Question, keys: RequestKeys) -> Answer:
-    """The answer of what lies in a directory; failed requests are taken in again durably.
+    def stock(self) -> Stock:
+        """What lies in it."""
+        states = self._frontier.states()
+        return Stock(sum(state.done_count for state in states), sum(state.waiting for state in states))
 
-    Raises UbiDirectoryError when an agent runs there, or the store cannot be read.
-    """
-    with locked(place.path), _opened(place.path) as frontier:
-        if frontier is None:
-            raise UbiDirectoryError(f"There is no frontier in {place.path}: its agent has kept none.")
-        source = _source(place, frontier, keys)
-        made = answer(question, source)
-        if frontier.changed:
-            _save(frontier)
+    def ask(self, question: Question, keys: RequestKeys) -> Answer:
+        """The answer. Failed requests are taken in again durably; a crawl that was finished is so no more."""
+        made = answer(question, self._source(keys))
+        if self._frontier.changed:
+            self._frontier.flush()
         return made
 
+    def reopen(self) -> None:
+        """The crawl is not finished: there is work again, here or in another agent's directory."""
+        if self.facts.get("finished"):
+            self._frontier.flush([ledger.crawl_row({**self.facts, "finished": False})])
 
-@contextmanager
-def _opened(path: Path) -> Iterator[DiskFrontier | None]:
-    """The frontier in a locked directory; None when there is none."""
-    if not (path / STORE).is_dir():
-        yield None
-        return
-    try:
-        frontier = open_frontier(path)
-        try:
-            yield frontier
-        finally:
-            frontier.close()
-    except StoreError as error:
-        raise UbiDirectoryError(f"The store in {path} cannot be used: {error}") from error
+    def _source(self, keys: RequestKeys) -> Source:
+        frontier = self._frontier
 
+        def requeue(failure: Failure) -> bool:
+            entry = keys.again(failure.entry, secrets.token_hex(NONCE_BYTES))
+            return entry is not None and bool(frontier.add(failure.host, (entry,))[1])
 
-def _source(place: Place, frontier: DiskFrontier, keys: RequestKeys) -> Source:
-    def requeue(failure: Failure) -> bool:
-        entry = keys.again(failure.entry, secrets.token_hex(NONCE_BYTES))
-        return entry is not None and bool(frontier.add(failure.host, (entry,))[1])
+        def sent(host: str, key: int) -> str:
+            return OWNER if (host, key) in _owed(frontier.store) else ""
 
-    def sent(host: str, key: int) -> str:
-        return OWNER if (host, key) in _owed(frontier.store) else ""
-
-    return Source(place.agent, frontier, time.time(), lambda _: "", lambda _: False, sent, requeue)
+        return Source(self.place.agent, frontier, time.time(), lambda _: "", lambda _: False, sent, requeue)
 
 
 def _owed(store: Store) -> set[tuple[str, int]]:
@@ -93,8 +84,33 @@ def _owed(store: Store) -> set[tuple[str, int]]:
     return {(one.host, one.entry.key) for part in parts for one in part.discovered if one.entry is not None}
 
 
-def _save(frontier: DiskFrontier) -> None:
-    """What was taken in again is work: the crawl is not finished, if it was."""
-    facts = ledger.load_crawl(frontier.store)
-    extra = [ledger.crawl_row({**facts, "finished": False})] if facts.get("finished") else []
-    frontier.flush(extra)
+@contextmanager
+def opened(place: Place, settings: BaseSettings) -> Iterator[Stopped]:
+    """Lock and open a directory. Raises UbiDirectoryError when an agent runs there, or the store cannot be read."""
+    with locked(place.path), held(place, settings) as stopped:
+        yield stopped
+
+
+@contextmanager
+def held(place: Place, settings: BaseSettings) -> Iterator[Stopped]:
+    """Open a directory that is locked already. Raises UbiDirectoryError when the store cannot be read."""
+    if not (place.path / STORE).is_dir():
+        raise UbiDirectoryError(f"There is no store in {place.path}: its agent has kept nothing.")
+    try:
+        frontier = _frontier(place.path, settings)
+        try:
+            yield Stopped(place, frontier)
+        finally:
+            frontier.close()
+    except StoreError as error:
+        raise UbiDirectoryError(f"The store in {place.path} cannot be used: {error}") from error
+
+
+def _frontier(path: Path, settings: BaseSettings) -> DiskFrontier:
+    """Its times are unix seconds."""
+    kind = KINDS[setting(settings, "seen")]
+    return open_frontier(path, memory=setting(settings, "memory_mb") << 20, kind=kind, report=_report)
+
+
+def _report(sentence: str) -> None:
+    print(f"scrapy ubi: {sentence}", file=sys.stderr, flush=True)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 import textwrap
 import time
-from typing import cast
 
 from scrapy.settings import BaseSettings
 
+from scrapy_ubi.commands.connection import setting
 from scrapy_ubi.commands.gathering import Gathered, Outcome, gather
 from scrapy_ubi.commands.places import Spot, spot
 from scrapy_ubi.monitor.answers import Answer
@@ -17,7 +17,6 @@ from scrapy_ubi.monitor.ownership import Group, Ownership, ownership
 from scrapy_ubi.monitor.table import WIDEST, count, pairs, span
 from scrapy_ubi.node.questions import Question
 from scrapy_ubi.protocol.ring import RingCollision
-from scrapy_ubi.settings import SETTINGS, read_value
 
 # The first of these that an agent says holds: a page that is done somewhere is done, whoever has not heard of it yet.
 WHERE = ("in flight", "failed", "done", "queued", "sent", "unknown")
@@ -31,8 +30,7 @@ OTHER_KEY = (
 
 def run(settings: BaseSettings, opts: argparse.Namespace) -> Outcome:
     """Ask and show. Raises UbiError."""
-    row = next(row for row in SETTINGS if row.name == "max_url_length")
-    longest = cast(int, read_value(row, settings.get(row.setting)))
+    longest = setting(settings, "max_url_length")
     nowhere = spot(opts.url, Group({}), longest)
     if not nowhere.key:
         document = {"url": opts.url, "where": "filtered", "filter": nowhere.filtered}

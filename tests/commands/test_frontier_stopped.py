@@ -1,0 +1,308 @@
+"""`scrapy ubi hosts | url | failed | requeue | reset` on the directories of agents that have stopped."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from scrapy_ubi.frontier.opening import open_frontier
+from scrapy_ubi.identity import AgentLock
+from scrapy_ubi.protocol.host import Entry, Failure
+from scrapy_ubi.transport.keys import Keys
+from tests.commands.test_frontier_live import until
+from tests.commands.test_ubi import Shell
+from tests.monitor.by_hand import CRAWL, CrawlByHand
+from tests.support.server import Server
+from tests.support.site import Page, Site, Visit, links
+from tests.test_processes import Project
+
+HOME, GONE, SAD = "http://h1.example/", "http://h1.example/gone", "http://h2.example/sad"
+OPTIONS = ["-s", "RETRY_TIMES=0", "-s", "ROBOTSTXT_OBEY=False", "-s", "UBI_LEASE_TIMEOUT=3"]
+
+
+@pytest.fixture
+def site() -> Iterator[Site]:
+    def sad_at_first(visit: Visit) -> Page:
+        return Page("", 503) if visit.number == 1 else Page(links(f"{HOME}found"))
+
+    with Site() as running:
+        running.page(HOME, links(GONE, SAD))
+        running.page(SAD, sad_at_first)
+        running.page(f"{HOME}found", "found")
+        yield running
+
+
+@pytest.fixture
+def project(tmp_path: Path, site: Site) -> Project:
+    return Project(tmp_path, site.proxy)
+
+
+@pytest.fixture
+def shell(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shell:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("SCRAPY_SETTINGS_MODULE", raising=False)
+    return Shell(capsys, {})
+
+
+def crawl(project: Project, *options: str) -> str:
+    status, output = project.run("crawl", "walk", *OPTIONS, *options)
+    assert status == 0 and "Traceback" not in output, output
+    return output
+
+
+def directory(path: Path, agent: str = "a1", name: str = CRAWL) -> Path:
+    """The directory of an agent with three hosts: one waits, one is done but for a failure, one has both."""
+    path.mkdir(parents=True)
+    (path / "agent.json").write_text(json.dumps({"agent": agent, "crawl": name}))
+    frontier = open_frontier(path)
+    for host, waiting, done in (("h1.example", 3, 1), ("h2.example", 0, 2), ("h3.example", 1, 0)):
+        entries = [Entry(key * 7 + len(host), f"http://{host}/{key}", 1) for key in range(waiting + done)]
+        state, _ = frontier.add(host, entries)
+        frontier.add_done(state, [entry.key for entry in entries[:done]])
+        if host == "h2.example":
+            frontier.fail(Failure(host, entries[0], "http/500", 1_700_000_000.0))
+    frontier.flush()
+    frontier.close()
+    return path
+
+
+# -- real crawls -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.processes
+def test_a_finished_crawl_of_one_agent_is_looked_into_and_goes_on_with_what_failed(
+    shell: Shell, project: Project, site: Site
+) -> None:
+    crawl(project)
+    rows = {row["host"]: row for row in shell.json("hosts")["hosts"]}
+    assert {host: (row["state"], row["done"], row["failed"]) for host, row in rows.items()} == {
+        "h1.example": ("idle", 2, 1),
+        "h2.example": ("idle", 1, 1),
+    }
+    assert shell("hosts") == 0
+    assert shell.out.startswith("crawl bot:walk, 1 agent (stopped): 2 hosts\n")
+    assert shell.json("url", HOME)["where"] == "done"
+    data = shell.json("url", GONE)
+    assert (data["where"], data["reason"], data["owner"]) == ("failed", "http/404", rows["h1.example"]["agent"])
+    assert {row["url"] for row in shell.json("failed")["failed"]} == {GONE, SAD}
+
+    data = shell.json("requeue", "--reason", "http/503")
+    assert (data["requeued"], data["lives"]) == (1, False)
+    assert shell.json("hosts", "--limit", "1")["hosts"][0]["queued"] == 1
+    output = crawl(project)
+    assert "Going on with the crawl" in output and "Closing spider (finished)" in output
+    assert site.urls() == {HOME: 1, GONE: 1, SAD: 2, f"{HOME}found": 1}
+    assert [row["url"] for row in shell.json("failed")["failed"]] == [GONE]
+
+
+@pytest.mark.processes
+def test_a_finished_crawl_with_a_redis_goes_on_as_well(
+    shell: Shell, project: Project, site: Site, one_server: Server
+) -> None:
+    shell.settings["UBI_REDIS_URL"] = one_server.url
+    crawl(project, "-s", f"UBI_REDIS_URL={one_server.url}")
+    assert shell.json("status")["state"] == "finished"
+    assert shell("requeue", "--host", "h2.example") == 0, shell.err
+    output = crawl(project, "-s", f"UBI_REDIS_URL={one_server.url}")
+    assert "Going on with the crawl" in output, output
+    assert site.urls() == {HOME: 1, GONE: 1, SAD: 2, f"{HOME}found": 1}
+
+    # and is forgotten: the next start begins anew
+    with one_server.client() as client:
+        CrawlByHand(client, "other").agent("a1")
+        assert shell("reset", "--yes", "--crawl", "bot:walk") == 0, shell.err
+        assert shell.out == "Crawl bot:walk is forgotten.\n"
+        assert {key.split(b":")[1] for key in client.scan_iter(match="ubi:*")} == {b"other"}
+    assert not (project.place / ".ubi" / "bot:walk").exists()
+    crawl(project, "-s", f"UBI_REDIS_URL={one_server.url}")
+    assert site.urls()[HOME] == 2
+
+
+@pytest.mark.processes
+def test_an_agent_that_runs_without_redis_has_to_be_stopped_first(shell: Shell, project: Project, site: Site) -> None:
+    with site.hold(HOME) as held:
+        running = project.start("crawl", "walk", *OPTIONS)
+        try:
+            until(held.arrived.is_set)
+            for arguments in (("hosts",), ("requeue", "--all"), ("reset", "--yes")):
+                assert shell(*arguments) == 1
+                assert f"is in use by a running agent (process {running.pid})" in shell.err
+            held.release()
+            assert running.wait(60) == 0
+        finally:
+            running.kill()
+            running.communicate()
+
+
+# -- directories written by hand -------------------------------------------------------------------------------------
+
+
+def test_directories_are_found_named_and_summed_up(shell: Shell, tmp_path: Path) -> None:
+    directory(tmp_path / ".ubi" / CRAWL, "a1")
+    directory(tmp_path / ".ubi" / CRAWL / "1", "a2")
+    directory(tmp_path / "elsewhere", "a3")
+    assert shell.json("hosts")["total"] == 6
+    assert shell.json("hosts", "--dir", "elsewhere")["total"] == 3
+    both = shell.json("hosts", "--dir", "elsewhere", "--dir", f".ubi/{CRAWL}", "--sort", "host")
+    assert [(row["host"], row["agent"]) for row in both["hosts"]][:2] == [("h1.example", "a1"), ("h1.example", "a3")]
+    assert {row["agent"] for row in shell.json("hosts", "--agent", "a2")["hosts"]} == {"a2"}
+    assert shell("hosts", "--agent", "a9") == 1
+    assert shell.err == "scrapy ubi: None of these directories is of agent 'a9'.\n"
+    assert shell.json("hosts", "-s", "UBI_DIR=elsewhere")["total"] == 3
+    assert shell.json("hosts", "-s", "JOBDIR=elsewhere")["total"] == 3
+
+
+def test_what_waits_in_a_directory_has_a_place(shell: Shell, tmp_path: Path) -> None:
+    place = directory(tmp_path / "d")
+    url = "http://h9.example/waits"
+    first = shell.json("url", url, "--dir", "d")
+    assert (first["where"], first["owner"]) == ("unknown", "a1")
+    frontier = open_frontier(place)
+    frontier.add("h9.example", [Entry(1, "http://h9.example/1", 1), Entry(int(first["key"], 16), url, 2, -5)])
+    frontier.flush()
+    frontier.close()
+    data = shell.json("url", url, "--dir", "d")
+    assert (data["where"], data["depth"], data["priority"], data["before"]) == ("queued", 2, -5, 1)
+
+
+def test_requeue_in_a_directory_chooses(shell: Shell, tmp_path: Path) -> None:
+    directory(tmp_path / "d")
+    at = ("--dir", "d")
+    for choice in (("--reason", "http/404"), ("--host", "h1.example"), ("--url", "http://h2.example/1")):
+        assert shell.json("requeue", *choice, *at)["requeued"] == 0
+    assert shell.json("requeue", "--url", "http://h2.example/0", "--reason", "http", *at)["requeued"] == 1
+    assert shell.json("failed", *at)["total"] == 0
+    rows = {row["host"]: row for row in shell.json("hosts", *at)["hosts"]}
+    assert (rows["h2.example"]["queued"], rows["h2.example"]["done"], rows["h2.example"]["state"]) == (1, 2, "resting")
+    assert shell("requeue", *at) == 1
+    assert shell.err.startswith("scrapy ubi: Nothing is chosen: ")
+    assert shell("requeue", "--all", "--host", "h1.example", *at) == 1
+    assert shell.err.startswith("scrapy ubi: --all and a choice exclude each other")
+
+
+def test_one_directory_of_several_that_cannot_be_read_is_named(shell: Shell, tmp_path: Path) -> None:
+    directory(tmp_path / "good", "a1")
+    directory(tmp_path / "held", "a2")
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    (empty / "agent.json").write_text(json.dumps({"agent": "a3", "crawl": CRAWL}))
+    lock = AgentLock(tmp_path / "held")
+    try:
+        assert shell("hosts", "--dir", "good", "--dir", "held", "--dir", "empty") == 1
+    finally:
+        lock.release()
+    assert "h1.example" in shell.out
+    assert "What some agents know is missing: a2 (" in shell.err and "a3 (There is no store in empty" in shell.err
+    assert shell("hosts", "--dir", "empty") == 1
+    assert shell.out == "" and "There is no store in empty" in shell.err
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (None, "is no agent's directory: there is no agent.json in it."),
+        ("[]", "is damaged: it does not name an agent and a crawl."),
+        ('{"agent":1,"crawl":"x"}', "is damaged: it does not name an agent and a crawl."),
+    ],
+)
+def test_what_is_no_agents_directory(shell: Shell, tmp_path: Path, text: str | None, said: str) -> None:
+    (tmp_path / "d").mkdir()
+    if text is not None:
+        (tmp_path / "d" / "agent.json").write_text(text)
+    for arguments in (("hosts",), ("reset", "--yes")):
+        assert shell(*arguments, "--dir", "d") == 1
+        assert said in shell.err and shell.err.count("\n") == 1
+
+
+def test_a_damaged_store_is_an_error_that_names_the_file(shell: Shell, tmp_path: Path) -> None:
+    place = directory(tmp_path / "d")
+    for file in [
+        *(place / "store").glob("*.sst"),
+        *(place / "store").glob("*.log"),
+        *(place / "store").glob("MANIFEST*"),
+    ]:
+        file.write_bytes(b"\0" * 100)
+    assert shell("hosts", "--dir", "d") == 1
+    assert shell.err.startswith("scrapy ubi: The store in d cannot be used: ") and shell.err.count("\n") == 1
+    assert shell("reset", "--yes", "--dir", "d") == 0, shell.err
+    assert not place.exists()
+
+
+def test_nothing_there(shell: Shell, one_server: Server, tmp_path: Path) -> None:
+    assert shell("hosts") == 1
+    assert shell.err.startswith(
+        "scrapy ubi: UBI_REDIS_URL is not set, and no agent's directory is here (looked at .ubi)"
+    )
+    assert shell("hosts", "--crawl", "x", "--redis-url", one_server.url) == 1
+    assert "There is no crawl 'x'" in shell.err and "(looked at .ubi/x)" in shell.err
+    assert shell("reset", "--crawl", "x", "--redis-url", one_server.url) == 1
+    assert shell.err == "scrapy ubi: There is nothing of a crawl 'x', in Redis or in a directory here.\n"
+
+
+# -- reset -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("answer", "gone"), [("y\n", True), ("YES\n", True), ("n\n", False), ("\n", False), ("", False)]
+)
+def test_reset_shows_and_asks_first(
+    shell: Shell, tmp_path: Path, one_server: Server, monkeypatch: pytest.MonkeyPatch, answer: str, gone: bool
+) -> None:
+    place = directory(tmp_path / "d")
+    (place / "spider.state").write_text("the user's")
+    (place / "damaged-20260101-000000").mkdir()
+    monkeypatch.setattr("sys.stdin", io.StringIO(answer))
+    with one_server.client() as client:
+        keys = Keys(CRAWL)
+        by_hand = CrawlByHand(client)
+        by_hand.agent("a1", {"state": "left"}, flags="L")
+        by_hand.refuse("a1", reason="x")
+        client.hset(keys.answers("0" * 16), "a1", "{}")
+        CrawlByHand(client, CRAWL + ":more").agent("b1")
+        before = set(client.scan_iter())
+        assert shell("reset", "--dir", "d", "--redis-url", one_server.url) == (0 if gone else 1)
+        after = set(client.scan_iter())
+    assert shell.err.startswith(
+        f"Of crawl {CRAWL} this will be deleted for good:\n  in {one_server.url}: 4 keys\n"
+        "  d of agent a1: 3 URLs done, 4 waiting\nForget it? [y/N] "
+    )
+    assert after == (
+        before - {k for k in before if k.startswith(f"ubi:{CRAWL}:".encode()) and b":more:" not in k}
+        if gone
+        else before
+    )
+    assert {path.name for path in place.iterdir()} == (
+        {"spider.state"} if gone else {"spider.state", "damaged-20260101-000000", "agent.json", "lock", "store", "seen"}
+    )
+
+
+def test_reset_names_one_crawl_at_a_time(shell: Shell, tmp_path: Path) -> None:
+    directory(tmp_path / "d", name="one")
+    directory(tmp_path / "e", name="two")
+    assert shell("reset", "--yes", "--dir", "d", "--dir", "e") == 1
+    assert "These are directories of 2 crawls: one, two" in shell.err
+    assert shell("reset", "--yes", "--dir", "d", "--crawl", "two") == 1
+    assert shell.err == "scrapy ubi: d belongs to crawl one, not to two: name one crawl at a time.\n"
+    assert shell.json("reset", "--yes", "--dir", "d") == {
+        "crawl": "one",
+        "redis": None,
+        "keys": 0,
+        "directories": [{"dir": "d", "agent": "a1", "done": 3, "waiting": 4, "unreadable": None}],
+        "deleted": True,
+    }
+    assert not (tmp_path / "d").exists() and (tmp_path / "e").exists()
+
+
+def test_reset_goes_by_the_redis_where_silent_agents_are_named(
+    shell: Shell, one_server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO("y\n"))
+    with one_server.client() as client:
+        CrawlByHand(client).agent("a1", {"updated": 5.0})
+        assert shell("reset", "--redis-url", one_server.url) == 0, shell.err
+        assert not list(client.scan_iter())
+    assert "If one of these still runs somewhere, stop it first: a1." in shell.err
