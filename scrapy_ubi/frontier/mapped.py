@@ -40,36 +40,44 @@ class SeenDamaged(UbiError):
 
 
 class MappedWords:
-    """The words of one file. `words` is another object after every `grow`: keep no part of it meanwhile."""
+    """The words of one file, and the same bytes as slots of 8 or 4 bytes.
 
-    def __init__(self, path: Path, descriptor: int) -> None:
+    `words` and `slots` are other objects after every `grow`: keep no part of them meanwhile.
+    """
+
+    def __init__(self, path: Path, descriptor: int, slot: int) -> None:
         """Map the file open at `descriptor`, which stays the caller's. Raises `OSError`."""
         self.path = path
+        self._slot = slot
         state = os.fstat(descriptor)
         self._identity = (state.st_dev, state.st_ino)
         self._map = mmap.mmap(descriptor, state.st_size - state.st_size % WORD)
+        self._look()
+
+    def _look(self) -> None:
         self.words = memoryview(self._map).cast("Q")
+        self.slots = memoryview(self._map).cast("Q" if self._slot == WORD else "I")
 
     @classmethod
-    def create(cls, path: Path, words: int) -> MappedWords:
+    def create(cls, path: Path, words: int, slot: int) -> MappedWords:
         """A file of zeros under a name beside `path`, until `publish`. Raises `StoreFull` and `OSError`."""
         beside = path.with_name(path.name + ".new")
         descriptor = os.open(beside, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
         try:
             _reserve(descriptor, 0, words * WORD, beside)
-            return cls(beside, descriptor)
+            return cls(beside, descriptor, slot)
         finally:
             os.close(descriptor)
 
     @classmethod
-    def open(cls, path: Path, least: int) -> MappedWords:
+    def open(cls, path: Path, least: int, slot: int) -> MappedWords:
         """The file at `path`, of at least so many words. Raises `SeenDamaged`, `FileNotFoundError`, `OSError`."""
         descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
         try:
             size = os.fstat(descriptor).st_size
             if size < least * WORD:
                 raise SeenDamaged(path, f"has {size} bytes, its header alone {least * WORD}")
-            return cls(path, descriptor)
+            return cls(path, descriptor, slot)
         finally:
             os.close(descriptor)
 
@@ -89,10 +97,11 @@ class MappedWords:
         finally:
             os.close(descriptor)
         self.words.release()
+        self.slots.release()
         try:
             self._map.resize(words * WORD)
         finally:  # an address space that has no room leaves all as it was, too
-            self.words = memoryview(self._map).cast("Q")
+            self._look()
 
     def rest(self, start: int, words: int) -> None:
         """Words that are not needed any more: their pages need not stay in this process's memory."""
@@ -108,6 +117,7 @@ class MappedWords:
     def close(self) -> None:
         """Let go of the file; a second call does nothing."""
         self.words.release()
+        self.slots.release()
         self._map.close()
 
 

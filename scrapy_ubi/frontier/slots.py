@@ -4,23 +4,21 @@ Open addressing with double hashing. A table's number of slots is a prime, so th
 are short (256 slots at most), so that a look-up stays within a page or two; it takes as many steps as with long ones
 (measured).
 
-A slot is one word: 0 when it is empty; the key with its lowest byte, which a table's keys have in common, replaced by
-254 (known) or 255 (done); 1 where a key was forgotten.
+A slot is a number: 0 when it is empty, odd when its key is done, and one less when the key is only known. What else it
+says of the key is the kind's matter.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 Words = NDArray[np.uint64]
+Slots = NDArray[np.uint64 | np.uint32]
+Bits = NDArray[np.bool_]
 Numbers = NDArray[np.int64]
-
-GONE = 1
 
 # Fewer keys than that are followed one by one: a round of numpy costs as much as 50 steps.
 _FEW = 24
@@ -29,17 +27,17 @@ _FEW = 24
 class Places(NamedTuple):
     """Of each key, as arrays: where to look for it, and what."""
 
-    at: Numbers  # the word to look at next
-    end: Numbers  # the word behind the last of its table
+    at: Numbers  # the slot to look at next
+    end: Numbers  # the slot behind the last of its table
     slots: Numbers  # how many its table has
     step: Numbers
-    sought: Words  # the slot of the key, done
+    sought: Slots  # the slot of the key, done
 
     @classmethod
-    def of(cls, keys: Words, start: Numbers, slots: Numbers) -> Places:
-        """For keys of tables that begin at these words."""
-        at = start + (keys % slots.astype(np.uint64)).astype(np.int64)
-        return cls(at, start + slots, slots, steps_of(keys), keys | np.uint64(255))
+    def of(cls, hashes: Words, start: Numbers, slots: Numbers, step: Numbers, sought: Slots) -> Places:
+        """For hashes in tables that begin at these words."""
+        at = start + (hashes % slots.astype(np.uint64)).astype(np.int64)
+        return cls(at, start + slots, slots, step, sought)
 
     def only(self, which: Numbers) -> Places:
         """Some of them."""
@@ -53,18 +51,13 @@ class Places(NamedTuple):
         return Places(at - slots * (at >= end), end, slots, step, sought)
 
 
-def steps_of(keys: Words) -> Numbers:
-    """How far it is from one slot to the next one to look at."""
-    return (keys >> np.uint64(40) & np.uint64(255)).astype(np.int64) + 1
-
-
-def walk(table: Words, places: Places) -> Numbers:
-    """The word in which each key is, or the empty one where it would be."""
+def walk(table: Slots, places: Places) -> Numbers:
+    """The slot in which each key is, or the empty one where it would be."""
     found = places.at.copy()
     left = np.arange(len(found))
     while len(left) > _FEW:
         slot = table[places.at]
-        on = np.flatnonzero((slot != 0) & (slot | np.uint64(1) != places.sought))
+        on = np.flatnonzero((slot != 0) & (slot | 1 != places.sought))
         left, places = left[on], places.after(on)
         found[left] = places.at
     words = table.data
@@ -78,10 +71,10 @@ def walk(table: Words, places: Places) -> Numbers:
     return found
 
 
-def claim(table: Words, places: Places, new: Words) -> None:
+def claim(table: Slots, places: Places, new: Slots) -> None:
     """Put slots of keys that are not in the table, each once, where there is room for them.
 
-    Of several that want one empty word, the last to be written has it, and the others go on.
+    Of several that want one empty slot, the last to be written has it, and the others go on.
     """
     while len(new) > _FEW:
         here = np.flatnonzero(table[places.at] == 0)
@@ -92,19 +85,18 @@ def claim(table: Words, places: Places, new: Words) -> None:
         _claim_one(table.data, at, end, slots, step, slot)
 
 
-def _claim_one(words: memoryview, at: int, end: int, slots: int, step: int, slot: int) -> None:
-    while words[at]:
+def _claim_one(table: memoryview, at: int, end: int, slots: int, step: int, slot: int) -> None:
+    while table[at]:
         at += step
         if at >= end:
             at -= slots
-    words[at] = slot
+    table[at] = slot
 
 
-def built(used: Words, shard: int, slots: int) -> Words:
+def built(used: Slots, hashes: Words, step: Numbers, slots: int) -> Slots:
     """A table of so many slots that holds these used ones: `claim` for one table."""
-    table = np.zeros(slots, np.uint64)
-    keys = used & np.uint64((1 << 64) - 256) | np.uint64(shard)
-    at, step = (keys % np.uint64(slots)).astype(np.int64), steps_of(keys)
+    table = np.zeros(slots, used.dtype)
+    at = (hashes % slots).astype(np.int64)
     while len(used) > _FEW:
         here = np.flatnonzero(table[at] == 0)
         table[at[here]] = used[here]
@@ -136,14 +128,3 @@ def prime(least: float) -> int:
     while not is_prime(number):
         number += 2
     return number
-
-
-def batches(changes: Iterable[tuple[int, int]], most: int) -> Iterator[tuple[Words, Words]]:
-    """Keys and statuses as arrays of at most so many. A key comes once in each, with its highest status."""
-    changes = iter(changes)
-    kind = np.dtype([("key", np.uint64), ("status", np.uint64)])
-    while len(some := np.fromiter(islice(changes, most), kind)):
-        some = some[np.lexsort((some["status"], some["key"]))]
-        keys = some["key"]
-        last = np.append(keys[1:] != keys[:-1], True)
-        yield keys[last], some["status"][last]
