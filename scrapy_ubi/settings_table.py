@@ -121,7 +121,7 @@ SETTINGS: tuple[Setting, ...] = (
         "memory_mb",
         "int",
         256,
-        "Megabytes for all caches of the agent's disk together; the table of known URLs is beside that, a mapped file "
+        "Megabytes for all caches of the agent together; the table of known URLs is beside that, a mapped file "
         "of about 10 bytes a URL.",
         low=32,
         high=1_000_000,

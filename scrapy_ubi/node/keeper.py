@@ -46,6 +46,7 @@ FIXED = {
     "normaliser": "the version",
 }  # what decides where a URL belongs, and what makes two URLs one: not to be changed while URLs wait
 KINDS = {"exact": SeenTable}  # by UBI_SEEN
+SUPPRESSED_BYTES = 100  # of a foreign URL that is remembered as known to its owner, in a dict
 FACTS_EVERY = 1.0  # s between two writes of the counters
 
 Allowed = Callable[[HostState], bool]
@@ -172,7 +173,7 @@ class Keeper:
         self.frontier = open_frontier(
             self.path,
             delay=settings.host_delay,
-            memory=settings.memory_mb << 20,
+            memory=memory_for_disk(settings),
             offset=time.time() - self._clock(),
             kind=KINDS[settings.seen],
             report=logger.warning,
@@ -256,6 +257,13 @@ class Keeper:
         if self._read is not None:
             await asyncio.wait([self._read])
         await asyncio.to_thread(self.frontier.close)
+
+
+def memory_for_disk(settings: UbiSettings) -> int:
+    """Bytes for the caches of the disk: UBI_MEMORY_MB, less what may be remembered of foreign URLs."""
+    memory = settings.memory_mb << 20
+    suppressed = settings.suppressed_keys * SUPPRESSED_BYTES if settings.redis_url is not None else 0
+    return max(memory - suppressed, memory // 4)
 
 
 def delete(path: Path) -> None:
