@@ -14,7 +14,7 @@ Rules of this module:
 
 from __future__ import annotations
 
-from bisect import bisect_right, insort
+from bisect import insort
 from collections.abc import Iterator, Mapping
 
 from scrapy_ubi.protocol.host import Entry, HostState
@@ -27,6 +27,9 @@ PIECE = 256  # rows read at once by those who want all
 
 Head = list[tuple[int, bytes]]  # rank, value of the row; ascending
 NO_HEAD: Head = []  # shared by all who have none; never changed
+
+_FIRST = rows.rank(0, 0, 0)  # of what has no priority
+_UP_TO = tuple(rows.rank(0, depth, rows.LAST) for depth in range(256))  # depth -> the last rank found so deep
 
 
 class HostChanges:
@@ -113,37 +116,44 @@ class DiskState(HostState):
     def holds(self, key: int, depth: int, priority: int) -> bool:
         """Whether being told of this key, found so deep and with this priority, would change nothing that matters.
 
-        That a waiting entry was found nearer matters only while it is in memory: else it keeps its place.
+        That a waiting entry was found nearer matters only while it is in memory, and then only where it would be the
+        next one: else it keeps its place.
         """
-        status = self._keys.status(key ^ self.salt)
+        keys, salted = self._keys, key ^ self.salt  # as `Keys.status` does; this is asked for every link found
+        status = keys.fresh.get(salted)
+        if status is None:
+            status = keys.writing.get(salted)
+            if status is None:
+                status = keys.seen.status(salted)
         if status != 1:
             return status == 2
         return not self.head or self.better(key, depth, priority) is None
 
     def better(self, key: int, depth: int, priority: int) -> int | None:
-        """The index in the head of an entry with this key, where so deep, with this priority, would be better."""
+        """The index in the head of an entry with this key, where being found so deep, with this priority, is better
+        than what it has, and than what all others there have.
+        """
         head = self.head
-        if not head or key in self.out:
+        if not head or rows.rank(priority, depth, 0) > head[0][0] or key in self.out:
             return None
-        mine, last = rows.rank(priority, depth, rows.LAST), head[-1][0]
-        first = 0
-        if mine >> 72 == last >> 72 == head[0][0] >> 72:  # all of one priority: only those found deeper are worse
-            if mine > last:
-                return None
-            first = bisect_right(head, (mine,))
         sought = key.to_bytes(8, "big")
-        for index in range(first, len(head)):
-            place, value = head[index]
+        for index, (place, value) in enumerate(head):
             if value[:8] == sought:
                 old = rows.read_queue(self.host, self.hid, place, value)
                 return index if (depth, -priority) < (old.depth, -old.priority) else None
         return None
 
-    def record(self, offset: float) -> rows.HostRecord:
-        """What is to be durable of it; `offset` is unix time less the agent's clock."""
+    def record(self, offset: float) -> bytes:
+        """The row of what is durable of it; `offset` is unix time less the agent's clock."""
+        known, garbage = self.waiting + self.done_count, self.garbage
+        if self.out:  # its rows are in the store still
+            undone = sum(1 for key in self.out if not self.is_done(key))
+            known, garbage = known + undone, garbage + len(self.out) - undone
         next_at = max(0.0, self.next_at + offset) if self.next_at else 0.0
-        return rows.HostRecord(
-            self.host, self.known, self.known_xor, self.done_count, self.done_xor, self.garbage, self.arrival, next_at
+        return rows.host_value(
+            rows.HostRecord(
+                self.host, known, self.known_xor, self.done_count, self.done_xor, garbage, self.arrival, next_at
+            )
         )
 
     def salted(self) -> tuple[tuple[int, int], tuple[int, int]]:
