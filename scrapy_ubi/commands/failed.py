@@ -59,9 +59,15 @@ def requeue(settings: BaseSettings, opts: argparse.Namespace) -> Outcome:
             if opts.all
             else "Nothing is chosen: give --reason, --host, --url, or --all for every failed request."
         )
-    found = gather(settings, opts, lambda group: _question("requeue", opts, group))
-    requeued, unfit = found.total("requeued"), found.total("unfit")
-    by_agent = {agent: answer["requeued"] for agent, answer in found.answers.by_agent.items()}
+    by_agent: Counter[str] = Counter()
+    while True:  # an agent takes some thousands at once
+        found = gather(settings, opts, lambda group: _question("requeue", opts, group))
+        answers = found.answers.by_agent
+        for agent, answer in answers.items():
+            by_agent[agent] += answer["requeued"]
+        if not any(answer["more"] and answer["requeued"] for answer in answers.values()):
+            break
+    requeued, unfit = by_agent.total(), found.total("unfit")
     document = {**found.document(), "requeued": requeued, "unfit": unfit, "agents": by_agent}
     line = f"{found.whose}: {count(requeued)} failed {'request is' if requeued == 1 else 'requests are'} queued again"
     who = [f"{agent} {count(number)}" for agent, number in by_agent.items() if number]

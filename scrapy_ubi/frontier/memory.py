@@ -22,7 +22,8 @@ class MemoryFrontier:
         self.workbench: Workbench[str] = Workbench()
         self._states: dict[str, SetState] = {}
         self._queues: dict[str, HostQueue] = {}
-        self._failed: dict[tuple[str, int], Failure] = {}
+        self._failed: dict[str, dict[int, Failure]] = {}  # by host
+        self._failures = 0
 
     def __len__(self) -> int:
         return len(self._states)
@@ -112,17 +113,25 @@ class MemoryFrontier:
 
     def fail(self, failure: Failure) -> None:
         """Keep a failure, while there is room."""
-        place = (failure.host, failure.entry.key)
-        if place in self._failed or len(self._failed) < MOST_FAILED:
-            self._failed[place] = failure
+        kept = self._failed.get(failure.host, {})
+        new = failure.entry.key not in kept
+        if not new or self._failures < MOST_FAILED:
+            kept[failure.entry.key] = failure
+            self._failed[failure.host] = kept
+            self._failures += new
 
     def failed(self, host: str | None = None) -> Iterator[Failure]:
         """The failures kept, of one host or of all."""
-        return (failure for failure in [*self._failed.values()] if host is None or failure.host == host)
+        hosts = self._failed if host is None else {host: self._failed.get(host, {})}
+        return iter([failure for kept in hosts.values() for failure in kept.values()])
 
     def forgive(self, failure: Failure) -> None:
         """Forget a failure."""
-        self._failed.pop((failure.host, failure.entry.key), None)
+        kept = self._failed.get(failure.host, {})
+        if kept.pop(failure.entry.key, None) is not None:
+            self._failures -= 1
+            if not kept:
+                del self._failed[failure.host]
 
     def rests(self, state: HostState) -> bool:
         """All of it is in memory."""

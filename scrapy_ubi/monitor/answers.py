@@ -74,7 +74,7 @@ _NEEDED: Mapping[str, Mapping[str, Check]] = {
     "hosts": {"total": _is_count, "cut": lambda value: isinstance(value, bool)},
     "failed": {"total": _is_count, "cut": lambda value: isinstance(value, bool), "reasons": _is_reasons},
     "url": {"where": _is_text, "role": _is_text},
-    "requeue": {"requeued": _is_count, "unfit": _is_count},
+    "requeue": {"requeued": _is_count, "unfit": _is_count, "more": lambda value: isinstance(value, bool)},
 }
 _OPTIONAL: Mapping[str, Check] = {
     "state": _is_text,

@@ -20,6 +20,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
+from itertools import islice
 from typing import Any, NamedTuple
 
 from scrapy_ubi.protocol.host import Entry, Failure, Frontier, HostState
@@ -31,6 +32,7 @@ MOST_ROWS = 1000
 MOST_BYTES = 1_000_000  # of the rows of an answer
 MOST_REASON = 200  # characters of a reason shown
 LONGEST_TEXT = 200_000  # characters of a question; a URL may have 65,536, and JSON may write one in six
+MOST_REQUEUED = 5000  # by one question: the crawl goes on between two
 LOOKED = 10_000  # waiting entries of a host looked at for the place of one among them
 
 NAME = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
@@ -159,22 +161,14 @@ def answer(question: Question, source: Source) -> Answer:
 
 
 def _hosts(question: Question, source: Source) -> Answer:
-    failures = Counter[str]()
-    last: dict[str, Failure] = {}
-    for failure in source.frontier.failed():
-        failures[failure.host] += 1
-        if failure.host not in last or failure.when >= last[failure.host].when:
-            last[failure.host] = failure
-    order = _ORDERS[question.sort]
-    total, rows = 0, []
-    for state in source.frontier.states():
-        role = source.role(state)
-        if question.copies or role != COPY:
-            total += 1
-            rows.append((order(state, failures[state.host], source.now), state.host, state, role))
-    first = heapq.nsmallest(question.limit, rows, key=lambda row: row[:2])
-    shown = [_host(state, role, failures, last, source) for _, _, state, role in first]
-    return _bounded({"total": total}, shown)
+    # Reading every failure may take a second, so only an order that needs them all has them read.
+    failed = Counter(one.host for one in source.frontier.failed()) if question.sort == "failed" else Counter[str]()
+    states = source.frontier.states()
+    if not question.copies:
+        states = [state for state in states if source.role(state) != COPY]
+    order, now = _ORDERS[question.sort], source.now
+    first = heapq.nsmallest(question.limit, states, lambda state: (order(state, failed[state.host], now), state.host))
+    return _bounded({"total": len(states)}, [_host(state, source) for state in first])
 
 
 _ORDERS: Mapping[str, Callable[[HostState, int, float], float]] = {
@@ -186,19 +180,18 @@ _ORDERS: Mapping[str, Callable[[HostState, int, float], float]] = {
 }
 
 
-def _host(
-    state: HostState, role: str, failures: Mapping[str, int], last: Mapping[str, Failure], source: Source
-) -> Answer:
-    failure = last.get(state.host)
+def _host(state: HostState, source: Source) -> Answer:
+    role, failures = source.role(state), [*source.frontier.failed(state.host)]
+    last = max(failures, key=lambda failure: failure.when, default=None)
     return {
         "host": state.host,
         "state": _state(state, role, source),
         "role": role,
         "queued": state.waiting,
         "done": state.done_count,
-        "failed": failures[state.host],
+        "failed": len(failures),
         "next": round(max(0.0, state.next_at - source.now), 3) if state.waiting else None,
-        "error": failure.reason[:MOST_REASON] if failure is not None else "",
+        "error": last.reason[:MOST_REASON] if last is not None else "",
     }
 
 
@@ -284,13 +277,15 @@ def _failed(question: Question, source: Source) -> Answer:
 
 
 def _requeue(question: Question, source: Source) -> Answer:
-    chosen = [one for one in source.frontier.failed(question.host or None) if question.wants(one)]
+    chosen = (one for one in source.frontier.failed(question.host or None) if question.wants(one))
+    now = [*islice(chosen, MOST_REQUEUED)]
+    more = next(chosen, None) is not None
     requeued = 0
-    for failure in chosen:
+    for failure in now:
         if source.requeue(failure):
             source.frontier.forgive(failure)
             requeued += 1
-    return {"requeued": requeued, "unfit": len(chosen) - requeued}
+    return {"requeued": requeued, "unfit": len(now) - requeued, "more": more}
 
 
 def _bounded(made: Answer, rows: list[Answer]) -> Answer:

@@ -194,11 +194,16 @@ def test_url_goes_by_the_partition_of_the_crawl(shell: Shell, crawl: CrawlByHand
 
 
 def test_requeue_is_summed_up(shell: Shell, crawl: CrawlByHand) -> None:
-    made = {"ask": "requeue", "requeued": 2, "unfit": 1}
-    with answering(crawl, lambda agent, question: {"agent": agent, **made}) as asked:
+    made = iter([(2, True), (1, False), (1, False), (1, False)])  # a1 has more, so both are asked twice
+
+    def answer(agent: str, question: Question) -> Any:
+        requeued, more = next(made)
+        return {"agent": agent, "ask": "requeue", "requeued": requeued, "unfit": 1, "more": more}
+
+    with answering(crawl, answer) as asked:
         assert shell("requeue", "--reason", "http/503", "--url", "http://h1.example/") == 0
     assert shell.out.splitlines() == [
-        "crawl demo:web, 2 agents: 4 failed requests are queued again (a1 2, a2 2)",
+        "crawl demo:web, 2 agents: 5 failed requests are queued again (a1 3, a2 2)",
         "2 could not be: they are too large to travel, or cannot be read, or the crawl is over",
     ]
     assert (asked[0].reason, asked[0].url, asked[0].everything) == ("http/503", "http://h1.example/", False)

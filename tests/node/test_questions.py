@@ -232,11 +232,19 @@ def test_an_answer_is_cut_where_it_becomes_too_long(agent: Agent, monkeypatch: p
 def test_requeued_failures_are_none_any_more(agent: Agent) -> None:
     for key, reason in enumerate(["http/404", "http/500", "robots"]):
         agent.frontier.fail(failure(key, "a", reason))
-    assert agent("requeue", reason="http") == {"requeued": 2, "unfit": 0}
+    assert agent("requeue", reason="http") == {"requeued": 2, "unfit": 0, "more": False}
     assert [one.entry.key for one in agent.taken] == [0, 1]
     agent.fits = False
-    assert agent("requeue", everything=True) == {"requeued": 0, "unfit": 1}
+    assert agent("requeue", everything=True) == {"requeued": 0, "unfit": 1, "more": False}
     assert [one.reason for one in agent.frontier.failed()] == ["robots"]
+
+
+def test_many_failures_are_requeued_some_at_a_time(agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(questions, "MOST_REQUEUED", 2)
+    for key in range(5):
+        agent.frontier.fail(failure(key))
+    made = [agent("requeue", everything=True) for _ in range(4)]
+    assert [(one["requeued"], one["more"]) for one in made] == [(2, True), (2, True), (1, False), (0, False)]
 
 
 # -- a request again (requestkeys)
