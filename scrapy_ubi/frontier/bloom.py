@@ -42,7 +42,7 @@ def error_rate(known: int) -> float:
 class SeenBloom(Shards):
     """The kind of `Seen` that may err."""
 
-    SHAPE = Shape(b"ubiBloom", "a filter of known URLs", shards=1 << _SHARD_BITS, least=61, bytes=4)
+    SHAPE = Shape(b"ubiBloom", "a filter of known URLs", shards=1 << _SHARD_BITS, least=251, bytes=4)
 
     __slots__ = ()
 

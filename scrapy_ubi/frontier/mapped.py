@@ -138,16 +138,17 @@ class Room:
     `end` is the first line that no piece, used or free, has: the file's length. Pieces side by side are one.
     """
 
-    __slots__ = ("_free", "end")
+    __slots__ = ("_free", "_sizes", "end")
 
     def __init__(self, used: list[tuple[int, int]], end: int) -> None:
         """`used`: first line and number of lines of each piece, none upon another; the file has `end` lines."""
         self.end = end
-        self._free: list[tuple[int, int]] = []
+        self._free: list[tuple[int, int]] = []  # first line, number of lines; ascending
+        self._sizes: list[tuple[int, int]] = []  # the other way round, ascending
         at = 0
         for start, lines in [*sorted(used), (end, 0)]:
             if start > at:
-                self._free.append((at, start - at))
+                self._add(at, start - at)
             at = start + lines
 
     @property
@@ -157,9 +158,9 @@ class Room:
 
     def find(self, lines: int) -> tuple[int, int]:
         """Where a piece would lie, and how many lines the file is too short for it. The tightest place that fits."""
-        fits = [(length, start) for start, length in self._free if length >= lines]
-        if fits:
-            return min(fits)[1], 0
+        index = bisect_left(self._sizes, (lines, 0))
+        if index < len(self._sizes):
+            return self._sizes[index][1], 0
         start = self.end
         if self._free and sum(self._free[-1]) == self.end:
             start = self._free[-1][0]
@@ -170,16 +171,26 @@ class Room:
         self.end = max(self.end, start + lines)
         index = bisect_left(self._free, (start, 0))
         if index < len(self._free) and self._free[index][0] == start:
-            length = self._free.pop(index)[1]
+            length = self._remove(index)
             if length > lines:
-                self._free.insert(index, (start + lines, length - lines))
+                self._add(start + lines, length - lines)
 
     def give(self, start: int, lines: int) -> None:
         """A piece is free again."""
         index = bisect_left(self._free, (start, 0))
         if index < len(self._free) and self._free[index][0] == start + lines:
-            lines += self._free.pop(index)[1]
+            lines += self._remove(index)
         if index and sum(self._free[index - 1]) == start:
-            start, length = self._free.pop(index - 1)
-            lines += length
+            start = self._free[index - 1][0]
+            lines += self._remove(index - 1)
+        self._add(start, lines)
+
+    def _add(self, start: int, lines: int) -> None:
         insort(self._free, (start, lines))
+        insort(self._sizes, (lines, start))
+
+    def _remove(self, index: int) -> int:
+        """Forget a free piece; how many lines it had."""
+        start, lines = self._free.pop(index)
+        del self._sizes[bisect_left(self._sizes, (lines, start))]
+        return lines

@@ -66,7 +66,7 @@ class Shards(ABC):
 
     SHAPE: Shape
 
-    __slots__ = ("_extents", "_file", "_places_of", "_room", "_slots", "_used", "path")
+    __slots__ = ("_counts", "_extents", "_file", "_places_of", "_room", "_slots", "_used", "path")
 
     def __init__(self, path: Path, file: MappedWords, extents: list[tuple[int, int, int]]) -> None:
         """For `create` and `open`. An extent: a shard's first slot, the one behind its last, their number."""
@@ -76,7 +76,8 @@ class Shards(ABC):
         self._slots = file.slots
         self._extents = extents
         self._places_of = np.array(extents)  # the same for numpy
-        self._used = [0] * shape.shards  # of each shard: slots that are not empty
+        self._counts = np.zeros(shape.shards, np.int64)  # of each shard: slots that are not empty
+        self._used = self._counts.data  # the same for single ones
         pieces = [(start // shape.line, shape.lines(slots)) for start, _, slots in extents]
         self._room = Room([(0, shape.header // LINE), *pieces], len(file.words) // LINE)
 
@@ -145,7 +146,7 @@ class Shards(ABC):
         file = MappedWords.open(path, cls.SHAPE.header, cls.SHAPE.bytes)
         try:
             table = cls(path, file, _read_header(path, cls.SHAPE, file.words))
-            table._used = [table._count(shard) for shard in range(cls.SHAPE.shards)]
+            table._counts[:] = [table._count(shard) for shard in range(cls.SHAPE.shards)]
         except SeenDamaged:
             file.close()
             raise
@@ -231,18 +232,15 @@ class Shards(ABC):
     def _insert(self, numbers: Words, done: Bits, places: Places) -> None:
         """Hashes that are not here, and the empty slots that `walk` found for them."""
         shards = (numbers % self.SHAPE.shards).astype(np.int64)
-        some, counts = np.unique(shards, return_counts=True)
-        coming = list(zip(some.tolist(), counts.tolist(), strict=True))
-        grown = [shard for shard, more in coming if self._used[shard] + more > self._extents[shard][2] * FULLEST]
-        if grown:
-            room = dict(coming)
-            for shard in grown:
-                self._grow(shard, room[shard])
+        some, coming = np.unique(shards, return_counts=True)
+        over = self._counts[some] + coming > self._places_of[some, 2] * FULLEST
+        for shard, more in zip(some[over].tolist(), coming[over].tolist(), strict=True):
+            self._grow(shard, more)
+        if over.any():
             anew = self._places(numbers)
-            places = anew._replace(at=np.where(np.isin(shards, grown), anew.at, places.at))
+            places = anew._replace(at=np.where(np.isin(shards, some[over]), anew.at, places.at))
         claim(np.asarray(self._slots), places, np.where(done, places.sought, places.sought - 1))
-        for shard, more in coming:
-            self._used[shard] += more
+        self._counts[some] += coming
 
     def _places(self, numbers: Words) -> Places:
         """Where to look for each hash."""
