@@ -73,8 +73,10 @@ class Losses:
         )
 
     def look(self) -> bool:
-        """Begin anew if the moment is a settled one."""
-        if not self.is_settled():
+        """Begin anew if the moment is a settled one. It is none while somebody lives whom the others hold dead: what it
+        knows may be nowhere else, so losing it now is as losing it before they settled without it.
+        """
+        if not self.is_settled() or any(map(self.world.declared_dead, self.world.alive())):
             return False
         self.settled = {p.name for p in self.world.alive() if not self.world.declared_dead(p)}
         self.lost.clear()
@@ -182,7 +184,7 @@ class Referee:
         for url in self.fetched:
             key, host = key_of(url), url.split("/", 3)[2]
             states = (frontier.find(host) for frontier in others)
-            if not any(state is not None and key in state.done for state in states):
+            if not any(state is not None and state.is_done(key) for state in states):
                 keys.add(key)
         return keys
 
@@ -224,7 +226,7 @@ class Referee:
             agent = other.agent
             known = other.name in members and members[other.name].incarnation == agent.incarnation
             if other.up and known:
-                waiting = {e for s in other.frontier.states() for e in s.queued.values()}
+                waiting = {e for s in other.frontier.states() for e in s.undone() if e.key not in s.closing}
                 waiting |= {record.entry for record in owed(agent) if record.entry is not None}
                 waiting |= {visit.entry for visit in other.visits}
                 if left := [e.url for e in waiting if not self.fetched[e.url]]:
@@ -232,7 +234,7 @@ class Referee:
                         f"P6: over for {process.name} at {self.world.now:.2f}, but {other.name} knows {left[:3]}"
                     )
             elif other.up:  # away; should it go on after the end of a crawl that lost agents, it knows only old things
-                done = {key for state in other.frontier.states() for key in state.done}
+                done = {key for s in other.frontier.states() for key in (*s.told_done(), *s.closing)}
                 self.grant(self._fetched_keys() - done)
             elif other.name in self._kept and self.world.processes[other.name] is other:
                 self.grant(self._fetched_keys() - other.disk.done_keys())

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
 
+from scrapy_ubi.frontier import ledger, opening
 from scrapy_ubi.frontier.memory import MemoryFrontier
-from scrapy_ubi.protocol.durable import Saved
+from scrapy_ubi.frontier.memorystore import MemoryStore
+from scrapy_ubi.protocol.durable import Changes, Saved
 from scrapy_ubi.protocol.host import Entry, HostState
+from tests.frontier.frontiers import DictKind, Reading
 from tests.support.ledger import Ledger
 
 Change = tuple[str, Entry | None, int | None]  # host, an entry that is known, a key that is done; neither: dropped
 
 
-class LoggedFrontier(MemoryFrontier):
-    """The production frontier; what changes in it is noted for the next flush."""
+class Logged:
+    """A production frontier; what changes in it is noted for the next flush."""
 
-    def __init__(self, delay: float = 0.0) -> None:
-        super().__init__(delay)
-        self.changes: list[Change] = []
+    changes: list[Change]
 
     def add(self, host: str, entries: Iterable[Entry]) -> tuple[HostState, list[Entry]]:
         state, news = super().add(host, entries)
@@ -38,6 +41,23 @@ class LoggedFrontier(MemoryFrontier):
     def drop(self, host: str) -> None:
         super().drop(host)
         self.changes.append((host, None, None))
+
+
+class LoggedFrontier(Logged, MemoryFrontier):
+    """The one in memory."""
+
+    def __init__(self, delay: float = 0.0) -> None:
+        super().__init__(delay)
+        self.changes = []
+
+
+class LoggedDiskFrontier(Logged, Reading):
+    """The one on disk, with hardly any memory: it reads all the time."""
+
+    def __init__(self, *args: Any, **rest: Any) -> None:
+        self.changes = []
+        super().__init__(*args, **rest)
+        self.window.head, self.window.grown, self.window.most = 2, 2, 6
 
 
 class Disk:
@@ -68,7 +88,7 @@ class Disk:
                 self.done.pop(host, None)
 
     def frontier(self) -> LoggedFrontier:
-        """The frontier that a process finds here: what was out waits."""
+        """The frontier in memory that a process makes of what it finds here: what was out waits."""
         frontier = LoggedFrontier()
         for host in dict.fromkeys((*self.undone, *self.done)):
             state, _ = frontier.add(host, self.undone.get(host, {}).values())
@@ -83,3 +103,42 @@ class Disk:
     def done_keys(self) -> set[int]:
         """Every page that is done as far as this disk knows."""
         return {key for keys in self.done.values() for key in keys}
+
+
+class StoreDisk(Disk):
+    """A disk with a production store on it, too, which must hold the same."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.store = MemoryStore()
+        self.seen: Any = None
+
+    def opened(self, offset: float) -> LoggedDiskFrontier:
+        """The frontier on disk that a process finds here. `offset`: the world's time less the process's."""
+        kind = DictKind(self.seen)
+        made = opening.restore(
+            self.store,
+            Path("seen"),
+            offset=offset,
+            kind=kind,
+            made=LoggedDiskFrontier,  # type: ignore[arg-type]
+        )
+        assert isinstance(made, LoggedDiskFrontier)
+        self.seen = made.seen
+        self._compare(made)
+        return made
+
+    def _compare(self, frontier: LoggedDiskFrontier) -> None:
+        """What is found must be what was written."""
+        assert ledger.load(self.store) == self.saved, "the ledger"
+        frontier._check()
+        states = {state.host: state for state in frontier.states()}
+        known = {host for host in (*self.undone, *self.done) if self.undone.get(host) or self.done.get(host)}
+        assert known <= states.keys(), "hosts"
+        for host, state in states.items():
+            assert {entry.key for entry in state.undone()} == self.undone.get(host, {}).keys(), host
+            assert set(state.told_done()) == self.done.get(host, set()), host
+
+    def written(self, frontier: LoggedDiskFrontier, changes: Changes) -> None:
+        """A flush."""
+        frontier.flush(ledger.rows(changes))

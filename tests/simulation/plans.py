@@ -42,10 +42,12 @@ KINDS = {
 class Plan:
     """The world of one seed, with its faults scheduled. `str()` says what was drawn."""
 
-    def __init__(self, seed: int, tight: bool | None = None, kinds: Sequence[str] | None = None) -> None:
+    def __init__(
+        self, seed: int, tight: bool | None = None, kinds: Sequence[str] | None = None, on_disk: bool = False
+    ) -> None:
         """`kinds`: only these faults (None: drawn). `tight` (None: drawn): letters and windows so small that they are
         often full, absences that end about when others notice them, agents that leave as soon as they have joined, and
-        sometimes no copies at all."""
+        sometimes no copies at all. `on_disk`: with the frontier on disk, not the one in memory."""
         self.seed = seed
         random = self.random = Random(f"plan {seed}")
         self.tight = random.random() < 0.4 if tight is None else tight
@@ -53,7 +55,7 @@ class Plan:
         self.replication = random.choice((0, 1, 1, 2) if self.tight else (1, 1, 1, 2))
         self.agents = random.randint(1, 5)
         hosts, pages = random.choice(((12, 12), (4, 30), (30, 5), (2, 60)))
-        self.world = World(seed, hosts, pages, self.replication, concurrency=random.choice((1, 4, 8)))
+        self.world = World(seed, hosts, pages, self.replication, concurrency=random.choice((1, 4, 8)), on_disk=on_disk)
         if self.tight:
             self.world.config = self.world.config._replace(bounds=Bounds(window=1, records=3, size=100_000, resend=2.0))
         self.world.drift = random.choice((0.0, 0.0, 0.02, 0.1))

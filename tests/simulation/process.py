@@ -19,7 +19,7 @@ from scrapy_ubi.protocol.view import LOSSY
 from scrapy_ubi.protocol.wire import decode
 
 from .checkers import key_of
-from .disk import Disk, LoggedFrontier
+from .disk import Disk, LoggedDiskFrontier, LoggedFrontier, StoreDisk
 from .mailstore import Incoming, Outgoing
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class Process:
         self.deferred: list[Callable[[], None]] = []
         self.counter = 0
         self.visits: list[Visit] = []
-        self.disk = disk or Disk()
+        self.disk = disk or (StoreDisk() if world.on_disk else Disk())
         self.agent, self.frontier = self._begin_agent()
         self.returned_done = self.disk.done_keys() if disk is not None else set()
         self.in_hand: dict[int, bool] = {}  # inbox entries merged and not deleted yet
@@ -75,12 +75,12 @@ class Process:
         self._active = -1
         self.after(0, self.join)
 
-    def _begin_agent(self) -> tuple[Agent, LoggedFrontier]:
-        world, saved = self.world, self.disk.saved
+    def _begin_agent(self) -> tuple[Agent, LoggedFrontier | LoggedDiskFrontier]:
+        world, disk, saved = self.world, self.disk, self.disk.saved
+        frontier = disk.opened(-self.offset) if isinstance(disk, StoreDisk) else disk.frontier()
         if saved is None:
-            frontier, store = LoggedFrontier(), f"{world.random.getrandbits(32):08x}"
+            store = f"{world.random.getrandbits(32):08x}"
             return Agent(self.name, store, world.config, frontier, self._incarnation, self.now()), frontier
-        frontier = self.disk.frontier()
         agent = durable.restore(self.name, saved, world.config, frontier, self._incarnation, self.now())
         return agent, frontier
 
@@ -195,7 +195,10 @@ class Process:
         changes, self.frontier.changes = self.frontier.changes, []
         disk.flush(changes)
         disk.merged = frozenset(self.in_hand)
-        disk.ledger.write(durable.changes(agent))
+        new = durable.changes(agent)
+        disk.ledger.write(new)
+        if isinstance(disk, StoreDisk):
+            disk.written(self.frontier, new)
 
     def _outgoing(self, effects: Effects) -> Outgoing:
         control = {}
@@ -267,7 +270,7 @@ class Process:
 
     def dispatch(self, visit: Visit) -> None:
         """A request is about to leave: the last look."""
-        done = visit.entry.key in visit.state.done
+        done = visit.state.is_done(visit.entry.key)
         if done or not self.agent.may_fetch(visit.state, self.now()):
             self.free(visit)
             self.visits.remove(visit)
@@ -329,7 +332,7 @@ class Process:
 
     def go(self) -> None:
         """The process ends by itself."""
-        undone = any(state.queued or state.out for state in self.frontier.states())
+        undone = any(state.waiting or state.out for state in self.frontier.states())
         self.went_clean = self.agent.finished or bool(self.agent.view.members) or not undone
         self.beat(last=True)
         self.world.ended(self)

@@ -1,5 +1,6 @@
 """As many simulated crawls as minutes allow: `python -m tests.simulation.simulate --minutes 5 [--seed N] [--count N]
-[--jobs N]`. At the end it says what was tried; every violation comes with the line that repeats it.
+[--jobs N] [--frontier memory|disk|mixed]`. At the end it says what was tried; every violation comes with the line that
+repeats it.
 """
 
 from __future__ import annotations
@@ -43,14 +44,15 @@ class Figures:
         self.happened += other.happened
         self.violations += other.violations
 
-    def one(self, seed: int) -> None:
+    def one(self, seed: int, on_disk: bool) -> None:
         """Run one crawl."""
-        plan = Plan(seed)
+        plan = Plan(seed, on_disk=on_disk)
         try:
             plan.run()
         except (Violation, AssertionError) as violation:
             what = str(violation)[:600] or "an invariant does not hold"
-            repeat = f"python -m tests.simulation.simulate --seed {seed} --count 1"
+            frontier = "disk" if on_disk else "memory"
+            repeat = f"python -m tests.simulation.simulate --seed {seed} --count 1 --frontier {frontier}"
             self.violations.append(f"{plan}\n  {what}\n  repeat: {repeat}")
         world = plan.world
         self.crawls += 1
@@ -75,34 +77,34 @@ class Figures:
         )
 
 
-def batch(seeds: range, end: float) -> Figures:
+def batch(seeds: range, end: float, frontier: str) -> Figures:
     """Crawls one after the other, until `end` (s, monotonic)."""
     figures = Figures()
     for seed in seeds:
         if time.monotonic() > end:
             break
-        figures.one(seed)
+        figures.one(seed, frontier == "disk" or (frontier == "mixed" and seed % 4 == 3))
         gc.collect()  # a world is one big circle; collecting it in one go is cheaper than looking for it all the time
     return figures
 
 
-def batches(seeds: range, end: float, jobs: int) -> Iterator[Figures]:
+def batches(seeds: range, end: float, frontier: str, jobs: int) -> Iterator[Figures]:
     """The figures of all batches, as they come."""
     parts = (seeds[i : i + BATCH] for i in range(0, len(seeds), BATCH))
     if jobs == 1:
         for part in parts:
             if time.monotonic() > end:
                 return
-            yield batch(part, end)
+            yield batch(part, end, frontier)
         return
     with ProcessPoolExecutor(jobs, initializer=gc.disable) as pool:
-        waiting = {pool.submit(batch, part, end) for part, _ in zip(parts, range(2 * jobs), strict=False)}
+        waiting = {pool.submit(batch, part, end, frontier) for part, _ in zip(parts, range(2 * jobs), strict=False)}
         while waiting:
             done = next(as_completed(waiting))
             waiting.remove(done)
             yield done.result()
             if time.monotonic() < end and (part := next(parts, None)):
-                waiting.add(pool.submit(batch, part, end))
+                waiting.add(pool.submit(batch, part, end, frontier))
 
 
 def main() -> int:
@@ -114,12 +116,20 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=10**9, help="how many seeds at most")
     parser.add_argument("--minutes", type=float, default=5.0, help="how long at most")
     parser.add_argument("--jobs", type=int, default=1, help="how many processes")
+    parser.add_argument(
+        "--frontier",
+        choices=("memory", "disk", "mixed"),
+        default="mixed",
+        help="with the frontier in memory, on a simulated disk, or one crawl in four on disk (the default)",
+    )
     options = parser.parse_args()
     first = options.seed if options.seed is not None else int(time.time()) * 1000
     begun = told = time.monotonic()
     total = Figures()
     gc.disable()
-    for figures in batches(range(first, first + options.count), begun + 60 * options.minutes, options.jobs):
+    for figures in batches(
+        range(first, first + options.count), begun + 60 * options.minutes, options.frontier, options.jobs
+    ):
         for violation in figures.violations:
             print(violation, flush=True)
         total.add(figures)

@@ -24,13 +24,14 @@ ONCE_FAILED = {
 }
 
 
-def hold(seed: int, stride: int = 50) -> None:
+def hold(seed: int, stride: int = 50, on_disk: bool = False) -> None:
     """Run one crawl; the assertion names the line that repeats it."""
-    plan = Plan(seed)
+    plan = Plan(seed, on_disk=on_disk)
     try:
         plan.run(stride)
     except AssertionError as violation:
-        repeat = f"python -m tests.simulation.simulate --seed {seed} --count 1"
+        frontier = "disk" if on_disk else "memory"
+        repeat = f"python -m tests.simulation.simulate --seed {seed} --count 1 --frontier {frontier}"
         raise AssertionError(f"{violation}\n{plan}\nrepeat: {repeat}") from None
 
 
@@ -53,6 +54,12 @@ def test_promises_hold_under_fresh_seeds() -> None:
     first = int(os.environ.get("UBI_TEST_SEED") or time.time_ns() // 1_000_000)
     for seed in range(first, first + 40):
         hold(seed)
+
+
+def test_promises_hold_with_the_frontier_on_disk() -> None:
+    first = int(os.environ.get("UBI_TEST_SEED") or time.time_ns() // 1_000_000)
+    for seed in (*range(10), *range(first, first + 10)):
+        hold(seed, on_disk=True)
 
 
 def test_every_invariant_holds_after_every_step() -> None:

@@ -73,7 +73,15 @@ class World:
     """All of it; `run` until the crawl has ended everywhere or the limit is reached. `happened` counts what went wrong
     by itself (losses, duplicates, late pieces), beside the faults of the plan."""
 
-    def __init__(self, seed: int, hosts: int = 12, pages: int = 12, replication: int = 1, concurrency: int = 4) -> None:
+    def __init__(
+        self,
+        seed: int,
+        hosts: int = 12,
+        pages: int = 12,
+        replication: int = 1,
+        concurrency: int = 4,
+        on_disk: bool = False,
+    ) -> None:
         self.seed = seed
         self.random = Random(seed)
         self.now = 0.0
@@ -84,6 +92,7 @@ class World:
         self.keys = {key_of(url): url for url in self.web.urls()}
         self.redis = Redis()
         self.concurrency = concurrency
+        self.on_disk = on_disk
         self.loss = self.duplication = self.shuffling = 0.0
         self.slow = 0.005
         self.drift = 0.0
