@@ -30,11 +30,13 @@ class RedisLink:
         self._at, self._key, self._agent = at, keys.beats, agent
         self._timeout, self._largest, self._counts = timeout, largest, counts
         self._garbage: list[bytes] = []  # fields to delete: no text, or too long
+        self._connections = 0
         self._pool = redis.ConnectionPool.from_url(
             at.url,
             socket_timeout=timeout,
             socket_connect_timeout=timeout,
             retry=Retry(NoBackoff(), 0),
+            redis_connect_func=self._connected,
             client_name=f"ubi:{keys.crawl}:{agent}:beat",
             protocol=2,
         )
@@ -47,6 +49,8 @@ class RedisLink:
             commands.insert(0, ("HDEL", self._key, *self._garbage))
         results = self._run(commands)
         good, bad = texts(results[-1].items(), self._largest)
+        # After kill -9, or a failover, a server is one that has forgotten the last moments, with a token or without.
+        good[MEMORY] = f"{good.get(MEMORY, '')} {self._connections}"
         self._garbage = bad
         if bad:
             self._counts["garbage"] += len(bad)
@@ -61,6 +65,11 @@ class RedisLink:
         """Disconnect."""
         with contextlib.suppress(*FAULTS):
             self._pool.disconnect()
+
+    def _connected(self, connection: Any) -> None:
+        """Every connection comes by here, those too that the library makes anew by itself."""
+        self._connections += 1
+        connection.on_connect()
 
     def _written(self, line: str) -> tuple[Any, ...]:
         return ("EVAL", scripts.BEAT, 1, self._key, self._agent, encode(line), MEMORY, secrets.token_hex(4))

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from copy import deepcopy
 from dataclasses import dataclass, field
+from typing import Any
 
 Fields = dict[str, str]
 Incoming = tuple[dict[int, Fields], dict[str, str], dict[str, str]]  # letters by number, acks, control
 
+HELD = ("beats", "inbox", "acks", "control", "lanes")
 MOST_LETTERS = 64  # read in one exchange
 
 
@@ -39,6 +42,16 @@ class Redis:
         self.acks: dict[str, dict[str, str]] = {}
         self.control: dict[str, str] = {}
         self.lanes: dict[tuple[str, str, str], Counter[int]] = {}
+
+    def copy(self) -> dict[str, Any]:
+        """All it holds."""
+        return deepcopy({name: getattr(self, name) for name in HELD})
+
+    def restore(self, held: dict[str, Any]) -> None:
+        """Begin again with what was held: all connections were broken, so it counts as another memory."""
+        self.memory += 1
+        for name, value in deepcopy(held).items():
+            setattr(self, name, value)
 
     def append(self, receiver: str, fields: Fields) -> None:
         """A letter for an inbox."""

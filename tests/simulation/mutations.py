@@ -272,7 +272,7 @@ AIM: dict[str, tuple[str, ...]] = {
     "ages_kept_after_own_pause": ("outage", "amnesia"),
     "dead_may_come_back": ("pause", "cut"),
     "fence_ends_by_itself": ("pause", "cut", "slow"),
-    "forgetting_not_noticed": ("blink", "blink", "join"),
+    "forgetting_not_noticed": ("blink", "blink", "blink", "lossy"),
     "leaver_gone_before_the_others_are_settled": ("leave", "slow"),
     "no_lease_at_dispatch": ("pause", "pause", "pause"),
     "orphans_closed_at_once": ("restart", "slow"),

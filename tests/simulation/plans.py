@@ -200,18 +200,25 @@ class Plan:
         self._until(lambda: setattr(self.world.redis, "up", True))
 
     def blink(self) -> None:
-        """Redis goes, comes back for a moment, and goes again; each time it has forgotten everything. Not drawn: only
-        where `kinds` asks for it."""
+        """Redis goes, comes back for a moment, and goes again. It forgets everything both times, or only what came in
+        that moment, as after kill -9. Not drawn: only where `kinds` asks for it."""
         world, random = self.world, self.random
         first, moment, second = (random.uniform(*span) for span in ((1.5, 2.9), (0.1, 0.6), (1.5, 2.9)))
+        whole = random.random() < 0.5
         self._away()
-        world.at(world.now + first, lambda: setattr(world.redis, "up", True))
+        if whole:
+            world.forget()
+        kept = world.redis.copy()
+        world.at(world.now + first, self._back)
         world.at(world.now + first + moment, self._away)
-        world.at(world.now + first + moment + second, lambda: setattr(world.redis, "up", True))
+        world.at(world.now + first + moment, world.forget if whole else lambda: world.redis.restore(kept))
+        world.at(world.now + first + moment + second, self._back)
 
     def _away(self) -> None:
         self.world.redis.up = False
-        self.world.forget()
+
+    def _back(self) -> None:
+        self.world.redis.up = True
 
     def lossy(self) -> None:
         self.world.loss = self.random.choice((0.02, 0.1, 0.3))

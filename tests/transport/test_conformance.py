@@ -627,7 +627,6 @@ def test_token_is_another_when_everything_was_forgotten(world: World) -> None:
             reads = len(heart.reads), len(other.reads)
             await until(lambda n=reads: len(heart.reads) >= n[0] + 3 and len(other.reads) >= n[1] + 3)
             assert len(set(heart.memories)) == flushes + 1
-            assert heart.memories[-1] == other.memories[-1]
             assert set(await a.beats()) == {"a", "b"}
             world.flush()
 

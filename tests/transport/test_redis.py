@@ -37,6 +37,21 @@ def test_killed_and_restarted_empty_server_is_simply_empty(redis_world: RedisWor
     play(redis_world, scene)
 
 
+def test_token_is_another_on_another_connection(redis_world: RedisWorld) -> None:
+    """It may lead to a server that has lost the last moments: killed and restarted, or a former replica."""
+
+    async def scene(a: Transport, b: Transport) -> None:
+        heart = Heart("b")
+        heart.start(b)
+        await until(lambda: len(heart.reads) >= 3)
+        assert len(set(heart.memories)) == 1
+        with redis_world.server.client() as client:
+            client.execute_command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+        await until(lambda: len(set(heart.memories)) == 2)
+
+    play(redis_world, scene)
+
+
 async def _again(call: Callable[[], Awaitable[Any]]) -> Any:
     """Repeat as the node does: the first call after a death may find the old connection."""
     for _ in range(5):
