@@ -56,6 +56,7 @@ class DiskFrontier:
         self._offset = offset
         self._states: dict[str, DiskState] = {}
         self._taken: dict[int, int] = {}  # salted key of what is out -> rank of its row
+        self._overtaken: set[int] = set()  # salted keys of what is out and was done elsewhere meanwhile
         self._changes = Changes()
         self._flush = saved.get("flush", 0)
         self._next = saved.get("next", 1)
@@ -93,8 +94,11 @@ class DiskFrontier:
         return state
 
     def forget_gone(self) -> None:
-        """The seen table holds no keys of hosts dropped any more."""
+        """The seen table was made anew, without the keys of hosts dropped; the store is told. Raises `StoreFull`."""
         self._gone = [0] * len(GONE)
+        batch = self.store.batch()
+        batch.put(rows.FRONTIER, rows.frontier_value(self._saved()))
+        self.store.write(batch)
 
     def _change(self, state: DiskState) -> HostChanges:
         """The host's changes of the coming flush."""
@@ -109,6 +113,7 @@ class DiskFrontier:
         self.window.remove(state)
         for key in state.out:
             del self._taken[key ^ state.salt]
+            self._overtaken.discard(key ^ state.salt)
         self._changes.hosts.pop(state, None)
         self._changes.dropped.append(state.hid)
         for index, (count, xor) in enumerate(state.salted()):
@@ -157,7 +162,7 @@ class DiskFrontier:
     def _throw_away(self, state: DiskState, place: int) -> None:
         """A row is garbage."""
         self._delete(state, place)
-        state.garbage = max(0, state.garbage - 1)  # some may be found twice, by two readers
+        state.garbage -= 1
 
     def add_done(self, state: HostState, keys: Iterable[int]) -> list[int]:
         """Merge done marks; those that were news."""
@@ -168,38 +173,53 @@ class DiskFrontier:
         return news
 
     def _mark(self, state: DiskState, key: int) -> bool:
-        """A key is done; True when that was news. Its row stays, as garbage, where it is not known."""
-        salted_key = key ^ state.salt
-        known = self.keys.status(salted_key)
+        """A key is done; True when that was news. Its row stays: as garbage, or as that of what is out."""
+        salted = key ^ state.salt
+        known = self.keys.status(salted)
         if known == 2:
             return False
         if not known:
             state.known_xor ^= key
-        elif key not in state.out:
+        elif key in state.out:
+            self._overtaken.add(salted)
+        else:
             state.waiting -= 1
             state.garbage += 1
-        self.keys.fresh[salted_key] = 2
+        self._done(state, key, salted)
+        return True
+
+    def _done(self, state: DiskState, key: int, salted: int) -> None:
+        self.keys.fresh[salted] = 2
         state.done_xor ^= key
         state.done_count += 1
         if state.redo:
             state.redo.pop(key, None)
         self._change(state).done.append(key)
-        return True
 
     def finish(self, state: HostState, key: int) -> bool:
         """An entry handed out is done; True when that was news."""
         own = self._own(state)
-        news = self._mark(own, key)
-        if own.out.pop(key, None) is not None:
-            self._delete(own, self._taken.pop(key ^ own.salt))
+        if own.out.pop(key, None) is None:
+            return self._mark(own, key)
+        news = self._returned(own, key)
+        if news:
+            self._done(own, key, key ^ own.salt)
         return news
+
+    def _returned(self, state: DiskState, key: int) -> bool:
+        """What was out is not any more, and its row not wanted; False when it was done meanwhile."""
+        salted = key ^ state.salt
+        self._delete(state, self._taken.pop(salted))
+        if salted not in self._overtaken:
+            return True
+        self._overtaken.discard(salted)
+        return False
 
     def put_back(self, state: HostState, key: int, entry: Entry | None = None) -> None:
         """An entry handed out waits again, as `entry` when given."""
         own = self._own(state)
         old = own.out.pop(key)
-        self._delete(own, self._taken.pop(key ^ own.salt))
-        if not own.is_done(key):
+        if self._returned(own, key):
             own.waiting += 1
             self._queue(own, entry or old)
 
@@ -215,15 +235,14 @@ class DiskFrontier:
         while (state := window.next(now, allowed)) is not None:
             while state.head:
                 place, value = window.first(state)
-                key = rows.queued_key(value)
-                salted_key = key ^ state.salt
-                if self.keys.status(salted_key) == 2:
+                entry = rows.read_queue(state.host, state.hid, place, value)
+                salted = entry.key ^ state.salt
+                if state.garbage and self.keys.status(salted) == 2:
                     self._throw_away(state, place)
                     continue
-                entry = rows.read_queue(state.host, state.hid, place, value)
                 state.waiting -= 1
-                state.out[key] = entry
-                self._taken[salted_key] = place
+                state.out[entry.key] = entry
+                self._taken[salted] = place
                 return state, entry
             window.release(state, now)
         return None
@@ -288,11 +307,14 @@ class DiskFrontier:
         state = scan.state
         if not self.window.tidied(scan, read):
             return
+        found = set()
         for row, value in read:
             place, key = rows.queue_rank(row), rows.queued_key(value)
             done = self.keys.status(key ^ state.salt) == 2
             if done and key not in state.out and not state.changed(place):
                 self._throw_away(state, place)
+                found.add(place)
+        self.window.forget(state, found)
 
     def load(self, now: float, allowed: Callable[[HostState], bool]) -> bool:
         """Read what is needed, here and now; whether there was anything."""
@@ -314,12 +336,13 @@ class DiskFrontier:
         changes, self._changes = self._changes, Changes()
         clear, records = [], []
         for state, change in changes.hosts.items():
-            if not state.waiting and not state.out and state.garbage >= LEAST_GARBAGE:
+            idle = not state.waiting and not state.out and not self.window.is_read(state)
+            if idle and state.garbage >= LEAST_GARBAGE:
                 clear.append(state.hid)
                 change.rows.clear()
                 state.garbage = 0
                 self.window.clear(state)
-            records.append((rows.HOST + state.hid, rows.host_value(state.record(self._offset))))
+            records.append((rows.HOST + state.hid, state.record(self._offset)))
             state.writing, state.fresh = change, None
         records.append((rows.FRONTIER, rows.frontier_value(self._saved())))
         self.unwritten = Flush(self._flush, self.keys.fresh, changes, records, clear, extra)
@@ -402,7 +425,7 @@ class DiskFrontier:
             state._check()
             taken |= {key ^ state.salt for key in state.out}
             assert state.fresh is self._changes.hosts.get(state), state
-        assert self._taken.keys() == taken
+        assert self._taken.keys() == taken >= self._overtaken
 
 
 GONE = ("gone_known", "gone_known_xor", "gone_done", "gone_done_xor")  # of hosts dropped, whose keys are in the table

@@ -75,14 +75,14 @@ class RocksStore:
     def write(self, batch: Batch) -> None:
         """Make a batch durable."""
         assert isinstance(batch, WriteBatch)
-        self._check_room(batch.size_in_bytes())
-        if self._stuck:
-            self._open_anew()
         try:
+            self._check_room(batch.size_in_bytes())
+            if self._stuck:
+                self._open_anew()
             self._handle().write(batch, self._synced)
         except Exception as error:  # rocksdict raises nothing more particular
             named = self._named(error)
-            self._stuck = not isinstance(named, StoreDamaged)
+            self._stuck = self._stuck or not isinstance(error, StoreError)  # RocksDB's own: it writes no more
             raise named from error
 
     def get(self, key: bytes) -> bytes | None:

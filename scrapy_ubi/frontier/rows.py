@@ -41,7 +41,6 @@ RANK = 15  # bytes
 _PRIORITY = 1 << 47
 _MOST_PRIORITY = _PRIORITY - 1
 _MOST_DEPTH = (1 << 32) - 1
-LAST = (1 << 40) - 1  # arrival
 MOST_RANK = (1 << 8 * RANK) - 1
 
 _PREFIXES = ("", "http://", "https://", "http://www.", "https://www.")
@@ -78,9 +77,9 @@ class HostRecord(NamedTuple):
 
 def rank(priority: int, depth: int, arrival: int) -> int:
     """The place of an entry in its host's queue, as a number that sorts as its row does."""
-    if not -_MOST_PRIORITY <= priority <= _MOST_PRIORITY:
-        priority = max(-_MOST_PRIORITY, min(priority, _MOST_PRIORITY))
-    return (_PRIORITY - priority) << 72 | min(depth, _MOST_DEPTH) << 40 | arrival
+    if not (-_MOST_PRIORITY <= priority <= _MOST_PRIORITY and depth <= _MOST_DEPTH):  # only a program's own, by mistake
+        priority, depth = max(-_MOST_PRIORITY, min(priority, _MOST_PRIORITY)), min(depth, _MOST_DEPTH)
+    return (_PRIORITY - priority) << 72 | depth << 40 | arrival
 
 
 def queue_key(hid: bytes, place: int) -> bytes:

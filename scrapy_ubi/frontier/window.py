@@ -85,6 +85,8 @@ class Window:
         """Nothing is left in the host's queue."""
         self.held -= len(state.head)
         state.head, state.complete = NO_HEAD, True
+        if state not in self._late:
+            self.resting.remove(state)
         self._untidy.pop(state, None)
         self._tidying.discard(state)
 
@@ -94,7 +96,8 @@ class Window:
         """A row was put into the host's queue: into its head, where that is its place."""
         state.low = min(state.low, place)
         head = state.head
-        if state.complete and len(head) < (self.grown if self._roomy else self.head) and self.held < self.most:
+        room = len(head) < (self.grown if self._roomy else self.head) and self.held < self.most
+        if state.complete and room and state not in self.resting:  # one that rests, though nothing waited, is read
             state.insert(place, value)
             self.held += 1
         else:
@@ -127,24 +130,31 @@ class Window:
     def next(self, now: float, allowed: Callable[[HostState], bool]) -> DiskState | None:
         """The first host on the workbench that is ready and allowed; it is busy then. Those not allowed are parked."""
         self._now = now
-
-        def may(state: DiskState) -> bool:
-            if allowed(state):
-                return True
-            if not self._roomy:
-                self._evict(state)
-            return False
-
+        may = allowed if self._roomy else self._evicting(allowed)
         while (state := self.workbench.take(now, may)) is not None and state.next_at > now:
             self.workbench.release(state, state.next_at)  # put off since it was put there
         return state
 
+    def _evicting(self, allowed: Callable[[HostState], bool]) -> Callable[[DiskState], bool]:
+        """The same question; those not allowed give their heads away."""
+
+        def may(state: DiskState) -> bool:
+            if allowed(state):
+                return True
+            self._evict(state)
+            return False
+
+        return may
+
     def release(self, state: DiskState, now: float) -> None:
         """A busy host is busy no more: it waits for its next time, rests, or is idle."""
-        if state.waiting and state.next_at > now + self._ahead and not self._roomy:
+        if state.next_at > now + self._ahead and not self._roomy:
             self._evict(state)
-        self.workbench.release(state, state.next_at if state.waiting and state.head else None)
-        self.settle(state)
+        if state.waiting and state.head:
+            self.workbench.release(state, state.next_at)
+        else:
+            self.workbench.release(state, None)
+            self.settle(state)
 
     def look_again(self) -> None:
         """Parked hosts wait again."""
@@ -231,6 +241,17 @@ class Window:
         self._tidying.add(state)
         start = rows.queue_key(state.hid, self._untidy[state])
         return Scan(state, start, rows.of_host(rows.QUEUE, state.hid)[1], TIDY, True)
+
+    def forget(self, state: DiskState, places: set[int]) -> None:
+        """These rows are deleted: none of them is in the head any more."""
+        before = len(state.head)
+        if before:
+            state.head = [row for row in state.head if row[0] not in places] or NO_HEAD
+            self.held -= before - len(state.head)
+
+    def is_read(self, state: DiskState) -> bool:
+        """Whether the host's head is being read."""
+        return state in self._late
 
     def tidied(self, scan: Scan, read: list[Row]) -> bool:
         """Whether the garbage found is still there to be deleted; the next piece is looked through then."""

@@ -1,4 +1,4 @@
-"""Every frontier there is, as tests make it: with a politeness delay in seconds, and all else it needs brought along."""
+"""Every frontier there is, as tests make it: with a politeness delay (s), and all else it needs brought along."""
 
 from __future__ import annotations
 
@@ -95,7 +95,8 @@ class Reading(DiskFrontier):
 
     def next_ready(self) -> float | None:
         self.load(-self.window._ahead, lambda state: True)
-        times = (super().next_ready(), self.window.resting.next_ready())
+        read = self.window._now if self.window._late else None  # those being read
+        times = (super().next_ready(), self.window.resting.next_ready(), read)
         return min((time for time in times if time is not None), default=None)
 
 

@@ -12,6 +12,7 @@ from hypothesis.stateful import precondition, rule, run_state_machine_as_test
 from scrapy_ubi.frontier.flush import Flush
 from scrapy_ubi.frontier.memorystore import MemoryStore
 from scrapy_ubi.frontier.window import Result, Scan
+from scrapy_ubi.protocol.host import Entry, HostState
 from tests.frontier.frontiers import DictKind, DictSeen, Reading, Tight, reopened
 from tests.frontier.test_memory import life
 
@@ -120,3 +121,200 @@ def crashing(kind: type[Reading]) -> type:
 @pytest.mark.parametrize("kind", [Reading, Tight])
 def test_what_a_crash_leaves_is_the_last_flush(kind: type[Reading]) -> None:
     run_state_machine_as_test(crashing(kind), settings=settings(max_examples=60, stateful_step_count=40, deadline=None))
+
+
+# -- reads that take their time
+
+
+def resting(kind: type[Reading] = Reading, keys: int = 3) -> tuple[Reading, HostState]:
+    """A frontier just opened, with one host whose entries, at depth 5, are all on disk."""
+    store = MemoryStore()
+    first = reopened(store, DictKind(), kind=kind)
+    first.add("h", [Entry(key, f"http://h/{key}", 5) for key in range(1, keys + 1)])
+    first.flush()
+    frontier = reopened(store, DictKind(first.seen), kind=kind)
+    state = frontier.find("h")
+    assert state is not None
+    assert frontier.rests(state)
+    return frontier, state
+
+
+def popped(frontier: Reading) -> list[int]:
+    """The keys that come, one after the other."""
+    found = []
+    while (one := frontier.pop(1e9, lambda state: True)) is not None:
+        found.append(one[1].key)
+        frontier.finish(one[0], one[1].key)
+        frontier.free(one[0], 0.0)
+        frontier._check()
+    return found
+
+
+def test_what_is_found_and_flushed_while_a_head_is_read_is_not_lost() -> None:
+    frontier, _ = resting()
+    results = frontier.read(frontier.needs(0.0, lambda state: True))
+    frontier.add("h", [Entry(9, "http://h/9", 1)])
+    frontier.flush()
+    frontier.take(results)
+    frontier._check()
+    assert popped(frontier) == [9, 1, 2, 3]
+
+
+def test_what_is_done_and_flushed_while_a_head_is_read_is_not_fetched() -> None:
+    frontier, state = resting()
+    results = frontier.read(frontier.needs(0.0, lambda state: True))
+    frontier.add_done(state, [1, 3])
+    frontier.flush()
+    frontier.take(results)
+    assert popped(frontier) == [2]
+
+
+def test_what_is_out_is_not_handed_out_again_by_a_late_read() -> None:
+    frontier, state = resting()
+    one = frontier.pop(0.0, lambda state: True)
+    assert one is not None
+    state.open_work += 1
+    frontier.window.clear(state)  # as if the head had been given away
+    state.complete, state.low = False, 0
+    frontier.free(state, 0.0)
+    assert popped(frontier) == [2, 3]
+    frontier.put_back(state, 1)
+    assert popped(frontier) == [1]
+
+
+def test_a_host_dropped_while_it_is_read_stays_dropped() -> None:
+    frontier, _ = resting()
+    results = frontier.read(frontier.needs(0.0, lambda state: True))
+    frontier.drop("h")
+    frontier.add("h", [Entry(2, "http://h/2", 0)])
+    frontier.take(results)
+    frontier._check()
+    assert popped(frontier) == [2]
+
+
+def test_what_a_host_dropped_had_on_disk_goes_with_the_next_flush() -> None:
+    frontier, state = resting()
+    frontier.add_done(state, [1])
+    frontier.flush()
+    frontier.drop("h")
+    frontier.flush()
+    kinds = {key[:1] for key in frontier.store.rows}
+    assert kinds == {b"m"}
+    again = reopened(frontier.store, DictKind(frontier.seen))
+    assert len(again) == 0
+    assert again.seen.rebuilt == 0
+
+
+# -- garbage
+
+
+def marks(frontier: Reading, state: HostState, keys: range) -> None:
+    """Another agent has done these."""
+    for key in keys:
+        frontier.add_done(state, [key])
+        if key % 50 == 0:
+            frontier.flush()
+            frontier.load(0.0, lambda state: False)
+            frontier._check()
+    frontier.flush()
+    frontier.look_again()
+
+
+def queue_rows(frontier: Reading) -> int:
+    return sum(key[:1] == b"q" for key in frontier.store.rows)
+
+
+@pytest.mark.parametrize("kind", [Reading, Tight])
+def test_garbage_goes_when_it_is_most_of_a_queue(kind: type[Reading]) -> None:
+    frontier, state = resting(kind, 1000)
+    frontier.load(0.0, lambda state: True)
+    marks(frontier, state, range(1, 900))
+    assert 101 <= queue_rows(frontier) <= 300
+    assert popped(frontier) == [*range(900, 1001)]
+
+
+@pytest.mark.parametrize("kind", [Reading, Tight])
+def test_a_queue_that_is_nothing_but_garbage_goes_at_once(kind: type[Reading]) -> None:
+    frontier, state = resting(kind, 1000)
+    marks(frontier, state, range(1, 1001))
+    assert queue_rows(frontier) == 0
+    frontier.add("h", [Entry(2000, "http://h/2000", 0)])
+    frontier.flush()
+    assert popped(frontier) == [2000]
+
+
+def test_what_is_out_and_done_elsewhere_is_garbage_after_a_crash() -> None:
+    frontier, state = resting()
+    one = frontier.pop(0.0, lambda state: True)
+    assert one is not None
+    frontier.add_done(state, [1])
+    frontier.flush()
+    again = reopened(frontier.store, DictKind(frontier.seen))
+    again._check()
+    assert popped(again) == [2, 3]
+
+
+# -- the window
+
+
+def test_memory_is_bounded_and_every_host_has_its_turn() -> None:
+    store = MemoryStore()
+    frontier = reopened(store, DictKind())
+    frontier.window.most = 64
+    number = 0
+    for host in range(40):
+        frontier.add(f"h{host}", [Entry(number + key, f"http://h{host}/{key}", 0) for key in range(30)])
+        number += 30
+        assert frontier.window.held <= 64
+    frontier.flush()
+    turns: dict[str, list[int]] = {}
+    count = 0
+    while (one := frontier.pop(1e9, lambda state: True)) is not None:
+        state, entry = one
+        frontier.finish(state, entry.key)
+        frontier.free(state, 0.0)
+        turns.setdefault(state.host, []).append(count)
+        count += 1
+        assert frontier.window.held <= 64 + frontier.window.head
+    assert count == 40 * 30
+    assert all(len(times) == 30 for times in turns.values())
+    last_start = max(times[0] for times in turns.values())
+    assert last_start <= 40 * frontier.window.grown, "the last host had its first turn before any had its third"
+
+
+def test_a_small_crawl_reads_nothing() -> None:
+    store = MemoryStore()
+    frontier = reopened(store, DictKind())
+    reads = store.reads
+    for host in range(20):
+        frontier.add(f"h{host}", [Entry(host * 100 + key, f"http://h{host}/{key}", 0) for key in range(100)])
+    frontier.flush()
+    assert len(popped_unchecked(frontier)) == 2000
+    assert store.reads == reads
+
+
+def popped_unchecked(frontier: Reading) -> list[int]:
+    found = []
+    while (one := frontier.pop(1e9, lambda state: True)) is not None:
+        found.append(one[1].key)
+        frontier.finish(one[0], one[1].key)
+        frontier.free(one[0], 0.0)
+    return found
+
+
+def test_a_host_that_may_not_be_fetched_gives_its_memory_to_others() -> None:
+    frontier = reopened(MemoryStore(), DictKind())
+    frontier.window.most = 64
+    for host in ("theirs", "mine"):
+        for number in range(4):
+            name = f"{host}{number}"
+            frontier.add(name, [Entry(hash(name) % 2**60 + key, f"http://{name}/{key}", 0) for key in range(16)])
+    found = set()
+    while (one := frontier.pop(1e9, lambda state: state.host.startswith("mine"))) is not None:
+        found.add(one[0].host)
+        frontier.finish(one[0], one[1].key)
+        frontier.free(one[0], 0.0)
+    assert found == {f"mine{number}" for number in range(4)}
+    frontier._check()
+    frontier.look_again()
+    assert len(popped_unchecked(frontier)) == 64
