@@ -98,8 +98,9 @@ def empty(path: Path) -> None:
                     shutil.rmtree(one)
                 else:
                     one.unlink(missing_ok=True)
-        if not any(path.iterdir()):
-            path.rmdir()
+        for one in (path, path.parent if path.parent.parent == HOME else path):  # .ubi/<crawl>/<agent>, .ubi/<crawl>
+            if one.exists() and not any(one.iterdir()):
+                one.rmdir()
     except OSError as error:
         raise UbiDirectoryError(
             f"The directory {path} cannot be emptied ({error.strerror or error}): delete what is left of it by hand."

@@ -18,7 +18,7 @@ from tests.commands.test_ubi import Shell
 from tests.monitor.by_hand import CRAWL, CrawlByHand
 from tests.support.server import Server
 from tests.support.site import Page, Site, Visit, links
-from tests.test_processes import Project
+from tests.test_processes import LIMIT, Project
 
 HOME, GONE, SAD = "http://h1.example/", "http://h1.example/gone", "http://h2.example/sad"
 OPTIONS = ["-s", "RETRY_TIMES=0", "-s", "ROBOTSTXT_OBEY=False", "-s", "UBI_LEASE_TIMEOUT=3"]
@@ -49,9 +49,21 @@ def shell(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytes
 
 
 def crawl(project: Project, *options: str) -> str:
-    status, output = project.run("crawl", "walk", *OPTIONS, *options)
-    assert status == 0 and "Traceback" not in output, output
-    return output
+    return crawl_together(project, options)[0]
+
+
+def crawl_together(project: Project, *agents: tuple[str, ...]) -> list[str]:
+    """Start agents with these options, until all have ended; their logs."""
+    running = [project.start("crawl", "walk", *OPTIONS, *options) for options in agents]
+    try:
+        logs = [process.communicate(timeout=LIMIT)[0] for process in running]
+        for process, log in zip(running, logs, strict=True):
+            assert process.returncode == 0 and "Traceback" not in log, log
+        return logs
+    finally:
+        for process in running:
+            process.kill()
+            process.communicate()
 
 
 def directory(path: Path, agent: str = "a1", name: str = CRAWL) -> Path:
@@ -100,15 +112,18 @@ def test_a_finished_crawl_of_one_agent_is_looked_into_and_goes_on_with_what_fail
 
 
 @pytest.mark.processes
-def test_a_finished_crawl_with_a_redis_goes_on_as_well(
+def test_a_finished_crawl_of_several_goes_on_as_well(
     shell: Shell, project: Project, site: Site, one_server: Server
 ) -> None:
     shell.settings["UBI_REDIS_URL"] = one_server.url
-    crawl(project, "-s", f"UBI_REDIS_URL={one_server.url}")
+    agents = [("-s", f"UBI_REDIS_URL={one_server.url}", "-s", f"UBI_AGENT_ID={name}") for name in ("a1", "a2")]
+    crawl_together(project, *agents)
     assert shell.json("status")["state"] == "finished"
+    assert {row["agent"] for row in shell.json("hosts")["hosts"]} == {"a1", "a2"}
     assert shell("requeue", "--host", "h2.example") == 0, shell.err
-    output = crawl(project, "-s", f"UBI_REDIS_URL={one_server.url}")
-    assert "Going on with the crawl" in output, output
+    assert "1 failed request is queued again" in shell.out
+    for output in crawl_together(project, *agents):
+        assert "Going on with the crawl" in output, output
     assert site.urls() == {HOME: 1, GONE: 1, SAD: 2, f"{HOME}found": 1}
 
     # and is forgotten: the next start begins anew
@@ -118,7 +133,7 @@ def test_a_finished_crawl_with_a_redis_goes_on_as_well(
         assert shell.out == "Crawl bot:walk is forgotten.\n"
         assert {key.split(b":")[1] for key in client.scan_iter(match="ubi:*")} == {b"other"}
     assert not (project.place / ".ubi" / "bot:walk").exists()
-    crawl(project, "-s", f"UBI_REDIS_URL={one_server.url}")
+    crawl(project, *agents[0])
     assert site.urls()[HOME] == 2
 
 
