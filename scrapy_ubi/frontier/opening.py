@@ -51,6 +51,7 @@ def open_frontier(
     delay: float = 0.0,
     memory: int = 256 * MIB,
     offset: float = 0.0,
+    earliest: float = 0.0,
     kind: SeenKind = SeenTable,
     report: Report = _silent,
     made: type[DiskFrontier] = DiskFrontier,
@@ -58,8 +59,9 @@ def open_frontier(
     """The frontier in an agent's directory (`store/`, `seen`), empty where there is none.
 
     `delay` is the politeness delay (s); `memory` bounds all caches together (bytes): a quarter holds the heads of
-    queues, the rest is RocksDB's; `offset` is unix time less the agent's clock; `report` gets a sentence for people
-    when something takes long or was not as it should be. Blocks for a second or so with 10 M URLs of 100,000 hosts.
+    queues, the rest is RocksDB's; `offset` is unix time less the agent's clock; before `earliest` (unix time) no host
+    is fetched, for what was under way when a process was killed nobody knows; `report` gets a sentence for people when
+    something takes long or was not as it should be. Blocks for a second or so with 10 M URLs of 100,000 hosts.
 
     Raises `StoreDamaged`, `StoreFull`, `StoreError`.
     """
@@ -67,7 +69,15 @@ def open_frontier(
     try:
         most = memory // 4 // ROW_BYTES
         return restore(
-            store, directory / "seen", delay=delay, most=most, offset=offset, kind=kind, report=report, made=made
+            store,
+            directory / "seen",
+            delay=delay,
+            most=most,
+            offset=offset,
+            earliest=earliest,
+            kind=kind,
+            report=report,
+            made=made,
         )
     except BaseException:
         store.close()
@@ -81,6 +91,7 @@ def restore(
     delay: float = 0.0,
     most: int = 1 << 18,
     offset: float = 0.0,
+    earliest: float = 0.0,
     kind: SeenKind = SeenTable,
     report: Report = _silent,
     made: type[DiskFrontier] = DiskFrontier,
@@ -93,7 +104,7 @@ def restore(
     seen, whole = _opened(store, path, saved.get("flush", 0), kind, report)
     try:
         frontier = made(store, seen, saved, delay=delay, offset=offset, most=most)
-        sums = _hosts(store, frontier, saved)
+        sums = _hosts(store, frontier, saved, earliest)
         found = seen.totals() if whole else None
         if not whole or (found is not None and found != sums):
             if whole:
@@ -138,7 +149,7 @@ def _caught_up(store: Store, seen: Seen, flush: int) -> bool:
     return True
 
 
-def _hosts(store: Store, frontier: DiskFrontier, saved: Mapping[str, int]) -> Totals:
+def _hosts(store: Store, frontier: DiskFrontier, saved: Mapping[str, int], earliest: float) -> Totals:
     """Read the host records; what the seen table must hold in all."""
     known, known_xor, done, done_xor = (saved.get(name, 0) for name in GONE)
     for key, value in every(store, rows.HOST, rows.HOST + b"\xff" * 8, _PIECE):
@@ -146,7 +157,7 @@ def _hosts(store: Store, frontier: DiskFrontier, saved: Mapping[str, int]) -> To
         hid = int.from_bytes(key[1:], "big")
         if frontier.find(record.host) is not None or hid >= saved.get("next", 1):
             raise rows.damaged(key, ValueError(f"{record.host} has two numbers, or one never given"))
-        state = frontier.restore(hid, record)
+        state = frontier.restore(hid, record if record.next_at >= earliest else record._replace(next_at=earliest))
         (more_known, known_bits), (more_done, done_bits) = state.salted()
         known, known_xor = known + more_known, known_xor ^ known_bits
         done, done_xor = done + more_done, done_xor ^ done_bits

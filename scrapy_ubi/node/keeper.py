@@ -7,7 +7,10 @@ Rules of this module:
 * The loop collects a flush, the courier's thread writes it, and the loop hears of it: the loop never waits for the
   disk. The same for what is read of the queues of hosts whose turn has come.
 * A store that is damaged is set aside under another name, never silently begun anew: the start is refused with a
-  sentence that says what was found and where it is now, and the next start goes on without it.
+  sentence that says what was found and where it is now, and the next start goes on without it. One that turns out to be
+  damaged in mid-crawl stops the agent, and is set aside when it is closed.
+* After a restart no host is fetched before its delay has passed: what was under way when a process was killed, nobody
+  knows.
 * What is kept of the crawl beside the protocol's matter: the *run* it belongs to, whether that is finished, the
   settings that may not change while URLs wait, and the counters.
 * `NoDisk` stands in where nothing is to be kept (a look at a page or two).
@@ -18,6 +21,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import shutil
+import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -29,7 +33,7 @@ from scrapy_ubi.frontier.disk import DiskFrontier
 from scrapy_ubi.frontier.flush import Flush
 from scrapy_ubi.frontier.memory import MemoryFrontier
 from scrapy_ubi.frontier.opening import open_frontier
-from scrapy_ubi.frontier.seen import SeenTable
+from scrapy_ubi.frontier.seen import SeenDamaged, SeenTable
 from scrapy_ubi.frontier.store import StoreDamaged, StoreError
 from scrapy_ubi.frontier.window import Result
 from scrapy_ubi.protocol.durable import Changes, Group, Saved
@@ -94,6 +98,9 @@ class Disk(Protocol):
     async def forget(self) -> None:
         """Begin anew, with nothing."""
 
+    def condemn(self, error: StoreDamaged) -> None:
+        """A file turned out to be damaged."""
+
     async def close(self) -> None:
         """Let go of the files."""
 
@@ -128,6 +135,9 @@ class NoDisk:
     async def forget(self) -> None:
         """There is nothing to forget."""
 
+    def condemn(self, error: StoreDamaged) -> None:
+        """Nothing can be."""
+
     async def close(self) -> None:
         """Nothing."""
 
@@ -152,6 +162,8 @@ class Keeper:
         self._read: asyncio.Future[list[Result]] | None = None
         self.trouble: Callable[[StoreError], None] = _raise
         self._closed = False
+        self._damage: StoreDamaged | None = None
+        self._gate = threading.Lock()  # whoever writes or closes
 
     @classmethod
     async def open(cls, path: Path, settings: UbiSettings, clock: Callable[[], float]) -> Keeper:
@@ -166,15 +178,18 @@ class Keeper:
             raise UbiDirectoryError(_set_aside(path, error)) from error
         except StoreError as error:
             raise UbiDirectoryError(str(error)) from error
+        except OSError as error:
+            raise UbiDirectoryError(f"The disk of {path} cannot be used ({error.strerror or error}).") from error
         return keeper
 
     def _open(self) -> None:
-        settings = self._settings
+        settings, now = self._settings, time.time()
         self.frontier = open_frontier(
             self.path,
             delay=settings.host_delay,
             memory=memory_for_disk(settings),
-            offset=time.time() - self._clock(),
+            offset=now - self._clock(),
+            earliest=now + settings.host_delay if settings.host_delay else 0.0,
             kind=KINDS[settings.seen],
             report=logger.warning,
         )
@@ -207,14 +222,25 @@ class Keeper:
         """Write what was collected."""
         flush = self._flush
         if flush is not None and not self._written:
-            await asyncio.to_thread(flush.write, self.frontier.store)
+            await asyncio.to_thread(self._write, flush)
             self._written = True
+
+    def _write(self, flush: Flush) -> None:
+        with self._gate:
+            flush.write(self.frontier.store)
 
     def settle(self) -> None:
         """Hear of what was written. Raises `StoreFull` when the seen table cannot grow: call it again."""
-        if self._flush is not None and self._written:
+        if self._flush is None or not self._written:
+            return
+        try:
             self.frontier.written(self._flush)
-            self._flush = None
+        except SeenDamaged as error:
+            raise StoreError(str(error)) from error
+        except OSError as error:
+            why = error.strerror or error
+            raise StoreError(f"The index of known URLs in {self.path} cannot be used ({why}).") from error
+        self._flush = None
 
     # -- reading
 
@@ -247,16 +273,27 @@ class Keeper:
         self._closed, self._flush, self._group = False, None, None
         await asyncio.to_thread(self._open)
 
+    def condemn(self, error: StoreDamaged) -> None:
+        """A file turned out to be damaged: when it is closed, all is set aside."""
+        self._damage = error
+
     async def close(self) -> None:
         """Let go of the files; what was collected and not written is lost."""
-        if not self._closed:
-            await self._let_go()
+        if self._closed:
+            return
+        await self._let_go()
+        if self._damage is not None:
+            logger.error(await asyncio.to_thread(_set_aside, self.path, self._damage))
 
     async def _let_go(self) -> None:
         self._closed = True
         if self._read is not None:
             await asyncio.wait([self._read])
-        await asyncio.to_thread(self.frontier.close)
+        await asyncio.to_thread(self._shut)
+
+    def _shut(self) -> None:
+        with self._gate:  # not while an abandoned exchange still writes
+            self.frontier.close()
 
 
 def memory_for_disk(settings: UbiSettings) -> int:
@@ -289,20 +326,16 @@ def fixed(own: Mapping[str, Any]) -> dict[str, Any]:
     return {field: own[field] for field in FIXED}
 
 
-def set_aside(path: Path, error: StoreError) -> str:
+def _set_aside(path: Path, error: StoreDamaged) -> str:
     """Move a damaged store out of the way; the sentence about it."""
-    return _set_aside(path, error)
-
-
-def _set_aside(path: Path, error: StoreError) -> str:
     stamp = time.strftime("%Y%m%d-%H%M%S")
     aside = _free_name(path, stamp)
     aside.mkdir()
     for name in _present(path, (STORE, SEEN)):
         (path / name).rename(aside / name)
     return (
-        f"The agent's store is damaged: {error} Everything in it was moved to {aside}. Started again, the agent goes "
-        "on without it: what other agents hold copies of is not lost, and a crawl of one agent begins anew."
+        f"{error.file} is damaged ({error.reason}): the agent's store was moved to {aside}. Started again, the agent "
+        "goes on without it: what other agents hold copies of is not lost, and a crawl of one agent begins anew."
     )
 
 

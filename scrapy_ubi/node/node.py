@@ -18,8 +18,8 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from scrapy_ubi.errors import UbiUnavailable
-from scrapy_ubi.frontier.store import StoreError
+from scrapy_ubi.errors import UbiError, UbiUnavailable
+from scrapy_ubi.frontier.store import StoreDamaged
 from scrapy_ubi.protocol import durable, pace
 from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.closing import Outlinks
@@ -154,7 +154,11 @@ class Node:
         """The disk cannot be used any more: without it nothing may go on."""
         if not self._dead:
             self._dead = True
-            self._fatal(f"{error} The agent stops.")
+            if isinstance(error, StoreDamaged):
+                self._disk.condemn(error)
+                self._fatal(f"{error.file} is damaged ({error.reason}). The agent stops.")
+            else:
+                self._fatal(f"{error} The agent stops.")
 
     def _new_incarnation(self) -> str:
         incarnation = secrets.token_hex(4)
@@ -349,7 +353,7 @@ class Node:
         """Without time there is no fence: an agent whose time has stopped by a mistake of ours must stop, too."""
         if task.cancelled() or (error := task.exception()) is None:
             return
-        if isinstance(error, StoreError):
+        if isinstance(error, UbiError):
             self._broken(error)
         else:
             logger.error("A mistake in scrapy_ubi, please report it:", exc_info=error)

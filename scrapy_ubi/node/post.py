@@ -60,9 +60,10 @@ def is_finished(control: Mapping[str, str]) -> bool:
 
 
 class DiskFull(Exception):
-    """A flush could not be written for want of room. `incoming` is what Redis had meanwhile, `why` a sentence."""
+    """A flush could not be written for want of room. `incoming` is what Redis had meanwhile (None: it was away),
+    `why` a sentence."""
 
-    def __init__(self, why: StoreFull, incoming: Incoming) -> None:
+    def __init__(self, why: StoreFull, incoming: Incoming | None) -> None:
         super().__init__(str(why))
         self.why = str(why)
         self.incoming = incoming
@@ -147,8 +148,17 @@ class Post:
         try:
             await self._disk.write()
         except StoreFull as error:
-            raise DiskFull(error, await self._transport.exchange(Outgoing(profile=blocked))) from error
+            raise DiskFull(error, await self._look(blocked)) from error
         return await self._transport.exchange(out)
+
+    async def _look(self, profile: str | None) -> Incoming | None:
+        """What Redis has, whatever state it is in, while nothing may leave."""
+        try:
+            return await self._transport.exchange(Outgoing(profile=profile))
+        except TransportFull as error:
+            return error.incoming
+        except TransportDown:
+            return None
 
     def collect(self, now: float) -> bool:
         """Take in what the exchange under way has brought; False when there is nothing (yet)."""
@@ -162,7 +172,8 @@ class Post:
         except DiskFull as error:
             self.disk_full = True
             self._complain(now, "disk", f"{error.why} Nothing is fetched until then.")
-            self._take(error.incoming, now)
+            if error.incoming is not None:
+                self._take(error.incoming, now)
             return True
         except StoreError as error:
             self._disk.trouble(error)
@@ -181,12 +192,16 @@ class Post:
         return True
 
     def _settled(self, now: float) -> bool:
-        """Hear of what was written; False when the disk has no room for the table of what is known."""
+        """Hear of what was written; False when the disk has no room for the table of what is known, or is damaged."""
         try:
             self._disk.settle()
         except StoreFull as error:
             self.disk_full = True
             self._complain(now, "disk", f"{error} Nothing is fetched until then.")
+            return False
+        except StoreError as error:
+            self._complain(now, "disk", str(error))
+            self._disk.trouble(error)
             return False
         return True
 

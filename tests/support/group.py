@@ -66,8 +66,8 @@ class Group:
     def start(
         self, *names: str, spider: str = "walk", arguments: Mapping[str, str] | None = None, **more: object
     ) -> None:
-        """Start these agents; `more` are further settings, `arguments` the spider's. One that was killed may be started
-        again: it finds its directory and its log.
+        """Start these agents; `more` are further settings (None: not given), `arguments` the spider's. One that has
+        ended may be started again: it finds its directory and its log.
         """
         for name in names:
             seeds = "" if self._first_only and self.agents else ",".join(_seeds(self.web.graph))
@@ -98,10 +98,17 @@ class Group:
             if wipe:
                 shutil.rmtree(agent.directory)
 
-    def stop(self, name: str) -> None:
-        """SIGTERM, as by one Ctrl-C: a clean leave."""
+    def stop(self, name: str, by: int = signal.SIGTERM) -> None:
+        """SIGTERM, or SIGINT as by one Ctrl-C: a clean leave."""
         self.agents[name].told = True
-        self.agents[name].popen.send_signal(signal.SIGTERM)
+        self.agents[name].popen.send_signal(by)
+
+    def stop_all(self, by: int = signal.SIGTERM) -> None:
+        """All agents are stopped at once; returns when they have ended, without an error."""
+        for name in self.agents:
+            self.stop(name, by)
+        codes = {name: agent.popen.wait(LIMIT) for name, agent in self.agents.items()}
+        assert not any(codes.values()), self._failed(f"ended with {codes}")
 
     def drain(self, name: str, *options: str) -> subprocess.CompletedProcess[str]:
         """`scrapy ubi drain`, from outside of the project; returns when the command has ended."""
@@ -247,13 +254,15 @@ class Verdict:
                 found.setdefault(f"http://{row['host']}{row['path']}", []).append(row["agent"])
         return found
 
-    def judge(self, lost: Collection[str] = ()) -> Verdict:
+    def judge(self, lost: Collection[str] = (), unwritten: Collection[str] = ()) -> Verdict:
         """All that must hold. Pages may have been fetched again only where one of the `lost` had fetched them first:
-        agents that were killed, paused or cut off, whose last flush nobody has heard of.
+        agents that were killed, paused or cut off, whose last flush nobody has heard of; or where they are among the
+        `unwritten`: pages that were fetched and were not done on any disk when their agents were killed.
         """
         fetchers = self.fetchers()
         again = {url: names for url, names in fetchers.items() if len(names) > 1}
-        wrong = {url: names for url, names in again.items() if len(names) > 2 or names[0] not in lost}
+        excused = {url for url, names in again.items() if len(names) == 2 and names[0] in lost} | {*unwritten}
+        wrong = {url: names for url, names in again.items() if url not in excused}
         reasons = {name: re.findall(r"Closing spider \((\w+)\)", text)[-1:] for name, text in self.logs.items()}
         holds = {
             "coverage 1": fetchers.keys() >= self.truth,
@@ -277,7 +286,7 @@ class Verdict:
 
 
 def _options(flag: str, values: Mapping[str, object]) -> list[str]:
-    return [part for name, value in values.items() for part in (flag, f"{name}={value}")]
+    return [part for name, value in values.items() if value is not None for part in (flag, f"{name}={value}")]
 
 
 def _seeds(graph: Graph) -> list[str]:

@@ -40,3 +40,36 @@ class Sleeper(Walk):
             time.sleep(float(self.seconds))
             self.logger.info("awake")
         yield from super().parse(response)
+
+
+class Tracer(Walk):
+    """One whose requests carry where they come from; it begins with so many `forms`, too, sent to `host`."""
+
+    name = "tracer"
+    forms = "0"
+    host = ""
+
+    async def start(self):
+        for number in range(int(self.forms)):
+            yield scrapy.Request(
+                f"http://{self.host}/echo?n={number}",
+                self.answered,
+                method="POST",
+                body=f"form {number}",
+                headers={"Content-Type": "text/plain"},
+                meta={"mark": {"number": number}},
+                cb_kwargs={"number": number},
+                priority=number % 5,
+            )
+        for url in filter(None, self.seeds.split(",")):
+            yield scrapy.Request(url, dont_filter=True, meta={"trail": []})
+
+    def answered(self, response, number):
+        echo = response.json()
+        yield {"url": response.url, "form": number, "mark": response.meta["mark"], **echo}
+
+    def parse(self, response):
+        trail = [*response.meta["trail"], response.url]
+        yield {"url": response.url, "trail": trail, "depth": response.meta["depth"]}
+        for link in self.links.extract_links(response):
+            yield scrapy.Request(link.url, meta={"trail": trail})

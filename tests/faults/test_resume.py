@@ -1,0 +1,280 @@
+"""Crawls that were stopped or killed, and the same command again: they go on from their disks, and end.
+
+The web's own log is the verdict. After a stop nothing is fetched twice. After kill -9 only that may be fetched again
+which no disk has as done: it was under way, or belongs to the last flush; the tests look at the disks in between.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+from typing import Any
+
+import pytest
+
+from tests.support.disks import Disk, unwritten
+from tests.support.group import Group
+
+from .conftest import FOUR, MakeGroup
+
+pytestmark = pytest.mark.processes
+
+faults = pytest.mark.faults
+SIGNALS = pytest.mark.parametrize("by", [signal.SIGINT, signal.SIGTERM], ids=["ctrl-c", "sigterm"])
+ALONE = {"UBI_REDIS_URL": None}
+GOES_ON = "Going on with the crawl in"
+
+
+def fetched(group: Group) -> set[str]:
+    """The documents that the web has given out whole."""
+    return set(group.web.visits())
+
+
+def kill(group: Group, *names: str) -> set[str]:
+    """kill -9; what may be fetched again for that."""
+    group.kill(*names)
+    left = unwritten([group.place / name for name in FOUR], fetched(group))
+    assert len(left) < len(fetched(group)), "nothing at all was written"
+    print(f"killed after {len(fetched(group))} pages, {len(left)} of them not written")
+    return left
+
+
+def more_is_served(group: Group, pages: int = 30) -> None:
+    """Until the web was asked for some more."""
+    before = group.web.count()
+    group.until(lambda: group.web.count() >= before + pages, "more pages")
+
+
+# -- killed
+
+
+def test_an_agent_alone_that_was_killed_goes_on(make_group: MakeGroup) -> None:
+    group = make_group(latency=0.03, hosts=20, pages=200, **ALONE)
+    group.start("a0")
+    group.until_served(0.4)
+    left = kill(group, "a0")
+    group.start("a0")
+    verdict = group.end().judge(unwritten=left)
+    assert GOES_ON in verdict.logs["a0"]
+    assert verdict.stats["duplicates"] <= len(left)
+
+
+def test_two_agents_that_were_killed_go_on(make_group: MakeGroup) -> None:
+    group = make_group(latency=0.03, hosts=20, pages=200)
+    group.start("a0", "a1")
+    group.until_served(0.4)
+    left = kill(group, "a0", "a1")
+    group.start("a0", "a1")
+    verdict = group.end().judge(unwritten=left)
+    assert all(GOES_ON in log for log in verdict.logs.values())
+
+
+@faults
+@pytest.mark.parametrize("emptied", [False, True], ids=["redis kept", "redis emptied"])
+def test_four_agents_that_were_killed_go_on(make_group: MakeGroup, emptied: bool) -> None:
+    group = make_group(latency=0.05)
+    group.start(*FOUR)
+    group.until_served(0.3)
+    left = kill(group, *FOUR)
+    if emptied:
+        group.server.flush()
+    group.start(*FOUR)
+    verdict = group.end().judge(unwritten=left)
+    assert all(GOES_ON in log for log in verdict.logs.values())
+
+
+@faults
+def test_killed_again_and_again_and_before_anything_was_fetched(make_group: MakeGroup) -> None:
+    group = make_group(latency=0.05)
+    group.start(*FOUR)
+    group.until_served(0.2)
+    left = kill(group, *FOUR)
+    group.start(*FOUR)
+    more_is_served(group)
+    left |= kill(group, *FOUR)
+    group.start(*FOUR)
+    group.until(lambda: all(log_of(group, name).count(GOES_ON) == 2 for name in FOUR), "all of them go on")
+    before = fetched(group)
+    group.kill(*FOUR)  # while they wait to see who else lives
+    assert fetched(group) == before
+    group.start(*FOUR)
+    group.end().judge(unwritten=left)
+
+
+@faults
+def test_an_agent_alone_that_is_killed_while_it_opens_its_disk_goes_on(make_group: MakeGroup) -> None:
+    group = make_group(latency=0.05, hosts=20, pages=200, **ALONE)
+    group.start("a0")
+    group.until_served(0.3)
+    left = kill(group, "a0")
+    for killed in range(1, 4):
+        group.start("a0")
+        group.until(lambda n=killed: log_of(group, "a0").count("Enabled item pipelines") > n, "a start")
+        group.kill("a0")
+    left |= unwritten([group.place / "a0"], fetched(group))
+    group.start("a0")
+    group.end().judge(unwritten=left)
+
+
+# -- stopped
+
+
+@faults
+@SIGNALS
+def test_an_agent_alone_that_was_stopped_goes_on_and_fetches_nothing_twice(make_group: MakeGroup, by: int) -> None:
+    group = make_group(latency=0.05, hosts=20, pages=200, **ALONE)
+    group.start("a0")
+    group.until_served(0.3)
+    group.stop_all(by)
+    assert group.said("a0", "and the same command goes on with it")
+    assert len(fetched(group)) < len(group.truth)
+    before = len(group.web.log())
+    with Disk(group.place / "a0") as disk:
+        counted = disk.facts["counters"]["pages"]
+        assert disk.done(fetched(group)) == fetched(group)
+    group.start("a0")
+    verdict = group.end().judge()
+    assert verdict.stats["duplicates"] == 0
+    answered = [row for row in verdict.log[before:] if row["kind"] != "robots" and row["status"]]
+    assert stat(verdict.logs["a0"], "ubi/pages") == counted + len(answered)
+
+
+@faults
+@SIGNALS
+def test_four_agents_that_were_stopped_go_on_and_fetch_nothing_twice(make_group: MakeGroup, by: int) -> None:
+    group = make_group(latency=0.05)
+    group.start(*FOUR)
+    group.until_served(0.3)
+    group.stop_all(by)
+    assert len(fetched(group)) < len(group.truth)
+    counted = sum(one["pages"] for one in group.counters().values())
+    before = len(group.web.log())
+    group.start(*FOUR)
+    verdict = group.end().judge()
+    assert verdict.stats["duplicates"] == 0
+    answered = [row for row in verdict.log[before:] if row["kind"] != "robots" and row["status"]]
+    assert sum(one["pages"] for one in group.counters().values()) == counted + len(answered)
+
+
+# -- over
+
+
+@faults
+def test_a_disk_that_missed_the_end_is_not_mixed_into_the_next_crawl(make_group: MakeGroup) -> None:
+    """Neither when it is started alone afterwards, nor with the others."""
+    group = make_group(latency=0.05, hosts=20, pages=200)
+    group.start(*FOUR)
+    group.until_served(0.3)
+    group.kill("a1")
+    group.end().judge(lost=["a1"])
+    finished = "of this name is finished"
+    group.web.reset()
+    group.start("a1")  # it alone
+    verdict = group.end().judge()
+    assert finished in verdict.logs["a1"] and set(verdict.stats["agents"]) == {"a1"}
+    group.web.reset()
+    group.start(*FOUR)  # all of them, whose disks are of two crawls that are over
+    verdict = group.end().judge()
+    assert verdict.stats["duplicates"] == 0
+    assert all("finished: beginning a new one" in log for log in verdict.logs.values())
+    assert not any(GOES_ON in log for log in verdict.logs.values())
+
+
+# -- what a request is
+
+
+@faults
+def test_what_was_known_of_requests_survives(make_group: MakeGroup) -> None:
+    """Method, body, meta, cb_kwargs, priority, depth; what failed, and the counters."""
+    group = make_group(latency=0.05, hosts=20, pages=300, **ALONE)
+    host = group.web.graph.names[1]
+    group.start("a0", spider="tracer", arguments={"forms": "40", "host": host})
+    group.until(lambda: forms(group) >= 8, "some forms")
+    group.until_served(0.2)
+    left = kill(group, "a0")
+    sent, before = forms(group), len(group.web.log())
+    assert sent < 40
+    with Disk(group.place / "a0") as disk:
+        counted, seconds = disk.facts["counters"]["pages"], disk.facts["counters"]["seconds"]
+    group.start("a0", spider="tracer", arguments={"seeds": ""})  # start() yields nothing: all is from the disk
+    verdict = group.end().judge(unwritten=left)
+    items = read_items(group, 1)
+    answers = {item["form"]: item for item in items if "form" in item}
+    resumed = [*answers]
+    assert len(resumed) == forms(group) - sent and len(resumed) + sent >= 40
+    assert sorted(resumed, key=lambda number: -(number % 5)) == resumed, "by priority"
+    for number, item in answers.items():
+        assert (item["method"], item["body"], item["type"]) == ("POST", f"form {number}", "text/plain")
+        assert item["mark"] == {"number": number}
+    pages = [item for item in items if "trail" in item]
+    assert pages and all(item["depth"] == len(item["trail"]) - 1 > 0 for item in pages)
+    ended = [row for row in verdict.log[before:] if row["kind"] != "robots" and row["status"]]
+    assert stat(verdict.logs["a0"], "ubi/pages") == counted + len(ended)
+    assert stat(verdict.logs["a0"], "ubi/seconds") > seconds
+    with Disk(group.place / "a0") as disk:
+        failed = {failure.entry.url for failure in disk.frontier.failed()}
+        assert disk.facts["finished"] is True
+    assert {url for url in failed if "/private/" not in url} == {url for url in group.truth if "/gone/" in url}
+
+
+@faults
+def test_no_host_is_hurried_by_a_restart(make_group: MakeGroup) -> None:
+    """The delay is longer than a restart takes, so that a forgotten one would be seen."""
+    delay = 6
+    group = make_group(latency=0.05, hosts=12, pages=24, UBI_HOST_DELAY=delay, **ALONE)
+    group.start("a0")
+    group.until(lambda: len(fetched(group)) >= 8, "some pages")
+    left = kill(group, "a0")
+    group.start("a0")
+    verdict = group.end().judge(unwritten=left)
+    last: dict[str, float] = {}
+    for row in verdict.log:
+        assert row["start"] - last.get(row["host"], -delay) >= delay, row
+        last[row["host"]] = row["start"]
+
+
+# -- settings
+
+
+@faults
+def test_settings_that_decide_where_urls_belong_may_not_change(make_group: MakeGroup) -> None:
+    group = make_group(latency=0.05, hosts=20, pages=200)
+    group.start("a0", "a1")
+    group.until_served(0.3)
+    left = kill(group, "a0", "a1")
+    before = group.web.count()
+    changes = {"UBI_PARTITION": ("'host'", "domain"), "UBI_REPLICAS": ("200", 100), "UBI_REPLICATION": ("1", 2)}
+    for setting, (old, new) in changes.items():
+        log = group.place / "a0.log"
+        log.unlink()
+        group.start("a0", LOG_LEVEL="WARNING", **{setting: new})
+        assert group.agents.pop("a0").popen.wait() == 1
+        said = log.read_text()
+        assert said.startswith("scrapy_ubi: The crawl in ") and said.count("\n") == 1, said
+        assert f"{setting} = {old}, now it is {new!r}" in said and "set it back" in said and "scrapy ubi reset" in said
+    assert group.web.count() == before
+    group.start("a0", "a1")
+    group.end().judge(unwritten=left)
+
+
+# -- helpers
+
+
+def log_of(group: Group, name: str) -> str:
+    return (group.place / f"{name}.log").read_text(errors="replace")
+
+
+def stat(log: str, name: str) -> float:
+    """A figure of the last stats in a log."""
+    return float(re.findall(rf"'{name}': ([\d.]+)", log)[-1])
+
+
+def forms(group: Group) -> int:
+    """How many forms the web has answered."""
+    return sum(row["kind"] == "form" and row["status"] == 200 for row in group.web.log())
+
+
+def read_items(group: Group, run: int) -> list[dict[str, Any]]:
+    """The items of a0's process of that number, from 0."""
+    return [json.loads(line) for line in (group.place / f"a0.{run}.jsonl").read_text().splitlines()]
