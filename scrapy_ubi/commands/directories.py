@@ -20,12 +20,12 @@ from scrapy.settings import BaseSettings
 
 from scrapy_ubi.errors import UbiDirectoryError
 from scrapy_ubi.identity import AgentLock, holder
+from scrapy_ubi.node.keeper import SEEN, STORE
 
 HOME = Path(".ubi")
 RECORD = "agent.json"
-STORE = "store"
 # What an agent puts into its directory: whose it is, its frontier, what was set aside of it; the lock goes last.
-OURS = (RECORD, "agent.new", STORE, "seen*", "damaged-*", "lock")
+OURS = (RECORD, "agent.new", STORE, f"{SEEN}*", "damaged-*", "lock")
 
 
 @dataclass(frozen=True, slots=True)

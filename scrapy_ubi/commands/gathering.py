@@ -27,7 +27,7 @@ from scrapy_ubi.commands.connection import (
     setting,
 )
 from scrapy_ubi.commands.directories import Place
-from scrapy_ubi.commands.reopening import reopen
+from scrapy_ubi.commands.reopening import goes_on, reopen
 from scrapy_ubi.errors import UbiDirectoryError
 from scrapy_ubi.monitor.answers import Answer
 from scrapy_ubi.monitor.document import Document
@@ -148,12 +148,15 @@ def _of_directories(
             with stopped.opened(place, settings) as directory:
                 found[place.agent] = directory.ask(asked, keys)
     trouble = ""
-    if any(answer.get("requeued") for answer in found.values()):
-        for place in places:
-            if place.agent in facts:
-                with stopped.opened(place, settings) as directory:
-                    directory.reopen()
-        trouble = reopen(settings, opts, crawls[0], {str(one.get("run", "")) for one in facts.values()})
+    if asked.ask == "requeue":
+        runs = {str(one.get("run", "")) for one in facts.values()}
+        requeued = any(answer["requeued"] for answer in found.values())
+        if requeued or goes_on(settings, opts, crawls[0], runs):
+            for place in places:
+                if place.agent in facts:
+                    with stopped.opened(place, settings) as directory:
+                        directory.reopen()
+        trouble = reopen(settings, opts, crawls[0], runs) if requeued else ""
     return Gathered(crawls[0], group, False, Answers(found, missing, trouble))
 
 

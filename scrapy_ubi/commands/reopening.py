@@ -16,6 +16,18 @@ from scrapy_ubi.monitor.status import read_status
 from scrapy_ubi.transport.keys import Keys
 
 
+def goes_on(settings: BaseSettings, opts: argparse.Namespace, crawl: str, runs: Collection[str]) -> bool:
+    """Whether Redis says that one of these runs is not over: then requests were requeued on another machine."""
+    if not (opts.redis_url or settings.get("UBI_REDIS_URL")):
+        return False
+    try:
+        with connect(settings, opts) as to, to.explained():
+            status = read_status(to.client, crawl)
+    except UbiError:
+        return False  # what is done about it depends on this alone, and `reopen` complains
+    return bool(status.run) and status.run in runs and not status.finished
+
+
 def reopen(settings: BaseSettings, opts: argparse.Namespace, crawl: str, runs: Collection[str]) -> str:
     """Take back what Redis says of the end of these runs. A sentence about what stands in the way of going on with
     them, '' when nothing does.

@@ -16,14 +16,14 @@ from typing import Any, NamedTuple
 from scrapy.settings import BaseSettings
 
 from scrapy_ubi.commands.connection import setting
-from scrapy_ubi.commands.directories import STORE, Place, locked
+from scrapy_ubi.commands.directories import Place, locked
 from scrapy_ubi.errors import UbiDirectoryError
 from scrapy_ubi.frontier import ledger
 from scrapy_ubi.frontier.disk import DiskFrontier
 from scrapy_ubi.frontier.opening import open_frontier
 from scrapy_ubi.frontier.store import Store, StoreError
 from scrapy_ubi.monitor.answers import Answer
-from scrapy_ubi.node.keeper import KINDS
+from scrapy_ubi.node.keeper import KINDS, STORE
 from scrapy_ubi.node.living import NONCE_BYTES
 from scrapy_ubi.node.questions import Question, Source, answer
 from scrapy_ubi.protocol.host import Failure

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from scrapy_ubi.frontier import ledger
 from scrapy_ubi.frontier.opening import open_frontier
 from scrapy_ubi.identity import AgentLock
 from scrapy_ubi.protocol.host import Entry, Failure
@@ -80,6 +81,22 @@ def directory(path: Path, agent: str = "a1", name: str = CRAWL) -> Path:
     frontier.flush()
     frontier.close()
     return path
+
+
+def with_facts(path: Path, facts: dict[str, object]) -> None:
+    """Keep this of the crawl in a directory."""
+    frontier = open_frontier(path)
+    frontier.flush([ledger.crawl_row(facts)])
+    frontier.close()
+
+
+def facts_of(path: Path) -> dict[str, object]:
+    """What is kept of the crawl in a directory."""
+    frontier = open_frontier(path)
+    try:
+        return ledger.load_crawl(frontier.store)
+    finally:
+        frontier.close()
 
 
 # -- real crawls -----------------------------------------------------------------------------------------------------
@@ -197,6 +214,50 @@ def test_requeue_in_a_directory_chooses(shell: Shell, tmp_path: Path) -> None:
     assert shell.err.startswith("scrapy ubi: Nothing is chosen: ")
     assert shell("requeue", "--all", "--host", "h1.example", *at) == 1
     assert shell.err.startswith("scrapy ubi: --all and a choice exclude each other")
+
+
+@pytest.mark.parametrize(
+    ("control", "finished"),
+    [
+        ({"run": "r1"}, False),  # something was requeued on another machine
+        ({"run": "r1", "finished": "r1 a2"}, True),
+        ({"run": "r2"}, True),
+        ({}, True),
+    ],
+)
+def test_where_nothing_failed_a_directory_follows_the_others(
+    shell: Shell, tmp_path: Path, one_server: Server, control: dict[str, str], finished: bool
+) -> None:
+    place = directory(tmp_path / "d")
+    facts = {"run": "r1", "finished": True, "settings": {"partition": "host"}}
+    with_facts(place, facts)
+    with one_server.client() as client:
+        if control:
+            client.hset(Keys(CRAWL).control, mapping=control)
+        none = ("--reason", "robots", "--redis-url", one_server.url)
+        assert shell.json("requeue", "--dir", "d", *none)["requeued"] == 0
+        assert facts_of(place) == {**facts, "finished": finished}
+        if "finished" not in control:
+            return
+        assert shell.json("requeue", "--dir", "d", "--all", "--redis-url", one_server.url)["requeued"] == 1
+        assert facts_of(place) == {**facts, "finished": False}
+        assert client.hgetall(Keys(CRAWL).control) == {b"run": b"r1"}
+
+
+def test_what_is_requeued_in_vain_is_said(shell: Shell, tmp_path: Path, one_server: Server) -> None:
+    with_facts(directory(tmp_path / "d"), {"run": "r1", "finished": True})
+    with one_server.client() as client:
+        client.hset(Keys(CRAWL).control, mapping={"run": "r2", "past": "r0 r1"})
+        assert shell("requeue", "--dir", "d", "--all", "--redis-url", one_server.url) == 1
+    assert "queued again" in shell.out
+    assert "directories of an earlier run of this crawl (r1)" in shell.err
+    assert shell("requeue", "--dir", "d", "--all", "--redis-url", "redis://127.0.0.1:1") == 0
+    assert "0 failed requests" in shell.out
+
+
+def test_what_decides_where_a_url_belongs_is_kept_in_the_directory(shell: Shell, tmp_path: Path) -> None:
+    with_facts(directory(tmp_path / "d"), {"run": "r1", "settings": {"partition": "domain", "replicas": 7}})
+    assert shell.json("url", "http://www.h1.example.co.uk/x", "--dir", "d")["host"] == "example.co.uk"
 
 
 def test_one_directory_of_several_that_cannot_be_read_is_named(shell: Shell, tmp_path: Path) -> None:
