@@ -20,7 +20,7 @@ The frontiers on disk are killed at the end and opened again by another process.
     peers    the peers with 100,000 and 1,000,000 URLs
     ours     ours with 100,000, 1,000,000 and `--known` (10,000,000) URLs
     worst    ours, each link to another host, drawn from all that is known
-    hosts    ours, Scrapy and JOBDIR, 100,000 URLs of 100, 10,000 and 50,000 hosts
+    hosts    ours, Scrapy and JOBDIR, 100,000 URLs of 100 and of 10,000 hosts
 
 Rows of an existing `--json` FILE stay unless they are run again, so parts can be run one by one. It takes about an hour
 and 4 GB of disk; `--quick` two minutes. Needs Linux, two cores, redis-server and `pip install -e '.[bench]'`. What is
@@ -49,7 +49,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from processes import cpu_seconds, free_port, redis_program
+from processes import free_port, redis_program
 
 OURS = ("disk", "bloom", "memory")
 PEERS = ("scrapy", "jobdir", "sqlite", "scrapy-redis")
@@ -64,7 +64,7 @@ def plan(args: argparse.Namespace, part: str) -> Iterator[Job]:
     if part == "rounds":
         for turn in range(args.rounds):
             for name in rotated((*OURS, *PEERS), turn):
-                yield job(name, 2_000 if args.quick else 10_000, turn=turn + 1, limit=60)
+                yield job(name, 2_000 if args.quick else 10_000, turn=turn + 1, limit=30)
     elif part == "peers":
         for known in (5_000,) if args.quick else (100_000, 1_000_000):
             for name in PEERS if known <= 100_000 else ("scrapy", "jobdir"):
@@ -79,7 +79,7 @@ def plan(args: argparse.Namespace, part: str) -> Iterator[Job]:
                 yield job(name, known, mix="uniform")
     elif part == "hosts":
         known = 10_000 if args.quick else 100_000
-        for hosts in (known // 1000, known // 10, known // 2):
+        for hosts in (known // 1000, known // 10):
             for name in ("disk", "memory", "scrapy", "jobdir"):
                 yield job(name, known, hosts=hosts, limit=20 if args.quick else args.limit)
 
@@ -113,10 +113,10 @@ def run(job: Job, args: argparse.Namespace) -> dict[str, Any]:
     with contextlib.ExitStack() as stack:
         directory = Path(tempfile.mkdtemp(prefix="ubi-frontier-", dir=args.directory))
         stack.callback(shutil.rmtree, directory, ignore_errors=True)
-        job = {**job, "directory": str(directory / "agent"), "pin": args.pin}
+        job = {**job, "directory": str(directory / "agent"), "core": args.core}
         (directory / "agent").mkdir()
         if job["system"] == "scrapy-redis":
-            job |= stack.enter_context(redis_server(directory))
+            job |= stack.enter_context(redis_server(directory, 1 if args.core == 0 else 0))
         row = child(job)
         if job["system"] in ("disk", "bloom"):
             row["reopened"] = child({**job, "reopen": True})
@@ -158,12 +158,12 @@ def progress(job: Job, sample: dict[str, Any]) -> None:
 
 
 @contextlib.contextmanager
-def redis_server(directory: Path) -> Iterator[dict[str, int]]:
-    """A Redis of its own, on the other core."""
+def redis_server(directory: Path, core: int) -> Iterator[dict[str, int]]:
+    """A Redis of its own, on another core."""
     import redis
 
     port = free_port()
-    command = ["taskset", "-c", "1", *redis_program(), "--port", str(port), "--dir", str(directory)]
+    command = ["taskset", "-c", str(core), *redis_program(), "--port", str(port), "--dir", str(directory)]
     server = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
     try:
         with redis.Redis(port=port) as client:
@@ -176,7 +176,6 @@ def redis_server(directory: Path) -> Iterator[dict[str, int]]:
                     if time.monotonic() > end:
                         raise
                     time.sleep(0.02)
-        cpu_seconds(server.pid)
         yield {"redis_port": port, "redis_pid": server.pid, "redis_empty": empty}
     finally:
         server.kill()
@@ -194,7 +193,9 @@ def options() -> argparse.Namespace:
     parser.add_argument("--known", type=int, default=10_000_000, help="most URLs, for ours on disk (%(default)s)")
     parser.add_argument("--limit", type=float, default=180.0, help="CPU s a run of a peer may take (%(default)s)")
     parser.add_argument("--directory", metavar="DIR", help="where frontiers on disk are made (the machine's choice)")
-    parser.add_argument("--no-pin", dest="pin", action="store_false", help="let the machine choose the cores")
+    parser.add_argument(
+        "--core", type=int, default=0, help="the core that is measured; Redis gets another (%(default)s)"
+    )
     parser.add_argument("--quick", action="store_true", help="small sizes: is it in order?")
     parser.add_argument("--json", metavar="FILE", type=Path, help="write the figures there, too")
     parser.add_argument("--doc", metavar="FILE", help="put the tables there, too, between the marks for them")
@@ -218,7 +219,7 @@ def merged(rows: list[dict[str, Any]], row: dict[str, Any]) -> list[dict[str, An
 def measure(args: argparse.Namespace, figures: dict[str, Any]) -> Iterable[dict[str, Any]]:
     """Run what is asked for; the figures so far after every run."""
     if args.only:
-        figures["link"] = child({"system": "link", "known": 0, "pin": args.pin, "seed": 1})
+        figures["link"] = child({"system": "link", "known": 0, "core": args.core, "seed": 1})
     for part in args.only:
         for one in plan(args, part):
             if one["system"] not in args.systems.split(","):

@@ -21,7 +21,6 @@ from processes import cpu_seconds
 
 WAVE = 32  # loads under way at a time, as CONCURRENT_REQUESTS has it
 STEP = 1.3  # from sample to sample, until a tenth of the whole is more
-CORE = 0
 
 
 class Clock:
@@ -75,6 +74,7 @@ class Run:
         """Offers, then pops."""
         self.offers()
         self.pops()
+        self.row["load_end"] = os.getloadavg()[0]
         return self.row
 
     # ------------------------------------------------------------------ offers
@@ -85,6 +85,7 @@ class Run:
         self.offered = self.taken = self.expected = self.sampled = 0
         self.make_cpu = self.make_wall = 0.0
         seeds = self.web.seeds(self.chunk * LINKS)
+        spare = [open(os.devnull) for _ in range(8)]  # noqa: SIM115  to go on with when all files are taken
         try:
             while self.expected < self.spec["known"] and not self._late():
                 with clock:
@@ -94,6 +95,8 @@ class Run:
                     self._sample()
         except OSError as error:
             self.row["stopped"] = f"{error.strerror}"
+            for file in spare:
+                file.close()
         self.it.settle()
         self._sample()
         last = self.row["samples"][-1]
@@ -162,7 +165,8 @@ class Run:
         clock = Clock()
         before = self._server() if self.spec.get("redis_port") else None
         popped, finish_cpu = 0, 0.0
-        while popped < self.spec["pops"] and clock.wall < self.spec["limit"] / 2:
+        most = self.spec["pops"] if not self.row["stopped"].startswith("Too many") else 0
+        while popped < most and clock.wall < self.spec["limit"] / 2:
             wave = self.it.pop(WAVE)
             if not wave:
                 break
@@ -244,8 +248,7 @@ def link_cost() -> dict[str, float]:
 
 def main(spec: dict[str, Any]) -> None:
     """What a child process does."""
-    if spec["pin"]:
-        os.sched_setaffinity(0, {CORE})
+    os.sched_setaffinity(0, {spec["core"]})
     random.seed(spec["seed"])
     if spec["system"] == "link":
         print(json.dumps({"row": link_cost()}), flush=True)

@@ -62,8 +62,8 @@ def late_rate(row: Row) -> float:
 
 
 def pop_rate(row: Row) -> float:
-    """Pops a CPU second."""
-    return row["pops"] / (row["pop_cpu"] + row.get("pop_server_cpu", 0.0))
+    """Pops a CPU second; 0 where none was possible."""
+    return row["pops"] / (row["pop_cpu"] + row.get("pop_server_cpu", 0.0) or 1)
 
 
 def both_rate(row: Row) -> float:
@@ -82,6 +82,11 @@ def slope(row: Row, key: Callable[[Row], float]) -> float:
     early = next(one for one in samples if one["known"] >= samples[-1]["known"] / 10)
     more = samples[-1]["known"] - early["known"]
     return (key(samples[-1]) - key(early)) / more if more else 0.0
+
+
+def between(small: Row, large: Row) -> float:
+    """Bytes of memory a URL, of what a run of more URLs on more hosts has more than a smaller one."""
+    return (large["memory"] - small["memory"]) / (known(large) - known(small))
 
 
 # ---------------------------------------------------------------------- tables
@@ -115,15 +120,15 @@ def targets(rows: Sequence[Row]) -> None:
         mine = [row for row in rows if row["system"] == name]
         if len(mine) < 2:
             return
-        least, most = mine[0], mine[-1]
-        found[name] = (most, least)
+        found[name] = (mine[-1], mine[0])
     lines: dict[str, tuple[str, Callable[[Row, Row], str]]] = {
         "offers/s": (">= 200,000", lambda most, _: f"{offer_rate(most):,.0f}"),
         "pops/s": (">= 100,000", lambda most, _: f"{pop_rate(most):,.0f}"),
         "pops/s, each done and flushed": ("", lambda most, _: f"{both_rate(most):,.0f}"),
         "bytes of disk a URL": ("<= 60", lambda most, _: f"{most['disk'] / known(most):.1f}"),
         "bytes of memory a URL, slope": ("<= 12", lambda most, _: f"{slope(most, whole_memory):.1f}"),
-        "the same, absolute": ("", lambda most, _: f"{most['memory'] / known(most):.1f}"),
+        "the same from least to most, hosts and all": ("", lambda most, least: f"{between(least, most):.1f}"),
+        "all memory by all URLs": ("", lambda most, _: f"{most['memory'] / known(most):.1f}"),
         "MB of memory": ("< 300", lambda most, _: f"{most['memory'] / 2**20:.0f}"),
         "open files, most": ("<= 64", lambda most, _: f"{max(most['files'], most['files_after_pops'])}"),
         "offers/s : with 100 times less": (">= 0.5", lambda most, least: f"{late_rate(most) / late_rate(least):.2f}"),
@@ -144,7 +149,6 @@ def sizes(rows: Sequence[Row], link: dict[str, float]) -> None:
     for title, rate in (
         ("offers/s", offer_rate),
         ("offers/s from text", lambda row: with_making(row, link)),
-        ("offers/s by the clock", lambda row: row["offers"] / row["offer_wall"]),
         ("pops/s", pop_rate),
         ("pops/s, each done", both_rate),
     ):
@@ -179,7 +183,15 @@ def space(rows: Sequence[Row]) -> None:
             f"{row['disk'] / known(row):.1f}" if "disk" in row else "-",
             f"{row['files']:,}",
         ]
-    columns = ["URLs", "memory, MB", "B a URL", "B a URL, slope", "files' pages apart", "disk, B a URL", "open files"]
+    columns = [
+        "URLs",
+        "memory, MB",
+        "B a URL",
+        "B a URL, slope",
+        "without pages of files",
+        "disk, B a URL",
+        "open files",
+    ]
     table("largest run", [f"{column:>10}" for column in columns], cells)
 
 
@@ -224,7 +236,7 @@ def ratios(rows: Sequence[Row]) -> None:
             for turn in turns:
                 pair = {row["system"]: row for row in rows if row["round"] == turn}
                 if "disk" in pair and name in pair:
-                    found.append(rate(pair["disk"]) / rate(pair[name]))
+                    found.append(rate(pair["disk"]) / rate(pair[name]) if pair[name]["pops"] else 0.0)
             if found:
                 line.append(f"{statistics.median(found):.2f} ({min(found):.2f}-{max(found):.2f})")
         if line:
@@ -239,18 +251,23 @@ def worst(rows: Sequence[Row]) -> None:
     cells = {
         f"{row['system']}, {row['known']:,}": [
             f"{offer_rate(row):,.0f}",
-            f"{row['offers'] / row['offer_wall']:,.0f}",
+            f"{late_rate(row):,.0f}",
+            f"{pop_rate(row):,.0f}",
             f"{-row['wrong']:,}",
         ]
         for row in mine
     }
     if cells:
-        table("each link to another host", ["offers/s", "by the clock", "new ones taken for known"], cells)
+        table(
+            "each link to another host",
+            ["offers/s", "in the second half", "  pops/s", "new ones taken for known"],
+            cells,
+        )
 
 
 def hosts(rows: Sequence[Row]) -> None:
     """The same URLs on few hosts and on many."""
-    sizes_of = [row["known"] for row in rows if row["hosts"] == row["known"] // 2]
+    sizes_of = [row["known"] for row in rows if row["hosts"] == row["known"] // 10]
     if not sizes_of:
         return
     size = max(sizes_of)
@@ -337,7 +354,7 @@ def _lines(rows: dict[str, Row], points: Callable[[Row], list[tuple[int, float]]
 def _points(rows: Sequence[Row], path: Path) -> None:
     axes = _axes()
     for name in SYSTEMS:
-        if mine := sorted((known(row), pop_rate(row)) for row in rows if row["system"] == name):
+        if mine := sorted((known(row), pop_rate(row)) for row in rows if row["system"] == name and row["pops"]):
             axes.plot(*zip(*mine, strict=True), "o-", color=COLORS[name], label=name, linewidth=1.2, markersize=5)
     axes.set_ylabel("pops a CPU second")
     _save(axes, path)
