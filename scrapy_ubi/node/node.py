@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from scrapy_ubi.errors import UbiError, UbiUnavailable
-from scrapy_ubi.frontier.store import StoreDamaged
+from scrapy_ubi.frontier.store import StoreDamaged, StoreError
 from scrapy_ubi.protocol import durable, pace
 from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.closing import Outlinks
@@ -610,7 +610,11 @@ class Node:
 
     def _answer(self, question: Question) -> Answer:
         """What a person asks of this agent's frontier (desk)."""
-        return answer(question, living.source(self.agent, self.frontier, self._keys, self.discover, self._clock()))
+        try:
+            return answer(question, living.source(self.agent, self.frontier, self._keys, self.discover, self._clock()))
+        except StoreError as error:
+            self._broken(error)
+            return {"agent": self.agent_id, "refused": str(error)}
 
     def counters(self) -> dict[str, Any]:
         """All counters of this agent, as published for people."""
