@@ -128,10 +128,10 @@ def _opened(store: Store, path: Path, flush: int, kind: SeenKind, report: Report
     except SeenDamaged as error:
         report(f"{error} This is done now.")
         return kind.create(path), False
-    if seen.flush > flush:
+    if (told := seen.flush) > flush:
         seen.close()
         raise StoreDamaged(
-            f"The store beside {path}", f"it holds {flush} flushes, and had {seen.flush} of them when it was last used"
+            f"The store beside {path}", f"it holds {flush} flushes, and had {told} of them when it was last used"
         )
     return seen, _caught_up(store, seen, flush)
 

@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scrapy_ubi.frontier.memory import MemoryFrontier
 from scrapy_ubi.node.courier import Courier
 from scrapy_ubi.node.keeper import Disk, NoDisk
 from scrapy_ubi.node.post import FIRST_PAUSE, HEAD, LONGEST_PAUSE, MOST_RECORDS, Post, is_finished
@@ -69,12 +68,12 @@ class Office:
         self.now = 100.0
         self.hub = MemoryHub()
         config = Config(replicas=REPLICAS, bounds=Bounds(8, 500, 3000, resend=1e6))
-        self.agent = Agent("a", "5" * 8, config, MemoryFrontier(), lambda: "1" * 8, self.now)
+        self.disk = disk or NoDisk(0.0)
+        self.agent = Agent("a", "5" * 8, config, self.disk.frontier, lambda: "1" * 8, self.now)
         self.agent.sure()
         self.agent.lease.acknowledged(self.now)
         self.transport = MemoryTransport(self.hub, "a", CRAWL, SETTINGS.max_letter_bytes)
         self.arrivals = 0
-        self.disk = disk or NoDisk(0.0)
         self.post = Post(
             self.agent,
             self.transport,

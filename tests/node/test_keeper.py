@@ -1,0 +1,588 @@
+"""The keeper: what is written and found again, full disks, damaged files; and that no mail overtakes the disk."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import shutil
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from scrapy_ubi.errors import UbiDirectoryError, UbiRefused
+from scrapy_ubi.frontier.flush import Flush
+from scrapy_ubi.frontier.rocks import RESERVE
+from scrapy_ubi.frontier.seen import SeenDamaged
+from scrapy_ubi.frontier.store import StoreDamaged, StoreError, StoreFull
+from scrapy_ubi.node.keeper import FIXED, Keeper, check_settings, fixed
+from scrapy_ubi.node.post import BETTER
+from scrapy_ubi.protocol import durable
+from scrapy_ubi.protocol.agent import Agent
+from scrapy_ubi.protocol.config import Config
+from scrapy_ubi.protocol.host import HostState
+from scrapy_ubi.settings import UbiSettings
+from tests.node.test_post import HOST, Office, found, letter, run
+from tests.support.views import ordered
+from tests.support.village import page
+
+SETTINGS = UbiSettings(memory_mb=32)
+FACTS = {"run": "0badcafe", "finished": False, "settings": {"replicas": 200}, "counters": {"pages": 7}}
+OWN = {"partition": "host", "replicas": 200, "replication": 1, "normaliser": "1"}
+HOSTS = 20
+PAGES = 300  # of each
+
+
+def anyone(state: HostState) -> bool:
+    return True
+
+
+async def opened(path: Path, settings: UbiSettings = SETTINGS, now: float = 100.0) -> Keeper:
+    return await Keeper.open(path, settings, lambda: now)
+
+
+def agent_on(keeper: Keeper) -> Agent:
+    if keeper.saved is not None:
+        return durable.restore("a", keeper.saved, Config(), keeper.frontier, lambda: "1" * 8, 100.0)
+    return Agent("a", "5" * 8, Config(), keeper.frontier, lambda: "1" * 8, 100.0)
+
+
+async def flush(keeper: Keeper, agent: Agent, facts: dict[str, Any] | None = None) -> None:
+    keeper.collect(durable.changes(agent), facts)
+    await keeper.write()
+    keeper.settle()
+
+
+async def filled(path: Path, killed: Path) -> None:
+    """A disk with some thousand URLs, some of them done; `killed` is what kill -9 would have left of it: most lies in a
+    table file, and some flushes in the log.
+    """
+    keeper = await opened(path)
+    agent = agent_on(keeper)
+    for host in range(HOSTS):
+        state, _ = keeper.frontier.add(f"h{host}.example", [page(f"h{host}.example", n) for n in range(PAGES)])
+        keeper.frontier.add_done(state, [page(f"h{host}.example", n).key for n in range(10)])
+    await flush(keeper, agent, FACTS)
+    await keeper.close()
+    keeper = await opened(path)  # what lay in the log goes into a table file
+    agent = agent_on(keeper)
+    for host in range(HOSTS):
+        keeper.frontier.add(f"h{host}.example", [page(f"h{host}.example", PAGES)])
+        await flush(keeper, agent)
+    shutil.copytree(path, killed)
+    await keeper.close()
+
+
+@pytest.fixture(scope="module")
+def sample(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("disk")
+    run(lambda: filled(place / "whole", place / "killed"))
+    return place / "killed"
+
+
+@pytest.fixture
+def disk(sample: Path, tmp_path: Path) -> Path:
+    """A directory of its own that holds what `filled` writes."""
+    return Path(shutil.copytree(sample, tmp_path / "agent"))
+
+
+async def whole(path: Path) -> None:
+    """All that `filled` wrote is found."""
+    keeper = await opened(path)
+    states = keeper.frontier.states()
+    assert sum(state.waiting for state in states) == HOSTS * (PAGES + 1 - 10)
+    assert sum(state.done_count for state in states) == HOSTS * 10
+    for state in states:
+        assert all(state.is_known(page(state.host, n).key) for n in range(PAGES + 1))
+        assert [state.is_done(page(state.host, n).key) for n in (0, 9, 10, PAGES)] == [True, True, False, False]
+    assert keeper.facts == FACTS
+    await keeper.close()
+
+
+# -- what is written is found again
+
+
+def test_facts_group_and_hosts_are_found_again(disk: Path) -> None:
+    async def test() -> None:
+        await whole(disk)
+        keeper = await opened(disk)
+        assert keeper.saved is not None
+        assert keeper.saved.group.store == "5" * 8
+        await keeper.close()
+
+    run(test)
+
+
+def test_an_empty_directory_is_a_beginning(tmp_path: Path) -> None:
+    async def test() -> None:
+        keeper = await opened(tmp_path / "new")
+        assert (keeper.saved, keeper.facts, len(keeper.frontier)) == (None, {}, 0)
+        await keeper.close()
+
+    run(test)
+
+
+def test_where_nothing_is_new_nothing_is_written(disk: Path) -> None:
+    async def test() -> None:
+        keeper = await opened(disk)
+        agent = agent_on(keeper)
+        await flush(keeper, agent)
+        keeper.collect(durable.changes(agent), None)
+        assert not keeper.due
+        keeper.collect(durable.changes(agent), FACTS)
+        assert keeper.due
+        await keeper.close()
+
+    run(test)
+
+
+def test_what_was_collected_and_not_written_is_lost_with_the_process(disk: Path) -> None:
+    async def test() -> None:
+        keeper = await opened(disk)
+        agent = agent_on(keeper)
+        keeper.frontier.add("late.example", [page("late.example")])
+        keeper.collect(durable.changes(agent), {**FACTS, "finished": True})
+        await keeper.close()
+        await whole(disk)
+
+    run(test)
+
+
+def test_to_forget_is_to_begin_with_nothing(disk: Path) -> None:
+    async def test() -> None:
+        keeper = await opened(disk)
+        await keeper.forget()
+        assert (keeper.saved, keeper.facts, len(keeper.frontier)) == (None, {}, 0)
+        agent = agent_on(keeper)
+        keeper.frontier.add(HOST, [page(HOST)])
+        await flush(keeper, agent, FACTS)
+        await keeper.close()
+        keeper = await opened(disk)
+        assert (len(keeper.frontier), keeper.facts) == (1, FACTS)
+        await keeper.close()
+
+    run(test)
+
+
+def test_after_a_restart_every_host_has_its_delay_first(disk: Path) -> None:
+    """A page that was fetched a moment before kill -9 is in no flush."""
+
+    async def test() -> None:
+        keeper = await opened(disk, UbiSettings(memory_mb=32, host_delay=5.0))
+        assert all(104.0 < state.next_at < 106.0 for state in keeper.frontier.states())
+        keeper.frontier.load(100.0, anyone)
+        assert keeper.frontier.pop(104.0, anyone) is None
+        keeper.frontier.load(107.0, anyone)
+        assert keeper.frontier.pop(107.0, anyone) is not None
+        await keeper.close()
+
+    run(test)
+
+
+def test_settings_that_may_not_change_are_named_with_the_remedy(tmp_path: Path) -> None:
+    facts = {"settings": fixed({**OWN, "spider": "s"})}
+    check_settings(tmp_path, facts, OWN)
+    check_settings(tmp_path, {}, OWN)
+    for field, setting in FIXED.items():
+        with pytest.raises(UbiRefused) as caught:
+            check_settings(tmp_path, facts, {**OWN, field: "other"})
+        said = str(caught.value)
+        assert f"{setting} = {OWN[field]!r}, now it is 'other'" in said and "scrapy ubi reset" in said
+
+
+# -- a disk that is full
+
+
+def choke(keeper: Keeper, full: bool) -> None:
+    """Let the disk of a keeper be full, or have room."""
+    keeper.frontier.store._reserve = 1 << 60 if full else RESERVE  # type: ignore[attr-defined]
+
+
+def test_a_flush_that_found_no_room_is_written_again_as_it_was(disk: Path) -> None:
+    async def test() -> None:
+        keeper = await opened(disk)
+        agent = agent_on(keeper)
+        keeper.frontier.add("late.example", [page("late.example")])
+        keeper.collect(durable.changes(agent), FACTS)
+        held = keeper.frontier.unwritten
+        choke(keeper, True)
+        for _ in range(2):
+            with pytest.raises(StoreFull, match="make room, and the crawl goes on"):
+                await keeper.write()
+            keeper.settle()
+            assert keeper.due and keeper.frontier.unwritten is held
+        choke(keeper, False)
+        keeper.frontier.add("later.example", [page("later.example")])
+        await keeper.write()
+        keeper.settle()
+        assert not keeper.due
+        await keeper.close()
+        keeper = await opened(disk)
+        assert keeper.frontier.find("late.example") is not None
+        assert keeper.frontier.find("later.example") is None, "it was in no flush"
+        await keeper.close()
+
+    run(test)
+
+
+def test_a_table_of_known_keys_that_cannot_grow_is_told_again_and_nothing_is_written_twice(
+    disk: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def test() -> None:
+        keeper = await opened(disk)
+        agent = agent_on(keeper)
+        keeper.frontier.add("late.example", [page("late.example")])
+        keeper.collect(durable.changes(agent), None)
+        writes = count_writes(keeper, monkeypatch)
+        with monkeypatch.context() as patched:
+            patched.setattr(type(keeper.frontier.seen), "apply", _raise(StoreFull("The disk is full.")))
+            await keeper.write()
+            with pytest.raises(StoreFull):
+                keeper.settle()
+            assert keeper.due
+        await keeper.write()
+        keeper.settle()
+        assert not keeper.due and writes == [1]
+        await keeper.close()
+
+    run(test)
+
+
+def count_writes(keeper: Keeper, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many flushes were written, in a list of one."""
+    writes = [0]
+    write = Flush.write
+
+    def counted(self: Flush, store: Any) -> None:
+        writes[0] += 1
+        write(self, store)
+
+    monkeypatch.setattr(Flush, "write", counted)
+    return writes
+
+
+def _raise(error: Exception) -> Callable[..., None]:
+    def fail(*_: object) -> None:
+        raise error
+
+    return fail
+
+
+def test_a_full_disk_is_a_refused_start(disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test() -> None:
+        with monkeypatch.context() as patched:
+            patched.setattr("scrapy_ubi.frontier.rocks.RESERVE", 1 << 60)
+            patched.setattr("scrapy_ubi.frontier.rocks.RocksStore.__init__.__defaults__", (64 << 20, 1 << 60))
+            with pytest.raises(UbiDirectoryError, match="is full"):
+                await opened(disk)
+        await whole(disk)
+
+    run(test)
+
+
+# -- files that are damaged
+
+
+def tables(path: Path) -> list[Path]:
+    """The table files, the largest first."""
+    return sorted((path / "store").glob("*.sst"), key=lambda file: -file.stat().st_size)
+
+
+def log(path: Path) -> Path:
+    return max((path / "store").glob("*.log"))
+
+
+def cut(file: Path, part: float = 0.5) -> None:
+    with file.open("r+b") as stream:
+        stream.truncate(int(file.stat().st_size * part))
+
+
+def flip(file: Path, every: int = 64) -> None:
+    """One bit of every so many bytes is another one."""
+    content = bytearray(file.read_bytes())
+    for at in range(0, len(content), every):
+        content[at] ^= 1
+    file.write_bytes(content)
+
+
+DAMAGES: dict[str, Callable[[Path], Path]] = {
+    "a table file with flipped bits": lambda path: _done(flip, tables(path)[0]),
+    "a table file cut off": lambda path: _done(cut, tables(path)[0]),
+    "a table file missing": lambda path: _done(Path.unlink, tables(path)[0]),
+    "the manifest cut off": lambda path: _done(cut, max((path / "store").glob("MANIFEST-*"))),
+    "the manifest missing": lambda path: _done(Path.unlink, max((path / "store").glob("MANIFEST-*"))),
+    "CURRENT with flipped bits": lambda path: _done(flip, path / "store" / "CURRENT"),
+    "the log cut off": lambda path: _done(cut, log(path)),
+    "the log with flipped bits": lambda path: _done(flip, log(path)),
+    "the log missing": lambda path: _done(Path.unlink, log(path)),
+    "all of the store missing": lambda path: _done(shutil.rmtree, path / "store"),
+}
+
+
+def _done(damage: Callable[[Path], object], file: Path) -> Path:
+    damage(file)
+    return file
+
+
+def set_aside(path: Path) -> Path:
+    """Where the damaged files are now."""
+    (aside,) = path.glob("damaged-*")
+    return aside
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_store_is_named_set_aside_and_never_an_empty_crawl(disk: Path, damage: str) -> None:
+    async def test() -> None:
+        file = DAMAGES[damage](disk)
+        with pytest.raises(UbiDirectoryError) as caught:
+            await opened(disk)
+        said = str(caught.value)
+        aside = set_aside(disk)
+        assert str(aside) in said and "\n" not in said
+        assert file.name in said or "store" in said
+        assert (aside / "store").is_dir() and (aside / "seen").is_file()
+        assert not (disk / "seen").exists() and not (disk / "store").exists()
+        keeper = await opened(disk)  # the next start goes on without it
+        assert (keeper.saved, len(keeper.frontier)) == (None, 0)
+        await keeper.close()
+
+    run(test)
+
+
+SEEN_DAMAGES: dict[str, Callable[[Path], object]] = {
+    "missing": Path.unlink,
+    "cut off": cut,
+    "cut off to nothing": lambda file: cut(file, 0),
+    "with flipped bits": flip,
+    "with one flipped bit": lambda file: flip(file, file.stat().st_size - 1),
+    "somebody else's": lambda file: file.write_bytes(b"something" * 100_000),
+}
+
+
+@pytest.mark.parametrize("damage", SEEN_DAMAGES)
+def test_a_damaged_table_of_known_keys_is_made_anew_and_nothing_is_lost(
+    disk: Path, damage: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def test() -> None:
+        SEEN_DAMAGES[damage](disk / "seen")
+        caplog.set_level(logging.WARNING, "scrapy_ubi")
+        await whole(disk)
+        assert any(str(disk / "seen") in record.message and "anew" in record.message for record in caplog.records)
+        caplog.clear()
+        await whole(disk)
+        assert not caplog.records, "it is whole now"
+
+    run(test)
+
+
+def test_a_table_of_known_keys_of_older_days_is_told_what_it_missed(disk: Path) -> None:
+    async def test() -> None:
+        old = (disk / "seen").read_bytes()
+        for number in range(12):
+            keeper = await opened(disk)
+            keeper.frontier.add("late.example", [page("late.example", number)])
+            await flush(keeper, agent_on(keeper), FACTS)
+            await keeper.close()
+        (disk / "seen").write_bytes(old)
+        keeper = await opened(disk)
+        state = keeper.frontier.find("late.example")
+        assert state is not None and all(state.is_known(page("late.example", n).key) for n in range(12))
+        await keeper.close()
+
+    run(test)
+
+
+def test_damage_that_is_found_in_mid_crawl_stops_the_agent_and_is_set_aside(
+    disk: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def test() -> None:
+        keeper = await opened(disk)
+        told: list[StoreError] = []
+        keeper.trouble = told.append
+        damage = StoreDamaged("000009.sst", "block checksum mismatch")
+        monkeypatch.setattr(keeper.frontier.store, "scan", _raise(damage))
+        keeper.read_ahead(100.0, anyone, lambda: None)
+        while not told:
+            await asyncio.sleep(0)
+        assert told == [damage]
+        keeper.condemn(damage)
+        await keeper.close()
+        aside = set_aside(disk)
+        said = caplog.records[-1].message
+        assert "000009.sst is damaged (block checksum mismatch)" in said and str(aside) in said
+        assert not (disk / "store").exists()
+
+    run(test)
+
+
+@pytest.mark.parametrize("error", [SeenDamaged(Path("seen"), "was replaced"), OSError(5, "Input/output error")])
+def test_a_table_of_known_keys_that_goes_bad_is_trouble_and_loses_nothing(
+    disk: Path, error: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def test() -> None:
+        keeper = await opened(disk)
+        agent = agent_on(keeper)
+        keeper.frontier.add("late.example", [page("late.example")])
+        keeper.collect(durable.changes(agent), None)
+        await keeper.write()
+        with monkeypatch.context() as patched:
+            patched.setattr(type(keeper.frontier.seen), "apply", _raise(error))
+            with pytest.raises(StoreError, match="index of known URLs"):
+                keeper.settle()
+        await keeper.close()
+        keeper = await opened(disk)
+        state = keeper.frontier.find("late.example")
+        assert state is not None and state.is_known(page("late.example").key)
+        await keeper.close()
+
+    run(test)
+
+
+# -- the post with a disk
+
+
+class Gate:
+    """Holds the writes of a keeper until it is opened."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.reached, self._open = threading.Event(), threading.Event()
+        write = Flush.write
+
+        def held(flush: Flush, store: Any) -> None:
+            self.reached.set()
+            assert self._open.wait(20)
+            write(flush, store)
+
+        monkeypatch.setattr(Flush, "write", held)
+
+    def open(self) -> None:
+        self._open.set()
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    return tmp_path / "agent"
+
+
+def test_nothing_leaves_before_it_is_written(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test() -> None:
+        office = Office(disk=await opened(place))
+        office.join("b")
+        host = ordered("b", "a")
+        await office.trips(2)
+        office.put(letter(found("http://h.example/1")))
+        await office.trips(1)
+        office.agent.discover(host, page(host))
+        gate = Gate(monkeypatch)
+        office.now += 5
+        office.agent.tick(office.now)
+        office.post.send(office.now, lambda: None)
+        while not gate.reached.is_set():
+            await asyncio.sleep(0)
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert office.links_to("b") == [] and office.answer() is None
+        assert len(office.shelf.inbox["a"]) == 1
+        gate.open()
+        await office.arrival()
+        assert len(office.links_to("b")) == 1 and office.answer() == {"acked": [1]}
+        assert len(office.shelf.inbox["a"]) == 0
+        await office.disk.close()
+        again = await opened(place)
+        assert again.saved is not None and [one.host for one in again.saved.discovered] == [host]
+        assert again.frontier.find(HOST) is not None
+        await again.close()
+
+    run(test)
+
+
+@pytest.mark.parametrize("redis", ["well", "full", "away"])
+def test_on_a_full_disk_letters_wait_where_they_are_whatever_redis_does(
+    place: Path, redis: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def test() -> None:
+        caplog.set_level(logging.INFO, "scrapy_ubi")
+        keeper = await opened(place)
+        office = Office(disk=keeper)
+        office.join("b")
+        host = ordered("b", "a")
+        await office.trips(2)
+        office.put(letter(found("http://h.example/1")))
+        await office.trips(1)
+        office.agent.discover(host, page(host))
+        choke(keeper, True)
+        office.hub.full, office.hub.down = redis == "full", redis == "away"
+        office.put(letter(found("http://h.example/1", "http://h.example/2"), seq="2"))
+        await office.trips(3)
+        assert office.post.disk_full
+        assert keeper.frontier.unwritten is not None
+        assert len(office.shelf.inbox["a"]) == 2, "what is merged is not durable"
+        assert office.links_to("b") == [] and office.answer() is None
+        choke(keeper, False)
+        office.now += 5
+        await office.trip()  # the flush from before, in which the second letter is not
+        assert len(office.shelf.inbox["a"]) >= 1
+        office.hub.full = office.hub.down = False
+        await office.trips(4)
+        assert not office.post.disk_full
+        assert len(office.shelf.inbox["a"]) == 0, "all of them are deleted in the end"
+        assert len(office.links_to("b")) == 1 and office.answer() == {"acked": [1, 2]}
+        said = [record.message for record in caplog.records]
+        assert any("is full" in one and "Nothing is fetched until then" in one for one in said)
+        assert sum(one in BETTER.values() for one in said) == 1
+        await keeper.close()
+        again = await opened(place)
+        state = again.frontier.find(HOST)
+        assert state is not None and state.waiting == 2
+        await again.close()
+
+    run(test)
+
+
+def test_no_letter_is_deleted_before_its_merge_is_durable(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever fails in between, in any order: what is in the store and what is in the inbox hold all of it."""
+
+    async def test() -> None:
+        keeper = await opened(place)
+        office = Office(disk=keeper)
+        await office.trips(2)
+        troubles = [(full, redis) for full in (True, False) for redis in ("well", "full", "away")]
+        for number, (full, redis) in enumerate([*troubles, *reversed(troubles), *troubles[::2]], 1):
+            entry = [f"{number:016x}", f"http://h.example/{number}", 0]
+            office.put(letter([{"host": HOST, "discovered": [entry]}], seq=str(number)))
+            choke(keeper, full)
+            office.hub.full, office.hub.down = redis == "full", redis == "away"
+            await office.trips(2)
+            written = {row[1] for row in keeper.frontier.store.scan(b"q", b"r", 1000)}
+            for sent in range(1, number + 1):
+                in_store = any(b"/%d" % sent in value for value in written)
+                in_box = any(b'h.example/%d"' % sent in one[b"body"] for one in office.shelf.inbox["a"].values())
+                assert in_store or in_box, (number, full, redis, sent)
+        choke(keeper, False)
+        office.hub.full = office.hub.down = False
+        await office.trips(4)
+        assert len(office.shelf.inbox["a"]) == 0
+        await keeper.close()
+
+    run(test)
+
+
+def test_a_store_that_is_damaged_is_told_of(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test() -> None:
+        keeper = await opened(place)
+        office = Office(disk=keeper)
+        told: list[StoreError] = []
+        keeper.trouble = told.append
+        await office.trips(2)
+        office.put(letter(found("http://h.example/1")))
+        await office.trips(1)
+        damage = StoreDamaged("000009.sst", "block checksum mismatch")
+        monkeypatch.setattr(Flush, "write", _raise(damage))
+        await office.trips(1)
+        assert told == [damage]
+        assert len(office.shelf.inbox["a"]) == 1 and office.answer() is None
+        await keeper.close()
+
+    run(test)
