@@ -29,10 +29,11 @@ from typing import Any, Protocol
 
 from scrapy_ubi.errors import UbiDirectoryError, UbiRefused
 from scrapy_ubi.frontier import ledger
+from scrapy_ubi.frontier.bloom import SeenBloom
 from scrapy_ubi.frontier.disk import DiskFrontier
 from scrapy_ubi.frontier.flush import Flush
 from scrapy_ubi.frontier.memory import MemoryFrontier
-from scrapy_ubi.frontier.opening import open_frontier
+from scrapy_ubi.frontier.opening import SeenKind, open_frontier
 from scrapy_ubi.frontier.seen import SeenDamaged, SeenTable
 from scrapy_ubi.frontier.store import StoreDamaged, StoreError
 from scrapy_ubi.frontier.window import Result
@@ -49,7 +50,7 @@ FIXED = {
     "replication": "UBI_REPLICATION",
     "normaliser": "the version",
 }  # what decides where a URL belongs, and what makes two URLs one: not to be changed while URLs wait
-KINDS = {"exact": SeenTable}  # by UBI_SEEN
+KINDS: dict[str, SeenKind] = {"exact": SeenTable, "bloom": SeenBloom}  # by UBI_SEEN
 SUPPRESSED_BYTES = 100  # of a foreign URL that is remembered as known to its owner, in a dict
 FACTS_EVERY = 1.0  # s between two writes of the counters
 
