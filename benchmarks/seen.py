@@ -1,12 +1,15 @@
 """Which keys are known: scrapy_ubi's exact table and its filter with errors, beside a Python set.
 
-    python benchmarks/seen.py [--known 100000,1000000,10000000] [--rounds 3] [--json FILE]
+    python benchmarks/seen.py [--known 100000,1000000,10000000] [--peers] [--rounds 3] [--json FILE]
 
 Each is filled with random keys (a set of ints for Python, which says known only). Then, in turns of 100,000 keys each:
 look-ups of known and of unknown keys, one at a time as the frontier makes them; changes of 1,000 new keys, and of 1,000
-keys that are done now, as a flush makes them. Rates are those of CPU time. `pause` is the longest time the loop waited
-for one change of 1,000 keys, by the clock: another process on the machine lengthens it. Bytes are those of the file and
+keys that are done now, as a flush makes them. Rates are those of CPU time, and so is `pause`, the longest that one
+change of 1,000 keys took: what the loop waits for on a machine that does nothing else. Bytes are those of the file and
 of its part in use; of the set those that the process grew by. `open` reads the whole file (warm) and checks it.
+
+With `--peers` RocksDB with filters of 10 bits a key (the process's memory is not bounded) and sqlite do the same,
+neither of them waiting for the disk.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ import json
 import os
 import random
 import resource
+import sqlite3
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -23,6 +27,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
+import rocksdict
 from rounds import save, table
 
 from scrapy_ubi.frontier.bloom import SeenBloom, error_rate
@@ -64,9 +69,9 @@ class Changes:
 
     def __call__(self) -> None:
         for change in self.changes:
-            start = time.perf_counter()
+            start = time.process_time()
             self.apply(change)
-            self.pause = max(self.pause, time.perf_counter() - start)
+            self.pause = max(self.pause, time.process_time() - start)
 
 
 def a_turn(seen: Any, status: Callable[[int], object], known: list[int], turn: int, done: bool) -> dict[str, float]:
@@ -113,6 +118,63 @@ def of_set(number: int, rounds: int) -> dict[str, float]:
     return middle(turns) | {"B used": grown / number, "fill/s": fill}
 
 
+class Rocks:
+    """Keys as rows of a RocksDB, each with its status."""
+
+    def __init__(self, path: Path) -> None:
+        options, tables = rocksdict.Options(raw_mode=True), rocksdict.BlockBasedOptions()
+        tables.set_bloom_filter(10, False)
+        options.set_block_based_table_factory(tables)
+        self.rows = rocksdict.Rdict(str(path), options)
+        self.path = path
+
+    def status(self, key: int) -> int:
+        return int(self.rows.get(key.to_bytes(8, "big")) or 0)
+
+    def apply(self, changes: dict[int, int]) -> None:
+        batch = rocksdict.WriteBatch(raw_mode=True)
+        for key, status in changes.items():
+            batch.put(key.to_bytes(8, "big"), b"%d" % status)
+        self.rows.write(batch)
+
+    def settle(self) -> None:
+        self.rows.flush()
+
+
+class Sqlite:
+    """Keys as rows of a sqlite table."""
+
+    def __init__(self, path: Path) -> None:
+        self.rows = sqlite3.connect(path)
+        self.rows.execute("pragma journal_mode = wal")
+        self.rows.execute("pragma synchronous = off")
+        self.rows.execute("create table seen (key integer primary key, status integer) without rowid")
+        self.path = path
+
+    def status(self, key: int) -> int:
+        row = self.rows.execute("select status from seen where key = ?", (key - (1 << 63),)).fetchone()
+        return row[0] if row else 0
+
+    def apply(self, changes: dict[int, int]) -> None:
+        rows = [(key - (1 << 63), status) for key, status in changes.items()]
+        self.rows.executemany("insert or replace into seen values (?, ?)", rows)
+        self.rows.commit()
+
+    def settle(self) -> None:
+        self.rows.execute("pragma wal_checkpoint(truncate)")
+
+
+def of_peer(kind: type[Rocks] | type[Sqlite], number: int, rounds: int, path: Path) -> dict[str, float]:
+    """All figures of a store of rows."""
+    known = draw(1, number)
+    seen = kind(path)
+    fill = rate(Changes(seen.apply, known, 1), number)
+    turns = [a_turn(seen, seen.status, known, turn, True) for turn in range(rounds)]
+    seen.settle()
+    files = [file for file in (path, *path.glob("*")) if file.is_file()]
+    return middle(turns) | {"B file": sum(file.stat().st_size for file in files) / len(known), "fill/s": fill}
+
+
 def middle(turns: list[dict[str, float]]) -> dict[str, float]:
     """The median of each figure; of pauses the longest."""
     figures = {name: float(np.median([turn[name] for turn in turns])) for name in turns[0]}
@@ -135,11 +197,14 @@ def apart(work: Callable[[], dict[str, float]]) -> dict[str, float]:
     return figures
 
 
-def systems(number: int, rounds: int, directory: Path) -> Iterator[tuple[str, dict[str, float]]]:
+def systems(number: int, rounds: int, peers: bool, directory: Path) -> Iterator[tuple[str, dict[str, float]]]:
     """Each way's name and figures."""
     yield "exact", apart(lambda: of_table(SeenTable, number, rounds, directory / "exact"))
     yield "bloom", apart(lambda: of_table(SeenBloom, number, rounds, directory / "bloom"))
     yield "set of ints", apart(lambda: of_set(number, rounds))
+    if peers:
+        yield "RocksDB", apart(lambda: of_peer(Rocks, number, rounds, directory / "rocks"))
+        yield "sqlite", apart(lambda: of_peer(Sqlite, number, rounds, directory / "sqlite"))
 
 
 def shown(name: str, value: float | None) -> str:
@@ -154,12 +219,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--known", default="100000,1000000,10000000", help="how many keys (%(default)s)")
     parser.add_argument("--rounds", type=int, default=3, help="turns, of which the median counts (%(default)s)")
+    parser.add_argument("--peers", action="store_true", help="RocksDB and sqlite, too")
     parser.add_argument("--json", metavar="FILE", help="write the figures there, too")
     arguments = parser.parse_args()
     figures: dict[str, dict[str, dict[str, float]]] = {}
     for number in map(int, arguments.known.split(",")):
         with TemporaryDirectory(prefix="ubi-seen-") as directory:
-            rows = dict(systems(number, arguments.rounds, Path(directory)))
+            rows = dict(systems(number, arguments.rounds, arguments.peers, Path(directory)))
         figures[str(number)] = rows
         cells = {way: [shown(name, row.get(name)) for name in COLUMNS] for way, row in rows.items()}
         table(f"{number:,} known", [f"{name:>9}" for name in COLUMNS], cells)
