@@ -1,0 +1,169 @@
+"""The filters of a crawl in their order, as UBI_FILTERS gives them.
+
+Rules of this module:
+
+* An entry is a text (one filter or several), a tuple of a name and its arguments, or a filter. All three come to a
+  filter with a text form, and the texts of a chain read as UBI_FILTERS make an equal chain.
+* What is malformed is a `UbiSettingError` at the start that names UBI_FILTERS, the entry and the remedy.
+* The first filter that refuses decides. A filter of the user's that raises is passed over for that link and reported.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from scrapy_ubi.errors import UbiSettingError
+from scrapy_ubi.urls.filters.base import Link, SuiteFilter, UrlFilter
+from scrapy_ubi.urls.filters.knownpaths import KnownPaths
+from scrapy_ubi.urls.filters.scope import Scope
+from scrapy_ubi.urls.filters.simple import Depth, Extensions, Length, Schemes
+from scrapy_ubi.urls.filters.text import Arguments, Call, FilterError, parse_calls
+from scrapy_ubi.urls.filters.traps import Traps
+
+SETTING = "UBI_FILTERS"
+
+_CLASSES: tuple[type[SuiteFilter], ...] = (Length, Schemes, Extensions, Depth, Scope, KnownPaths, Traps)
+SUITE: Mapping[str, type[UrlFilter]] = {cls.name: cls for cls in _CLASSES}
+
+
+class Refusal(NamedTuple):
+    """Which filter refuses a link, and why, in a word or a few."""
+
+    filter: UrlFilter
+    why: str
+
+
+def _ignore(judge: UrlFilter, error: Exception) -> None:
+    """Nobody wants to know."""
+
+
+class FilterChain:
+    """Filters in their order. `on_error` is told of a filter that raised."""
+
+    def __init__(
+        self, filters: Iterable[UrlFilter] = (), on_error: Callable[[UrlFilter, Exception], None] = _ignore
+    ) -> None:
+        self.filters = tuple(filters)
+        self.on_error = on_error
+        self._hosted = [(judge.refuses, judge) for judge in self.filters]
+        self._hostless = [(judge.refuses, judge) for judge in self.filters if judge.hostless]
+        self._redirects = [(judge.refuses, judge) for judge in self.filters if judge.redirects]
+
+    @classmethod
+    def read(cls, entries: Sequence[object]) -> FilterChain:
+        """The chain of UBI_FILTERS. Raises UbiSettingError."""
+        return cls(judge for entry in entries for judge in _filters(entry))
+
+    def refusal(self, link: Link, redirect: bool = False) -> Refusal | None:
+        """Who refuses the link, None when it passes. `redirect`: it is where a redirect leads to."""
+        asked = self._redirects if redirect else self._hosted if link.normal else self._hostless
+        for refuses, judge in asked:
+            try:
+                why = refuses(link)
+            except Exception as error:  # noqa: BLE001 - users' own filters, and links of any kind: no page is lost by it
+                self.on_error(judge, error)
+                continue
+            if why:
+                return Refusal(judge, why)
+        return None
+
+    def seed(self, link: Link) -> None:
+        """A seed was met: the filters are told, and do not judge it."""
+        for judge in self.filters:
+            try:
+                judge.seed(link)
+            except Exception as error:  # noqa: BLE001 - as above
+                self.on_error(judge, error)
+
+    def __iter__(self) -> Iterator[UrlFilter]:
+        return iter(self.filters)
+
+    def __len__(self) -> int:
+        return len(self.filters)
+
+    def __str__(self) -> str:
+        return "; ".join(map(str, self.filters))
+
+
+def parse(text: str) -> UrlFilter:
+    """The one filter that a text stands for. Raises FilterError."""
+    calls = parse_calls(text)
+    if len(calls) != 1:
+        raise FilterError(f"stands for {len(calls)} filters", "give one")
+    return _make(calls[0])
+
+
+def _filters(entry: object) -> Iterator[UrlFilter]:
+    try:
+        if isinstance(entry, str):
+            yield from map(_make, parse_calls(entry))
+        elif isinstance(entry, UrlFilter):
+            yield _whole(entry)
+        elif isinstance(entry, tuple) and entry and isinstance(entry[0], str):
+            yield _make(Call(entry[0], _arguments(entry[1:])))
+        else:
+            raise FilterError(
+                "is no filter", "give texts such as 'length(2048)', tuples such as ('length', 2048), or UrlFilters"
+            )
+    except FilterError as error:
+        shown = repr(entry)
+        shown = shown if len(shown) <= 200 else f"{shown[:197]}..."
+        raise UbiSettingError(SETTING, f"has {shown}, which {error.problem}", error.remedy) from error
+
+
+def _arguments(given: tuple[object, ...]) -> Arguments:
+    """Those of a tuple: values, and a dict of the ones with a key at the end."""
+    named = given[-1] if given and isinstance(given[-1], Mapping) else {}
+    positional = given[:-1] if given and isinstance(given[-1], Mapping) else given
+    arguments: dict[str, tuple[str, ...]] = {"": tuple(map(_text, positional))} if positional else {}
+    for key, value in named.items():
+        if not isinstance(key, str) or not key.isidentifier():
+            raise FilterError(f"has the key {key!r}", "give names of arguments")
+        values = value if isinstance(value, list | tuple) else (value,)
+        if values:
+            arguments[key] = tuple(map(_text, values))
+    return arguments
+
+
+def _text(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, str | int):
+        return str(value)
+    raise FilterError(f"has the value {value!r}", "give texts, whole numbers, or lists of them")
+
+
+def _make(call: Call) -> UrlFilter:
+    made = _class(call.name).parse(call.arguments)
+    if any(call.arguments.values()) and not made.arguments() and not isinstance(made, SuiteFilter):
+        raise FilterError("does not give its arguments back", f"let {call.name}.arguments() return them")
+    return made
+
+
+def _whole(judge: UrlFilter) -> UrlFilter:
+    """A filter given as an object: its text must make an equal one, as that is what is shown and compared."""
+    if parse(str(judge)) != judge:
+        raise FilterError(f"does not come back from its text {str(judge)!r}", "let arguments() return what it needs")
+    return judge
+
+
+def _class(name: str) -> type[UrlFilter]:
+    if (known := SUITE.get(name)) is not None:
+        return known
+    module, _, last = name.rpartition(".")
+    if not module:
+        raise FilterError(
+            f"names the filter {name!r}",
+            f"the filters are {', '.join(sorted(SUITE))}, and yours by their dotted path (my.module.MyFilter)",
+        )
+    try:
+        found = getattr(importlib.import_module(module), last)
+    except Exception as error:  # importing runs the code of users
+        raise FilterError(
+            f"names {name!r}, which cannot be loaded ({error})", "give the dotted path of a class that can be imported"
+        ) from error
+    if not (isinstance(found, type) and issubclass(found, UrlFilter)):
+        raise FilterError(f"names {name!r}, which is no filter", "give a subclass of scrapy_ubi.urls.filters.UrlFilter")
+    return found

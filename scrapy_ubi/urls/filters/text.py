@@ -1,0 +1,114 @@
+"""The text form of filters: `name(value, value, key=value, value)`.
+
+Rules of this module:
+
+* A value after `key=` and the values behind it, up to the next key, belong to that key; values before any key belong to
+  the key `""`. A key given twice goes on with its list. A key without a value does not exist.
+* A value is written as it is, or between double quotes, where `""` stands for one `"` and a backslash for itself: so
+  regular expressions need no second escaping. Quotes are needed around spaces and any of `, ; ( ) = " '` and around
+  nothing at all.
+* `parse_calls(write(call)) == [call]`, whatever the values.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+Arguments = Mapping[str, tuple[str, ...]]
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*")
+_KEY = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)\s*=\s*")
+_BARE = re.compile(r"""[^\s,;()="']+""")
+_QUOTED = re.compile(r'"((?:[^"]|"")*)"')
+_SPACE = re.compile(r"\s*")
+_BETWEEN = re.compile(r"[\s,;]*")
+
+
+class FilterError(ValueError):
+    """A filter that cannot be made: what is wrong with it, and what to do."""
+
+    def __init__(self, problem: str, remedy: str) -> None:
+        self.problem = problem
+        self.remedy = remedy
+        super().__init__(f"{problem}: {remedy}")
+
+
+class Call(NamedTuple):
+    """A filter's name and its arguments, in their order."""
+
+    name: str
+    arguments: Arguments
+
+
+def write(call: Call) -> str:
+    """The text of a call; only the name where there are no arguments."""
+    parts = [_value(value) for value in call.arguments.get("", ())]
+    for key, values in call.arguments.items():
+        if key and values:
+            first, *others = values
+            parts += [f"{key}={_value(first)}", *map(_value, others)]
+    return f"{call.name}({', '.join(parts)})" if parts else call.name
+
+
+def _value(value: str) -> str:
+    return value if _BARE.fullmatch(value) else '"' + value.replace('"', '""') + '"'
+
+
+def parse_calls(text: str) -> list[Call]:
+    """The calls in a text, separated by commas, semicolons, spaces or line ends. Raises FilterError."""
+    calls, at = [], _end(_BETWEEN, text, 0)
+    while at < len(text):
+        call, at = _call(text, at)
+        calls.append(call)
+        at = _end(_BETWEEN, text, at)
+    return calls
+
+
+def _end(pattern: re.Pattern[str], text: str, at: int) -> int:
+    match = pattern.match(text, at)
+    return match.end() if match else at
+
+
+def _wrong(text: str, at: int, wanted: str) -> FilterError:
+    rest = repr(text[at : at + 20]) if at < len(text) else "its end"
+    return FilterError(f"cannot be read at {rest}", f"{wanted} belongs there, as in 'extensions(-pdf, -zip)'")
+
+
+def _call(text: str, at: int) -> tuple[Call, int]:
+    name = _NAME.match(text, at)
+    if name is None:
+        raise _wrong(text, at, "the name of a filter")
+    at = _end(_SPACE, text, name.end())
+    if not text.startswith("(", at):
+        return Call(name[0], {}), name.end()
+    given: list[tuple[str, str]] = []
+    at, key = _end(_SPACE, text, at + 1), ""
+    while not text.startswith(")", at):
+        if given:
+            if not text.startswith(",", at):
+                raise _wrong(text, at, "a comma or ')'")
+            at = _end(_SPACE, text, at + 1)
+        if named := _KEY.match(text, at):
+            key, at = named[1], named.end()
+        value, at = _read_value(text, at)
+        given.append((key, value))
+        at = _end(_SPACE, text, at)
+    return Call(name[0], gather(given)), at + 1
+
+
+def _read_value(text: str, at: int) -> tuple[str, int]:
+    if quoted := _QUOTED.match(text, at):
+        return quoted[1].replace('""', '"'), quoted.end()
+    if bare := _BARE.match(text, at):
+        return bare[0], bare.end()
+    raise _wrong(text, at, "a value (between double quotes if it holds any of , ; ( ) = \" ')")
+
+
+def gather(given: Iterable[tuple[str, str]]) -> Arguments:
+    """Arguments out of keys and values."""
+    arguments: dict[str, tuple[str, ...]] = {}
+    for key, value in given:
+        arguments[key] = (*arguments.get(key, ()), value)
+    return arguments
