@@ -2,8 +2,8 @@
 
 Rules of this module:
 
-* The key is made of method, normal form of the URL, body and *nonce* (`urls.url_key`). Nearly all requests have no
-  nonce: the same page is fetched once in the whole cluster, whoever finds it.
+* The key is made of method, normal form of the URL (by UBI_NORMALISE), body and *nonce* (`urls.url_key`). Nearly all
+  requests have no nonce: the same page is fetched once in the whole cluster, whoever finds it.
 * A request to be fetched anyway (`dont_filter`) has a nonce, in its meta: the spider middleware gives it to what
   callbacks yield. Retries and redirects are copies and keep it. Seeds have none, so they and their redirects are taken
   once too.
@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import json
 import secrets
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from scrapy import Request
@@ -27,7 +28,8 @@ from scrapy_ubi.jsonvalues import unpack
 from scrapy_ubi.protocol.host import Entry
 from scrapy_ubi.requestcheck import NONCE, parse_object
 from scrapy_ubi.settings import UbiSettings
-from scrapy_ubi.urls import normal_form, partition_key, url_key
+from scrapy_ubi.urls import Normaliser, partition_key, url_key
+from scrapy_ubi.urls.normaliser import parse
 
 
 class Place(NamedTuple):
@@ -43,10 +45,17 @@ class RequestKeys:
     def __init__(self, settings: UbiSettings, unfiltered: bool = False) -> None:
         self._partition = settings.partition
         self._unfiltered = unfiltered
+        self._normaliser = Normaliser(parse(settings.normalise))
+        self._normal_form = self._normaliser.function
+
+    @property
+    def changed(self) -> Mapping[str, int]:
+        """By lossy step of the normal form, how many URLs it has changed."""
+        return self._normaliser.changed
 
     def place(self, request: Request) -> Place | None:
         """The request's host and normal form; None when it has none: not http(s), or malformed."""
-        normal = normal_form(request.url)
+        normal = self._normal_form(request.url)
         host = partition_key(normal, self._partition) if normal is not None else None
         return Place(host, normal) if normal is not None and host is not None else None
 
@@ -99,4 +108,4 @@ class RequestKeys:
 
     def _returns(self, request: Request, place: Place) -> bool:
         urls = request.meta.get("redirect_urls")
-        return isinstance(urls, list) and any(normal_form(str(url)) == place.normal for url in urls)
+        return isinstance(urls, list) and any(self._normal_form(str(url)) == place.normal for url in urls)

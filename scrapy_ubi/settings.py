@@ -22,6 +22,7 @@ from urllib.parse import urlsplit
 
 from scrapy_ubi.errors import UbiSettingError
 from scrapy_ubi.settings_table import PREFIX, SETTINGS, Setting
+from scrapy_ubi.urls import normaliser
 
 __all__ = ["SETTINGS", "Setting", "UbiSettings", "default_crawl", "listing", "read_value", "refuse_unknown"]
 
@@ -42,6 +43,7 @@ class UbiSettings:
     capacity: float = 1.0
     replicas: int = 200
     partition: Literal["host", "domain"] = "host"
+    normalise: str = "safe"  # the one name of the composition (urls.normaliser.name_of)
     dir: Path = Path(".ubi/scrapybot:spider")
     memory_mb: int = 256
     seen: Literal["exact", "bloom"] = "exact"
@@ -108,10 +110,12 @@ def refuse_unknown(names: Iterable[str]) -> None:
 
 def read_value(row: Setting, value: object) -> object:
     """The checked value of one setting; its default when `value` is None or an empty text."""
-    if value is None or (value == "" and row.kind in ("name", "url", "path", "choice")):
+    if value is None or (value == "" and row.kind in ("name", "url", "path", "choice", "steps")):
         return row.default
     if row.kind in ("int", "float", "seconds"):
         return _read_number(row, value)
+    if row.kind == "steps":
+        return _read_steps(row, value)
     if row.kind == "path" and isinstance(value, Path):
         return value
     if not isinstance(value, str):
@@ -150,6 +154,19 @@ def _read_name(row: Setting, value: str) -> str:
     if not _NAME.fullmatch(value) or not value.strip(".-"):
         raise UbiSettingError(row.setting, f"is {value!r}", f"give {row.bounds}")
     return value
+
+
+def _read_steps(row: Setting, value: object) -> str:
+    """A composition of the normal form, by its one name."""
+    if not isinstance(value, str | list | tuple):
+        raise UbiSettingError(row.setting, f"is {value!r}", f"give {row.bounds}")
+    try:
+        return normaliser.name_of(normaliser.parse(value))
+    except ValueError as error:
+        known = ", ".join(normaliser.STEPS)
+        raise UbiSettingError(
+            row.setting, f"is {value!r}: {error}", f"give {row.bounds}; the steps are {known}"
+        ) from None
 
 
 def _read_url(row: Setting, value: str) -> str:

@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple
 
 PREFIX = "UBI_"
 
-Kind = Literal["name", "url", "path", "choice", "int", "float", "seconds"]
+Kind = Literal["name", "url", "path", "choice", "steps", "int", "float", "seconds"]
 
 
 class Setting(NamedTuple):
@@ -55,6 +55,8 @@ class Setting(NamedTuple):
             return "a redis://, rediss:// or unix:// address"
         if self.kind == "path":
             return "a directory"
+        if self.kind == "steps":
+            return "'safe' or 'larm', with +step or -step after it, or a list of steps"
         unit = {"int": "a whole number", "float": "a number", "seconds": "a number of seconds"}[self.kind]
         limits = [
             f"above {self.above:g}" if self.above is not None else "",
@@ -109,6 +111,13 @@ SETTINGS: tuple[Setting, ...] = (
         "host",
         "What is owned as one and fetched one at a time: a host, or all hosts of a registered domain.",
         choices=("host", "domain"),
+    ),
+    Setting(
+        "normalise",
+        "steps",
+        "safe",
+        "Which URLs count as one: a preset of steps that make the normal form, by which URLs are compared and not "
+        "fetched.",
     ),
     Setting(
         "dir",

@@ -74,3 +74,18 @@ def test_a_redirect_back_to_its_own_chain_is_a_step_on() -> None:
     assert key(meta=back) == key()  # filtered, as in plain Scrapy
     elsewhere = {"redirect_urls": ["http://h2.example/"], "redirect_times": 1}
     assert key(meta=elsewhere, dont_filter=True) == key()
+
+
+def test_what_counts_as_one_page_is_chosen_by_the_settings() -> None:
+    larm = RequestKeys(UbiSettings(normalise="larm"))
+    assert key("http://h/A//index.html", larm) == key("http://h/a/", larm) != key("http://h/A//index.html")
+    assert key("http://h/a/") == key("http://h/a/", larm)
+    assert larm.changed == {"plus": 0, "characters": 0, "path-case": 1, "slashes": 1, "index": 1}
+    assert keys.changed == {}
+
+
+def test_a_redirect_back_to_another_spelling_is_a_step_on() -> None:
+    larm = RequestKeys(UbiSettings(normalise="larm"))
+    chain = {"redirect_urls": ["http://h/a/"], "redirect_times": 1}
+    back = [key("http://h/A/", of, dont_filter=True, meta=chain) for of in (keys, larm)]
+    assert back == [key("http://h/A/", meta={NONCE: ""}), key("http://h/a/", larm, meta={NONCE: "/1"})]

@@ -163,3 +163,24 @@ def test_the_host_delay_is_the_download_delay_unless_set() -> None:
 def test_settings_are_frozen() -> None:
     with pytest.raises(dataclasses.FrozenInstanceError):
         read().crawl = "other"  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    ("value", "name"),
+    [
+        (None, "safe"),
+        ("", "safe"),
+        ("larm", "larm"),
+        ("safe +slashes", "safe +slashes"),
+        (["larm", "-index"], "larm -index"),
+        ("safe,+plus,+characters,+path-case,+slashes,+index", "larm"),
+    ],
+)
+def test_the_normal_form_is_kept_by_its_one_name(value: Any, name: str) -> None:
+    assert read(UBI_NORMALISE=value).normalise == name
+
+
+@pytest.mark.parametrize("value", ["lamr", "safe slashes", "safe +slash", [], 1, True, {"safe": 1}])
+def test_what_is_no_normal_form_is_refused(value: Any) -> None:
+    text = refusal(UBI_NORMALISE=value)
+    assert repr(value) in text and "'safe' or 'larm'" in text

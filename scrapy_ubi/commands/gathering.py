@@ -36,7 +36,7 @@ from scrapy_ubi.monitor.plain import plain
 from scrapy_ubi.monitor.status import CrawlStatus
 from scrapy_ubi.node.questions import Question
 from scrapy_ubi.requestkeys import RequestKeys
-from scrapy_ubi.settings import UbiSettings
+from scrapy_ubi.urls.normaliser import is_composition
 
 
 class Outcome(NamedTuple):
@@ -141,7 +141,7 @@ def _of_directories(
     facts, missing = _facts(settings, places)
     group = _group(settings, places, status, facts)
     asked = question(group)
-    keys = RequestKeys(UbiSettings(partition="domain" if group.partition == "domain" else "host"))
+    keys = RequestKeys(group.settings)
     found: dict[str, Answer] = {}
     for place in places:
         if place.agent in facts:
@@ -188,6 +188,10 @@ def _group(
     said = {name: kept.get(name, setting(settings, name)) for name in ("partition", "replicas", "replication")}
     try:
         replicas = int(said["replicas"])
-        return Group({place.agent: replicas for place in places}, str(said["partition"]), int(said["replication"]))
+        normalise = str(kept.get("normaliser", setting(settings, "normalise")))
+        if not is_composition(normalise):
+            return Group({})
+        of_agents = {place.agent: replicas for place in places}
+        return Group(of_agents, str(said["partition"]), int(said["replication"]), normalise)
     except (TypeError, ValueError):  # the settings kept are not what an agent writes
         return Group({})

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
 from scrapy import Request
 
 from scrapy_ubi.monitor.ownership import Group
 from scrapy_ubi.requestkeys import RequestKeys
-from scrapy_ubi.settings import UbiSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +24,7 @@ class Spot:
 
 def spot(url: str, group: Group, longest: int) -> Spot:
     """The place of `url` in a crawl with URLs of at most `longest` characters."""
-    keys = RequestKeys(UbiSettings(partition=_partition(group)))
+    keys = RequestKeys(group.settings)
     try:
         request = Request(url)  # escapes what it escapes for the spider, too
     except ValueError:
@@ -48,7 +46,3 @@ def spot(url: str, group: Group, longest: int) -> Spot:
 def key_of(url: str, group: Group) -> str:
     """The key of a plain GET, 16 hex digits; '' for what has none."""
     return spot(url, group, len(url)).key
-
-
-def _partition(group: Group) -> Literal["host", "domain"]:
-    return "domain" if group.partition == "domain" else "host"

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from scrapy_ubi.monitor.status import DEAD, AgentStatus, CrawlStatus
 from scrapy_ubi.protocol.ring import Ring
+from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.urls import partition_key
 
 _NOT_OWNERS = frozenset((DEAD, "left", "leaving", "joining"))
@@ -39,11 +40,18 @@ class Ownership:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """What the answer depends on: replicas by agent, the partition, and how many copies there are."""
+    """What the answer depends on: replicas by agent, the partition, and how many copies there are; `normalise` is how
+    the crawl compares URLs, which their keys depend on."""
 
     replicas: Mapping[str, int]
     partition: str = "host"
     replication: int = 1
+    normalise: str = "safe"
+
+    @property
+    def settings(self) -> UbiSettings:
+        """The settings that a URL's host and key depend on."""
+        return UbiSettings(partition="domain" if self.partition == "domain" else "host", normalise=self.normalise)
 
 
 def ownership(url: str, group: Group) -> Ownership | None:
@@ -51,7 +59,7 @@ def ownership(url: str, group: Group) -> Ownership | None:
 
     Raises protocol.ring.RingCollision when two agents' replicas collide; `group.replicas` must not be empty.
     """
-    host = partition_key(url, "domain" if group.partition == "domain" else "host")
+    host = partition_key(url, group.settings.partition)
     if host is None:
         return None
     order = Ring.of(group.replicas).order(host)
@@ -68,6 +76,7 @@ def group_of(status: CrawlStatus) -> Group:
         replicas={agent.name: agent.replicas for agent in agents if agent.replicas > 0},
         partition=_common(agents, "partition", "host"),
         replication=int(_common(agents, "replication", "1")),
+        normalise=_common(agents, "normaliser", "safe"),
     )
 
 

@@ -11,6 +11,8 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from scrapy_ubi.urls.normaliser import is_composition
+
 MAX_PROFILE = 65_536  # bytes; a real one has about 1,000
 MAX_COUNT = 2**63  # no counter of a crawl gets there
 MAX_REASONS = 1_000  # distinct reasons of failed URLs
@@ -57,6 +59,7 @@ class Profile:
     capacity: float = 1.0
     replicas: int = 0
     partition: str = "host"
+    normaliser: str = "safe"
     replication: int = 0
     spider: str = ""
     host_name: str = ""
@@ -104,6 +107,9 @@ def _profile(agent: str, data: Mapping[str, object]) -> Profile:
     partition = _text(data, "partition") or "host"
     if partition not in ("host", "domain"):
         raise _Unreadable("unknown partition")
+    normaliser = _text(data, "normaliser") or "safe"
+    if not is_composition(normaliser):
+        raise _Unreadable("unknown normaliser")
     capacity = _number(data, "capacity", 1.0)
     if capacity <= 0:
         raise _Unreadable("capacity is not positive")
@@ -116,6 +122,7 @@ def _profile(agent: str, data: Mapping[str, object]) -> Profile:
         capacity=capacity,
         replicas=_whole(data, "replicas"),
         partition=partition,
+        normaliser=normaliser,
         replication=_whole(data, "replication"),
         spider=_text(data, "spider"),
         host_name=_text(data, "host_name"),

@@ -39,7 +39,7 @@ AGREE = {
     "partition": "UBI_PARTITION",
     "replicas": "UBI_REPLICAS",
     "replication": "UBI_REPLICATION",
-    "normaliser": "the version",
+    "normaliser": "UBI_NORMALISE",
     "max_letter_bytes": "UBI_MAX_LETTER_BYTES",
     "max_url_length": "UBI_MAX_URL_LENGTH",
 }

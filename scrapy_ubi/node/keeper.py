@@ -48,7 +48,7 @@ FIXED = {
     "partition": "UBI_PARTITION",
     "replicas": "UBI_REPLICAS",
     "replication": "UBI_REPLICATION",
-    "normaliser": "the version",
+    "normaliser": "UBI_NORMALISE",
 }  # what decides where a URL belongs, and what makes two URLs one: not to be changed while URLs wait
 KINDS: dict[str, SeenKind] = {"exact": SeenTable, "bloom": SeenBloom}  # by UBI_SEEN
 SUPPRESSED_BYTES = 100  # of a foreign URL that is remembered as known to its owner, in a dict

@@ -15,7 +15,6 @@ from typing import Any
 from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.settings import UbiSettings
 
-NORMALISER = "safe"  # the normal form by which agents compare URLs; agents of one crawl must agree on it
 MOST_REASONS = 100  # kinds of failure counted by name; what comes beyond is counted as `other`
 WINDOW = 5.0  # s over which pages a second are measured
 
@@ -64,7 +63,7 @@ def fixed(settings: UbiSettings, agent: str, spider: str) -> dict[str, Any]:
         "capacity": settings.capacity,
         "replicas": settings.replicas,
         "partition": settings.partition,
-        "normaliser": NORMALISER,
+        "normaliser": settings.normalise,
         "replication": settings.replication,
         "max_letter_bytes": settings.max_letter_bytes,
         "max_url_length": settings.max_url_length,

@@ -5,24 +5,25 @@ The idea is LARM's (Marschner, 2003): a stemming function for URLs. Rules of thi
 * `normal_form` never raises, whatever the text, and is idempotent: a normal form is its own.
 * It is ASCII and begins with `http://` or `https://`, a host (after user name and password, if there are any) and `/`.
 * Only what no server can tell apart, or none does, is taken for one: RFC 3986, sections 6.2.2 and 6.2.3, and what the
-  WHATWG standard does to text on its way to being a URL. What some sites ignore (a final `index.html`, the order of
-  query arguments) stays apart.
+  WHATWG standard does to text on its way to being a URL. What some sites ignore (a final `index.html`, runs of
+  slashes) stays apart, unless the lossy steps of `urls.steps` are asked for, which come after these.
 * Nor is a URL taken for one that a client which repairs less could not fetch: the good one would then count as known.
   Browsers do read `http:///h/a`, `http:\\h\a` and `http://h%2eexample/` as URLs of a host; here they have no normal
   form, and a `\` in a path is `%5C`, as it is in Scrapy's requests.
 
-The steps, in their order:
+In this order, always 1 to 4, and of the rest the steps that are switched on (all, by default):
 
 1. spaces and control characters around the URL dropped, tabs and line ends inside it; `\` escaped
 2. `http://` or `https://` and a host without escapes must come first
 3. the WHATWG parser (can_ada: docs/decisions/0002-can-ada.md): scheme and host in lower case; default port dropped;
    IDNA; IPv4 and IPv6 addresses in their usual form; an empty path made `/`; dot segments resolved; what is no URL
    character (space, control, non-ASCII, quotes ...) escaped as UTF-8
-4. fragment dropped
-5. the host must be one that DNS or an IP address can be: labels of letters, digits, `-`, `_`; its final dot dropped
-6. escapes of unreserved characters decoded, all others in upper case; a `%` that begins no escape and the characters
-   that the WHATWG parser lets pass but RFC 3986 does not allow escaped
-7. an empty query dropped
+4. the host must be one that DNS or an IP address can be: labels of letters, digits, `-`, `_`
+5. `fragment`: fragment dropped (an empty one always)
+6. `host-dot`: final dot of the host dropped
+7. `escapes`: escapes of unreserved characters decoded, all others in upper case, a `%` that begins none escaped
+8. `unsafe`: the characters that the WHATWG parser lets pass but RFC 3986 does not allow are escaped
+9. `empty-query`: an empty query dropped
 """
 
 from __future__ import annotations
@@ -31,6 +32,9 @@ import re
 import string
 
 import can_ada
+
+SAFE = ("fragment", "host-dot", "escapes", "unsafe", "empty-query")  # in the order in which they are taken
+_ALL = frozenset(SAFE)
 
 LONGEST_HOST = 253  # characters: RFC 1035, section 2.3.4, less the root's length byte and final dot
 
@@ -47,24 +51,26 @@ _absolute = re.compile(r"https?://(?:[^/?#]*@)?[^/?#@%]+(?=[/?#]|\Z)", re.IGNORE
 
 _authority = re.compile(
     r"(?P<scheme>https?://)(?P<user>[^/@]*@)?"
-    r"(?P<host>[a-z0-9_-]{1,63}(?:\.[a-z0-9_-]{1,63})*|\[[0-9a-f:.]+\])\.?(?P<port>:[0-9]+)?(?=/)"
+    r"(?P<host>[a-z0-9_-]{1,63}(?:\.[a-z0-9_-]{1,63})*|\[[0-9a-f:.]+\])(?P<dot>\.?)(?P<port>:[0-9]+)?(?=/)"
 ).match
 
 _UNRESERVED = string.ascii_letters + string.digits + "-._~"  # RFC 3986, section 2.3
 _to_escape = re.compile(r"%(?:[0-9A-Fa-f]{2})?|[][\\^`{|}]")
 
 
-def _escapes() -> dict[str, str]:
-    """What becomes of every escape in every spelling, and of every character that has to be escaped."""
+def _escapes(decode: bool, unsafe: bool) -> dict[str, str]:
+    """What becomes of every escape in every spelling, and of every character that may have to be escaped."""
     digits = string.hexdigits
-    table = {f"%{high}{low}": f"%{high}{low}".upper() for high in digits for low in digits}
-    for escape in table:
-        if (character := chr(int(escape[1:], 16))) in _UNRESERVED:
-            table[escape] = character
-    return table | {character: f"%{ord(character):02X}" for character in "%[]\\^`{|}"}
+    table = {f"%{high}{low}": f"%{high}{low}" for high in digits for low in digits}
+    if decode:
+        for escape in table:
+            character = chr(int(escape[1:], 16))
+            table[escape] = character if character in _UNRESERVED else escape.upper()
+    table["%"] = "%25" if decode else "%"  # were it left, what follows and is decoded could make an escape of it
+    return table | {character: f"%{ord(character):02X}" if unsafe else character for character in "[]\\^`{|}"}
 
 
-_ESCAPES = _escapes()
+_ESCAPES = {(decode, unsafe): _escapes(decode, unsafe) for decode in (False, True) for unsafe in (False, True)}
 
 
 def normal_form(url: str) -> str | None:
@@ -78,23 +84,34 @@ def normal_form(url: str) -> str | None:
     return by_steps(url)
 
 
-def by_steps(url: str) -> str | None:
-    """`normal_form` without its short cut."""
+def is_usual(url: str) -> bool:
+    """Whether one look tells that a URL is in normal form, by any of the steps."""
+    return _usual(url) is not None and "/." not in url
+
+
+def by_steps(url: str, steps: frozenset[str] = _ALL) -> str | None:
+    """`normal_form` without its short cut, and of `SAFE` with those `steps` only."""
     text = url.strip(_AROUND)
     if "\\" in text or not text.isprintable():  # tabs and line ends are not printable
         text = text.translate(_INSIDE)
     parsed = _parsed(text)
     if parsed is None:
         return None
-    parsed = parsed.partition("#")[0]
+    parsed, _, fragment = parsed.partition("#")
     match = _authority(parsed)
     if match is None:
         return None
-    scheme, user, host, port = match.groups(default="")
+    scheme, user, host, dot, port = match.groups(default="")
     if len(host) > LONGEST_HOST:
         return None
-    rest = _without_empty_query(_escaped(parsed[match.end() :]))
-    return f"{scheme}{_escaped(user)}{host}{port}{rest}"
+    table = _ESCAPES["escapes" in steps, "unsafe" in steps]
+    rest = _escaped(parsed[match.end() :], table)
+    if "empty-query" in steps:
+        rest = _without_empty_query(rest)
+    if "host-dot" in steps:
+        dot = ""
+    form = f"{scheme}{_escaped(user, table)}{host}{dot}{port}{rest}"
+    return form if "fragment" in steps or not fragment else f"{form}#{_escaped(fragment, table)}"
 
 
 def _parsed(text: str) -> str | None:
@@ -106,12 +123,8 @@ def _parsed(text: str) -> str | None:
         return None
 
 
-def _escaped(text: str) -> str:
-    return _to_escape.sub(_replacement, text) if text else ""
-
-
-def _replacement(match: re.Match[str]) -> str:
-    return _ESCAPES[match[0]]
+def _escaped(text: str, table: dict[str, str]) -> str:
+    return _to_escape.sub(lambda match: table[match[0]], text) if text else ""
 
 
 def _without_empty_query(rest: str) -> str:

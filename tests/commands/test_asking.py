@@ -193,6 +193,16 @@ def test_url_goes_by_the_partition_of_the_crawl(shell: Shell, crawl: CrawlByHand
     assert asked[0].host == "example.co.uk"
 
 
+def test_url_goes_by_the_normal_form_of_the_crawl(shell: Shell, crawl: CrawlByHand) -> None:
+    for name in ("a1", "a2"):
+        crawl.agent(name, {"normaliser": "safe +slashes"})
+    unknown = {"ask": "url", "where": "unknown", "role": ""}
+    with answering(crawl, lambda agent, question: {"agent": agent, **unknown}) as asked:
+        for url in ("http://h1.example/a/b", "http://h1.example/a//b", "http://h1.example/A/b"):
+            shell.json("url", url)
+    assert len({question.key for question in asked}) == 2
+
+
 def test_requeue_is_summed_up(shell: Shell, crawl: CrawlByHand) -> None:
     made = iter([(2, True), (1, False), (1, False), (1, False)])  # a1 has more, so both are asked twice
 

@@ -260,6 +260,13 @@ def test_what_decides_where_a_url_belongs_is_kept_in_the_directory(shell: Shell,
     assert shell.json("url", "http://www.h1.example.co.uk/x", "--dir", "d")["host"] == "example.co.uk"
 
 
+@pytest.mark.parametrize("kept", [{}, {"normaliser": "larm"}, {"normaliser": "of another version"}])
+def test_what_makes_two_urls_one_is_kept_in_the_directory(shell: Shell, tmp_path: Path, kept: dict[str, str]) -> None:
+    with_facts(directory(tmp_path / "d"), {"run": "r1", "settings": {"partition": "host", **kept}})
+    keys = {shell.json("url", f"http://h1.example{path}", "--dir", "d")["key"] for path in ("/a", "/A", "//a")}
+    assert len(keys) == (1 if kept.get("normaliser") == "larm" else 3)
+
+
 def test_one_directory_of_several_that_cannot_be_read_is_named(shell: Shell, tmp_path: Path) -> None:
     directory(tmp_path / "good", "a1")
     directory(tmp_path / "held", "a2")

@@ -48,7 +48,7 @@ def profile(agent: str, /, **changes: Any) -> dict[str, Any]:
         "capacity": 1.0,
         "replicas": 200,
         "partition": "host",
-        "normaliser": "1",
+        "normaliser": "safe",
         "replication": 1,
         "spider": "web",
         "host_name": "machine-1",

@@ -59,6 +59,7 @@ def test_profile_garbage_is_a_reason(raw: bytes, reason: str) -> None:
         ({"state": "dancing"}, "unknown state"),
         ({"state": 3}, "state is not a text"),
         ({"partition": "planet"}, "unknown partition"),
+        ({"normaliser": "safe +later"}, "unknown normaliser"),
         ({"capacity": 0}, "capacity is not positive"),
         ({"capacity": float("nan")}, "capacity is out of bounds"),
         ({"started": float("inf")}, "started is out of bounds"),
