@@ -116,10 +116,14 @@ def _agent_row(agent: AgentStatus, now: float) -> list[str]:
 
 
 def _remarks(status: CrawlStatus) -> list[str]:
-    """That Redis is full, and what could not be read, one line each."""
+    """What agents wait for that are blocked, and what could not be read, one line each."""
     lines = []
     if any(agent.state == "blocked" for agent in status.agents):
-        lines += ["", "Redis is full and takes no mail: raise its maxmemory. Nothing is lost meanwhile."]
+        lines += [
+            "",
+            "Who is blocked waits for room, and loses nothing: Redis is full (raise its maxmemory), or the agent's "
+            "disk is (its log says so).",
+        ]
     if not status.unreadable:
         return lines
     lines += ["", f"{status.unreadable} values in Redis are {UNREADABLE}:"]
