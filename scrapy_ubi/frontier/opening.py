@@ -24,6 +24,7 @@ from .store import Store, StoreDamaged, every
 
 MIB = 1 << 20
 ROW_BYTES = 256  # of a row in a head, with all that is around it
+_MANY = 100_000  # keys of hosts dropped, before a table is made anew without them
 _PIECE = 10_000  # rows read at once when much is read
 
 Report = Callable[[str], None]
@@ -105,16 +106,27 @@ def restore(
     try:
         frontier = made(store, seen, saved, delay=delay, offset=offset, most=most)
         sums = _hosts(store, frontier, saved, earliest)
-        found = seen.totals() if whole else None
-        if not whole or (found is not None and found != sums):
-            if whole:
-                report(f"The index of known URLs {path} does not hold what the store does: it is made anew.")
+        why = _wrong(seen, sums, saved) if whole else ""
+        if why:
+            report(f"The index of known URLs {path} {why}: it is made anew.")
+        if why or not whole:
             seen.rebuild(_changes(store, report), saved.get("flush", 0))
             frontier.forget_gone()
     except BaseException:
         seen.close()
         raise
     return frontier
+
+
+def _wrong(seen: Seen, sums: Totals, saved: Mapping[str, int]) -> str:
+    """Why the table cannot be used further; "" when it can."""
+    found = seen.totals()
+    if found is not None and found != sums:
+        return "does not hold what the store does"
+    gone = saved.get(GONE[0], 0)
+    if gone >= _MANY and gone * 2 > sums.known:
+        return "holds mostly those of hosts that are not held any more"
+    return ""
 
 
 def _opened(store: Store, path: Path, flush: int, kind: SeenKind, report: Report) -> tuple[Seen, bool]:
@@ -133,7 +145,10 @@ def _opened(store: Store, path: Path, flush: int, kind: SeenKind, report: Report
         raise StoreDamaged(
             f"The store beside {path}", f"it holds {flush} flushes, and had {told} of them when it was last used"
         )
-    return seen, _caught_up(store, seen, flush)
+    whole = _caught_up(store, seen, flush)
+    if not whole:
+        report(f"The index of known URLs {path} is of long ago: it is made anew.")
+    return seen, whole
 
 
 def _caught_up(store: Store, seen: Seen, flush: int) -> bool:

@@ -171,6 +171,7 @@ def _options(memory: int) -> Options:
     options.set_paranoid_checks(True)
     options.set_wal_recovery_mode(DBRecoveryMode.point_in_time())
     options.set_max_open_files(OPEN_FILES)
+    options.set_table_cache_num_shard_bits(0)  # else each of 64 shards may have one more open
     options.set_keep_log_file_num(2)  # RocksDB's own notes for people
     options.set_max_log_file_size(MIB)
     options.set_write_buffer_size(memtable)

@@ -1,0 +1,225 @@
+"""RocksDB's accidents: a full disk, files that are damaged or missing, too many files."""
+
+from __future__ import annotations
+
+import os
+import random
+import resource
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from scrapy_ubi.frontier import rocks
+from scrapy_ubi.frontier.rocks import MIB, RocksStore
+from scrapy_ubi.frontier.store import StoreDamaged, StoreError, StoreFull, every
+
+
+def write(store: RocksStore, first: int, count: int, size: int = 100) -> None:
+    """Rows with these numbers, in one batch; their values do not compress."""
+    batch = store.batch()
+    for number in range(first, first + count):
+        batch.put(number.to_bytes(8, "big"), random.Random(number).randbytes(size))
+    store.write(batch)
+
+
+def numbers(store: RocksStore) -> list[int]:
+    return [int.from_bytes(key, "big") for key, _ in every(store, b"", b"\xff" * 9)]
+
+
+@pytest.fixture
+def opened(tmp_path: Path) -> Iterator[Callable[[], RocksStore]]:
+    made: list[RocksStore] = []
+
+    def make() -> RocksStore:
+        made.append(RocksStore(tmp_path / "store", memory=rocks.LEAST_MEMORY))
+        return made[-1]
+
+    yield make
+    for store in made:
+        store.close()
+
+
+# -- a full disk
+
+
+def test_nothing_is_written_into_the_reserve(
+    opened: Callable[[], RocksStore], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = opened()
+    write(store, 0, 10)
+    disk = os.statvfs(store.path)
+    nearly_full = os.statvfs_result((*disk[:4], (rocks.RESERVE - 1) // disk.f_frsize, *disk[5:]))
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "statvfs", lambda path: nearly_full)
+        for _ in range(2):
+            with pytest.raises(StoreFull, match="make room"):
+                write(store, 10, 10)
+        assert numbers(store) == [*range(10)]
+    write(store, 10, 10)
+    assert numbers(store) == [*range(20)]
+
+
+def test_a_disk_without_room_is_told_before_anything_is_opened(
+    opened: Callable[[], RocksStore], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rocks, "RESERVE", 1 << 60)
+    monkeypatch.setattr(RocksStore.__init__, "__defaults__", (64 * MIB, 1 << 60))
+    with pytest.raises(StoreFull):
+        opened()
+
+
+@contextmanager
+def files_no_larger_than(size: int) -> Iterator[None]:
+    """The kernel refuses to make any file of this process larger (EFBIG), as it would on a full disk."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_after_the_disk_was_full_the_same_is_written_again_and_nothing_is_lost(
+    opened: Callable[[], RocksStore],
+) -> None:
+    store = opened()
+    written = 0
+    with files_no_larger_than(2 * MIB):
+        with pytest.raises(StoreFull, match="make room"):
+            while True:
+                write(store, written, 1000)
+                written += 1000
+        assert written >= 1000
+        assert store.get((0).to_bytes(8, "big")) is not None, "what is there can be read meanwhile"
+    write(store, written, 1000)
+    assert numbers(store) == [*range(written + 1000)]
+    store.close()
+    assert numbers(opened()) == [*range(written + 1000)]
+
+
+def test_a_disk_that_is_full_while_rocksdb_sorts_is_a_pause_too(
+    opened: Callable[[], RocksStore], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The log has room, the table that a memtable becomes has not."""
+    store = opened()
+    written, full = 0, False
+    with files_no_larger_than(3 * MIB):
+        while not full and written < 200_000:
+            try:
+                write(store, written, 1000)
+                written += 1000
+            except StoreFull:
+                full = True
+    assert full
+    write(store, written, 1000)
+    assert numbers(store) == [*range(written + 1000)]
+
+
+# -- damage
+
+
+@pytest.fixture
+def filled(opened: Callable[[], RocksStore]) -> Path:
+    """The directory of a closed store with some tables."""
+    store = opened()
+    for number in range(0, 60_000, 5000):
+        write(store, number, 5000)
+    store.close()
+    return store.path
+
+
+def newest(path: Path, pattern: str) -> Path:
+    return max(path.glob(pattern), key=lambda file: file.stat().st_size)
+
+
+def flip(file: Path) -> None:
+    """64 bytes in the middle are others."""
+    with open(file, "r+b") as stream:
+        stream.seek(file.stat().st_size // 2)
+        some = stream.read(64)
+        stream.seek(-len(some), os.SEEK_CUR)
+        stream.write(bytes(byte ^ 0xFF for byte in some))
+
+
+def cut(file: Path) -> None:
+    os.truncate(file, file.stat().st_size // 2)
+
+
+def read_all(opened: Callable[[], RocksStore]) -> None:
+    numbers(opened())
+
+
+@pytest.mark.parametrize("pattern", ["*.sst", "MANIFEST-*", "CURRENT"])
+def test_a_damaged_file_is_named(filled: Path, opened: Callable[[], RocksStore], pattern: str) -> None:
+    file = newest(filled, pattern)
+    flip(file)
+    with pytest.raises(StoreDamaged) as caught:
+        read_all(opened)
+    assert caught.value.file == str(file)
+    assert str(file) in str(caught.value)
+    assert "put back a copy" in str(caught.value)
+
+
+@pytest.mark.parametrize("harm", [cut, Path.unlink], ids=["cut", "removed"])
+@pytest.mark.parametrize("pattern", ["*.sst"])
+def test_a_file_that_is_cut_or_missing_is_named(
+    filled: Path, opened: Callable[[], RocksStore], pattern: str, harm: Callable[[Path], None]
+) -> None:
+    file = newest(filled, pattern)
+    harm(file)
+    with pytest.raises(StoreDamaged) as caught:
+        read_all(opened)
+    assert caught.value.file == str(file)
+
+
+@pytest.mark.parametrize("pattern", ["MANIFEST-*", "CURRENT"])
+def test_without_its_table_of_contents_a_store_is_damaged_and_not_empty(
+    filled: Path, opened: Callable[[], RocksStore], pattern: str
+) -> None:
+    newest(filled, pattern).unlink()
+    with pytest.raises(StoreDamaged):
+        read_all(opened)
+
+
+# -- files, processes
+
+
+def files_below(path: Path) -> int:
+    """How many files there this process has open."""
+    return sum(
+        os.path.exists(link) and os.readlink(link).startswith(str(path))
+        for link in (f"/proc/self/fd/{name}" for name in os.listdir("/proc/self/fd"))
+    )
+
+
+def test_few_files_are_open_however_many_there_are(
+    opened: Callable[[], RocksStore], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rocks, "_FILE", 1 << 14)
+    store = opened()
+    for number in range(0, 60_000, 2000):
+        write(store, number, 2000)
+    assert store._db is not None
+    store._db.compact_range(None, None)
+    store.close()
+    store = opened()
+    assert len(numbers(store)) == 60_000
+    assert len([*store.path.glob("*.sst")]) > 64
+    assert files_below(store.path) < 50
+
+
+def test_one_process_a_store(opened: Callable[[], RocksStore]) -> None:
+    opened()
+    with pytest.raises(StoreError, match="cannot be used"):
+        opened()
+
+
+def test_a_closed_store_says_so(opened: Callable[[], RocksStore]) -> None:
+    store = opened()
+    store.close()
+    with pytest.raises(StoreError, match="closed"):
+        store.get(b"a")
+    with pytest.raises(StoreError, match="closed"):
+        write(store, 0, 1)
