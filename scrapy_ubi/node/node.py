@@ -148,7 +148,7 @@ class Node:
         self.tally = profile.Tally(now)
         profile.restore(self.agent, self.tally, disk.facts)
         self._facts_at = 0.0
-        self._kept_end = False
+        self._kept = ("", False)  # the run, and whether it is over, as last written
 
     def _broken(self, error: Exception) -> None:
         """The disk cannot be used any more: without it nothing may go on."""
@@ -415,9 +415,9 @@ class Node:
     def _news(self, run: str) -> dict[str, Any] | None:
         """What the disk is to hold of the crawl, when that is due."""
         now = self._clock()
-        if now < self._facts_at and not (self.over and not self._kept_end):
+        if now < self._facts_at and (run, self.over) == self._kept:
             return None
-        self._facts_at, self._kept_end = now + FACTS_EVERY, self.over
+        self._facts_at, self._kept = now + FACTS_EVERY, (run, self.over)
         return {
             "run": run,
             "finished": self.over,
@@ -624,7 +624,7 @@ class Node:
 
     def _judge(self, host: str, entry: Entry) -> str | None:
         """Why an entry cannot be accepted: a URL under another host's name, a request this spider cannot make."""
-        if partition_key(entry.url, self.settings.partition) != host:
+        if partition_key(entry.url, self.settings.partition, self.settings.host_rules) != host:
             return f"{entry.url[:100]!r} does not belong to host {host[:100]!r}"
         return self._check(entry.request) if entry.request else None
 

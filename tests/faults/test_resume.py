@@ -117,6 +117,18 @@ def test_an_agent_alone_that_is_killed_while_it_opens_its_disk_goes_on(make_grou
     group.end().judge(unwritten=left)
 
 
+@faults
+def test_one_of_four_that_was_killed_and_is_back_before_it_is_missed_goes_on(make_group: MakeGroup) -> None:
+    group = make_group(latency=0.05, UBI_FAILURE_TIMEOUT=60)
+    group.start(*FOUR)
+    group.until_served(0.3)
+    group.kill("a1")
+    left = unwritten([group.place / "a1"], {url for url, who in fetchers(group).items() if who == "a1"})
+    group.start("a1")
+    verdict = group.end().judge(unwritten=left)
+    assert GOES_ON in verdict.logs["a1"]
+
+
 # -- stopped
 
 
@@ -234,6 +246,65 @@ def test_no_host_is_hurried_by_a_restart(make_group: MakeGroup) -> None:
         last[row["host"]] = row["start"]
 
 
+# -- damaged
+
+
+@faults
+def test_a_damaged_store_is_refused_once_and_the_crawl_begins_anew(make_group: MakeGroup) -> None:
+    """Where nobody else holds a copy; never without a word."""
+    group = make_group(latency=0.05, hosts=20, pages=200, **ALONE)
+    group.start("a0")
+    group.until_served(0.4)
+    kill(group, "a0")
+    said = refused_for_damage(group)
+    assert "a crawl of one agent begins anew" in said
+    group.web.reset()
+    group.start("a0")
+    verdict = group.end().judge()
+    assert GOES_ON not in verdict.logs["a0"]
+
+
+@faults
+def test_an_agent_whose_store_is_damaged_goes_on_with_what_others_hold(make_group: MakeGroup) -> None:
+    group = make_group(latency=0.05)
+    group.start(*FOUR)
+    group.until_served(0.3)
+    group.kill("a0")
+    refused_for_damage(group)
+    group.start("a0")
+    group.end().judge(lost=["a0"])
+
+
+def refused_for_damage(group: Group) -> str:
+    """Break the newest log of a0's store in the middle, and start a0; what it says."""
+    log = max((group.place / "a0" / "store").glob("*.log"))
+    content = bytearray(log.read_bytes().rstrip(b"\0"))
+    content[len(content) // 3] ^= 255
+    log.write_bytes(content)
+    (group.place / "a0.log").rename(group.place / "killed.log")
+    before = [row for row in group.web.log() if row["agent"] == "a0"]
+    group.start("a0", LOG_LEVEL="WARNING")
+    assert group.agents.pop("a0").popen.wait() == 1
+    said = log_of(group, "a0")
+    assert said.startswith("scrapy_ubi: ") and "is damaged" in said and said.count("\n") == 1, said
+    (aside,) = (group.place / "a0").glob("damaged-*")
+    assert str(aside) in said and (aside / "store" / log.name).exists()
+    assert [row for row in group.web.log() if row["agent"] == "a0"] == before
+    return said
+
+
+@faults
+def test_without_its_index_of_known_urls_a_crawl_goes_on(make_group: MakeGroup) -> None:
+    group = make_group(latency=0.05, hosts=20, pages=200, **ALONE)
+    group.start("a0")
+    group.until_served(0.4)
+    left = kill(group, "a0")
+    (group.place / "a0" / "seen").unlink()
+    group.start("a0")
+    verdict = group.end().judge(unwritten=left)
+    assert "seen is missing: it is made anew" in verdict.logs["a0"]
+
+
 # -- settings
 
 
@@ -244,7 +315,12 @@ def test_settings_that_decide_where_urls_belong_may_not_change(make_group: MakeG
     group.until_served(0.3)
     left = kill(group, "a0", "a1")
     before = group.web.count()
-    changes = {"UBI_PARTITION": ("'host'", "domain"), "UBI_REPLICAS": ("200", 100), "UBI_REPLICATION": ("1", 2)}
+    changes: dict[str, tuple[object, object]] = {
+        "UBI_PARTITION": ("host", "domain"),
+        "UBI_REPLICAS": (200, 100),
+        "UBI_REPLICATION": (1, 2),
+        "UBI_NORMALISE": ("safe", "larm"),
+    }
     for setting, (old, new) in changes.items():
         log = group.place / "a0.log"
         log.unlink()
@@ -252,7 +328,9 @@ def test_settings_that_decide_where_urls_belong_may_not_change(make_group: MakeG
         assert group.agents.pop("a0").popen.wait() == 1
         said = log.read_text()
         assert said.startswith("scrapy_ubi: The crawl in ") and said.count("\n") == 1, said
-        assert f"{setting} = {old}, now it is {new!r}" in said and "set it back" in said and "scrapy ubi reset" in said
+        assert (
+            f"{setting} = {old!r}, now it is {new!r}" in said and "set it back" in said and "scrapy ubi reset" in said
+        )
     assert group.web.count() == before
     group.start("a0", "a1")
     group.end().judge(unwritten=left)
@@ -263,6 +341,14 @@ def test_settings_that_decide_where_urls_belong_may_not_change(make_group: MakeG
 
 def log_of(group: Group, name: str) -> str:
     return (group.place / f"{name}.log").read_text(errors="replace")
+
+
+def fetchers(group: Group) -> dict[str, str]:
+    """Document -> who fetched it first."""
+    found: dict[str, str] = {}
+    for row in group.web.log():
+        found.setdefault(f"http://{row['host']}{row['path']}", row["agent"])
+    return {url: found[url] for url in fetched(group)}
 
 
 def stat(log: str, name: str) -> float:

@@ -17,6 +17,7 @@ from scrapy_ubi.frontier.flush import Flush
 from scrapy_ubi.frontier.rocks import RESERVE
 from scrapy_ubi.frontier.seen import SeenDamaged
 from scrapy_ubi.frontier.store import StoreDamaged, StoreError, StoreFull
+from scrapy_ubi.node import Node
 from scrapy_ubi.node.keeper import FIXED, Keeper, check_settings, fixed
 from scrapy_ubi.node.post import BETTER
 from scrapy_ubi.protocol import durable
@@ -24,13 +25,14 @@ from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.config import Config
 from scrapy_ubi.protocol.host import HostState
 from scrapy_ubi.settings import UbiSettings
+from scrapy_ubi.transport.memory import MemoryHub, MemoryTransport
 from tests.node.test_post import HOST, Office, found, letter, run
 from tests.support.views import ordered
 from tests.support.village import page
 
 SETTINGS = UbiSettings(memory_mb=32)
 FACTS = {"run": "0badcafe", "finished": False, "settings": {"replicas": 200}, "counters": {"pages": 7}}
-OWN = {"partition": "host", "replicas": 200, "replication": 1, "normaliser": "1"}
+OWN = dict.fromkeys(FIXED, "own")
 HOSTS = 20
 PAGES = 300  # of each
 
@@ -584,5 +586,51 @@ def test_a_store_that_is_damaged_is_told_of(place: Path, monkeypatch: pytest.Mon
         assert told == [damage]
         assert len(office.shelf.inbox["a"]) == 1 and office.answer() is None
         await keeper.close()
+
+    run(test)
+
+
+# -- the node with a disk
+
+
+def node_on(keeper: Keeper, said: list[str]) -> Node:
+    transport = MemoryTransport(MemoryHub(), "a", SETTINGS.crawl, SETTINGS.max_letter_bytes)
+    return Node(
+        SETTINGS,
+        transport,
+        agent_id="a",
+        spider="s",
+        check=lambda text: None,
+        on_fatal=said.append,
+        clock=lambda: 100.0,
+        disk=keeper,
+    )
+
+
+def test_the_disk_is_told_at_once_which_run_it_belongs_to(place: Path) -> None:
+    """Of two agents that begin a crawl together, one has its name for the run replaced by the other's."""
+
+    async def test() -> None:
+        keeper = await opened(place)
+        node = node_on(keeper, [])
+        first, again, other = node._news("one"), node._news("one"), node._news("two")
+        assert first is not None and first["run"] == "one" and first["finished"] is False
+        assert again is None, "the counters are not written with every flush"
+        assert other is not None and other["run"] == "two"
+        await keeper.close()
+
+    run(test)
+
+
+def test_a_node_whose_disk_is_damaged_stops_with_one_sentence_and_sets_it_aside(disk: Path) -> None:
+    async def test() -> None:
+        keeper = await opened(disk)
+        said: list[str] = []
+        node_on(keeper, said)
+        for _ in range(2):
+            keeper.trouble(StoreDamaged("000009.sst", "block checksum mismatch"))
+        assert said == ["000009.sst is damaged (block checksum mismatch). The agent stops."]
+        await keeper.close()
+        assert set_aside(disk).is_dir()
 
     run(test)
