@@ -104,7 +104,7 @@ class DiskFrontier:
         """The host's changes of the coming flush."""
         change = state.fresh
         if change is None:
-            change = state.fresh = self._changes.hosts[state] = HostChanges()
+            change = state.fresh = self._changes.hosts[state] = {}
         return change
 
     def drop(self, host: str) -> None:
@@ -148,12 +148,14 @@ class DiskFrontier:
         place = rows.rank(entry.priority, entry.depth, state.arrival)
         state.arrival += 1
         value = rows.queue_value(state.host, entry)
-        self._change(state).rows[place] = value
+        self._change(state)[place] = value
         self.window.insert(state, place, value)
 
     def _delete(self, state: DiskState, place: int) -> None:
         """A row of the queue is not wanted any more. One that no flush holds is forgotten."""
-        changes = self._change(state).rows
+        changes = state.fresh
+        if changes is None:
+            changes = self._change(state)
         if changes.get(place) is None:
             changes[place] = None
         else:
@@ -194,11 +196,12 @@ class DiskFrontier:
         state.done_count += 1
         if state.redo:
             state.redo.pop(key, None)
-        self._change(state).done.append(key)
+        self._change(state)[~key] = b""
 
     def finish(self, state: HostState, key: int) -> bool:
         """An entry handed out is done; True when that was news."""
-        own = self._own(state)
+        assert isinstance(state, DiskState)
+        own = state
         if own.out.pop(key, None) is None:
             return self._mark(own, key)
         news = self._returned(own, key)
@@ -249,11 +252,12 @@ class DiskFrontier:
 
     def free(self, state: HostState, now: float) -> None:
         """The load of a busy host has ended at this time."""
-        own = self._own(state)
-        if self.workbench.is_busy(own):
-            own.next_at = now + self.delay
-            self._change(own)
-            self.window.release(own, now)
+        assert isinstance(state, DiskState)
+        if self.workbench.is_busy(state):
+            state.next_at = now + self.delay
+            if state.fresh is None:
+                self._change(state)
+            self.window.release(state, now)
 
     def look_again(self) -> None:
         """Parked hosts wait again."""
@@ -339,7 +343,8 @@ class DiskFrontier:
             idle = not state.waiting and not state.out and not self.window.is_read(state)
             if idle and state.garbage >= LEAST_GARBAGE:
                 clear.append(state.hid)
-                change.rows.clear()
+                for place in [place for place in change if place >= 0]:
+                    del change[place]
                 state.garbage = 0
                 self.window.clear(state)
             records.append((rows.HOST + state.hid, state.record(self._offset)))

@@ -29,14 +29,10 @@ Head = list[tuple[int, bytes]]  # rank, value of the row; ascending
 NO_HEAD: Head = []  # shared by all who have none; never changed
 
 
-class HostChanges:
-    """What a flush holds of one host: rank -> value of a row to be put (None: to be deleted), and keys to be done."""
-
-    __slots__ = ("done", "rows")
-
-    def __init__(self) -> None:
-        self.rows: dict[int, bytes | None] = {}
-        self.done: list[int] = []
+HostChanges = dict[int, bytes | None]
+"""What a flush holds of one host: rank -> value of a row of the queue (None: to be deleted); and ~key -> b"" for a key
+that is done, a number below 0. One dict of plain values: there are thousands, and the garbage collector looks at none.
+"""
 
 
 class Keys:
@@ -147,10 +143,8 @@ class DiskState(HostState):
             undone = sum(1 for key in self.out if not self.is_done(key))
             known, garbage = known + undone, garbage + len(self.out) - undone
         next_at = max(0.0, self.next_at + offset) if self.next_at else 0.0
-        return rows.host_value(
-            rows.HostRecord(
-                self.host, known, self.known_xor, self.done_count, self.done_xor, garbage, self.arrival, next_at
-            )
+        return rows.host_row(
+            self.host, known, self.known_xor, self.done_count, self.done_xor, garbage, self.arrival, next_at
         )
 
     def salted(self) -> tuple[tuple[int, int], tuple[int, int]]:
@@ -163,14 +157,14 @@ class DiskState(HostState):
 
     def changed(self, place: int) -> bool:
         """Whether a row is among the changes not written yet."""
-        return any(changes is not None and place in changes.rows for changes in (self.fresh, self.writing))
+        return any(changes is not None and place in changes for changes in (self.fresh, self.writing))
 
     def merged(self, read: Mapping[int, bytes | None], start: int, end: int) -> Head:
         """Rows read from the store between these ranks (both included), with the changes that are not in it yet."""
         found = dict(read)
         for changes in (self.writing, self.fresh):
             if changes is not None:
-                found.update((place, value) for place, value in changes.rows.items() if start <= place <= end)
+                found.update((place, value) for place, value in changes.items() if start <= place <= end)
         return sorted((place, value) for place, value in found.items() if value is not None)
 
     def read(self, start: int, most: int) -> list[tuple[int, bytes]]:
@@ -206,7 +200,7 @@ class DiskState(HostState):
 
     def told_done(self) -> Iterator[int]:
         """The keys that are done and that others may know to be."""
-        fresh = [key for changes in (self.writing, self.fresh) if changes is not None for key in changes.done]
+        fresh = [~place for changes in (self.writing, self.fresh) for place in changes or () if place < 0]
         yield from (key for key in fresh if key not in self.closing)
         told = {*fresh, *self.closing}
         start, end = rows.of_host(rows.DONE, self.hid)

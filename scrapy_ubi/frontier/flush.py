@@ -68,13 +68,13 @@ class Flush:
         put, delete = batch.put, batch.delete
         for state, change in self._changes.hosts.items():
             queue, done = rows.QUEUE + state.hid, rows.DONE + state.hid
-            for place, value in change.rows.items():
-                if value is None:
+            for place, value in change.items():
+                if place < 0:
+                    put(done + (~place).to_bytes(8, "big"), b"")
+                elif value is None:
                     delete(queue + place.to_bytes(rows.RANK, "big"))
                 else:
                     put(queue + place.to_bytes(rows.RANK, "big"), value)
-            for key in change.done:
-                put(done + key.to_bytes(8, "big"), b"")
         for row, kept in (*self._changes.failed.items(), *self._rows):
             if kept is None:
                 delete(row)

@@ -147,19 +147,24 @@ def read_queue(host: str, hid: bytes, place: int, value: bytes) -> Entry:
 
 def host_value(record: HostRecord) -> bytes:
     """The value of a host's row."""
-    name = record.host.encode("utf-8", "surrogatepass")
-    head = _HOST.pack(
-        _VERSION,
-        record.known_xor,
-        record.done_xor,
-        record.known,
-        record.done,
-        record.garbage,
-        record.arrival,
-        record.next_at,
-        len(name),
-    )
-    return b"%b%b%b" % (head, name, record.facts.encode()) if record.facts else head + name
+    return host_row(*record)
+
+
+def host_row(
+    host: str,
+    known: int,
+    known_xor: int,
+    done: int,
+    done_xor: int,
+    garbage: int,
+    arrival: int,
+    next_at: float,
+    facts: str = "",
+) -> bytes:
+    """The same of the fields of a record: one is written of every host that a flush has changed."""
+    name = host.encode("utf-8", "surrogatepass")
+    head = _HOST.pack(_VERSION, known_xor, done_xor, known, done, garbage, arrival, next_at, len(name))
+    return b"%b%b%b" % (head, name, facts.encode()) if facts else head + name
 
 
 def read_host(key: bytes, value: bytes) -> HostRecord:

@@ -228,7 +228,7 @@ class Window:
     def written(self, hosts: Mapping[DiskState, HostChanges]) -> None:
         """These changes are in the store; what is being read may have been read before."""
         for state in self._late.keys() & hosts.keys():
-            self._late[state].update(hosts[state].rows)
+            self._late[state].update((place, value) for place, value in hosts[state].items() if place >= 0)
 
     # -- garbage
 
