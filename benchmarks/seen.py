@@ -223,6 +223,8 @@ def main() -> None:
     parser.add_argument("--json", metavar="FILE", help="write the figures there, too")
     arguments = parser.parse_args()
     figures: dict[str, dict[str, dict[str, float]]] = {}
+    if arguments.json and Path(arguments.json).exists():  # sizes can be run one by one
+        figures = json.loads(Path(arguments.json).read_text())["known"]
     for number in map(int, arguments.known.split(",")):
         with TemporaryDirectory(prefix="ubi-seen-") as directory:
             rows = dict(systems(number, arguments.rounds, arguments.peers, Path(directory)))
