@@ -19,6 +19,7 @@ The frontiers on disk are killed at the end and opened again by another process.
     rounds   all systems, 10,000 URLs, the order rotating, `--rounds` times: for ratios
     peers    the peers with 100,000 and 1,000,000 URLs
     ours     ours with 100,000, 1,000,000 and `--known` (10,000,000) URLs
+    pops     ours on disk, filled with `--known` new URLs and popped: in a tenth of the time of `ours`
     worst    ours, each link to another host, drawn from all that is known
     hosts    ours, Scrapy and JOBDIR, 100,000 URLs of 100 and of 10,000 hosts
 
@@ -54,8 +55,8 @@ from processes import free_port, redis_program
 OURS = ("disk", "bloom", "memory")
 PEERS = ("scrapy", "jobdir", "sqlite", "scrapy-redis")
 ON_DISK = ("disk", "bloom", "jobdir", "sqlite")
-PARTS = ("rounds", "peers", "ours", "worst", "hosts")
-IDENTITY = ("system", "known", "hosts", "mix", "round")
+PARTS = ("rounds", "peers", "ours", "pops", "worst", "hosts")
+IDENTITY = ("system", "known", "hosts", "mix", "round", "fill")
 Job = dict[str, Any]
 
 
@@ -70,9 +71,12 @@ def plan(args: argparse.Namespace, part: str) -> Iterator[Job]:
             for name in PEERS if known <= 100_000 else ("scrapy", "jobdir"):
                 yield job(name, known, limit=20 if args.quick else args.limit)
     elif part == "ours":
-        for known in (10_000, 50_000) if args.quick else (100_000, 1_000_000, args.known):
+        for known in (10_000, 50_000) if args.quick else sorted({100_000, 1_000_000, args.known}):
             for name in OURS if known <= 1_000_000 else OURS[:2]:
                 yield job(name, known)
+    elif part == "pops":
+        for name in OURS[:2]:
+            yield job(name, 20_000 if args.quick else args.known, fill=True)
     elif part == "worst":
         for known in (20_000,) if args.quick else (100_000, 1_000_000):
             for name in OURS:
@@ -84,9 +88,21 @@ def plan(args: argparse.Namespace, part: str) -> Iterator[Job]:
                 yield job(name, known, hosts=hosts, limit=20 if args.quick else args.limit)
 
 
-def job(name: str, known: int, *, hosts: int = 0, mix: str = "crawl", turn: int = 0, limit: float = 3600) -> Job:
-    """One run; `hosts` 0: one for every hundred URLs."""
+def job(
+    name: str,
+    known: int,
+    *,
+    hosts: int = 0,
+    mix: str = "crawl",
+    turn: int = 0,
+    limit: float = 3600,
+    fill: bool = False,
+) -> Job:
+    """One run; `hosts` 0: one for every hundred URLs. `fill`: only new links are offered, so that there is something to
+    pop soon; their rate says nothing.
+    """
     return {
+        "fill": fill,
         "system": name,
         "known": known,
         "hosts": hosts or max(10, known // 100),
@@ -212,8 +228,8 @@ def options() -> argparse.Namespace:
 
 def merged(rows: list[dict[str, Any]], row: dict[str, Any]) -> list[dict[str, Any]]:
     """The rows with this one in place of an older one of the same run."""
-    same = tuple(row[key] for key in IDENTITY)
-    return [*(one for one in rows if tuple(one[key] for key in IDENTITY) != same), row]
+    same = [row.get(key, False) for key in IDENTITY]
+    return [*(one for one in rows if [one.get(key, False) for key in IDENTITY] != same), row]
 
 
 def measure(args: argparse.Namespace, figures: dict[str, Any]) -> Iterable[dict[str, Any]]:

@@ -85,6 +85,14 @@ class Links:
     def __len__(self) -> int:
         return len(self.hosts)
 
+    def fresh(self) -> Links:
+        """The new ones alone."""
+        kept = [index for index, new in enumerate(self.news) if new]
+        return Links(
+            *([values[index] for index in kept] for values in (self.hosts, self.depths, self.keys, self.bits)),
+            [True] * len(kept),
+        )
+
     def texts(self) -> list[str]:
         """The URLs of all links."""
         return [text(host, bits) for host, bits in zip(self.hosts, self.bits, strict=True)]

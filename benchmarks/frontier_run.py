@@ -60,11 +60,12 @@ class Run:
         rehearsal.known += 1
         self.chunk = max(25, min(1250, spec["known"] // 400))  # pages at a time
         factory.rehearse(rehearsal.pages(self.chunk))
+        self.spare = [open(os.devnull) for _ in range(8)]  # noqa: SIM115  to go on with when all files are taken
         gc.collect()
         self.files_before, self.memory_before = len(os.listdir("/proc/self/fd")), memory()
         self.it = factory(spec["system"], self.directory, spec.get("redis_port"))
         self.row: dict[str, Any] = {
-            **{key: spec[key] for key in ("system", "known", "hosts", "mix", "round")},
+            **{key: spec[key] for key in ("system", "known", "hosts", "mix", "round", "fill")},
             "load": os.getloadavg()[0],
             "stopped": "",
             "samples": [],
@@ -85,19 +86,21 @@ class Run:
         self.offered = self.taken = self.expected = self.sampled = 0
         self.make_cpu = self.make_wall = 0.0
         seeds = self.web.seeds(self.chunk * LINKS)
-        spare = [open(os.devnull) for _ in range(8)]  # noqa: SIM115  to go on with when all files are taken
         try:
             while self.expected < self.spec["known"] and not self._late():
                 with clock:
                     links = next(seeds, None) or self.web.pages(self.chunk)
+                    if self.spec["fill"]:
+                        links = links.fresh()
                 self._offer(links)
                 if self.offered >= min(self.sampled * STEP, self.sampled + self.spec["known"]):
                     self._sample()
         except OSError as error:
             self.row["stopped"] = f"{error.strerror}"
-            for file in spare:
+            for file in self.spare:
                 file.close()
         self.it.settle()
+        self._quiet()
         self._sample()
         last = self.row["samples"][-1]
         self.row |= {
@@ -121,6 +124,15 @@ class Run:
         self.make_wall += time.monotonic() - wall
         self.offered += len(made)
         self.taken += self.it.offer(made)
+
+    def _quiet(self) -> None:
+        """Wait until nothing goes on in the background: what the offers have left to be sorted is of their cost."""
+        end = time.monotonic() + 120
+        while time.monotonic() < end:
+            before = time.process_time()
+            time.sleep(0.5)
+            if time.process_time() - before < 0.01:
+                return
 
     def _late(self) -> bool:
         """Whether the offers take too long: the limit is one of CPU, and twice that by the clock."""
