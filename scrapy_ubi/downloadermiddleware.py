@@ -141,8 +141,11 @@ class Guard:
 
     def _bypassing(self, request: Request) -> Flight:
         """The flight of a download that bypasses the scheduler; it ends when the engine removes the request."""
-        host = partition_key(request.url, self._settings.partition)
+        host = self._host_of(request.url)
         return self._flights.add(Flight(request, host))
+
+    def _host_of(self, url: str) -> str | None:
+        return partition_key(url, self._settings.partition, self._settings.host_rules)
 
     async def _permit(self, flight: Flight) -> None:
         assert flight.host is not None
@@ -166,7 +169,7 @@ class Guard:
     def _denied(self, flight: Flight) -> None:
         """The node will never permit this. Raises, unless it may go without."""
         first = _first_url(flight.request)
-        of_own_page = _is_robots(flight.request) and partition_key(first, self._settings.partition) == flight.host
+        of_own_page = _is_robots(flight.request) and self._host_of(first) == flight.host
         if flight.visit is not None or of_own_page or self._closing:
             flight.withdrawn = True
             raise self._withdrawal(flight)

@@ -45,7 +45,8 @@ class RequestKeys:
     def __init__(self, settings: UbiSettings, unfiltered: bool = False) -> None:
         self._partition = settings.partition
         self._unfiltered = unfiltered
-        self._normaliser = Normaliser(parse(settings.normalise))
+        self._rules = settings.host_rules
+        self._normaliser = Normaliser(parse(settings.normalise), self._rules)
         self._normal_form = self._normaliser.function
 
     @property
@@ -56,7 +57,7 @@ class RequestKeys:
     def place(self, request: Request) -> Place | None:
         """The request's host and normal form; None when it has none: not http(s), or malformed."""
         normal = self._normal_form(request.url)
-        host = partition_key(normal, self._partition) if normal is not None else None
+        host = partition_key(normal, self._partition, self._rules) if normal is not None else None
         return Place(host, normal) if normal is not None and host is not None else None
 
     def key(self, request: Request, place: Place) -> int:

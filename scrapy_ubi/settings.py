@@ -22,7 +22,7 @@ from urllib.parse import urlsplit
 
 from scrapy_ubi.errors import UbiSettingError
 from scrapy_ubi.settings_table import PREFIX, SETTINGS, Setting
-from scrapy_ubi.urls import normaliser
+from scrapy_ubi.urls import HostRules, hosts, normaliser
 
 __all__ = ["SETTINGS", "Setting", "UbiSettings", "default_crawl", "listing", "read_value", "refuse_unknown"]
 
@@ -44,6 +44,7 @@ class UbiSettings:
     replicas: int = 200
     partition: Literal["host", "domain"] = "host"
     normalise: str = "safe"  # the one name of the composition (urls.normaliser.name_of)
+    host_rules: HostRules | None = None
     dir: Path = Path(".ubi/scrapybot:spider")
     memory_mb: int = 256
     seen: Literal["exact", "bloom"] = "exact"
@@ -110,12 +111,14 @@ def refuse_unknown(names: Iterable[str]) -> None:
 
 def read_value(row: Setting, value: object) -> object:
     """The checked value of one setting; its default when `value` is None or an empty text."""
-    if value is None or (value == "" and row.kind in ("name", "url", "path", "choice", "steps")):
+    if value is None or (value == "" and row.kind not in ("int", "float", "seconds")):
         return row.default
     if row.kind in ("int", "float", "seconds"):
         return _read_number(row, value)
     if row.kind == "steps":
         return _read_steps(row, value)
+    if row.kind == "rules":
+        return _read_rules(row, value)
     if row.kind == "path" and isinstance(value, Path):
         return value
     if not isinstance(value, str):
@@ -167,6 +170,22 @@ def _read_steps(row: Setting, value: object) -> str:
         raise UbiSettingError(
             row.setting, f"is {value!r}: {error}", f"give {row.bounds}; the steps are {known}"
         ) from None
+
+
+def _read_rules(row: Setting, value: object) -> HostRules | None:
+    """Rules for hosts, from a list or from a file."""
+    where = f" in {str(value)!r}" if isinstance(value, str | Path) else ""
+    try:
+        if isinstance(value, str | Path):
+            return hosts.read_properties(Path(value).read_text(encoding="utf-8"))
+        if isinstance(value, list | tuple) and all(isinstance(rule, str) for rule in value):
+            return hosts.read_rules(value)
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is no UTF-8 text"
+        raise UbiSettingError(row.setting, f"cannot be read{where} ({reason})", f"give {row.bounds}") from None
+    except ValueError as error:
+        raise UbiSettingError(row.setting, f"does not hold{where}: {error}", f"write {hosts.GRAMMAR}") from None
+    raise UbiSettingError(row.setting, f"is {value!r}", f"give {row.bounds}")
 
 
 def _read_url(row: Setting, value: str) -> str:

@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple
 
 PREFIX = "UBI_"
 
-Kind = Literal["name", "url", "path", "choice", "steps", "int", "float", "seconds"]
+Kind = Literal["name", "url", "path", "choice", "steps", "rules", "int", "float", "seconds"]
 
 
 class Setting(NamedTuple):
@@ -57,6 +57,8 @@ class Setting(NamedTuple):
             return "a directory"
         if self.kind == "steps":
             return "'safe' or 'larm', with +step or -step after it, or a list of steps"
+        if self.kind == "rules":
+            return "a list of rules, or the path of a file of them"
         unit = {"int": "a whole number", "float": "a number", "seconds": "a number of seconds"}[self.kind]
         limits = [
             f"above {self.above:g}" if self.above is not None else "",
@@ -118,6 +120,14 @@ SETTINGS: tuple[Setting, ...] = (
         "safe",
         "Which URLs count as one: a preset of steps that make the normal form, by which URLs are compared and not "
         "fetched.",
+    ),
+    Setting(
+        "host_rules",
+        "rules",
+        None,
+        "Which host names are names of one host: rules for beginnings, ends and whole names, or the path of a file of "
+        "them as LARM reads it.",
+        default_text="None",
     ),
     Setting(
         "dir",

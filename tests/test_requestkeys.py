@@ -9,6 +9,7 @@ from scrapy import Request
 from scrapy_ubi.requestcheck import NONCE
 from scrapy_ubi.requestkeys import RequestKeys
 from scrapy_ubi.settings import UbiSettings
+from scrapy_ubi.urls.hosts import read_rules
 
 URL = "http://www.h1.example/a"
 keys = RequestKeys(UbiSettings())
@@ -89,3 +90,13 @@ def test_a_redirect_back_to_another_spelling_is_a_step_on() -> None:
     chain = {"redirect_urls": ["http://h/a/"], "redirect_times": 1}
     back = [key("http://h/A/", of, dont_filter=True, meta=chain) for of in (keys, larm)]
     assert back == [key("http://h/A/", meta={NONCE: ""}), key("http://h/a/", larm, meta={NONCE: "/1"})]
+
+
+def test_names_of_one_host_have_one_owner_and_synonyms_one_page() -> None:
+    rules = read_rules(["startsWith(www.) =", "synonym(h2.example) = h1.example"])
+    of = RequestKeys(UbiSettings(host_rules=rules))
+    urls = ["http://h1.example/", "http://h2.example/", "http://www.h1.example/", "http://www.h2.example/"]
+    places = [of.place(Request(url)) for url in urls]
+    assert {place.host for place in places if place is not None} == {"h1.example"}
+    assert len({key(url, of) for url in urls}) == 3
+    assert key(urls[0], of) == key(urls[1], of) == key(urls[0])

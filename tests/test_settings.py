@@ -184,3 +184,26 @@ def test_the_normal_form_is_kept_by_its_one_name(value: Any, name: str) -> None:
 def test_what_is_no_normal_form_is_refused(value: Any) -> None:
     text = refusal(UBI_NORMALISE=value)
     assert repr(value) in text and "'safe' or 'larm'" in text
+
+
+def test_rules_for_hosts_come_from_a_list_or_from_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "hosts.properties"
+    file.write_text("# of ours\nstartsWith(www,) = ,\nsynonym(a,example) = b.example\n")
+    read_from = [read(UBI_HOST_RULES=value).host_rules for value in (str(file), file)]
+    listed = read(UBI_HOST_RULES=["startsWith(www.)=", "synonym(a.example) = b.example"]).host_rules
+    assert read_from == [listed, listed]
+    assert listed is not None and listed.resolve("www.a.example") == "b.example"
+    assert [read(UBI_HOST_RULES=value).host_rules for value in (None, "", [], ())] == [None] * 4
+
+
+def test_rules_for_hosts_that_do_not_hold_are_refused(tmp_path: Path) -> None:
+    file = tmp_path / "hosts.properties"
+    file.write_text("\nsynonym(a) = b\nwww. = x\n")
+    assert "line 3, 'www. = x', is no rule: write startsWith(part)" in refusal(UBI_HOST_RULES=str(file))
+    assert "No such file" in refusal(UBI_HOST_RULES=str(tmp_path / "none"))
+    assert "a list of rules, or the path of a file" in refusal(UBI_HOST_RULES=str(tmp_path))
+    file.write_bytes(b"synonym(\xfc) = b")
+    assert "no UTF-8" in refusal(UBI_HOST_RULES=str(file))
+    assert "rule 2" in refusal(UBI_HOST_RULES=["synonym(a) = b", "synonym(a) = c"])
+    for value in (1, True, [1], {"a": "b"}):
+        assert repr(value) in refusal(UBI_HOST_RULES=value)

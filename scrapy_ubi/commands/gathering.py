@@ -36,6 +36,7 @@ from scrapy_ubi.monitor.plain import plain
 from scrapy_ubi.monitor.status import CrawlStatus
 from scrapy_ubi.node.questions import Question
 from scrapy_ubi.requestkeys import RequestKeys
+from scrapy_ubi.urls.hosts import name_of
 from scrapy_ubi.urls.normaliser import is_composition
 
 
@@ -98,11 +99,13 @@ def gather(settings: BaseSettings, opts: argparse.Namespace, question: Asker) ->
         if not living(status):
             nobody = f"No agent of crawl {plain(status.crawl, 64)} lives."
             return _of_directories(settings, opts, question, _found(settings, status.crawl, nobody), status)
-        return _of_the_living(to, status, opts, question)
+        return _of_the_living(settings, to, status, opts, question)
 
 
-def _of_the_living(to: Connection, status: CrawlStatus, opts: argparse.Namespace, question: Asker) -> Gathered:
-    group = group_of(status)
+def _of_the_living(
+    settings: BaseSettings, to: Connection, status: CrawlStatus, opts: argparse.Namespace, question: Asker
+) -> Gathered:
+    group = group_of(status, setting(settings, "host_rules"))
     return Gathered(status.crawl, group, True, ask(to, status, question(group), opts.timeout))
 
 
@@ -181,7 +184,7 @@ def _group(
 ) -> Group:
     """Those who shared the crawl out, as Redis shows them; else the agents of these directories, by the settings kept
     there, else by the project's."""
-    if status is not None and (group := group_of(status)).replicas:
+    if status is not None and (group := group_of(status, setting(settings, "host_rules"))).replicas:
         return group
     written = [one["settings"] for one in facts.values() if isinstance(one.get("settings"), dict)]
     kept: Mapping[str, Any] = written[0] if written else {}
@@ -192,6 +195,8 @@ def _group(
         if not is_composition(normalise):
             return Group({})
         of_agents = {place.agent: replicas for place in places}
-        return Group(of_agents, str(said["partition"]), int(said["replication"]), normalise)
+        rules = setting(settings, "host_rules")
+        rules_name = str(kept.get("host_rules", name_of(rules)))
+        return Group(of_agents, str(said["partition"]), int(said["replication"]), normalise, rules_name, rules)
     except (TypeError, ValueError):  # the settings kept are not what an agent writes
         return Group({})

@@ -20,7 +20,7 @@ from scrapy.settings import BaseSettings
 from scrapy.utils.conf import arglist_to_dict
 
 from scrapy_ubi.commands import failed, hosts, reset, url
-from scrapy_ubi.commands.connection import Connection, UbiNotFound, choose_crawl, connect, need_agent
+from scrapy_ubi.commands.connection import Connection, UbiNotFound, choose_crawl, connect, need_agent, setting
 from scrapy_ubi.commands.drain import Drain
 from scrapy_ubi.commands.gathering import Outcome
 from scrapy_ubi.commands.options import add_subcommands
@@ -31,6 +31,7 @@ from scrapy_ubi.monitor.ownership import Group, group_of, ownership
 from scrapy_ubi.monitor.plain import plain
 from scrapy_ubi.monitor.status import CrawlStatus, read_status
 from scrapy_ubi.protocol.ring import RingCollision, replicas_for
+from scrapy_ubi.urls.hosts import name_of
 
 WATCH_EVERY = 1.0  # seconds
 CLEAR = "\x1b[H\x1b[J"  # cursor home, erase below: less flicker than erasing all first
@@ -93,7 +94,7 @@ class Command(ScrapyCommand):
             getattr(stream, "reconfigure", lambda **_: None)(errors="backslashreplace")
         try:
             if opts.what == "owner" and opts.agents:
-                _print(_owner(opts, _group_given(opts)), opts)
+                _print(_owner(opts, _group_given(self.settings, opts)), opts)
                 return
             if opts.what in FRONTIER:
                 self._look(FRONTIER[opts.what](self.settings, opts), opts)
@@ -126,7 +127,7 @@ def _answer(settings: BaseSettings, opts: argparse.Namespace, to: Connection) ->
         "status": lambda: (render.live(status), document.status(status)),
         "agents": lambda: (render.agents(status), document.status(status)),
         "inbox": lambda: _inbox(opts, to, status),
-        "owner": lambda: _owner(opts, _group_now(status), status),
+        "owner": lambda: _owner(opts, _group_now(settings, status), status),
         "report": lambda: (render.report(status), document.report(status)),
     }
     return answers[opts.what]()
@@ -165,13 +166,14 @@ def _owner(opts: argparse.Namespace, group: Group, status: CrawlStatus | None = 
     return lines, document.owner(answer)
 
 
-def _group_given(opts: argparse.Namespace) -> Group:
+def _group_given(settings: BaseSettings, opts: argparse.Namespace) -> Group:
+    rules = setting(settings, "host_rules")
     replicas = {name: replicas_for(opts.replicas, capacity) for name, capacity in opts.agents.items()}
-    return Group(replicas, opts.partition, opts.replication)
+    return Group(replicas, opts.partition, opts.replication, rules_name=name_of(rules), rules=rules)
 
 
-def _group_now(status: CrawlStatus) -> Group:
-    group = group_of(status)
+def _group_now(settings: BaseSettings, status: CrawlStatus) -> Group:
+    group = group_of(status, setting(settings, "host_rules"))
     if not group.replicas:
         raise UbiNotFound(f"No agent of crawl {plain(status.crawl, 64)} is alive; name some with --agents a,b,c.")
     return group

@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from scrapy_ubi.errors import UbiSettingError
 from scrapy_ubi.monitor.status import DEAD, AgentStatus, CrawlStatus
 from scrapy_ubi.protocol.ring import Ring
 from scrapy_ubi.settings import UbiSettings
-from scrapy_ubi.urls import partition_key
+from scrapy_ubi.urls import HostRules, Partition, partition_key
+from scrapy_ubi.urls.hosts import NONE, name_of
 
 _NOT_OWNERS = frozenset((DEAD, "left", "leaving", "joining"))
 
@@ -41,35 +43,48 @@ class Ownership:
 @dataclass(frozen=True, slots=True)
 class Group:
     """What the answer depends on: replicas by agent, the partition, and how many copies there are; `normalise` is how
-    the crawl compares URLs, which their keys depend on."""
+    the crawl compares URLs, which their keys depend on, and so are its rules for hosts: `rules_name` is what the agents
+    call theirs, `rules` are those that the one who asks has."""
 
     replicas: Mapping[str, int]
     partition: str = "host"
     replication: int = 1
     normalise: str = "safe"
+    rules_name: str = NONE
+    rules: HostRules | None = None
 
     @property
     def settings(self) -> UbiSettings:
-        """The settings that a URL's host and key depend on."""
-        return UbiSettings(partition="domain" if self.partition == "domain" else "host", normalise=self.normalise)
+        """The settings that a URL's host and key depend on. Raises UbiSettingError when the rules are not known."""
+        if name_of(self.rules) != self.rules_name:
+            raise UbiSettingError(
+                "UBI_HOST_RULES",
+                f"is {name_of(self.rules)!r} here, and {self.rules_name!r} in the crawl",
+                "ask from the project that the agents run in, or give the same rules with -s",
+            )
+        partition: Partition = "domain" if self.partition == "domain" else "host"
+        return UbiSettings(partition=partition, normalise=self.normalise, host_rules=self.rules)
 
 
 def ownership(url: str, group: Group) -> Ownership | None:
     """Who owns `url` in `group`; None when the URL has no host to be owned.
 
-    Raises protocol.ring.RingCollision when two agents' replicas collide; `group.replicas` must not be empty.
+    Raises protocol.ring.RingCollision when two agents' replicas collide, UbiSettingError as `Group.settings` does;
+    `group.replicas` must not be empty.
     """
-    host = partition_key(url, group.settings.partition)
+    settings = group.settings
+    host = partition_key(url, settings.partition, settings.host_rules)
     if host is None:
         return None
     order = Ring.of(group.replicas).order(host)
     return Ownership(url, host, group.partition, group.replication, order)
 
 
-def group_of(status: CrawlStatus) -> Group:
+def group_of(status: CrawlStatus, rules: HostRules | None = None) -> Group:
     """The group among which hosts are shared out now; of a crawl that is over, the agents that ended it.
 
-    A silent agent belongs to it until the others have declared it dead. `replicas` is empty when nobody is left.
+    `rules` are those of the one who asks. A silent agent belongs to it until the others have declared it dead.
+    `replicas` is empty when nobody is left.
     """
     agents = [agent for agent in status.agents if agent.state not in _NOT_OWNERS]
     return Group(
@@ -77,6 +92,8 @@ def group_of(status: CrawlStatus) -> Group:
         partition=_common(agents, "partition", "host"),
         replication=int(_common(agents, "replication", "1")),
         normalise=_common(agents, "normaliser", "safe"),
+        rules_name=_common(agents, "host_rules", NONE),
+        rules=rules,
     )
 
 

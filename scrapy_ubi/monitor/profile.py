@@ -60,6 +60,7 @@ class Profile:
     replicas: int = 0
     partition: str = "host"
     normaliser: str = "safe"
+    host_rules: str = "none"
     replication: int = 0
     spider: str = ""
     host_name: str = ""
@@ -123,6 +124,7 @@ def _profile(agent: str, data: Mapping[str, object]) -> Profile:
         replicas=_whole(data, "replicas"),
         partition=partition,
         normaliser=normaliser,
+        host_rules=_text(data, "host_rules") or "none",
         replication=_whole(data, "replication"),
         spider=_text(data, "spider"),
         host_name=_text(data, "host_name"),

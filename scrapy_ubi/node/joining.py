@@ -40,6 +40,7 @@ AGREE = {
     "replicas": "UBI_REPLICAS",
     "replication": "UBI_REPLICATION",
     "normaliser": "UBI_NORMALISE",
+    "host_rules": "UBI_HOST_RULES",
     "max_letter_bytes": "UBI_MAX_LETTER_BYTES",
     "max_url_length": "UBI_MAX_URL_LENGTH",
 }

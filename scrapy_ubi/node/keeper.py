@@ -49,6 +49,7 @@ FIXED = {
     "replicas": "UBI_REPLICAS",
     "replication": "UBI_REPLICATION",
     "normaliser": "UBI_NORMALISE",
+    "host_rules": "UBI_HOST_RULES",
 }  # what decides where a URL belongs, and what makes two URLs one: not to be changed while URLs wait
 KINDS: dict[str, SeenKind] = {"exact": SeenTable, "bloom": SeenBloom}  # by UBI_SEEN
 SUPPRESSED_BYTES = 100  # of a foreign URL that is remembered as known to its owner, in a dict

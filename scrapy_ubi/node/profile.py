@@ -14,6 +14,7 @@ from typing import Any
 
 from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.settings import UbiSettings
+from scrapy_ubi.urls import hosts
 
 MOST_REASONS = 100  # kinds of failure counted by name; what comes beyond is counted as `other`
 WINDOW = 5.0  # s over which pages a second are measured
@@ -64,6 +65,7 @@ def fixed(settings: UbiSettings, agent: str, spider: str) -> dict[str, Any]:
         "replicas": settings.replicas,
         "partition": settings.partition,
         "normaliser": settings.normalise,
+        "host_rules": hosts.name_of(settings.host_rules),
         "replication": settings.replication,
         "max_letter_bytes": settings.max_letter_bytes,
         "max_url_length": settings.max_url_length,

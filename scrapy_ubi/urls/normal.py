@@ -30,6 +30,7 @@ from __future__ import annotations
 
 import re
 import string
+from collections.abc import Callable
 
 import can_ada
 
@@ -49,9 +50,10 @@ _AROUND = "".join(map(chr, range(0x21)))
 _INSIDE = str.maketrans({"\t": None, "\n": None, "\r": None, "\\": "%5C"})
 _absolute = re.compile(r"https?://(?:[^/?#]*@)?[^/?#@%]+(?=[/?#]|\Z)", re.IGNORECASE).match
 
+_HOST = r"[a-z0-9_-]{1,63}(?:\.[a-z0-9_-]{1,63})*|\[[0-9a-f:.]+\]"
+_host = re.compile(_HOST).fullmatch
 _authority = re.compile(
-    r"(?P<scheme>https?://)(?P<user>[^/@]*@)?"
-    r"(?P<host>[a-z0-9_-]{1,63}(?:\.[a-z0-9_-]{1,63})*|\[[0-9a-f:.]+\])(?P<dot>\.?)(?P<port>:[0-9]+)?(?=/)"
+    rf"(?P<scheme>https?://)(?P<user>[^/@]*@)?(?P<host>{_HOST})(?P<dot>\.?)(?P<port>:[0-9]+)?(?=/)"
 ).match
 
 _UNRESERVED = string.ascii_letters + string.digits + "-._~"  # RFC 3986, section 2.3
@@ -130,6 +132,20 @@ def _escaped(text: str, table: dict[str, str]) -> str:
 def _without_empty_query(rest: str) -> str:
     """`rest` is path and query."""
     return rest[:-1] if rest.find("?") == len(rest) - 1 else rest
+
+
+def is_host(text: str) -> bool:
+    """Whether a text could stand as the host of a normal form."""
+    return len(text) <= LONGEST_HOST and _host(text) is not None
+
+
+def with_host(normal: str, choose: Callable[[str], str]) -> str:
+    """A normal form with the host that `choose` gives for its host."""
+    match = _authority(normal)
+    assert match is not None, normal
+    host = choose(match["host"])
+    # A final dot goes, too: an address would lose it when it is parsed again.
+    return normal if host == match["host"] else f"{normal[: match.start('host')]}{host}{normal[match.end('dot') :]}"
 
 
 def host_and_port(normal: str) -> tuple[str, str]:

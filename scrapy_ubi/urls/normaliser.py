@@ -11,7 +11,8 @@ import difflib
 import re
 from collections.abc import Callable, Iterable
 
-from scrapy_ubi.urls.normal import SAFE, by_steps, is_usual, normal_form
+from scrapy_ubi.urls.hosts import HostRules
+from scrapy_ubi.urls.normal import SAFE, by_steps, is_usual, normal_form, with_host
 from scrapy_ubi.urls.steps import LOSSY, unchanged
 
 STEPS = (*SAFE, *LOSSY)  # in the order in which they are taken
@@ -72,25 +73,30 @@ def is_composition(text: str) -> bool:
 class Normaliser:
     """The normal form by some steps: callable, never raises, idempotent, None for what is no URL of a host.
 
-    `changed` counts, by lossy step, the URLs that it has changed.
+    `changed` counts, by lossy step, the URLs that it has changed. With `rules`, synonyms of hosts are one host.
     """
 
-    def __init__(self, steps: frozenset[str] = PRESETS["safe"]) -> None:
+    def __init__(self, steps: frozenset[str] = PRESETS["safe"], rules: HostRules | None = None) -> None:
         self.name = name_of(steps)
         self.changed = {name: 0 for name in LOSSY if name in steps}
         self._safe = steps & PRESETS["safe"]
         self._all_safe = self._safe == PRESETS["safe"]
         self._lossy = [(name, step) for name, step in LOSSY.items() if name in steps]
+        self._same = rules.same if rules is not None and rules.has_synonyms else None
 
     @property
     def function(self) -> Callable[[str], str | None]:
         """What calling this comes to, without the detour where there is nothing to choose."""
-        return normal_form if self._all_safe and not self._lossy else self
+        return normal_form if self._all_safe and not self._lossy and self._same is None else self
 
     def __call__(self, url: str) -> str | None:
         """The normal form of an absolute http or https URL, None for anything else."""
         form = normal_form(url) if self._all_safe else url if is_usual(url) else by_steps(url, self._safe)
-        if form is None or not self._lossy:
+        if form is None:
+            return None
+        if self._same is not None:
+            form = with_host(form, self._same)
+        if not self._lossy:
             return form
         cut = form.index("/", len("https://"))
         return form if unchanged(form, cut) else self._by_lossy_steps(form, cut)

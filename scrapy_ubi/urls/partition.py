@@ -6,6 +6,8 @@ ports included, as a domain stands for one owner's machines. The list of public 
 brings along; it is never fetched, so agents with the same tldextract agree. Suffixes that private owners registered
 (`github.io`) do not count as public. Where there is no registered domain (IP addresses, unknown suffixes, a suffix
 itself) the host is the key.
+
+With rules for hosts (`urls.hosts`) the host is the one that they resolve it to, for either kind of key.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ import re
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Literal
 
+from scrapy_ubi.urls.hosts import HostRules
 from scrapy_ubi.urls.normal import USUAL_HOST, host_and_port, normal_form
 
 if TYPE_CHECKING:
@@ -26,7 +29,7 @@ DOMAINS_KEPT = 1 << 16  # hosts whose domain is remembered: about 10 MB
 _usual_host = re.compile(rf"https?://({USUAL_HOST})/").match
 
 
-def partition_key(url: str, partition: Partition = "host") -> str | None:
+def partition_key(url: str, partition: Partition = "host", rules: HostRules | None = None) -> str | None:
     """The key of a URL, in normal form or not; None for what has no normal form."""
     match = _usual_host(url)
     if match is not None and url.isascii():
@@ -36,6 +39,8 @@ def partition_key(url: str, partition: Partition = "host") -> str | None:
         if normal is None:
             return None
         host, port = host_and_port(normal)
+    if rules is not None:
+        host = rules.resolve(host)
     if partition == "domain":
         return _registered_domain(host) or host + port
     return host + port

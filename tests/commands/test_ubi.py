@@ -16,6 +16,7 @@ from scrapy.cmdline import execute
 from scrapy.settings import Settings
 
 from scrapy_ubi.protocol.ring import Ring
+from scrapy_ubi.urls.hosts import name_of, read_properties
 from tests.monitor.by_hand import CRAWL, CrawlByHand, letter
 from tests.support.server import Server, free_port
 
@@ -131,6 +132,21 @@ def test_owner_uses_the_crawls_partition(shell: Shell, crawl: CrawlByHand) -> No
     for name in ("a1", "a2"):
         crawl.agent(name, {"partition": "domain"})
     assert shell.json("owner", "http://www.h1.example.co.uk/x")["host"] == "example.co.uk"
+
+
+def test_owner_goes_by_the_rules_for_hosts_and_wants_them_to_be_the_crawls(
+    shell: Shell, crawl: CrawlByHand, tmp_path: Path
+) -> None:
+    rules = tmp_path / "hosts.properties"
+    rules.write_text("startsWith(www,) =\n")
+    for name in ("a1", "a2"):
+        crawl.agent(name, {"host_rules": name_of(read_properties(rules.read_text()))})
+    asked = ("owner", "http://www.h1.example/x")
+    assert shell.json(*asked, "-s", f"UBI_HOST_RULES={rules}")["host"] == "h1.example"
+    for arguments in (asked, (*asked, "--json"), ("url", "http://www.h1.example/x")):
+        assert shell(*arguments) == 1
+        assert "UBI_HOST_RULES is 'none' here, and '1 rule, " in shell.err
+    assert shell.json(*asked, "--agents", "a,b", "-s", f"UBI_HOST_RULES={rules}")["host"] == "h1.example"
 
 
 def test_owner_offline_needs_no_redis(capsys: pytest.CaptureFixture[str], outside: None) -> None:

@@ -14,6 +14,7 @@ from scrapy_ubi.monitor.profile import COUNTERS, MAX_PROFILE, Profile, read_prof
 from scrapy_ubi.node import profile as node_profile
 from scrapy_ubi.protocol.agent import Agent, Config
 from scrapy_ubi.settings import UbiSettings
+from scrapy_ubi.urls.hosts import name_of, read_rules
 from tests.monitor.by_hand import profile
 
 
@@ -97,10 +98,12 @@ def test_profile_that_a_node_publishes_is_read_whole() -> None:
     tally = node_profile.Tally(0.0)
     tally.fail("robots")
     published = node_profile.counters(agent, tally, 1.0)
-    settings = UbiSettings(partition="domain", capacity=2.0)
+    rules = read_rules(["synonym(a) = b"])
+    settings = UbiSettings(partition="domain", capacity=2.0, normalise="larm -index", host_rules=rules)
     raw = node_profile.text(node_profile.fixed(settings, "a1", "web"), agent, "waiting", published)
     got = read_profile("a1", raw.encode())
     assert isinstance(got, Profile), got
     assert (got.state, got.partition, got.capacity, got.incarnation) == ("waiting", "domain", 2.0, "0badcafe")
+    assert (got.normaliser, got.host_rules) == ("larm -index", name_of(rules))
     assert got.failed == {"robots": 1}
     assert set(published) == {*COUNTERS, "failed", "seconds", "pages_per_second"}
