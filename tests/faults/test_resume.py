@@ -225,7 +225,7 @@ def test_what_was_known_of_requests_survives(make_group: MakeGroup) -> None:
     assert stat(verdict.logs["a0"], "ubi/pages") == counted + len(ended)
     assert stat(verdict.logs["a0"], "ubi/seconds") > seconds
     with Disk(group.place / "a0") as disk:
-        failed = {failure.entry.url for failure in disk.frontier.failed()}
+        failed = {failure.entry.url.partition("#")[0] for failure in disk.frontier.failed()}
         assert disk.facts["finished"] is True
     assert {url for url in failed if "/private/" not in url} == {url for url in group.truth if "/gone/" in url}
 
@@ -266,9 +266,9 @@ def test_a_damaged_store_is_refused_once_and_the_crawl_begins_anew(make_group: M
 
 @faults
 def test_an_agent_whose_store_is_damaged_goes_on_with_what_others_hold(make_group: MakeGroup) -> None:
-    group = make_group(latency=0.05)
+    group = make_group(latency=1.0)  # the others must not have ended before it is back
     group.start(*FOUR)
-    group.until_served(0.3)
+    group.until_served(0.1)
     group.kill("a0")
     refused_for_damage(group)
     group.start("a0")
@@ -288,7 +288,7 @@ def refused_for_damage(group: Group) -> str:
     said = log_of(group, "a0")
     assert said.startswith("scrapy_ubi: ") and "is damaged" in said and said.count("\n") == 1, said
     (aside,) = (group.place / "a0").glob("damaged-*")
-    assert str(aside) in said and (aside / "store" / log.name).exists()
+    assert str(aside) in said and (aside / "store").is_dir()
     assert [row for row in group.web.log() if row["agent"] == "a0"] == before
     return said
 
