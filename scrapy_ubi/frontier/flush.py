@@ -66,15 +66,20 @@ class Flush:
         """Make it durable; in any thread, any number of times. Raises what `Store.write` does."""
         batch = store.batch()
         put, delete = batch.put, batch.delete
-        for state, change in self._changes.hosts.items():
-            queue, done = rows.QUEUE + state.hid, rows.DONE + state.hid
+        queues = []
+        for hid, change in sorted((state.hid, change) for state, change in self._changes.hosts.items()):
+            done = rows.DONE + hid
+            queue = rows.QUEUE + hid
             for place, value in change.items():
                 if place < 0:
                     put(done + (~place).to_bytes(8, "big"), b"")
-                elif value is None:
-                    delete(queue + place.to_bytes(rows.RANK, "big"))
                 else:
-                    put(queue + place.to_bytes(rows.RANK, "big"), value)
+                    queues.append((queue + place.to_bytes(rows.RANK, "big"), value))
+        for row, kept in queues:  # rows in the order of a store are put there sooner
+            if kept is None:
+                delete(row)
+            else:
+                put(row, kept)
         for row, kept in (*self._changes.failed.items(), *self._rows):
             if kept is None:
                 delete(row)

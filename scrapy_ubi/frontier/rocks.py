@@ -176,6 +176,7 @@ def _options(memory: int) -> Options:
     options.set_max_log_file_size(MIB)
     options.set_write_buffer_size(memtable)
     options.set_max_write_buffer_number(2)
+    options.set_allow_concurrent_memtable_write(False)  # there is one writer
     options.set_max_total_wal_size(4 * memtable)
     options.set_target_file_size_base(_FILE)
     options.set_max_bytes_for_level_base(4 * _FILE)
