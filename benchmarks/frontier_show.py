@@ -334,10 +334,10 @@ def rates_of(row: Row) -> list[tuple[int, float]]:
     for sample in row["samples"]:
         cpu = sample["cpu"] - before["cpu"]
         server = sample.get("server", {}).get("cpu", 0.0) - before.get("server", {}).get("cpu", 0.0)
-        if sample["known"] >= 1000 and cpu > 0.005:
-            found.append((sample["known"], (sample["offers"] - before["offers"]) / (cpu + server)))
+        if sample["known"] <= 1.1 * row["hosts"]:  # the seeds: no page yet
             before = sample
-        elif sample["known"] < 1000:
+        elif cpu > 0.005:
+            found.append((sample["known"], (sample["offers"] - before["offers"]) / (cpu + server)))
             before = sample
     return found
 
