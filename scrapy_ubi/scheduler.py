@@ -36,6 +36,7 @@ from twisted.python.failure import Failure
 from scrapy_ubi.codec import Codec, CodecError, Encoded, depth_of
 from scrapy_ubi.downloadermiddleware import Guard, Withdrawn
 from scrapy_ubi.errors import UbiError
+from scrapy_ubi.filtering import Filtering
 from scrapy_ubi.flights import Flight, Flights
 from scrapy_ubi.identity import AgentDirectory
 from scrapy_ubi.localrequests import LocalRequests
@@ -53,6 +54,7 @@ from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.transport import Transport, TransportError
 from scrapy_ubi.transport.memory import MemoryHub, MemoryTransport
 from scrapy_ubi.transport.redis import RedisTransport
+from scrapy_ubi.urls.filters import FilterChain
 
 if TYPE_CHECKING:
     from scrapy.statscollectors import StatsCollector
@@ -79,6 +81,7 @@ class UbiScheduler(BaseScheduler):
         self._flights = Flights()
         self._originals = Originals()
         self._notices = Notices()
+        self._filtering = Filtering(FilterChain(), self._count)
         self._trial: tempfile.TemporaryDirectory[str] | None = None
         self._opened = False
         self._start_ended = False
@@ -111,6 +114,7 @@ class UbiScheduler(BaseScheduler):
     async def _join(self, spider: Spider) -> None:
         settings = self.crawler.settings
         wanted = UbiSettings.from_scrapy(settings, spider.name)
+        self._filtering = Filtering.from_settings(wanted, self._count)
         if is_trial(settings, self.crawler.spider):
             # A look at a page or two: alone, and without a trace.
             self._trial = tempfile.TemporaryDirectory(prefix="ubi-")
@@ -199,6 +203,7 @@ class UbiScheduler(BaseScheduler):
                     self._stats.set_value(f"ubi/{name}", value)
             for step, number in self._keys.changed.items():
                 self._stats.set_value(f"ubi/normalise/{step}", number)
+            self._filtering.close()
             self._directory.close()
             if self._trial is not None:
                 self._trial.cleanup()
@@ -226,8 +231,12 @@ class UbiScheduler(BaseScheduler):
     # Requests in
 
     def enqueue_request(self, request: Request) -> bool:
-        """Take a request: queue it, send it to its owner, or drop it as known. False when it was dropped."""
+        """Take a request: queue it, send it to its owner, or drop it: known, or refused by a filter. False when it was
+        dropped.
+        """
         seed = bool(request.meta.pop(SEED, False))
+        if not self._filtering.idle and self._is_filtered(request, seed):
+            return False
         place = self._keys.place(request)
         if place is None:
             return self._take_local(request)
@@ -282,6 +291,22 @@ class UbiScheduler(BaseScheduler):
         self._stats.inc_value("ubi/scheduler/local")
         self._tell_start()
         return True
+
+    def _is_filtered(self, request: Request, seed: bool) -> bool:
+        """Whether a filter refuses the request. Seeds are not judged."""
+        if seed:
+            self._filtering.seed(request)
+            return False
+        child, visit = self._child
+        if child is request:
+            return self._filtering.refuses(request, visit.entry.url if visit is not None else "", redirect=False)
+        # Whatever else has such marks is a redirect: what pages yield, with marks copied from their own, is told above.
+        came_by = request.meta.get("redirect_urls")
+        page = str(came_by[-1]) if isinstance(came_by, list) and came_by else ""
+        return self._filtering.refuses(request, page, redirect=bool(page))
+
+    def _count(self, stat: str) -> None:
+        self._stats.inc_value(stat)
 
     def _drop(self, kind: str, sentence: str) -> bool:
         self._stats.inc_value(f"ubi/scheduler/dropped/{kind}")

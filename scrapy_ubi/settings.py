@@ -65,6 +65,8 @@ class UbiSettings:
     suppressed_keys: int = 1_000_000
     max_letter_bytes: int = 1_000_000
     max_url_length: int = 4096
+    filters: tuple[object, ...] = ()  # as given: the chain is made of them where it is needed (urls.filters)
+    filter_log: Path | None = None
     foreign_downloads: Literal["refuse", "allow"] = "refuse"
     dir_given: bool = False  # the user chose the directory (UBI_DIR or JOBDIR); not a setting of its own
 
@@ -119,11 +121,13 @@ def read_value(row: Setting, value: object) -> object:
         return _read_steps(row, value)
     if row.kind == "rules":
         return _read_rules(row, value)
-    if row.kind == "path" and isinstance(value, Path):
+    if row.kind == "filters" and isinstance(value, str | list | tuple):
+        return (value,) if isinstance(value, str) else tuple(value)
+    if row.kind in ("path", "file") and isinstance(value, Path):
         return value
     if not isinstance(value, str):
         raise UbiSettingError(row.setting, f"is {value!r}", f"give {row.bounds} as a text")
-    if row.kind == "path":
+    if row.kind in ("path", "file"):
         return Path(value)
     if row.kind == "choice":
         if value not in row.choices:

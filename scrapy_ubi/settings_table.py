@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple
 
 PREFIX = "UBI_"
 
-Kind = Literal["name", "url", "path", "choice", "steps", "rules", "int", "float", "seconds"]
+Kind = Literal["name", "url", "path", "choice", "filters", "file", "steps", "rules", "int", "float", "seconds"]
 
 
 class Setting(NamedTuple):
@@ -55,6 +55,10 @@ class Setting(NamedTuple):
             return "a redis://, rediss:// or unix:// address"
         if self.kind == "path":
             return "a directory"
+        if self.kind == "filters":
+            return "a list of filters"
+        if self.kind == "file":
+            return "a file"
         if self.kind == "steps":
             return "'safe' or 'larm', with +step or -step after it, or a list of steps"
         if self.kind == "rules":
@@ -291,6 +295,20 @@ SETTINGS: tuple[Setting, ...] = (
         "The longest URL that is kept, in characters; longer ones are dropped and counted.",
         low=64,
         high=65_536,
+    ),
+    Setting(
+        "filters",
+        "filters",
+        (),
+        "The filters that links have to pass, in their order.",
+        default_text="[]",
+    ),
+    Setting(
+        "filter_log",
+        "file",
+        None,
+        "The file to which every link that a filter refuses is written, with the page that it was found on.",
+        default_text="None",
     ),
     Setting(
         "foreign_downloads",

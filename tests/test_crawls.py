@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
@@ -382,6 +383,23 @@ def test_urls_that_are_too_long_or_broken_are_no_obstacle(site: Site) -> None:
     outcomes = crawl(Long, site.proxy, settings={"URLLENGTH_LIMIT": 0})
     assert items_of(outcomes) == [{"url": f"{HOSTS[0]}/"}]
     assert outcomes[0].stats["ubi/scheduler/dropped/url_too_long"] == 1
+
+
+def test_filters_keep_a_crawl_in_its_scope_and_say_what_they_refused(site: Site, tmp_path: Path) -> None:
+    home, away, page, trap = f"{HOSTS[0]}/", f"{HOSTS[1]}/", f"{HOSTS[0]}/page", f"{HOSTS[0]}/a/a/a"
+    site.page(home, links(away, page, trap, f"{HOSTS[0]}/away"))
+    site.page(page)
+    site.redirect(f"{HOSTS[0]}/away", away)
+    log = tmp_path / "refused.jsonl"
+    settings = {"UBI_FILTERS": ["scope(stay=host, redirects=yes)", "traps"], "UBI_FILTER_LOG": str(log)}
+    outcomes = crawl(Walk, site.proxy, settings=settings)
+    assert [outcome.reason for outcome in outcomes] == ["finished"]
+    assert sorted(item["url"] for item in items_of(outcomes)) == [home, page]
+    assert not site.urls()[away] and not site.urls()[trap]
+    assert outcomes[0].stats["ubi/filtered/scope"] == 2
+    assert outcomes[0].stats["ubi/filtered/traps"] == 1
+    refused = {(line["filter"], line["url"], line["page"]) for line in map(json.loads, log.read_text().splitlines())}
+    assert refused == {("scope", away, home), ("traps", trap, home), ("scope", away, f"{HOSTS[0]}/away")}
 
 
 class Polite(Walk):

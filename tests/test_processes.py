@@ -126,6 +126,8 @@ def test_a_crawl_ends_by_itself_and_feeds_know_the_agent(project: Project, site:
         (["TWISTED_REACTOR=twisted.internet.epollreactor.EPollReactor"], "TWISTED_REACTOR is set"),
         (["UBI_REDIS_URL=redis://127.0.0.1:1"], "UBI_REDIS_URL"),
         (["UBI_DIR=scrapy.cfg"], "set UBI_DIR"),
+        (["UBI_FILTERS=depth(3); lenght(5)"], "UBI_FILTERS has 'depth(3); lenght(5)', which names the filter 'lenght'"),
+        (["UBI_FILTER_LOG=no/directory"], "UBI_FILTER_LOG is 'no/directory', which cannot be written"),
     ],
 )
 def test_a_start_is_refused_with_one_sentence_and_exit_status_1(

@@ -18,6 +18,7 @@ from twisted.python.failure import Failure
 
 from scrapy_ubi.codec import Codec
 from scrapy_ubi.downloadermiddleware import Guard
+from scrapy_ubi.filtering import Filtering
 from scrapy_ubi.localrequests import LocalRequests
 from scrapy_ubi.originals import Originals
 from scrapy_ubi.protocol.host import Entry
@@ -62,6 +63,7 @@ class Unit(UbiScheduler):
         self._originals = Originals(most=2)
         self.node = FakeNode()
         self.guard = Guard(crawler, self.node, self.settings, self._flights, self._notices)
+        self._filtering = Filtering.from_settings(self.settings, self._count)
         self._opened = True
 
     def found(self) -> list[tuple[str, Entry, bool]]:
@@ -283,6 +285,38 @@ def test_urls_that_are_too_long_are_dropped_with_one_warning(caplog: pytest.LogC
     assert not any(unit.enqueue_request(Request(URL + "x" * 64)) for _ in range(2))
     assert unit.stat("scheduler/dropped/url_too_long") == 2
     assert len(caplog.records) == 1
+
+
+def test_links_that_a_filter_refuses_are_dropped_before_anything_else() -> None:
+    unit = Unit(filters=("scope(stay=host)", "schemes(http)"))
+    assert unit.enqueue_request(Request(URL, meta={SEED: True}))
+    page = unit.take()
+    for url, taken in ((f"{HOST}/a", True), ("http://h2.example/", False), ("ftp://h1.example/", False)):
+        request = Request(url)
+        unit.mark_child(request, page)
+        assert unit.enqueue_request(request) is taken
+    assert [entry.url for _, entry, _ in unit.found()] == [URL, f"{HOST}/a"]
+    assert (unit.stat("filtered/scope"), unit.stat("filtered/schemes")) == (1, 1)
+    assert unit.stat("scheduler/local") == unit.stat("scheduler/duplicates") == 0
+
+
+def test_seeds_retries_and_redirects_are_not_filtered() -> None:
+    unit = Unit(filters=("length(1)",))
+    assert unit.enqueue_request(Request(URL, meta={SEED: True}))
+    page = unit.take()
+    assert unit.enqueue_request(page.replace(dont_filter=True)), "a retry"
+    assert unit.enqueue_request(Request(f"{HOST}/b", meta={"redirect_urls": [URL]}))
+    copied = Request(f"{HOST}/c", meta={"redirect_urls": [URL]})
+    unit.mark_child(copied, page)
+    assert not unit.enqueue_request(copied), "a link, though its page has given it the mark of a redirect"
+    assert not unit.enqueue_request(Request(f"{HOST}/d")), "found on no known page"
+    assert unit.stat("filtered/length") == 2
+
+
+def test_a_scope_may_judge_redirects() -> None:
+    unit = Unit(filters=("scope(domains=h1.example, redirects=yes)",))
+    assert unit.enqueue_request(Request(f"{HOST}/b", meta={"redirect_urls": [URL]}))
+    assert not unit.enqueue_request(Request("http://h2.example/", meta={"redirect_urls": [URL]}))
 
 
 def test_what_is_too_large_to_travel_is_said_and_left_to_the_node(caplog: pytest.LogCaptureFixture) -> None:

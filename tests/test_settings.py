@@ -186,6 +186,32 @@ def test_what_is_no_normal_form_is_refused(value: Any) -> None:
     assert repr(value) in text and "'safe' or 'larm'" in text
 
 
+@pytest.mark.parametrize(
+    ("value", "filters"),
+    [
+        (None, ()),
+        ("", ()),
+        ([], ()),
+        ("length(5); traps", ("length(5); traps",)),
+        (["traps", ("length", 5)], ("traps", ("length", 5))),
+    ],
+)
+def test_filters_are_a_list_or_a_text(value: Any, filters: tuple[object, ...]) -> None:
+    assert read(UBI_FILTERS=value).filters == filters
+
+
+@pytest.mark.parametrize("value", [3, {"length": 5}, True])
+def test_what_is_no_list_of_filters_is_refused(value: Any) -> None:
+    assert "a list of filters" in refusal(UBI_FILTERS=value)
+
+
+def test_the_filter_log_is_a_file() -> None:
+    assert read().filter_log is read(UBI_FILTER_LOG="").filter_log is None
+    assert read(UBI_FILTER_LOG="refused.jsonl").filter_log == Path("refused.jsonl")
+    assert read(UBI_FILTER_LOG=Path("refused.jsonl")).filter_log == Path("refused.jsonl")
+    assert "a file" in refusal(UBI_FILTER_LOG=3)
+
+
 def test_rules_for_hosts_come_from_a_list_or_from_a_file(tmp_path: Path) -> None:
     file = tmp_path / "hosts.properties"
     file.write_text("# of ours\nstartsWith(www,) = ,\nsynonym(a,example) = b.example\n")

@@ -8,6 +8,8 @@ from scrapy import Request
 
 from scrapy_ubi.monitor.ownership import Group
 from scrapy_ubi.requestkeys import RequestKeys
+from scrapy_ubi.urls import normal_form
+from scrapy_ubi.urls.filters import FilterChain, Link
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,14 +24,19 @@ class Spot:
     why: str = ""
 
 
-def spot(url: str, group: Group, longest: int) -> Spot:
-    """The place of `url` in a crawl with URLs of at most `longest` characters."""
+def spot(url: str, group: Group, longest: int, chain: FilterChain | None = None) -> Spot:
+    """The place of `url` in a crawl with URLs of at most `longest` characters, as a link that the filters of `chain`
+    judge.
+    """
     keys = RequestKeys(group.settings)
     try:
         request = Request(url)  # escapes what it escapes for the spider, too
     except ValueError:
         return Spot(url, filtered="scheme", why="it is no absolute URL")
     place = keys.place(request)
+    name, why = _refusal(request, chain) if chain else ("", "")
+    if place is None and name:
+        return Spot(url, filtered=name, why=why)
     if place is None:
         return Spot(
             url,
@@ -40,7 +47,15 @@ def spot(url: str, group: Group, longest: int) -> Spot:
     key = f"{keys.key(request, place):016x}"
     if len(request.url) > longest:
         return Spot(url, place.host, key, "url_too_long", f"it is longer than UBI_MAX_URL_LENGTH, {longest}")
-    return Spot(url, place.host, key)
+    return Spot(url, place.host, key, name, why)
+
+
+def _refusal(request: Request, chain: FilterChain) -> tuple[str, str]:
+    """The filter that refuses a link to this, and why, in words; empty where none does."""
+    refusal = chain.refusal(Link(request.url, normal_form(request.url) or ""))
+    if refusal is None:
+        return "", ""
+    return refusal.filter.name, f"a link to it is refused by {refusal.filter} ({refusal.why})"
 
 
 def key_of(url: str, group: Group) -> str:

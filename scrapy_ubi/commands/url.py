@@ -17,6 +17,7 @@ from scrapy_ubi.monitor.ownership import Group, Ownership, ownership
 from scrapy_ubi.monitor.table import WIDEST, count, pairs, span
 from scrapy_ubi.node.questions import Question
 from scrapy_ubi.protocol.ring import RingCollision
+from scrapy_ubi.urls.filters import FilterChain
 
 # The first of these that an agent says holds: a page that is done somewhere is done, whoever has not heard of it yet.
 WHERE = ("in flight", "failed", "done", "queued", "sent", "unknown")
@@ -31,17 +32,18 @@ OTHER_KEY = (
 def run(settings: BaseSettings, opts: argparse.Namespace) -> Outcome:
     """Ask and show. Raises UbiError."""
     longest = setting(settings, "max_url_length")
-    nowhere = spot(opts.url, Group({}), longest)
+    chain = FilterChain.read(setting(settings, "filters"))
+    nowhere = spot(opts.url, Group({}), longest, chain)
     if not nowhere.key:
         document = {"url": opts.url, "where": "filtered", "filter": nowhere.filtered}
         return Outcome(pairs([("url", opts.url), ("state", _not_found(nowhere))]), document)
 
     def question(group: Group) -> Question:
-        place = spot(opts.url, group, longest)
+        place = spot(opts.url, group, longest, chain)
         return Question("url", 0.0, agent=opts.agent or "", host=place.host, key=place.key)
 
     found = gather(settings, opts, question)
-    return _outcome(found, spot(opts.url, found.group, longest))
+    return _outcome(found, spot(opts.url, found.group, longest, chain))
 
 
 def _outcome(found: Gathered, place: Spot) -> Outcome:

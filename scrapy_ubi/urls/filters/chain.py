@@ -143,10 +143,11 @@ def _make(call: Call) -> UrlFilter:
 
 
 def _whole(judge: UrlFilter) -> UrlFilter:
-    """A filter given as an object: its text must make an equal one, as that is what is shown and compared."""
-    if parse(str(judge)) != judge:
+    """An equal filter to one given as an object, made of its text: crawls of one process may be given the same."""
+    made = parse(str(judge))
+    if made != judge:
         raise FilterError(f"does not come back from its text {str(judge)!r}", "let arguments() return what it needs")
-    return judge
+    return made
 
 
 def _class(name: str) -> type[UrlFilter]:

@@ -189,6 +189,14 @@ def test_a_local_class_has_no_text_that_parses_back() -> None:
         FilterChain.read([Local()])
 
 
+def test_a_filter_given_as_an_object_is_not_shared_among_crawls() -> None:
+    given = Scope(stay="host")
+    (first,), (second,) = FilterChain.read([given]), FilterChain.read([given])
+    first.seed(link("http://a.example/"))
+    assert first.refuses(link("http://b.example/")) == "host"
+    assert second.refuses(link("http://b.example/")) == given.refuses(link("http://b.example/")) == ""
+
+
 def test_a_subclass_of_the_suite_has_a_dotted_name() -> None:
     assert str(Own(5)) == f"{__name__}.Own(5)"
 

@@ -13,11 +13,11 @@ KEYS = st.just("") | st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,8}", fullmatch=True
 CALLS = st.builds(
     Call,
     NAMES,
-    st.dictionaries(KEYS, st.lists(st.text() | st.text(' ,;()="\\\n'), min_size=1).map(tuple), max_size=4),
+    st.dictionaries(KEYS, st.lists(st.text() | st.text(' ,;()="\\\n'), min_size=1, max_size=3).map(tuple), max_size=3),
 )
 
 
-@given(st.lists(CALLS, max_size=4))
+@given(st.lists(CALLS, max_size=2))
 def test_what_is_written_is_read(calls: list[Call]) -> None:
     assert parse_calls("; ".join(map(write, calls))) == calls
     assert parse_calls("\n".join(map(write, calls))) == calls
