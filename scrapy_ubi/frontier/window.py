@@ -22,7 +22,7 @@ from .diskstate import NO_HEAD, DiskState, Head, HostChanges
 from .store import Row
 from .workbench import Workbench
 
-HEAD = 16  # rows of a head when memory is scarce: one read serves so many fetches
+HEAD = 32  # rows of a head when memory is scarce: one read serves so many fetches
 GROWN = 256  # and when it is not
 AHEAD = 30.0  # s before its time that a host is read, so that it is there in time
 MOST_SCANS = 256  # hosts read at once: a few milliseconds in a thread
