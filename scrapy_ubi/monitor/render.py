@@ -121,8 +121,8 @@ def _remarks(status: CrawlStatus) -> list[str]:
     if any(agent.state == "blocked" for agent in status.agents):
         lines += [
             "",
-            "Who is blocked waits for room, and loses nothing: Redis is full (raise its maxmemory), or the agent's "
-            "disk is (its log says so).",
+            "Blocked agents wait for room, and lose nothing:",
+            "Redis is full (raise its maxmemory), or the agent's disk is (see its log).",
         ]
     if not status.unreadable:
         return lines

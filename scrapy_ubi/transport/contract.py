@@ -81,8 +81,8 @@ class Outgoing:
     forget_control: Sequence[str] = ()
     """Fields to delete from the control hash."""
     replies: Fields = field(default_factory=dict)
-    """Id of a question that a person asked -> this agent's answer, JSON. It is kept for about `ANSWER` seconds. One that
-    cannot be written is lost, without an error."""
+    """Id of a question that a person asked -> this agent's answer, JSON. It is kept for about `ANSWER` seconds. One
+    that cannot be written is lost, without an error."""
 
 
 @dataclass(frozen=True, slots=True)
