@@ -78,8 +78,9 @@ def read_names(path: Path) -> NameSet:
 def _names(path: Path, lines: Iterable[str]) -> Iterator[str]:
     for number, line in enumerate(lines, 1):
         text = line.strip()
-        if _usual_host(text):
-            yield text
+        usual = text.rpartition(",")[2]
+        if _usual_host(usual):
+            yield usual
             continue
         text = text.partition("#")[0].strip()
         if not text:
