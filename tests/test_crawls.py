@@ -402,6 +402,20 @@ def test_filters_keep_a_crawl_in_its_scope_and_say_what_they_refused(site: Site,
     assert refused == {("scope", away, home), ("traps", trap, home), ("scope", away, f"{HOSTS[0]}/away")}
 
 
+@AGENTS
+def test_one_page_in_several_spellings_is_fetched_once_as_the_settings_say(site: Site, agents: int) -> None:
+    home, other = HOSTS[0], HOSTS[1]
+    site.page(f"{home}/", links(f"{home}//A.html", f"{home}/a.html", f"{other}/a.html", f"{home}/index.html"))
+    for url in (f"{home}//A.html", f"{home}/a.html", f"{other}/a.html", f"{home}/index.html"):
+        site.page(url, links(f"{home}/a.html?", f"{other}/A.html"))
+    synonym = "synonym(h1.example) = h0.example"
+    settings = {"UBI_NORMALISE": "larm", "UBI_HOST_RULES": [synonym]}
+    outcomes = crawl(Walk, site.proxy, agents, settings=settings)
+    assert [outcome.reason for outcome in outcomes] == ["finished"] * agents
+    assert sum(site.urls().values()) == 2
+    assert sum(outcome.stats.get("ubi/normalise/path-case", 0) for outcome in outcomes) >= 1
+
+
 class Polite(Walk):
     name = "polite"
 
