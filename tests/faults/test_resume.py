@@ -266,13 +266,16 @@ def test_a_damaged_store_is_refused_once_and_the_crawl_begins_anew(make_group: M
 
 @faults
 def test_an_agent_whose_store_is_damaged_goes_on_with_what_others_hold(make_group: MakeGroup) -> None:
-    group = make_group(latency=1.0)  # the others must not have ended before it is back
-    group.start(*FOUR)
-    group.until_served(0.1)
-    group.kill("a0")
+    group = make_group(latency=0.05, hosts=20, pages=200)
+    group.start("a0", "a1")
+    group.until_served(0.3)
+    group.kill("a0", "a1")
+    left = unwritten([group.place / "a1"], fetched(group))
+    assert len(left) < len(fetched(group))
     refused_for_damage(group)
-    group.start("a0")
-    group.end().judge(lost=["a0"])
+    group.start("a0", "a1")
+    verdict = group.end().judge(unwritten=left)
+    assert GOES_ON in verdict.logs["a1"] and GOES_ON not in verdict.logs["a0"]
 
 
 def refused_for_damage(group: Group) -> str:
