@@ -33,11 +33,22 @@ def show(figures: dict[str, Any], doc: str | None, folder: Path | None) -> None:
     )
     with contextlib.redirect_stdout(printed):
         tables(rows, figures["link"])
+        pops_alone([row for row in figures["rows"] if row.get("fill")])
     print(printed.getvalue())
     if doc:
         into_document(doc, printed.getvalue())
     if folder:
         draw(rows, folder)
+
+
+def pops_alone(rows: Sequence[Row]) -> None:
+    """Pops from what was filled for them, when nothing goes on in the background any more."""
+    cells = {
+        f"{row['system']}, {known(row):,} URLs": [f"{row['pops']:,}", f"{pop_rate(row):,.0f}", f"{both_rate(row):,.0f}"]
+        for row in rows
+    }
+    if cells:
+        table("filled, at rest, then popped", ["   pops", "pops/s", "pops/s, each done"], cells)
 
 
 def with_pops(rows: Sequence[Row]) -> list[Row]:
@@ -121,9 +132,9 @@ def tables(rows: Sequence[Row], link: dict[str, float]) -> None:
     ratios([row for row in rows if row["round"]])
     worst(rows)
     hosts(rows)
-    loads = [row["load"] for row in rows]
-    days = sorted({row["taken_at"][:10] for row in rows})
     if rows:
+        loads = [load for row in rows for load in (row["load"], row.get("load_end", row["load"]))]
+        days = sorted({row["taken_at"][:10] for row in rows})
         print(f"\nTaken on {', '.join(days)}; load average of the machine {min(loads):.1f} to {max(loads):.1f}.")
 
 
