@@ -153,7 +153,7 @@ SETTINGS: tuple[Setting, ...] = (
         "seen",
         "choice",
         "exact",
-        "How known URLs are remembered: all of them, or by Bloom filters in fewer bytes, which take a new URL for a "
+        "How known URLs are remembered: exactly, or as by a Bloom filter, in half the bytes, which takes a new URL for a "
         "known one now and then, so that it is never fetched.",
         choices=("exact", "bloom"),
     ),
