@@ -156,7 +156,8 @@ def targets(rows: Sequence[Row]) -> None:
         "the same from least to most, hosts and all": ("", lambda most, least: f"{between(least, most):.1f}"),
         "all memory by all URLs": ("", lambda most, _: f"{most['memory'] / known(most):.1f}"),
         "MB of memory": ("< 300", lambda most, _: f"{most['memory'] / 2**20:.0f}"),
-        "the same without pages of files": ("", lambda most, _: f"{most['anonymous'] / 2**20:.0f}"),
+        "MB of memory after the pops": ("", lambda most, _: f"{most['memory_after_pops'] / 2**20:.0f}"),
+        "MB before, without pages of files": ("", lambda most, _: f"{most['anonymous'] / 2**20:.0f}"),
         "open files, most": ("<= 64", lambda most, _: f"{max(most['files'], most['files_after_pops'])}"),
         "offers/s : those with 100,000 URLs": (
             ">= 0.5",
