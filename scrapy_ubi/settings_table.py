@@ -153,8 +153,8 @@ SETTINGS: tuple[Setting, ...] = (
         "seen",
         "choice",
         "exact",
-        "How known URLs are remembered: exactly, or as by a Bloom filter, in half the bytes, which takes a new URL for a "
-        "known one now and then, so that it is never fetched.",
+        "How known URLs are remembered: exactly, or as by a Bloom filter, in half the bytes, which takes a new URL for "
+        "a known one now and then, so that it is never fetched.",
         choices=("exact", "bloom"),
     ),
     Setting(
