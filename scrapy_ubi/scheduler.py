@@ -364,7 +364,7 @@ class UbiScheduler(BaseScheduler):
             flight.withdrawn = isinstance(result.value, Withdrawn) or flight.withdrawn
             flight.failed = reason_of(result.value) if result.value is not None else None
             return flight.withdrawn
-        flight.withdrawn = False
+        flight.withdrawn, flight.status = False, result.status
         flight.failed = status_reason(result.status, request, self._spider, self.crawler.settings)
         return False
 
@@ -383,7 +383,7 @@ class UbiScheduler(BaseScheduler):
         elif flight.visit is not None:
             if flight.failed is not None:
                 self._stats.inc_value(f"ubi/failed/{flight.failed}")
-            self.node.ended(flight.visit, failed=flight.failed, fetched=flight.fetched)
+            self.node.ended(flight.visit, failed=flight.failed, fetched=flight.fetched, status=flight.status)
 
     def _put_back(self, flight: Flight, visit: Visit) -> None:
         if self._codec.encode(flight.request).losses:

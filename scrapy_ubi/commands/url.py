@@ -21,7 +21,7 @@ from scrapy_ubi.urls.filters import FilterChain
 
 # The first of these that an agent says holds: a page that is done somewhere is done, whoever has not heard of it yet.
 WHERE = ("in flight", "failed", "done", "queued", "sent", "unknown")
-FACTS = ("depth", "priority", "before", "reason", "when")
+FACTS = ("depth", "priority", "before", "status", "reason", "when")
 
 OTHER_KEY = (
     "Asked was for a plain GET. A request with another method or a body, or one with dont_filter=True, has a key of "
@@ -110,6 +110,8 @@ def _said(answer: Answer, agent: str) -> str:
     if where == "failed":
         ago = span(max(0.0, time.time() - answer.get("when", time.time())))
         return f"failed at {agent}, {answer.get('reason', '')}, {ago} ago{_depth(answer)}"
+    if where == "done" and answer.get("status"):
+        return f"done at {agent}{copy}, with status {answer['status']}"
     if where == "sent":
         return f"on its way from {agent} to {answer.get('to', '')}, which has not acknowledged it yet"
     return f"{where} at {agent}{copy}"

@@ -383,6 +383,22 @@ class DiskFrontier:
         self.seen.close()
         self.store.close()
 
+    def note_status(self, state: HostState, key: int, status: int) -> None:
+        """Keep the status of a page that was done since the last flush."""
+        own = self._own(state)
+        if own.fresh is not None and ~key in own.fresh:
+            own.fresh[~key] = rows.done_value(status)
+
+    def status_of(self, state: HostState, key: int) -> int | None:
+        """The status of a page; one row may be read. Raises `StoreDamaged`."""
+        own = self._own(state)
+        for changes in (own.fresh, own.writing):
+            if changes is not None and (value := changes.get(~key)) is not None:
+                return rows.read_status(rows.done_row(own.hid, key), value)
+        row = rows.done_row(own.hid, key)
+        found = self.store.get(row)
+        return rows.read_status(row, found) if found is not None else None
+
     # -- failures
 
     def fail(self, failure: Failure) -> None:

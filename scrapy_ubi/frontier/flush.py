@@ -72,7 +72,7 @@ class Flush:
             queue = rows.QUEUE + hid
             for place, value in change.items():
                 if place < 0:
-                    put(done + (~place).to_bytes(8, "big"), b"")
+                    put(done + (~place).to_bytes(8, "big"), value or b"")
                 else:
                     queues.append((queue + place.to_bytes(rows.RANK, "big"), value))
         for row, kept in queues:  # rows in the order of a store are put there sooner

@@ -111,6 +111,13 @@ class MemoryFrontier:
         """The time at which the first waiting host is ready; None when none waits."""
         return self.workbench.next_ready()
 
+    def note_status(self, state: HostState, key: int, status: int) -> None:
+        """Nothing is kept: in memory it would cost as much as the key."""
+
+    def status_of(self, state: HostState, key: int) -> int | None:
+        """Not known."""
+        return None
+
     def fail(self, failure: Failure) -> None:
         """Keep a failure, while there is room."""
         kept = self._failed.get(failure.host, {})

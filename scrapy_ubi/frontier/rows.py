@@ -7,7 +7,7 @@ given once and never to another host.
 | --- | --- |
 | `h` hid | the record of a host: counts, XORs of its keys, next number of arrival, next time, name, facts (JSON) |
 | `q` hid rank | an entry that is known: key, URL, request. It may be done already; then it is garbage |
-| `d` hid key | a key that is done; empty |
+| `d` hid key | a key that is done; the HTTP status of its page (2 bytes) where it was fetched here |
 | `f` hash key | JSON: a request that failed for good, by a hash of its host's name: it outlives the host |
 | `j` ... | the journal of the agent (not the frontier's matter) |
 | `m` name | the agent's, and the frontier's own: `frontier` (JSON), `recent.0` to `recent.7` (keys changed lately) |
@@ -187,6 +187,23 @@ def done_key(key: bytes) -> int:
     if len(key) != 13:
         raise damaged(key, ValueError(f"{len(key)} bytes"))
     return int.from_bytes(key[5:], "big")
+
+
+def done_row(hid: bytes, key: int) -> bytes:
+    """Where it stands that a key is done."""
+    return DONE + hid + key.to_bytes(8, "big")
+
+
+def done_value(status: int) -> bytes:
+    """The value of a done row: the HTTP status that the page came with; empty for none."""
+    return status.to_bytes(2, "big") if 0 < status < 1 << 16 else b""
+
+
+def read_status(key: bytes, value: bytes) -> int | None:
+    """The HTTP status of a done row, None where it has none. Raises `StoreDamaged`."""
+    if len(value) not in (0, 2):
+        raise damaged(key, ValueError(f"{len(value)} bytes"))
+    return int.from_bytes(value, "big") if value else None
 
 
 def failed_key(host: str, key: int) -> bytes:

@@ -79,6 +79,7 @@ _NEEDED: Mapping[str, Mapping[str, Check]] = {
 _OPTIONAL: Mapping[str, Check] = {
     "state": _is_text,
     "reason": _is_text,
+    "status": _or_none(_is_count),
     "to": _is_text,
     "when": _is_time,
     "depth": _or_none(_is_whole),

@@ -545,8 +545,10 @@ class Node:
         """The same key is to be fetched again, as `entry`, when this visit has ended."""
         visit.again = entry
 
-    def ended(self, visit: Visit, failed: str | None = None, fetched: bool = True) -> None:
-        """The visit is over: its callback's whole output was taken, or it failed for good, for a reason."""
+    def ended(self, visit: Visit, failed: str | None = None, fetched: bool = True, status: int = 0) -> None:
+        """The visit is over: its callback's whole output was taken, or it failed for good, for a reason. `status` is
+        that of the response, 0 where there was none.
+        """
         if not self._close(visit):
             return
         if fetched:
@@ -558,6 +560,7 @@ class Node:
                 self.tally.fail(failed)
                 self.frontier.fail(Failure(visit.host, visit.entry, failed, time.time()))
             self.agent.ended(visit.state, visit.entry.key, visit.outlinks if visit.strays == self._strays else None)
+            self.frontier.note_status(visit.state, visit.entry.key, status)
         self._turn(self._clock())
         self._arm()
 

@@ -219,7 +219,7 @@ def _url(question: Question, source: Source) -> Answer:
     elif state is not None and key in state.out:
         found |= {"where": "in flight", "depth": state.out[key].depth, "priority": state.out[key].priority}
     elif state is not None and state.is_done(key):
-        found |= {"where": "done"}
+        found |= {"where": "done", "status": source.frontier.status_of(state, key)}
     elif state is not None and state.is_known(key):
         found |= {"where": "queued", "state": _state(state, found["role"], source), "queued": state.waiting}
         found |= _place(state, key)

@@ -366,6 +366,14 @@ class Frontier(Protocol):
         """Whether any entry of such a host is queued."""
         ...
 
+    def note_status(self, state: HostState, key: int, status: int) -> None:
+        """Keep the HTTP status with which a page was done just now, for people; where it costs little."""
+        ...
+
+    def status_of(self, state: HostState, key: int) -> int | None:
+        """The HTTP status with which a page was done here; None where that is not known."""
+        ...
+
     def fail(self, failure: Failure) -> None:
         """Keep a failure, while there is room (`MOST_FAILED`). It is kept even when its host is dropped."""
         ...

@@ -105,6 +105,7 @@ def test_everything_that_can_be_asked(crawl: Crawl) -> None:
         assert data["where"] == where, data
         said = shell.json("owner", url)
         assert (data["owner"], data["successors"]) == (said["owner"], said["successors"])
+    assert shell.json("url", HOME)["status"] == 200
     assert shell.json("url", GONE)["reason"] == "http/404"
     waits = shell.json("url", WAITS)
     assert (waits["agent"], waits["depth"], waits["priority"], waits["before"]) == (owner, 1, 0, 0)

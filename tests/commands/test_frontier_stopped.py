@@ -114,7 +114,7 @@ def test_a_finished_crawl_of_one_agent_is_looked_into_and_goes_on_with_what_fail
     }
     assert shell("hosts") == 0
     assert shell.out.startswith("crawl bot:walk, 1 agent (stopped): 2 hosts\n")
-    assert shell.json("url", HOME)["where"] == "done"
+    assert (shell.json("url", HOME)["where"], shell.json("url", HOME)["status"]) == ("done", 200)
     data = shell.json("url", GONE)
     assert (data["where"], data["reason"], data["owner"]) == ("failed", "http/404", rows["h1.example"]["agent"])
     assert {row["url"] for row in shell.json("failed")["failed"]} == {GONE, SAD}

@@ -254,6 +254,22 @@ def test_what_is_out_and_done_elsewhere_is_garbage_after_a_crash() -> None:
     assert popped(again) == [2, 3]
 
 
+def test_with_which_status_a_page_was_done_is_known_before_and_after_a_restart() -> None:
+    frontier, state = resting()
+    for status in (200, 404, 0):
+        one = frontier.pop(0.0, lambda state: True)
+        assert one is not None
+        frontier.finish(*one[:1], one[1].key)
+        frontier.note_status(state, one[1].key, status)
+        frontier.free(state, 0.0)
+    assert [frontier.status_of(state, key) for key in (1, 2, 3)] == [200, 404, None]
+    frontier.flush()
+    frontier.note_status(state, 1, 500)  # too late: it is written
+    assert frontier.status_of(state, 1) == 200
+    again = reopened(frontier.store, DictKind(frontier.seen))
+    assert [again.status_of(again.states()[0], key) for key in (1, 2, 3, 99)] == [200, 404, None, None]
+
+
 # -- the window
 
 
