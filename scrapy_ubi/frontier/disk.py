@@ -450,4 +450,3 @@ class DiskFrontier:
 
 
 GONE = ("gone_known", "gone_known_xor", "gone_done", "gone_done_xor")  # of hosts dropped, whose keys are in the table
-

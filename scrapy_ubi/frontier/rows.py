@@ -300,4 +300,3 @@ def salt(hid: bytes) -> int:
 def damaged(key: bytes, error: Exception) -> StoreDamaged:
     """The row with this key is not what was written."""
     return StoreDamaged(f"The row {key[:1].decode('latin-1')}:{key[1:].hex()} of the agent's store", str(error))
-

@@ -64,7 +64,7 @@ class Agent:
         self.lease, self.watch = self.group.lease, self.group.watch
         self.tenure = Tenure(me, config.replication)
         self.outbox = Outbox(store, config.bounds)
-        self.handover = Handover(me, frontier, self.outbox, self.tenure, self.keepers)
+        self.handover = Handover(me, frontier, self.outbox, self.tenure, self.keepers, config.failure_timeout)
         self.reception = Reception(self)
         self.start_exhausted = False
         self.finished = False
@@ -477,7 +477,7 @@ class Agent:
         if self.group.sure:  # of who is there; what was found on disk has waited for this
             for record, hint in self.outbox.due_again(now):
                 self._route(record, hint)
-        self.handover.work(self.group.alive)
+        self.handover.work(self.group.alive, now)
         if self.group.sure:
             self.outbox.close_orphans(self.handover.busy)
         waits = not self.tenure.released or bool(self.tenure.listed)  # for the view, or for a pending host

@@ -8,7 +8,9 @@ Rules of this module:
   the key sets) that the keeper answers with *want* or not.
 * Several offers and syncs of one host may be under way, one a keeper. A copy that gets dirty meanwhile is gone
   through again.
-* A copy is dropped only by an agent outside the host's keepers, and only after the view is complete.
+* A copy is dropped only by an agent outside the host's keepers, and only after the view is complete. Where somebody who
+  believes in another view has told of the host, that view may be the newer one and this agent a keeper in it: then not
+  before the failure time-out has passed, within which that one's beats are seen, or it is dead.
 """
 
 from __future__ import annotations
@@ -27,7 +29,11 @@ BROUGHT = 0  # the flush of records that bring known state: they are nobody's ou
 
 
 class Handover:
-    """What is still to be brought to whom. `keepers(state)` gives owner and successors under the present view."""
+    """What is still to be brought to whom.
+
+    `keepers(state)` gives owner and successors under the present view; `longest` is how long (s) somebody's beats may
+    be missing before it is dead.
+    """
 
     def __init__(
         self,
@@ -36,6 +42,7 @@ class Handover:
         outbox: Outbox,
         tenure: Tenure,
         keepers: Callable[[HostState], tuple[str, ...]],
+        longest: float,
     ) -> None:
         self.me = me
         self.frontier = frontier
@@ -44,6 +51,9 @@ class Handover:
         self.keepers = keepers
         self.todo: deque[str] = deque()
         self.to_drop: deque[str] = deque()
+        self._later: deque[tuple[float, str]] = deque()  # to be dropped from that time on
+        self.longest = longest
+        self.now = 0.0
         self.again: set[str] = set()
         self.open: dict[str, dict[str, Sync | None]] = {}  # host -> keeper -> the sync, or None while only offered
         self.pending: dict[str, None] = {}
@@ -52,6 +62,7 @@ class Handover:
         """The view has changed: go through all hosts."""
         self.todo = deque(state.host for state in self.frontier.states())
         self.to_drop.clear()
+        self._later.clear()
         self.again.clear()
 
     def completed(self) -> None:
@@ -65,8 +76,15 @@ class Handover:
             self.again.add(state.host)
             self.todo.append(state.host)
 
-    def work(self, alive: Alive) -> None:
-        """Go through a slice of what is to be done."""
+    def stay(self, state: HostState) -> None:
+        """Somebody who believes in another view counts on this copy, maybe."""
+        state.stays_until = self.now + self.longest
+
+    def work(self, alive: Alive, now: float) -> None:
+        """Go through a slice of what is to be done, at this time (s)."""
+        self.now = now
+        while self._later and self._later[0][0] <= now:
+            self._drop(self._later.popleft()[1])
         for _ in range(min(SLICE, len(self.todo))):
             host = self.todo.popleft()
             self.again.discard(host)
@@ -189,5 +207,9 @@ class Handover:
         state = self.frontier.find(host)
         if state is None or state.open_work or state.dirty or host in self.open or host in self.again:
             return
-        if self.me not in self.keepers(state):
+        if self.me in self.keepers(state):
+            return
+        if state.stays_until > self.now:
+            self._later.append((state.stays_until, host))
+        else:
             self.frontier.drop(host)

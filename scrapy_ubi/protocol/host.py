@@ -99,6 +99,7 @@ class HostState:
     `keepers`, `keepers_at`: owner and successors under the view with that number (a cache of the agent's).
     `trusted`: nobody else can have fetched this host since this agent did, so only its own delay counts.
     `next_at`: time (s, the agent's clock) before which politeness forbids the next fetch.
+    `stays_until`: time before which the copy is not dropped: somebody who believes in another view may count on it.
     """
 
     __slots__ = (
@@ -113,6 +114,7 @@ class HostState:
         "open_work",
         "out",
         "redo",
+        "stays_until",
         "trusted",
     )
 
@@ -129,6 +131,7 @@ class HostState:
         self.keepers_at = -1
         self.next_at = 0.0
         self.trusted = False
+        self.stays_until = 0.0
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.host} waiting={self.waiting} out={len(self.out)} done={self.done_count}>"

@@ -112,10 +112,11 @@ class Reception:
         want = []
         for delta in letter.deltas:
             self._merge(letter, delta)
-            if delta.offer is not None:
-                state = self._agent.frontier.find(delta.host)
-                if state is None or state.summary() != delta.offer:
-                    want.append(delta.host)
+            state = self._agent.frontier.find(delta.host)
+            if delta.offer is not None and (state is None or state.summary() != delta.offer):
+                want.append(delta.host)
+            if state is not None and letter.view != self._agent.view.digest:
+                self._agent.handover.stay(state)
         return Outcome({}, tuple(want))
 
     def _merge(self, letter: Received, delta: Delta) -> None:

@@ -209,7 +209,6 @@ def test_an_index_that_is_lost_or_wrong_is_made_anew(tmp_path: Path, harm: str) 
     assert reports == []
 
 
-
 def test_an_index_full_of_what_was_dropped_is_made_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(opening, "_MANY", 300)
     frontier = opened(tmp_path)

@@ -44,9 +44,7 @@ def opened(tmp_path: Path) -> Iterator[Callable[[], RocksStore]]:
 # -- a full disk
 
 
-def test_nothing_is_written_into_the_reserve(
-    opened: Callable[[], RocksStore], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nothing_is_written_into_the_reserve(opened: Callable[[], RocksStore], monkeypatch: pytest.MonkeyPatch) -> None:
     store = opened()
     write(store, 0, 10)
     disk = os.statvfs(store.path)

@@ -87,9 +87,7 @@ class FakeNode:
         self.calls.append(("retry", visit, entry))
         self._again[visit] = entry
 
-    def ended(
-        self, visit: FakeVisit, failed: str | None = None, fetched: bool = True, status: int = 0
-    ) -> None:
+    def ended(self, visit: FakeVisit, failed: str | None = None, fetched: bool = True, status: int = 0) -> None:
         self.out -= 1
         self.calls.append(("ended", visit.entry.url, failed, fetched))
         if visit in self._again:
