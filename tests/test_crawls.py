@@ -475,6 +475,9 @@ class Files(Spider):
     name = "files"
 
     async def start(self) -> AsyncIterator[Any]:
+        node = self.crawler.engine._slot.scheduler.node  # type: ignore[union-attr]
+        while len(node.agent.view.members) < 3:  # or one crawls all of it before the others are there
+            await asyncio.sleep(0.01)
         for host in HOSTS:
             yield Request(f"{host}/")
 

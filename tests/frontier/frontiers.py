@@ -86,6 +86,12 @@ class Reading(DiskFrontier):
 
     eager = False
 
+    def is_full_at(self, now: float) -> bool:
+        """Whether memory is full of rows of hosts that are busy or have to wait: others are read when there is room."""
+        busy = self.workbench.is_busy
+        rows = [len(state.head) for state in self._states.values() if busy(state) or state.next_at > now]
+        return sum(rows) >= self.window.most
+
     def pop(self, now: float, allowed: Callable[[HostState], bool]) -> tuple[HostState, Entry] | None:
         if self.eager:
             self.flush()
