@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from scrapy_ubi.protocol.host import MOST_FAILED, Entry, Failure, HostState
+from scrapy_ubi.protocol.host import MOST_FAILED, Entry, Failure, HostState, Notes
 
 from . import rows
 from .diskstate import DiskState, HostChanges, Keys
@@ -89,6 +89,7 @@ class DiskFrontier:
         state.waiting, state.done_count = record.known - record.done, record.done
         state.garbage, state.arrival = record.garbage, record.arrival
         state.next_at = max(0.0, record.next_at - self._offset) if record.next_at else 0.0
+        state.notes = record.notes
         state.complete = not state.waiting
         self.window.settle(state)
         return state
@@ -106,6 +107,14 @@ class DiskFrontier:
         if change is None:
             change = state.fresh = self._changes.hosts[state] = {}
         return change
+
+    def note(self, state: HostState, notes: Notes) -> bool:
+        """Merge notes of a host; True when that was news, and then the next flush writes them."""
+        own = self._own(state)
+        news = own.merge_notes(notes)
+        if news:
+            self._change(own)
+        return news
 
     def drop(self, host: str) -> None:
         """Forget a host."""
@@ -254,7 +263,7 @@ class DiskFrontier:
         """The load of a busy host has ended at this time."""
         assert isinstance(state, DiskState)
         if self.workbench.is_busy(state):
-            state.next_at = now + self.delay
+            state.next_at = max(state.next_at, now + max(self.delay, state.pause))
             if state.fresh is None:
                 self._change(state)
             self.window.release(state, now)
@@ -265,8 +274,12 @@ class DiskFrontier:
 
     def defer(self, state: HostState, now: float) -> None:
         """The host is not fetched before its delay has passed from now on."""
+        self.postpone(state, now + max(self.delay, state.pause))
+
+    def postpone(self, state: HostState, until: float) -> None:
+        """The host is not fetched before that time: it is looked at again when it is handed out, or read."""
         own = self._own(state)
-        own.next_at = max(own.next_at, now + self.delay)
+        own.next_at = max(own.next_at, until)
         self._change(own)
 
     def waits(self, mine: Callable[[HostState], bool]) -> bool:

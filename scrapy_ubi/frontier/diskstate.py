@@ -144,7 +144,15 @@ class DiskState(HostState):
             known, garbage = known + undone, garbage + len(self.out) - undone
         next_at = max(0.0, self.next_at + offset) if self.next_at else 0.0
         return rows.host_row(
-            self.host, known, self.known_xor, self.done_count, self.done_xor, garbage, self.arrival, next_at
+            self.host,
+            known,
+            self.known_xor,
+            self.done_count,
+            self.done_xor,
+            garbage,
+            self.arrival,
+            next_at,
+            self.notes.shown() if self.notes.version else "",
         )
 
     def salted(self) -> tuple[tuple[int, int], tuple[int, int]]:

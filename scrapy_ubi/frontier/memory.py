@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-from scrapy_ubi.protocol.host import MOST_FAILED, Entry, Failure, HostState, SetState
+from scrapy_ubi.protocol.host import MOST_FAILED, Entry, Failure, HostState, Notes, SetState
 
 from .queue import HostQueue
 from .workbench import Workbench
@@ -54,6 +54,10 @@ class MemoryFrontier:
         mark = self._states[state.host].mark_done
         return [key for key in keys if mark(key)]
 
+    def note(self, state: HostState, notes: Notes) -> bool:
+        """Merge notes of a host; True when that was news."""
+        return state.merge_notes(notes)
+
     def drop(self, host: str) -> None:
         """Forget a host."""
         self.workbench.remove(host)
@@ -76,7 +80,7 @@ class MemoryFrontier:
     def free(self, state: HostState, now: float) -> None:
         """The load of a busy host has ended at this time."""
         if self.workbench.is_busy(state.host):
-            state.next_at = now + self.delay
+            state.next_at = max(state.next_at, now + max(self.delay, state.pause))
             self.workbench.release(state.host, state.next_at if state.waiting else None)
 
     def finish(self, state: HostState, key: int) -> bool:
@@ -96,7 +100,11 @@ class MemoryFrontier:
 
     def defer(self, state: HostState, now: float) -> None:
         """The host is not fetched before its delay has passed from now on."""
-        state.next_at = max(state.next_at, now + self.delay)
+        self.postpone(state, now + max(self.delay, state.pause))
+
+    def postpone(self, state: HostState, until: float) -> None:
+        """The host is not fetched before that time: it is looked at again when it is handed out."""
+        state.next_at = max(state.next_at, until)
 
     def waits(self, mine: Callable[[HostState], bool]) -> bool:
         """Whether any entry of such a host is queued."""

@@ -5,7 +5,7 @@ given once and never to another host.
 
 | key | value |
 | --- | --- |
-| `h` hid | the record of a host: counts, XORs of its keys, next number of arrival, next time, name, facts (JSON) |
+| `h` hid | the record of a host: counts, XORs of its keys, next number of arrival, next time, name, notes (JSON) |
 | `q` hid rank | an entry that is known: key, URL, request. It may be done already; then it is garbage |
 | `d` hid key | a key that is done; the HTTP status of its page (2 bytes) where it was fetched here |
 | `f` hash key | JSON: a request that failed for good, by a hash of its host's name: it outlives the host |
@@ -28,7 +28,8 @@ from typing import Any, NamedTuple
 
 import mmh3
 
-from scrapy_ubi.protocol.host import Entry, Failure
+from scrapy_ubi.protocol.host import Entry, Failure, Notes
+from scrapy_ubi.protocol.notes import NOTHING, read_notes
 
 from .store import StoreDamaged
 
@@ -72,7 +73,7 @@ class HostRecord(NamedTuple):
     garbage: int
     arrival: int
     next_at: float
-    facts: str = ""
+    notes: Notes = NOTHING
 
 
 def rank(priority: int, depth: int, arrival: int) -> int:
@@ -147,7 +148,7 @@ def read_queue(host: str, hid: bytes, place: int, value: bytes) -> Entry:
 
 def host_value(record: HostRecord) -> bytes:
     """The value of a host's row."""
-    return host_row(*record)
+    return host_row(*record[:-1], record.notes.shown() if record.notes.version else "")
 
 
 def host_row(
@@ -159,12 +160,12 @@ def host_row(
     garbage: int,
     arrival: int,
     next_at: float,
-    facts: str = "",
+    notes: str = "",
 ) -> bytes:
-    """The same of the fields of a record: one is written of every host that a flush has changed."""
+    """The same of the fields of a record: one is written of every host that a flush has changed. `notes` as shown."""
     name = host.encode("utf-8", "surrogatepass")
     head = _HOST.pack(_VERSION, known_xor, done_xor, known, done, garbage, arrival, next_at, len(name))
-    return b"%b%b%b" % (head, name, facts.encode()) if facts else head + name
+    return b"%b%b%b" % (head, name, notes.encode()) if notes else head + name
 
 
 def read_host(key: bytes, value: bytes) -> HostRecord:
@@ -172,14 +173,15 @@ def read_host(key: bytes, value: bytes) -> HostRecord:
     try:
         version, known_xor, done_xor, known, done, garbage, arrival, next_at, length = _HOST.unpack_from(value)
         name = str(value[_HOST.size : _HOST.size + length], "utf-8", "surrogatepass")
-        facts = str(value[_HOST.size + length :], "utf-8")
+        text = value[_HOST.size + length :]
+        notes = read_notes(json.loads(text)) if text else NOTHING
         if version != _VERSION or len(key) != 5 or len(value) < _HOST.size + length:
             raise ValueError(f"version {version}, {len(value)} bytes")
         if done > known or not next_at >= 0.0:
             raise ValueError(f"{done} of {known} done, next at {next_at}")
-    except (ValueError, struct.error) as error:
+    except (ValueError, RecursionError, struct.error) as error:
         raise damaged(key, error) from error
-    return HostRecord(name, known, known_xor, done, done_xor, garbage, arrival, next_at, facts)
+    return HostRecord(name, known, known_xor, done, done_xor, garbage, arrival, next_at, notes)
 
 
 def done_key(key: bytes) -> int:

@@ -132,7 +132,7 @@ class Window:
         self._now = now
         may = allowed if self._roomy else self._evicting(allowed)
         while (state := self.workbench.take(now, may)) is not None and state.next_at > now:
-            self.workbench.release(state, state.next_at)  # put off since it was put there
+            self.release(state, now)  # put off since it was put there
         return state
 
     def _evicting(self, allowed: Callable[[HostState], bool]) -> Callable[[DiskState], bool]:
@@ -190,6 +190,9 @@ class Window:
                 break
             if not state.waiting:
                 self.resting.release(state, None)
+                continue
+            if state.next_at > now + self._ahead:  # put off since it was put there
+                self.resting.release(state, state.next_at)
                 continue
             start = rows.queue_key(state.hid, state.low)
             scans.append(Scan(state, start, rows.of_host(rows.QUEUE, state.hid)[1], quantum))

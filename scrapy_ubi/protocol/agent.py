@@ -20,10 +20,11 @@ from dataclasses import dataclass, field, replace
 from .closing import Closing, Outlinks
 from .config import Config, Counters
 from .handover import Handover
-from .host import Entry, Frontier, HostState, Redo
+from .host import MOST_NOTES, Entry, Frontier, HostState, Notes, Redo
 from .journal import Journal
 from .mail import DISCOVERY, STATE, Record, weight
 from .membership import Membership
+from .notes import MOST_VERSION
 from .outbox import REFUSED_PAUSE, Outbox
 from .quiescence import Quiescence
 from .reception import Reception
@@ -77,6 +78,8 @@ class Agent:
         self.journal = Journal()
         self.closing = Closing(self.outbox, self.replicate, self._closed_work)
         self._forwarded: dict[int, int] = {}
+        self._noted: dict[str, None] = {}  # hosts of which something was noted here and not told yet
+        self.on_notes: Callable[[HostState], None] = lambda state: None  # told when notes come from elsewhere
         self.cancel = False
         self.overdue: int | None = None
         self._held_lease = False
@@ -301,6 +304,27 @@ class Agent:
         self.counters.replicated += len(others)
         return len(others)
 
+    def note(self, state: HostState, text: str) -> bool:
+        """Note this of a host, in the place of all that was noted of it: a JSON object as `notes.canonical` writes it.
+        The host's other keepers are told at the next tick, of the last of several notes only. True when that was news;
+        of a host that is not held any more nothing is noted. Raises ValueError when it is too long.
+        """
+        if len(text) > MOST_NOTES:
+            raise ValueError(f"notes of {len(text)} characters, more than {MOST_NOTES}")
+        before = state.notes
+        if text == before.text or before.version >= MOST_VERSION or self.frontier.find(state.host) is not state:
+            return False
+        self.frontier.note(state, Notes(before.version + 1, text))
+        self._noted[state.host] = None
+        return True
+
+    def _tell_notes(self) -> None:
+        noted, self._noted = self._noted, {}
+        for host in noted:
+            state = self.frontier.find(host)
+            if state is not None:
+                self.replicate(state, Record(host, self.flush, notes=state.notes))
+
     def owns(self, host: str) -> bool:
         """Whether this agent is the host's owner in its view."""
         return self.keepers_of(host)[:1] == (self.me,)
@@ -465,6 +489,8 @@ class Agent:
 
     def tick(self, now: float) -> None:
         """Let time pass."""
+        if self._noted:
+            self._tell_notes()  # before copies are dropped
         self._notice_gaps()
         self._look(now)
         holds = self.lease.holds(now)

@@ -127,6 +127,8 @@ class Handover:
             return
         if has is None:
             self.open.setdefault(state.host, {})[keeper] = None
+            if state.notes.version:  # no part of the summary: they go along
+                self.outbox.put(keeper, STATE, Record(state.host, BROUGHT, notes=state.notes), view)
             self.outbox.put(keeper, STATE, Record(state.host, BROUGHT, offer=state.summary()), view)
         else:
             self.want(state, keeper, view)

@@ -10,6 +10,7 @@ Rules of this module:
   is done.
 * A page's *redo* is what its owner learned from it, told to the host's other keepers before the done mark may leave:
   an heir finds the page's outlinks there and need not fetch it again. It is a convenience: a lost one costs a fetch.
+* A host's *notes* are what its owner keeps of it beside its URLs (`notes.py`); they merge, too, and are a convenience.
 * A key handed out to be fetched is *out*: still known, not done, in nobody's queue here. It comes back (`put_back`) or
   becomes done (`finish`).
 """
@@ -18,6 +19,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple, Protocol
+
+from .notes import MOST_NOTES as MOST_NOTES
+from .notes import NOTHING
+from .notes import Notes as Notes
 
 MOST_FAILED = 100_000  # failures kept by an agent; what fails beyond is only counted
 MOST_REDO = 1024  # redo records kept a host: far more than are ever under way; beyond it the pages are fetched again
@@ -99,6 +104,8 @@ class HostState:
     `keepers`, `keepers_at`: owner and successors under the view with that number (a cache of the agent's).
     `trusted`: nobody else can have fetched this host since this agent did, so only its own delay counts.
     `next_at`: time (s, the agent's clock) before which politeness forbids the next fetch.
+    `notes`: what is noted of it; `pause`: the delay (s) between two loads that it wants, where that is more than all
+    hosts are given.
     `stays_until`: time before which the copy is not dropped: somebody who believes in another view may count on it.
     """
 
@@ -111,8 +118,10 @@ class HostState:
         "keepers_at",
         "known_xor",
         "next_at",
+        "notes",
         "open_work",
         "out",
+        "pause",
         "redo",
         "stays_until",
         "trusted",
@@ -130,6 +139,8 @@ class HostState:
         self.keepers: tuple[str, ...] = ()
         self.keepers_at = -1
         self.next_at = 0.0
+        self.notes = NOTHING
+        self.pause = 0.0
         self.trusted = False
         self.stays_until = 0.0
 
@@ -174,6 +185,11 @@ class HostState:
     def told_done(self) -> Iterator[int]:
         """The keys that are done and that others may know to be."""
         raise NotImplementedError
+
+    def merge_notes(self, notes: Notes) -> bool:
+        """Merge notes of this host; True when that was news."""
+        before, self.notes = self.notes, self.notes.merged(notes)
+        return self.notes != before
 
     def keep_redo(self, redo: Redo) -> None:
         """Keep what a page's owner has learned from it, while the page waits here."""
@@ -335,6 +351,10 @@ class Frontier(Protocol):
         """Merge done marks; those that were news."""
         ...
 
+    def note(self, state: HostState, notes: Notes) -> bool:
+        """Merge notes of a host held; True when that was news. They are kept as long as the host is."""
+        ...
+
     def drop(self, host: str) -> None:
         """Forget a host."""
         ...
@@ -346,7 +366,9 @@ class Frontier(Protocol):
         ...
 
     def free(self, state: HostState, now: float) -> None:
-        """The load of a busy host has ended at this time: it may be fetched again after its delay."""
+        """The load of a busy host has ended at this time: it may be fetched again after its delay, the frontier's or
+        the host's own `pause`.
+        """
         ...
 
     def finish(self, state: HostState, key: int) -> bool:
@@ -363,6 +385,10 @@ class Frontier(Protocol):
 
     def defer(self, state: HostState, now: float) -> None:
         """Another agent may have fetched this host a moment ago: it is not fetched before its delay has passed."""
+        ...
+
+    def postpone(self, state: HostState, until: float) -> None:
+        """The host is not fetched before that time, nor earlier than it would be anyway."""
         ...
 
     def waits(self, mine: Callable[[HostState], bool]) -> bool:

@@ -3,8 +3,8 @@
 Rules of this module:
 
 * A *record* is one small fact about one host: a discovered entry, a done mark, a redo (what an heir needs to know of a
-  page), or an offer (the summary of a host's state). Records travel in *letters*, grouped by host into deltas. Every
-  record is idempotent, so a letter may arrive twice.
+  page), an offer (the summary of a host's state), or the host's notes. Records travel in *letters*, grouped by host
+  into deltas. Every record is idempotent, so a letter may arrive twice.
 * A *lane* is (sender's store, receiver, kind) with sequence numbers of its own. Kinds: `discovery` (to owners, may be
   refused, acknowledged when durable at owner and successors) and `state` (to keepers, never refused, acknowledged
   when durable here, waits for nobody). Two lanes, so that acknowledgements never wait in a circle.
@@ -22,7 +22,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from .host import Entry, HostState, Redo, Summary
+from .host import Entry, HostState, Notes, Redo, Summary
 
 DISCOVERY, STATE = "discovery", "state"
 MOST_OUTLINKS = 64  # of a redo: a page with more is fetched again if its owner dies at the wrong moment
@@ -32,8 +32,8 @@ MOST_LANES_IN = 4096  # lanes a receiver remembers; the one used longest ago is 
 
 
 class Record(NamedTuple):
-    """One fact about one host. Exactly one of `entry`, `done`, `offer`, `redo` is set. `flush` orders it among its
-    sender's writes.
+    """One fact about one host. Exactly one of `entry`, `done`, `offer`, `redo`, `notes` is set. `flush` orders it among
+    its sender's writes.
     """
 
     host: str
@@ -42,6 +42,7 @@ class Record(NamedTuple):
     done: int | None = None
     offer: Summary | None = None
     redo: Redo | None = None
+    notes: Notes | None = None
 
 
 @dataclass(slots=True)
@@ -80,6 +81,8 @@ class Sync:
 def whole(state: HostState, flush: int) -> Iterator[Record]:
     """All of a host's state as records; what it learns later travels by itself."""
     entries, done = list(state.undone()), list(state.told_done())
+    if state.notes.version:
+        yield Record(state.host, flush, notes=state.notes)
     for entry in entries:
         yield Record(state.host, flush, entry=entry)
     for key in done:
@@ -127,6 +130,8 @@ def size(record: Record) -> int:
     if record.redo is not None:
         outlinks = sum(RECORD_SIZE + len(host) + weight(entry) for host, entry in record.redo.outlinks)
         return RECORD_SIZE + len(record.host) + outlinks + RECORD_SIZE * len(record.redo.own) // 2
+    if record.notes is not None:
+        return RECORD_SIZE + len(record.host) + len(record.notes.text)
     return RECORD_SIZE + len(record.host) + (weight(record.entry) if record.entry is not None else 0)
 
 

@@ -120,14 +120,17 @@ class Reception:
         return Outcome({}, tuple(want))
 
     def _merge(self, letter: Received, delta: Delta) -> None:
-        if not delta.discovered and not delta.done and not delta.redo:
+        if not delta.discovered and not delta.done and not delta.redo and delta.notes is None:
             return
         agent = self._agent
         state, news = agent.frontier.add(delta.host, delta.discovered)
         for redo in delta.redo:
             state.keep_redo(redo)
         done = agent.frontier.add_done(state, delta.done)
-        if not news and not done:
+        noted = delta.notes is not None and agent.frontier.note(state, delta.notes)
+        if noted:
+            agent.on_notes(state)
+        if not news and not done and not noted:
             return
         keepers = agent.keepers(state)
         covered = letter.view == agent.view.digest or keepers[:1] == (letter.sender,)
@@ -139,6 +142,8 @@ class Reception:
                 agent.replicate(state, Record(state.host, agent.flush, entry=entry), but=letter.sender)
             for key in done:
                 state.open_work += agent.replicate(state, Record(state.host, agent.flush, done=key), but=letter.sender)
+            if noted:
+                agent.replicate(state, Record(state.host, agent.flush, notes=state.notes), but=letter.sender)
 
     def remember(self, name: str, sender: str, floor: int, outcomes: Mapping[int, Outcome]) -> None:
         """What a disk holds of a lane: its letters need not be merged again."""

@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from .host import Entry, Redo, Summary
 from .mail import DISCOVERY, MOST_OUTLINKS, STATE, Lane, Letter, Outcome
+from .notes import Notes, read_notes
 
 _KEY = re.compile(r"[0-9a-f]{16}")
 NAME = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
@@ -74,6 +75,8 @@ def encode(sender: str, lane: Lane, store: str, letter: Letter) -> dict[str, str
         elif record.offer is not None:
             known, known_xor, done, done_xor = record.offer
             delta["offer"] = [f'{known},"{known_xor:016x}",{done},"{done_xor:016x}"']
+        elif record.notes is not None:
+            delta["notes"] = [f"{record.notes.version},{record.notes.text}"]
     rows = [
         f'{{"host":{_quoted(host)}' + "".join(f',"{name}":[{",".join(all_)}]' for name, all_ in delta.items()) + "}"
         for host, delta in deltas.items()
@@ -108,6 +111,7 @@ class Delta(NamedTuple):
     done: tuple[int, ...] = ()
     offer: Summary | None = None
     redo: tuple[Redo, ...] = ()
+    notes: Notes | None = None
 
     def entries(self) -> Iterator[tuple[str, Entry]]:
         """Every entry in it, with its host."""
@@ -197,15 +201,20 @@ def decode(fields: Mapping[str, str], receiver: str, most: int, longest_url: int
     if not isinstance(body, list):
         raise Malformed("body is not a list")
     deltas = tuple(_delta(row, longest_url) for row in body)
-    records = sum(sum(1 for _ in d.entries()) + len(d.done) + len(d.redo) + (d.offer is not None) for d in deltas)
+    records = sum(map(_records, deltas))
     if records > most:
         raise Malformed(f"{records} records, more than {most}")
     return Received(header.sender, header.lane, header.kind, header.seq, header.floor, view, deltas)
 
 
+def _records(delta: Delta) -> int:
+    single = (delta.offer is not None) + (delta.notes is not None)
+    return sum(1 for _ in delta.entries()) + len(delta.done) + len(delta.redo) + single
+
+
 def _delta(row: object, longest_url: int) -> Delta:
-    if not isinstance(row, dict) or not row.keys() <= {"host", "discovered", "done", "offer", "redo"}:
-        raise Malformed("a delta is not an object of host, discovered, done, offer, redo")
+    if not isinstance(row, dict) or not row.keys() <= {"host", "discovered", "done", "offer", "redo", "notes"}:
+        raise Malformed("a delta is not an object of host, discovered, done, offer, redo, notes")
     host = _match(_HOST, row.get("host"))
     discovered, done, offer = row.get("discovered", []), row.get("done", []), row.get("offer")
     redo = row.get("redo", [])
@@ -218,7 +227,15 @@ def _delta(row: object, longest_url: int) -> Delta:
         tuple(_key(item) for item in done),
         None if offer is None else _summary(offer),
         tuple(_redo(item, longest_url) for item in redo),
+        None if row.get("notes") is None else _notes(row["notes"]),
     )
+
+
+def _notes(row: object) -> Notes:
+    try:
+        return read_notes(row)
+    except ValueError as error:
+        raise Malformed(str(error)) from error
 
 
 def _redo(row: object, longest_url: int) -> Redo:

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from scrapy_ubi.frontier import rows
 from scrapy_ubi.frontier.store import StoreDamaged
-from scrapy_ubi.protocol.host import Entry, Failure
+from scrapy_ubi.protocol.host import Entry, Failure, Notes
+from scrapy_ubi.protocol.notes import MOST_NOTES, NOTHING
 
 HID = b"\x00\x00\x00\x07"
 KEYS = st.integers(0, 2**64 - 1)
@@ -56,12 +57,12 @@ def test_scheme_and_host_cost_no_bytes() -> None:
     KEYS,
     KEYS,
     st.floats(0, 1e12),
-    st.sampled_from(["", '{"a":1}']),
+    st.sampled_from([NOTHING, Notes(3, '{"a":1,"b":"\\u00e9"}')]),
 )
 def test_a_host_comes_back_as_it_was(
-    host: str, known: int, done: int, known_xor: int, done_xor: int, next_at: float, facts: str
+    host: str, known: int, done: int, known_xor: int, done_xor: int, next_at: float, notes: Notes
 ) -> None:
-    record = rows.HostRecord(host, max(known, done), known_xor, min(known, done), done_xor, 3, 2**40, next_at, facts)
+    record = rows.HostRecord(host, max(known, done), known_xor, min(known, done), done_xor, 3, 2**40, next_at, notes)
     assert rows.read_host(rows.HOST + HID, rows.host_value(record)) == record
 
 
@@ -94,6 +95,11 @@ FAILURE = rows.failed_value(Failure("h", Entry(1, "http://h/", 0), "x", 0.0))
         (rows.HOST + HID, lambda key: rows.read_host(key, b"\x63" + RECORD[1:])),
         (rows.HOST + HID, lambda key: rows.read_host(key, RECORD[:17] + b"\0\0\0\1\0\0\0\2" + RECORD[25:])),
         (rows.HOST + b"\1", lambda key: rows.read_host(key, RECORD)),
+        (rows.HOST + HID, lambda key: rows.read_host(key, RECORD + b'{"a":1}')),
+        (rows.HOST + HID, lambda key: rows.read_host(key, RECORD + b"[1,{}")),
+        (rows.HOST + HID, lambda key: rows.read_host(key, RECORD + b"[0,{}]")),
+        (rows.HOST + HID, lambda key: rows.read_host(key, RECORD + b'[1,{"a":1e999}]')),
+        (rows.HOST + HID, lambda key: rows.read_host(key, RECORD + b'[1,{"a":"%b"}]' % (b"x" * MOST_NOTES))),
         (rows.QUEUE + HID + bytes(15), lambda key: rows.read_queue("h", HID, 0, b"")),
         (rows.QUEUE + HID + bytes(15), lambda key: rows.read_queue("h", HID, 0, bytes(8) + b"\x07/")),
         (rows.QUEUE + HID + bytes(15), lambda key: rows.read_queue("h", HID, 0, bytes(8) + b"\x41/")),
