@@ -119,6 +119,8 @@ def read_value(row: Setting, value: object) -> object:
         return _read_number(row, value)
     if row.kind == "steps":
         return _read_steps(row, value)
+    if row.kind == "flag":
+        return _read_flag(row, value)
     if row.kind == "rules":
         return _read_rules(row, value)
     if row.kind == "filters" and isinstance(value, str | list | tuple):
@@ -157,6 +159,14 @@ def _read_number(row: Setting, value: object) -> int | float:
 
 def _read_name(row: Setting, value: str) -> str:
     """A crawl or agent name: part of Redis keys, of a space separated beat and of a directory."""
+def _read_flag(row: Setting, value: object) -> bool:
+    """A bool, or what Scrapy takes for one: 0 and 1, and on the command line their texts and those of the bools."""
+    known = {"0": False, "1": True, "false": False, "true": True}
+    if not isinstance(value, bool | int | str) or str(value).lower() not in known:
+        raise UbiSettingError(row.setting, f"is {value!r}", f"give {row.bounds}")
+    return known[str(value).lower()]
+
+
     # "." and ".." are directories; "-" alone stands for "none" in a beat.
     if not _NAME.fullmatch(value) or not value.strip(".-"):
         raise UbiSettingError(row.setting, f"is {value!r}", f"give {row.bounds}")

@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple
 
 PREFIX = "UBI_"
 
-Kind = Literal["name", "url", "path", "choice", "filters", "file", "steps", "rules", "int", "float", "seconds"]
+Kind = Literal["name", "url", "path", "choice", "filters", "file", "steps", "rules", "flag", "int", "float", "seconds"]
 
 
 class Setting(NamedTuple):
@@ -55,6 +55,8 @@ class Setting(NamedTuple):
             return "a redis://, rediss:// or unix:// address"
         if self.kind == "path":
             return "a directory"
+        if self.kind == "flag":
+            return "True or False"
         if self.kind == "filters":
             return "a list of filters"
         if self.kind == "file":

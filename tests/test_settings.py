@@ -13,7 +13,7 @@ from scrapy.settings import Settings
 
 from scrapy_ubi.errors import UbiSettingError
 from scrapy_ubi.protocol.view import Beat
-from scrapy_ubi.settings import SETTINGS, UbiSettings, default_crawl, listing
+from scrapy_ubi.settings import SETTINGS, Setting, UbiSettings, default_crawl, listing, read_value
 
 
 def read(spider: str = "walk", **values: Any) -> UbiSettings:
@@ -112,6 +112,17 @@ def test_an_unknown_name_is_refused_with_the_nearest_known() -> None:
 def test_numbers_of_the_command_line_are_texts() -> None:
     settings = read(UBI_REPLICAS="100", UBI_AGENT_CAPACITY="0.5", UBI_HOST_DELAY="0")
     assert (settings.replicas, settings.capacity, settings.ring_replicas) == (100, 0.5, 50)
+
+
+@pytest.mark.parametrize(("value", "wanted"), [(True, True), (0, False), ("1", True), ("False", False), ("true", True)])
+def test_a_flag_is_a_bool_or_what_the_command_line_has_for_one(value: Any, wanted: bool) -> None:
+    assert read_value(Setting("x", "flag", False, "A flag."), value) is wanted
+
+
+@pytest.mark.parametrize("value", ["yes", 2, 1.5, [True], "none"])
+def test_a_flag_that_does_not_hold_is_refused(value: Any) -> None:
+    with pytest.raises(UbiSettingError, match="UBI_X is .*: give True or False"):
+        read_value(Setting("x", "flag", False, "A flag."), value)
 
 
 @pytest.mark.parametrize("value", [-1, 0, "0", "nan", "inf", "many", True, [1], 1e9, "", b"1"])

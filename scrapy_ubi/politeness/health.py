@@ -4,8 +4,7 @@ LARM's idea: five time-outs or connection errors in a row, and a host is not hea
 
 * What counts is that a load ended without a response; a response, whatever its status, makes the host healthy again.
 * With `Policy.failures` in a row the host is *excluded* for `Policy.pause` seconds. It has one try then: the next
-  failure
-  excludes it for twice as long, up to `MOST_PAUSE`.
+  failure excludes it for twice as long, up to `MOST_PAUSE`.
 * A failure after `Policy.tries` exclusions: the host is *dead*.
 * No clock and no host in here: `failed` is a function of what is known and what happened. What is known travels with
   the host as two numbers, and may come from another agent: `read` takes what holds.
