@@ -121,7 +121,7 @@ def test_a_flag_is_a_bool_or_what_the_command_line_has_for_one(value: Any, wante
 
 @pytest.mark.parametrize("value", ["yes", 2, 1.5, [True], "none"])
 def test_a_flag_that_does_not_hold_is_refused(value: Any) -> None:
-    with pytest.raises(UbiSettingError, match="UBI_X is .*: give True or False"):
+    with pytest.raises(UbiSettingError, match=r"UBI_X is .*: give True or False"):
         read_value(Setting("x", "flag", False, "A flag."), value)
 
 

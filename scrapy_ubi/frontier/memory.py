@@ -106,6 +106,11 @@ class MemoryFrontier:
         """The host is not fetched before that time: it is looked at again when it is handed out."""
         state.next_at = max(state.next_at, until)
 
+    def hasten(self, state: HostState, now: float) -> None:
+        """Nothing forbids the next fetch from now on."""
+        state.next_at = min(state.next_at, now)
+        self.workbench.move(state.host, state.next_at)
+
     def waits(self, mine: Callable[[HostState], bool]) -> bool:
         """Whether any entry of such a host is queued."""
         states = (self._states[host] for host in self.workbench.unserved())

@@ -156,6 +156,11 @@ class Window:
             self.workbench.release(state, None)
             self.settle(state)
 
+    def move(self, state: DiskState) -> None:
+        """The time of a host has changed: it has its turn then."""
+        self.workbench.move(state, state.next_at)
+        self.resting.move(state, max(state.next_at, self._now))
+
     def look_again(self) -> None:
         """Parked hosts wait again."""
         self.workbench.look_again(lambda state: state.next_at)

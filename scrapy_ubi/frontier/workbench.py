@@ -73,6 +73,11 @@ class Workbench(Generic[Host]):
             if at is not None:
                 self._push(host, at)
 
+    def move(self, host: Host, at: float) -> None:
+        """A waiting host waits until that time instead. Nothing changes where it does not wait."""
+        if host in self._waiting:
+            self._push(host, at)
+
     def park(self, host: Host) -> None:
         """An idle host may not be fetched here, though something of it is queued."""
         if host not in self:

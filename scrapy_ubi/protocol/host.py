@@ -391,6 +391,10 @@ class Frontier(Protocol):
         """The host is not fetched before that time, nor earlier than it would be anyway."""
         ...
 
+    def hasten(self, state: HostState, now: float) -> None:
+        """Nothing forbids the next fetch of the host from now on: no load of it was made, or none will be."""
+        ...
+
     def waits(self, mine: Callable[[HostState], bool]) -> bool:
         """Whether any entry of such a host is queued."""
         ...

@@ -227,6 +227,32 @@ def test_deferring_never_shortens_the_wait(frontier: Checked) -> None:
     assert pop(frontier, NOW + DELAY) == ("h", 1)
 
 
+def test_a_hastened_host_is_ready_wherever_it_is(frontier: Checked) -> None:
+    waiting, parked, busy = add(frontier, "waiting", 1), add(frontier, "parked", 1), add(frontier, "busy", 1, 2)
+    assert pop(frontier, allowed=lambda state: state is busy) == ("busy", 1)
+    frontier.look_again()
+    assert pop(frontier, allowed=lambda state: state is not parked) == ("waiting", 1)
+    assert pop(frontier, allowed=lambda state: state is not parked) is None
+    frontier.put_back(waiting, 1)
+    frontier.free(waiting, NOW)
+    for state in (waiting, parked, busy):
+        frontier.defer(state, NOW + 500)
+        frontier.hasten(state, NOW + 1)
+        frontier._check()
+    assert pop(frontier, NOW + 1) == ("waiting", 1)
+    assert pop(frontier, NOW + 1) is None, "parked, or busy"
+    frontier.free(busy, NOW + 1)
+    frontier.hasten(busy, NOW + 1)
+    frontier.look_again()
+    assert {pop(frontier, NOW + 1) for _ in range(3)} == {("busy", 2), ("parked", 1), None}
+
+
+def test_hastening_never_lengthens_the_wait(frontier: Checked) -> None:
+    state = add(frontier, "h", 1)
+    frontier.hasten(state, NOW + 50)
+    assert pop(frontier) == ("h", 1)
+
+
 # -- what is out ends, or comes back
 
 

@@ -97,6 +97,28 @@ def test_releasing_what_is_not_busy_changes_nothing() -> None:
     assert len(made) == 1
 
 
+# -- moved
+
+
+def test_a_waiting_host_moves_either_way() -> None:
+    made = bench(a=1.0, b=2.0, c=3.0)
+    made.move("c", 0.5)
+    made.move("a", 9.0)
+    made._check()
+    assert [made.take(5.0, always) for _ in range(3)] == ["c", "b", None]
+    assert made.next_ready() == 9.0
+
+
+def test_what_does_not_wait_does_not_move() -> None:
+    made = bench(busy=0.0, parked=0.0)
+    assert [made.take(1.0, but("parked")) for _ in range(2)] == ["busy", None]
+    for host in ("busy", "parked", "unknown"):
+        made.move(host, 0.0)
+        made._check()
+    assert made.take(1.0, always) is None
+    assert len(made) == 2
+
+
 # -- parked
 
 
