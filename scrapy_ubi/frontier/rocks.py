@@ -64,7 +64,8 @@ class RocksStore:
     def _opened(self) -> Rdict:
         self._check_room(0)
         try:
-            return Rdict(str(self.path), self._options)
+            # named, else rocksdict takes the options that the store had last, with a cache of 8 MB
+            return Rdict(str(self.path), self._options, column_families={"default": self._options})
         except Exception as error:  # rocksdict raises nothing more particular
             raise self._named(error) from error
 

@@ -115,6 +115,19 @@ def test_a_disk_that_is_full_while_rocksdb_sorts_is_a_pause_too(
     assert numbers(store) == [*range(written + 1000)]
 
 
+# -- options
+
+
+def test_a_store_opened_again_has_the_cache_it_is_given(opened: Callable[[], RocksStore]) -> None:
+    caches = []
+    for _ in range(2):
+        store = opened()
+        caches.append(store._handle().property_int_value("rocksdb.block-cache-capacity"))
+        write(store, 0, 10)
+        store.close()
+    assert caches[0] == caches[1] != 8 * MIB, caches
+
+
 # -- damage
 
 
