@@ -201,6 +201,8 @@ class UbiScheduler(BaseScheduler):
             for name, value in self.node.counters().items():
                 if isinstance(value, int | float):  # failures by reason have stats of their own
                     self._stats.set_value(f"ubi/{name}", value)
+            for name, number in self.node.hosts.counted.items():
+                self._stats.set_value(f"ubi/hosts/{name}", number)
             for step, number in self._keys.changed.items():
                 self._stats.set_value(f"ubi/normalise/{step}", number)
             self._filtering.close()

@@ -38,6 +38,7 @@ from scrapy_ubi.urls import partition_key
 from . import clock, joining, living, profile
 from .courier import Courier
 from .desk import Desk
+from .hosts import Hosts
 from .keeper import FACTS_EVERY, Disk, NoDisk, check_settings
 from .keeper import fixed as fixed_settings
 from .permits import Permits
@@ -119,6 +120,7 @@ class Node:
         self._disk.trouble = self._broken
         self._fixed = profile.fixed(settings, agent_id, spider)
         self._begin(now)
+        self.hosts = Hosts(self.agent, self.frontier, clock, time.time)
         self._visits: set[Visit] = set()
         self._post: Post | None = None
         self._courier = Courier(own_thread=settings.redis_url is not None)
@@ -248,6 +250,7 @@ class Node:
             logger.info("The crawl in %s is finished: beginning a new one.", self.settings.dir)
             await disk.forget()
             self._begin(self._clock())
+            self.hosts.begin(self.agent, self.frontier)
             self._beat = self.agent.beat
         elif disk.saved is not None:
             check_settings(self.settings.dir, disk.facts, self._fixed)

@@ -33,6 +33,7 @@ class FakeNode:
         self.grants: Counter[str] = Counter()
         self.calls: list[tuple[Any, ...]] = []
         self.agent = SimpleNamespace(start_exhausted=False)
+        self.hosts = SimpleNamespace(counted=Counter[str]())
         self.held: set[str] = set()
         self.pages: dict[str, FakeVisit | None] = {}  # URL -> the page it was found on, as far as is known
         self._known: set[int] = set()

@@ -1,0 +1,199 @@
+"""What is noted of hosts, by section; how long they are left alone, and when they are fetched again.
+
+Rules of this module:
+
+* A host's notes are one JSON object (`protocol/notes.py`), written with its row, told to the host's other keepers when
+  it changes, and part of every handoff. Each key of it is a *section* of one component, which validates its value
+  whenever it reads it, for it may come from another agent. What `get` gives is shared: it is not to be changed.
+* Two sections are this module's: `delay` (source -> seconds between the end of one load and the start of the next) and
+  `until` ([unix seconds, why]: not to be fetched before). The host state follows them wherever they come from: `pause`
+  is the largest delay, `next_at` no earlier than `until`. Of these nothing holds for more than `MOST_POSTPONE`.
+* Whoever wants more room than `MOST_NOTES` does not get it: its section is left out and counted.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping
+
+from scrapy_ubi.protocol.agent import Agent
+from scrapy_ubi.protocol.host import MOST_NOTES, Frontier, HostState
+from scrapy_ubi.protocol.notes import canonical
+
+MOST_POSTPONE = 86_400.0  # s: a day; whatever a host has said, it is asked again then
+DELAY, UNTIL = "delay", "until"
+PARSED = 1024  # texts of notes kept as objects: a hundred hosts are fetched at a time, and many have equal notes
+NEVER = 1e12  # unix seconds: far beyond any date that is meant
+MOST_BRIEF = 1024  # hosts with delays for here and now only, before those not held any more are forgotten
+
+_WHY = re.compile(r"[\w/.-]{1,64}")
+
+Change = Callable[[HostState], None]
+
+
+class Hosts:
+    """The notes of one agent's hosts. `clock` is the agent's, `wall` gives unix time (both s).
+
+    `counted` counts: `notes_too_large` (a section left out), `postponed/<why>`, `clipped` (a time beyond
+    `MOST_POSTPONE`).
+    """
+
+    def __init__(self, agent: Agent, frontier: Frontier, clock: Callable[[], float], wall: Callable[[], float]) -> None:
+        self._clock, self._wall = clock, wall
+        self.counted: Counter[str] = Counter()
+        self._callbacks: list[Change] = []
+        self._parsed: dict[str, dict[str, object]] = {}
+        self._brief: dict[str, dict[str, float]] = {}  # host -> delays for here and now only
+        self.begin(agent, frontier)
+
+    def begin(self, agent: Agent, frontier: Frontier) -> None:
+        """Go on with this agent and its frontier: what is noted there is followed. Linear in the hosts held."""
+        self._agent, self._frontier = agent, frontier
+        self._brief.clear()
+        agent.on_notes = self._arrived
+        for state in frontier.states():
+            if state.notes.version:
+                self._arrived(state)
+
+    # -- sections
+
+    def get(self, state: HostState, section: str) -> object | None:
+        """The value of a section, None when there is none: JSON, from whoever wrote it, not to be changed."""
+        return self._read(state).get(section)
+
+    def put(self, state: HostState, section: str, value: object | None) -> None:
+        """Note this of a host; None takes it out. Of a host that is not held any more nothing is noted.
+
+        Raises ValueError when the value is not JSON.
+        """
+        notes = {name: kept for name, kept in self._read(state).items() if name != section}
+        if value is not None:
+            notes[section] = value
+        elif not notes and not state.notes.version:
+            return
+        text = canonical(notes)
+        if len(text) > MOST_NOTES:
+            self.counted["notes_too_large"] += 1
+            notes.pop(section, None)
+            text = canonical(notes)
+        self._agent.note(state, text)
+
+    def _read(self, state: HostState) -> dict[str, object]:
+        text = state.notes.text
+        if not text:
+            return {}
+        notes = self._parsed.get(text)
+        if notes is None:
+            if len(self._parsed) >= PARSED:
+                self._parsed.clear()
+            notes = self._parsed[text] = json.loads(text)
+        return notes
+
+    # -- when it may be fetched
+
+    def postpone(self, state: HostState, seconds: float, why: str) -> None:
+        """The host is not fetched for so long from now on, `MOST_POSTPONE` at most, unless that is so already. `why` is
+        a word that people see.
+        """
+        until = self._wall() + self._clipped(seconds)
+        if until <= self._until(state):
+            return
+        self.counted[f"postponed/{why}"] += 1
+        self.put(state, UNTIL, [round(until, 3), why])
+        self._put_off(state, until - self._wall())
+
+    def set_delay(self, state: HostState, source: str, seconds: float, kept: bool = True) -> None:
+        """This source wants so many seconds between the end of one load and the start of the next, 0 for none.
+
+        The largest of all sources, and of `UBI_HOST_DELAY`, counts. `kept`: it travels with the host and survives; else
+        it holds here and now.
+        """
+        seconds = self._clipped(seconds)
+        if kept:
+            self._note_delay(state, source, seconds)
+        else:
+            self._set_brief(state.host, source, seconds)
+        self._follow_delays(state)
+
+    def _note_delay(self, state: HostState, source: str, seconds: float) -> None:
+        delays = self.delays(state, brief=False)
+        delays.pop(source, None)
+        if seconds:
+            delays[source] = round(seconds, 3)
+        self.put(state, DELAY, delays or None)
+
+    def _set_brief(self, host: str, source: str, seconds: float) -> None:
+        if host not in self._brief and len(self._brief) >= MOST_BRIEF:
+            self._brief = {name: kept for name, kept in self._brief.items() if self._frontier.find(name) is not None}
+        delays = self._brief.setdefault(host, {})
+        delays[source] = seconds
+        if not seconds:
+            del delays[source]
+        if not delays:
+            del self._brief[host]
+
+    def delays(self, state: HostState, brief: bool = True) -> dict[str, float]:
+        """Who wants which delay (s) of this host; `brief`: those for here and now, too."""
+        noted = self._read(state).get(DELAY)
+        found = {}
+        if isinstance(noted, Mapping):
+            found = {name: float(s) for name, s in noted.items() if _is_number(s) and 0 < s <= MOST_POSTPONE}
+        for source, seconds in self._brief.get(state.host, {}).items() if brief else ():
+            found[source] = max(seconds, found.get(source, 0.0))
+        return found
+
+    def postponed(self, state: HostState) -> tuple[float, str] | None:
+        """Until when (unix seconds) the host is left alone, and why; None when it is not."""
+        until = self._until(state)
+        return (until, self._why(state)) if until > self._wall() else None
+
+    def _until(self, state: HostState) -> float:
+        """What is noted, as far as it holds: 0.0 when nothing is, or nothing sensible."""
+        noted = self._read(state).get(UNTIL)
+        if not isinstance(noted, list) or len(noted) != 2 or not _is_number(noted[0]):
+            return 0.0
+        return min(float(noted[0]), self._wall() + MOST_POSTPONE)
+
+    def _why(self, state: HostState) -> str:
+        noted = self._read(state)[UNTIL]
+        why = noted[1] if isinstance(noted, list) else ""
+        return why if isinstance(why, str) and _WHY.fullmatch(why) else "?"
+
+    def _clipped(self, seconds: float) -> float:
+        if seconds > MOST_POSTPONE:
+            self.counted["clipped"] += 1
+            return MOST_POSTPONE
+        return seconds if seconds > 0 else 0.0  # not a number, too
+
+    # -- what comes from elsewhere
+
+    def on_change(self, callback: Change) -> None:
+        """Tell this callback of every host whose notes arrive from elsewhere; and, now, of those found on the disk."""
+        self._callbacks.append(callback)
+        for state in self._frontier.states():
+            if state.notes.version:
+                callback(state)
+
+    def _arrived(self, state: HostState) -> None:
+        self._follow_delays(state)
+        noted = self._read(state).get(UNTIL)
+        left = self._until(state) - self._wall()
+        if left > 0:
+            if isinstance(noted, list) and noted[0] > self._wall() + MOST_POSTPONE:
+                self.counted["clipped"] += 1
+            self._put_off(state, left)
+        for callback in self._callbacks:
+            callback(state)
+
+    def _follow_delays(self, state: HostState) -> None:
+        state.pause = max(self.delays(state).values(), default=0.0)
+
+    def _put_off(self, state: HostState, seconds: float) -> None:
+        if self._frontier.find(state.host) is state:
+            self._frontier.postpone(state, self._clock() + seconds)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < NEVER
