@@ -110,6 +110,11 @@ class Guard:
                 raise _Lapsed from None
             raise
 
+    def is_page(self, request: Request) -> bool:
+        """Whether this is a page of the queue, and nothing that bypasses the scheduler or never leaves this agent."""
+        flight = self._flights.get(request)
+        return flight is not None and flight.visit is not None
+
     def ended(self, request: Request, fetched: bool) -> None:
         """The transfer of `request`, if there was one, ended with a response (`fetched`) or an error."""
         flight = self._flights.get(request)

@@ -387,6 +387,14 @@ class UbiScheduler(BaseScheduler):
                 self._stats.inc_value(f"ubi/failed/{flight.failed}")
             self.node.ended(flight.visit, failed=flight.failed, fetched=flight.fetched, status=flight.status)
 
+    def truncated(self, response: Response, most: int) -> None:
+        """Only the beginning of a response was kept."""
+        self.node.note("truncated")
+        self._notices.once(
+            "truncated",
+            f"{response} is larger than {most} bytes: only so many are kept. UBI_MAX_BODY = 0 keeps pages whole.",
+        )
+
     def _put_back(self, flight: Flight, visit: Visit) -> None:
         if self._codec.encode(flight.request).losses:
             self._originals.add(visit.entry.key, flight.request)

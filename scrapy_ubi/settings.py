@@ -65,6 +65,8 @@ class UbiSettings:
     suppressed_keys: int = 1_000_000
     max_letter_bytes: int = 1_000_000
     max_url_length: int = 4096
+    max_body: int = 200_000
+    max_body_types: Literal["html", "all"] = "html"
     filters: tuple[object, ...] = ()  # as given: the chain is made of them where it is needed (urls.filters)
     filter_log: Path | None = None
     foreign_downloads: Literal["refuse", "allow"] = "refuse"
@@ -117,10 +119,10 @@ def read_value(row: Setting, value: object) -> object:
         return row.default
     if row.kind in ("int", "float", "seconds"):
         return _read_number(row, value)
-    if row.kind == "steps":
-        return _read_steps(row, value)
     if row.kind == "flag":
         return _read_flag(row, value)
+    if row.kind == "steps":
+        return _read_steps(row, value)
     if row.kind == "rules":
         return _read_rules(row, value)
     if row.kind == "filters" and isinstance(value, str | list | tuple):
@@ -157,8 +159,6 @@ def _read_number(row: Setting, value: object) -> int | float:
     return number
 
 
-def _read_name(row: Setting, value: str) -> str:
-    """A crawl or agent name: part of Redis keys, of a space separated beat and of a directory."""
 def _read_flag(row: Setting, value: object) -> bool:
     """A bool, or what Scrapy takes for one: 0 and 1, and on the command line their texts and those of the bools."""
     known = {"0": False, "1": True, "false": False, "true": True}
@@ -167,6 +167,8 @@ def _read_flag(row: Setting, value: object) -> bool:
     return known[str(value).lower()]
 
 
+def _read_name(row: Setting, value: str) -> str:
+    """A crawl or agent name: part of Redis keys, of a space separated beat and of a directory."""
     # "." and ".." are directories; "-" alone stands for "none" in a beat.
     if not _NAME.fullmatch(value) or not value.strip(".-"):
         raise UbiSettingError(row.setting, f"is {value!r}", f"give {row.bounds}")

@@ -299,6 +299,21 @@ SETTINGS: tuple[Setting, ...] = (
         high=65_536,
     ),
     Setting(
+        "max_body",
+        "int",
+        200_000,
+        "Bytes of a page that are loaded and kept: of a larger one only the beginning; 0 keeps all.",
+        low=0,
+        high=2_000_000_000,
+    ),
+    Setting(
+        "max_body_types",
+        "choice",
+        "html",
+        "What UBI_MAX_BODY cuts: HTML, of which a beginning is of use, or everything that callbacks get.",
+        choices=("html", "all"),
+    ),
+    Setting(
         "filters",
         "filters",
         (),

@@ -241,3 +241,21 @@ def test_a_second_agent_of_one_name_is_refused(project: Project, site: Site, one
         output, _ = first.communicate(timeout=LIMIT)
     assert first.returncode == 0, output
     assert len(project.items("a1.jsonl")) == 3
+
+
+def test_a_page_larger_than_scrapy_takes_is_cut_as_well(project: Project, site: Site) -> None:
+    """With the reactor's download handler, which asks the signal handlers before it looks at DOWNLOAD_MAXSIZE."""
+    sent = 0
+
+    def chunks() -> Iterator[bytes]:
+        nonlocal sent
+        for _ in range(40_000):
+            sent += 50_000
+            yield b"x" * 50_000
+
+    site.page(f"{HOST}/", lambda visit: Page("<html>", headers={"Content-Length": "2000000000"}, chunks=chunks()))
+    status, output = project.run("crawl", "walk", "-o", "items.jsonl")
+    assert status == 0, output
+    assert project.items() == [{"url": f"{HOST}/", "body": 200_000}]
+    assert "UBI_MAX_BODY = 0 keeps pages whole" in output
+    assert sent < 50_000_000

@@ -38,7 +38,7 @@ def agent(of: AgentStatus) -> Document:
     if of.profile is not None:
         profile = asdict(of.profile)
         counters = profile.pop("counts")
-        for name in ("failed", "seconds", "pages_per_second"):
+        for name in ("failed", "noted", "seconds", "pages_per_second"):
             counters[name] = profile.pop(name)
         profile["counters"] = counters
     return {

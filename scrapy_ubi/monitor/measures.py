@@ -54,6 +54,7 @@ class Measures:
     balance_pages: Balance | None
     balance_hosts: Balance | None
     failed: Mapping[str, int]
+    noted: Mapping[str, int]
     seconds: float
     pages_per_second: float
     average_pages_per_second: float
@@ -101,8 +102,10 @@ def measure(members: Iterable[Profile], gone: Iterable[Profile] = (), working: b
     for name in _STANDING:
         totals[name] = sum(profile.count(name) for profile in members)
     failed: Counter[str] = Counter()
+    noted: Counter[str] = Counter()
     for profile in everybody:
         failed.update(profile.failed)
+        noted.update(profile.noted)
     seconds = max((profile.seconds for profile in everybody), default=0.0)
     speeds = {profile.agent: speed(profile, working) for profile in members}
     speeds.update({profile.agent: speed(profile, False) for profile in gone})
@@ -114,6 +117,7 @@ def measure(members: Iterable[Profile], gone: Iterable[Profile] = (), working: b
         balance_pages=balance([(profile.count("pages"), profile.capacity) for profile in members]),
         balance_hosts=balance([(profile.count("hosts"), profile.capacity) for profile in members]),
         failed=dict(failed.most_common()),
+        noted=dict(noted.most_common()),
         seconds=seconds,
         pages_per_second=sum(one.now for one in speeds.values()),
         average_pages_per_second=totals["pages"] / seconds if seconds else 0.0,

@@ -71,6 +71,7 @@ class Profile:
     updated: float = 0.0
     counts: Mapping[str, int] = field(default_factory=dict)
     failed: Mapping[str, int] = field(default_factory=dict)
+    noted: Mapping[str, int] = field(default_factory=dict)
     seconds: float = 0.0
     pages_per_second: float = 0.0
 
@@ -134,7 +135,8 @@ def _profile(agent: str, data: Mapping[str, object]) -> Profile:
         started=_number(data, "started"),
         updated=_number(data, "updated"),
         counts={name: _whole(counters, name) for name in COUNTERS},
-        failed=_failed(counters.get("failed", {})),
+        failed=_reasons(counters, "failed"),
+        noted=_reasons(counters, "noted"),
         seconds=_number(counters, "seconds"),
         pages_per_second=_number(counters, "pages_per_second"),
     )
@@ -164,7 +166,8 @@ def _number(data: Mapping[str, object], name: str, default: float = 0.0) -> floa
     return float(value)
 
 
-def _failed(value: object) -> dict[str, int]:
+def _reasons(data: Mapping[str, object], name: str) -> dict[str, int]:
+    value = data.get(name, {})
     if not isinstance(value, dict) or len(value) > MAX_REASONS:
-        raise _Unreadable("failed is not an object of reasons")
+        raise _Unreadable(f"{name} is not an object of reasons")
     return {str(reason): _whole(value, reason) for reason in value}

@@ -5,7 +5,7 @@ Every function gives lines that fit 100 columns and hold printable characters on
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from scrapy_ubi.monitor.letters import Box, Letter
 from scrapy_ubi.monitor.measures import Balance, Measures, measure
@@ -216,13 +216,20 @@ def report(status: CrawlStatus) -> list[str]:
     """The measures of the crawl as a whole, then agent by agent."""
     of = measures_of(status)
     lines = [headline(status), "", *pairs(_figures(of)), "", *_shares(status, of)]
-    if of.failed:
-        failed = list(of.failed.items())
-        rows = [[reason, count(number)] for reason, number in failed[:MOST_REASONS]]
-        if len(failed) > MOST_REASONS:
-            rows.append(["other reasons", count(sum(number for _, number in failed[MOST_REASONS:]))])
-        lines += ["", *table((Column("failed URLs by reason"), Column("URLs", True)), rows)]
+    lines += _by_reason(of.failed, "failed URLs by reason", "URLs")
+    lines += _by_reason(of.noted, "what else befell", "times")
     return lines + _remarks(status)
+
+
+def _by_reason(counts: Mapping[str, int], what: str, unit: str) -> list[str]:
+    """A table of the most frequent reasons, after an empty line; nothing where there are none."""
+    if not counts:
+        return []
+    reasons = list(counts.items())
+    rows = [[reason, count(number)] for reason, number in reasons[:MOST_REASONS]]
+    if len(reasons) > MOST_REASONS:
+        rows.append(["other reasons", count(sum(number for _, number in reasons[MOST_REASONS:]))])
+    return ["", *table((Column(what), Column(unit, True)), rows)]
 
 
 def measures_of(status: CrawlStatus) -> Measures:

@@ -51,6 +51,7 @@ PUBLISH = 2.0  # s between profiles: for people, who look about once a second
 COUNTING = (
     50  # where counting takes long (it is linear in the hosts), profiles come as seldom as keeps it to 2 % of time
 )
+ENDED_AT_ONCE = 100  # requests of hosts that are ended, before the loop turns: a few milliseconds
 LETTER_BYTES_A_CHARACTER = 6  # a control character in JSON; so a letter of that many characters is never too large
 
 
@@ -84,7 +85,8 @@ class Node:
     `on_incarnation` notes durably which one runs now. `check` says why a request's JSON text cannot be accepted
     (None: it can). `on_wake`: look for requests again, a host became ready or the crawl is over. `on_cancel`: abort
     all loads under way, the agent is fenced. `on_fatal`: stop, for the reason given in a sentence. `on_drain`: somebody
-    has asked this agent to leave; called once. `disk` is where it keeps what it knows; without it that is forgotten
+    has asked this agent to leave; called once. `on_given_up`: a request failed, for that reason, as its host is ended.
+    `disk` is where it keeps what it knows; without it that is forgotten
     with the process.
     """
 
@@ -100,6 +102,7 @@ class Node:
         on_cancel: Callable[[], None] = _nothing,
         on_fatal: Callable[[str], None] = lambda sentence: None,
         on_drain: Callable[[], None] = _nothing,
+        on_given_up: Callable[[str], None] = lambda reason: None,
         predecessor: str | None = None,
         on_incarnation: Callable[[str], None] = lambda incarnation: None,
         clock: Callable[[], float] = clock.now,
@@ -111,6 +114,7 @@ class Node:
         self._check = check
         self._keys = RequestKeys(settings)
         self._wake, self._cancel, self._fatal, self._drain = on_wake, on_cancel, on_fatal, on_drain
+        self._given_up = on_given_up
         self._incarnations: set[str] = set()  # those of this process: a word to any of them is meant for it
         self._asked = False  # to leave
         self._predecessor, self._on_incarnation = predecessor, on_incarnation
@@ -519,7 +523,7 @@ class Node:
         """The next request to fetch; None when none may be fetched now, even though some may be pending."""
         now = self._clock()
         self._turn(now)
-        found = self.agent.next(now) if not self._choked else None
+        found = self._next(now) if not self._choked else None
         self._read_ahead(now)
         if found is None:
             self._arm(wake=False)
@@ -527,6 +531,25 @@ class Node:
         visit = Visit(*found, self._strays)
         self._visits.add(visit)
         return visit
+
+    def _next(self, now: float) -> tuple[HostState, Entry] | None:
+        """The next request that is to be fetched; those of hosts that are ended fail on the way, some at a time."""
+        for _ in range(ENDED_AT_ONCE):
+            found = self.agent.next(now)
+            if found is None or not (reason := self.hosts.ended(found[0])):
+                return found
+            state, entry = found
+            self._fail(state.host, entry, reason)
+            self._given_up(reason)
+            self.agent.freed(state, now)
+            self.agent.ended(state, entry.key)
+            self.frontier.hasten(state, now)  # nothing was loaded
+        asyncio.get_running_loop().call_soon(self._arm)
+        return None
+
+    def _fail(self, host: str, entry: Entry, reason: str) -> None:
+        self.tally.fail(reason)
+        self.frontier.fail(Failure(host, entry, reason, time.time()))
 
     @property
     def _choked(self) -> bool:
@@ -560,12 +583,15 @@ class Node:
             self.agent.put_back(visit.state, visit.entry.key, visit.again)
         else:
             if failed is not None:
-                self.tally.fail(failed)
-                self.frontier.fail(Failure(visit.host, visit.entry, failed, time.time()))
+                self._fail(visit.host, visit.entry, failed)
             self.agent.ended(visit.state, visit.entry.key, visit.outlinks if visit.strays == self._strays else None)
             self.frontier.note_status(visit.state, visit.entry.key, status)
         self._turn(self._clock())
         self._arm()
+
+    def note(self, what: str) -> None:
+        """Something befell the crawl that the report should name."""
+        self.tally.note(what)
 
     def put_back(self, visit: Visit) -> None:
         """The visit was not made (fence, lost host, shutdown): its request waits again."""
@@ -617,7 +643,7 @@ class Node:
     def _answer(self, question: Question) -> Answer:
         """What a person asks of this agent's frontier (desk)."""
         try:
-            return answer(question, living.source(self.agent, self.frontier, self._keys, self.discover, self._clock()))
+            return answer(question, living.source(self.agent, self.hosts, self._keys, self.discover, self._clock()))
         except StoreError as error:
             self._broken(error)
             return {"agent": self.agent_id, "refused": str(error)}

@@ -16,7 +16,7 @@ from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.urls import hosts
 
-MOST_REASONS = 100  # kinds of failure counted by name; what comes beyond is counted as `other`
+MOST_REASONS = 100  # kinds of failure, and of what is noted, counted by name; what comes beyond is counted as `other`
 WINDOW = 5.0  # s over which pages a second are measured
 
 
@@ -38,6 +38,7 @@ class Tally:
         self.dead_letters = 0
         self.writes_refused = 0
         self.failed: Counter[str] = Counter()
+        self.noted: Counter[str] = Counter()
         self._recent: deque[tuple[float, int]] = deque([(now, 0)])
 
     def resumed(self) -> None:
@@ -46,7 +47,11 @@ class Tally:
 
     def fail(self, reason: str) -> None:
         """A URL failed for good."""
-        self.failed[reason if reason in self.failed or len(self.failed) < MOST_REASONS else "other"] += 1
+        _count(self.failed, reason)
+
+    def note(self, what: str) -> None:
+        """Something befell the crawl that is no failure: `truncated`."""
+        _count(self.noted, what)
 
     def rate(self, now: float) -> float:
         """Pages a second, over the last seconds."""
@@ -55,6 +60,10 @@ class Tally:
             self._recent.popleft()
         then, pages = self._recent[0]
         return round((self.pages - pages) / (now - then), 1) if now > then else 0.0
+
+
+def _count(counts: Counter[str], reason: str) -> None:
+    counts[reason if reason in counts or len(counts) < MOST_REASONS else "other"] += 1
 
 
 def fixed(settings: UbiSettings, agent: str, spider: str) -> dict[str, Any]:
@@ -115,6 +124,7 @@ def counters(agent: Agent, tally: Tally, now: float) -> dict[str, Any]:
         "redone": c.redone,
         "handoff_timeouts": c.handoff_timeouts,
         "failed": dict(tally.failed),
+        "noted": dict(tally.noted),
         "seconds": round((tally.ended or now) - tally.begun, 3),
         "pages_per_second": 0.0 if tally.ended is not None else tally.rate(now),
     }
@@ -128,6 +138,7 @@ def kept(agent: Agent, tally: Tally, now: float) -> dict[str, Any]:
         "dead_letters": tally.dead_letters,
         "writes_refused": tally.writes_refused,
         "failed": dict(tally.failed),
+        "noted": dict(tally.noted),
         "seconds": round((tally.ended or now) - tally.begun, 3),
     }
 
@@ -144,9 +155,10 @@ def restore(agent: Agent, tally: Tally, facts: Mapping[str, Any]) -> None:
     for name in ("pages", "dead_letters", "writes_refused"):
         if _is_count(before.get(name)):
             setattr(tally, name, before[name])
-    failed = before.get("failed")
-    if isinstance(failed, Mapping):
-        tally.failed.update({str(reason): count for reason, count in failed.items() if _is_count(count)})
+    for name, counts in (("failed", tally.failed), ("noted", tally.noted)):
+        kept_counts = before.get(name)
+        if isinstance(kept_counts, Mapping):
+            counts.update({str(reason): count for reason, count in kept_counts.items() if _is_count(count)})
     seconds = before.get("seconds")
     if isinstance(seconds, int | float) and seconds >= 0:
         tally.begun -= seconds

@@ -97,6 +97,7 @@ def test_profile_that_a_node_publishes_is_read_whole() -> None:
     agent = Agent("a1", "store", Config(), MemoryFrontier(), lambda: "0badcafe", 0.0)
     tally = node_profile.Tally(0.0)
     tally.fail("robots")
+    tally.note("truncated")
     published = node_profile.counters(agent, tally, 1.0)
     rules = read_rules(["synonym(a) = b"])
     settings = UbiSettings(partition="domain", capacity=2.0, normalise="larm -index", host_rules=rules)
@@ -106,4 +107,5 @@ def test_profile_that_a_node_publishes_is_read_whole() -> None:
     assert (got.state, got.partition, got.capacity, got.incarnation) == ("waiting", "domain", 2.0, "0badcafe")
     assert (got.normaliser, got.host_rules) == ("larm -index", name_of(rules))
     assert got.failed == {"robots": 1}
-    assert set(published) == {*COUNTERS, "failed", "seconds", "pages_per_second"}
+    assert got.noted == {"truncated": 1}
+    assert set(published) == {*COUNTERS, "failed", "noted", "seconds", "pages_per_second"}

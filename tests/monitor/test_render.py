@@ -93,7 +93,7 @@ def test_agents_names_machine_process_and_view() -> None:
 def test_report_gives_every_measure() -> None:
     of = crawl(
         agent("a1", state="finished"),
-        agent("a2", state="finished", counters={"pages": 120, "done": 120}),
+        agent("a2", state="finished", counters={"pages": 120, "done": 120, "noted": {"truncated": 5}}),
         finished="77 a1",
     )
     text = "\n".join(render.report(of))
@@ -110,6 +110,8 @@ def test_report_gives_every_measure() -> None:
         "URLs forwarded, suppressed    500, 140",
         "failed URLs by reason  URLs",
         "http 404                  6",
+        "what else befell  times",
+        "truncated             5",
     ):
         assert line in text.splitlines(), text
     assert fits(text.splitlines())

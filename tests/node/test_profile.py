@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from scrapy_ubi.node.profile import MOST_REASONS, WINDOW, Tally, fixed
+from scrapy_ubi.frontier.memory import MemoryFrontier
+from scrapy_ubi.node.profile import MOST_REASONS, WINDOW, Tally, fixed, kept, restore
+from scrapy_ubi.protocol.agent import Agent, Config
 from scrapy_ubi.settings import UbiSettings
 
 
@@ -37,6 +39,17 @@ def test_reasons_of_failure_are_bounded() -> None:
     assert tally.failed["reason 0"] == 2 * MOST_REASONS + 1
     assert len(tally.failed) == MOST_REASONS + 1
     assert tally.failed["other"] == MOST_REASONS
+
+
+def test_what_is_noted_is_bounded_and_kept() -> None:
+    tally = Tally(0.0)
+    for number in range(2 * MOST_REASONS):
+        tally.note(f"thing {number}")
+    assert tally.noted["other"] == MOST_REASONS
+    agent = Agent("a1", "store", Config(), MemoryFrontier(), lambda: "0badcafe", 0.0)
+    again = Tally(0.0)
+    restore(agent, again, {"counters": kept(agent, tally, 1.0)})
+    assert again.noted == tally.noted
 
 
 def test_what_does_not_change_is_told_once() -> None:

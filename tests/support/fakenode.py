@@ -121,5 +121,8 @@ class FakeNode:
     def start_exhausted(self) -> None:
         self.agent.start_exhausted = True
 
+    def note(self, what: str) -> None:
+        self.calls.append(("note", what))
+
     def counters(self) -> dict[str, Any]:
         return {}

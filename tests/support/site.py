@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -31,11 +31,12 @@ class Visit:
 
 @dataclass
 class Page:
-    """One answer."""
+    """One answer. `chunks` are sent after the body, as long as somebody takes them; they end with the connection."""
 
-    body: str = ""
+    body: str | bytes = ""
     status: int = 200
     headers: dict[str, str] = field(default_factory=dict)
+    chunks: Iterable[bytes] | None = None
 
 
 class Held:
@@ -148,14 +149,22 @@ class Site:
 
     @staticmethod
     def _send(handler: BaseHTTPRequestHandler, page: Page) -> None:
-        content = page.body.encode()
-        headers = {"Content-Type": "text/html; charset=utf-8", **page.headers, "Content-Length": str(len(content))}
+        content = page.body.encode() if isinstance(page.body, str) else page.body
+        headers = {"Content-Type": "text/html; charset=utf-8", **page.headers}
+        if page.chunks is None:
+            headers["Content-Length"] = str(len(content))
+        else:
+            handler.close_connection = True
+            headers["Connection"] = "close"
         handler.send_response(page.status)
         for name, value in headers.items():
             handler.send_header(name, value)
         handler.end_headers()
         if handler.command != "HEAD":
             handler.wfile.write(content)
+            for chunk in page.chunks or ():
+                handler.wfile.write(chunk)
+                handler.wfile.flush()
 
     def __enter__(self) -> Site:
         self._thread.start()

@@ -1,0 +1,105 @@
+"""Bounded decompression of a response's body: its beginning, whatever is behind it.
+
+Scrapy's own decompression is bounded too, but gives up beyond its bound. Rules of this module:
+
+* At most `most` bytes come out, and little more than that is in memory at any moment: a bomb of a gigabyte costs what a
+  page of `most` bytes costs. Where several encodings lie on each other, each of them is bounded.
+* What Scrapy reads, this reads: streams that end too early (a transfer that was stopped), wrong checksums, raw deflate.
+* Bytes that are no such stream give None: what to say of them is Scrapy's matter.
+"""
+
+from __future__ import annotations
+
+import struct
+import sys
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from gzip import GzipFile
+from io import BytesIO
+
+try:
+    import brotli
+except ImportError:  # as in Scrapy
+    import brotlicffi as brotli
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
+CHUNK = 65_536  # bytes that come out at a time
+MOST_LAYERS = 4  # encodings on each other; honest servers use one
+BROKEN = (OSError, EOFError, struct.error, zlib.error, zstd.ZstdError, brotli.error)
+
+
+def can_unpack(encodings: Sequence[str]) -> bool:
+    """Whether these encodings, as Content-Encoding names them, can be undone here."""
+    return len(encodings) <= MOST_LAYERS and all(encoding in _READERS for encoding in encodings)
+
+
+def unpack(body: bytes, encodings: Sequence[str], most: int) -> bytes | None:
+    """The first `most` bytes of a body to which these encodings were applied in this order, or all if it has fewer.
+
+    None where it is no such stream. `can_unpack` tells of which encodings this may be asked.
+    """
+    for encoding in reversed(encodings):
+        unpacked = _first(_READERS[encoding](body), most)
+        if unpacked is None:
+            return None
+        body = unpacked
+    return body[:most]
+
+
+def _first(chunks: Iterator[bytes], most: int) -> bytes | None:
+    """What comes out first: `most` bytes, or as many as there are before the stream breaks; None where none do."""
+    out = bytearray()
+    try:
+        for chunk in chunks:
+            out += chunk
+            if len(out) >= most:
+                break
+    except BROKEN:
+        if not out:
+            return None
+    return bytes(out[:most])
+
+
+def _gzip(data: bytes) -> Iterator[bytes]:
+    file = GzipFile(fileobj=BytesIO(data))
+    while chunk := file.read1(CHUNK):
+        yield chunk
+
+
+def _deflate(data: bytes) -> Iterator[bytes]:
+    stream = zlib.decompressobj()
+    try:
+        chunk = stream.decompress(data, CHUNK)
+    except zlib.error:  # some servers send it raw, without zlib's header
+        stream = zlib.decompressobj(-zlib.MAX_WBITS)
+        chunk = stream.decompress(data, CHUNK)
+    while chunk:
+        yield chunk
+        chunk = b"" if stream.eof else stream.decompress(stream.unconsumed_tail, CHUNK)
+
+
+def _brotli(data: bytes) -> Iterator[bytes]:
+    stream = brotli.Decompressor()
+    chunk = stream.process(data, output_buffer_limit=CHUNK)
+    while chunk:
+        yield chunk
+        chunk = b"" if stream.is_finished() else stream.process(b"", output_buffer_limit=CHUNK)
+
+
+def _zstd(data: bytes) -> Iterator[bytes]:
+    file = zstd.ZstdFile(BytesIO(data))
+    while chunk := file.read(CHUNK):
+        yield chunk
+
+
+_READERS: dict[str, Callable[[bytes], Iterator[bytes]]] = {
+    "gzip": _gzip,
+    "x-gzip": _gzip,
+    "deflate": _deflate,
+    "br": _brotli,
+    "zstd": _zstd,
+}
