@@ -20,7 +20,9 @@ from typing import TYPE_CHECKING
 import mmh3
 
 from scrapy_ubi.protocol.agent import Agent
+from scrapy_ubi.protocol.host import Notes
 from scrapy_ubi.protocol.mail import DISCOVERY, Record
+from scrapy_ubi.protocol.notes import NOTHING
 
 if TYPE_CHECKING:
     from .process import Process
@@ -221,6 +223,7 @@ class Referee:
         if self._over:
             return
         self._over = True
+        self._equal_notes(process)
         members = process.agent.view.members
         for other in self.world.all:
             agent = other.agent
@@ -238,6 +241,24 @@ class Referee:
                 self.grant(self._fetched_keys() - done)
             elif other.name in self._kept and self.world.processes[other.name] is other:
                 self.grant(self._fetched_keys() - other.disk.done_keys())
+
+    def _equal_notes(self, process: Process) -> None:
+        """When all is quiet the keepers of a host hold the same notes, and nobody holds later ones."""
+        members = process.agent.view.members
+        there = {
+            other.name: other
+            for other in self.world.alive()
+            if other.name in members and members[other.name].incarnation == other.agent.incarnation
+        }
+        notes: dict[str, dict[str, Notes]] = {}
+        for name, other in there.items():
+            for state in other.frontier.states():
+                notes.setdefault(state.host, {})[name] = state.notes
+        for host, held in notes.items():
+            latest = max(held.values())
+            for keeper in process.agent.keepers_of(host):
+                if keeper in there and held.get(keeper, NOTHING) != latest:
+                    raise Violation(f"notes of {host} at the end: {held}, of which {keeper} keeps the host")
 
     def _fetched_keys(self) -> set[int]:
         return {key_of(url) for url in self.fetched}

@@ -4,17 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from scrapy_ubi.frontier import ledger, opening
 from scrapy_ubi.frontier.memory import MemoryFrontier
 from scrapy_ubi.frontier.memorystore import MemoryStore
 from scrapy_ubi.protocol.durable import Changes, Saved
-from scrapy_ubi.protocol.host import Entry, HostState
+from scrapy_ubi.protocol.host import Entry, HostState, Notes
+from scrapy_ubi.protocol.notes import NOTHING
 from tests.frontier.frontiers import DictKind, Reading
 from tests.support.ledger import Ledger
 
-Change = tuple[str, Entry | None, int | None]  # host, an entry that is known, a key that is done; neither: dropped
+
+class Change(NamedTuple):
+    """An entry of a host is known, a key is done, or something is noted of it; none of these: it was dropped."""
+
+    host: str
+    entry: Entry | None = None
+    key: int | None = None
+    notes: Notes | None = None
 
 
 class Logged:
@@ -24,23 +32,29 @@ class Logged:
 
     def add(self, host: str, entries: Iterable[Entry]) -> tuple[HostState, list[Entry]]:
         state, news = super().add(host, entries)
-        self.changes += [(host, entry, None) for entry in news]
+        self.changes += [Change(host, entry=entry) for entry in news]
         return state, news
 
     def add_done(self, state: HostState, keys: Iterable[int]) -> list[int]:
         news = super().add_done(state, keys)
-        self.changes += [(state.host, None, key) for key in news]
+        self.changes += [Change(state.host, key=key) for key in news]
         return news
 
     def finish(self, state: HostState, key: int) -> bool:
         news = super().finish(state, key)
         if news:
-            self.changes.append((state.host, None, key))
+            self.changes.append(Change(state.host, key=key))
+        return news
+
+    def note(self, state: HostState, notes: Notes) -> bool:
+        news = super().note(state, notes)
+        if news:
+            self.changes.append(Change(state.host, notes=notes))
         return news
 
     def drop(self, host: str) -> None:
         super().drop(host)
-        self.changes.append((host, None, None))
+        self.changes.append(Change(host))
 
 
 class LoggedFrontier(Logged, MemoryFrontier):
@@ -61,12 +75,13 @@ class LoggedDiskFrontier(Logged, Reading):
 
 
 class Disk:
-    """`undone`: host -> key -> entry; `done`: host -> keys; `ledger`: the rest of the agent;
+    """`undone`: host -> key -> entry; `done`: host -> keys; `notes`: of hosts; `ledger`: the rest of the agent;
     `merged`: the numbers of the inbox entries whose content is in it."""
 
     def __init__(self) -> None:
         self.undone: dict[str, dict[int, Entry]] = {}
         self.done: dict[str, set[int]] = {}
+        self.notes: dict[str, Notes] = {}
         self.ledger = Ledger()
         self.merged: frozenset[int] = frozenset()
 
@@ -77,22 +92,26 @@ class Disk:
 
     def flush(self, changes: list[Change]) -> None:
         """Make these changes durable."""
-        for host, entry, key in changes:
+        for host, entry, key, notes in changes:
             if entry is not None:
                 self.undone.setdefault(host, {})[entry.key] = entry
             elif key is not None:
                 self.undone.get(host, {}).pop(key, None)
                 self.done.setdefault(host, set()).add(key)
+            elif notes is not None:
+                self.notes[host] = notes
             else:
+                self.notes.pop(host, None)
                 self.undone.pop(host, None)
                 self.done.pop(host, None)
 
     def frontier(self) -> LoggedFrontier:
         """The frontier in memory that a process makes of what it finds here: what was out waits."""
         frontier = LoggedFrontier()
-        for host in dict.fromkeys((*self.undone, *self.done)):
+        for host in dict.fromkeys((*self.undone, *self.done, *self.notes)):
             state, _ = frontier.add(host, self.undone.get(host, {}).values())
             frontier.add_done(state, self.done.get(host, ()))
+            frontier.note(state, self.notes.get(host, NOTHING))
         frontier.changes.clear()
         return frontier
 
@@ -138,6 +157,7 @@ class StoreDisk(Disk):
         for host, state in states.items():
             assert {entry.key for entry in state.undone()} == self.undone.get(host, {}).keys(), host
             assert set(state.told_done()) == self.done.get(host, set()), host
+            assert state.notes == self.notes.get(host, NOTHING), host
 
     def written(self, frontier: LoggedDiskFrontier, changes: Changes) -> None:
         """A flush."""

@@ -15,12 +15,12 @@ from contextlib import contextmanager
 from typing import Any
 from unittest.mock import patch
 
-from scrapy_ubi.protocol import custody, durable, tenure
+from scrapy_ubi.protocol import custody, durable, handover, mail, tenure
 from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.closing import Closing
 from scrapy_ubi.protocol.handover import Handover
-from scrapy_ubi.protocol.host import SetState
-from scrapy_ubi.protocol.mail import DISCOVERY, STATE, Lane
+from scrapy_ubi.protocol.host import HostState, SetState
+from scrapy_ubi.protocol.mail import DISCOVERY, STATE, Lane, Record
 from scrapy_ubi.protocol.membership import Membership
 from scrapy_ubi.protocol.outbox import Outbox
 from scrapy_ubi.protocol.quiescence import Quiescence
@@ -95,6 +95,39 @@ def _orphans_closed_at_once() -> Any:
 
 def _resent_never() -> Any:
     return patch.object(Lane, "resend", lambda self, now: [])
+
+
+# -- notes
+
+
+def _notes_not_told() -> Any:
+    return patch.object(Agent, "_tell_notes", lambda self: None)
+
+
+def _notes_not_handed_over() -> Any:
+    """Neither with an offer nor with the whole state."""
+    put, every = Outbox.put, mail.whole
+
+    def leave_out(self: Outbox, receiver: str, kind: str, record: Record, view: Any) -> None:
+        if record.notes is None or record.flush:
+            put(self, receiver, kind, record, view)
+
+    def without(state: Any, flush: int) -> Any:
+        return (record for record in every(state, flush) if record.notes is None)
+
+    def both() -> Iterator[None]:
+        with patch.object(Outbox, "put", leave_out), patch.object(handover, "whole", without):
+            yield
+
+    return contextmanager(both)()
+
+
+def _notes_of_the_sender_win() -> Any:
+    def overwrite(self: HostState, notes: Any) -> bool:
+        before, self.notes = self.notes, notes
+        return before != notes
+
+    return patch.object(HostState, "merge_notes", overwrite)
 
 
 # -- who may fetch
@@ -275,6 +308,8 @@ AIM: dict[str, tuple[str, ...]] = {
     "forgetting_not_noticed": ("blink", "blink", "blink", "lossy"),
     "leaver_gone_before_the_others_are_settled": ("leave", "slow"),
     "no_lease_at_dispatch": ("pause", "pause", "pause"),
+    "notes_not_handed_over": ("join", "join", "restart"),
+    "notes_of_the_sender_win": ("shuffle", "shuffle", "shuffle", "leave"),
     "orphans_closed_at_once": ("restart", "slow"),
     "restored_done_marks_early": ("comeback", "blackout"),
     "restored_outbox_thrown_away": ("comeback", "blackout"),

@@ -61,6 +61,7 @@ class Plan:
         self.world.drift = random.choice((0.0, 0.0, 0.02, 0.1))
         drawn = random.sample([*KINDS], random.randint(0, 4))
         self.kinds = drawn if kinds is None else list(kinds)
+        self.world.noting = self.world.scribe.choice((0.0, 0.1, 1.0))
         self.faults: list[tuple[float, str]] = []
         for number in range(self.agents):
             begin = random.choice((0.0, random.uniform(0, 2)))

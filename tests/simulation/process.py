@@ -7,6 +7,7 @@ after it was merged, so never before it is durable.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -15,6 +16,7 @@ from scrapy_ubi.protocol import durable
 from scrapy_ubi.protocol.agent import Agent, Effects
 from scrapy_ubi.protocol.host import Entry, HostState
 from scrapy_ubi.protocol.mail import Record
+from scrapy_ubi.protocol.notes import canonical
 from scrapy_ubi.protocol.view import LOSSY
 from scrapy_ubi.protocol.wire import decode
 
@@ -313,8 +315,21 @@ class Process:
         for url in self.world.web.links(visit.entry.url):
             self.agent.discover(host_of(url), entry(url, visit.entry.depth + 1), learned)
         self.visits.remove(visit)
+        if self.world.scribe.random() < self.world.noting:
+            self.note(visit.state)
         self.agent.ended(visit.state, visit.entry.key, learned)
+        if self.world.scribe.random() < self.world.noting / 4:
+            self.note(visit.state)
         self.work()
+
+    def note(self, state: HostState) -> None:
+        """Count the notes of a host, where it is held still."""
+        before = json.loads(state.notes.text or "{}")
+        text = canonical(
+            {"by": self.name, "count": before.get("count", 0) + 1, "a": "b" * self.world.scribe.choice((1, 999))}
+        )
+        if self.agent.note(state, text):
+            self.world.happened["note"] += 1
 
     # -- ends
 

@@ -96,6 +96,8 @@ class World:
         self.loss = self.duplication = self.shuffling = 0.0
         self.slow = 0.005
         self.drift = 0.0
+        self.noting = 0.0  # the chance that a page ends with a note of its host
+        self.scribe = Random(f"notes {seed}")  # its own: who notes nothing draws the same from the other
         self.processes: dict[str, Process] = {}
         self.all: list[Process] = []
         self.living = 0
