@@ -173,6 +173,7 @@ class UbiScheduler(BaseScheduler):
             atexit.register(self._cut_short)
 
     def _closing(self) -> None:
+            on_given_up=lambda reason: self._stats.inc_value(f"ubi/failed/{reason}"),
         """The spider is being closed; Scrapy waits for what is under way."""
         self.guard.close()
         if not self.node.over:

@@ -5,6 +5,7 @@ A store that cannot be read is an error that names the file; nothing is moved or
 
 from __future__ import annotations
 
+import json
 import secrets
 import sys
 import time
@@ -23,10 +24,11 @@ from scrapy_ubi.frontier.disk import DiskFrontier
 from scrapy_ubi.frontier.opening import open_frontier
 from scrapy_ubi.frontier.store import Store, StoreError
 from scrapy_ubi.monitor.answers import Answer
+from scrapy_ubi.node.hosts import lifted, plight
 from scrapy_ubi.node.keeper import KINDS, STORE
 from scrapy_ubi.node.living import NONCE_BYTES
 from scrapy_ubi.node.questions import Question, Source, answer
-from scrapy_ubi.protocol.host import Failure
+from scrapy_ubi.protocol.host import Failure, HostState
 from scrapy_ubi.requestkeys import RequestKeys
 
 OWNER = "its owner"  # to whom what is owed goes: which agent that is, the next start decides
@@ -67,14 +69,19 @@ class Stopped:
     def _source(self, keys: RequestKeys) -> Source:
         frontier = self._frontier
 
+        def plighted(state: HostState) -> str:
+            return plight(json.loads(state.notes.text), time.time()) if state.notes.text else ""
+
         def requeue(failure: Failure) -> bool:
+            if (state := frontier.find(failure.host)) is not None:
+                frontier.note(state, lifted(state.notes))
             entry = keys.again(failure.entry, secrets.token_hex(NONCE_BYTES))
             return entry is not None and bool(frontier.add(failure.host, (entry,))[1])
 
         def sent(host: str, key: int) -> str:
             return OWNER if (host, key) in _owed(frontier.store) else ""
 
-        return Source(self.place.agent, frontier, time.time(), lambda _: "", lambda _: False, sent, requeue)
+        return Source(self.place.agent, frontier, time.time(), lambda _: "", lambda _: False, plighted, sent, requeue)
 
 
 def _owed(store: Store) -> set[tuple[str, int]]:

@@ -8,6 +8,9 @@ Rules of this module:
 * Two sections are this module's: `delay` (source -> seconds between the end of one load and the start of the next) and
   `until` ([unix seconds, why]: not to be fetched before). The host state follows them wherever they come from: `pause`
   is the largest delay, `next_at` no earlier than `until`. Of these nothing holds for more than `MOST_POSTPONE`.
+* A host may be *ended* (section `end`: why). Nothing of it is fetched any more: what waits, and what is found later,
+  fails with that reason when its turn comes, a slice at a time (`Node.next`). All else that was noted of it is
+  forgotten, until it is lifted.
 * Whoever wants more room than `MOST_NOTES` does not get it: its section is left out and counted.
 """
 
@@ -19,11 +22,11 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 
 from scrapy_ubi.protocol.agent import Agent
-from scrapy_ubi.protocol.host import MOST_NOTES, Frontier, HostState
+from scrapy_ubi.protocol.host import MOST_NOTES, Frontier, HostState, Notes
 from scrapy_ubi.protocol.notes import canonical
 
 MOST_POSTPONE = 86_400.0  # s: a day; whatever a host has said, it is asked again then
-DELAY, UNTIL = "delay", "until"
+DELAY, UNTIL, END = "delay", "until", "end"
 PARSED = 1024  # texts of notes kept as objects: a hundred hosts are fetched at a time, and many have equal notes
 NEVER = 1e12  # unix seconds: far beyond any date that is meant
 MOST_BRIEF = 1024  # hosts with delays for here and now only, before those not held any more are forgotten
@@ -167,6 +170,36 @@ class Hosts:
             return MOST_POSTPONE
         return seconds if seconds > 0 else 0.0  # not a number, too
 
+    # -- when it is fetched no more
+
+    def end(self, state: HostState, reason: str) -> None:
+        """Fetch nothing of this host any more: what waits of it fails. `reason` is a short word as `host/dead`."""
+        if self.ended(state):
+            return
+        self.counted[f"ended/{reason}"] += 1
+        self._agent.note(state, canonical({END: reason}))
+        self._follow_delays(state)
+        self._hasten(state)
+
+    def ended(self, state: HostState) -> str:
+        """Why nothing of this host is fetched any more; empty while it is."""
+        return ended_by(self._read(state)) if state.notes.text else ""
+
+    def plight(self, state: HostState) -> str:
+        """`plight` of this host."""
+        return plight(self._read(state), self._wall()) if state.notes.text else ""
+
+    def lift(self, host: str) -> None:
+        """Fetch of this host again, if it was ended: nothing is held against it."""
+        state = self._frontier.find(host)
+        if state is not None and self.ended(state):
+            self.put(state, END, None)
+
+    def _hasten(self, state: HostState) -> None:
+        """Let what waits of it have its turn, though something else of the host may have been loaded just now."""
+        if self._frontier.find(state.host) is state:
+            self._frontier.hasten(state, self._clock() + max(self._frontier.delay, state.pause))
+
     # -- what comes from elsewhere
 
     def on_change(self, callback: Change) -> None:
@@ -184,6 +217,8 @@ class Hosts:
             if isinstance(noted, list) and noted[0] > self._wall() + MOST_POSTPONE:
                 self.counted["clipped"] += 1
             self._put_off(state, left)
+        if self.ended(state):
+            self._hasten(state)
         for callback in self._callbacks:
             callback(state)
 
@@ -197,3 +232,30 @@ class Hosts:
 
 def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < NEVER
+
+
+def ended_by(notes: Mapping[str, object]) -> str:
+    """Why nothing of a host with these notes is fetched any more; empty while it is."""
+    reason = notes.get(END)
+    return reason if isinstance(reason, str) and _WHY.fullmatch(reason) else ""
+
+
+def plight(notes: Mapping[str, object], wall: float) -> str:
+    """What keeps a host with these notes from being fetched at that time (unix seconds), in a word for people: `ended`;
+    why it is left alone, as `retry-after`; empty when nothing does.
+    """
+    if ended_by(notes):
+        return "ended"
+    noted = notes.get(UNTIL)
+    if not isinstance(noted, list) or len(noted) != 2 or not _is_number(noted[0]) or noted[0] <= wall:
+        return ""
+    return noted[1] if isinstance(noted[1], str) and _WHY.fullmatch(noted[1]) else "?"
+
+
+def lifted(notes: Notes) -> Notes:
+    """The same without what ends the host, for a frontier that no agent runs on."""
+    said = json.loads(notes.text) if notes.text else {}
+    if not ended_by(said):
+        return notes
+    del said[END]
+    return Notes(notes.version + 1, canonical(said))

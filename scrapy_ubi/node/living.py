@@ -6,18 +6,17 @@ import secrets
 from collections.abc import Callable
 
 from scrapy_ubi.protocol.agent import Agent
-from scrapy_ubi.protocol.host import Entry, Failure, Frontier, HostState
+from scrapy_ubi.protocol.host import Entry, Failure, HostState
 from scrapy_ubi.protocol.mail import DISCOVERY, Record
 from scrapy_ubi.requestkeys import RequestKeys
 
+from .hosts import Hosts
 from .questions import COPY, OWNER, Source
 
 NONCE_BYTES = 8
 
 
-def source(
-    agent: Agent, frontier: Frontier, keys: RequestKeys, discover: Callable[[str, Entry], bool], now: float
-) -> Source:
+def source(agent: Agent, hosts: Hosts, keys: RequestKeys, discover: Callable[[str, Entry], bool], now: float) -> Source:
     """The source of `agent`; `discover` takes in an entry of a host, and says whether it was news."""
 
     def role(state: HostState) -> str:
@@ -33,9 +32,10 @@ def source(
         if agent.finished:
             return False
         entry = keys.again(failure.entry, secrets.token_hex(NONCE_BYTES))
+        hosts.lift(failure.host)
         return entry is not None and discover(failure.host, entry)
 
-    return Source(agent.me, frontier, now, role, held, sent, requeue)
+    return Source(agent.me, agent.frontier, now, role, held, hosts.plight, sent, requeue)
 
 
 def _key(record: Record) -> int | None:

@@ -136,6 +136,7 @@ _CHECKS: Mapping[str, Callable[[Any], bool]] = {
 class Source(NamedTuple):
     """What an answer is made of, of the agent named `agent`.
 
+    `plight` says what keeps a host from being fetched, as `hosts.plight` does.
     `role` says OWNER or COPY of a host state, "" where that is not known; `held` whether an own host may not be
     fetched yet, as it is still being handed over; `sent` names the agent to which an entry with this key is on its way,
     "" if none; `requeue` takes a failed entry in again, under a new key, and says whether it could; `now` is the
@@ -147,6 +148,7 @@ class Source(NamedTuple):
     now: float
     role: Callable[[HostState], str]
     held: Callable[[HostState], bool]
+    plight: Callable[[HostState], str]
     sent: Callable[[str, int], str]
     requeue: Callable[[Failure], bool]
 
@@ -195,14 +197,22 @@ def _host(state: HostState, source: Source) -> Answer:
     }
 
 
+_PLIGHTS = {"health": "excluded"}  # LARM's word for a host that does not answer
+
+
 def _state(state: HostState, role: str, source: Source) -> str:
-    """`busy`, `idle` (nothing waits), `held`, `resting` or `waiting`."""
+    """`busy`, `ended` (`Hosts.end`), `idle` (nothing waits), `held`, why it is left alone, `resting` or `waiting`."""
     if state.out:
         return "busy"
+    plight = source.plight(state)
+    if plight == "ended":
+        return plight
     if not state.waiting:
         return "idle"
     if role == OWNER and source.held(state):
         return "held"
+    if plight:
+        return _PLIGHTS.get(plight, f"postponed: {plight}")
     return "resting" if source.frontier.rests(state) else "waiting"
 
 

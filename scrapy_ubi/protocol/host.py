@@ -328,8 +328,10 @@ class Frontier(Protocol):
     """Where an agent keeps its host states, in memory or on disk; what the protocol asks of it.
 
     Every change of a host's sets goes through it, so that the queue order and the workbench follow. Times are seconds
-    of the agent's clock.
+    of the agent's clock. `delay` (s) is that between the end of a load and the next of the same host.
     """
+
+    delay: float
 
     def __len__(self) -> int:
         """How many hosts are held."""

@@ -44,6 +44,7 @@ class Agent:
         self.frontier = Rests(delay=5.0)
         self.copies: set[str] = set()
         self.held: set[str] = set()
+        self.plights: dict[str, str] = {}
         self.sent: dict[tuple[str, int], str] = {}
         self.fits = True
         self.taken: list[Failure] = []
@@ -60,6 +61,7 @@ class Agent:
             NOW,
             lambda state: COPY if state.host in self.copies else OWNER,
             lambda state: state.host in self.held,
+            lambda state: self.plights.get(state.host, ""),
             lambda host, key: self.sent.get((host, key), ""),
             self.requeue,
         )
@@ -126,15 +128,17 @@ def test_a_host_tells_its_state_and_its_last_failure(agent: Agent) -> None:
 
 
 def test_every_state_of_a_host(agent: Agent) -> None:
-    for host in "abcde":
+    for host in "abcdefgh":
         agent.has(host, 0 if host == "e" else 2)
     found = agent.frontier.pop(NOW, lambda state: state.host == "a.example")
     assert found is not None
     agent.held = {"b.example"}
     agent.frontier.resting = frozenset({"c.example"})
+    agent.plights = {"e.example": "health", "f.example": "ended", "g.example": "health", "h.example": "retry-after"}
     rows = agent("hosts", sort="host")["rows"]
-    assert [row["state"] for row in rows] == ["busy", "held", "resting", "waiting", "idle"]
-    assert [row["next"] is None for row in rows] == [False, False, False, False, True]
+    assert [row["state"] for row in rows[:5]] == ["busy", "held", "resting", "waiting", "idle"]
+    assert [row["state"] for row in rows[5:]] == ["ended", "excluded", "postponed: retry-after"]
+    assert [row["next"] is None for row in rows] == [False, False, False, False, True, False, False, False]
 
 
 def test_copies_are_shown_when_they_are_asked_for(agent: Agent) -> None:

@@ -12,13 +12,38 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
-from scrapy_ubi.protocol.host import Entry
+from scrapy_ubi.frontier.memory import MemoryFrontier
+from scrapy_ubi.protocol.host import Entry, HostState, SetState
 
 
 class FakeVisit:
     def __init__(self, host: str, entry: Entry) -> None:
         self.host = host
         self.entry = entry
+        self.state = SetState(host)
+
+
+class FakeHosts:
+    """Notes of hosts that keep nothing but a record: `calls`."""
+
+    def __init__(self) -> None:
+        self.counted = Counter[str]()
+        self.calls: list[tuple[Any, ...]] = []
+
+    def get(self, state: HostState, section: str) -> object | None:
+        return None
+
+    def ended(self, state: HostState) -> str:
+        return ""
+
+    def delays(self, state: HostState) -> dict[str, float]:
+        return {}
+
+    def __getattr__(self, name: str) -> Callable[..., None]:
+        def told(state: HostState, *args: Any, **named: Any) -> None:
+            self.calls.append((name, state.host, *args, *named.values()))
+
+        return told
 
 
 class FakeNode:
@@ -33,7 +58,8 @@ class FakeNode:
         self.grants: Counter[str] = Counter()
         self.calls: list[tuple[Any, ...]] = []
         self.agent = SimpleNamespace(start_exhausted=False)
-        self.hosts = SimpleNamespace(counted=Counter[str]())
+        self.hosts = FakeHosts()
+        self.frontier = MemoryFrontier()
         self.held: set[str] = set()
         self.pages: dict[str, FakeVisit | None] = {}  # URL -> the page it was found on, as far as is known
         self._known: set[int] = set()
