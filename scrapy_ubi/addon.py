@@ -23,6 +23,7 @@ from scrapy_ubi.body import UbiBodyMiddleware
 from scrapy_ubi.downloadermiddleware import UbiDownloaderMiddleware
 from scrapy_ubi.errors import UbiSettingError
 from scrapy_ubi.feeds import FeedParams
+from scrapy_ubi.robots.placing import place_robots
 from scrapy_ubi.scheduler import NO_FILTER, REFUSAL, UbiScheduler
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.spidermiddleware import UbiSpiderMiddleware
@@ -57,6 +58,7 @@ class Addon:
         settings.setdefault_in_component_priority_dict("SPIDER_MIDDLEWARES", UbiSpiderMiddleware, OUTERMOST)
         settings.setdefault_in_component_priority_dict("DOWNLOADER_MIDDLEWARES", UbiDownloaderMiddleware, INNERMOST)
         settings.setdefault_in_component_priority_dict("DOWNLOADER_MIDDLEWARES", UbiBodyMiddleware, BODY)
+        place_robots(settings)
         if not settings.get_component_priority_dict_with_base("ITEM_PIPELINES"):
             settings.set("CONCURRENT_ITEMS", CONCURRENT_ITEMS, _ADDON)
         _wrap_feed_params(settings)

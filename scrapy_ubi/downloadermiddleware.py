@@ -13,9 +13,10 @@ hop of their redirects, which bypass the scheduler. Rules of this module:
   queue.
 * Downloads that bypass the scheduler and whose host another agent owns are refused or let through without a permit, as
   UBI_FOREIGN_DOWNLOADS says; a warning once, a stat always.
-* A robots.txt that was withdrawn must not pass for "all is allowed": pages that waited for it are withdrawn as well,
-  and it is asked for again. One that redirects to another agent's host counts as not found, as in Scrapy when it cannot
-  be fetched.
+* A robots.txt is loaded under a permit like everything else. One that redirects to another agent's host is followed
+  without one (RFC 9309 wants it followed; it is one load a day): but for this, nobody loads from another agent's host.
+* Where the user has a robots.txt middleware derived from Scrapy's, a robots.txt that was withdrawn must not pass for
+  "all is allowed" there: pages that waited for it are withdrawn as well, and it is asked for again.
 """
 
 from __future__ import annotations
@@ -35,12 +36,14 @@ from scrapy.utils.httpobj import urlparse_cached
 from scrapy_ubi import writegate
 from scrapy_ubi.flights import Flight, Flights
 from scrapy_ubi.notices import Notices
+from scrapy_ubi.robots.load import load_of, unpacked
 from scrapy_ubi.scrapy_private import Download, forget_robots, robots_known
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.urls import partition_key
 
 if TYPE_CHECKING:
     from scrapy_ubi.node import Node
+    from scrapy_ubi.protocol.host import HostState
 
 T = TypeVar("T")
 
@@ -78,7 +81,11 @@ class Guard:
             flight.withdrawn = True
         if flight.withdrawn:
             raise self._withdrawal(flight)
-        await self._permit(flight)
+        load = load_of(request)
+        if load is not None and load.redirected:
+            await self._permit_soon(flight, load.timeout)
+        else:
+            await self._permit(flight)
 
     async def carry(self, request: Request, download: Download) -> Response:
         """Do the transfer of `request` so that it can be cancelled. Raises what `download` raises, or `Withdrawn`."""
@@ -114,6 +121,11 @@ class Guard:
         """Whether this is a page of the queue, and nothing that bypasses the scheduler or never leaves this agent."""
         flight = self._flights.get(request)
         return flight is not None and flight.visit is not None
+
+    def state_of(self, request: Request) -> HostState | None:
+        """The state of the host of a page of the queue, None for what is none."""
+        flight = self._flights.get(request)
+        return None if flight is None or flight.visit is None else flight.visit.state
 
     def ended(self, request: Request, fetched: bool) -> None:
         """The transfer of `request`, if there was one, ended with a response (`fetched`) or an error."""
@@ -166,6 +178,19 @@ class Guard:
             self.release(flight)
             await asyncio.sleep(0)
 
+    async def _permit_soon(self, flight: Flight, most: float) -> None:
+        """As `_permit`, but a host that leaves one waiting for longer than so many seconds raises TimeoutError."""
+        loop = asyncio.get_running_loop()
+        timer = loop.call_later(most, self._withdraw, flight)
+        try:
+            await self._permit(flight)
+        except Withdrawn:
+            if loop.time() < timer.when():
+                raise
+            raise TimeoutError(f"{flight.host} was not free for {most:g} s") from None
+        finally:
+            timer.cancel()
+
     def _may_start(self, flight: Flight) -> bool:
         """The comparison that nothing may come after: the host is ours, not held, and the lease holds."""
         assert flight.host is not None
@@ -173,11 +198,17 @@ class Guard:
 
     def _denied(self, flight: Flight) -> None:
         """The node will never permit this. Raises, unless it may go without."""
-        first = _first_url(flight.request)
-        of_own_page = _is_robots(flight.request) and self._host_of(first) == flight.host
+        load = load_of(flight.request)
+        if load is not None:
+            of_own_page = load.of_page and not load.redirected
+        else:
+            of_own_page = _is_robots(flight.request) and self._host_of(_first_url(flight.request)) == flight.host
         if flight.visit is not None or of_own_page or self._closing:
             flight.withdrawn = True
             raise self._withdrawal(flight)
+        if load is not None and load.redirected:
+            self._crawler.stats.inc_value("ubi/guard/foreign_robots")
+            return
         allowed = self._settings.foreign_downloads == "allow"
         self._crawler.stats.inc_value(f"ubi/guard/foreign_{'allowed' if allowed else 'refused'}")
         if allowed:
@@ -185,7 +216,7 @@ class Guard:
         self._notices.once(
             "foreign",
             f"Refusing {flight.request}: it bypasses the scheduler, and another agent owns {flight.host}. "
-            "UBI_FOREIGN_DOWNLOADS = 'allow' lets such media and robots.txt downloads through.",
+            "UBI_FOREIGN_DOWNLOADS = 'allow' lets such downloads through.",
         )
         raise ForeignHost(f"Another agent owns {flight.host}")
 
@@ -210,7 +241,7 @@ class Guard:
     def _withdrawal(self, flight: Flight) -> Withdrawn:
         """The exception that ends this flight; the place where a robots.txt is noted as not read."""
         self.release(flight)
-        if _is_robots(flight.request):
+        if load_of(flight.request) is None and _is_robots(flight.request):
             self._robots_unread.add(urlsplit(_first_url(flight.request)).netloc)
         return Withdrawn(f"{flight.request} goes back to the queue")
 
@@ -255,7 +286,7 @@ class UbiDownloaderMiddleware:
     def process_response(self, request: Request, response: Response) -> Response:
         if (guard := self._guard()) is not None:
             guard.ended(request, fetched=True)
-        return response
+        return response if load_of(request) is None else unpacked(response)
 
     def process_exception(self, request: Request, exception: Exception) -> None:
         if (guard := self._guard()) is not None:

@@ -8,12 +8,15 @@ from scrapy import Request, Spider
 from scrapy.exceptions import IgnoreRequest
 from scrapy.settings import BaseSettings
 
+FORBIDDEN = "Forbidden by robots.txt"  # as Scrapy says it
+UNREACHABLE = "robots.txt cannot be read"
+
 # Scrapy tells these apart by their text only.
-_IGNORED = {"Forbidden by robots.txt": "robots", "max redirections reached": "redirects"}
+_IGNORED = {FORBIDDEN: "robots", UNREACHABLE: "robots/unreachable", "max redirections reached": "redirects"}
 
 
 def reason_of(error: BaseException) -> str:
-    """`robots`, `redirects`, `ignored/<class>` or `exception/<class>`."""
+    """`robots`, `robots/unreachable`, `redirects`, `ignored/<class>` or `exception/<class>`."""
     if isinstance(error, IgnoreRequest):
         return _IGNORED.get(str(error), f"ignored/{type(error).__name__}")
     return f"exception/{type(error).__name__}"

@@ -73,6 +73,10 @@ class UbiSettings:
     dir_given: bool = False  # the user chose the directory (UBI_DIR or JOBDIR); not a setting of its own
 
     def __post_init__(self) -> None:
+    robots_ttl: float = 86_400.0
+    robots_timeout: float = 30.0
+    robots_give_up: float = 120.0
+    max_crawl_delay: float = 60.0
         _check_relations(self)
 
     @property

@@ -1,0 +1,272 @@
+"""The place of robots.txt in Scrapy: where its own RobotsTxtMiddleware was, with the same number, stats and exceptions.
+
+Rules of this module:
+
+* Nothing of an authority is fetched before its robots.txt; all who wait for it wait for one fetch. Whoever waits holds
+  no permit, so robots.txt can be loaded, under a permit and with the host's delay like everything else.
+* Where robots.txt cannot be read, the host is put off (`node.hosts.postpone`) and its page goes back to the queue. So
+  it waits beside the crawl, not in it. After `UBI_ROBOTS_GIVE_UP` its pages fail, so that the crawl ends.
+* What is known is noted with the host (section `robots`): it survives, and travels with a handoff.
+* A robots.txt that was withdrawn (a lost host, a fence, the end) is not known and has not failed: who waited for it is
+  withdrawn as well.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from scrapy import Request, signals
+from scrapy.crawler import Crawler
+from scrapy.exceptions import IgnoreRequest, NotConfigured
+from scrapy.http import Response
+from scrapy.utils.httpobj import urlparse_cached
+from scrapy.utils.python import to_unicode
+
+from scrapy_ubi.downloadermiddleware import ForeignHost, Guard, Withdrawn
+from scrapy_ubi.outcome import FORBIDDEN, UNREACHABLE
+from scrapy_ubi.politeness import retryafter
+from scrapy_ubi.scrapy_private import is_trial
+
+from . import load, record, text
+from .cache import Cache, Known
+from .record import Record, Step
+from .rules import Parsers
+
+if TYPE_CHECKING:
+    from scrapy_ubi.protocol.host import HostState
+    from scrapy_ubi.scheduler import UbiScheduler
+    from scrapy_ubi.settings import UbiSettings
+
+logger = logging.getLogger(__name__)
+
+SECTION = "robots"  # of a host's notes; also the source of its delay, and why it is put off
+SHARE_OF_MEMORY = 1 / 16  # of UBI_MEMORY_MB: for the parsers
+
+
+class UbiRobotsMiddleware:
+    """Obeys robots.txt. Replaces Scrapy's RobotsTxtMiddleware, by the add-on."""
+
+    def __init__(self, crawler: Crawler, wall: Callable[[], float] = time.time) -> None:
+        if not crawler.settings.getbool("ROBOTSTXT_OBEY"):
+            raise NotConfigured
+        self._crawler = crawler
+        self._wall = wall
+        self._agent = str(crawler.settings["ROBOTSTXT_USER_AGENT"] or "")
+        self._default_agent = str(crawler.settings["USER_AGENT"] or "")
+        self._parsers = Parsers(crawler, lambda: self._count("ubi/robots/broken"))
+        self._loading: dict[str, asyncio.Task[Known]] = {}
+        self._cache: Cache | None = None
+        crawler.signals.connect(load.count_bytes, signals.bytes_received)
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> UbiRobotsMiddleware:
+        return cls(crawler)
+
+    async def process_request(self, request: Request) -> None:
+        """Wait until it is known whether this request may be fetched. Raises IgnoreRequest when it may not, `Withdrawn`
+        when that is to be seen later.
+        """
+        scheduler = self._scheduler()
+        authority = _authority(request)
+        if scheduler is None or authority is None or request.meta.get("dont_obey_robotstxt"):
+            return
+        agent = self._agent_of(request)
+        known = await self._known(authority, request, agent, scheduler)
+        if not self._parsers.allows(known, request.url, agent):
+            logger.debug("Forbidden by robots.txt: %s", request, extra={"spider": self._crawler.spider})
+            self._count("robotstxt/forbidden")
+            raise IgnoreRequest(FORBIDDEN)
+
+    async def _known(self, authority: str, request: Request, agent: str, scheduler: UbiScheduler) -> Known:
+        """What is known of an authority, asked for where that is due. Raises as `process_request` does."""
+        settings, ttl = scheduler.settings, scheduler.settings.robots_ttl
+        state = scheduler.guard.state_of(request)
+        while True:
+            known = self._remembered(authority, agent, state, settings)
+            now = self._wall()
+            step = record.next_step(known.record if known is not None else None, now, ttl)
+            if step is Step.USE and known is not None:
+                return known
+            if step is Step.ASK:
+                known = await self._asked(authority, request, agent, scheduler)
+                if known.record.known and known.agent in (None, record.digest(agent)):
+                    return known
+                continue
+            assert known is not None
+            if is_trial(self._crawler.settings, self._crawler.spider):
+                return Known(Record(now))  # a look at a page: its own error says more
+            if step is Step.WAIT and state is not None:
+                scheduler.node.hosts.postpone(state, known.record.again - now, SECTION)
+                raise Withdrawn(f"{request} waits for its robots.txt")
+            self._count("ubi/robots/refused")
+            raise IgnoreRequest(UNREACHABLE)
+
+    def _remembered(self, authority: str, agent: str, state: HostState | None, settings: UbiSettings) -> Known | None:
+        """What is in memory, else in the host's notes; None where that is nothing that helps this user agent."""
+        cache = self._cache_for(settings)
+        known = cache.get(authority)
+        if known is None and state is not None:
+            noted = self._noted(state).get(authority)
+            if noted is not None:
+                known = self._parsers.restore(noted)
+                cache.put(authority, known)
+                self._count("ubi/robots/from_notes")
+        if known is None or known.agent in (None, record.digest(agent)):
+            return known
+        return None
+
+    # -- asking
+
+    async def _asked(self, authority: str, request: Request, agent: str, scheduler: UbiScheduler) -> Known:
+        """Wait for the one fetch of this robots.txt. Raises `Withdrawn` or `ForeignHost` when it may not be made."""
+        task = self._loading.get(authority)
+        if task is None:
+            task = asyncio.ensure_future(self._ask(authority, request, agent, scheduler))
+            self._loading[authority] = task
+            task.add_done_callback(lambda _: self._loading.pop(authority, None))
+        try:
+            return await asyncio.shield(task)
+        except ForeignHost:  # something else had asked for it first, when the host was lost
+            if scheduler.guard.is_page(request):
+                raise Withdrawn(f"{request} waits for its robots.txt") from None
+            raise
+
+    async def _ask(self, authority: str, request: Request, agent: str, scheduler: UbiScheduler) -> Known:
+        state = scheduler.guard.state_of(request)
+        before = self._remembered(authority, agent, state, scheduler.settings)
+        timeout = min(scheduler.settings.robots_timeout, self._crawler.settings.getfloat("DOWNLOAD_TIMEOUT"))
+        why = ""
+        try:
+            response, hops = await load.fetch(
+                f"{authority}/robots.txt", state is not None, timeout, self._crawler.engine.download_async
+            )
+        except (Withdrawn, ForeignHost):
+            raise
+        except IgnoreRequest:  # some other middleware would not have it: there are no rules, as in Scrapy
+            known = Known(Record(self._wall()))
+        except Exception as error:  # noqa: BLE001 - whatever a download handler raises: it could not be read
+            self._count(f"robotstxt/exception_count/{type(error)}")
+            why, known = f"{type(error).__name__}: {error}"[:200], self._failed(before, state, scheduler.settings, 0.0)
+        else:
+            self._count("ubi/robots/redirects", hops)
+            if response is None or not record.is_unreachable(response.status):
+                known = await self._read(response, request, agent)
+            else:
+                self._answered(response)
+                wait = retryafter.longest(response.headers.getlist("Retry-After"), self._wall()) or 0.0
+                why, known = f"status {response.status}", self._failed(before, state, scheduler.settings, wait)
+        finally:
+            self._count("robotstxt/request_count")
+        self._cache_for(scheduler.settings).put(authority, known)
+        self._note(state, authority, known.record, scheduler)
+        if why:
+            self._tell(authority, known.record, why)
+        return known
+
+    def _failed(self, before: Known | None, state: HostState | None, settings: UbiSettings, wait: float) -> Known:
+        """What is known after it was asked for in vain: what was known before, if anything."""
+        now = self._wall()
+        # Many dead authorities of one host queue must not take this time each, one after the other.
+        gone = sum(noted.gone for noted in self._noted(state).values()) if state is not None else 0
+        give_up = settings.robots_give_up / (1 + gone)
+        after = record.after_failure(before.record if before is not None else None, now, give_up, wait)
+        self._count("ubi/robots/unreachable")
+        if before is None or not before.record.known:
+            return Known(after)
+        self._count("ubi/robots/stale")
+        return Known(after, before.parser, before.agent, before.size)
+
+    def _tell(self, authority: str, after: Record, why: str) -> None:
+        if after.known:
+            logger.info("%s/robots.txt cannot be read (%s): what it said before holds on.", authority, why)
+        elif after.gone:
+            self._count("ubi/robots/given_up")
+            logger.warning(
+                "%s/robots.txt could not be read for %.0f s (%s): the pages of this host fail. UBI_ROBOTS_GIVE_UP says "
+                "how long it is tried.",
+                authority,
+                self._wall() - after.since,
+                why,
+            )
+        else:
+            logger.info(
+                "%s/robots.txt cannot be read (%s): the host waits %.0f s.", authority, why, after.again - self._wall()
+            )
+
+    async def _read(self, response: Response | None, request: Request, agent: str) -> Known:
+        """What is known after an answer: rules, or that there are none."""
+        now = self._wall()
+        if response is None:
+            return Known(Record(now))
+        self._answered(response)
+        if not 200 <= response.status < 300:
+            return Known(Record(now))
+        stopped = "download_stopped" in response.flags
+        if stopped or len(response.body) > text.MOST_BYTES:
+            self._count("ubi/robots/truncated")
+        known, _ = self._parsers.read(text.beginning(response.body, stopped), agent, now)
+        if known.parser is not None:
+            await self._crawler.signals.send_catch_log_async(
+                signal=signals.robots_parsed, robotparser=known.parser, request=request
+            )
+        return known
+
+    def _answered(self, response: Response) -> None:
+        self._count("robotstxt/response_count")
+        self._count(f"robotstxt/response_status_count/{response.status}")
+
+    # -- the host's notes
+
+    def _noted(self, state: HostState) -> dict[str, Record]:
+        scheduler = self._scheduler()
+        assert scheduler is not None
+        return record.from_section(scheduler.node.hosts.get(state, SECTION), self._wall())
+
+    def _note(self, state: HostState | None, authority: str, after: Record, scheduler: UbiScheduler) -> None:
+        """Note what is known with the host, and the largest Crawl-delay of its authorities."""
+        if state is None:
+            return
+        records = self._noted(state)
+        records.pop(authority, None)
+        records[authority] = after
+        hosts = scheduler.node.hosts
+        hosts.put(state, SECTION, record.to_section(records))
+        delay = max(one.delay for one in records.values())
+        most = scheduler.settings.max_crawl_delay
+        if delay > most > 0:
+            self._count("ubi/robots/crawl_delay_cut")
+        if delay or SECTION in hosts.delays(state):
+            hosts.set_delay(state, SECTION, min(delay, most))
+
+    # -- where things are
+
+    def _scheduler(self) -> UbiScheduler | None:
+        scheduler = getattr(self._crawler.engine, "scheduler", None)
+        return scheduler if isinstance(getattr(scheduler, "guard", None), Guard) else None
+
+    def _cache_for(self, settings: UbiSettings) -> Cache:
+        if self._cache is None:
+            self._cache = Cache(int(settings.memory_mb * 1e6 * SHARE_OF_MEMORY))
+        return self._cache
+
+    def _agent_of(self, request: Request) -> str:
+        """The user agent by which rules are chosen, as Scrapy's RobotsTxtMiddleware chooses it."""
+        if self._agent:
+            return self._agent
+        return to_unicode(request.headers.get(b"User-Agent", self._default_agent) or "", errors="replace")
+
+    def _count(self, stat: str, number: int = 1) -> None:
+        if number:
+            self._crawler.stats.inc_value(stat, number)
+
+
+def _authority(request: Request) -> str | None:
+    """Scheme, host and port, None for what has no robots.txt."""
+    parts = urlparse_cached(request)
+    if parts.scheme not in ("http", "https") or not parts.netloc:
+        return None
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2].lower()}"

@@ -1,0 +1,180 @@
+"""What is remembered of one authority's robots.txt, and what follows from it: policy only, no clock and no network.
+
+An authority is scheme, host and port (RFC 9309, section 2.3): several of them may share a host queue. Rules of this
+module:
+
+* A record that is *known* has been answered for: its rules hold for `UBI_ROBOTS_TTL`, and beyond that for as long as
+  nobody can be asked (section 2.4).
+* One that is not known and was asked for in vain is *unreachable*: nothing may be fetched (section 2.3.1.4). It is
+  asked for again after growing pauses; when that has lasted too long it is *given up* for a while: pages fail.
+* Records travel as JSON, beside the host's URLs. What comes from elsewhere is data: what does not hold is no record.
+
+Times are seconds since the epoch, as they travel and outlive processes.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import Any
+
+FIRST_PAUSE = 2.0  # s after the first failure, doubled with each further one
+MOST_PAUSE = 600.0  # s
+GIVEN_UP_FOR = 3600.0  # s for which pages fail before the robots.txt is asked for once more
+MOST_RULES = 2000  # characters of rules that travel: they share the host's notes with others
+MOST_TRAVEL = 2000  # characters of all records of a host
+MOST_TIME = 1e12  # s since the epoch: beyond any date; not for one that is no number
+AHEAD = 60.0  # s by which another agent's clock may be ahead of ours
+
+
+class Step(Enum):
+    """What to do with a page of an authority."""
+
+    USE = "use"  # the record says whether it may be fetched
+    ASK = "ask"  # robots.txt is to be fetched first
+    WAIT = "wait"  # it is unreachable, and not to be asked for yet
+    FAIL = "fail"  # it was given up
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """What is remembered of one robots.txt.
+
+    `fetched`: when it was answered for, 0 when it never was; `rules`: the rules as robots.txt text, empty where all is
+    allowed, None where they are too long to travel; `agent`: the digest of the user agent for which alone these rules
+    hold, empty where they hold for all; `delay`: the Crawl-delay, s;
+    `since`: when it began to be unreachable, 0 when it is not; `tries`: how often it was asked for in vain since;
+    `again`: when it may be asked for again; `gone`: it was given up.
+    """
+
+    fetched: float = 0.0
+    rules: str | None = ""
+    agent: str = ""
+    delay: float = 0.0
+    since: float = 0.0
+    tries: int = 0
+    again: float = 0.0
+    gone: bool = False
+
+    @property
+    def known(self) -> bool:
+        """Whether there is an answer to go by."""
+        return self.fetched > 0
+
+
+def next_step(record: Record | None, now: float, ttl: float) -> Step:
+    """What to do with a page of an authority of which this is remembered."""
+    if record is None:
+        return Step.ASK
+    if record.known:
+        stale = not now - ttl < record.fetched <= now + AHEAD
+        return Step.ASK if stale and now >= record.again else Step.USE
+    if now >= record.again:
+        return Step.ASK
+    return Step.FAIL if record.gone else Step.WAIT
+
+
+def after_failure(record: Record | None, now: float, give_up: float, retry_after: float = 0.0) -> Record:
+    """The record after it was asked for in vain. `give_up`: seconds after which the first failure was too long ago;
+    `retry_after`: how long the server wants to be left alone.
+    """
+    record = record or Record()
+    tries, since = record.tries + 1, record.since or now
+    pause = max(pause_after(tries), min(retry_after, MOST_PAUSE))
+    left = since + give_up - now
+    if record.known:
+        return replace(record, tries=tries, since=since, again=now + pause)
+    if left <= 0:
+        return replace(record, tries=tries, since=since, again=now + GIVEN_UP_FOR, gone=True)
+    return replace(record, tries=tries, since=since, again=now + min(pause, left), gone=False)
+
+
+def pause_after(tries: int) -> float:
+    """Seconds to leave a robots.txt alone that was asked for in vain so many times."""
+    return min(FIRST_PAUSE * 2.0 ** min(tries - 1, 30), MOST_PAUSE)
+
+
+def is_unreachable(status: int) -> bool:
+    """Whether a status leaves the rules unknown (RFC 9309, section 2.3.1.4); 429 does as well, as Google has it. Any
+    other but 2xx means that there are none (section 2.3.1.3).
+    """
+    return status == 429 or status >= 500 or status < 200
+
+
+def digest(agent: str) -> str:
+    """A user agent in eight digits: rules that travel are those of one."""
+    return f"{zlib.crc32(agent.encode('utf-8', 'replace')):08x}"
+
+
+# As it travels
+
+_NUMBERS = {"t": "fetched", "d": "delay", "s": "since", "x": "again"}
+
+
+def to_json(record: Record) -> dict[str, Any] | None:
+    """The record as it travels, without what is as it begins; None when there is nothing to tell: its rules are too
+    long, so whoever comes next has to fetch them.
+    """
+    if record.known and record.rules is None:
+        return None
+    out: dict[str, Any] = {}
+    for key, name in _NUMBERS.items():
+        if value := getattr(record, name):
+            out[key] = round(value, 1)
+    if record.rules:
+        out["r"] = record.rules
+    if record.agent:
+        out["u"] = record.agent
+    if record.tries:
+        out["n"] = record.tries
+    if record.gone:
+        out["g"] = 1
+    return out
+
+
+def from_json(value: object, now: float) -> Record | None:
+    """A record that came from elsewhere, None where it does not hold. Times in the future are those of a clock that is
+    ahead, or of none.
+    """
+    if not isinstance(value, dict):
+        return None
+    numbers = {name: value.get(key, 0.0) for key, name in _NUMBERS.items()}
+    tries, rules, agent = value.get("n", 0), value.get("r", ""), value.get("u", "")
+    if not all(map(_is_time, numbers.values())) or type(tries) is not int or not 0 <= tries <= 1_000_000:
+        return None
+    if not isinstance(rules, str) or not isinstance(agent, str) or len(rules) > MOST_RULES or len(agent) > 8:
+        return None
+    if numbers["fetched"] > now + AHEAD or numbers["since"] > now + AHEAD:
+        return None
+    if numbers["again"] > now + max(MOST_PAUSE, GIVEN_UP_FOR) + AHEAD:
+        return None
+    return Record(rules=rules, agent=agent, tries=tries, gone=value.get("g") == 1, **numbers)
+
+
+def _is_time(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < MOST_TIME
+
+
+def to_section(records: dict[str, Record]) -> dict[str, Any] | None:
+    """Records of one host as they travel, by authority, the last one first; what does not fit into `MOST_TRAVEL` is
+    left out, so that it is fetched again. None when there are none.
+    """
+    section: dict[str, Any] = {}
+    room = MOST_TRAVEL
+    for authority, record in reversed(records.items()):
+        value = to_json(record)
+        size = len(json.dumps({authority: value}))
+        if value is not None and size <= room:
+            room -= size
+            section[authority] = value
+    return section or None
+
+
+def from_section(section: object, now: float) -> dict[str, Record]:
+    """The records in a host's notes that hold, the oldest first, as `to_section` wants them."""
+    if not isinstance(section, dict):
+        return {}
+    found = ((authority, from_json(value, now)) for authority, value in section.items() if isinstance(authority, str))
+    return dict(reversed([(authority, record) for authority, record in found if record is not None]))
