@@ -70,13 +70,13 @@ class UbiSettings:
     filters: tuple[object, ...] = ()  # as given: the chain is made of them where it is needed (urls.filters)
     filter_log: Path | None = None
     foreign_downloads: Literal["refuse", "allow"] = "refuse"
-    dir_given: bool = False  # the user chose the directory (UBI_DIR or JOBDIR); not a setting of its own
-
-    def __post_init__(self) -> None:
     robots_ttl: float = 86_400.0
     robots_timeout: float = 30.0
     robots_give_up: float = 120.0
     max_crawl_delay: float = 60.0
+    dir_given: bool = False  # the user chose the directory (UBI_DIR or JOBDIR); not a setting of its own
+
+    def __post_init__(self) -> None:
         _check_relations(self)
 
     @property

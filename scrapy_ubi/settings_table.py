@@ -334,7 +334,6 @@ SETTINGS: tuple[Setting, ...] = (
         "What to do with downloads that bypass the scheduler (media files) and whose host another agent owns.",
         choices=("refuse", "allow"),
     ),
-)
     Setting(
         "robots_ttl",
         "seconds",
@@ -367,3 +366,4 @@ SETTINGS: tuple[Setting, ...] = (
         low=0,
         high=86_400,
     ),
+)
