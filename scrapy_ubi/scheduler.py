@@ -157,6 +157,7 @@ class UbiScheduler(BaseScheduler):
             on_cancel=lambda: self.guard.cancel(),
             on_fatal=self._stop,
             on_drain=self._drain,
+            on_given_up=lambda reason: self._stats.inc_value(f"ubi/failed/{reason}"),
             predecessor=self._directory.predecessor,
             on_incarnation=self._directory.record_incarnation,
             disk=disk,
@@ -173,7 +174,6 @@ class UbiScheduler(BaseScheduler):
             atexit.register(self._cut_short)
 
     def _closing(self) -> None:
-            on_given_up=lambda reason: self._stats.inc_value(f"ubi/failed/{reason}"),
         """The spider is being closed; Scrapy waits for what is under way."""
         self.guard.close()
         if not self.node.over:
