@@ -575,7 +575,7 @@ class Node:
         """The visit is over: its callback's whole output was taken, or it failed for good, for a reason. `status` is
         that of the response, 0 where there was none.
         """
-        if not self._close(visit):
+        if not self._close(visit, loaded=fetched):
             return
         if fetched:
             self.tally.pages += 1
@@ -599,22 +599,26 @@ class Node:
             self.agent.put_back(visit.state, visit.entry.key, visit.again)
             self._arm()
 
-    def _close(self, visit: Visit) -> bool:
+    def _close(self, visit: Visit, loaded: bool = True) -> bool:
         if visit.closed:
             return False
         visit.closed = True
         self._visits.discard(visit)
-        self._free(visit)
+        self._free(visit, loaded)
         return True
 
-    def _free(self, visit: Visit) -> None:
+    def _free(self, visit: Visit, loaded: bool = True) -> None:
+        """The host is free, after its delay; at once where nothing of it was loaded (robots.txt forbids it, say)."""
         if not visit.freed:
             visit.freed = True
+            before = visit.state.next_at
             self.agent.freed(visit.state, self._clock())
+            if not loaded:
+                self.frontier.hasten(visit.state, before)
 
     async def permit(self, host: str, visit: Visit | None) -> bool:
         """Wait until a load from this host may start, at this moment. False: this agent must not load from it, or the
-        page of the visit is done by now."""
+        page of the visit is done by now, or its host was put off for long."""
         if visit is None:
             return await self.permits.acquire(host, None)
         return await self.permits.acquire(host, visit.state, visit.entry.key)

@@ -597,6 +597,24 @@ def test_the_engine_is_woken_when_a_host_is_ready() -> None:
     crawl(run)
 
 
+def test_a_host_of_which_nothing_was_loaded_is_not_kept_waiting() -> None:
+    async def run() -> None:
+        alone = Alone(host_delay=LIMIT)
+        await alone.ready("http://h0.example/1", "http://h0.example/2", "http://h0.example/3")
+        for number in (1, 2):  # robots.txt forbids them, say
+            visit = alone.node.next()
+            assert visit is not None and visit.entry.url.endswith(str(number))
+            alone.node.ended(visit, failed="robots", fetched=False)
+        visit = alone.node.next()
+        assert visit is not None and await alone.node.permit(visit.host, visit)
+        alone.node.release(visit.host, visit)
+        alone.node.ended(visit, failed="exception/TimeoutError", fetched=False)
+        assert visit.state.next_at >= alone.node._clock() + LIMIT / 2, "a load that failed was one"
+        await alone.node.leave("test")
+
+    crawl(run)
+
+
 def test_a_host_is_fetched_one_at_a_time_also_by_what_is_in_no_queue() -> None:
     async def run() -> None:
         alone = Alone()
