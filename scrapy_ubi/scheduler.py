@@ -36,6 +36,7 @@ from twisted.python.failure import Failure
 from scrapy_ubi.codec import Codec, CodecError, Encoded, depth_of
 from scrapy_ubi.downloadermiddleware import Guard, Withdrawn
 from scrapy_ubi.errors import UbiError
+from scrapy_ubi.errorwatch import ErrorWatch
 from scrapy_ubi.filtering import Filtering
 from scrapy_ubi.flights import Flight, Flights
 from scrapy_ubi.identity import AgentDirectory
@@ -126,6 +127,7 @@ class UbiScheduler(BaseScheduler):
         self._keys = RequestKeys(self.settings, unfiltered=settings.get("DUPEFILTER_CLASS") in NO_FILTER)
         self._local = LocalRequests(self.crawler.request_fingerprinter)
         self._hooks = EngineHooks(self.crawler.engine)
+        self._errors = ErrorWatch(self.crawler, wanted, self._directory.path, self._note, self._break)
         disk = None if self._trial is not None else await Keeper.open(self.settings.dir, self.settings, clock.now)
         self.node = self.make_node(self.make_transport(), disk)
         self.guard = Guard(self.crawler, self.node, self.settings, self._flights, self._notices)
@@ -170,6 +172,7 @@ class UbiScheduler(BaseScheduler):
         self._hooks.around_transfers(self.guard.carry)
         self.crawler.signals.connect(self._spider_idle, signals.spider_idle)
         self.crawler.signals.connect(self._spider_error, signals.spider_error)
+        self._errors.listen()
         if not self.alone:  # else there is nobody to hand over to; and Scrapy's shell never closes its spider
             atexit.register(self._cut_short)
 
@@ -207,14 +210,19 @@ class UbiScheduler(BaseScheduler):
             for step, number in self._keys.changed.items():
                 self._stats.set_value(f"ubi/normalise/{step}", number)
             self._filtering.close()
+            self._errors.close()
             self._directory.close()
             if self._trial is not None:
                 self._trial.cleanup()
 
-    def _stop(self, sentence: str) -> None:
-        """The node cannot go on: close the spider."""
+    def _stop(self, sentence: str, reason: str = "ubi_stopped") -> None:
+        """The agent cannot go on: close the spider."""
         logger.error("%s", sentence)
-        asyncio.ensure_future(self.crawler.engine.close_spider_async(reason="ubi_stopped"))  # noqa: RUF006 - it ends us
+        asyncio.ensure_future(self.crawler.engine.close_spider_async(reason=reason))  # noqa: RUF006 - it ends us
+
+    def _break(self, sentence: str) -> None:
+        """Too many errors in close succession."""
+        self._stop(sentence, "error_burst")
 
     def _drain(self) -> None:
         """Somebody wants this agent to leave: as by SIGTERM, but for the reason."""
@@ -311,6 +319,9 @@ class UbiScheduler(BaseScheduler):
     def _count(self, stat: str) -> None:
         self._stats.inc_value(stat)
 
+    def _note(self, what: str) -> None:
+        self.node.note(what)
+
     def _drop(self, kind: str, sentence: str) -> bool:
         self._stats.inc_value(f"ubi/scheduler/dropped/{kind}")
         self._notices.once(kind, f"{sentence}: it is dropped.")
@@ -366,6 +377,8 @@ class UbiScheduler(BaseScheduler):
         if isinstance(result, Failure):
             flight.withdrawn = isinstance(result.value, Withdrawn) or flight.withdrawn
             flight.failed = reason_of(result.value) if result.value is not None else None
+            if result.value is not None and not flight.withdrawn:
+                self._errors.failed(request, result.value)
             return flight.withdrawn
         flight.withdrawn, flight.status = False, result.status
         flight.failed = status_reason(result.status, request, self._spider, self.crawler.settings)
@@ -384,6 +397,7 @@ class UbiScheduler(BaseScheduler):
             self._stats.inc_value("ubi/scheduler/put_back")
             self._put_back(flight, flight.visit)
         elif flight.visit is not None:
+            self._errors.page_done()
             if flight.failed is not None:
                 self._stats.inc_value(f"ubi/failed/{flight.failed}")
             self.node.ended(flight.visit, failed=flight.failed, fetched=flight.fetched, status=flight.status)

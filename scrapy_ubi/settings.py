@@ -67,6 +67,9 @@ class UbiSettings:
     max_url_length: int = 4096
     max_body: int = 200_000
     max_body_types: Literal["html", "all"] = "html"
+    error_log: Path | None = None
+    error_burst: int = 50
+    error_burst_seconds: float = 60.0
     filters: tuple[object, ...] = ()  # as given: the chain is made of them where it is needed (urls.filters)
     filter_log: Path | None = None
     foreign_downloads: Literal["refuse", "allow"] = "refuse"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
 from types import SimpleNamespace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from twisted.python.failure import Failure
 
 from scrapy_ubi.codec import Codec
 from scrapy_ubi.downloadermiddleware import Guard
+from scrapy_ubi.errorwatch import ErrorWatch
 from scrapy_ubi.filtering import Filtering
 from scrapy_ubi.localrequests import LocalRequests
 from scrapy_ubi.originals import Originals
@@ -64,6 +66,7 @@ class Unit(UbiScheduler):
         self.node = FakeNode()
         self.guard = Guard(crawler, self.node, self.settings, self._flights, self._notices)
         self._filtering = Filtering.from_settings(self.settings, self._count)
+        self._errors = ErrorWatch(crawler, self.settings, Path("nowhere"), self._note, self._break)
         self._opened = True
 
     def found(self) -> list[tuple[str, Entry, bool]]:
