@@ -100,12 +100,12 @@ class Hosts:
         """The host is not fetched for so long from now on, `MOST_POSTPONE` at most, unless that is so already. `why` is
         a word that people see.
         """
-        until = self._wall() + self._clipped(seconds)
-        if until <= self._until(state):
-            return
-        self.counted[f"postponed/{why}"] += 1
-        self.put(state, UNTIL, [round(until, 3), why])
-        self._put_off(state, until - self._wall())
+        seconds = self._clipped(seconds)
+        until = self._wall() + seconds
+        self._put_off(state, seconds)
+        if until > self._until(state):
+            self.counted[f"postponed/{why}"] += 1
+            self.put(state, UNTIL, [round(until, 3), why])
 
     def set_delay(self, state: HostState, source: str, seconds: float, kept: bool = True) -> None:
         """This source wants so many seconds between the end of one load and the start of the next, 0 for none.

@@ -7,6 +7,8 @@ Rules of this module:
   waits, so the robots.txt it waits for can be loaded.
 * A permit is given only when, at that moment, the agent owns the host, the host is not held, the lease holds, and the
   politeness delay has passed. What will come true is waited for; what will not (another agent's host) is denied.
+* A request of the queue whose host was put off for long (`PATIENCE`) does not wait here: it is denied, and waits in its
+  queue, so that it takes nobody's place.
 * A request that was handed out may wait through a fence, while another agent fetches it: once its page is done, it is
   denied.
 * The check and the taking are one step: nothing is awaited in between.
@@ -20,6 +22,8 @@ from collections.abc import Callable
 from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.host import HostState, SetState
 
+PATIENCE = 60.0  # s: longer than robots.txt and its delay take, but for very long delays
+
 
 class Permits:
     """The permits of one agent, by host. `clock` gives the agent's time."""
@@ -32,8 +36,8 @@ class Permits:
         self.closed = False
 
     async def acquire(self, host: str, state: HostState | None, key: int = 0) -> bool:
-        """Wait for the permit; False when this agent must not load from the host, or need not. `state` and `key` are
-        those of a request of the queue, `state` is None for what bypasses it."""
+        """Wait for the permit; False when this agent must not load from the host now, or need not. `state` and `key`
+        are those of a request of the queue, `state` is None for what bypasses it."""
         while not self.closed and not self._agent.finished:
             if not self._agent.owns(host) or (state is not None and state.is_done(key)):
                 return False
@@ -44,6 +48,8 @@ class Permits:
                     if known.next_at <= now:
                         self._held[host] = None if state is not None else self._agent.borrow(host)
                         return True
+                    if state is not None and known.next_at - now > PATIENCE:
+                        return False
                     await self._change(known.next_at - now)
                     continue
             await self._change(None)

@@ -52,7 +52,12 @@ def crashing(kind: type[Reading]) -> type:
             for (host, key), one in self.out.items():
                 if key not in self.done[host]:
                     queued[host][key] = one
-            return {"queued": queued, "done": copy.deepcopy(self.done), "ready": dict(self.ready)}
+            return {
+                "queued": queued,
+                "done": copy.deepcopy(self.done),
+                "ready": dict(self.ready),
+                "notes": dict(self.notes),
+            }
 
         @rule(forbidden=st.sets(st.sampled_from("abc")), seconds=st.sampled_from([0.0, 1.0, 3.0]))
         def pop(self, forbidden: set[str], seconds: float) -> None:
@@ -111,6 +116,7 @@ def crashing(kind: type[Reading]) -> type:
             self.scans, self.results, self.flush, self.written = [], [], None, False
             books = copy.deepcopy(self.durable)
             self.queued, self.done, self.ready = books["queued"], books["done"], books["ready"]
+            self.notes = books["notes"]
             self.out, self.busy, self.parked = {}, set(), set()
             assert lost or self.frontier.seen.rebuilt == 0
             self._watch()

@@ -9,7 +9,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
-from scrapy_ubi.protocol.host import Entry, HostState
+from scrapy_ubi.protocol.host import Entry, HostState, Notes
+from scrapy_ubi.protocol.notes import NOTHING
 from tests.frontier.frontiers import FRONTIERS, Checked, Make, Reading
 
 DELAY = 10.0
@@ -227,6 +228,76 @@ def test_deferring_never_shortens_the_wait(frontier: Checked) -> None:
     assert pop(frontier, NOW + DELAY) == ("h", 1)
 
 
+def test_a_host_may_want_a_longer_delay_than_all(frontier: Checked) -> None:
+    state = add(frontier, "h", 1, 2, 3)
+    state.pause = 3 * DELAY
+    pop(frontier)
+    frontier.free(state, NOW)
+    assert pop(frontier, NOW + 3 * DELAY - 0.001) is None
+    assert pop(frontier, NOW + 3 * DELAY) == ("h", 2)
+    state.pause = DELAY / 2
+    frontier.free(state, NOW + 100)
+    frontier.defer(state, NOW + 100)
+    assert pop(frontier, NOW + 100 + DELAY - 0.001) is None
+    assert pop(frontier, NOW + 100 + DELAY) == ("h", 3)
+
+
+def test_deferring_keeps_to_the_longer_delay_too(frontier: Checked) -> None:
+    state = add(frontier, "h", 1)
+    state.pause = 3 * DELAY
+    frontier.defer(state, NOW)
+    assert pop(frontier, NOW + 3 * DELAY - 0.001) is None
+    assert pop(frontier, NOW + 3 * DELAY) == ("h", 1)
+
+
+def test_a_postponed_host_waits_wherever_it_is(frontier: Checked) -> None:
+    waiting, idle, busy = add(frontier, "waiting", 1), frontier.add("idle", ())[0], add(frontier, "busy", 1, 2)
+    parked, until = add(frontier, "parked", 1), NOW + 500
+    assert pop(frontier, allowed=lambda state: state is busy) == ("busy", 1)
+    for state in (waiting, idle, busy, parked):
+        frontier.postpone(state, until)
+        frontier._check()
+    add(frontier, "idle", 1)
+    frontier.free(busy, NOW)
+    frontier.look_again()
+    assert {pop(frontier, until - 0.001) for _ in range(4)} == {None}
+    others = {pop(frontier, until) for _ in range(4)}
+    assert others == {("waiting", 1), ("idle", 1), ("busy", 2), ("parked", 1)}
+
+
+def test_postponing_never_shortens_the_wait(frontier: Checked) -> None:
+    state = add(frontier, "h", 1)
+    frontier.postpone(state, NOW + 50)
+    frontier.postpone(state, NOW + 20)
+    assert pop(frontier, NOW + 49.999) is None
+    assert pop(frontier, NOW + 50) == ("h", 1)
+
+
+def test_a_postponed_host_is_in_nobodys_way(frontier: Checked) -> None:
+    for host in "abcdef":
+        add(frontier, host, *range(1, 9))
+    for host in "abcde":
+        frontier.postpone(frontier.find(host) or pytest.fail("lost"), NOW + 1000)
+    for number in range(1, 9):
+        assert pop(frontier, NOW + 20 * number) == ("f", number)
+        frontier.free(frontier.find("f") or pytest.fail("lost"), NOW + 20 * number)
+    assert {pop(frontier, NOW + 1000) for _ in range(5)} == {(host, 1) for host in "abcde"}
+
+
+# -- notes
+
+
+def test_notes_are_merged(frontier: Checked) -> None:
+    state = add(frontier, "h", 1)
+    assert state.notes == NOTHING
+    assert frontier.note(state, Notes(2, '{"a":2}'))
+    assert not frontier.note(state, Notes(1, '{"a":3}'))
+    assert not frontier.note(state, Notes(2, '{"a":2}'))
+    assert state.notes == Notes(2, '{"a":2}')
+    frontier.drop("h")
+    assert add(frontier, "h", 1).notes == NOTHING, "kept as long as the host is"
+
+
 def test_a_hastened_host_is_ready_wherever_it_is(frontier: Checked) -> None:
     waiting, parked, busy = add(frontier, "waiting", 1), add(frontier, "parked", 1), add(frontier, "busy", 1, 2)
     assert pop(frontier, allowed=lambda state: state is busy) == ("busy", 1)
@@ -390,6 +461,7 @@ def life(make: Make) -> type[RuleBasedStateMachine]:
             self.out: dict[tuple[str, int], Entry] = {}
             self.busy: set[str] = set()
             self.ready: dict[str, float] = {}
+            self.notes: dict[str, Notes] = {}
             self.parked: set[str] = set()
 
         def state(self, host: str) -> HostState:
@@ -456,7 +528,22 @@ def life(make: Make) -> type[RuleBasedStateMachine]:
             host = data.draw(st.sampled_from(sorted(self.busy)))
             self.frontier.free(self.state(host), self.now)
             self.busy.remove(host)
-            self.ready[host] = self.now + 2.0
+            self.ready[host] = max(self.ready.get(host, 0.0), self.now + 2.0)
+
+        @precondition(lambda self: self.queued)
+        @rule(data=st.data(), seconds=st.sampled_from([0.5, 3.0, 20.0]))
+        def postpone(self, data: st.DataObject, seconds: float) -> None:
+            host = data.draw(st.sampled_from(sorted(self.queued)))
+            self.frontier.postpone(self.state(host), self.now + seconds)
+            self.ready[host] = max(self.ready.get(host, 0.0), self.now + seconds)
+
+        @precondition(lambda self: self.queued)
+        @rule(data=st.data(), version=st.integers(1, 3), text=st.sampled_from(["{}", '{"a":1}']))
+        def note(self, data: st.DataObject, version: int, text: str) -> None:
+            host = data.draw(st.sampled_from(sorted(self.queued)))
+            before = self.notes.get(host, NOTHING)
+            assert self.frontier.note(self.state(host), Notes(version, text)) == (Notes(version, text) > before)
+            self.notes[host] = max(before, Notes(version, text))
 
         @precondition(lambda self: self.out)
         @rule(data=st.data(), how=st.sampled_from(["finish", "put back", "retry"]))
@@ -481,7 +568,7 @@ def life(make: Make) -> type[RuleBasedStateMachine]:
             if host in self.busy or any(h == host for h, _ in self.out):
                 return  # nobody drops a host with work open
             self.frontier.drop(host)
-            for book in (self.queued, self.done, self.ready):
+            for book in (self.queued, self.done, self.ready, self.notes):
                 book.pop(host, None)
             self.parked.discard(host)
 
@@ -499,6 +586,7 @@ def life(make: Make) -> type[RuleBasedStateMachine]:
                 state = self.state(host)
                 assert waiting(state) == queued
                 assert set(state.told_done()) == self.done[host]
+                assert state.notes == self.notes.get(host, NOTHING)
                 assert state.out == {key: one for (h, key), one in self.out.items() if h == host}
             for mine in ({"a", "b", "c"}, {"a"}):
                 unserved = any(queued and host in mine - self.busy for host, queued in self.queued.items())
