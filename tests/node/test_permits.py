@@ -7,7 +7,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from scrapy_ubi.frontier.memory import MemoryFrontier
-from scrapy_ubi.node.permits import Permits
+from scrapy_ubi.node.permits import PATIENCE, Permits
 from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.config import Config
 from scrapy_ubi.protocol.host import Entry
@@ -134,6 +134,26 @@ def test_releasing_what_is_not_held() -> None:
 
 
 # -- denied
+
+
+def test_a_request_whose_host_was_put_off_for_long_goes_back_to_its_queue() -> None:
+    async def test() -> None:
+        gate = Turnstile()
+        gate.agent.discover(HOST, Entry(1, f"http://{HOST}/", 0))
+        state, entry = gate.agent.next(gate.now) or (None, None)
+        assert state is not None
+        assert entry is not None
+        gate.agent.frontier.postpone(state, gate.now + PATIENCE)
+        page = asyncio.ensure_future(gate.permits.acquire(HOST, state, entry.key))
+        assert await gate.waits(page)
+        gate.agent.frontier.postpone(state, gate.now + PATIENCE + 1)
+        gate.permits.look_again()
+        assert not await soon(page)
+        robots = gate.ask()
+        assert await gate.waits(robots), "what is in no queue has nowhere to go"
+        robots.cancel()
+
+    run(test)
 
 
 def test_another_agents_host_is_denied() -> None:
