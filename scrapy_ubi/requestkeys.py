@@ -33,10 +33,14 @@ from scrapy_ubi.urls.normaliser import parse
 
 
 class Place(NamedTuple):
-    """Where a request belongs: `host` is its partition key, `normal` the normal form of its URL."""
+    """Where a request belongs: `host` is its partition key, `normal` the normal form of its URL; `safe` that before the
+    lossy steps, of which `steps` have changed it.
+    """
 
     host: str
     normal: str
+    safe: str
+    steps: tuple[str, ...] = ()
 
 
 class RequestKeys:
@@ -48,6 +52,7 @@ class RequestKeys:
         self._rules = settings.host_rules
         self._normaliser = Normaliser(parse(settings.normalise), self._rules)
         self._normal_form = self._normaliser.function
+        self.lossy = bool(self._normaliser.changed)  # whether any step is
 
     @property
     def changed(self) -> Mapping[str, int]:
@@ -56,9 +61,18 @@ class RequestKeys:
 
     def place(self, request: Request) -> Place | None:
         """The request's host and normal form; None when it has none: not http(s), or malformed."""
-        normal = self._normal_form(request.url)
-        host = partition_key(normal, self._partition, self._rules) if normal is not None else None
-        return Place(host, normal) if normal is not None and host is not None else None
+        if self.lossy:
+            form = self._normaliser.judged(request.url)
+            if form is None:
+                return None
+            safe, normal, steps = form
+        else:
+            found = self._normal_form(request.url)
+            if found is None:
+                return None
+            safe, normal, steps = found, found, ()
+        host = partition_key(normal, self._partition, self._rules)
+        return Place(host, normal, safe, steps) if host is not None else None
 
     def key(self, request: Request, place: Place) -> int:
         """The key, 64 bits unsigned."""
@@ -66,6 +80,11 @@ class RequestKeys:
         if request.dont_filter and self._returns(request, place):
             nonce = f"{nonce}/{request.meta.get('redirect_times', 0)}"
         return url_key(request.method, place.normal, request.body, nonce)
+
+    @staticmethod
+    def spelling(request: Request, place: Place) -> int:
+        """The key that the request would have if no step were lossy, and it no nonce."""
+        return url_key(request.method, place.safe, request.body)
 
     def wants_nonce(self, request: Request) -> bool:
         """Whether this request is to be fetched even if one like it was."""

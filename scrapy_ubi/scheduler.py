@@ -49,7 +49,7 @@ from scrapy_ubi.originals import Originals
 from scrapy_ubi.outcome import reason_of, status_reason
 from scrapy_ubi.protocol.host import Entry
 from scrapy_ubi.requestcheck import NONCE
-from scrapy_ubi.requestkeys import RequestKeys
+from scrapy_ubi.requestkeys import Place, RequestKeys
 from scrapy_ubi.scrapy_private import EngineHooks, is_trial
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.transport import Transport, TransportError
@@ -209,6 +209,8 @@ class UbiScheduler(BaseScheduler):
                 self._stats.set_value(f"ubi/hosts/{name}", number)
             for step, number in self._keys.changed.items():
                 self._stats.set_value(f"ubi/normalise/{step}", number)
+            for step, number in self.node.joins.counts.items():
+                self._stats.set_value(f"ubi/joined/{step}", number)
             self._filtering.close()
             self._errors.close()
             self._directory.close()
@@ -261,8 +263,7 @@ class UbiScheduler(BaseScheduler):
         # What comes from no page is told the node in any case: it keeps account of such.
         on_page = flight is None and (seed or page is not None)
         if on_page and self.node.met(place.host, key, depth_of(request), request.priority):
-            self._stats.inc_value("ubi/scheduler/duplicates")
-            return False
+            return self._duplicate(request, place, key)
         encoded = self._codec.encode(request)
         if not self.alone and len(encoded.text) > self.settings.max_letter_bytes // LETTER_BYTES_A_CHARACTER:
             self._notices.once(
@@ -270,10 +271,12 @@ class UbiScheduler(BaseScheduler):
             )
         entry = Entry(key, request.url, encoded.depth, encoded.priority, encoded.text)
         if flight is not None and flight.visit is not None:
-            return self._take_again(flight, flight.visit, request, entry, encoded, seed)
+            again = self._take_again(flight, flight.visit, request, entry, encoded, seed)
+            return again or self._duplicate(request, place, key)
         if not self.node.discover(place.host, entry, seed=seed, page=page):
-            self._stats.inc_value("ubi/scheduler/duplicates")
-            return False
+            return self._duplicate(request, place, key)
+        if self._keys.lossy:
+            self.node.joins.first(self._keys.spelling(request, place), key, request.url, place.steps)
         self._keep(request, key, encoded)
         self._stats.inc_value("ubi/scheduler/enqueued")
         return True
@@ -287,13 +290,20 @@ class UbiScheduler(BaseScheduler):
         """
         same_way = request.meta.get("redirect_urls") == flight.request.meta.get("redirect_urls")
         if seed or not request.dont_filter or not same_way:
-            self._stats.inc_value("ubi/scheduler/duplicates")
             return False
         if not flight.withdrawn:  # else it goes back to the queue as it was
             self.node.retry(visit, entry)
             self._keep(request, entry.key, encoded)
             self._stats.inc_value("ubi/scheduler/retries")
         return True
+
+    def _duplicate(self, request: Request, place: Place, key: int) -> bool:
+        """A request that is known already: it is dropped."""
+        self._stats.inc_value("ubi/scheduler/duplicates")
+        if self._keys.lossy and NONCE not in request.meta:
+            spelling = self._keys.spelling(request, place)
+            self.node.joins.known(spelling, key, request.url, place.normal, place.steps)
+        return False
 
     def _take_local(self, request: Request) -> bool:
         if not self._local.add(request):

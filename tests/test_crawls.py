@@ -413,7 +413,9 @@ def test_one_page_in_several_spellings_is_fetched_once_as_the_settings_say(site:
     outcomes = crawl(Walk, site.proxy, agents, settings=settings)
     assert [outcome.reason for outcome in outcomes] == ["finished"] * agents
     assert sum(site.urls().values()) == 2
-    assert sum(outcome.stats.get("ubi/normalise/path-case", 0) for outcome in outcomes) >= 1
+    assert total(outcomes, "ubi/normalise/path-case") >= 1
+    joined = {step: total(outcomes, f"ubi/joined/{step}") for step in ("path-case", "slashes", "index", "plus")}
+    assert joined == {"path-case": 2, "slashes": 1, "index": 1, "plus": 0}
 
 
 class Polite(Walk):

@@ -38,7 +38,7 @@ def agent(of: AgentStatus) -> Document:
     if of.profile is not None:
         profile = asdict(of.profile)
         counters = profile.pop("counts")
-        for name in ("failed", "noted", "seconds", "pages_per_second"):
+        for name in ("failed", "noted", "joined", "examples", "seconds", "pages_per_second"):
             counters[name] = profile.pop(name)
         profile["counters"] = counters
     return {
@@ -84,6 +84,7 @@ def _letter(of: Letter) -> Document:
                 ],
                 "done": [f"{key:016x}" for key in delta.done],
                 "redo": [_redo(redo) for redo in delta.redo],
+                "notes": None if delta.notes is None else delta.notes._asdict(),
                 "offer": None if delta.offer is None else {"known": delta.offer.known, "done": delta.offer.done},
             }
             for delta in of.deltas

@@ -55,6 +55,8 @@ class Measures:
     balance_hosts: Balance | None
     failed: Mapping[str, int]
     noted: Mapping[str, int]
+    joined: Mapping[str, int]
+    examples: Mapping[str, tuple[str, str]]
     seconds: float
     pages_per_second: float
     average_pages_per_second: float
@@ -103,9 +105,13 @@ def measure(members: Iterable[Profile], gone: Iterable[Profile] = (), working: b
         totals[name] = sum(profile.count(name) for profile in members)
     failed: Counter[str] = Counter()
     noted: Counter[str] = Counter()
+    joined: Counter[str] = Counter()
+    examples: dict[str, tuple[str, str]] = {}
     for profile in everybody:
         failed.update(profile.failed)
         noted.update(profile.noted)
+        joined.update(profile.joined)
+        examples = {step: pairs[0] for step, pairs in profile.examples.items() if pairs} | examples
     seconds = max((profile.seconds for profile in everybody), default=0.0)
     speeds = {profile.agent: speed(profile, working) for profile in members}
     speeds.update({profile.agent: speed(profile, False) for profile in gone})
@@ -118,6 +124,8 @@ def measure(members: Iterable[Profile], gone: Iterable[Profile] = (), working: b
         balance_hosts=balance([(profile.count("hosts"), profile.capacity) for profile in members]),
         failed=dict(failed.most_common()),
         noted=dict(noted.most_common()),
+        joined=dict(joined.most_common()),
+        examples=examples,
         seconds=seconds,
         pages_per_second=sum(one.now for one in speeds.values()),
         average_pages_per_second=totals["pages"] / seconds if seconds else 0.0,

@@ -16,6 +16,8 @@ from scrapy_ubi.urls.normaliser import is_composition
 MAX_PROFILE = 65_536  # bytes; a real one has about 1,000
 MAX_COUNT = 2**63  # no counter of a crawl gets there
 MAX_REASONS = 1_000  # distinct reasons of failed URLs
+MAX_EXAMPLES = 10  # of what one step has joined
+LONGEST_EXAMPLE = 1_000  # characters of a URL in them
 
 STATES = ("joining", "crawling", "waiting", "blocked", "fenced", "leaving", "left", "finished")
 
@@ -72,6 +74,8 @@ class Profile:
     counts: Mapping[str, int] = field(default_factory=dict)
     failed: Mapping[str, int] = field(default_factory=dict)
     noted: Mapping[str, int] = field(default_factory=dict)
+    joined: Mapping[str, int] = field(default_factory=dict)
+    examples: Mapping[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
     seconds: float = 0.0
     pages_per_second: float = 0.0
 
@@ -137,6 +141,8 @@ def _profile(agent: str, data: Mapping[str, object]) -> Profile:
         counts={name: _whole(counters, name) for name in COUNTERS},
         failed=_reasons(counters, "failed"),
         noted=_reasons(counters, "noted"),
+        joined=_reasons(counters, "joined"),
+        examples=_examples(counters.get("examples", {})),
         seconds=_number(counters, "seconds"),
         pages_per_second=_number(counters, "pages_per_second"),
     )
@@ -171,3 +177,21 @@ def _reasons(data: Mapping[str, object], name: str) -> dict[str, int]:
     if not isinstance(value, dict) or len(value) > MAX_REASONS:
         raise _Unreadable(f"{name} is not an object of reasons")
     return {str(reason): _whole(value, reason) for reason in value}
+
+
+def _examples(value: object) -> dict[str, tuple[tuple[str, str], ...]]:
+    """By step, pairs of a URL that was joined and its normal form."""
+    if not isinstance(value, dict) or len(value) > MAX_REASONS:
+        raise _Unreadable("examples are not an object of steps")
+    found = {}
+    for step, pairs in value.items():
+        if not isinstance(pairs, list) or len(pairs) > MAX_EXAMPLES or not all(map(_is_example, pairs)):
+            raise _Unreadable("examples are not pairs of URLs")
+        found[str(step)] = tuple((url, normal) for url, normal in pairs)
+    return found
+
+
+def _is_example(pair: object) -> bool:
+    if not isinstance(pair, list) or len(pair) != 2:
+        return False
+    return all(isinstance(url, str) and len(url) <= LONGEST_EXAMPLE for url in pair)

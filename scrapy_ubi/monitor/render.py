@@ -44,7 +44,7 @@ _AGENTS = (
 
 def live(status: CrawlStatus) -> list[str]:
     """The crawl at one look: a headline, a row an agent, the sum."""
-    return [headline(status), "", *live_table(status.agents), *_remarks(status)]
+    return [headline(status), "", *live_table(status.agents), *_joined_shortly(status), *_remarks(status)]
 
 
 def headline(status: CrawlStatus) -> str:
@@ -181,6 +181,8 @@ def _done(letter: Letter) -> list[str]:
             )
             lines += [f"    {key:016x}" for key in redo.own]
             lines += [f"    {plain(entry.url)}" for _, entry in redo.outlinks]
+        if delta.notes is not None:
+            lines.append(f"  notes of {plain(delta.host)}, version {delta.notes.version}: {delta.notes.text}")
         if delta.offer is not None:
             lines.append(f"  offer of {plain(delta.host)}: {delta.offer.known} known, {delta.offer.done} done")
     return lines
@@ -218,6 +220,7 @@ def report(status: CrawlStatus) -> list[str]:
     lines = [headline(status), "", *pairs(_figures(of)), "", *_shares(status, of)]
     lines += _by_reason(of.failed, "failed URLs by reason", "URLs")
     lines += _by_reason(of.noted, "what else befell", "times")
+    lines += _joined(of)
     return lines + _remarks(status)
 
 
@@ -230,6 +233,25 @@ def _by_reason(counts: Mapping[str, int], what: str, unit: str) -> list[str]:
     if len(reasons) > MOST_REASONS:
         rows.append(["other reasons", count(sum(number for _, number in reasons[MOST_REASONS:]))])
     return ["", *table((Column(what), Column(unit, True)), rows)]
+
+
+def _joined(of: Measures) -> list[str]:
+    """By lossy step, how many URLs were taken for others; of each an example, so that people can judge."""
+    lines = _by_reason(of.joined, "joined by lossy step", "URLs")
+    for step in list(of.joined)[:MOST_REASONS]:
+        url, normal = of.examples.get(step, ("", ""))
+        if url:
+            lines += ["", cut(f"{plain(step, 40)}: not fetched, for the second has the same normal form:", WIDEST)]
+            lines += [cut(f"  {plain(one)}", WIDEST) for one in (url, normal)]
+    return lines
+
+
+def _joined_shortly(status: CrawlStatus) -> list[str]:
+    joined = measures_of(status).joined
+    if not joined:
+        return []
+    steps = ", ".join(f"{plain(step, 40)} {count(number)}" for step, number in joined.items())
+    return ["", cut(f"URLs joined by lossy steps: {steps} (scrapy ubi report has examples)", WIDEST)]
 
 
 def measures_of(status: CrawlStatus) -> Measures:

@@ -39,6 +39,7 @@ from . import clock, joining, living, profile
 from .courier import Courier
 from .desk import Desk
 from .hosts import Hosts
+from .joins import Joins
 from .keeper import FACTS_EVERY, Disk, NoDisk, check_settings
 from .keeper import fixed as fixed_settings
 from .permits import Permits
@@ -634,6 +635,11 @@ class Node:
         """Whether a load from this host may start now: compared right at the dispatch."""
         state = self.frontier.find(host) or SetState(host)
         return self.agent.may_fetch(state, self._clock())
+
+    @property
+    def joins(self) -> Joins:
+        """What lossy steps of the normal form have joined."""
+        return self.tally.joins
 
     @property
     def over(self) -> bool:

@@ -16,6 +16,8 @@ from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.urls import hosts
 
+from .joins import Joins
+
 MOST_REASONS = 100  # kinds of failure, and of what is noted, counted by name; what comes beyond is counted as `other`
 WINDOW = 5.0  # s over which pages a second are measured
 
@@ -39,6 +41,7 @@ class Tally:
         self.writes_refused = 0
         self.failed: Counter[str] = Counter()
         self.noted: Counter[str] = Counter()
+        self.joins = Joins()
         self._recent: deque[tuple[float, int]] = deque([(now, 0)])
 
     def resumed(self) -> None:
@@ -125,6 +128,8 @@ def counters(agent: Agent, tally: Tally, now: float) -> dict[str, Any]:
         "handoff_timeouts": c.handoff_timeouts,
         "failed": dict(tally.failed),
         "noted": dict(tally.noted),
+        "joined": dict(tally.joins.counts),
+        "examples": tally.joins.examples,
         "seconds": round((tally.ended or now) - tally.begun, 3),
         "pages_per_second": 0.0 if tally.ended is not None else tally.rate(now),
     }
@@ -139,6 +144,7 @@ def kept(agent: Agent, tally: Tally, now: float) -> dict[str, Any]:
         "writes_refused": tally.writes_refused,
         "failed": dict(tally.failed),
         "noted": dict(tally.noted),
+        "joined": dict(tally.joins.counts),
         "seconds": round((tally.ended or now) - tally.begun, 3),
     }
 
@@ -155,7 +161,7 @@ def restore(agent: Agent, tally: Tally, facts: Mapping[str, Any]) -> None:
     for name in ("pages", "dead_letters", "writes_refused"):
         if _is_count(before.get(name)):
             setattr(tally, name, before[name])
-    for name, counts in (("failed", tally.failed), ("noted", tally.noted)):
+    for name, counts in (("failed", tally.failed), ("noted", tally.noted), ("joined", tally.joins.counts)):
         kept_counts = before.get(name)
         if isinstance(kept_counts, Mapping):
             counts.update({str(reason): count for reason, count in kept_counts.items() if _is_count(count)})

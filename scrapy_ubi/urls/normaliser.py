@@ -3,6 +3,9 @@
 A *composition* is a set of steps; their order is ours. It is written as a preset with steps added and taken away
 (`larm -index`, `safe +slashes`), or as the list of its steps (`fragment, escapes`). `name_of` writes it in one way
 only: agents compare these names, since agents whose compositions differ would take different URLs for one.
+
+Steps that a host's owner *tries* (`urls.learned`) belong to a composition as well, but not to the normal form: in the
+set they are written `?index`. The preset `learned` is `safe` and all that can be tried.
 """
 
 from __future__ import annotations
@@ -10,15 +13,19 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Callable, Iterable
+from typing import NamedTuple
 
 from scrapy_ubi.urls.hosts import HostRules
 from scrapy_ubi.urls.normal import SAFE, by_steps, is_usual, normal_form, with_host
-from scrapy_ubi.urls.steps import LOSSY, unchanged
+from scrapy_ubi.urls.steps import LOSSY, OF_ARGUMENTS, unchanged
 
 STEPS = (*SAFE, *LOSSY)  # in the order in which they are taken
+TRIED = ("www", "path-case", "session", "tracking", "slashes", "index", "query-order")  # what can be learned of a host
 PRESETS = {
     "safe": frozenset(SAFE),
-    "larm": frozenset(STEPS) - {"query-case"},  # LARM's description has the path; its code does it to the query, too
+    # LARM's description lowers the path; its code the query, too.
+    "larm": frozenset((*SAFE, "plus", "characters", "path-case", "slashes", "index")),
+    "learned": frozenset((*SAFE, *(f"?{step}" for step in TRIED))),
 }
 
 _separators = re.compile(r"[\s,]+").split
@@ -35,8 +42,10 @@ def parse(text: str | Iterable[object]) -> frozenset[str]:
     steps = set(PRESETS[words[0]])
     for word in words[1:]:
         sign, step = word[:1], word[1:]
-        if sign == "+":
-            steps.add(_step(step))
+        if sign == "-" and f"?{step}" in PRESETS[words[0]]:
+            steps -= {step, f"?{step}"}
+        elif sign == "+":
+            steps = (steps | {_step(step)}) - {f"?{step}"}
         elif sign == "-":
             steps.discard(_step(step))
         else:
@@ -55,10 +64,20 @@ def _step(word: str) -> str:
 
 def name_of(steps: frozenset[str]) -> str:
     """The one name of a composition, which `parse` reads: the nearest preset, and how it differs."""
-    preset = min(PRESETS, key=lambda name: len(PRESETS[name] ^ steps))
+    presets = ["learned"] if tried(steps) else ["safe", "larm"]
+    preset = min(presets, key=lambda name: len(PRESETS[name] ^ steps))
     of_preset = PRESETS[preset]
-    changes = ["-+"[step in steps] + step for step in STEPS if (step in steps) != (step in of_preset)]
+    changes = [
+        "-+"[step in steps] + step
+        for step in dict.fromkeys((*STEPS, *TRIED))
+        if (step in steps, f"?{step}" in steps) != (step in of_preset, f"?{step}" in of_preset)
+    ]
     return " ".join([preset, *changes])
+
+
+def tried(steps: frozenset[str]) -> tuple[str, ...]:
+    """The steps of a composition that are tried at each host."""
+    return tuple(step for step in TRIED if f"?{step}" in steps)
 
 
 def is_composition(text: str) -> bool:
@@ -68,6 +87,14 @@ def is_composition(text: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+class Form(NamedTuple):
+    """A URL's normal form by the steps that are not lossy, by all, and the lossy steps that have changed the first."""
+
+    safe: str
+    normal: str
+    steps: tuple[str, ...]
 
 
 class Normaliser:
@@ -82,6 +109,7 @@ class Normaliser:
         self._safe = steps & PRESETS["safe"]
         self._all_safe = self._safe == PRESETS["safe"]
         self._lossy = [(name, step) for name, step in LOSSY.items() if name in steps]
+        self._of_arguments = not OF_ARGUMENTS.isdisjoint(steps)
         self._same = rules.same if rules is not None and rules.has_synonyms else None
 
     @property
@@ -91,22 +119,32 @@ class Normaliser:
 
     def __call__(self, url: str) -> str | None:
         """The normal form of an absolute http or https URL, None for anything else."""
-        form = normal_form(url) if self._all_safe else url if is_usual(url) else by_steps(url, self._safe)
-        if form is None:
-            return None
-        if self._same is not None:
-            form = with_host(form, self._same)
-        if not self._lossy:
-            return form
-        cut = form.index("/", len("https://"))
-        return form if unchanged(form, cut) else self._by_lossy_steps(form, cut)
+        form = self._safe_form(url)
+        return self._by_lossy_steps(form)[0] if form is not None and self._lossy else form
 
-    def _by_lossy_steps(self, form: str, cut: int) -> str:
+    def _safe_form(self, url: str) -> str | None:
+        form = normal_form(url) if self._all_safe else url if is_usual(url) else by_steps(url, self._safe)
+        return form if form is None or self._same is None else with_host(form, self._same)
+
+    def judged(self, url: str) -> Form | None:
+        """The normal form with how the lossy steps came to it; None for what has none."""
+        form = self._safe_form(url)
+        return None if form is None else Form(form, *(self._by_lossy_steps(form) if self._lossy else (form, ())))
+
+    def _by_lossy_steps(self, form: str) -> tuple[str, tuple[str, ...]]:
+        """The form that they make of this one, and those that have changed it."""
+        cut = form.index("/", len("https://"))
+        if unchanged(form, cut) and not (self._of_arguments and ("?" in form or ";" in form)):
+            return form, ()
         rest, hash_sign, fragment = form[cut:].partition("#")
         path, question, query = rest.partition("?")
+        had_query, steps = bool(query), []
         for name, step in self._lossy:
             before = path, query
             path, query = after = step(path, query)
             if after != before:
                 self.changed[name] += 1
-        return "".join([form[:cut], path, question, query, hash_sign, fragment])
+                steps.append(name)
+        if had_query and not query:
+            question = ""
+        return "".join([form[:cut], path, question, query, hash_sign, fragment]), tuple(steps)

@@ -8,13 +8,22 @@ Rules of this module:
 * No step touches user, host, port or fragment, nor moves the end of the path: a URL stays on its host.
 * Text is ASCII: the parser has escaped the rest.
 
-They are those of LARM's URL normaliser (Marschner, 2003), whose code did them in one pass, and for http only.
+* `unchanged` tells at one look that no step but those of `OF_ARGUMENTS` would change a path and query.
+
+All but those of `OF_ARGUMENTS` are those of LARM's URL normaliser (Marschner, 2003), whose code did them in one pass,
+and for http only. The names that `session` and `tracking` leave out stand in `parameters.toml`.
 """
 
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+PARAMETERS = Path(__file__).with_name("parameters.toml")
 
 Step = Callable[[str, str], tuple[str, str]]
 
@@ -51,6 +60,17 @@ def query_case(path: str, query: str) -> tuple[str, str]:
     return path, _lower(query)
 
 
+def session(path: str, query: str) -> tuple[str, str]:
+    """Arguments of the query that name a session are left out, and such parameters at the end of the path."""
+    names = _parameters()["session"]
+    return names.without_last(path), names.without(query)
+
+
+def tracking(path: str, query: str) -> tuple[str, str]:
+    """Arguments of the query that say whence somebody came are left out."""
+    return path, _parameters()["tracking"].without(query)
+
+
 def slashes(path: str, query: str) -> tuple[str, str]:
     """A run of slashes in the path is one."""
     return _slashes("/", path), query
@@ -61,14 +81,56 @@ def index(path: str, query: str) -> tuple[str, str]:
     return _index("", path), query
 
 
+def query_order(path: str, query: str) -> tuple[str, str]:
+    """The arguments of the query in the order of their texts."""
+    return path, "&".join(sorted(query.split("&"))) if "&" in query else query
+
+
 LOSSY: dict[str, Step] = {
     "plus": plus,
     "characters": characters,
     "path-case": path_case,
     "query-case": query_case,
+    "session": session,
+    "tracking": tracking,
     "slashes": slashes,
     "index": index,
+    "query-order": query_order,
 }
+
+OF_ARGUMENTS = frozenset(("session", "tracking", "query-order"))
+
+
+class _Names(NamedTuple):
+    """Names of arguments, in small letters: whole ones, and beginnings."""
+
+    whole: frozenset[str]
+    begin: tuple[str, ...]
+
+    def without(self, query: str) -> str:
+        """A query without such arguments."""
+        return "&".join([part for part in query.split("&") if not self._fits(part)]) if "=" in query else query
+
+    def without_last(self, path: str) -> str:
+        """A path without such parameters at its end."""
+        while True:
+            before, _, last = path.rpartition(";")
+            # Behind a dot it stays: what is left could be a dot segment.
+            if not before or before[-1] == "." or "/" in last or not self._fits(last):
+                return path
+            path = before
+
+    def _fits(self, argument: str) -> bool:
+        name, equals, _ = argument.partition("=")
+        name = name.lower()
+        return bool(equals) and (name in self.whole or name.startswith(self.begin))
+
+
+@cache
+def _parameters() -> dict[str, _Names]:
+    """The names of the data file, by step."""
+    data = tomllib.loads(PARAMETERS.read_text(encoding="utf-8"))
+    return {step: _Names(frozenset(names["names"]), tuple(names["prefixes"])) for step, names in data.items()}
 
 
 def _escape(match: re.Match[str]) -> str:

@@ -31,6 +31,9 @@ def test_the_table_of_steps_is_ours() -> None:
     assert [bare(row[0]) for row in table] == list(STEPS)
     for preset, column in (("safe", 3), ("larm", 4)):
         assert {bare(row[0]) for row in table if row[column] == "yes"} == PRESETS[preset]
+    told = {"yes": "{}", "tried": "?{}"}
+    learned = {told[row[5]].format(bare(row[0])) for row in table if row[5] in told}
+    assert learned | {"?www"} == PRESETS["learned"]
 
 
 @pytest.mark.parametrize(("preset", "column"), [("safe", 1), ("larm", 2)])

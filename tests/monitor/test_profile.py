@@ -72,6 +72,11 @@ def test_profile_garbage_is_a_reason(raw: bytes, reason: str) -> None:
         ({"counters": {"seconds": "1"}}, "seconds is not a number"),
         ({"counters": {"failed": ["x"]}}, "failed is not an object of reasons"),
         ({"counters": {"failed": {"x": "y"}}}, "x is not a count"),
+        ({"counters": {"joined": []}}, "joined is not an object of reasons"),
+        ({"counters": {"examples": []}}, "examples are not an object of steps"),
+        ({"counters": {"examples": {"x": [["a"]]}}}, "examples are not pairs of URLs"),
+        ({"counters": {"examples": {"x": [["a", 1]]}}}, "examples are not pairs of URLs"),
+        ({"counters": {"examples": {"x": [["a", "b"]] * 11}}}, "examples are not pairs of URLs"),
     ],
 )
 def test_profile_that_does_not_hold_is_a_reason(changes: dict[str, Any], reason: str) -> None:
@@ -98,6 +103,7 @@ def test_profile_that_a_node_publishes_is_read_whole() -> None:
     tally = node_profile.Tally(0.0)
     tally.fail("robots")
     tally.note("truncated")
+    tally.joins.join("http://h/A", "http://h/a", ("path-case",))
     published = node_profile.counters(agent, tally, 1.0)
     rules = read_rules(["synonym(a) = b"])
     settings = UbiSettings(partition="domain", capacity=2.0, normalise="larm -index", host_rules=rules)
@@ -108,4 +114,5 @@ def test_profile_that_a_node_publishes_is_read_whole() -> None:
     assert (got.normaliser, got.host_rules) == ("larm -index", name_of(rules))
     assert got.failed == {"robots": 1}
     assert got.noted == {"truncated": 1}
-    assert set(published) == {*COUNTERS, "failed", "noted", "seconds", "pages_per_second"}
+    assert (got.joined, got.examples) == ({"path-case": 1}, {"path-case": (("http://h/A", "http://h/a"),)})
+    assert set(published) == {*COUNTERS, "failed", "noted", "joined", "examples", "seconds", "pages_per_second"}

@@ -90,6 +90,22 @@ def test_agents_names_machine_process_and_view() -> None:
         assert part in lines[3]
 
 
+def test_what_lossy_steps_joined_is_summed_up_with_an_example() -> None:
+    one = {
+        "joined": {"index": 1, "path-case": 2},
+        "examples": {"path-case": [["http://h/A", "http://h/a"]], "index": []},
+    }
+    other = {"joined": {"index": 4}, "examples": {"index": [["http://h/\x1b[31mindex.html", "http://h/"]]}}
+    of = crawl(agent("a1", counters=one), agent("a2", counters=other))
+    text = "\n".join(render.report(of))
+    assert "joined by lossy step  URLs\nindex                    5\npath-case                2\n" in text
+    assert "path-case: not fetched, for the second has the same normal form:\n  http://h/A\n  http://h/a" in text
+    assert "\x1b" not in text
+    assert "URLs joined by lossy steps: index 5, path-case 2 (scrapy ubi report" in "\n".join(render.live(of))
+    assert document.report(of)["measures"]["joined"] == {"index": 5, "path-case": 2}
+    assert document.report(of)["agents"][0]["profile"]["counters"]["joined"] == {"index": 1, "path-case": 2}
+
+
 def test_report_gives_every_measure() -> None:
     of = crawl(
         agent("a1", state="finished"),

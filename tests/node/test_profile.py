@@ -45,11 +45,13 @@ def test_what_is_noted_is_bounded_and_kept() -> None:
     tally = Tally(0.0)
     for number in range(2 * MOST_REASONS):
         tally.note(f"thing {number}")
+    tally.joins.join("http://h/A", "http://h/a", ("path-case",))
     assert tally.noted["other"] == MOST_REASONS
     agent = Agent("a1", "store", Config(), MemoryFrontier(), lambda: "0badcafe", 0.0)
     again = Tally(0.0)
     restore(agent, again, {"counters": kept(agent, tally, 1.0)})
     assert again.noted == tally.noted
+    assert again.joins.counts == {"path-case": 1}
 
 
 def test_what_does_not_change_is_told_once() -> None:

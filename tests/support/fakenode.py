@@ -13,6 +13,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from scrapy_ubi.frontier.memory import MemoryFrontier
+from scrapy_ubi.node.joins import Joins
 from scrapy_ubi.protocol.host import Entry, HostState, SetState
 
 
@@ -56,6 +57,7 @@ class FakeNode:
         self.wake: Callable[[], None] = lambda: None
         self.out = 0
         self.grants: Counter[str] = Counter()
+        self.joins = Joins()
         self.calls: list[tuple[Any, ...]] = []
         self.agent = SimpleNamespace(start_exhausted=False)
         self.hosts = FakeHosts()
