@@ -44,7 +44,7 @@ class Letter:
 
     @property
     def records(self) -> int:
-        """Discovered URLs, done marks, redos and offers together."""
+        """Discovered URLs, done marks, redos, notes and offers together."""
         return sum(self.hosts.values())
 
     @property
@@ -52,8 +52,9 @@ class Letter:
         """Records by host, in the order of the letter."""
         found: dict[str, int] = {}
         for delta in self.deltas:
-            count = len(delta.discovered) + len(delta.done) + len(delta.redo) + (delta.offer is not None)
-            found[delta.host] = found.get(delta.host, 0) + count
+            count = len(delta.discovered) + len(delta.done) + len(delta.redo)
+            single = (delta.offer is not None) + (delta.notes is not None)
+            found[delta.host] = found.get(delta.host, 0) + count + single
         return found
 
 

@@ -20,7 +20,7 @@ BODY = [
         "discovered": [["00000000000000aa", "http://h1.example/a", 3], ["00000000000000ab", "http://h1.example/b", 4]],
         "done": ["00000000000000ac"],
     },
-    {"host": "h2.example", "offer": [5, "00000000000000ad", 2, "00000000000000ae"]},
+    {"host": "h2.example", "notes": [3, {"a": 1}], "offer": [5, "00000000000000ad", 2, "00000000000000ae"]},
 ]
 
 
@@ -36,8 +36,8 @@ def test_inbox_shows_the_oldest_letters_and_counts_all(crawl: CrawlByHand) -> No
     box = read_inbox(crawl.client, CRAWL, "a1", limit=2)
     assert (box.total, [one.seq for one in box.letters]) == (5, ["20", "21"])
     first = box.letters[0]
-    assert (first.sender, first.lane, first.records, first.trouble) == ("a2", "discovery", 4, "")
-    assert first.hosts == {"h1.example": 3, "h2.example": 1}
+    assert (first.sender, first.lane, first.records, first.trouble) == ("a2", "discovery", 5, "")
+    assert first.hosts == {"h1.example": 3, "h2.example": 2}
     assert [entry.url for entry in first.deltas[0].discovered] == ["http://h1.example/a", "http://h1.example/b"]
     assert abs(first.time - server_time(crawl.client)) < 60
 

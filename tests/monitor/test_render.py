@@ -147,17 +147,19 @@ def test_inbox_shows_hosts_and_first_urls() -> None:
     body = [{"host": "h1.example", "discovered": found}] + [
         {"host": f"h{i}.example", "done": ["0" * 16]} for i in range(2, 7)
     ]
+    body[-1]["notes"] = [3, {"robots": 1}]
     box = Box(7, (read_letter("a1", b"1700000000000-0", _fields(body)),))
     lines = render.inbox("a1", box, 1_700_000_005.0, full=False)
     assert lines[0] == "inbox of a1: 7 letters, the oldest 1 of them:"
     assert lines[2].startswith("1700000000000-0  5.0 s old  ")
-    assert lines[2].endswith("from a2  discovery 17  10 records")
+    assert lines[2].endswith("from a2  discovery 17  11 records")
     assert lines[3].startswith("  hosts: h1.example (5), h2.example (1), h3.example (1), ")
     assert lines[3].endswith("h5.example (1), and 1 more")
     assert lines[4:] == [f"     {i}  http://h1.example/{i}" for i in range(3)] + ["        and 2 more URLs"]
     full = "\n".join(render.inbox("a1", box, 1_700_000_005.0, full=True))
     assert "http://h1.example/4" in full
     assert "done at h6.example: 0000000000000000" in full
+    assert 'notes of h6.example, version 3: {"robots":1}' in full
 
 
 def test_inbox_of_garbage_and_long_urls_fits() -> None:

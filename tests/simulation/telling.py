@@ -71,6 +71,8 @@ class Names:
         for redo in delta.redo:
             parts += [f"redo {numbers[redo.key]}", *(str(numbers.get(key, "?")) for key in redo.own)]
             parts += [self.page(*outlink) for outlink in redo.outlinks]
+        if delta.notes is not None:
+            parts.append(f"notes {delta.notes.version}")
         if delta.offer is not None:
             parts.append(f"offer {delta.offer.known} known {delta.offer.done} done")
         return " ".join(parts)
