@@ -18,6 +18,7 @@ from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
 from scrapy.utils.misc import load_object
 from scrapy.utils.reactor import is_reactor_installed
 
+from scrapy_ubi import botpage
 from scrapy_ubi.body import PRIORITY as BODY
 from scrapy_ubi.body import UbiBodyMiddleware
 from scrapy_ubi.downloadermiddleware import UbiDownloaderMiddleware
@@ -61,6 +62,7 @@ class Addon:
         place_robots(settings)
         if not settings.get_component_priority_dict_with_base("ITEM_PIPELINES"):
             settings.set("CONCURRENT_ITEMS", CONCURRENT_ITEMS, _ADDON)
+        _introduce(settings)
         _wrap_feed_params(settings)
         _say_what_is_not_used(settings)
 
@@ -109,6 +111,13 @@ def _is_users(settings: BaseSettings, name: str) -> bool:
 
 def _at_least_addon(settings: BaseSettings, name: str) -> int:
     return max(_ADDON, settings.getpriority(name) or 0)
+
+
+def _introduce(settings: BaseSettings) -> None:
+    """Have the User-Agent say whom a webmaster can ask, or the user be warned that it does not."""
+    settings.setdefault_in_component_priority_dict("EXTENSIONS", botpage.BotPage, 0)
+    if isinstance(page := settings.get("UBI_BOT_PAGE"), str) and page and not settings.get(REFUSAL):
+        botpage.introduce(settings, page, _ADDON)
 
 
 def _wrap_feed_params(settings: BaseSettings) -> None:

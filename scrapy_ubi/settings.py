@@ -29,6 +29,8 @@ __all__ = ["SETTINGS", "Setting", "UbiSettings", "default_crawl", "listing", "re
 # Crawl and agent names are parts of Redis keys and of directories: no braces (hash tags), slashes or spaces.
 _NAME = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
 _NOT_IN_NAME = re.compile(r"[^A-Za-z0-9_.:-]")
+# Goes into a header, in round brackets: printable ASCII, and nothing that would end them.
+_CONTACT = re.compile(r"(?:https?://[^\s()<>@/?#]+|mailto:[^\s()<>@]+@)[!#-'*-;=?-~]*")
 _REDIS_SCHEMES = ("redis", "rediss", "unix")
 MOST_REPLICAS = 999_999  # of one agent: as many digits as a beat has for them
 
@@ -65,6 +67,7 @@ class UbiSettings:
     suppressed_keys: int = 1_000_000
     max_letter_bytes: int = 1_000_000
     max_url_length: int = 4096
+    bot_page: str | None = None
     max_body: int = 200_000
     max_body_types: Literal["html", "all"] = "html"
     error_log: Path | None = None
@@ -142,6 +145,10 @@ def read_value(row: Setting, value: object) -> object:
         return Path(value)
     if row.kind == "choice":
         if value not in row.choices:
+            raise UbiSettingError(row.setting, f"is {value!r}", f"give {row.bounds}")
+        return value
+    if row.kind == "contact":
+        if not _CONTACT.fullmatch(value):
             raise UbiSettingError(row.setting, f"is {value!r}", f"give {row.bounds}")
         return value
     return _read_name(row, value) if row.kind == "name" else _read_url(row, value)

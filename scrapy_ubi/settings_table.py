@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple
 
 PREFIX = "UBI_"
 
-Kind = Literal["name", "url", "path", "choice", "filters", "file", "steps", "rules", "flag", "int", "float", "seconds"]
+Kind = Literal["name", "url", "path", "choice", "filters", "file", "steps", "rules", "flag", "contact", "int", "float", "seconds"]
 
 
 class Setting(NamedTuple):
@@ -59,6 +59,8 @@ class Setting(NamedTuple):
             return "True or False"
         if self.kind == "filters":
             return "a list of filters"
+        if self.kind == "contact":
+            return "an address: http://, https:// or mailto:, without spaces and brackets"
         if self.kind == "file":
             return "a file"
         if self.kind == "steps":
@@ -297,6 +299,13 @@ SETTINGS: tuple[Setting, ...] = (
         "The longest URL that is kept, in characters; longer ones are dropped and counted.",
         low=64,
         high=65_536,
+    ),
+    Setting(
+        "bot_page",
+        "contact",
+        None,
+        "The address of a page that explains the bot to webmasters; the User-Agent names it.",
+        default_text="None",
     ),
     Setting(
         "max_body",

@@ -6,7 +6,7 @@ ADDONS = {"scrapy_ubi.Addon": 500}
 UBI_REDIS_URL = "redis://127.0.0.1:6390/0"
 
 # Whose crawler it is, and a page that explains it to webmasters: the first rule of a broad crawl.
-USER_AGENT = "broad-example (+https://example.org/bot.html)"
+UBI_BOT_PAGE = "https://example.org/bot.html"
 ROBOTSTXT_OBEY = True
 
 # Seconds between two requests to one host, kept by the whole cluster. On the real web: 1 or more.
