@@ -51,8 +51,8 @@ class PutOff:
 
 
 class Times(dict[str, float]):
-    """When each host was put off; a copy of the settings still shares it. `fetched`: when its first page came; `nodes`: of
-    those who put some off.
+    """When each host was put off; a copy of the settings still shares it. `fetched`: when its first page came.
+    `nodes`: of those who put some off.
     """
 
     def __init__(self) -> None:
