@@ -27,8 +27,8 @@ from scrapy.utils.httpobj import urlparse_cached
 from scrapy.utils.python import to_unicode
 
 from scrapy_ubi.downloadermiddleware import ForeignHost, Guard, Withdrawn
+from scrapy_ubi.node import clock
 from scrapy_ubi.outcome import FORBIDDEN, UNREACHABLE
-from scrapy_ubi.politeness import retryafter
 from scrapy_ubi.scrapy_private import is_trial
 
 from . import load, record, text
@@ -150,15 +150,14 @@ class UbiRobotsMiddleware:
             known = Known(Record(self._wall()))
         except Exception as error:  # noqa: BLE001 - whatever a download handler raises: it could not be read
             self._count(f"robotstxt/exception_count/{type(error)}")
-            why, known = f"{type(error).__name__}: {error}"[:200], self._failed(before, state, scheduler.settings, 0.0)
+            why, known = f"{type(error).__name__}: {error}"[:200], self._failed(before, state, scheduler.settings)
         else:
             self._count("ubi/robots/redirects", hops)
             if response is None or not record.is_unreachable(response.status):
                 known = await self._read(response, request, agent)
             else:
                 self._answered(response)
-                wait = retryafter.longest(response.headers.getlist("Retry-After"), self._wall()) or 0.0
-                why, known = f"status {response.status}", self._failed(before, state, scheduler.settings, wait)
+                why, known = f"status {response.status}", self._failed(before, state, scheduler.settings)
         finally:
             self._count("robotstxt/request_count")
         self._cache_for(scheduler.settings).put(authority, known)
@@ -167,13 +166,13 @@ class UbiRobotsMiddleware:
             self._tell(authority, known.record, why)
         return known
 
-    def _failed(self, before: Known | None, state: HostState | None, settings: UbiSettings, wait: float) -> Known:
+    def _failed(self, before: Known | None, state: HostState | None, settings: UbiSettings) -> Known:
         """What is known after it was asked for in vain: what was known before, if anything."""
         now = self._wall()
         # Many dead authorities of one host queue must not take this time each, one after the other.
         gone = sum(noted.gone for noted in self._noted(state).values()) if state is not None else 0
         give_up = settings.robots_give_up / (1 + gone)
-        after = record.after_failure(before.record if before is not None else None, now, give_up, wait)
+        after = record.after_failure(before.record if before is not None else None, now, give_up)
         self._count("ubi/robots/unreachable")
         if before is None or not before.record.known:
             return Known(after)
@@ -241,6 +240,7 @@ class UbiRobotsMiddleware:
             self._count("ubi/robots/crawl_delay_cut")
         if delay or SECTION in hosts.delays(state):
             hosts.set_delay(state, SECTION, min(delay, most))
+            scheduler.node.frontier.defer(state, clock.now())  # it holds between this load and the first page
 
     # -- where things are
 

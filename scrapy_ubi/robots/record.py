@@ -76,13 +76,11 @@ def next_step(record: Record | None, now: float, ttl: float) -> Step:
     return Step.FAIL if record.gone else Step.WAIT
 
 
-def after_failure(record: Record | None, now: float, give_up: float, retry_after: float = 0.0) -> Record:
-    """The record after it was asked for in vain. `give_up`: seconds after which the first failure was too long ago;
-    `retry_after`: how long the server wants to be left alone.
-    """
+def after_failure(record: Record | None, now: float, give_up: float) -> Record:
+    """The record after it was asked for in vain. `give_up`: seconds after which the first failure was too long ago."""
     record = record or Record()
     tries, since = record.tries + 1, record.since or now
-    pause = max(pause_after(tries), min(retry_after, MOST_PAUSE))
+    pause = pause_after(tries)
     left = since + give_up - now
     if record.known:
         return replace(record, tries=tries, since=since, again=now + pause)

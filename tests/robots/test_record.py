@@ -51,13 +51,6 @@ def test_pauses_grow_until_it_is_given_up_and_then_it_is_asked_for_once_an_hour(
     assert again.gone and again.again == now + r.GIVEN_UP_FOR
 
 
-def test_a_server_may_ask_for_a_longer_pause_but_not_for_ever() -> None:
-    assert r.after_failure(None, NOW, 1e6, retry_after=50).again == NOW + 50
-    assert r.after_failure(None, NOW, 1e6, retry_after=1e9).again == NOW + r.MOST_PAUSE
-    assert r.after_failure(None, NOW, 20, retry_after=50).again == NOW + 20
-    assert r.after_failure(None, NOW, 1e6, retry_after=0.1).again == NOW + r.FIRST_PAUSE
-
-
 def test_without_patience_it_is_given_up_at_once() -> None:
     assert r.after_failure(None, NOW, give_up=0).gone
 

@@ -12,10 +12,16 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import pairwise
+from time import monotonic
 from types import TracebackType
 from urllib.parse import urlsplit
 
+POLL = 0.02  # seconds after which the server notices that it is to end
 LIMIT = 30.0  # seconds after which a page that is held answers anyway, so that a broken test ends
+
+
+HANG_UP = 0
 
 
 @dataclass(frozen=True)
@@ -31,7 +37,9 @@ class Visit:
 
 @dataclass
 class Page:
-    """One answer. `chunks` are sent after the body, as long as somebody takes them; they end with the connection."""
+    """One answer. `chunks` are sent after the body, as long as somebody takes them; they end with the connection.
+    With status `HANG_UP` the connection ends without an answer.
+    """
 
     body: str | bytes = ""
     status: int = 200
@@ -68,6 +76,7 @@ class Site:
     def __init__(self) -> None:
         self.visits: list[Visit] = []
         self.most_at_once: Counter[str] = Counter()
+        self.spans: dict[str, list[tuple[float, float]]] = {}  # host -> begin and end of its visits (s)
         self._pages: dict[str, Answer] = {}
         self._held: dict[str, Held] = {}
         self._now: Counter[str] = Counter()
@@ -94,7 +103,7 @@ class Site:
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self._server.daemon_threads = True
-        self._thread = threading.Thread(target=self._server.serve_forever, name="site", daemon=True)
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(POLL,), name="site", daemon=True)
 
     @property
     def proxy(self) -> str:
@@ -132,6 +141,7 @@ class Site:
         url = handler.path if "://" in handler.path else f"http://{handler.headers['Host']}{handler.path}"
         body = handler.rfile.read(int(handler.headers.get("Content-Length") or 0))
         host = urlsplit(url).netloc
+        began = monotonic()
         with self._lock:
             number = sum(visit.url == url for visit in self.visits) + 1
             visit = Visit(handler.command, url, {k.lower(): v for k, v in handler.headers.items()}, body, number)
@@ -145,7 +155,16 @@ class Site:
         finally:
             with self._lock:
                 self._now[host] -= 1
-        self._send(handler, page)
+        if page.status == HANG_UP:
+            handler.close_connection = True
+        else:
+            self._send(handler, page)
+        self.spans.setdefault(host, []).append((began, monotonic()))
+
+    def gaps(self, host: str) -> list[float]:
+        """Seconds between the end of each visit of this host (`host[:port]`) and the begin of the next."""
+        spans = sorted(self.spans.get(host, []))
+        return [later[0] - earlier[1] for earlier, later in pairwise(spans)]
 
     @staticmethod
     def _send(handler: BaseHTTPRequestHandler, page: Page) -> None:
