@@ -24,6 +24,7 @@ from scrapy_ubi.body import UbiBodyMiddleware
 from scrapy_ubi.downloadermiddleware import UbiDownloaderMiddleware
 from scrapy_ubi.errors import UbiSettingError
 from scrapy_ubi.feeds import FeedParams
+from scrapy_ubi.politeness import slots
 from scrapy_ubi.robots.placing import place_robots
 from scrapy_ubi.scheduler import NO_FILTER, REFUSAL, UbiScheduler
 from scrapy_ubi.settings import UbiSettings
@@ -62,6 +63,7 @@ class Addon:
         place_robots(settings)
         if not settings.get_component_priority_dict_with_base("ITEM_PIPELINES"):
             settings.set("CONCURRENT_ITEMS", CONCURRENT_ITEMS, _ADDON)
+        settings.set("DOWNLOAD_DELAY_JITTER", 0, _ADDON)  # else a slot would now and then add to a host's delay
         _introduce(settings)
         _wrap_feed_params(settings)
         _say_what_is_not_used(settings)
@@ -84,6 +86,7 @@ def refusal(settings: BaseSettings) -> str | None:
         )
     try:
         UbiSettings.from_scrapy(settings, "spider")
+        slots.check(settings)
     except UbiSettingError as error:
         return str(error)
     return None
@@ -134,6 +137,9 @@ def _wrap_feed_params(settings: BaseSettings) -> None:
 
 
 def _say_what_is_not_used(settings: BaseSettings) -> None:
+    if settings[REFUSAL] is None:
+        for sentence in slots.remarks(settings):
+            logger.warning("%s", sentence)
     for name in ("DUPEFILTER_CLASS", "REQUEST_FINGERPRINTER_CLASS"):
         if _is_users(settings, name) and settings[name] not in NO_FILTER:
             logger.warning(

@@ -8,6 +8,8 @@ hop of their redirects, which bypass the scheduler. Rules of this module:
   starts, and once more where its bytes leave (`writegate`).
 * The permit is given back when the transfer ends (`process_response`, `process_exception`), and again when Scrapy lets
   go of the request: giving back twice does nothing. A slow callback does not hold its host.
+* What the end of a transfer says about its host (it asks to be left alone, it does not answer) is the matter of
+  `Manners`, and comes before the permit is given back.
 * A page that may not be fetched here any more (the lease ended during its transfer, the host went to another agent,
   the crawl closes) is *withdrawn*: neither the retry middleware nor the spider see a failure, and it returns to the
   queue.
@@ -23,6 +25,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Iterable
+from time import monotonic
 from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import urlsplit
 
@@ -36,6 +39,7 @@ from scrapy.utils.httpobj import urlparse_cached
 from scrapy_ubi import writegate
 from scrapy_ubi.flights import Flight, Flights
 from scrapy_ubi.notices import Notices
+from scrapy_ubi.politeness.manners import Manners
 from scrapy_ubi.robots.load import load_of, unpacked
 from scrapy_ubi.scrapy_private import Download, forget_robots, robots_known
 from scrapy_ubi.settings import UbiSettings
@@ -65,6 +69,7 @@ class Guard:
 
     def __init__(self, crawler: Crawler, node: Node, settings: UbiSettings, flights: Flights, notices: Notices) -> None:
         self._notices = notices
+        self._manners = Manners(crawler, node, settings)
         self._crawler = crawler
         self._node = node
         self._settings = settings
@@ -110,6 +115,7 @@ class Guard:
         if not may_write():
             raise _Lapsed
         writegate.may_write.set(may_write)
+        flight.began = monotonic()
         try:
             return await download(flight.request)
         except Exception:  # whatever a handler makes of a connection that the gate has aborted
@@ -127,11 +133,26 @@ class Guard:
         flight = self._flights.get(request)
         return None if flight is None or flight.visit is None else flight.visit.state
 
-    def ended(self, request: Request, fetched: bool) -> None:
-        """The transfer of `request`, if there was one, ended with a response (`fetched`) or an error."""
+    def responded(self, request: Request, response: Response) -> None:
+        """The transfer of `request`, if there was one, ended with this response. Raises `Withdrawn` where the page is
+        to be fetched again later.
+        """
+        flight = self._flights.get(request)
+        if flight is None or not flight.held:
+            return
+        flight.fetched = True
+        later = self._manners.responded(flight, response, monotonic() - flight.began)
+        self.release(flight)
+        if later:
+            flight.withdrawn = True
+            raise self._withdrawal(flight)
+
+    def failed(self, request: Request, error: Exception) -> None:
+        """The transfer of `request`, if there was one, ended with this error."""
         flight = self._flights.get(request)
         if flight is not None and flight.held:
-            flight.fetched = flight.fetched or fetched
+            if not flight.withdrawn:
+                self._manners.failed(flight, error)
             self.release(flight)
 
     def release(self, flight: Flight) -> None:
@@ -169,6 +190,7 @@ class Guard:
         while True:
             granted = await self._unless_withdrawn(flight, self._node.permit(flight.host, flight.visit))
             flight.held = granted
+            flight.began = monotonic()
             if flight.withdrawn:  # at the very moment of the grant
                 raise self._withdrawal(flight)
             if not granted:
@@ -285,12 +307,12 @@ class UbiDownloaderMiddleware:
 
     def process_response(self, request: Request, response: Response) -> Response:
         if (guard := self._guard()) is not None:
-            guard.ended(request, fetched=True)
+            guard.responded(request, response)
         return response if load_of(request) is None else unpacked(response)
 
     def process_exception(self, request: Request, exception: Exception) -> None:
         if (guard := self._guard()) is not None:
-            guard.ended(request, fetched=False)
+            guard.failed(request, exception)
 
     def _guard(self) -> Guard | None:
         guard = getattr(self._crawler.engine.scheduler, "guard", None)

@@ -35,6 +35,7 @@ class Flight:
     visit: Visit | None = None
     local: bool = False
     held: bool = False  # it holds the host's permit
+    began: float = 0.0  # when its transfer began (s, time.monotonic), or was permitted to
     fetched: bool = False  # a transfer of it ended with a response
     withdrawn: bool = False
     status: int = 0  # of the page's response

@@ -10,6 +10,7 @@ tests/test_scrapy_private.py fails, one name at a time, when a new Scrapy change
 | `engine.scraper.enqueue_scrape` | what became of a request: a response, or the error that ended it |
 | `engine.downloader.handlers.download_request_async` | where a transfer starts, so that it can be cancelled |
 | `handlers._get_handler`, `HTTP11DownloadHandler._pool`, Twisted's `_clientProtocol` | the connection of a request |
+| `downloader.slots`, meta key `download_slot` | the delay of the slot that a request went through |
 | `RobotsTxtMiddleware._parsers` | to forget a robots.txt that was not fetched for reasons of our own |
 
 Scrapy keeps no references to what is wrapped elsewhere (it looks each up by name at every call), so wrapping them on
@@ -113,6 +114,12 @@ def _pool(handlers: DownloadHandlers, scheme: str) -> HTTPConnectionPool | None:
 def _transport(connection: Any) -> Any:
     """The transport of what Twisted's pool hands out: a protocol, or a wrapper that tries once more."""
     return getattr(connection, "_clientProtocol", connection).transport
+
+
+def slot_delay(crawler: Crawler, request: Request) -> float:
+    """The delay (s) of the download slot that a request went through; 0.0 where a user's own DOWNLOADER has none."""
+    slots = getattr(crawler.engine.downloader, "slots", {})
+    return float(getattr(slots.get(request.meta.get("download_slot")), "delay", 0.0))
 
 
 def robots_known(crawler: Crawler, netloc: str) -> bool:

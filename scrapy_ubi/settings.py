@@ -56,6 +56,13 @@ class UbiSettings:
     failure_timeout: float = 15.0
     stall_timeout: float = 60.0
     host_delay: float = 0.0
+    delay_factor: float = 0.0
+    max_delay: float = 60.0
+    max_retry_after: float = 3600.0
+    retry_after_times: int = 3
+    host_failures: int = 5
+    host_pause: float = 60.0
+    host_tries: int = 3
     flush_interval: float = 0.2
     flush_records: int = 1000
     handoff_timeout: float = 60.0

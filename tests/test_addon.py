@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 import scrapy
+from scrapy.core.downloader import _default_jitter
 from scrapy.core.scheduler import Scheduler
+from scrapy.exceptions import ScrapyDeprecationWarning
 from scrapy.settings import BaseSettings, Settings
 from scrapy.utils.conf import build_component_list
 
@@ -96,6 +98,19 @@ def test_what_is_not_used_is_said(name: str, caplog: pytest.LogCaptureFixture) -
     assert caplog.records == []
     applied(**{name: "own.Class"})
     assert [record.getMessage().split()[0] for record in caplog.records] == [name]
+
+
+def test_a_setting_of_politeness_that_is_not_done_as_it_says_is_named(caplog: pytest.LogCaptureFixture) -> None:
+    applied(CONCURRENT_REQUESTS_PER_DOMAIN=16)
+    assert [record.getMessage().split()[0] for record in caplog.records] == ["CONCURRENT_REQUESTS_PER_DOMAIN"]
+    assert (applied(DOWNLOAD_SLOTS={"a.example": {"delay": "x"}})[REFUSAL] or "").startswith("DOWNLOAD_SLOTS has")
+
+
+def test_no_slot_adds_to_a_delay_unless_somebody_asks_for_it() -> None:
+    assert _default_jitter(applied(DOWNLOAD_DELAY=1)) == 0
+    assert _default_jitter(applied(DOWNLOAD_DELAY_JITTER=0.2)) == 0.2
+    with pytest.warns(ScrapyDeprecationWarning):
+        assert _default_jitter(applied(RANDOMIZE_DOWNLOAD_DELAY=True)) == 0.5
 
 
 def test_the_dupe_filter_that_filters_nothing_is_heeded(caplog: pytest.LogCaptureFixture) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from scrapy import Request, Spider
@@ -30,6 +31,7 @@ class World:
     def __init__(self, **settings: Any) -> None:
         self.crawler = Crawler(Spider)
         self.crawler.stats = MemoryStatsCollector(self.crawler)
+        self.crawler.engine = cast("Any", SimpleNamespace(downloader=None))
         self.node: Any = FakeNode()
         self.flights = Flights()
         self.guard = Guard(self.crawler, self.node, UbiSettings(**settings), self.flights, Notices())
@@ -77,7 +79,7 @@ async def test_a_page_waits_for_its_host() -> None:
     waiting = asyncio.ensure_future(world.guard.admit(second.request))
     await turns()
     assert first.held and not waiting.done()
-    world.guard.ended(first.request, fetched=True)
+    world.guard.responded(first.request, Response(first.request.url))
     await waiting
     assert (first.held, first.fetched, second.held) == (False, True, True)
 
@@ -87,8 +89,8 @@ async def test_giving_back_twice_does_nothing() -> None:
     world = World()
     page = world.page()
     await world.guard.admit(page.request)
-    world.guard.ended(page.request, fetched=True)
-    world.guard.ended(page.request, fetched=False)
+    world.guard.responded(page.request, Response(page.request.url))
+    world.guard.failed(page.request, OSError())
     world.guard.release(page)
     assert page.fetched
 

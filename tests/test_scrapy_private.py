@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from scrapy import Request, Spider
 from scrapy.commands.fetch import Command as Fetch
-from scrapy.core.downloader import Downloader
+from scrapy.core.downloader import Downloader, Slot
 from scrapy.core.downloader.handlers import DownloadHandlers
 from scrapy.core.downloader.handlers.http11 import HTTP11DownloadHandler
 from scrapy.core.engine import ExecutionEngine, _Slot
@@ -32,7 +32,7 @@ from twisted.python.failure import Failure
 from twisted.web.client import _AgentBase, _RetryingHTTP11ClientProtocol
 
 from scrapy_ubi.scheduler import UbiScheduler
-from scrapy_ubi.scrapy_private import Download, EngineHooks, forget_robots, is_trial, robots_known
+from scrapy_ubi.scrapy_private import Download, EngineHooks, forget_robots, is_trial, robots_known, slot_delay
 from tests.support.crawls import crawl
 from tests.support.site import Page, Site
 
@@ -61,6 +61,19 @@ def test_the_names_of_engine_scraper_and_handlers() -> None:
     assert inspect.iscoroutinefunction(DownloadHandlers.download_request_async)
     assert list(inspect.signature(DownloadHandlers.download_request_async).parameters) == ["self", "request"]
     assert "handlers" in inspect.getsource(Downloader.__init__)
+
+
+def test_the_delay_of_the_slot_that_a_request_went_through() -> None:
+    assert Downloader.DOWNLOAD_SLOT == "download_slot"
+    source = inspect.getsource(Downloader.__init__)
+    assert "self.slots: dict[str, Slot]" in source
+    slots = {"a.example": Slot(1, 2.5)}
+    crawler: Any = SimpleNamespace(engine=SimpleNamespace(downloader=SimpleNamespace(slots=slots)))
+    assert slot_delay(crawler, Request("http://a.example", meta={"download_slot": "a.example"})) == 2.5
+    assert slot_delay(crawler, Request("http://a.example", meta={"download_slot": "b.example"})) == 0.0
+    assert slot_delay(crawler, Request("http://a.example")) == 0.0
+    crawler.engine.downloader = object()  # a user's own
+    assert slot_delay(crawler, Request("http://a.example")) == 0.0
 
 
 def test_the_names_on_the_way_to_a_connection() -> None:

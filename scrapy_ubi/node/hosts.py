@@ -49,6 +49,7 @@ class Hosts:
         self._callbacks: list[Change] = []
         self._parsed: dict[str, dict[str, object]] = {}
         self._brief: dict[str, dict[str, float]] = {}  # host -> delays for here and now only
+        self._most_brief = MOST_BRIEF
         self.begin(agent, frontier)
 
     def begin(self, agent: Agent, frontier: Frontier) -> None:
@@ -59,6 +60,8 @@ class Hosts:
         for state in frontier.states():
             if state.notes.version:
                 self._arrived(state)
+                if state.pause:  # what was under way when the last process ended, nobody knows
+                    frontier.defer(state, self._clock())
 
     # -- sections
 
@@ -128,8 +131,9 @@ class Hosts:
         self.put(state, DELAY, delays or None)
 
     def _set_brief(self, host: str, source: str, seconds: float) -> None:
-        if host not in self._brief and len(self._brief) >= MOST_BRIEF:
+        if host not in self._brief and len(self._brief) >= self._most_brief:
             self._brief = {name: kept for name, kept in self._brief.items() if self._frontier.find(name) is not None}
+            self._most_brief = MOST_BRIEF + 2 * len(self._brief)  # so that looking costs little a host
         delays = self._brief.setdefault(host, {})
         delays[source] = seconds
         if not seconds:

@@ -37,10 +37,7 @@ def remarks(settings: BaseSettings) -> Iterator[str]:
         if _is_given(settings, name) and settings.getint(name) > 1:
             yield f"{name} is {settings.getint(name)}, but a host is loaded from one page at a time, by all agents."
     if settings.getint("CONCURRENT_REQUESTS_PER_IP") > 0:
-        yield (
-            "CONCURRENT_REQUESTS_PER_IP is set, but hosts on one address do not share a delay here, unless "
-            "UBI_POLITE_BY_IP = 'yes' says so."
-        )
+        yield "CONCURRENT_REQUESTS_PER_IP is set, but hosts on one address do not share a delay here."
     for name, slot in settings.getdict("DOWNLOAD_SLOTS").items():
         if isinstance(number := slot.get("concurrency"), int) and number > 1:
             yield f"DOWNLOAD_SLOTS wants {number} loads at once from {name}: a host is loaded from one page at a time."

@@ -25,7 +25,7 @@ def test_a_project_that_says_nothing_is_told_nothing() -> None:
     ("settings", "words"),
     [
         ({"CONCURRENT_REQUESTS_PER_DOMAIN": 8}, "one page at a time"),
-        ({"CONCURRENT_REQUESTS_PER_IP": 1}, "UBI_POLITE_BY_IP"),
+        ({"CONCURRENT_REQUESTS_PER_IP": 1}, "do not share a delay"),
         ({"DOWNLOAD_SLOTS": {"a.example": {"concurrency": 4}}}, "4 loads at once from a.example"),
         ({"DOWNLOAD_DELAY": 1.5, "UBI_HOST_DELAY": "0.2"}, "the longer one counts"),
     ],

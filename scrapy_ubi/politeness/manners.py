@@ -1,0 +1,178 @@
+"""Manners: what the end of each load says about its host, and what is done about it.
+
+The guard tells of every load that had the host's permit: pages, robots.txt, media. Rules of this module:
+
+* The delay of a host is the largest of UBI_HOST_DELAY, what its robots.txt wants, the delay of the download slot that
+  its last page went through (`slots`), and UBI_DELAY_FACTOR times its last response time (Mercator's rule).
+* 429 and 503 with a Retry-After that can be read postpone the *host*. The page goes back to its queue, without using up
+  one of its retries, where Scrapy would have retried it and nobody handles that status; else it goes on as ever. A host
+  that answers nothing else any more, `UBI_RETRY_AFTER_TIMES` times in a row, is given up: `host/busy`.
+* Loads without a response, in a row, exclude the host for a while, and at last it is given up: `host/dead` (`health`).
+* A robots.txt that asks to come back later, or that cannot be loaded, is the matter of `scrapy_ubi.robots`.
+* Of a host that is given up everything that waits fails with that reason (`Hosts.end`), so that the crawl ends;
+  `scrapy ubi requeue` brings it back.
+* All of it is noted with the host, so that it travels and survives; what is noted may come from another agent.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from typing import TYPE_CHECKING
+
+from scrapy import Request
+from scrapy.crawler import Crawler
+from scrapy.downloadermiddlewares.retry import RetryMiddleware
+from scrapy.exceptions import (
+    CannotResolveHostError,
+    DownloadConnectionRefusedError,
+    DownloadFailedError,
+    DownloadTimeoutError,
+)
+from scrapy.http import Response
+from twisted.internet import error as twisted_error
+
+from scrapy_ubi.flights import Flight
+from scrapy_ubi.outcome import status_reason
+from scrapy_ubi.politeness import health, retryafter
+from scrapy_ubi.protocol.host import HostState
+from scrapy_ubi.robots.load import load_of
+from scrapy_ubi.scrapy_private import slot_delay
+from scrapy_ubi.settings import UbiSettings
+
+if TYPE_CHECKING:
+    from scrapy_ubi.node import Node
+
+logger = logging.getLogger("scrapy_ubi")
+
+HEALTH, BUSY = "health", "busy"  # sections of a host's notes
+DEAD_HOST, BUSY_HOST = "host/dead", "host/busy"  # why what waits of a host fails
+
+# The loads that count against a host: no connection, or none that lasted until a response. One that broke within the
+# body, or that this side gave up, says nothing.
+NO_ANSWER = (
+    CannotResolveHostError,
+    DownloadConnectionRefusedError,
+    DownloadFailedError,
+    DownloadTimeoutError,
+    OSError,  # of handlers of the user's own; asyncio's time-out is one
+    twisted_error.ConnectError,
+    twisted_error.ConnectionClosed,
+    twisted_error.DNSLookupError,
+    twisted_error.TimeoutError,
+)
+
+GRID = 10  # delays by response time are whole tenths of a second: so most pages do not change what is noted
+
+
+class Manners:
+    """The manners of one agent."""
+
+    def __init__(self, crawler: Crawler, node: Node, settings: UbiSettings) -> None:
+        self._crawler = crawler
+        self._node = node
+        self._settings = settings
+        self._policy = health.Policy(settings.host_failures, settings.host_pause, settings.host_tries)
+        self._throttled = crawler.settings.getbool("AUTOTHROTTLE_ENABLED")
+
+    def responded(self, flight: Flight, response: Response, seconds: float) -> bool:
+        """A load has ended with a response, after so many seconds. True: the page is to be fetched again, later."""
+        state = self._state(flight)
+        if state is None:
+            return False
+        self._pace(state, flight.request, seconds)
+        self._forget(state, HEALTH)
+        if load_of(flight.request) is not None:
+            return False
+        asked = self._asked(response)
+        if asked is None:
+            self._forget(state, BUSY)
+            return False
+        self._leave_alone(state, asked)
+        return flight.visit is not None and self._is_retried(flight.request, response)
+
+    def failed(self, flight: Flight, error: Exception) -> None:
+        """A load has ended without a response."""
+        state = self._state(flight)
+        if state is None or not self._policy.failures or not isinstance(error, NO_ANSWER):
+            return
+        if load_of(flight.request) is not None:
+            return
+        hosts = self._node.hosts
+        verdict = health.failed(health.read(hosts.get(state, HEALTH)), self._policy)
+        hosts.put(state, HEALTH, verdict.health.value())
+        if verdict.dead:
+            self._give_up(state, DEAD_HOST, f"has not answered {verdict.health.failures} times in a row")
+        elif verdict.pause:
+            logger.info("%s does not answer: it is left alone for %g s.", state.host, verdict.pause)
+            hosts.postpone(state, verdict.pause, HEALTH)
+
+    def _state(self, flight: Flight) -> HostState | None:
+        if flight.visit is not None:
+            return flight.visit.state
+        return self._node.frontier.find(flight.host) if flight.host is not None else None
+
+    def _forget(self, state: HostState, section: str) -> None:
+        if self._node.hosts.get(state, section) is not None:
+            self._node.hosts.put(state, section, None)
+
+    # -- the delay
+
+    def _pace(self, state: HostState, request: Request, seconds: float) -> None:
+        """What this load wants of the time until the next one."""
+        slot = slot_delay(self._crawler, request)
+        self._want(state, "slot", slot if slot > self._settings.host_delay else 0.0, kept=not self._throttled)
+        if self._settings.delay_factor:
+            wanted = min(self._settings.delay_factor * seconds, self._settings.max_delay)
+            self._want(state, "response", math.ceil(wanted * GRID) / GRID, kept=True)
+
+    def _want(self, state: HostState, source: str, seconds: float, kept: bool) -> None:
+        if (seconds or state.pause) and self._node.hosts.delays(state).get(source, 0.0) != seconds:
+            self._node.hosts.set_delay(state, source, seconds, kept)
+
+    # -- Retry-After
+
+    def _asked(self, response: Response) -> float | None:
+        """For how long (s) the server asks to be left alone, None when it does not, or nobody can read it."""
+        if response.status not in retryafter.STATUSES or not self._settings.max_retry_after:
+            return None
+        values = response.headers.getlist("Retry-After")
+        asked = retryafter.longest(values, time.time())
+        if values and asked is None:
+            self._crawler.stats.inc_value("ubi/politeness/retry_after_unread")
+        return asked
+
+    def _leave_alone(self, state: HostState, seconds: float) -> None:
+        hosts = self._node.hosts
+        noted = hosts.get(state, BUSY)
+        times = 1 + (noted if type(noted) is int and 0 <= noted < health.MOST_COUNT else 0)
+        hosts.put(state, BUSY, times)
+        if times > self._settings.retry_after_times:
+            self._give_up(state, BUSY_HOST, f"has asked {times} times in a row to come back later")
+        else:
+            hosts.postpone(state, min(seconds, self._settings.max_retry_after), "retry-after")
+
+    def _is_retried(self, request: Request, response: Response) -> bool:
+        """Whether Scrapy would fetch this page again by itself, and neither request, spider nor settings want to see
+        its status.
+        """
+        retry = self._crawler.get_downloader_middleware(RetryMiddleware)
+        if retry is None or request.meta.get("dont_retry") or response.status not in retry.retry_http_codes:
+            return False
+        spider = self._crawler.spider
+        assert spider is not None, "nothing is loaded without a spider"
+        return status_reason(response.status, request, spider, self._crawler.settings) is not None
+
+    # -- the end of a host
+
+    def _give_up(self, state: HostState, reason: str, why: str) -> None:
+        if self._node.hosts.ended(state):
+            return
+        self._node.hosts.end(state, reason)
+        logger.warning(
+            "%s %s: it is given up, and what waits of it fails (%s). 'scrapy ubi requeue' brings it back.",
+            state.host,
+            why,
+            reason,
+        )

@@ -1,0 +1,214 @@
+"""Manners, in whole crawls: delays as the web saw them, hosts that ask to be left alone, hosts that do not answer."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from scrapy import Request, Spider
+from scrapy.http import Response
+
+from tests.support.crawls import Outcome, crawl, items_of, total
+from tests.support.site import HANG_UP, Page, Site, Visit
+
+SLOW, QUICK = "slow.example", "quick.example"
+
+
+@pytest.fixture
+def site() -> Iterator[Site]:
+    with Site() as running:
+        for host in (SLOW, QUICK):
+            for number in range(8):
+                running.page(f"http://{host}/{number}", "page")
+        yield running
+
+
+class Both(Spider):
+    """So many pages of each host; items say what came of them."""
+
+    name = "both"
+    pages = 4
+
+    async def start(self) -> Any:
+        for number in range(int(self.pages)):
+            for host in (SLOW, QUICK):
+                yield Request(f"http://{host}/{number}", errback=self.lost)
+
+    def parse(self, response: Response) -> Any:
+        yield {"url": response.url, "status": response.status}
+
+    def lost(self, failure: Any) -> Any:
+        yield {"url": failure.request.url, "error": type(failure.value).__name__}
+
+
+def run(site: Site, spider: type[Spider] = Both, agents: int = 1, **settings: Any) -> list[Outcome]:
+    outcomes = crawl(spider, site.proxy, agents, settings)
+    assert {outcome.reason for outcome in outcomes} == {"finished"}
+    assert {url for url in site.urls() if QUICK in url} == {f"http://{QUICK}/{number}" for number in range(4)}
+    return outcomes
+
+
+def always(site: Site, host: str, page: Page | Callable[[Visit], Page]) -> None:
+    for number in range(8):
+        site.page(f"http://{host}/{number}", page)
+
+
+# -- the delay
+
+
+@pytest.mark.parametrize("agents", [1, 2])
+def test_download_delay_is_kept_from_the_end_of_each_load(site: Site, agents: int) -> None:
+    run(site, agents=agents, DOWNLOAD_DELAY=0.3)
+    for host in (SLOW, QUICK):
+        assert len(site.gaps(host)) == 3
+        assert min(site.gaps(host)) >= 0.3
+
+
+def test_a_download_slot_has_its_delay(site: Site) -> None:
+    (one,) = run(site, DOWNLOAD_SLOTS={SLOW: {"delay": 0.3, "concurrency": 1}})
+    assert min(site.gaps(SLOW)) >= 0.3
+    assert one.crawler.settings.getfloat("DOWNLOAD_DELAY_JITTER") == 0
+
+
+def test_what_autothrottle_wants_is_kept_from_the_end_of_each_load(site: Site) -> None:
+    run(site, AUTOTHROTTLE_ENABLED=True, AUTOTHROTTLE_START_DELAY=0.8)
+    first, second, _ = site.gaps(SLOW)
+    assert first >= 0.4  # half of the one before, or the latency where that is more
+    assert second >= 0.2
+
+
+def test_who_answers_slowly_is_asked_seldom(site: Site) -> None:
+    def late(visit: Visit) -> Page:
+        time.sleep(0.1)  # the response time
+        return Page("page")
+
+    always(site, SLOW, late)
+    run(site, UBI_DELAY_FACTOR=3)
+    assert min(site.gaps(SLOW)) >= 0.3
+
+
+def test_a_delay_by_response_time_has_a_bound(site: Site) -> None:
+    def late(visit: Visit) -> Page:
+        time.sleep(0.1)
+        return Page("page")
+
+    always(site, SLOW, late)
+    (one,) = run(site, UBI_DELAY_FACTOR=1000, UBI_MAX_DELAY=0.2)
+    assert min(site.gaps(SLOW)) >= 0.2
+    assert one.stats["finish_reason"] == "finished", "and not after 300 seconds"
+
+
+# -- Retry-After
+
+
+def busy(times: int, value: str = "1", status: int = 503) -> Callable[[Visit], Page]:
+    """A page that asks so often to come back later."""
+    return lambda visit: Page("busy", status, {"Retry-After": value}) if visit.number <= times else Page("page")
+
+
+@pytest.mark.parametrize("status", [429, 503])
+def test_a_host_that_asks_for_it_is_left_alone_and_its_page_fetched_later(site: Site, status: int) -> None:
+    site.page(f"http://{SLOW}/0", busy(1, status=status))
+    (one,) = run(site, RETRY_TIMES=0)
+    assert max(site.gaps(SLOW)) >= 1
+    assert site.urls()[f"http://{SLOW}/0"] == 2
+    assert [item["status"] for item in items_of([one])] == [200] * 8
+    assert one.stats["ubi/hosts/postponed/retry-after"] == 1
+    assert "retry/count" not in one.stats, "it has used up no retry"
+
+
+def test_a_host_that_always_asks_is_given_up_and_the_crawl_ends(site: Site) -> None:
+    always(site, SLOW, Page("busy", 503, {"Retry-After": "0"}))
+    (one,) = run(site, UBI_RETRY_AFTER_TIMES=2)
+    assert len([visit for visit in site.visits if SLOW in visit.url]) == 3
+    assert one.stats["ubi/failed/host/busy"] == 4
+    assert one.stats["ubi/hosts/ended/host/busy"] == 1
+    assert {item["url"] for item in items_of([one])} == {f"http://{QUICK}/{number}" for number in range(4)}
+
+
+def test_a_request_for_ever_has_a_bound(site: Site) -> None:
+    site.page(f"http://{SLOW}/0", busy(1, "999999"))
+    (one,) = run(site, UBI_MAX_RETRY_AFTER=0.5)
+    assert max(site.gaps(SLOW)) >= 0.5
+    assert len(items_of([one])) == 8
+
+
+@pytest.mark.parametrize("value", ["soon", "-1", ""])
+def test_what_cannot_be_read_is_as_if_it_was_not_there(site: Site, value: str) -> None:
+    site.page(f"http://{SLOW}/0", busy(1, value))
+    (one,) = run(site)
+    assert one.stats["ubi/politeness/retry_after_unread"] == 1
+    assert one.stats["retry/count"] == 1
+    assert len(items_of([one])) == 8
+
+
+def test_the_header_can_be_passed_over(site: Site) -> None:
+    site.page(f"http://{SLOW}/0", busy(1, "999999"))
+    (one,) = run(site, UBI_MAX_RETRY_AFTER=0)
+    assert one.stats["retry/count"] == 1
+    assert len(items_of([one])) == 8
+
+
+class Handles(Both):
+    """Wants to see such pages itself."""
+
+    name = "handles"
+    handle_httpstatus_list = (503,)
+
+
+@pytest.mark.parametrize("settings", [{}, {"RETRY_HTTP_CODES": [500]}, {"RETRY_ENABLED": False}])
+def test_whoever_handles_the_status_sees_it_as_ever_and_the_host_is_left_alone(
+    site: Site, settings: dict[str, Any]
+) -> None:
+    site.page(f"http://{SLOW}/0", busy(2, "0"))
+    (one,) = run(site, Handles, **settings, RETRY_TIMES=1)
+    tried = 1 if settings else 2
+    assert one.stats["ubi/hosts/postponed/retry-after"] == tried
+    assert site.urls()[f"http://{SLOW}/0"] == tried
+    assert {"url": f"http://{SLOW}/0", "status": 503} in items_of([one])
+    assert len(items_of([one])) == 8
+
+
+# -- a host that does not answer
+
+
+def loads(outcome: Outcome) -> int:
+    """Loads that ended without a response; what the web saw may be more, as the handler tries again by itself."""
+    return int(outcome.stats.get("downloader/exception_count", 0))
+
+
+def test_a_host_that_does_not_answer_is_given_up_after_some_tries(site: Site) -> None:
+    always(site, SLOW, Page(status=HANG_UP))
+    (one,) = run(site, UBI_HOST_FAILURES=2, UBI_HOST_TRIES=1, UBI_HOST_PAUSE=0.5, RETRY_TIMES=0)
+    assert loads(one) == 3
+    assert max(site.gaps(SLOW)) >= 0.5, "after two failures it is left alone"
+    assert one.stats["ubi/hosts/postponed/health"] == 1
+    assert one.stats["ubi/failed/host/dead"] == 1
+    lost = {item["url"] for item in items_of([one]) if "error" in item}
+    assert len(lost) == 3
+    assert all(SLOW in url for url in lost)
+
+
+def test_one_answer_makes_a_host_healthy_again(site: Site) -> None:
+    for number in (0, 1, 3):
+        site.page(f"http://{SLOW}/{number}", Page(status=HANG_UP))
+    site.page(f"http://{SLOW}/2", Page("not here", 404))
+    (one,) = run(site, UBI_HOST_FAILURES=3, RETRY_TIMES=0)
+    assert loads(one) == 3
+    assert "ubi/hosts/postponed/health" not in one.stats
+
+
+def test_health_can_be_passed_over(site: Site) -> None:
+    always(site, SLOW, Page(status=HANG_UP))
+    (one,) = run(site, UBI_HOST_FAILURES=0, RETRY_TIMES=1)
+    assert loads(one) == 8, "each page twice, as ever"
+    assert "ubi/failed/host/dead" not in one.stats
+
+
+def test_a_dead_host_is_one_for_every_agent(site: Site) -> None:
+    always(site, SLOW, Page(status=HANG_UP))
+    outcomes = run(site, agents=2, UBI_HOST_FAILURES=1, UBI_HOST_TRIES=0, RETRY_TIMES=0)
+    assert sum(map(loads, outcomes)) == 1
+    assert total(outcomes, "ubi/failed/host/dead") == 3
