@@ -120,8 +120,8 @@ class UbiScheduler(BaseScheduler):
             # A look at a page or two: alone, and without a trace.
             self._trial = tempfile.TemporaryDirectory(prefix="ubi-")
             wanted = replace(wanted, redis_url=None, agent_id=None, dir=Path(self._trial.name), dir_given=True)
-        self._directory = AgentDirectory.open(wanted)
             wanted = replace(wanted, max_retry_after=0, host_failures=0)  # whoever looks does not want to wait
+        self._directory = AgentDirectory.open(wanted)
         self.agent_id = self._directory.agent_id
         self.settings = replace(wanted, agent_id=self.agent_id, dir=self._directory.path, dir_given=True)
         self._codec = Codec(spider, settings)
