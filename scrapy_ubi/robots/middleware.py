@@ -5,7 +5,8 @@ Rules of this module:
 * Nothing of an authority is fetched before its robots.txt; all who wait for it wait for one fetch. Whoever waits holds
   no permit, so robots.txt can be loaded, under a permit and with the host's delay like everything else.
 * Where robots.txt cannot be read, the host is put off (`node.hosts.postpone`) and its page goes back to the queue. So
-  it waits beside the crawl, not in it. After `UBI_ROBOTS_GIVE_UP` its pages fail, so that the crawl ends.
+  it waits beside the crawl, not in it. After `UBI_ROBOTS_GIVE_UP` its pages fail, so that the crawl ends. The delay after
+  robots.txt was read is waited for there, too.
 * What is known is noted with the host (section `robots`): it survives, and travels with a handoff.
 * A robots.txt that was withdrawn (a lost host, a fence, the end) is not known and has not failed: who waited for it is
   withdrawn as well.
@@ -45,6 +46,7 @@ logger = logging.getLogger(__name__)
 
 SECTION = "robots"  # of a host's notes; also the source of its delay, and why it is put off
 SHARE_OF_MEMORY = 1 / 16  # of UBI_MEMORY_MB: for the parsers
+PATIENCE = 0.5  # s of delay that a page waits for after its robots.txt: for more it goes back to its queue
 
 
 class UbiRobotsMiddleware:
@@ -93,6 +95,8 @@ class UbiRobotsMiddleware:
                 return known
             if step is Step.ASK:
                 known = await self._asked(authority, request, agent, scheduler)
+                if state is not None and state.next_at > clock.now() + PATIENCE:
+                    raise Withdrawn(f"{request} waits for the delay after its robots.txt")
                 if known.record.known and known.agent in (None, record.digest(agent)):
                     return known
                 continue

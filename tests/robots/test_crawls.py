@@ -16,7 +16,7 @@ from scrapy.crawler import Crawler
 from scrapy.exceptions import CloseSpider, IgnoreRequest
 from scrapy.http import Response, TextResponse
 
-from scrapy_ubi.robots import record
+from scrapy_ubi.robots import middleware, record
 from scrapy_ubi.robots.middleware import UbiRobotsMiddleware
 from scrapy_ubi.robots.text import MOST_BYTES
 from tests.support.crawls import Outcome, crawl, items_of, total
@@ -378,6 +378,16 @@ def test_a_crawl_delay_lies_between_the_end_of_a_load_and_the_next(site: Site) -
     assert len(times) == 4
     assert all(later - sooner >= delay for sooner, later in itertools.pairwise(times))
     assert outcome.stats["robotstxt/forbidden"] == 2
+
+
+def test_a_long_delay_after_robots_txt_is_waited_for_in_the_queue(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(middleware, "PATIENCE", 0.0)
+    allowed = pages(site)
+    site.page(f"{HOST}/robots.txt", FORBIDS)
+    outcome = one(site, UBI_HOST_DELAY=0.1)
+    assert outcome.items == allowed
+    assert outcome.stats["ubi/scheduler/put_back"] == 1
+    assert paths(site) == ["/robots.txt", "/", "/yes"]
 
 
 @pytest.mark.parametrize(("most", "noted"), [(0, {}), (0.01, {"robots": 0.01}), (60, {"robots": 0.05})])
