@@ -26,10 +26,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from scrapy_ubi.protocol.host import MOST_FAILED, Entry, Failure, HostState, Notes
 
 from . import rows
-from .diskstate import DiskState, HostChanges, Keys
+from .diskstate import DiskState, Head, HostChanges, Keys
 from .flush import Changes, Extra, Flush
 from .seen import Seen
-from .store import Row, Store, every
+from .store import Store, every
 from .window import Result, Scan, Window
 from .workbench import Workbench
 
@@ -55,7 +55,7 @@ class DiskFrontier:
         self.unwritten: Flush | None = None
         self._offset = offset
         self._states: dict[str, DiskState] = {}
-        self._taken: dict[int, int] = {}  # salted key of what is out -> rank of its row
+        self._taken: dict[int, bytes] = {}  # salted key of what is out -> its row
         self._overtaken: set[int] = set()  # salted keys of what is out and was done elsewhere meanwhile
         self._changes = Changes()
         self._flush = saved.get("flush", 0)
@@ -154,25 +154,25 @@ class DiskFrontier:
 
     def _queue(self, state: DiskState, entry: Entry) -> None:
         """An entry waits, behind those of its kind."""
-        place = rows.rank(entry.priority, entry.depth, state.arrival)
+        row = rows.place(state.hid, entry.priority, entry.depth, state.arrival)
         state.arrival += 1
         value = rows.queue_value(state.host, entry)
-        self._change(state)[place] = value
-        self.window.insert(state, place, value)
+        self._change(state)[row] = value
+        self.window.insert(state, row, row + value)
 
-    def _delete(self, state: DiskState, place: int) -> None:
+    def _delete(self, state: DiskState, row: bytes) -> None:
         """A row of the queue is not wanted any more. One that no flush holds is forgotten."""
         changes = state.fresh
         if changes is None:
             changes = self._change(state)
-        if changes.get(place) is None:
-            changes[place] = None
+        if changes.get(row) is None:
+            changes[row] = None
         else:
-            del changes[place]
+            del changes[row]
 
-    def _throw_away(self, state: DiskState, place: int) -> None:
+    def _throw_away(self, state: DiskState, row: bytes) -> None:
         """A row is garbage."""
-        self._delete(state, place)
+        self._delete(state, row)
         state.garbage -= 1
 
     def add_done(self, state: HostState, keys: Iterable[int]) -> list[int]:
@@ -205,7 +205,7 @@ class DiskFrontier:
         state.done_count += 1
         if state.redo:
             state.redo.pop(key, None)
-        self._change(state)[~key] = b""
+        self._change(state)[rows.done_row(state.hid, key)] = b""
 
     def finish(self, state: HostState, key: int) -> bool:
         """An entry handed out is done; True when that was news."""
@@ -243,18 +243,18 @@ class DiskFrontier:
 
     def pop(self, now: float, allowed: Callable[[HostState], bool]) -> tuple[HostState, Entry] | None:
         """Hand out the next entry of the first host that is ready, allowed and in memory; the host is then busy."""
-        window = self.window
+        window, read = self.window, rows.read_queue
         while (state := window.next(now, allowed)) is not None:
             while state.head:
-                place, value = window.first(state)
-                entry = rows.read_queue(state.host, state.hid, place, value)
-                salted = entry.key ^ state.salt
-                if state.garbage and self.keys.status(salted) == 2:
-                    self._throw_away(state, place)
+                queued = window.first(state)
+                entry = read(state.host, queued)
+                key = entry[0]
+                if state.garbage and self.keys.status(key ^ state.salt) == 2:
+                    self._throw_away(state, queued[: rows.ROW])
                     continue
                 state.waiting -= 1
-                state.out[entry.key] = entry
-                self._taken[salted] = place
+                state.out[key] = entry
+                self._taken[key ^ state.salt] = queued[: rows.ROW]
                 return state, entry
             window.release(state, now)
         return None
@@ -314,7 +314,7 @@ class DiskFrontier:
 
     def read(self, scans: Iterable[Scan]) -> list[Result]:
         """Read these, in any thread. Raises `StoreDamaged`."""
-        return [(scan, self.store.scan(scan.start, scan.end, scan.most)) for scan in scans]
+        return [(scan, rows.joined(self.store.scan(scan.start, scan.end, scan.most))) for scan in scans]
 
     def take(self, results: Iterable[Result]) -> None:
         """Take in what was read: hosts are ready, or rid of garbage. Raises `StoreDamaged`."""
@@ -324,20 +324,20 @@ class DiskFrontier:
             if scan.tidy:
                 self._tidied(scan, read)
             else:
-                self.window.loaded(scan, [(rows.queue_rank(key), value) for key, value in read])
+                self.window.loaded(scan, read)
 
-    def _tidied(self, scan: Scan, read: list[Row]) -> None:
+    def _tidied(self, scan: Scan, read: Head) -> None:
         """Delete the garbage among these rows of a queue."""
         state = scan.state
         if not self.window.tidied(scan, read):
             return
         found = set()
-        for row, value in read:
-            place, key = rows.queue_rank(row), rows.queued_key(value)
+        for queued in read:
+            row, key = queued[: rows.ROW], rows.queued_key(queued)
             done = self.keys.status(key ^ state.salt) == 2
-            if done and key not in state.out and not state.changed(place):
-                self._throw_away(state, place)
-                found.add(place)
+            if done and key not in state.out and not state.changed(row):
+                self._throw_away(state, row)
+                found.add(row)
         self.window.forget(state, found)
 
     def load(self, now: float, allowed: Callable[[HostState], bool]) -> bool:
@@ -358,18 +358,18 @@ class DiskFrontier:
         assert self.unwritten is None, "one flush at a time"
         self._flush += 1
         changes, self._changes = self._changes, Changes()
-        clear, records = [], []
+        clear, records = [], {}
         for state, change in changes.hosts.items():
             idle = not state.waiting and not state.out and not self.window.is_read(state)
             if idle and state.garbage >= LEAST_GARBAGE:
                 clear.append(state.hid)
-                for place in [place for place in change if place >= 0]:
-                    del change[place]
+                for row in [row for row in change if rows.is_queued(row)]:
+                    del change[row]
                 state.garbage = 0
                 self.window.clear(state)
-            records.append((rows.HOST + state.hid, state.record(self._offset)))
+            records[rows.HOST + state.hid] = state.record(self._offset)
             state.writing, state.fresh = change, None
-        records.append((rows.FRONTIER, rows.frontier_value(self._saved())))
+        records[rows.FRONTIER] = rows.frontier_value(self._saved())
         self.unwritten = Flush(self._flush, self.keys.fresh, changes, records, clear, extra)
         self.keys.writing, self.keys.fresh = self.keys.fresh, {}
         return self.unwritten
@@ -406,16 +406,17 @@ class DiskFrontier:
     def note_status(self, state: HostState, key: int, status: int) -> None:
         """Keep the status of a page that was done since the last flush."""
         own = self._own(state)
-        if own.fresh is not None and ~key in own.fresh:
-            own.fresh[~key] = rows.done_value(status)
+        row = rows.done_row(own.hid, key)
+        if own.fresh is not None and row in own.fresh:
+            own.fresh[row] = rows.done_value(status)
 
     def status_of(self, state: HostState, key: int) -> int | None:
         """The status of a page; one row may be read. Raises `StoreDamaged`."""
         own = self._own(state)
-        for changes in (own.fresh, own.writing):
-            if changes is not None and (value := changes.get(~key)) is not None:
-                return rows.read_status(rows.done_row(own.hid, key), value)
         row = rows.done_row(own.hid, key)
+        for changes in (own.fresh, own.writing):
+            if changes is not None and (value := changes.get(row)) is not None:
+                return rows.read_status(row, value)
         found = self.store.get(row)
         return rows.read_status(row, found) if found is not None else None
 

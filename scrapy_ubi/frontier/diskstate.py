@@ -4,9 +4,9 @@ Rules of this module:
 
 * No set of keys is here. Whether a key is known or done, `Keys` says: first the changes that are not in the seen table
   yet, then the table. Entries are rows of the store.
-* Of the entries that wait only the *head* of the queue may be in memory, as rows not yet decoded, in the order of their
-  ranks. A head is *complete* when nothing waits that is not in it; such a host is never read. The head may hold entries
-  that were done elsewhere meanwhile (garbage): whoever takes the first one looks.
+* Of the entries that wait only the *head* of the queue may be in memory, as rows not yet decoded, in the order of
+  the store. A head is *complete* when nothing waits that is not in it; such a host is never read. The head may hold
+  entries that were done elsewhere meanwhile (garbage): whoever takes the first one looks.
 * A host's keys are salted by its number before they come to the seen table: a host that was dropped and comes again has
   another number, and knows nothing.
 * A host that rests (no head, nothing out) takes about 750 bytes.
@@ -25,13 +25,13 @@ from .store import Store
 
 PIECE = 256  # rows read at once by those who want all
 
-Head = list[tuple[int, bytes]]  # rank, value of the row; ascending
+Head = list[bytes]  # rows of the queue with their values (`rows.read_queue`); ascending
 NO_HEAD: Head = []  # shared by all who have none; never changed
 
 
-HostChanges = dict[int, bytes | None]
-"""What a flush holds of one host: rank -> value of a row of the queue (None: to be deleted); and ~key -> b"" for a key
-that is done, a number below 0. One dict of plain values: there are thousands, and the garbage collector looks at none.
+HostChanges = dict[bytes, bytes | None]
+"""What a flush holds of one host: rows of its queue (None: to be deleted), and of what is done. One dict of plain
+values: there are thousands, and the garbage collector looks at none.
 """
 
 
@@ -59,7 +59,7 @@ class DiskState(HostState):
     """The state of one host at one agent, its sets on disk.
 
     `hid`: its number; `salt`: of its keys. `garbage`: rows of the queue whose key is done. `arrival`: the number of the
-    next entry. `head`, `complete`: see above; `low`: no row before this rank waits but for those of the head.
+    next entry. `head`, `complete`: see above; `low`: no row before this one waits but for those of the head.
     `fresh`, `writing`: its changes that are not in a flush yet, and those in the flush that is being written.
     """
 
@@ -92,7 +92,7 @@ class DiskState(HostState):
         self.arrival = 0
         self.head = NO_HEAD
         self.complete = True
-        self.low = 0
+        self.low = b""
         self.fresh: HostChanges | None = None
         self.writing: HostChanges | None = None
         self._keys = keys
@@ -127,12 +127,12 @@ class DiskState(HostState):
         than what it has, and than what all others there have.
         """
         head = self.head
-        if not head or rows.rank(priority, depth, 0) > head[0][0] or key in self.out:
+        if not head or rows.place(self.hid, priority, depth, 0) > head[0] or key in self.out:
             return None
         sought = key.to_bytes(8, "big")
-        for index, (place, value) in enumerate(head):
-            if value[:8] == sought:
-                old = rows.read_queue(self.host, self.hid, place, value)
+        for index, queued in enumerate(head):
+            if queued[rows.ROW : rows.ROW + 8] == sought:
+                old = rows.read_queue(self.host, queued)
                 return index if (depth, -priority) < (old.depth, -old.priority) else None
         return None
 
@@ -163,52 +163,50 @@ class DiskState(HostState):
             (done, self.done_xor ^ (self.salt if done % 2 else 0)),
         )
 
-    def changed(self, place: int) -> bool:
+    def changed(self, row: bytes) -> bool:
         """Whether a row is among the changes not written yet."""
-        return any(changes is not None and place in changes for changes in (self.fresh, self.writing))
+        return any(changes is not None and row in changes for changes in (self.fresh, self.writing))
 
-    def merged(self, read: Mapping[int, bytes | None], start: int, end: int) -> Head:
-        """Rows read from the store between these ranks (both included), with the changes that are not in it yet."""
-        found = dict(read)
-        for changes in (self.writing, self.fresh):
-            if changes is not None:
-                found.update((place, value) for place, value in changes.items() if start <= place <= end)
-        return sorted((place, value) for place, value in found.items() if value is not None)
+    def merged(self, read: Head, late: HostChanges, start: bytes, end: bytes) -> Head:
+        """What was read of the queue between these rows (both included), with later changes and those not in the store
+        yet.
+        """
+        found: HostChanges = {queued[: rows.ROW]: queued[rows.ROW :] for queued in read}
+        for changes in (late, self.writing, self.fresh):
+            if changes:
+                found.update((row, value) for row, value in changes.items() if start <= row <= end)
+        return sorted(row + value for row, value in found.items() if value is not None)
 
-    def read(self, start: int, most: int) -> list[tuple[int, bytes]]:
-        """Rows of the queue as the store has them, from a rank on."""
-        end = rows.of_host(rows.QUEUE, self.hid)[1]
-        found = self._store.scan(rows.queue_key(self.hid, start), end, most)
-        return [(rows.queue_rank(key), value) for key, value in found]
-
-    def queue_rows(self) -> Iterator[tuple[int, bytes]]:
+    def queue_rows(self) -> Iterator[bytes]:
         """All rows of the queue from `low` on, garbage and what is out included; the store is read in pieces."""
         if self.complete:
             yield from tuple(self.head)
             return
-        start = min(self.low, self.head[0][0]) if self.head else self.low
-        while start <= rows.MOST_RANK:
-            read = self.read(start, PIECE)
-            end = read[-1][0] if len(read) == PIECE else rows.MOST_RANK
-            yield from self.merged(dict(read), start, end)
-            start = end + 1
+        start, last = rows.of_host(rows.QUEUE, self.hid)
+        start = max(start, min(self.low, self.head[0][: rows.ROW]) if self.head else self.low)
+        while start < last:
+            read = rows.joined(self._store.scan(start, last, PIECE))
+            end = read[-1][: rows.ROW] if len(read) == PIECE else last
+            yield from self.merged(read, {}, start, end)
+            start = end + b"\0"
 
-    def waits(self, value: bytes) -> bool:
+    def waits(self, queued: bytes) -> bool:
         """Whether the entry of a row of the queue waits: it is neither done nor out."""
-        key = rows.queued_key(value)
+        key = rows.queued_key(queued)
         return key not in self.out and self._keys.status(key ^ self.salt) != 2
 
     def undone(self) -> Iterator[Entry]:
         """Every entry that is known and not done as far as others may know, those handed out included."""
-        for place, value in self.queue_rows():
-            if self.waits(value):
-                yield rows.read_queue(self.host, self.hid, place, value)
+        for queued in self.queue_rows():
+            if self.waits(queued):
+                yield rows.read_queue(self.host, queued)
         yield from [entry for key, entry in self.out.items() if not self.is_done(key)]
         yield from [*self.closing.values()]
 
     def told_done(self) -> Iterator[int]:
         """The keys that are done and that others may know to be."""
-        fresh = [~place for changes in (self.writing, self.fresh) for place in changes or () if place < 0]
+        changed = [row for changes in (self.writing, self.fresh) for row in changes or ()]
+        fresh = [rows.done_key(row) for row in changed if not rows.is_queued(row)]
         yield from (key for key in fresh if key not in self.closing)
         told = {*fresh, *self.closing}
         start, end = rows.of_host(rows.DONE, self.hid)
@@ -218,18 +216,18 @@ class DiskState(HostState):
                     yield key
             start = found[-1][0] + b"\0"
 
-    def insert(self, place: int, value: bytes) -> None:
-        """Put a row into the head."""
+    def insert(self, queued: bytes) -> None:
+        """Put an entry into the head."""
         if self.head is NO_HEAD:
-            self.head = [(place, value)]
+            self.head = [queued]
         else:
-            insort(self.head, (place, value))
+            insort(self.head, queued)
 
     def release(self) -> int:
         """Give the head away, which is in the store or in the changes; how many rows it had."""
         head, self.head = self.head, NO_HEAD
         if head:
-            self.low = min(self.low, head[0][0])
+            self.low = min(self.low, head[0][: rows.ROW])
             self.complete = False
         return len(head)
 
@@ -237,14 +235,14 @@ class DiskState(HostState):
         """Assert every invariant of the state, by reading all of it."""
         super()._check()
         assert self.head == sorted(self.head), self
-        waiting = [row for row in self.queue_rows() if self.waits(row[1])]
-        entries = [rows.read_queue(self.host, self.hid, *row) for row in waiting]
+        waiting = [queued for queued in self.queue_rows() if self.waits(queued)]
+        entries = [rows.read_queue(self.host, queued) for queued in waiting]
         keys = [entry.key for entry in entries]
         assert len(set(keys)) == len(keys) == self.waiting, (self, entries)
         assert all(map(self.is_known, keys)), self
         if self.head and not self.complete:
-            head = {place for place, _ in self.head}
-            assert all(place in head for place, _ in waiting if place <= self.head[-1][0]), self
+            head = {*self.head}
+            assert all(queued in head for queued in waiting if queued <= self.head[-1]), self
         done = {*self.told_done(), *self.closing}
         assert len(done) == self.done_count, (self, done)
         assert _xor(done) == self.done_xor, self

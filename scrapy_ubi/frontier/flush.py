@@ -8,6 +8,7 @@ the store whole at any moment.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from operator import attrgetter
 
 from . import rows
 from .diskstate import DiskState, HostChanges
@@ -40,7 +41,7 @@ class Flush:
         number: int,
         keys: dict[int, int],
         changes: Changes,
-        records: Iterable[tuple[bytes, bytes]],
+        records: dict[bytes, bytes],
         clear: Iterable[bytes],
         extra: Iterable[Extra],
     ) -> None:
@@ -48,7 +49,7 @@ class Flush:
         self.number = number
         self.keys = keys
         self._changes = changes
-        self._records = list(records)
+        self._records = records
         self._clear = list(clear)
         self._rows = list(extra)
 
@@ -66,26 +67,26 @@ class Flush:
         """Make it durable; in any thread, any number of times. Raises what `Store.write` does."""
         batch = store.batch()
         put, delete = batch.put, batch.delete
-        queues = []
-        for hid, change in sorted((state.hid, change) for state, change in self._changes.hosts.items()):
-            done = rows.DONE + hid
-            queue = rows.QUEUE + hid
-            for place, value in change.items():
-                if place < 0:
-                    put(done + (~place).to_bytes(8, "big"), value or b"")
+        queue = rows.QUEUE[0]
+        later: HostChanges = {}
+        hosts = self._changes.hosts
+        for state in sorted(hosts, key=attrgetter("hid")):
+            for row, value in hosts[state].items():
+                if row[0] == queue:
+                    later[row] = value
                 else:
-                    queues.append((queue + place.to_bytes(rows.RANK, "big"), value))
-        for row, kept in queues:  # rows in the order of a store are put there sooner
-            if kept is None:
+                    put(row, value or b"")
+        for row, value in later.items():  # rows in the order of a store are put there sooner
+            if value is None:
                 delete(row)
             else:
-                put(row, kept)
+                put(row, value)
         for row, kept in (*self._changes.failed.items(), *self._rows):
             if kept is None:
                 delete(row)
             else:
                 put(row, kept)
-        for row, record in self._records:
+        for row, record in self._records.items():
             put(row, record)
         known = [key for key, status in self.keys.items() if status == 1]
         done_keys = [key for key, status in self.keys.items() if status == 2]

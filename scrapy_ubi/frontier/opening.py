@@ -189,7 +189,7 @@ def _changes(store: Store, report: Report) -> Iterator[tuple[int, int]]:
             if key[1:5] != hid:
                 hid = key[1:5]
                 salt = rows.salt(hid)
-            number = rows.queued_key(value) if status == 1 else rows.done_key(key)
+            number = rows.queued_key(key + value) if status == 1 else rows.done_key(key)
             yield number ^ salt, status
             count += 1
             if count % 1_000_000 == 0:

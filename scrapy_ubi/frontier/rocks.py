@@ -15,7 +15,10 @@ from __future__ import annotations
 import os
 import re
 import threading
+from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
+from typing import Any
 
 from rocksdict import (
     BlockBasedOptions,
@@ -99,17 +102,16 @@ class RocksStore:
         """The first rows from start on, before end."""
         bounds = ReadOptions()
         bounds.set_iterate_upper_bound(end)  # else the end of a queue would be sought behind all that was deleted there
-        found: list[Row] = []
         with self._gate:
             try:
-                rows = self._handle().iter(bounds)
-                rows.seek(start)
-                while most and rows.valid():
-                    found.append((rows.key(), rows.value()))
-                    rows.next()
-                    most -= 1
-                if most:
-                    rows.status()
+                items: Iterator[Any] = self._handle().items(from_key=start, read_opt=bounds)
+                found: list[Row] = list(islice(items, most))
+                if len(found) < most:  # is that all? `items` does not tell the end from damage
+                    rest = self._handle().iter(bounds)
+                    rest.seek(found[-1][0] if found else start)
+                    while rest.valid():
+                        rest.next()
+                    rest.status()
             except Exception as error:  # rocksdict raises nothing more particular
                 raise self._named(error) from error
         return found

@@ -19,7 +19,6 @@ from scrapy_ubi.protocol.host import HostState
 
 from . import rows
 from .diskstate import NO_HEAD, DiskState, Head, HostChanges
-from .store import Row
 from .workbench import Workbench
 
 HEAD = 32  # rows of a head when memory is scarce: one read serves so many fetches
@@ -40,7 +39,7 @@ class Scan(NamedTuple):
     tidy: bool = False
 
 
-Result = tuple[Scan, list[Row]]
+Result = tuple[Scan, Head]
 
 
 class Window:
@@ -55,8 +54,8 @@ class Window:
         self._coming = 0  # rows that are being read
         self._ahead = max(AHEAD, 2 * delay)
         self._now = 0.0
-        self._late: dict[DiskState, dict[int, bytes | None]] = {}  # being read: changes written since that was asked
-        self._untidy: dict[DiskState, int] = {}  # -> the rank from which on its queue is to be looked through
+        self._late: dict[DiskState, HostChanges] = {}  # being read: changes written since that was asked
+        self._untidy: dict[DiskState, bytes] = {}  # -> the row from which on its queue is to be looked through
         self._tidying: set[DiskState] = set()  # of these: being read
 
     @property
@@ -92,34 +91,36 @@ class Window:
 
     # -- heads
 
-    def insert(self, state: DiskState, place: int, value: bytes) -> None:
+    def insert(self, state: DiskState, row: bytes, queued: bytes) -> None:
         """A row was put into the host's queue: into its head, where that is its place."""
-        state.low = min(state.low, place)
+        if row < state.low:
+            state.low = row
         head = state.head
         room = len(head) < (self.grown if self._roomy else self.head) and self.held < self.most
         if state.complete and room and state not in self.resting:  # one that rests, though nothing waited, is read
-            state.insert(place, value)
+            state.insert(queued)
             self.held += 1
         else:
-            if head and place < head[-1][0]:
-                state.insert(place, value)
+            if head and queued < head[-1]:
+                state.insert(queued)
                 head.pop()
             state.complete = False
         self.settle(state)
 
-    def take_out(self, state: DiskState, index: int) -> int:
-        """Take a row out of a head; its rank."""
-        place, _ = state.head.pop(index)
+    def take_out(self, state: DiskState, index: int) -> bytes:
+        """Take a row out of a head."""
+        queued = state.head.pop(index)
         self.held -= 1
-        return place
+        return queued[: rows.ROW]
 
-    def first(self, state: DiskState) -> tuple[int, bytes]:
-        """Take the first row out of a head."""
-        first = state.head.pop(0)
+    def first(self, state: DiskState) -> bytes:
+        """Take the first entry out of a head."""
+        head = state.head
+        first = head.pop(0)
         self.held -= 1
-        if not state.head:
+        if not head:
             state.head = NO_HEAD
-            state.low = first[0] + 1  # what is put before it later lowers that again
+            state.low = first[: rows.ROW] + b"\0"  # what is put before it later lowers that again
         return first
 
     def _evict(self, state: DiskState) -> None:
@@ -130,7 +131,7 @@ class Window:
     def next(self, now: float, allowed: Callable[[HostState], bool]) -> DiskState | None:
         """The first host on the workbench that is ready and allowed; it is busy then. Those not allowed are parked."""
         self._now = now
-        may = allowed if self._roomy else self._evicting(allowed)
+        may = allowed if self.held + self._coming < self.most // 2 else self._evicting(allowed)
         while (state := self.workbench.take(now, may)) is not None and state.next_at > now:
             self.release(state, now)  # put off since it was put there
         return state
@@ -199,69 +200,65 @@ class Window:
             if state.next_at > now + self._ahead:  # put off since it was put there
                 self.resting.release(state, state.next_at)
                 continue
-            start = rows.queue_key(state.hid, state.low)
-            scans.append(Scan(state, start, rows.of_host(rows.QUEUE, state.hid)[1], quantum))
+            start, end = rows.of_host(rows.QUEUE, state.hid)
+            scans.append(Scan(state, max(start, state.low), end, quantum))
             self._late[state] = {}
             self._coming += self.head
         return scans
 
-    def loaded(self, scan: Scan, read: list[tuple[int, bytes]]) -> None:
+    def loaded(self, scan: Scan, read: Head) -> None:
         """A host's rows were read: its head is in memory."""
         state = scan.state
         late = self._late.pop(state)
         self._coming -= self.head
         self.resting.release(state, None)
         whole = len(read) < scan.most
-        end = rows.MOST_RANK if whole else read[-1][0]
+        end = scan.end if whole else read[-1][: rows.ROW]
         found = self._merged(state, read, late, end)
-        state.low = found[0][0] if found else end + 1
+        state.low = found[0][: rows.ROW] if found else end + b"\0"
         state.complete = whole and len(found) <= scan.most
         del found[scan.most :]
         state.head = found or NO_HEAD
         self.held += len(found)
         self.settle(state)
 
-    def _merged(
-        self, state: DiskState, read: list[tuple[int, bytes]], late: Mapping[int, bytes | None], end: int
-    ) -> Head:
+    def _merged(self, state: DiskState, read: Head, late: HostChanges, end: bytes) -> Head:
         """What of these rows, and of the changes up to that rank, waits."""
         if late or state.writing is not None or state.fresh is not None:
-            found: dict[int, bytes | None] = dict(read)
-            found.update((place, value) for place, value in late.items() if place <= end)
-            read = state.merged(found, 0, end)
+            read = state.merged(read, late, rows.QUEUE, end)
         if state.out:
-            read = [row for row in read if rows.queued_key(row[1]) not in state.out]
+            read = [queued for queued in read if rows.queued_key(queued) not in state.out]
         return read
 
     def written(self, hosts: Mapping[DiskState, HostChanges]) -> None:
         """These changes are in the store; what is being read may have been read before."""
         for state in self._late.keys() & hosts.keys():
-            self._late[state].update((place, value) for place, value in hosts[state].items() if place >= 0)
+            self._late[state].update((row, value) for row, value in hosts[state].items() if rows.is_queued(row))
 
     # -- garbage
 
     def tidy(self, state: DiskState) -> None:
         """There is garbage in the host's queue: if it is much, look for it."""
         if state.garbage >= LEAST_TIDY and state.garbage > state.waiting > 0:
-            self._untidy.setdefault(state, 0)
+            self._untidy.setdefault(state, b"")
 
     def _tidy(self, state: DiskState) -> Scan:
         self._tidying.add(state)
-        start = rows.queue_key(state.hid, self._untidy[state])
-        return Scan(state, start, rows.of_host(rows.QUEUE, state.hid)[1], TIDY, True)
+        start, end = rows.of_host(rows.QUEUE, state.hid)
+        return Scan(state, max(start, self._untidy[state]), end, TIDY, True)
 
-    def forget(self, state: DiskState, places: set[int]) -> None:
+    def forget(self, state: DiskState, gone: set[bytes]) -> None:
         """These rows are deleted: none of them is in the head any more."""
         before = len(state.head)
         if before:
-            state.head = [row for row in state.head if row[0] not in places] or NO_HEAD
+            state.head = [queued for queued in state.head if queued[: rows.ROW] not in gone] or NO_HEAD
             self.held -= before - len(state.head)
 
     def is_read(self, state: DiskState) -> bool:
         """Whether the host's head is being read."""
         return state in self._late
 
-    def tidied(self, scan: Scan, read: list[Row]) -> bool:
+    def tidied(self, scan: Scan, read: Head) -> bool:
         """Whether the garbage found is still there to be deleted; the next piece is looked through then."""
         state = scan.state
         if state not in self._tidying:
@@ -270,7 +267,7 @@ class Window:
         if len(read) < scan.most:
             del self._untidy[state]
         else:
-            self._untidy[state] = rows.queue_rank(read[-1][0]) + 1
+            self._untidy[state] = read[-1][: rows.ROW] + b"\0"
         return True
 
     def _check(self, states: Iterable[DiskState]) -> None:

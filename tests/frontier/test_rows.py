@@ -30,18 +30,17 @@ def test_an_entry_comes_back_as_it_was(
     key: int, url: str, host: str, depth: int, priority: int, request: str, arrival: int
 ) -> None:
     entry = Entry(key, url, depth, priority, request)
-    place = rows.rank(priority, depth, arrival)
-    value = rows.queue_value(host, entry)
-    assert rows.read_queue(host, HID, place, value) == entry
-    assert rows.queued_key(value) == key
-    assert rows.queue_rank(rows.queue_key(HID, place)) == place
+    row = rows.place(HID, priority, depth, arrival)
+    (queued,) = rows.joined([(row, rows.queue_value(host, entry))])
+    assert rows.read_queue(host, queued) == entry
+    assert rows.queued_key(queued) == key
+    assert rows.is_queued(row) and len(row) == len(rows.QUEUE + HID) + rows.RANK
 
 
 @given(st.lists(st.tuples(PRIORITIES, DEPTHS, st.integers(0, 2**40 - 1)), max_size=10))
 def test_rows_sort_as_entries_are_fetched(places: list[tuple[int, int, int]]) -> None:
     expected = sorted(places, key=lambda place: (-place[0], place[1], place[2]))
-    assert sorted(places, key=lambda place: rows.queue_key(HID, rows.rank(*place))) == expected
-    assert sorted(places, key=lambda place: rows.rank(*place)) == expected
+    assert sorted(places, key=lambda place: rows.place(HID, *place)) == expected
 
 
 def test_scheme_and_host_cost_no_bytes() -> None:
@@ -84,6 +83,7 @@ def test_a_failure_comes_back_as_it_was(
 
 
 RECORD = rows.host_value(rows.HostRecord("h.example", 5, 1, 3, 2, 0, 9, 0.0))
+VALUE = rows.queue_value("h", Entry(1, "http://h/", 0))
 FAILURE = rows.failed_value(Failure("h", Entry(1, "http://h/", 0), "x", 0.0))
 
 
@@ -100,12 +100,12 @@ FAILURE = rows.failed_value(Failure("h", Entry(1, "http://h/", 0), "x", 0.0))
         (rows.HOST + HID, lambda key: rows.read_host(key, RECORD + b"[0,{}]")),
         (rows.HOST + HID, lambda key: rows.read_host(key, RECORD + b'[1,{"a":1e999}]')),
         (rows.HOST + HID, lambda key: rows.read_host(key, RECORD + b'[1,{"a":"%b"}]' % (b"x" * MOST_NOTES))),
-        (rows.QUEUE + HID + bytes(15), lambda key: rows.read_queue("h", HID, 0, b"")),
-        (rows.QUEUE + HID + bytes(15), lambda key: rows.read_queue("h", HID, 0, bytes(8) + b"\x07/")),
-        (rows.QUEUE + HID + bytes(15), lambda key: rows.read_queue("h", HID, 0, bytes(8) + b"\x41/")),
-        (rows.QUEUE + HID + bytes(15), lambda key: rows.read_queue("h", HID, 0, bytes(8) + b"\x00\xff\xfe")),
-        (rows.QUEUE + HID + bytes(15), lambda key: rows.read_queue("h", HID, 0, bytes(8) + b"\x09\0\0\0\x63/")),
-        (rows.QUEUE + HID + b"12", rows.queue_rank),
+        (rows.QUEUE + HID + bytes(15), lambda key: rows.read_queue("h", key + b"")),
+        (rows.QUEUE + HID + bytes(15), lambda key: rows.read_queue("h", key + bytes(8) + b"\x07/")),
+        (rows.QUEUE + HID + bytes(15), lambda key: rows.read_queue("h", key + bytes(8) + b"\x41/")),
+        (rows.QUEUE + HID + bytes(15), lambda key: rows.read_queue("h", key + bytes(8) + b"\x00\xff\xfe")),
+        (rows.QUEUE + HID + bytes(15), lambda key: rows.read_queue("h", key + bytes(8) + b"\x09\0\0\0\x63/")),
+        (rows.QUEUE + HID + b"12", lambda key: rows.joined([(key, VALUE)])),
         (rows.DONE + HID + b"1", rows.done_key),
         (rows.RECENT + b"1", lambda key: rows.read_recent(key, b"short")),
         (rows.RECENT + b"1", lambda key: rows.read_recent(key, rows.recent_value(1, [1, 2], [])[:-8])),
