@@ -50,6 +50,7 @@ from scrapy_ubi.outcome import reason_of, status_reason
 from scrapy_ubi.protocol.host import Entry
 from scrapy_ubi.requestcheck import NONCE
 from scrapy_ubi.requestkeys import Place, RequestKeys
+from scrapy_ubi.robots.sitemaps import Sitemaps
 from scrapy_ubi.scrapy_private import EngineHooks, is_trial
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.transport import Transport, TransportError
@@ -70,12 +71,13 @@ REFUSAL = "SCRAPY_UBI_REFUSAL"  # setting in which the add-on leaves the sentenc
 
 
 class UbiScheduler(BaseScheduler):
-    """One agent's end of the crawl. Public for others: `agent_id`, `settings`, `node`, `guard`."""
+    """One agent's end of the crawl. Public for others: `agent_id`, `settings`, `node`, `guard`, `sitemaps`."""
 
     settings: UbiSettings
     agent_id: str
     node: Node
     guard: Guard
+    sitemaps: Sitemaps
 
     def __init__(self, crawler: Crawler) -> None:
         self.crawler = crawler
@@ -131,6 +133,7 @@ class UbiScheduler(BaseScheduler):
         self._errors = ErrorWatch(self.crawler, wanted, self._directory.path, self._note, self._break)
         disk = None if self._trial is not None else await Keeper.open(self.settings.dir, self.settings, clock.now)
         self.node = self.make_node(self.make_transport(), disk)
+        self.sitemaps = Sitemaps(self.crawler, self.settings.sitemaps, self._found)
         self.guard = Guard(self.crawler, self.node, self.settings, self._flights, self._notices)
         await self.node.open()
         self._opened = True
@@ -393,7 +396,7 @@ class UbiScheduler(BaseScheduler):
             return flight.withdrawn
         flight.withdrawn, flight.status = False, result.status
         flight.failed = status_reason(result.status, request, self._spider, self.crawler.settings)
-        return False
+        return self.sitemaps.took(result, request)
 
     def _removed(self, request: Request) -> None:
         """Scrapy lets go of a request: everything that follows from it was taken."""
@@ -436,6 +439,11 @@ class UbiScheduler(BaseScheduler):
         if self._keys.wants_nonce(request) and flight is not None and flight.visit is not None:
             flight.nonces += 1
             request.meta[NONCE] = f"{flight.visit.entry.key:016x}.{flight.nonces}"
+
+    def _found(self, request: Request, parent: Request) -> None:
+        """A robots.txt that `parent` had fetched, or the sitemap that it is, leads to this request."""
+        self.mark_child(request, parent)
+        self.crawler.engine.crawl(request)
 
     def _page_of(self, request: Request) -> Visit | None:
         """The page that this request comes from, None when that is not known: a callback's output, or a redirect."""

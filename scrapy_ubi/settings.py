@@ -87,6 +87,7 @@ class UbiSettings:
     robots_timeout: float = 30.0
     robots_give_up: float = 120.0
     max_crawl_delay: float = 60.0
+    sitemaps: int = 0
     dir_given: bool = False  # the user chose the directory (UBI_DIR or JOBDIR); not a setting of its own
 
     def __post_init__(self) -> None:

@@ -454,4 +454,12 @@ SETTINGS: tuple[Setting, ...] = (
         low=0,
         high=86_400,
     ),
+    Setting(
+        "sitemaps",
+        "int",
+        0,
+        "How many URLs are taken of the sitemaps that a robots.txt names; 0: none of them is fetched.",
+        low=0,
+        high=1_000_000,
+    ),
 )

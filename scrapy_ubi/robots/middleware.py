@@ -5,9 +5,10 @@ Rules of this module:
 * Nothing of an authority is fetched before its robots.txt; all who wait for it wait for one fetch. Whoever waits holds
   no permit, so robots.txt can be loaded, under a permit and with the host's delay like everything else.
 * Where robots.txt cannot be read, the host is put off (`node.hosts.postpone`) and its page goes back to the queue. So
-  it waits beside the crawl, not in it. After `UBI_ROBOTS_GIVE_UP` its pages fail, so that the crawl ends. The delay after
-  robots.txt was read is waited for there, too.
+  it waits beside the crawl, not in it. After `UBI_ROBOTS_GIVE_UP` its pages fail, so that the crawl ends. There, too,
+  the delay after robots.txt was read is waited for.
 * What is known is noted with the host (section `robots`): it survives, and travels with a handoff.
+* Sitemaps that it names are found on the page that had it fetched (`sitemaps`).
 * A robots.txt that was withdrawn (a lost host, a fence, the end) is not known and has not failed: who waited for it is
   withdrawn as well.
 """
@@ -158,7 +159,7 @@ class UbiRobotsMiddleware:
         else:
             self._count("ubi/robots/redirects", hops)
             if response is None or not record.is_unreachable(response.status):
-                known = await self._read(response, request, agent)
+                known = await self._read(response, request, agent, scheduler)
             else:
                 self._answered(response)
                 why, known = f"status {response.status}", self._failed(before, state, scheduler.settings)
@@ -200,7 +201,7 @@ class UbiRobotsMiddleware:
                 "%s/robots.txt cannot be read (%s): the host waits %.0f s.", authority, why, after.again - self._wall()
             )
 
-    async def _read(self, response: Response | None, request: Request, agent: str) -> Known:
+    async def _read(self, response: Response | None, request: Request, agent: str, scheduler: UbiScheduler) -> Known:
         """What is known after an answer: rules, or that there are none."""
         now = self._wall()
         if response is None:
@@ -211,11 +212,13 @@ class UbiRobotsMiddleware:
         stopped = "download_stopped" in response.flags
         if stopped or len(response.body) > text.MOST_BYTES:
             self._count("ubi/robots/truncated")
-        known, _ = self._parsers.read(text.beginning(response.body, stopped), agent, now)
+        known, sitemaps = self._parsers.read(text.beginning(response.body, stopped), agent, now)
         if known.parser is not None:
             await self._crawler.signals.send_catch_log_async(
                 signal=signals.robots_parsed, robotparser=known.parser, request=request
             )
+        if scheduler.guard.is_page(request):
+            scheduler.sitemaps.named(sitemaps, response.url, request)
         return known
 
     def _answered(self, response: Response) -> None:
