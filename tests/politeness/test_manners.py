@@ -32,6 +32,7 @@ class Both(Spider):
     pages = 4
 
     async def start(self) -> Any:
+        self.node = self.crawler.engine.scheduler.node
         for number in range(int(self.pages)):
             for host in (SLOW, QUICK):
                 yield Request(f"http://{host}/{number}", errback=self.lost)
@@ -53,6 +54,11 @@ def run(site: Site, spider: type[Spider] = Both, agents: int = 1, **settings: An
 def always(site: Site, host: str, page: Page | Callable[[Visit], Page]) -> None:
     for number in range(8):
         site.page(f"http://{host}/{number}", page)
+
+
+def noted(outcome: Outcome) -> dict[str, int]:
+    """What the report names."""
+    return dict(outcome.crawler.spider.node.counters()["noted"])
 
 
 # -- the delay
@@ -125,6 +131,7 @@ def test_a_host_that_always_asks_is_given_up_and_the_crawl_ends(site: Site) -> N
     assert len([visit for visit in site.visits if SLOW in visit.url]) == 3
     assert one.stats["ubi/failed/host/busy"] == 4
     assert one.stats["ubi/hosts/ended/host/busy"] == 1
+    assert noted(one) == {f"host/busy {SLOW}": 1}
     assert {item["url"] for item in items_of([one])} == {f"http://{QUICK}/{number}" for number in range(4)}
 
 
@@ -186,6 +193,7 @@ def test_a_host_that_does_not_answer_is_given_up_after_some_tries(site: Site) ->
     assert max(site.gaps(SLOW)) >= 0.5, "after two failures it is left alone"
     assert one.stats["ubi/hosts/postponed/health"] == 1
     assert one.stats["ubi/failed/host/dead"] == 1
+    assert noted(one) == {"host/excluded": 1, f"host/dead {SLOW}": 1}
     lost = {item["url"] for item in items_of([one]) if "error" in item}
     assert len(lost) == 3
     assert all(SLOW in url for url in lost)
