@@ -77,7 +77,6 @@ class UbiScheduler(BaseScheduler):
     agent_id: str
     node: Node
     guard: Guard
-    sitemaps: Sitemaps
 
     def __init__(self, crawler: Crawler) -> None:
         self.crawler = crawler
@@ -85,6 +84,7 @@ class UbiScheduler(BaseScheduler):
         self._originals = Originals()
         self._notices = Notices()
         self._filtering = Filtering(FilterChain(), self._count)
+        self.sitemaps = Sitemaps(crawler, 0, self._found)
         self._trial: tempfile.TemporaryDirectory[str] | None = None
         self._opened = False
         self._start_ended = False
