@@ -39,6 +39,7 @@ from scrapy.utils.httpobj import urlparse_cached
 from scrapy_ubi import writegate
 from scrapy_ubi.flights import Flight, Flights
 from scrapy_ubi.notices import Notices
+from scrapy_ubi.outcome import TooLong
 from scrapy_ubi.politeness.manners import Manners
 from scrapy_ubi.robots.load import load_of, unpacked
 from scrapy_ubi.scrapy_private import Download, forget_robots, robots_known
@@ -116,11 +117,16 @@ class Guard:
             raise _Lapsed
         writegate.may_write.set(may_write)
         flight.began = monotonic()
+        most = self._settings.max_load_seconds if flight.visit is not None else 0.0
+        limit = asyncio.timeout(most or None)
         try:
-            return await download(flight.request)
+            async with limit:
+                return await download(flight.request)
         except Exception:  # whatever a handler makes of a connection that the gate has aborted
             if lapsed:
                 raise _Lapsed from None
+            if limit.expired():
+                raise TooLong(f"{flight.request} takes longer than {most:g} s (UBI_MAX_LOAD_SECONDS)") from None
             raise
 
     def is_page(self, request: Request) -> bool:

@@ -15,8 +15,14 @@ UNREACHABLE = "robots.txt cannot be read"
 _IGNORED = {FORBIDDEN: "robots", UNREACHABLE: "robots/unreachable", "max redirections reached": "redirects"}
 
 
+class TooLong(IgnoreRequest):
+    """The load of a page took longer than UBI_MAX_LOAD_SECONDS."""
+
+
 def reason_of(error: BaseException) -> str:
-    """`robots`, `robots/unreachable`, `redirects`, `ignored/<class>` or `exception/<class>`."""
+    """`robots`, `robots/unreachable`, `redirects`, `load/too_long`, `ignored/<class>` or `exception/<class>`."""
+    if isinstance(error, TooLong):
+        return "load/too_long"
     if isinstance(error, IgnoreRequest):
         return _IGNORED.get(str(error), f"ignored/{type(error).__name__}")
     return f"exception/{type(error).__name__}"

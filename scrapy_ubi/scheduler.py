@@ -164,6 +164,7 @@ class UbiScheduler(BaseScheduler):
             on_fatal=self._stop,
             on_drain=self._drain,
             on_given_up=lambda reason: self._stats.inc_value(f"ubi/failed/{reason}"),
+            on_limit=lambda reason, sentence: self._stop(sentence, reason),
             predecessor=self._directory.predecessor,
             on_incarnation=self._directory.record_incarnation,
             disk=disk,
@@ -211,6 +212,8 @@ class UbiScheduler(BaseScheduler):
                     self._stats.set_value(f"ubi/{name}", value)
             for name, number in self.node.hosts.counted.items():
                 self._stats.set_value(f"ubi/hosts/{name}", number)
+            for name, number in self.node.limits.counted.items():
+                self._stats.set_value(f"ubi/limits/{name}", number)
             for step, number in self._keys.changed.items():
                 self._stats.set_value(f"ubi/normalise/{step}", number)
             for step, number in self.node.joins.counts.items():
@@ -277,8 +280,9 @@ class UbiScheduler(BaseScheduler):
         if flight is not None and flight.visit is not None:
             again = self._take_again(flight, flight.visit, request, entry, encoded, seed)
             return again or self._duplicate(request, place, key)
+        refused = self.node.limits.refused
         if not self.node.discover(place.host, entry, seed=seed, page=page):
-            return self._duplicate(request, place, key)
+            return False if self.node.limits.refused > refused else self._duplicate(request, place, key)
         if self._keys.lossy:
             self.node.joins.first(self._keys.spelling(request, place), key, request.url, place.steps)
         self._keep(request, key, encoded)

@@ -79,6 +79,7 @@ class Agent:
         self.closing = Closing(self.outbox, self.replicate, self._closed_work)
         self._forwarded: dict[int, int] = {}
         self._noted: dict[str, None] = {}  # hosts of which something was noted here and not told yet
+        self.refuses: Callable[[HostState | None, Entry], bool] = lambda state, entry: False  # a URL of an own host
         self.on_notes: Callable[[HostState], None] = lambda state: None  # told when notes come from elsewhere
         self.cancel = False
         self.overdue: int | None = None
@@ -269,6 +270,8 @@ class Agent:
             return False
         owner = self._owner(host)
         if owner == self.me:
+            if self.refuses(self.frontier.find(host), entry):
+                return False
             return self._keep(host, entry, self.flush)
         if weight(entry) > self.config.bounds.size:
             self.counters.untravelled += 1

@@ -103,10 +103,11 @@ class Reception:
 
     def _unknown(self, delta: Delta) -> tuple[Entry, ...]:
         """What several agents find is news once: not again when another's text would come first in a merge."""
-        state = self._agent.frontier.find(delta.host)
+        state, refuses = self._agent.frontier.find(delta.host), self._agent.refuses
         if state is None:
             return delta.discovered
-        return tuple(e for e in delta.discovered if not state.holds(e.key, e.depth, e.priority))
+        news = (e for e in delta.discovered if not state.holds(e.key, e.depth, e.priority))
+        return tuple(e for e in news if not refuses(state, e))
 
     def _state(self, letter: Received) -> Outcome:
         want = []

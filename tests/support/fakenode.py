@@ -149,6 +149,10 @@ class FakeNode:
     def start_exhausted(self) -> None:
         self.agent.start_exhausted = True
 
+    @property
+    def limits(self) -> Any:
+        return SimpleNamespace(refused=0, counted={})
+
     def note(self, what: str) -> None:
         self.calls.append(("note", what))
 
