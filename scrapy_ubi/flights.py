@@ -39,6 +39,7 @@ class Flight:
     fetched: bool = False  # a transfer of it ended with a response
     withdrawn: bool = False
     status: int = 0  # of the page's response
+    content: int | None = None  # what the learner compares pages by
     failed: str | None = None  # why the page failed for good
     waiting: asyncio.Future[Any] | None = None  # what it waits for and can be taken out of: a permit or a transfer
     nonces: int = 0  # requests to be fetched anyway that its callback has yielded

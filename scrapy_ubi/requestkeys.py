@@ -51,7 +51,7 @@ class RequestKeys:
         self._unfiltered = unfiltered
         self._rules = settings.host_rules
         self._normaliser = Normaliser(parse(settings.normalise), self._rules)
-        self._normal_form = self._normaliser.function
+        self.normal_form = self._normaliser.function
         self.lossy = bool(self._normaliser.changed)  # whether any step is
 
     @property
@@ -67,7 +67,7 @@ class RequestKeys:
                 return None
             safe, normal, steps = form
         else:
-            found = self._normal_form(request.url)
+            found = self.normal_form(request.url)
             if found is None:
                 return None
             safe, normal, steps = found, found, ()
@@ -128,4 +128,4 @@ class RequestKeys:
 
     def _returns(self, request: Request, place: Place) -> bool:
         urls = request.meta.get("redirect_urls")
-        return isinstance(urls, list) and any(self._normal_form(str(url)) == place.normal for url in urls)
+        return isinstance(urls, list) and any(self.normal_form(str(url)) == place.normal for url in urls)

@@ -43,6 +43,7 @@ from scrapy_ubi.identity import AgentDirectory
 from scrapy_ubi.localrequests import LocalRequests
 from scrapy_ubi.node import Node, Visit, clock
 from scrapy_ubi.node.keeper import Keeper
+from scrapy_ubi.node.learner import content_of
 from scrapy_ubi.node.node import LETTER_BYTES_A_CHARACTER
 from scrapy_ubi.notices import Notices
 from scrapy_ubi.originals import Originals
@@ -218,6 +219,8 @@ class UbiScheduler(BaseScheduler):
                 self._stats.set_value(f"ubi/normalise/{step}", number)
             for step, number in self.node.joins.counts.items():
                 self._stats.set_value(f"ubi/joined/{step}", number)
+            for name, number in self.node.learner.counted.items() if self.node.learner is not None else ():
+                self._stats.set_value(f"ubi/learned/{name}", number)
             self._filtering.close()
             self._errors.close()
             self._directory.close()
@@ -399,6 +402,8 @@ class UbiScheduler(BaseScheduler):
                 self._errors.failed(request, result.value)
             return flight.withdrawn
         flight.withdrawn, flight.status = False, result.status
+        if self.node.learner is not None:
+            flight.content = content_of(result.status, result.body)
         flight.failed = status_reason(result.status, request, self._spider, self.crawler.settings)
         return self.sitemaps.took(result, request)
 
@@ -418,7 +423,13 @@ class UbiScheduler(BaseScheduler):
             self._errors.page_done()
             if flight.failed is not None:
                 self._stats.inc_value(f"ubi/failed/{flight.failed}")
-            self.node.ended(flight.visit, failed=flight.failed, fetched=flight.fetched, status=flight.status)
+            self.node.ended(
+                flight.visit,
+                failed=flight.failed,
+                fetched=flight.fetched,
+                status=flight.status,
+                content=flight.content,
+            )
 
     def truncated(self, response: Response, most: int) -> None:
         """Only the beginning of a response was kept."""
@@ -456,7 +467,10 @@ class UbiScheduler(BaseScheduler):
         if child is request:
             return visit
         if came_by := request.meta.get("redirect_urls"):
-            return next((f.visit for f in self._flights if f.request.url == came_by[-1]), None)
+            visit = next((f.visit for f in self._flights if f.request.url == came_by[-1]), None)
+            if visit is not None and self.node.learner is not None:
+                self.node.learner.moved(visit.state, visit.entry, request.url)
+            return visit
         return None
 
     def start_ended(self) -> None:

@@ -24,6 +24,7 @@ _COLUMNS = (
     Column("next", True),
     Column("last error"),
 )
+_LEARNED = Column("learned")  # shown where anything is
 
 _ORDERS: Mapping[str, Callable[[Answer], Any]] = {
     "queued": lambda row: -row["queued"],
@@ -50,6 +51,8 @@ def _lines(found: Gathered, opts: argparse.Namespace, rows: list[Answer], total:
     head = f"{found.whose}: {count(total)} {'host' if total == 1 else 'hosts'}{shown}"
     if not rows:
         return [head]
+    if any(row["learned"] for row in rows):
+        return [head, "", *table((*_COLUMNS, _LEARNED), [[*_cells(row), row["learned"]] for row in rows])]
     return [head, "", *table(_COLUMNS, [_cells(row) for row in rows])]
 
 

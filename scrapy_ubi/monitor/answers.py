@@ -59,6 +59,7 @@ _HOST: Mapping[str, Check] = {
     "failed": _is_count,
     "next": _or_none(_is_time),
     "error": _is_text,
+    "learned": _is_text,
 }
 _FAILED: Mapping[str, Check] = {
     "url": _is_text,

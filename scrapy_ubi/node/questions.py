@@ -24,9 +24,11 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from scrapy_ubi.protocol.host import Entry, Failure, Frontier, HostState
+from scrapy_ubi.urls import learned
 
 ASKS = ("hosts", "url", "failed", "requeue")
 OWNER, COPY = "owner", "copy"
+LEARNED = "learned"  # the section of a host's notes in which the learner writes
 SORTS = ("queued", "done", "failed", "next", "host")
 MOST_ROWS = 1000
 MOST_BYTES = 1_000_000  # of the rows of an answer
@@ -194,6 +196,7 @@ def _host(state: HostState, source: Source) -> Answer:
         "failed": len(failures),
         "next": round(max(0.0, state.next_at - source.now), 3) if state.waiting else None,
         "error": last.reason[:MOST_REASON] if last is not None else "",
+        "learned": learned.shown(json.loads(state.notes.text).get(LEARNED)) if state.notes.text else "",
     }
 
 

@@ -413,6 +413,19 @@ class Agent:
         self.journal.done(self.flush, state.host, entry)
         return True
 
+    def also_done(self, state: HostState, entry: Entry) -> None:
+        """Another key of this host is done with a page that ended right before, and may be told no earlier: a mark that
+        never waits. Were its owner lost meanwhile, `entry` is what an heir would fetch for it.
+        """
+        if state.is_known(entry.key):
+            return
+        self.frontier.add_done(state, (entry.key,))
+        self.activity += 1
+        self.counters.done += 1
+        state.open_work += 1
+        self.closing.add(self.flush, state, entry, None)
+        self.journal.done(self.flush, state.host, entry)
+
     def put_back(self, state: HostState, key: int, entry: Entry | None = None) -> None:
         """A request handed out was not fetched, or is to be fetched again (as `entry`)."""
         self.out -= 1

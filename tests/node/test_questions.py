@@ -124,6 +124,7 @@ def test_a_host_tells_its_state_and_its_last_failure(agent: Agent) -> None:
         "failed": 2,
         "next": 0.0,
         "error": "robots",
+        "learned": "",
     }
 
 

@@ -58,6 +58,7 @@ class FakeNode:
         self.out = 0
         self.grants: Counter[str] = Counter()
         self.joins = Joins()
+        self.learner = None
         self.calls: list[tuple[Any, ...]] = []
         self.agent = SimpleNamespace(start_exhausted=False)
         self.hosts = FakeHosts()
@@ -116,7 +117,14 @@ class FakeNode:
         self.calls.append(("retry", visit, entry))
         self._again[visit] = entry
 
-    def ended(self, visit: FakeVisit, failed: str | None = None, fetched: bool = True, status: int = 0) -> None:
+    def ended(
+        self,
+        visit: FakeVisit,
+        failed: str | None = None,
+        fetched: bool = True,
+        status: int = 0,
+        content: int | None = None,
+    ) -> None:
         self.out -= 1
         self.calls.append(("ended", visit.entry.url, failed, fetched))
         if visit in self._again:
