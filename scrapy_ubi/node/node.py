@@ -16,6 +16,7 @@ import logging
 import secrets
 import time
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 from typing import Any
 
 from scrapy_ubi.errors import UbiError, UbiUnavailable
@@ -37,12 +38,14 @@ from scrapy_ubi.urls import partition_key
 
 from . import clock, joining, living, profile
 from .courier import Courier
+from .crawllimits import CrawlLimits
 from .desk import Desk
 from .hosts import Hosts
 from .joins import Joins
 from .keeper import FACTS_EVERY, Disk, NoDisk, check_settings
 from .keeper import fixed as fixed_settings
 from .learner import Learner
+from .limits import HostLimits
 from .permits import Permits
 from .post import EAGER, Post
 from .questions import Answer, Question, answer
@@ -105,6 +108,7 @@ class Node:
         on_fatal: Callable[[str], None] = lambda sentence: None,
         on_drain: Callable[[], None] = _nothing,
         on_given_up: Callable[[str], None] = lambda reason: None,
+        on_limit: Callable[[str, str], None] = lambda reason, sentence: None,
         predecessor: str | None = None,
         on_incarnation: Callable[[str], None] = lambda incarnation: None,
         clock: Callable[[], float] = clock.now,
@@ -129,11 +133,15 @@ class Node:
         self.hosts = Hosts(self.agent, self.frontier, clock, time.time)
         self.learner = Learner.of(settings, self._keys, self.discover)
         self._begin_learning()
+        self.limits = HostLimits(settings, self.hosts, time.time, self.note)
+        self.limits.begin(self.agent)
+        self.crawl_limits = CrawlLimits(settings, agent_id, on_limit)
         self._visits: set[Visit] = set()
         self._post: Post | None = None
         self._courier = Courier(own_thread=settings.redis_url is not None)
         self._time: asyncio.Task[None] | None = None
         self._hurry = False
+        self._courier_reads: Future[dict[str, str]] | None = None
         self._seen = asyncio.Event()
         self._apart = 0.0  # s between two reads of all beats
         self._trips = asyncio.Event()  # set after every exchange, whatever came of it
@@ -264,6 +272,7 @@ class Node:
             self._begin(self._clock())
             self.hosts.begin(self.agent, self.frontier)
             self._begin_learning()
+            self.limits.begin(self.agent)
             self._beat = self.agent.beat
         elif disk.saved is not None:
             check_settings(self.settings.dir, disk.facts, self._fixed)
@@ -425,8 +434,24 @@ class Node:
             )
         self._publish_beat()
         self.permits.look_again()
+        self._look_at_limits(now)
         self._read_ahead(now)
         self._arm()
+
+    def _look_at_limits(self, now: float) -> None:
+        """Whether the crawl has reached a limit, now and then by what all agents publish."""
+        limits, tally = self.crawl_limits, self.tally
+        if limits.idle or not limits.begun:
+            return
+        limits.look(tally.pages, now - tally.begun)
+        if limits.is_due(now):
+            self._courier_reads = self._courier.send(self.transport.profiles(), self._take_profiles)
+
+    def _take_profiles(self) -> None:
+        if (reading := self._courier_reads) is not None and reading.done():
+            self._courier_reads = None
+            if reading.exception() is None:
+                self.crawl_limits.read(reading.result(), self.agent.view.members)
 
     def _news(self, run: str) -> dict[str, Any] | None:
         """What the disk is to hold of the crawl, when that is due."""
@@ -520,6 +545,9 @@ class Node:
         """A URL was found, by `start()` (`seed`) or on a page: queued here, sent to its owner, or known. True when it
         was news, as far as is known here.
         """
+        if reason := self.crawl_limits.refuses(entry.depth):
+            self.limits.refuse(reason)
+            return False
         self._strays += page is None and not seed
         news = self.agent.discover(host, entry, page.outlinks if page is not None else None)
         if news:
@@ -532,7 +560,9 @@ class Node:
         """The next request to fetch; None when none may be fetched now, even though some may be pending."""
         now = self._clock()
         self._turn(now)
-        found = self._unjoined(now) if not self._choked else None
+        self.crawl_limits.begun = True
+        self._look_at_limits(now)
+        found = self._unjoined(now) if not self._choked and not self.crawl_limits.over else None
         self._read_ahead(now)
         if found is None:
             self._arm(wake=False)
@@ -546,7 +576,7 @@ class Node:
         time.
         """
         for _ in range(ENDED_AT_ONCE):
-            found = self._next(now)
+            found = self._within_limits(now)
             if found is None or not self._is_joined(*found):
                 return found
             state, entry = found
@@ -568,6 +598,21 @@ class Node:
         for _ in range(ENDED_AT_ONCE):
             found = self.agent.next(now)
             if found is None or not (reason := self.hosts.ended(found[0])):
+                return found
+            state, entry = found
+            self._fail(state.host, entry, reason)
+            self._given_up(reason)
+            self.agent.freed(state, now)
+            self.agent.ended(state, entry.key)
+            self.frontier.hasten(state, now)  # nothing was loaded
+        asyncio.get_running_loop().call_soon(self._arm)
+        return None
+
+    def _within_limits(self, now: float) -> tuple[HostState, Entry] | None:
+        """The next request that is to be fetched; those beyond a limit of their host fail on the way, some at once."""
+        for _ in range(ENDED_AT_ONCE):
+            found = self._next(now)
+            if found is None or not (reason := self.limits.reason(*found)):
                 return found
             state, entry = found
             self._fail(state.host, entry, reason)
