@@ -576,7 +576,7 @@ class Node:
         time.
         """
         for _ in range(ENDED_AT_ONCE):
-            found = self._within_limits(now)
+            found = self._next(now)
             if found is None or not self._is_joined(*found):
                 return found
             state, entry = found
@@ -594,27 +594,16 @@ class Node:
             return False
 
     def _next(self, now: float) -> tuple[HostState, Entry] | None:
-        """The next request that is to be fetched; those of hosts that are ended fail on the way, some at a time."""
+        """The next request that is to be fetched; those of hosts that are ended, and those beyond a limit of their host,
+        fail on the way, some at a time.
+        """
         for _ in range(ENDED_AT_ONCE):
             found = self.agent.next(now)
-            if found is None or not (reason := self.hosts.ended(found[0])):
-                return found
+            if found is None:
+                return None
             state, entry = found
-            self._fail(state.host, entry, reason)
-            self._given_up(reason)
-            self.agent.freed(state, now)
-            self.agent.ended(state, entry.key)
-            self.frontier.hasten(state, now)  # nothing was loaded
-        asyncio.get_running_loop().call_soon(self._arm)
-        return None
-
-    def _within_limits(self, now: float) -> tuple[HostState, Entry] | None:
-        """The next request that is to be fetched; those beyond a limit of their host fail on the way, some at once."""
-        for _ in range(ENDED_AT_ONCE):
-            found = self._next(now)
-            if found is None or not (reason := self.limits.reason(*found)):
+            if not (reason := self.hosts.ended(state) or self.limits.reason(state, entry)):
                 return found
-            state, entry = found
             self._fail(state.host, entry, reason)
             self._given_up(reason)
             self.agent.freed(state, now)
