@@ -1,5 +1,5 @@
 # make demo   three agents crawl a little web, live; one is killed, another one joins; make demo DEMO=--help tells more
-# make test   lint, types, import contracts and the tests; make test PYTEST="-m 'not slow'" for the quick ones
+# make test   lint, types, import contracts and the tests; make test PYTEST="-m 'not slow'" for the quick ones; JOBS=2 at once
 # make faults  groups of real agents, killed, paused, cut off, with a Redis that forgets: minutes, on a quiet machine
 # make simulate  simulated crawls of the protocol for MINUTES (5) minutes, with figures; make simulate SIMULATE="--jobs 2"
 # make bench  the benchmarks, one after the other
@@ -8,6 +8,7 @@
 
 PYTHON ?= python3
 PYTEST ?= -m 'not faults'
+JOBS   ?= 2
 VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet --quiet
@@ -22,7 +23,7 @@ demo: $(VENV)/.stamp-demo
 	@$(BIN)/python example_project/demo/run.py $(DEMO)
 
 test: lint
-	@$(BIN)/python -m pytest $(PYTEST)
+	@$(BIN)/python -m pytest -n $(JOBS) --dist worksteal $(PYTEST)
 
 faults: $(VENV)/.stamp-dev
 	@$(BIN)/python -m pytest -m faults tests/faults
