@@ -58,7 +58,8 @@ class UbiSettings:
     host_delay: float = 0.0
     delay_factor: float = 0.0
     max_delay: float = 60.0
-    max_retry_after: float = 3600.0
+    polite_by_ip: bool = False
+    max_retry_after: float = 600.0
     retry_after_times: int = 3
     host_failures: int = 5
     host_pause: float = 60.0

@@ -230,9 +230,15 @@ SETTINGS: tuple[Setting, ...] = (
         high=86_400,
     ),
     Setting(
+        "polite_by_ip",
+        "flag",
+        False,
+        "Whether hosts on one IP address, as far as one agent owns them, are loaded from as if they were one.",
+    ),
+    Setting(
         "max_retry_after",
         "seconds",
-        3600.0,
+        600.0,
         "How long a host is left alone, at most, that answers 429 or 503 and Retry-After; 0: the header is not looked at.",
         low=0,
         high=86_400,

@@ -37,6 +37,7 @@ from scrapy_ubi.transport.keys import drain_field
 from scrapy_ubi.urls import partition_key
 
 from . import clock, joining, living, profile
+from .addresses import Addresses
 from .courier import Courier
 from .crawllimits import CrawlLimits
 from .desk import Desk
@@ -129,6 +130,7 @@ class Node:
         self._disk: Disk = disk if disk is not None else NoDisk(settings.host_delay)
         self._disk.trouble = self._broken
         self._fixed = profile.fixed(settings, agent_id, spider)
+        self.addresses = Addresses() if settings.polite_by_ip else None
         self._begin(now)
         self.hosts = Hosts(self.agent, self.frontier, clock, time.time)
         self.learner = Learner.of(settings, self._keys, self.discover)
@@ -163,6 +165,8 @@ class Node:
             store = secrets.token_hex(4)
             self.agent = Agent(self.agent_id, store, config, self.frontier, self._new_incarnation, now)
         self.permits = Permits(self.agent, self._clock)
+        if self.addresses is not None:
+            self.agent.on_turn = self._look_at_address
         self.tally = profile.Tally(now)
         profile.restore(self.agent, self.tally, disk.facts)
         self._facts_at = 0.0
@@ -569,7 +573,16 @@ class Node:
             return None
         visit = Visit(*found, self._strays)
         self._visits.add(visit)
+        if self.addresses is not None:
+            self.addresses.taken(visit.host, now)
         return visit
+
+    def _look_at_address(self, state: HostState, now: float) -> None:
+        """Put a host off while another one of its address is loaded from."""
+        if self.addresses is not None and not self.hosts.ended(state):
+            turn = self.addresses.turn(state.host, now)
+            if turn > now:
+                self.frontier.postpone(state, turn)
 
     def _unjoined(self, now: float) -> tuple[HostState, Entry] | None:
         """The next request that is to be fetched; those that are joined with others are done on the way, some at a
@@ -691,8 +704,11 @@ class Node:
         """The host is free, after its delay; at once where nothing of it was loaded (robots.txt forbids it, say)."""
         if not visit.freed:
             visit.freed = True
-            before = visit.state.next_at
-            self.agent.freed(visit.state, self._clock())
+            before, now = visit.state.next_at, self._clock()
+            self.agent.freed(visit.state, now)
+            if self.addresses is not None:
+                delay = max(self.frontier.delay, visit.state.pause) if loaded else 0.0
+                self.addresses.freed(visit.host, now, delay)
             if not loaded:
                 self.frontier.hasten(visit.state, before)
 

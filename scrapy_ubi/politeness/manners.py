@@ -84,6 +84,7 @@ class Manners:
         if state is None:
             return False
         self._pace(state, flight.request, seconds)
+        self._learn_address(state, flight.request, response)
         self._forget(state, HEALTH)
         if load_of(flight.request) is not None:
             return False
@@ -129,6 +130,12 @@ class Manners:
         if self._settings.delay_factor:
             wanted = min(self._settings.delay_factor * seconds, self._settings.max_delay)
             self._want(state, "response", math.ceil(wanted * GRID) / GRID, kept=True)
+
+    def _learn_address(self, state: HostState, request: Request, response: Response) -> None:
+        """Note where the response came from; that of a proxy says nothing."""
+        addresses = self._node.addresses
+        if addresses is not None and response.ip_address is not None and not request.meta.get("proxy"):
+            addresses.learn(state.host, str(response.ip_address))
 
     def _want(self, state: HostState, source: str, seconds: float, kept: bool) -> None:
         if (seconds or state.pause) and self._node.hosts.delays(state).get(source, 0.0) != seconds:

@@ -17,6 +17,7 @@ from collections.abc import Iterator, Mapping
 from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
 
 from scrapy_ubi.errors import UbiSettingError
+from scrapy_ubi.settings import UbiSettings
 
 _REMEDY = "give each slot a dict, with a 'delay' of 0 or more seconds"
 
@@ -33,18 +34,19 @@ def check(settings: BaseSettings) -> None:
 
 def remarks(settings: BaseSettings) -> Iterator[str]:
     """A sentence for each thing that is not done as these settings, which hold, say."""
+    wanted = UbiSettings.from_scrapy(settings)
     for name in ("CONCURRENT_REQUESTS_PER_DOMAIN", "CONCURRENT_REQUESTS_PER_IP"):
         if _is_given(settings, name) and settings.getint(name) > 1:
             yield f"{name} is {settings.getint(name)}, but a host is loaded from one page at a time, by all agents."
-    if settings.getint("CONCURRENT_REQUESTS_PER_IP") > 0:
-        yield "CONCURRENT_REQUESTS_PER_IP is set, but hosts on one address do not share a delay here."
+    if settings.getint("CONCURRENT_REQUESTS_PER_IP") > 0 and not wanted.polite_by_ip:
+        yield "CONCURRENT_REQUESTS_PER_IP is set, but hosts on one address share a delay only by UBI_POLITE_BY_IP."
     for name, slot in settings.getdict("DOWNLOAD_SLOTS").items():
         if isinstance(number := slot.get("concurrency"), int) and number > 1:
             yield f"DOWNLOAD_SLOTS wants {number} loads at once from {name}: a host is loaded from one page at a time."
-    own, delay = settings.get("UBI_HOST_DELAY"), settings.getfloat("DOWNLOAD_DELAY")
-    if own not in (None, "") and float(own) < delay:
+    delay = settings.getfloat("DOWNLOAD_DELAY")
+    if wanted.host_delay < delay:
         yield (
-            f"UBI_HOST_DELAY is {float(own):g} s and DOWNLOAD_DELAY {delay:g} s: the longer one counts. "
+            f"UBI_HOST_DELAY is {wanted.host_delay:g} s and DOWNLOAD_DELAY {delay:g} s: the longer one counts. "
             "Set DOWNLOAD_DELAY to 0 to be faster."
         )
 

@@ -80,6 +80,7 @@ class Agent:
         self._forwarded: dict[int, int] = {}
         self._noted: dict[str, None] = {}  # hosts of which something was noted here and not told yet
         self.refuses: Callable[[HostState | None, Entry], bool] = lambda state, entry: False  # a URL of an own host
+        self.on_turn: Callable[[HostState, float], None] = lambda state, now: None  # may put a host off
         self.on_notes: Callable[[HostState], None] = lambda state: None  # told when notes come from elsewhere
         self.cancel = False
         self.overdue: int | None = None
@@ -389,6 +390,8 @@ class Agent:
         if not state.trusted:
             state.trusted = True
             self.frontier.defer(state, now)
+        if state.next_at <= now:
+            self.on_turn(state, now)
         return True
 
     def freed(self, state: HostState, now: float) -> None:

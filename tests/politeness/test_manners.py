@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -104,6 +105,38 @@ def test_a_delay_by_response_time_has_a_bound(site: Site) -> None:
     (one,) = run(site, UBI_DELAY_FACTOR=1000, UBI_MAX_DELAY=0.2)
     assert min(site.gaps(SLOW)) >= 0.2
     assert one.stats["finish_reason"] == "finished", "and not after 300 seconds"
+
+
+# -- hosts on one address
+
+
+class Neighbours(Spider):
+    """Pages of three names of one machine, loaded from directly."""
+
+    name = "neighbours"
+    hosts: tuple[str, ...] = ()
+
+    async def start(self) -> Any:
+        for number in range(3):
+            for host in self.hosts:
+                yield Request(f"http://{host}/{number}", dont_filter=True)
+
+    def parse(self, response: Response) -> None:
+        """Nothing."""
+
+
+def test_hosts_on_one_address_are_loaded_from_as_if_they_were_one(site: Site) -> None:
+    port = site.proxy.rsplit(":", 1)[1]
+    hosts = tuple(f"{name}:{port}" for name in ("127.0.0.1", "localhost"))
+    for host in hosts:
+        for number in range(3):
+            site.page(f"http://{host}/{number}", lambda visit: time.sleep(0.05) or Page("page"))
+    (one,) = crawl(Neighbours, settings={"UBI_POLITE_BY_IP": True, "UBI_HOST_DELAY": 0.2}, hosts=hosts)
+    assert one.reason == "finished"
+    assert len(site.visits) == 6
+    spans = sorted(span for host in hosts for span in site.spans[host])
+    gaps = [later[0] - earlier[1] for earlier, later in pairwise(spans)]
+    assert min(gaps[1:]) >= 0.2, "of the first loads of the two nothing is known yet"
 
 
 # -- Retry-After

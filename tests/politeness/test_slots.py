@@ -18,14 +18,15 @@ def said(**settings: Any) -> list[str]:
 def test_a_project_that_says_nothing_is_told_nothing() -> None:
     assert said() == said(DOWNLOAD_DELAY=1, CONCURRENT_REQUESTS_PER_DOMAIN=1, AUTOTHROTTLE_ENABLED=True) == []
     assert said(DOWNLOAD_SLOTS={"a.example": {"delay": 3, "concurrency": 1}}) == []
-    assert said(DOWNLOAD_DELAY=1, UBI_HOST_DELAY=2) == said(DOWNLOAD_DELAY=1, UBI_HOST_DELAY="") == []
+    assert said(CONCURRENT_REQUESTS_PER_IP=1, UBI_POLITE_BY_IP=True) == []
+    assert said(DOWNLOAD_DELAY=1, UBI_HOST_DELAY=2) == []
 
 
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
         ({"CONCURRENT_REQUESTS_PER_DOMAIN": 8}, "one page at a time"),
-        ({"CONCURRENT_REQUESTS_PER_IP": 1}, "do not share a delay"),
+        ({"CONCURRENT_REQUESTS_PER_IP": 1}, "only by UBI_POLITE_BY_IP"),
         ({"DOWNLOAD_SLOTS": {"a.example": {"concurrency": 4}}}, "4 loads at once from a.example"),
         ({"DOWNLOAD_DELAY": 1.5, "UBI_HOST_DELAY": "0.2"}, "the longer one counts"),
     ],

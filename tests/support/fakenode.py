@@ -62,6 +62,7 @@ class FakeNode:
         self.calls: list[tuple[Any, ...]] = []
         self.agent = SimpleNamespace(start_exhausted=False)
         self.hosts = FakeHosts()
+        self.addresses = None
         self.frontier = MemoryFrontier()
         self.held: set[str] = set()
         self.pages: dict[str, FakeVisit | None] = {}  # URL -> the page it was found on, as far as is known
