@@ -118,7 +118,7 @@ def class_of(sites: Sites, form: str) -> tuple[str, tuple[str, ...]]:
     """The form that stands for all URLs taken for this one by what was learned, and the steps that have changed it."""
     site = site_of(form)
     changed: tuple[str, ...] = ()
-    if sites.get(www_site(site), {}).get("www") == ON and (without := bare(form)) != form:
+    while sites.get(www_site(site), {}).get("www") == ON and (without := bare(form)) != form:
         form, changed = without, ("www",)
         site = site_of(form)
     steps = on(sites, site)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from scrapy_ubi.urls import Normaliser, normal, normal_form, partition_key, url_key
-from scrapy_ubi.urls.normaliser import PRESETS, STEPS
+from scrapy_ubi.urls import Normaliser, learned, normal, normal_form, partition_key, url_key
+from scrapy_ubi.urls.normaliser import PRESETS, STEPS, TRIED
 
 PRESET = {name: Normaliser(steps) for name, steps in PRESETS.items()}
 ALONE = {step: Normaliser(frozenset({step})) for step in STEPS}
@@ -32,6 +32,12 @@ def check(text: str) -> None:
         assert once.isascii() and once.isprintable() and " " not in once, name
         assert normalise(once) == once, name
         assert 0 <= url_key("GET", once) < 1 << 64
+    if form is not None:
+        everything = dict.fromkeys(TRIED, learned.ON)
+        sites = {learned.site_of(form): everything, learned.www_site(learned.site_of(form)): everything}
+        of_class, steps = learned.class_of(dict(sites), form)
+        assert normal_form(of_class) == of_class and learned.class_of(dict(sites), of_class)[0] == of_class
+        assert bool(steps) == (of_class != form)
     for by in ("host", "domain"):
         key = partition_key(text, by)
         assert (key is None) == (form is None)

@@ -99,6 +99,7 @@ def test_each_site_has_its_own_steps() -> None:
 
 @given(lossy_urls, sites)
 @example("http://www.h1.example/A//index.html?b&a", {"h1.example": {"www": ON, "index": ON}})
+@example("http://www.www.h/", {"h": {"www": ON}, "www.h": {"www": ON}})
 def test_the_form_of_a_class_is_its_own_and_any_steps_make_it_no_larger(url: str, of: learned.Sites) -> None:
     form = normal_form(url)
     if form is None:
