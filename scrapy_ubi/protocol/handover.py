@@ -8,7 +8,8 @@ Rules of this module:
   the key sets) that the keeper answers with *want* or not.
 * Several offers and syncs of one host may be under way, one a keeper. A copy that gets dirty meanwhile is gone
   through again.
-* A copy is dropped only by an agent outside the host's keepers, and only after the view is complete. Where somebody who
+* A copy is dropped only by an agent outside the host's keepers, and only after the view is complete. The last to leave,
+  who has nobody to hand over to, drops nothing. Where somebody who
   believes in another view has told of the host, that view may be the newer one and this agent a keeper in it: then not
   before the failure time-out has passed, within which that one's beats are seen, or it is dead.
 """
@@ -209,7 +210,8 @@ class Handover:
         state = self.frontier.find(host)
         if state is None or state.open_work or state.dirty or host in self.open or host in self.again:
             return
-        if self.me in self.keepers(state):
+        keepers = self.keepers(state)
+        if not keepers or self.me in keepers:  # the last to leave keeps what it has: nobody else does
             return
         if state.stays_until > self.now:
             self._later.append((state.stays_until, host))

@@ -355,6 +355,17 @@ def test_a_copy_is_dropped_only_when_the_view_is_complete() -> None:
     assert village.holders(host) == {"a", "c"}
 
 
+def test_the_last_to_leave_keeps_what_it_has_however_long_it_stays() -> None:
+    village, host = Village("a"), ordered("a")
+    full(village, host)
+    a = village.agents["a"]
+    a.leave(village.now)
+    for _ in range(5):
+        village.turn()
+    assert a.view.members == {}
+    assert village.state("a", host).waiting == 3
+
+
 def test_keepers_drop_nothing() -> None:
     village = Village("a", "b", "c")
     hosts = [ordered(*"abc"), ordered(*"bca"), ordered(*"cab")]

@@ -115,6 +115,7 @@ class Referee:
         self.again = 0  # pages fetched again with an excuse
         self.anything = False  # whether any page may be fetched again
         self._over = False
+        self._vanished = False  # the last to leave left all to one that had crashed a moment ago: nobody could know
         self._kept: dict[str, set[int]] = {}  # tokens given for crashes whose disks stay
         self._back: dict[str, set[int]] = {}  # tokens to be taken back at the next settled moment
         self._count = 0
@@ -273,7 +274,9 @@ class Referee:
         if reason == "left":
             if process.went_clean:
                 self.losses.left(process.name)
-                if not process.agent.view.members:  # nobody to hand over to: its done marks stay on its disk
+                members = process.agent.view.members
+                self._vanished = bool(members) and not self.world.living and not self.world.awaited
+                if not members:  # nobody to hand over to: its done marks stay on its disk
                     self.grant(self._only_there(process))
             else:
                 self.crashed(process, keep=False)
@@ -293,7 +296,7 @@ class Referee:
         """P3, when all is over: every page, unless too many disks were lost; and then somebody has said so."""
         want = self.world.web.reachable(self.world.seeds)
         missing = want - self.fetched.keys()
-        if not missing:
+        if not missing or self._vanished:
             return
         if not self.losses.too_many:
             raise Violation(f"P3: {len(missing)} of {len(want)} pages never fetched, e.g. {sorted(missing)[:3]}")

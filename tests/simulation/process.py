@@ -20,8 +20,8 @@ from scrapy_ubi.protocol.notes import canonical
 from scrapy_ubi.protocol.view import LOSSY
 from scrapy_ubi.protocol.wire import decode
 
-from .checkers import key_of
-from .disk import Disk, LoggedDiskFrontier, LoggedFrontier, StoreDisk
+from .checkers import Violation, key_of
+from .disk import Change, Disk, LoggedDiskFrontier, LoggedFrontier, StoreDisk
 from .mailstore import Incoming, Outgoing
 
 if TYPE_CHECKING:
@@ -64,6 +64,7 @@ class Process:
         self.offset = world.random.uniform(0, 1000)
         self.up, self.paused, self.cut, self.deaf = True, False, False, False
         self.stopping = self.lossy = self.went_clean = False
+        self.lingers = world.scribe.choice((0, 0, 3, 8))  # flushes
         self.deferred: list[Callable[[], None]] = []
         self.counter = 0
         self.visits: list[Visit] = []
@@ -181,8 +182,10 @@ class Process:
             agent.cancel = False
             self.cancel()
         if self.stopping and agent.may_go():
-            self.go()
-            return
+            if self.lingers <= 0:
+                self.go()
+                return
+            self.lingers -= 1  # its last exchange takes its time; meanwhile it beats and reads on
         effects = agent.drain(self.now()) if self.out is None else None
         self.save(effects)
         if effects is not None:
@@ -195,6 +198,8 @@ class Process:
         """Make durable what has changed."""
         agent, disk = self.agent, self.disk
         changes, self.frontier.changes = self.frontier.changes, []
+        if not agent.view.members and any(change == Change(change.host) for change in changes):
+            raise Violation(f"P8: {self.name} was the last to leave, and has dropped what nobody else holds")
         disk.flush(changes)
         disk.merged = frozenset(self.in_hand)
         new = durable.changes(agent)
