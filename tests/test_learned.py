@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -132,6 +133,31 @@ def test_what_a_page_that_fails_stood_for_is_fetched(site: Site) -> None:
     site.page(f"{HOME}/", links(*urls, chain(site, "wait", 5, broken, whole)))
     crawl(Learn, site.proxy, 1, {**SETTINGS, "RETRY_ENABLED": False})
     assert site.urls()[broken] == site.urls()[whole] == 1
+
+
+def test_what_was_learned_is_there_after_a_restart(site: Site, tmp_path: Path) -> None:
+    first = [url for number in range(AGREE) for url in (f"{HOME}/p{number}", f"{HOME}/P{number}")]
+    for url in first:
+        site.page(url, f"<p>{url.lower()}</p>")
+    later = [(f"{HOME}/q{number}", f"{HOME}/Q{number}") for number in range(12)]
+    for url in [url for pair in later for url in pair]:
+        site.page(url, f"<p>{url.lower()}</p>")
+    flat = [url for pair in later for url in pair]
+    site.page(f"{HOME}/", links(*first, chain(site, "wait", 5, *flat, chain(site, "still", 5, f"{HOME}/end"))))
+    site.page(f"{HOME}/end", "the end")
+    settings = {**SETTINGS, "UBI_DIR": str(tmp_path / "a0"), "CONCURRENT_REQUESTS": 1}
+    (begun,) = crawl(Learn, site.proxy, 1, {**settings, "CLOSESPIDER_PAGECOUNT": 1 + len(first) + 5 + 3})
+    assert begun.reason == "closespider_pagecount" and begun.stats["ubi/learned/on"] == 1
+    before = site.urls()
+    outcomes = crawl(Learn, site.proxy, 1, settings)
+    assert [outcome.reason for outcome in outcomes] == ["finished"]
+    assert max(site.urls().values()) == 1, "nor is anything fetched again"
+    assert {"h0.example": "+path-case"} in items_of(outcomes)
+    assert any(not before[url] for url in flat)
+    for pair in later:
+        fetched = [url for url in pair if site.urls()[url]]
+        sampled = [url for url in fetched if url_key("GET", url) % SAMPLE == 0]
+        assert 1 <= len(fetched) <= 1 + len(sampled), fetched
 
 
 def test_redirects_between_spellings_teach_as_well(site: Site) -> None:
