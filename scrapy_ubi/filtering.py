@@ -8,6 +8,7 @@ Rules of this module:
   redirects of admitted requests lead to, but by filters that say so (`scope(..., redirects=yes)`).
 * What is no http or https URL is judged by those filters only that are about such (`schemes`).
 * Every refusal is counted (`ubi/filtered/<filter>`), said once for each filter, and noted in UBI_FILTER_LOG.
+* `visited` is told what the frontier knows of a request that was found on a page.
 * It judges the `safe` normal form, whatever UBI_NORMALISE is: patterns may tell capital letters apart.
 """
 
@@ -25,6 +26,7 @@ from scrapy_ubi.filterlog import FilterLog, Noted
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.urls import normal_form
 from scrapy_ubi.urls.filters import FilterChain, Link, Refusal, UrlFilter
+from scrapy_ubi.urls.filters.visited import Visited
 
 logger = logging.getLogger("scrapy_ubi")
 
@@ -38,12 +40,23 @@ class Filtering:
         self._chain.on_error = self._failed
         self._log = FilterLog(log) if log is not None else None
         self._said: set[str] = set()
+        self._asked: Request | None = None
         self.idle = not chain  # nothing to ask: one look at an attribute is all that it costs
 
     @classmethod
     def from_settings(cls, settings: UbiSettings, count: Callable[[str], object]) -> Filtering:
         """Raises UbiSettingError for a malformed chain, and when the log cannot be written."""
         return cls(FilterChain.read(settings.filters), count, settings.filter_log)
+
+    def ask_frontier(self, is_known: Callable[[Request], bool]) -> None:
+        """Have the filter `visited` use this."""
+
+        def is_known_link(link: Link) -> bool:
+            return self._asked is not None and bool(link.page) and is_known(self._asked)
+
+        for judge in self._chain:
+            if isinstance(judge, Visited):
+                judge.is_known = is_known_link
 
     def seed(self, request: Request) -> None:
         """A seed was met."""
@@ -56,6 +69,7 @@ class Filtering:
         if request.dont_filter:
             return False
         link = Link(request.url, normal_form(request.url) or "", depth_of(request), page)
+        self._asked = request
         refusal = self._chain.refusal(link, redirect)
         if refusal is None:
             return False

@@ -129,6 +129,7 @@ class UbiScheduler(BaseScheduler):
         self.settings = replace(wanted, agent_id=self.agent_id, dir=self._directory.path, dir_given=True)
         self._codec = Codec(spider, settings)
         self._keys = RequestKeys(self.settings, unfiltered=settings.get("DUPEFILTER_CLASS") in NO_FILTER)
+        self._filtering.ask_frontier(self._is_visited)
         self._local = LocalRequests(self.crawler.request_fingerprinter)
         self._hooks = EngineHooks(self.crawler.engine)
         self._errors = ErrorWatch(self.crawler, wanted, self._directory.path, self._note, self._break)
@@ -336,6 +337,13 @@ class UbiScheduler(BaseScheduler):
         came_by = request.meta.get("redirect_urls")
         page = str(came_by[-1]) if isinstance(came_by, list) and came_by else ""
         return self._filtering.refuses(request, page, redirect=bool(page))
+
+    def _is_visited(self, request: Request) -> bool:
+        """Whether a request found on a page is known. With lossy steps none is: the report counts what they join."""
+        place = None if self._keys.lossy else self._keys.place(request)
+        if place is None:
+            return False
+        return self.node.met(place.host, self._keys.key(request, place), depth_of(request), request.priority)
 
     def _count(self, stat: str) -> None:
         self._stats.inc_value(stat)

@@ -504,3 +504,12 @@ def test_media_of_another_agents_host_is_as_the_setting_says(site: Site, policy:
     assert foreign > 0
     assert stored == len(HOSTS) - (foreign if policy == "refuse" else 0)
     assert {outcome.reason for outcome in outcomes} == {"finished"}
+
+
+@AGENTS
+@pytest.mark.parametrize("chain", [["visited", "depth(9)"], ["depth(9)", "visited"]])
+def test_known_links_may_be_dropped_by_the_chain(site: Site, agents: int, chain: list[str]) -> None:
+    urls = ring(site)
+    outcomes = crawl(Walk, site.proxy, agents, settings={"UBI_FILTERS": chain})
+    assert site.urls() == dict.fromkeys(urls, 1)
+    assert total(outcomes, "ubi/filtered/visited") > len(urls)

@@ -87,3 +87,23 @@ def test_a_filter_that_raises_lets_pass_and_is_said_once(caplog: pytest.LogCaptu
         assert not filtering.refuses(Request(PAGE), PAGE, redirect=False)
     assert counts == {"ubi/filter_errors/angry": 2}
     assert caplog.text.count("Traceback") == 1 and "no idea" in caplog.text
+
+
+def test_visited_asks_the_frontier_of_what_is_found_on_a_page() -> None:
+    filtering, counts = make("visited", "depth(1)")
+    asked: list[str] = []
+
+    def is_known(request: Request) -> bool:
+        asked.append(request.url)
+        return request.url.endswith("known")
+
+    assert not filtering.refuses(Request("http://a.example/known"), PAGE, redirect=False), "not before it is a crawl's"
+    filtering.ask_frontier(is_known)
+    assert filtering.refuses(Request("http://a.example/known"), PAGE, redirect=False)
+    assert not filtering.refuses(Request("http://a.example/new"), PAGE, redirect=False)
+    assert counts == {"ubi/filtered/visited": 1}
+    assert len(asked) == 2
+    for page, redirect in (("", False), (PAGE, True)):
+        assert not filtering.refuses(Request("http://a.example/known"), page, redirect=redirect)
+    assert not filtering.refuses(Request("http://a.example/known", dont_filter=True), PAGE, redirect=False)
+    assert len(asked) == 2

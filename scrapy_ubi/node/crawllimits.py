@@ -4,8 +4,8 @@ Rules of this module:
 
 * Each agent reads what all of them publish for people (their profiles), every `PUBLISH` seconds, and adds up: pages
   loaded by all that ever took part in this run, URLs known to those that live, and the longest time of one of them. Of
-  itself it counts what it has now. So a limit may be overshot by what the others have loaded since they published last,
-  and by what is in flight.
+  itself it counts what it has now, and what is under way. So a crawl of one agent ends at the very page, and a limit is
+  overshot by what the others have loaded, and have under way, since they published last.
 * Whoever sees that `crawl_pages` or `crawl_seconds` is reached leaves, as after one Ctrl-C, for that reason. The others
   see the same, and leave too; the last ones keep their disks. A start goes on with the crawl, and ends at once unless
   the limit is higher.
@@ -62,6 +62,10 @@ class CrawlLimits:
         if 0 < self._settings.crawl_max_depth < depth:
             return DEPTH
         return KNOWN if 0 < self._settings.crawl_max_known <= self._known else ""
+
+    def full(self, pages: int) -> bool:
+        """Whether nothing more is to be loaded, given the agent's own pages, those under way included."""
+        return self.over or 0 < self._settings.crawl_max_pages <= self._others + pages
 
     def look(self, pages: int, seconds: float) -> None:
         """Stop where a limit is reached that ends the crawl, given the agent's own numbers."""

@@ -566,7 +566,7 @@ class Node:
         self._turn(now)
         self.crawl_limits.begun = True
         self._look_at_limits(now)
-        found = self._unjoined(now) if not self._choked and not self.crawl_limits.over else None
+        found = self._unjoined(now) if not self._choked and not self._is_full else None
         self._read_ahead(now)
         if found is None:
             self._arm(wake=False)
@@ -607,8 +607,8 @@ class Node:
             return False
 
     def _next(self, now: float) -> tuple[HostState, Entry] | None:
-        """The next request that is to be fetched; those of hosts that are ended, and those beyond a limit of their host,
-        fail on the way, some at a time.
+        """The next request that is to be fetched; those of hosts that are ended, and those beyond a limit of theirs, fail
+        on the way, some at a time.
         """
         for _ in range(ENDED_AT_ONCE):
             found = self.agent.next(now)
@@ -638,6 +638,11 @@ class Node:
         if post is None:
             return False
         return post.disk_full or (post.full and len(self.agent.outbox) >= self.settings.flush_records)
+
+    @property
+    def _is_full(self) -> bool:
+        """Whether the crawl has as many pages, those under way here included, as it may have."""
+        return self.crawl_limits.full(self.tally.pages + self.agent.out)
 
     def pending(self) -> bool:
         """Whether requests are queued that are this agent's to fetch."""

@@ -21,10 +21,11 @@ from scrapy_ubi.urls.filters.scope import Scope
 from scrapy_ubi.urls.filters.simple import Depth, Extensions, Length, Schemes
 from scrapy_ubi.urls.filters.text import Arguments, Call, FilterError, parse_calls
 from scrapy_ubi.urls.filters.traps import Traps
+from scrapy_ubi.urls.filters.visited import Visited
 
 SETTING = "UBI_FILTERS"
 
-_CLASSES: tuple[type[SuiteFilter], ...] = (Length, Schemes, Extensions, Depth, Scope, KnownPaths, Traps)
+_CLASSES: tuple[type[SuiteFilter], ...] = (Length, Schemes, Extensions, Depth, Scope, KnownPaths, Traps, Visited)
 SUITE: Mapping[str, type[UrlFilter]] = {cls.name: cls for cls in _CLASSES}
 
 
