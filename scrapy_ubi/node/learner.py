@@ -57,6 +57,12 @@ def content_of(status: int, body: bytes) -> int | None:
     return int.from_bytes(blake2b(body, digest_size=8).digest(), "big") if status == 200 else None
 
 
+def _site(step: str, form: str) -> str:
+    """The site of which a step is learned from a form."""
+    site = learned.site_of(form)
+    return learned.www_site(site) if step == "www" else site
+
+
 class _Page(NamedTuple):
     """A page that was fetched: its key, its content, and by which steps it is of its class."""
 
@@ -198,6 +204,8 @@ class Learner:
         sites, variants = self._sites(state), self._variants(state, form)
         page = _Page(entry.key, content)
         for step in self._tried:
+            if sites.get(_site(step, form), {}).get(step) == learned.OFF:
+                continue
             variant = variants.get(step, form)
             key = url_key("GET", variant, b"", step)
             other = self._pages.get(key)
@@ -224,8 +232,7 @@ class Learner:
 
     def _judge(self, state: HostState, sites: learned.Sites, step: str, form: str, one: int, other: int) -> None:
         """A pair of pages that this step takes for one."""
-        name = learned.site_of(form)
-        name = learned.www_site(name) if step == "www" else name
+        name = _site(step, form)
         if name not in sites and len(sites) >= learned.MOST_SITES:
             return
         site = sites.setdefault(name, {})

@@ -117,6 +117,7 @@ def test_a_disagreement_is_for_good(house: House) -> None:
     for number in range(2 * AGREE):
         assert house.fetch(f"http://h.example/y{number}", number) and house.fetch(f"http://h.example/Y{number}", number)
     assert house.note == {HOST: {"path-case": 0}}
+    assert house.learner.counted == {"agreed": 1, "disagreed": 1, "off": 1}
 
 
 def test_not_found_beside_found_disagrees_and_beside_itself_says_nothing(house: House) -> None:
