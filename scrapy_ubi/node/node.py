@@ -714,7 +714,7 @@ class Node:
             if self.addresses is not None:
                 delay = max(self.frontier.delay, visit.state.pause) if loaded else 0.0
                 self.addresses.freed(visit.host, now, delay)
-            if not loaded:
+            if not loaded and self.frontier.find(visit.host) is visit.state:
                 self.frontier.hasten(visit.state, before)
 
     async def permit(self, host: str, visit: Visit | None) -> bool:

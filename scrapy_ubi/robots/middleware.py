@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -143,7 +144,8 @@ class UbiRobotsMiddleware:
     async def _ask(self, authority: str, request: Request, agent: str, scheduler: UbiScheduler) -> Known:
         state = scheduler.guard.state_of(request)
         before = self._remembered(authority, agent, state, scheduler.settings)
-        timeout = min(scheduler.settings.robots_timeout, self._crawler.settings.getfloat("DOWNLOAD_TIMEOUT"))
+        most = self._crawler.settings.getfloat("DOWNLOAD_TIMEOUT")  # 0: none
+        timeout = min(scheduler.settings.robots_timeout, most or math.inf)
         why = ""
         try:
             response, hops = await load.fetch(
@@ -163,8 +165,7 @@ class UbiRobotsMiddleware:
             else:
                 self._answered(response)
                 why, known = f"status {response.status}", self._failed(before, state, scheduler.settings)
-        finally:
-            self._count("robotstxt/request_count")
+        self._count("robotstxt/request_count")
         self._cache_for(scheduler.settings).put(authority, known)
         self._note(state, authority, known.record, scheduler)
         if why:
@@ -247,7 +248,8 @@ class UbiRobotsMiddleware:
             self._count("ubi/robots/crawl_delay_cut")
         if delay or SECTION in hosts.delays(state):
             hosts.set_delay(state, SECTION, min(delay, most))
-            scheduler.node.frontier.defer(state, clock.now())  # it holds between this load and the first page
+            if scheduler.node.frontier.find(state.host) is state:
+                scheduler.node.frontier.defer(state, clock.now())  # it holds between this load and the first page
 
     # -- where things are
 

@@ -42,7 +42,7 @@ class Step(Enum):
 class Record:
     """What is remembered of one robots.txt.
 
-    `fetched`: when it was answered for, 0 when it never was; `rules`: the rules as robots.txt text, empty where all is
+    `fetched`: when it was answered for, 0 when it never was; `rules`: the rules as they travel, empty where all is
     allowed, None where they are too long to travel; `agent`: the digest of the user agent for which alone these rules
     hold, empty where they hold for all; `delay`: the Crawl-delay, s;
     `since`: when it began to be unreachable, 0 when it is not; `tries`: how often it was asked for in vain since;

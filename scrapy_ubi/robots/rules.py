@@ -41,8 +41,8 @@ class Parsers:
         robots = text.take_apart(text.decode(body))
         whole: str | None = None
         if self._is_protego:
-            whole, travelling = text.put_together(robots), text.reduce(robots, agent)
-            made_of = (travelling if whole is None else whole).encode()
+            whole, reduced = text.put_together(robots), text.reduce(robots, agent)
+            made_of, travelling = (reduced if whole is None else whole).encode(), text.shorten(reduced)
         else:
             travelling, made_of = text.decode(body), body
         parser = self._make(made_of)
@@ -57,7 +57,8 @@ class Parsers:
 
     def restore(self, record: Record) -> Known:
         """What is known of a robots.txt whose rules have travelled."""
-        made_of = (record.rules or "").encode("utf-8", "ignore")
+        rules = record.rules or ""
+        made_of = (text.lengthen(rules) if self._is_protego else rules).encode("utf-8", "ignore")
         return Known(record, self._make(made_of) if made_of else None, record.agent or None, len(made_of))
 
     def allows(self, known: Known, url: str, agent: str) -> bool:

@@ -36,6 +36,8 @@ _LINE = re.compile(
     r"({})(?:\s*:|\s)(.*)".format("|".join(sorted(map(re.escape, _FIELD_OF), key=len, reverse=True))),
     re.IGNORECASE | re.DOTALL,
 )
+_SHORT = {"disallow": "-", "allow": "+"}
+_LONG = {short: field for field, short in _SHORT.items()}
 _END_OF_LINE = re.compile(r"[\r\n]+")
 _EXOTIC_SPACE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\x85\u2028\u2029]")  # what Protego would split lines at, and NUL
 
@@ -123,6 +125,18 @@ def reduce(robots: Robots, agent: str) -> str:
     if not best or not _score(best, agent):
         return ""
     rules = [rule for group in robots.groups if best in group.agents for rule in group.rules if rule[1]]
+    return _group_text(["*"], rules) if rules else ""
+
+
+def shorten(reduced: str) -> str:
+    """The rules of `reduce` as they travel: `-/path` and `+/path` for disallow and allow; the delay travels apart."""
+    lines = (line.partition(":") for line in reduced.split("\n"))
+    return "\n".join(_SHORT[field] + value for field, _, value in lines if field in _SHORT)
+
+
+def lengthen(short: str) -> str:
+    """What was shortened, as a robots.txt. Lines that are no rules are left out: they may come from another agent."""
+    rules = [(_LONG[line[0]], line[1:]) for line in _END_OF_LINE.split(short) if line[:1] in _LONG]
     return _group_text(["*"], rules) if rules else ""
 
 

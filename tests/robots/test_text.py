@@ -10,6 +10,7 @@ from protego import Protego
 from scrapy_ubi.robots import text
 
 FOO = "Mozilla/5.0 (compatible; Foobot/1.0; +http://foo.example)"
+AGENTS = ["foo", "FooBot", FOO, "bar/2", "baz"]
 
 
 def whole(body: str) -> Protego:
@@ -161,6 +162,20 @@ def test_what_concerns_an_agent_is_what_the_whole_says_to_it(body: str, agent: s
     allowed(body, path, agent)
     robots = text.take_apart(body)
     assert whole(body).crawl_delay(agent) == Protego.parse(text.reduce(robots, agent)).crawl_delay(agent)
+
+
+@given(robots_texts(), st.sampled_from(AGENTS), st.sampled_from(["/", "/a", "/a/b", "/c"]))
+def test_rules_travel_shortened(body: str, agent: str, path: str) -> None:
+    reduced = text.reduce(text.take_apart(body), agent)
+    travelled = text.lengthen(text.shorten(reduced))
+    for parser in (Protego.parse(reduced), Protego.parse(travelled)):
+        assert parser.can_fetch(f"http://h.example{path}", agent) is allowed(body, path, agent)
+    assert text.shorten("user-agent:*\ndisallow:/a:b\ncrawl-delay:3\nallow:/\n") == "-/a:b\n+/"
+
+
+@given(st.text())
+def test_whatever_has_travelled_is_rules(short: str) -> None:
+    Protego.parse(text.lengthen(short)).can_fetch("http://h.example/x", "x")
 
 
 @given(robots_texts())
