@@ -239,7 +239,7 @@ SETTINGS: tuple[Setting, ...] = (
         "max_retry_after",
         "seconds",
         600.0,
-        "How long a host is left alone, at most, that answers 429 or 503 and Retry-After; 0: the header is passed over.",
+        "How long a host that answers 429 or 503 with Retry-After is left alone, at most; 0: the header is ignored.",
         low=0,
         high=86_400,
     ),

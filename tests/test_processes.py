@@ -243,9 +243,12 @@ def test_a_second_agent_of_one_name_is_refused(project: Project, site: Site, one
     assert len(project.items("a1.jsonl")) == 3
 
 
-def test_a_page_larger_than_scrapy_takes_is_cut_as_well(project: Project, site: Site) -> None:
+def test_pages_that_are_too_large_or_too_slow(project: Project, site: Site) -> None:
     """With the reactor's download handler, which asks the signal handlers before it looks at DOWNLOAD_MAXSIZE."""
-    sent = 0
+    sent, stopped = 0, threading.Event()
+
+    def drip(visit: Visit) -> Page:
+        return Page("<html>", chunks=iter(lambda: b" " if not stopped.wait(0.02) else b"", b""))
 
     def chunks() -> Iterator[bytes]:
         nonlocal sent
@@ -253,9 +256,16 @@ def test_a_page_larger_than_scrapy_takes_is_cut_as_well(project: Project, site: 
             sent += 50_000
             yield b"x" * 50_000
 
-    site.page(f"{HOST}/", lambda visit: Page("<html>", headers={"Content-Length": "2000000000"}, chunks=chunks()))
-    status, output = project.run("crawl", "walk", "-o", "items.jsonl")
+    head = "<html>" + links(f"{HOST}/slow")
+    site.page(f"{HOST}/", lambda visit: Page(head, headers={"Content-Length": "2000000000"}, chunks=chunks()))
+    site.page(f"{HOST}/slow", drip)
+    try:
+        status, output = project.run("crawl", "walk", "-o", "items.jsonl", "-s", "UBI_MAX_LOAD_SECONDS=3")
+    finally:
+        stopped.set()
     assert status == 0, output
     assert project.items() == [{"url": f"{HOST}/", "body": 200_000}]
     assert "UBI_MAX_BODY = 0 keeps pages whole" in output
+    assert "'ubi/failed/load/too_long': 1" in output
+    assert site.urls()[f"{HOST}/slow"] == 1
     assert sent < 50_000_000

@@ -607,8 +607,8 @@ class Node:
             return False
 
     def _next(self, now: float) -> tuple[HostState, Entry] | None:
-        """The next request that is to be fetched; those of hosts that are ended, and those beyond a limit of theirs, fail
-        on the way, some at a time.
+        """The next request that is to be fetched; those of hosts that are ended, and those beyond a limit of theirs,
+        fail on the way, some at a time.
         """
         for _ in range(ENDED_AT_ONCE):
             found = self.agent.next(now)
