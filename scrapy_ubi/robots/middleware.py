@@ -32,11 +32,12 @@ from scrapy.utils.python import to_unicode
 from scrapy_ubi.downloadermiddleware import ForeignHost, Guard, Withdrawn
 from scrapy_ubi.node import clock
 from scrapy_ubi.outcome import FORBIDDEN, UNREACHABLE
+from scrapy_ubi.requestcheck import NONCE
 from scrapy_ubi.scrapy_private import is_trial
 
 from . import load, record, text
 from .cache import Cache, Known
-from .record import Record, Step
+from .record import Record, Step, may_insist
 from .rules import Parsers
 
 if TYPE_CHECKING:
@@ -95,6 +96,8 @@ class UbiRobotsMiddleware:
             step = record.next_step(known.record if known is not None else None, now, ttl)
             if step is Step.USE and known is not None:
                 return known
+            if step is Step.FAIL and known is not None and NONCE in request.meta and may_insist(known.record, now):
+                step = Step.ASK
             if step is Step.ASK:
                 known = await self._asked(authority, request, agent, scheduler)
                 if state is not None and state.next_at > clock.now() + PATIENCE:

@@ -23,6 +23,7 @@ from typing import Any
 FIRST_PAUSE = 2.0  # s after the first failure, doubled with each further one
 MOST_PAUSE = 600.0  # s
 GIVEN_UP_FOR = 3600.0  # s for which pages fail before the robots.txt is asked for once more
+INSIST_AFTER = 60.0  # s after which a request that is to be fetched anyway (requeued, say) has it asked for once more
 MOST_RULES = 2000  # characters of rules that travel: they share the host's notes with others
 MOST_TRAVEL = 2000  # characters of all records of a host
 MOST_TIME = 1e12  # s since the epoch: beyond any date; not for one that is no number
@@ -74,6 +75,11 @@ def next_step(record: Record | None, now: float, ttl: float) -> Step:
     if now >= record.again:
         return Step.ASK
     return Step.FAIL if record.gone else Step.WAIT
+
+
+def may_insist(record: Record, now: float) -> bool:
+    """Whether one that was given up may be asked for at the wish of a request that is to be fetched anyway."""
+    return record.gone and now >= record.again - GIVEN_UP_FOR + INSIST_AFTER
 
 
 def after_failure(record: Record | None, now: float, give_up: float) -> Record:

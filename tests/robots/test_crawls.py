@@ -224,6 +224,26 @@ def test_one_that_can_never_be_read_lets_its_pages_fail_and_the_crawl_end(site: 
     assert f"{HOST}/" not in site.urls()
 
 
+class Insists(Walk):
+    """Asks once more for what has failed, to be fetched anyway: as a request that was requeued is."""
+
+    async def start(self) -> Any:
+        yield Request(f"{HOST}/1", errback=self.again)
+
+    def again(self, failure: Any) -> Iterator[Request]:
+        yield Request(f"{HOST}/", dont_filter=True)
+
+
+@pytest.mark.parametrize(("pause", "items"), [(0.0, [f"{HOST}/"]), (3600.0, [])])
+def test_a_request_to_be_fetched_anyway_has_it_asked_for_once_more(
+    site: Site, monkeypatch: pytest.MonkeyPatch, pause: float, items: list[str]
+) -> None:
+    monkeypatch.setattr(record, "INSIST_AFTER", pause)
+    site.page(f"{HOST}/", "home")
+    site.page(f"{HOST}/robots.txt", lambda visit: Page("x", 503 if visit.number == 1 else 404))
+    assert one(site, Insists, UBI_ROBOTS_GIVE_UP=0).items == items
+
+
 class Nowhere(Walk):
     """Pages of a host that does not exist: nothing listens there, and no proxy is asked."""
 
