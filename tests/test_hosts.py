@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from time import monotonic
 from typing import Any
 from urllib.parse import urlsplit
@@ -89,3 +90,19 @@ def test_a_host_that_is_put_off_is_fetched_later_and_its_keepers_know(site: Site
         assert noted.pop().version > 1
     assert total(outcomes, "ubi/hosts/postponed/test") == len(HOSTS)
     assert total(outcomes, "ubi/hosts/notes_too_large") == 0
+
+
+def test_what_was_noted_is_known_after_a_restart(site: Site, tmp_path: Path) -> None:
+    ring(site)
+    settings = {
+        "DOWNLOADER_MIDDLEWARES": {PutOff: 950},
+        "TEST_TIMES": Times(),
+        "UBI_DIR": str(tmp_path / "agent"),
+    }
+    first = crawl(Walk, site.proxy, settings={**settings, "CLOSESPIDER_ITEMCOUNT": 7})
+    put_off = total(first, "ubi/hosts/postponed/test")
+    assert first[0].reason == "closespider_itemcount"
+    assert put_off >= 1
+    second = crawl(Walk, site.proxy, settings=settings)
+    assert second[0].reason == "finished"
+    assert put_off + total(second, "ubi/hosts/postponed/test") == len(HOSTS), "each once"

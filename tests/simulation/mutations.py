@@ -235,6 +235,19 @@ def _leaver_gone_before_the_others_are_settled() -> Any:
     return patch.object(Agent, "may_go", early)
 
 
+def _last_leaver_drops_its_copies() -> Any:
+    drop = Handover._drop
+
+    def dropped(self: Handover, host: str) -> None:
+        state = self.frontier.find(host)
+        if state is not None and not self.keepers(state) and not state.open_work and not state.dirty:
+            self.frontier.drop(host)
+        else:
+            drop(self, host)
+
+    return patch.object(Handover, "_drop", dropped)
+
+
 def _one_wave_of_quiescence() -> Any:
     read = Quiescence.read
 
@@ -306,6 +319,7 @@ AIM: dict[str, tuple[str, ...]] = {
     "dead_may_come_back": ("pause", "cut"),
     "fence_ends_by_itself": ("pause", "cut", "slow"),
     "forgetting_not_noticed": ("blink", "blink", "blink", "lossy"),
+    "last_leaver_drops_its_copies": ("leave", "leave", "pause"),
     "leaver_gone_before_the_others_are_settled": ("leave", "slow"),
     "no_lease_at_dispatch": ("pause", "pause", "pause"),
     "notes_not_handed_over": ("join", "join", "restart"),
