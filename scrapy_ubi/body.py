@@ -6,6 +6,7 @@ Rules of this module:
   pipelines, robots.txt, a spider's own `download_async`) comes whole.
 * With UBI_MAX_BODY_TYPES = 'html' only what Scrapy makes an `HtmlResponse` of is cut: half a page of HTML is still a
   page, half a JSON document, feed, sitemap or picture is none.
+* A sitemap that the suite follows may be as large as sitemaps.org says, and no larger, whatever its type.
 * A transfer is stopped as soon as the page cannot be a whole one any more; a compressed page is unpacked as far as is
   kept. So neither a page nor a bomb of any size costs more than UBI_MAX_BODY and a little.
 * Nothing is cut silently: the response has the flag `truncated`, its meta `ubi_truncated`; a stat, a counter of the
@@ -25,6 +26,7 @@ from scrapy.http import Headers, HtmlResponse, Response, TextResponse
 from scrapy.responsetypes import responsetypes
 from scrapy.settings import SETTINGS_PRIORITIES
 
+from scrapy_ubi.robots.sitemaps import MOST_BYTES, Mark
 from scrapy_ubi.scheduler import UbiScheduler
 from scrapy_ubi.unpacking import can_unpack, unpack
 
@@ -80,7 +82,7 @@ class UbiBodyMiddleware:
         before = self._loads.get(request)
         load = self._loads[request] = _Load(most, headers, before is not None and before.lifted)
         # Scrapy refuses what is announced as larger than DOWNLOAD_MAXSIZE, 1 GiB unless somebody chose it.
-        if self._may_lift and "download_maxsize" not in request.meta and self._is_cut(headers, request.url):
+        if self._may_lift and "download_maxsize" not in request.meta and self._is_cut(request, headers, request.url):
             request.meta["download_maxsize"] = 0
             load.lifted = True
 
@@ -94,7 +96,7 @@ class UbiBodyMiddleware:
         if load.received > _on_the_wire(load.most):
             head = unpack(load.head, encodings, HEAD) if (encodings := self._packed(load.headers)) else load.head
             load.judged = True
-            load.stopped = self._is_cut(load.headers, request.url, head)
+            load.stopped = self._is_cut(request, load.headers, request.url, head)
             if load.stopped:
                 raise StopDownload(fail=False)
 
@@ -114,7 +116,7 @@ class UbiBodyMiddleware:
         if encodings := self._packed(response.headers):
             return self._unpacked(request, response, encodings, most, stopped)
         is_long = stopped or len(response.body) > most
-        if is_long and self._is_cut(response.headers, response.url, response.body):
+        if is_long and self._is_cut(request, response.headers, response.url, response.body):
             return self._cut(request, response, most)
         return response
 
@@ -129,13 +131,13 @@ class UbiBodyMiddleware:
         self, request: Request, response: Response, encodings: list[str], most: int, stopped: bool
     ) -> Response:
         """The response without its compression, cut where it is too long; as it is where that is Scrapy's matter."""
-        if b"Content-Type" in response.headers and not self._is_cut(response.headers, response.url):
+        if b"Content-Type" in response.headers and not self._is_cut(request, response.headers, response.url):
             return response
         body = unpack(response.body, encodings, most + 1)
         if body is None:
             return response
         is_long = stopped or len(body) > most
-        if is_long and not self._is_cut(response.headers, response.url, body):
+        if is_long and not self._is_cut(request, response.headers, response.url, body):
             return response
         headers = response.headers.copy()
         del headers["Content-Encoding"]
@@ -164,6 +166,8 @@ class UbiBodyMiddleware:
         scheduler = self._scheduler()
         if scheduler is None or request.method == "HEAD" or not scheduler.guard.is_page(request):
             return 0
+        if Mark.of(request) is not None:
+            return MOST_BYTES
         own = request.meta.get(OWN_LIMIT)
         most: int = own if type(own) is int and own >= 0 else scheduler.settings.max_body
         refused_from = request.meta.get("download_maxsize", self._most_scrapy)
@@ -178,10 +182,10 @@ class UbiBodyMiddleware:
         names = [name.strip().lower() for value in values for name in value.decode("latin-1").split(",")]
         return names if can_unpack(names) else []
 
-    def _is_cut(self, headers: Headers, url: str, head: bytes | None = b"") -> bool:
+    def _is_cut(self, request: Request, headers: Headers, url: str, head: bytes | None = b"") -> bool:
         """Whether a page with these headers, beginning like this, is cut when it is too long."""
         settings = self._settings
-        if settings is None or settings.max_body_types == "all":
+        if settings is None or settings.max_body_types == "all" or Mark.of(request) is not None:
             return settings is not None
         telling = Headers({name: headers.getlist(name) for name in _TELLING if name in headers})
         return issubclass(responsetypes.from_args(headers=telling, url=url, body=head or b""), HtmlResponse)

@@ -185,6 +185,21 @@ def test_without_scrapys_compression_packed_bodies_stay_packed(site: Site) -> No
     assert (item["body"], item["cut"]) == (packed[:MOST], len(packed) > MOST)
 
 
+def test_a_sitemap_may_be_larger_than_a_page(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("scrapy_ubi.body.MOST_BYTES", 50_000)
+    pages = [f"{HOST}/{number}{'x' * 1000}" for number in range(60)]
+    entries = "".join(f"<url><loc>{page}</loc></url>" for page in pages)
+    body = f'<?xml version="1.0"?><urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">{entries}</urlset>'
+    site.page(f"{HOST}/robots.txt", Page(f"Sitemap: {HOST}/map.xml\n", headers={"Content-Type": "text/plain"}))
+    site.page(f"{HOST}/map.xml", Page(body))  # as HTML
+    site.page(f"{HOST}/", "page")
+    settings = {"UBI_MAX_BODY_TYPES": "all", "UBI_SITEMAPS": 2000, "ROBOTSTXT_OBEY": True, "RETRY_ENABLED": False}
+    (outcome,) = crawl(Look, site.proxy, settings={"UBI_MAX_BODY": MOST, **settings}, start_urls=[f"{HOST}/"])
+    found = {visit.url for visit in site.visits} & set(pages)
+    assert MOST / 1000 < len(found) < 60, "more than of a page, and no more than of a sitemap"
+    assert outcome.stats["ubi/body/truncated"] == 1
+
+
 class Media(Spider):
     """Loads a page beside the scheduler, as media pipelines do."""
 
