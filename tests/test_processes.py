@@ -269,3 +269,19 @@ def test_pages_that_are_too_large_or_too_slow(project: Project, site: Site) -> N
     assert "'ubi/failed/load/too_long': 1" in output
     assert site.urls()[f"{HOST}/slow"] == 1
     assert sent < 50_000_000
+
+
+def test_a_limit_of_the_crawl_ends_all_agents(project: Project, site: Site, one_server: Server) -> None:
+    """By what each reads of the other in Redis."""
+    pages = [f"http://h{number % 40}.example/{number}" for number in range(2000)]
+    for number, page in enumerate(pages):
+        site.page(page, links(*pages[10 * number + 1 : 10 * number + 11]))
+    site.page(f"{HOST}/", links(*pages[:20]))
+    options = ["-s", f"UBI_REDIS_URL={one_server.url}", "-s", "UBI_CRAWL_MAX_PAGES=100", "-s", "UBI_HOST_DELAY=0.3"]
+    options += ["-s", "UBI_LEASE_TIMEOUT=3", "-s", "UBI_FAILURE_TIMEOUT=5"]
+    running = [project.start("crawl", "walk", *options, "-s", f"UBI_AGENT_ID=a{number}") for number in range(2)]
+    for process in running:
+        output, _ = process.communicate(timeout=LIMIT)
+        assert process.returncode == 0, output
+        assert "Closing spider (limit/crawl_pages)" in output, output
+    assert 100 <= len(site.visits) < 2000
