@@ -66,7 +66,7 @@ def test_a_body_is_unpacked_and_nobody_else_tries(encoding: bytes, pack: Callabl
 
 
 def test_of_a_bomb_as_much_as_is_read_is_unpacked() -> None:
-    response = Response(URL, headers={"Content-Encoding": "gzip"}, body=gzip.compress(b"x" * 50_000_000))
+    response = Response(URL, headers={"Content-Encoding": "gzip"}, body=gzip.compress(b"x" * 20_000_000))
     assert len(unpacked(response).body) == MOST_BYTES + 1
 
 

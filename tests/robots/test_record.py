@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scrapy_ubi.robots import record as r
@@ -148,6 +148,7 @@ JSON = st.recursive(
 )
 
 
+@settings(max_examples=50)
 @given(JSON)
 def test_whatever_comes_is_a_record_or_none(value: Any) -> None:
     for record in r.from_section({"http://h": value}, NOW).values():

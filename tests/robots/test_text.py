@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from protego import Protego
 
@@ -164,6 +164,7 @@ def test_what_concerns_an_agent_is_what_the_whole_says_to_it(body: str, agent: s
     assert whole(body).crawl_delay(agent) == Protego.parse(text.reduce(robots, agent)).crawl_delay(agent)
 
 
+@settings(max_examples=50)
 @given(robots_texts(), st.sampled_from(AGENTS), st.sampled_from(["/", "/a", "/a/b", "/c"]))
 def test_rules_travel_shortened(body: str, agent: str, path: str) -> None:
     reduced = text.reduce(text.take_apart(body), agent)
@@ -178,6 +179,7 @@ def test_whatever_has_travelled_is_rules(short: str) -> None:
     Protego.parse(text.lengthen(short)).can_fetch("http://h.example/x", "x")
 
 
+@settings(max_examples=50)
 @given(robots_texts())
 def test_putting_together_is_idempotent(body: str) -> None:
     once = text.put_together(text.take_apart(body))
