@@ -40,10 +40,16 @@ _ALL = frozenset(SAFE)
 LONGEST_HOST = 253  # characters: RFC 1035, section 2.3.4, less the root's length byte and final dot
 
 # Most URLs are in normal form already, and one match can tell. What it accepts must be what the steps leave alone: a
-# test compares the two. So it knows no ports, no escapes, no punycode, no numeric last label and no long hosts, and a
-# `/.` anywhere is looked at by the steps. A fragment is cut off for it first.
+# test compares the two. So it knows no ports, no punycode, no numeric last label and no long hosts, and a `/.` anywhere
+# is looked at by the steps. Escapes are in capitals, and none of an unreserved character. A fragment is cut off for it
+# first. What the parser makes of a URL is looked at once more: often only its host or its dots were unusual.
 USUAL_HOST = r"(?:(?!xn--)[a-z0-9_-]{1,60}\.){0,3}(?!xn--)[a-z][a-z0-9_-]{0,59}"
-USUAL = re.compile(rf"https?://{USUAL_HOST}/[A-Za-z0-9._~!$&'()*+,;=:@/-]*(?:\?[A-Za-z0-9._~!$&()*+,;=:@/?-]+)?")
+_KEPT = r"%(?:[0189A-F][0-9A-F]|2[0-9A-CF]|3[A-F]|40|5[B-E]|60|7[BCDF])"
+_IN_PATH, _IN_QUERY = r"[A-Za-z0-9._~!$&'()*+,;=:@/-]", r"[A-Za-z0-9._~!$&()*+,;=:@/?-]"
+USUAL = re.compile(
+    rf"https?://{USUAL_HOST}/{_IN_PATH}*(?:{_KEPT}{_IN_PATH}*)*"
+    rf"(?:\?(?:{_IN_QUERY}|{_KEPT}){_IN_QUERY}*(?:{_KEPT}{_IN_QUERY}*)*)?"
+)
 _usual = USUAL.fullmatch
 
 _AROUND = "".join(map(chr, range(0x21)))
@@ -91,8 +97,10 @@ def is_usual(url: str) -> bool:
     return _usual(url) is not None and "/." not in url
 
 
-def by_steps(url: str, steps: frozenset[str] = _ALL) -> str | None:
-    """`normal_form` without its short cut, and of `SAFE` with those `steps` only."""
+def by_steps(url: str, steps: frozenset[str] = _ALL, look: bool = True) -> str | None:
+    """`normal_form` without its short cut, and of `SAFE` with those `steps` only. `look`: whether one look at what the
+    parser gives may save them.
+    """
     text = url.strip(_AROUND)
     if "\\" in text or not text.isprintable():  # tabs and line ends are not printable
         text = text.translate(_INSIDE)
@@ -100,6 +108,8 @@ def by_steps(url: str, steps: frozenset[str] = _ALL) -> str | None:
     if parsed is None:
         return None
     parsed, _, fragment = parsed.partition("#")
+    if look and _usual(parsed) and "/." not in parsed and (not fragment or "fragment" in steps):
+        return parsed
     match = _authority(parsed)
     if match is None:
         return None

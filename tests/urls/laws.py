@@ -23,7 +23,7 @@ TOKENS += [" ", "\t", "\r\n", "\0", "\x7f", "\xa0", "\xad", "\u200b", "\u200d", 
 def check(text: str) -> None:
     """Assert every law for this text. Nothing may be raised but AssertionError."""
     form = normal_form(text)
-    assert form == normal.by_steps(text), "the short cut says something else"
+    assert form == normal.by_steps(text, look=False), "the short cut says something else"
     for name, normalise in [*PRESET.items(), *ALONE.items(), *WITH.items()]:
         once = normalise(text)
         assert (once is None) == (form is None), name

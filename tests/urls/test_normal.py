@@ -189,16 +189,30 @@ def test_what_a_normal_form_looks_like(text: str) -> None:
 
 @given(usual)
 def test_the_short_cut_is_what_the_steps_give(text: str) -> None:
-    assert normal_form(text) == normal.by_steps(text)
+    assert normal_form(text) == normal.by_steps(text, look=False)
 
 
 @given(st.one_of(url_like, st.text(), usual))
 @example("http://xn--a.example/")
+@example("http://h/%2D%2E%5F%7E%30%39%41%5A%61%7A?%27%2F%2C%3A%5B%60%7B%7F")
+@example("http://h/%2C%2F%3A%40%5B%5E%60%7B%7F%80%FF?%C3%BC")
+@example("http://h/%c3%2f?%")
+@example("http://H:80/./%C3#a")
 @example("http://h/.")
 @example("http://1/")
 @example("http://h/\n")
 def test_the_short_cut_and_the_steps_agree_on_any_text(text: str) -> None:
-    assert normal_form(text) == normal.by_steps(text)
+    assert normal_form(text) == normal.by_steps(text, look=False)
+
+
+@pytest.mark.parametrize("steps", [frozenset(normal.SAFE), *({step} for step in normal.SAFE), frozenset()])
+def test_the_short_cut_and_the_steps_agree_on_every_escape(steps: frozenset[str]) -> None:
+    for code in range(256):
+        for escape in (f"%{code:02X}", f"%{code:02x}"):
+            for url in (f"http://h/a{escape}b/{escape}", f"http://h/?{escape}b{escape}"):
+                form = normal.by_steps(url, frozenset(steps), look=False)
+                assert normal.by_steps(url, frozenset(steps)) == form
+                assert not normal.is_usual(url) or form == url
 
 
 @given(st.text(st.characters(codec="utf-8")), st.text(st.characters(codec="utf-8"), min_size=1))
