@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from scrapy import Request, Spider
+from scrapy.exceptions import CloseSpider
 from scrapy.http import Response
 
 from tests.support.crawls import Outcome, crawl, items_of, total
@@ -253,3 +254,35 @@ def test_a_dead_host_is_one_for_every_agent(site: Site) -> None:
     outcomes = run(site, agents=2, UBI_HOST_FAILURES=1, UBI_HOST_TRIES=0, RETRY_TIMES=0)
     assert sum(map(loads, outcomes)) == 1
     assert total(outcomes, "ubi/failed/host/dead") == 3
+
+
+# -- the others
+
+
+class Enough(Both):
+    """Closes when it has all pages of the quick host."""
+
+    name = "enough"
+    seen = 0
+
+    def parse(self, response: Response) -> Any:
+        self.seen += QUICK in response.url
+        if self.seen == 4:
+            raise CloseSpider("enough")
+
+
+@pytest.mark.parametrize(
+    ("page", "settings"),
+    [
+        (Page("busy", 503, {"Retry-After": "80000"}), {"UBI_MAX_RETRY_AFTER": 80000}),
+        (Page(status=HANG_UP), {"UBI_HOST_FAILURES": 1, "UBI_HOST_PAUSE": 80000}),
+        (Page("page"), {"DOWNLOAD_SLOTS": {SLOW: {"delay": 1000}}}),
+    ],
+    ids=["asks to be left alone", "does not answer", "has a long delay"],
+)
+def test_nobody_else_waits_for_a_host_that_is_left_alone(site: Site, page: Page, settings: dict[str, Any]) -> None:
+    """Not even with a single place in the downloader."""
+    always(site, SLOW, page)
+    (one,) = crawl(Enough, site.proxy, 1, {"CONCURRENT_REQUESTS": 1, "UBI_LEAVE_TIMEOUT": 0, **settings})
+    assert one.reason == "enough"
+    assert site.urls()[f"http://{SLOW}/0"] >= 1
