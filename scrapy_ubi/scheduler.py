@@ -43,7 +43,7 @@ from scrapy_ubi.identity import AgentDirectory
 from scrapy_ubi.localrequests import LocalRequests
 from scrapy_ubi.node import Node, Visit, clock
 from scrapy_ubi.node.keeper import Keeper
-from scrapy_ubi.node.learner import content_of
+from scrapy_ubi.node.learner import CUT, content_of
 from scrapy_ubi.node.node import LETTER_BYTES_A_CHARACTER
 from scrapy_ubi.notices import Notices
 from scrapy_ubi.originals import Originals
@@ -410,7 +410,7 @@ class UbiScheduler(BaseScheduler):
                 self._errors.failed(request, result.value)
             return flight.withdrawn
         flight.withdrawn, flight.status = False, result.status
-        if self.node.learner is not None:
+        if self.node.learner is not None and CUT not in result.flags:
             flight.content = content_of(result.status, result.body)
         flight.failed = status_reason(result.status, request, self._spider, self.crawler.settings)
         return self.sitemaps.took(result, request)

@@ -135,6 +135,16 @@ def test_what_a_page_that_fails_stood_for_is_fetched(site: Site) -> None:
     assert site.urls()[broken] == site.urls()[whole] == 1
 
 
+def test_pages_of_which_only_the_beginning_is_kept_are_not_compared(site: Site) -> None:
+    urls = [f"{HOME}/{name}{number}" for number in range(AGREE) for name in ("p", "P")]
+    for url in urls:
+        site.page(url, f"<p>{url.lower()}</p>" + " " * 2000 + url)
+    site.page(f"{HOME}/", links(*urls))
+    (outcome,) = crawl(Learn, site.proxy, 1, {**SETTINGS, "UBI_MAX_BODY": 1500})
+    assert outcome.stats["ubi/body/truncated"] == len(urls)
+    assert "ubi/learned/agreed" not in outcome.stats
+
+
 def test_what_was_learned_is_there_after_a_restart(site: Site, tmp_path: Path) -> None:
     first = [url for number in range(AGREE) for url in (f"{HOME}/p{number}", f"{HOME}/P{number}")]
     for url in first:

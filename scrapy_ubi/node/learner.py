@@ -43,11 +43,13 @@ MOST_JOINED = 10_000  # 5 MB, with usual URLs
 MARK = "ubi-class"  # in place of a nonce, in the key of a class
 UNJOINED = "ubi-unjoined"  # the nonce of what is fetched after all
 
+CUT = "truncated"  # `body.FLAG`, of a response of which only the beginning was kept
+
 NOT_FOUND = -1
 MOVED = -2  # to another spelling of itself
 _GONE = (404, 410)
 
-__all__ = ["Learner", "content_of"]
+__all__ = ["CUT", "Learner", "content_of"]
 
 
 def content_of(status: int, body: bytes) -> int | None:

@@ -6,6 +6,7 @@ from itertools import count
 
 import pytest
 
+from scrapy_ubi import body
 from scrapy_ubi.frontier.memory import MemoryFrontier
 from scrapy_ubi.node import learner as module
 from scrapy_ubi.node.hosts import Hosts
@@ -277,6 +278,7 @@ def test_a_note_of_another_agent_that_does_not_hold_is_as_none(house: House) -> 
 
 
 def test_contents() -> None:
+    assert module.CUT == body.FLAG
     assert content_of(200, b"a") == content_of(200, b"a") != content_of(200, b"b")
     assert content_of(404, b"a") == content_of(410, b"b") == NOT_FOUND
     assert content_of(503, b"a") is None and content_of(301, b"") is None
