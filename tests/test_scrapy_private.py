@@ -298,6 +298,10 @@ def test_only_a_robots_txt_that_failed_is_forgotten() -> None:
     assert sorted(parsers) == ["asked", "read"]
 
 
+class UsersOwn(RobotsTxtMiddleware):
+    """A user's own robots.txt middleware, which stays."""
+
+
 def test_the_robots_middleware_keeps_parsers_like_that(site: Site) -> None:
     class Seen(Spider):
         name = "seen"
@@ -313,7 +317,8 @@ def test_the_robots_middleware_keeps_parsers_like_that(site: Site) -> None:
         site.page(url)
     site.page("http://h2.example/robots.txt", "", Location="http://h2.example/robots.txt")
     site.redirect("http://h2.example/robots.txt", "http://h2.example/robots.txt")
-    crawl(Seen, site.proxy, settings={"ROBOTSTXT_OBEY": True, "CONCURRENT_REQUESTS": 1})
+    own = {UsersOwn: 100, RobotsTxtMiddleware: None}
+    crawl(Seen, site.proxy, settings={"ROBOTSTXT_OBEY": True, "CONCURRENT_REQUESTS": 1, "DOWNLOADER_MIDDLEWARES": own})
     assert set(parsers) == {"h1.example", "h2.example"}
     assert parsers["h1.example"] is not None and parsers["h2.example"] is None
 
