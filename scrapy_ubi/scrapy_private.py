@@ -11,7 +11,7 @@ tests/test_scrapy_private.py fails, one name at a time, when a new Scrapy change
 | `engine.downloader.handlers.download_request_async` | where a transfer starts, so that it can be cancelled |
 | `handlers._get_handler`, `HTTP11DownloadHandler._pool`, Twisted's `_clientProtocol` | the connection of a request |
 | `downloader.slots`, meta key `download_slot` | the delay of the slot that a request went through |
-| `RobotsTxtMiddleware._parsers` | in a user's own derived class: to forget a robots.txt that was not fetched for reasons of ours |
+| `RobotsTxtMiddleware._parsers` | a derived class of the user's: to forget a robots.txt that we did not let it fetch |
 
 Scrapy keeps no references to what is wrapped elsewhere (it looks each up by name at every call), so wrapping them on
 the instance is enough. Every wrapper calls what it wraps with the arguments it was given.
