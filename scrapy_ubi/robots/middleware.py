@@ -160,14 +160,14 @@ class UbiRobotsMiddleware:
             known = Known(Record(self._wall()))
         except Exception as error:  # noqa: BLE001 - whatever a download handler raises: it could not be read
             self._count(f"robotstxt/exception_count/{type(error)}")
-            why, known = f"{type(error).__name__}: {error}"[:200], self._failed(before, state, scheduler.settings)
+            why, known = f"{type(error).__name__}: {error}"[:200], self._failed(before, state, scheduler)
         else:
             self._count("ubi/robots/redirects", hops)
             if response is None or not record.is_unreachable(response.status):
                 known = await self._read(response, request, agent, scheduler)
             else:
                 self._answered(response)
-                why, known = f"status {response.status}", self._failed(before, state, scheduler.settings)
+                why, known = f"status {response.status}", self._failed(before, state, scheduler)
         self._count("robotstxt/request_count")
         self._cache_for(scheduler.settings).put(authority, known)
         self._note(state, authority, known.record, scheduler)
@@ -175,14 +175,15 @@ class UbiRobotsMiddleware:
             self._tell(authority, known.record, why)
         return known
 
-    def _failed(self, before: Known | None, state: HostState | None, settings: UbiSettings) -> Known:
+    def _failed(self, before: Known | None, state: HostState | None, scheduler: UbiScheduler) -> Known:
         """What is known after it was asked for in vain: what was known before, if anything."""
         now = self._wall()
         # Many dead authorities of one host queue must not take this time each, one after the other.
         gone = sum(noted.gone for noted in self._noted(state).values()) if state is not None else 0
-        give_up = settings.robots_give_up / (1 + gone)
+        give_up = scheduler.settings.robots_give_up / (1 + gone)
         after = record.after_failure(before.record if before is not None else None, now, give_up)
         self._count("ubi/robots/unreachable")
+        scheduler.node.note("robots/unreachable")
         if before is None or not before.record.known:
             return Known(after)
         self._count("ubi/robots/stale")
@@ -216,6 +217,7 @@ class UbiRobotsMiddleware:
         stopped = "download_stopped" in response.flags
         if stopped or len(response.body) > text.MOST_BYTES:
             self._count("ubi/robots/truncated")
+            scheduler.node.note("robots/truncated")
         known, sitemaps = self._parsers.read(text.beginning(response.body, stopped), agent, now)
         if known.parser is not None:
             await self._crawler.signals.send_catch_log_async(
