@@ -101,6 +101,9 @@ LOSSY: dict[str, Step] = {
 OF_ARGUMENTS = frozenset(("session", "tracking", "query-order"))
 
 
+_DOTS = (".", "%2e", "%2E")
+
+
 class _Names(NamedTuple):
     """Names of arguments, in small letters: whole ones, and beginnings."""
 
@@ -115,8 +118,8 @@ class _Names(NamedTuple):
         """A path without such parameters at its end."""
         while True:
             before, _, last = path.rpartition(";")
-            # Behind a dot it stays: what is left could be a dot segment.
-            if not before or before[-1] == "." or "/" in last or not self._fits(last):
+            # Behind a dot it stays, escaped or not: what is left could be a dot segment.
+            if not before or before.endswith(_DOTS) or "/" in last or not self._fits(last):
                 return path
             path = before
 

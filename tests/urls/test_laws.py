@@ -20,6 +20,7 @@ of_bytes = st.builds(lambda start, rest, codec: start + rest.decode(codec, "surr
 @example("http://h/%%34%31")
 @example("http://h/?'#")
 @example("http://h/\udfff")
+@example("http://h/%2e%2E;sid=1")  # found by atheris
 @example("http://\ud800/")
 def test_every_text_keeps_the_laws(text: str) -> None:
     check(text)
