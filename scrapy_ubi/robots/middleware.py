@@ -48,6 +48,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 SECTION = "robots"  # of a host's notes; also the source of its delay, and why it is put off
+DEFAULT_PORTS = {"http": ":80", "https": ":443"}
 SHARE_OF_MEMORY = 1 / 16  # of UBI_MEMORY_MB: for the parsers
 PATIENCE = 0.5  # s of delay that a page waits for after its robots.txt: for more it goes back to its queue
 
@@ -281,6 +282,7 @@ class UbiRobotsMiddleware:
 def _authority(request: Request) -> str | None:
     """Scheme, host and port, None for what has no robots.txt."""
     parts = urlparse_cached(request)
-    if parts.scheme not in ("http", "https") or not parts.netloc:
+    if parts.scheme not in DEFAULT_PORTS or not parts.netloc:
         return None
-    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2].lower()}"
+    place = parts.netloc.rpartition("@")[2].lower()
+    return f"{parts.scheme}://{place.removesuffix(DEFAULT_PORTS[parts.scheme])}"

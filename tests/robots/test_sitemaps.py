@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import gzip
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scrapy import Request, Spider
+from scrapy.exceptions import CloseSpider
 from scrapy.http import Response
 
 from scrapy_ubi.robots import sitemaps
@@ -148,6 +150,26 @@ def test_sitemaps_are_followed_to_the_end_and_the_spider_sees_pages_only(site: S
     assert [total(outcomes, f"ubi/sitemaps/{stat}") for stat in stats] == [3, 3, 6]
     assert total(outcomes, "ubi/failed/http/404") == 1 and total(outcomes, "robotstxt/forbidden") == 1
     assert total(outcomes, "ubi/filtered/scope") == 1
+
+
+class Stops(Pages):
+    """Closes after its first page, unless it is to go on."""
+
+    def parse(self, response: Response) -> Iterator[Any]:
+        yield from super().parse(response)
+        if not self.settings["TEST_GO_ON"]:
+            raise CloseSpider("enough")
+
+
+def test_sitemaps_that_wait_survive_a_restart(site: Site, tmp_path: Path) -> None:
+    site.page(f"{HOST}/", "home")
+    site.page(f"{HOST}/robots.txt", "Sitemap: /map.xml\nUser-agent: *\nCrawl-delay: 0.2\n")
+    site.page(f"{HOST}/map.xml", urlset(f"{HOST}/1"))
+    site.page(f"{HOST}/1", "page")
+    settings = {**SETTINGS, "UBI_DIR": str(tmp_path)}
+    assert crawl(Stops, site.proxy, settings=settings)[0].items == [f"{HOST}/ 0"]
+    assert f"{HOST}/map.xml" not in site.urls(), "the delay was not waited for"
+    assert crawl(Stops, site.proxy, settings={**settings, "TEST_GO_ON": True})[0].items == [f"{HOST}/1 0"]
 
 
 def test_without_the_setting_none_is_fetched(site: Site) -> None:
