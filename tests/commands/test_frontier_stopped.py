@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ import pytest
 from scrapy_ubi.frontier import ledger
 from scrapy_ubi.frontier.opening import open_frontier
 from scrapy_ubi.identity import AgentLock
-from scrapy_ubi.protocol.host import Entry, Failure
+from scrapy_ubi.protocol.host import Entry, Failure, Notes
 from scrapy_ubi.transport.keys import Keys
 from tests.commands.test_frontier_live import until
 from tests.commands.test_ubi import Shell
@@ -214,6 +215,20 @@ def test_requeue_in_a_directory_chooses(shell: Shell, tmp_path: Path) -> None:
     assert shell.err.startswith("scrapy ubi: Nothing is chosen: ")
     assert shell("requeue", "--all", "--host", "h1.example", *at) == 1
     assert shell.err.startswith("scrapy ubi: --all and a choice exclude each other")
+
+
+def test_a_host_that_was_given_up_is_shown_and_requeue_brings_it_back(shell: Shell, tmp_path: Path) -> None:
+    with closing(open_frontier(directory(tmp_path / "d"))) as frontier:
+        for host, text in (("h2.example", '{"end":"host/dead"}'), ("h3.example", '{"until":[9e9,"health"]}')):
+            state = frontier.find(host)
+            assert state is not None
+            frontier.note(state, Notes(7, text))
+        frontier.flush()
+    rows = {row["host"]: row["state"] for row in shell.json("hosts", "--dir", "d")["hosts"]}
+    assert (rows["h2.example"], rows["h3.example"]) == ("ended", "excluded")
+    assert shell.json("requeue", "--host", "h2.example", "--dir", "d")["requeued"] == 1
+    rows = {row["host"]: row["state"] for row in shell.json("hosts", "--dir", "d")["hosts"]}
+    assert (rows["h2.example"], rows["h3.example"]) == ("resting", "excluded")
 
 
 @pytest.mark.parametrize(
