@@ -506,9 +506,12 @@ def test_after_a_restart_it_is_known_unless_its_rules_are_too_long(
 def test_after_a_handoff_it_is_known_and_so_is_its_delay(site: Site) -> None:
     allowed = pages(site, *HOSTS)
     for host in HOSTS:
-        site.page(f"{host}/robots.txt", FORBIDS + "Crawl-delay: 0.01\n")
+        site.page(f"{host}/robots.txt", FORBIDS + "Crawl-delay: 0.1\n")
     outcomes = crawl(Stops, site.proxy, 2, settings=OBEY)
     assert sorted(outcome.reason for outcome in outcomes) == ["enough", "finished"]
     assert items_of(outcomes) == allowed
     assert all(site.urls()[f"{host}/robots.txt"] == 1 for host in HOSTS), json.dumps(site.urls())
     assert total(outcomes, "robotstxt/request_count") == len(HOSTS)
+    for host in HOSTS:
+        begins = sorted(begin for begin, _ in site.spans[host.removeprefix("http://")])
+        assert all(later - sooner >= 0.1 for sooner, later in itertools.pairwise(begins)), begins
