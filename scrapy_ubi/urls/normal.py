@@ -83,13 +83,8 @@ _ESCAPES = {(decode, unsafe): _escapes(decode, unsafe) for decode in (False, Tru
 
 def normal_form(url: str) -> str | None:
     """The normal form of an absolute http or https URL, None for anything else."""
-    if _usual(url) and "/." not in url:
-        return url
-    if "#" in url and url.isascii():
-        cut = url.partition("#")[0]
-        if _usual(cut) and "/." not in cut:
-            return cut
-    return by_steps(url)
+    cut = url[: url.index("#")] if "#" in url and url.isascii() else url
+    return cut if _usual(cut) and "/." not in cut else by_steps(url)
 
 
 def is_usual(url: str) -> bool:
