@@ -97,7 +97,7 @@ class UbiSettings:
     filter_log: Path | None = None
     foreign_downloads: Literal["refuse", "allow"] = "refuse"
     robots_ttl: float = 86_400.0
-    robots_timeout: float = 30.0
+    robots_timeout: float = 15.0
     robots_give_up: float = 120.0
     max_crawl_delay: float = 60.0
     sitemaps: int = 0

@@ -537,7 +537,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting(
         "robots_timeout",
         "seconds",
-        30.0,
+        15.0,
         "How long the load of a robots.txt may take; DOWNLOAD_TIMEOUT where that is less.",
         above=0,
         high=3600,
