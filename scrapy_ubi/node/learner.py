@@ -197,6 +197,7 @@ class Learner:
 
     def put_back(self, entry: Entry) -> None:
         """The visit of this entry was not made, or is to be made again."""
+        self._moved.discard(entry.key)
         for key, out in list(self._out.items()):
             if out == entry.key:
                 del self._out[key]

@@ -148,6 +148,14 @@ def test_what_an_agent_says_is_fit_for_a_terminal(shell: Shell, crawl: CrawlByHa
     assert max(map(len, shell.out.splitlines())) <= 100
 
 
+def test_what_was_learned_of_hosts_is_shown_where_there_is_any(shell: Shell, crawl: CrawlByHand) -> None:
+    with answering(crawl, lambda agent, question: hosts(agent)):
+        assert shell("hosts") == 0 and "learned" not in shell.out
+    with answering(crawl, lambda agent, question: hosts(agent, rows=[{**ROW, "learned": "+index -www slashes 2/5"}])):
+        assert shell("hosts") == 0
+    assert shell.out.count("+index -www slashes 2/5") == 2 and "learned" in shell.out
+
+
 def test_redis_that_goes_away_is_one_sentence(shell: Shell, crawl: CrawlByHand) -> None:
     crawl.client.config_set("maxmemory", "1")
     try:

@@ -53,6 +53,18 @@ def test_an_heir_that_was_not_told_fetches_the_page_again() -> None:
     assert village.crawl() == [one.url]
 
 
+def test_nobody_is_told_of_it_before_the_page_may_be_told_done() -> None:
+    village, one, other = visited()
+    for _ in range(3):
+        village.flush("a")
+        village.take("b")  # c, which keeps a copy of the outlink, reads nothing
+        village.flush("b")
+        village.take("a")
+    state = village.state("b", HOST)
+    assert state.is_known(one.key) and not state.is_done(one.key)
+    assert not state.is_known(other.key)
+
+
 def test_a_second_time_does_nothing() -> None:
     village, _, other = visited()
     agent = village.agents["a"]
