@@ -6,7 +6,7 @@ Rules of this module:
   USER_AGENT that somebody has set stays as it is.
 * The first request that leaves loopback with a User-Agent that names neither a page nor an e-mail address is warned
   of, once and loudly. It is sent: a crawl of one's own network needs no page. The default User-Agent of Scrapy names
-  Scrapy's own page, where nobody can be asked about this crawl.
+  Scrapy's own page, where nobody can be asked about this crawl. Scrapy's commands that look at a page or two do not warn.
 * What counts is the host of the URL, also behind a proxy on this machine.
 """
 
@@ -23,6 +23,7 @@ from scrapy.settings import BaseSettings
 from scrapy.utils.httpobj import urlparse_cached
 
 from scrapy_ubi.node.profile import package_version
+from scrapy_ubi.scrapy_private import is_trial
 
 logger = logging.getLogger("scrapy_ubi")
 
@@ -78,6 +79,8 @@ class BotPage:
         if not host or has_contact(name) or is_loopback(host):
             return
         self._crawler.signals.disconnect(self._leaves, signals.request_reached_downloader)
+        if is_trial(self._crawler.settings, self._crawler.spider):
+            return
         logger.warning(
             "%s The crawl leaves this machine (first for %.100s), and its User-Agent, '%.200s', does not say whom a "
             "webmaster can ask about it. Set UBI_BOT_PAGE to the address of a page that explains your bot. %s",
