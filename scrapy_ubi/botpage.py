@@ -6,7 +6,7 @@ Rules of this module:
   USER_AGENT that somebody has set stays as it is.
 * The first request that leaves loopback with a User-Agent that names neither a page nor an e-mail address is warned
   of, once and loudly. It is sent: a crawl of one's own network needs no page. The default User-Agent of Scrapy names
-  Scrapy's own page, where nobody can be asked about this crawl. Scrapy's commands that look at a page or two do not warn.
+  Scrapy's own page, where nobody can be asked about this crawl. Commands that look at a page or two do not warn.
 * What counts is the host of the URL, also behind a proxy on this machine.
 """
 
