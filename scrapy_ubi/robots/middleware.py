@@ -24,7 +24,12 @@ from typing import TYPE_CHECKING
 
 from scrapy import Request, signals
 from scrapy.crawler import Crawler
-from scrapy.exceptions import IgnoreRequest, NotConfigured
+from scrapy.exceptions import (
+    CannotResolveHostError,
+    DownloadConnectionRefusedError,
+    IgnoreRequest,
+    NotConfigured,
+)
 from scrapy.http import Response
 from scrapy.utils.httpobj import urlparse_cached
 from scrapy.utils.python import to_unicode
@@ -48,6 +53,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 SECTION = "robots"  # of a host's notes; also the source of its delay, and why it is put off
+NOBODY = (CannotResolveHostError, DownloadConnectionRefusedError, ConnectionRefusedError)  # there is no server
+OF_NOBODY = 0.1  # of UBI_ROBOTS_GIVE_UP: mostly it is for good, and the end of the crawl waits for it
 DEFAULT_PORTS = {"http": ":80", "https": ":443"}
 SHARE_OF_MEMORY = 1 / 16  # of UBI_MEMORY_MB: for the parsers
 PATIENCE = 0.5  # s of delay that a page waits for after its robots.txt: for more it goes back to its queue
@@ -161,7 +168,7 @@ class UbiRobotsMiddleware:
             known = Known(Record(self._wall()))
         except Exception as error:  # noqa: BLE001 - whatever a download handler raises: it could not be read
             self._count(f"robotstxt/exception_count/{type(error)}")
-            why, known = f"{type(error).__name__}: {error}"[:200], self._failed(before, state, scheduler)
+            why, known = f"{type(error).__name__}: {error}"[:200], self._failed(before, state, scheduler, error)
         else:
             self._count("ubi/robots/redirects", hops)
             if response is None or not record.is_unreachable(response.status):
@@ -176,12 +183,18 @@ class UbiRobotsMiddleware:
             self._tell(authority, known.record, why)
         return known
 
-    def _failed(self, before: Known | None, state: HostState | None, scheduler: UbiScheduler) -> Known:
+    def _failed(
+        self,
+        before: Known | None,
+        state: HostState | None,
+        scheduler: UbiScheduler,
+        error: Exception | None = None,
+    ) -> Known:
         """What is known after it was asked for in vain: what was known before, if anything."""
         now = self._wall()
         # Many dead authorities of one host queue must not take this time each, one after the other.
         gone = sum(noted.gone for noted in self._noted(state).values()) if state is not None else 0
-        give_up = scheduler.settings.robots_give_up / (1 + gone)
+        give_up = scheduler.settings.robots_give_up / (1 + gone) * (OF_NOBODY if isinstance(error, NOBODY) else 1)
         after = record.after_failure(before.record if before is not None else None, now, give_up)
         self._count("ubi/robots/unreachable")
         scheduler.node.note("robots/unreachable")

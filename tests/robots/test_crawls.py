@@ -270,8 +270,9 @@ class Nowhere(Walk):
             yield Request(f"http://127.0.0.1:1/{number}", meta={"proxy": None})
 
 
-def test_a_host_that_does_not_answer_at_all_is_like_one_whose_robots_txt_cannot_be_read(site: Site) -> None:
-    outcome = crawl(Nowhere, "", settings={**OBEY, "UBI_ROBOTS_GIVE_UP": 0})[0]
+def test_a_host_that_does_not_exist_is_given_up_sooner(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(middleware, "OF_NOBODY", 0)
+    outcome = crawl(Nowhere, "", settings={**OBEY, "UBI_ROBOTS_GIVE_UP": 3600})[0]
     assert outcome.stats["ubi/failed/robots/unreachable"] == 3
     assert outcome.stats["robotstxt/request_count"] == 1, "the second and third page fail by what is remembered"
     assert sum(number for stat, number in outcome.stats.items() if stat.startswith("robotstxt/exception_count/")) == 1
