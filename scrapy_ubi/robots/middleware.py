@@ -73,6 +73,7 @@ class UbiRobotsMiddleware:
         self._parsers = Parsers(crawler, lambda: self._count("ubi/robots/broken"))
         self._loading: dict[str, asyncio.Task[Known]] = {}
         self._cache: Cache | None = None
+        self._warned = False
         crawler.signals.connect(load.count_bytes, signals.bytes_received)
 
     @classmethod
@@ -204,20 +205,27 @@ class UbiRobotsMiddleware:
         return Known(after, before.parser, before.agent, before.size)
 
     def _tell(self, authority: str, after: Record, why: str) -> None:
+        """Say what could not be read: aloud once, then of each authority when it begins and when it is given up."""
         if after.known:
-            logger.info("%s/robots.txt cannot be read (%s): what it said before holds on.", authority, why)
+            logger.debug("%s/robots.txt cannot be read (%s): what it said before holds on.", authority, why)
         elif after.gone:
             self._count("ubi/robots/given_up")
-            logger.warning(
+            logger.log(
+                logging.INFO if self._warned else logging.WARNING,
                 "%s/robots.txt could not be read for %.0f s (%s): the pages of this host fail. UBI_ROBOTS_GIVE_UP says "
                 "how long it is tried.",
                 authority,
                 self._wall() - after.since,
                 why,
             )
+            self._warned = True
         else:
-            logger.info(
-                "%s/robots.txt cannot be read (%s): the host waits %.0f s.", authority, why, after.again - self._wall()
+            logger.log(
+                logging.INFO if after.tries == 1 else logging.DEBUG,
+                "%s/robots.txt cannot be read (%s): the host waits %.0f s.",
+                authority,
+                why,
+                after.again - self._wall(),
             )
 
     async def _read(self, response: Response | None, request: Request, agent: str, scheduler: UbiScheduler) -> Known:
