@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from scrapy_ubi.protocol.host import MOST_FAILED, Entry, Failure, HostState, Notes
+from scrapy_ubi.protocol.host import MOST_FAILED, NONE, Entry, Failure, HostState, Notes
 
 from . import rows
 from .diskstate import DiskState, Head, HostChanges, Keys
@@ -136,12 +136,16 @@ class DiskFrontier:
         state = self._states.get(host)
         if state is None:
             state = self._new(host)
-        status, keys, news = self.keys.status, self.keys.fresh, []
+        keys, salt, news = self.keys, state.salt, []
+        fresh, unknown = keys.fresh, keys.unknown
         for entry in entries:
-            key = entry.key
-            known = status(key ^ state.salt)
+            key = entry[0]
+            salted = key ^ salt
+            known = fresh.get(salted)
+            if known is None and salted != unknown:
+                known = keys.status(salted)
             if not known:
-                keys[key ^ state.salt] = 1
+                fresh[salted] = 1
                 state.known_xor ^= key
                 state.waiting += 1
                 self._queue(state, entry)
@@ -154,10 +158,13 @@ class DiskFrontier:
 
     def _queue(self, state: DiskState, entry: Entry) -> None:
         """An entry waits, behind those of its kind."""
-        row = rows.place(state.hid, entry.priority, entry.depth, state.arrival)
+        row = rows.place(state.hid, entry[3], entry[2], state.arrival)
         state.arrival += 1
         value = rows.queue_value(state.host, entry)
-        self._change(state)[row] = value
+        changes = state.fresh
+        if changes is None:
+            changes = self._change(state)
+        changes[row] = value
         self.window.insert(state, row, row + value)
 
     def _delete(self, state: DiskState, row: bytes) -> None:
@@ -213,6 +220,7 @@ class DiskFrontier:
         own = state
         if own.out.pop(key, None) is None:
             return self._mark(own, key)
+        own.out = own.out or NONE
         news = self._returned(own, key)
         if news:
             self._done(own, key, key ^ own.salt)
@@ -231,6 +239,7 @@ class DiskFrontier:
         """An entry handed out waits again, as `entry` when given."""
         own = self._own(state)
         old = own.out.pop(key)
+        own.out = own.out or NONE
         if self._returned(own, key):
             own.waiting += 1
             self._queue(own, entry or old)
@@ -253,7 +262,10 @@ class DiskFrontier:
                     self._throw_away(state, queued[: rows.ROW])
                     continue
                 state.waiting -= 1
-                state.out[key] = entry
+                if state.out:
+                    state.out[key] = entry
+                else:
+                    state.out = {key: entry}
                 self._taken[key ^ state.salt] = queued[: rows.ROW]
                 return state, entry
             window.release(state, now)
@@ -371,7 +383,7 @@ class DiskFrontier:
             state.writing, state.fresh = change, None
         records[rows.FRONTIER] = rows.frontier_value(self._saved())
         self.unwritten = Flush(self._flush, self.keys.fresh, changes, records, clear, extra)
-        self.keys.writing, self.keys.fresh = self.keys.fresh, {}
+        self.keys.writing, self.keys.fresh, self.keys.unknown = self.keys.fresh, {}, -1
         return self.unwritten
 
     def _saved(self) -> dict[str, int]:

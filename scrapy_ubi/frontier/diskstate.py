@@ -36,13 +36,18 @@ values: there are thousands, and the garbage collector looks at none.
 
 
 class Keys:
-    """Which salted keys are known and done, for all hosts: `fresh` is not flushed, `writing` is being written."""
+    """Which salted keys are known and done, for all hosts: `fresh` is not flushed, `writing` is being written.
 
-    __slots__ = ("fresh", "seen", "writing")
+    `unknown` is the last key that was asked for and found nowhere: who asks is about to add it. It holds until the next
+    flush is collected, but for what is fresh.
+    """
+
+    __slots__ = ("fresh", "seen", "unknown", "writing")
 
     def __init__(self, seen: Seen) -> None:
         self.fresh: dict[int, int] = {}
         self.writing: Mapping[int, int] = {}
+        self.unknown = -1
         self.seen = seen
 
     def status(self, salted: int) -> int:
@@ -118,6 +123,9 @@ class DiskState(HostState):
             status = keys.writing.get(salted)
             if status is None:
                 status = keys.seen.status(salted)
+                if not status:
+                    keys.unknown = salted
+                    return False
         if status != 1:
             return status == 2
         return not self.head or self.better(key, depth, priority) is None

@@ -23,7 +23,7 @@ from .seen import Seen, SeenDamaged, SeenTable, Totals
 from .store import Store, StoreDamaged, every
 
 MIB = 1 << 20
-ROW_BYTES = 256  # of a row in a head, with all that is around it
+ROW_BYTES = 128  # of a row in a head, with all that is around it
 _MANY = 100_000  # keys of hosts dropped, before a table is made anew without them
 _PIECE = 10_000  # rows read at once when much is read
 
@@ -59,17 +59,17 @@ def open_frontier(
 ) -> DiskFrontier:
     """The frontier in an agent's directory (`store/`, `seen`), empty where there is none.
 
-    `delay` is the politeness delay (s). `memory` bounds all caches together (bytes): a quarter holds the heads of
-    queues, three eighths are RocksDB's, and the rest is for the hosts themselves, 750 bytes each. `offset` is unix time
+    `delay` is the politeness delay (s). `memory` bounds all caches together (bytes): an eighth holds the heads of
+    queues, a quarter is RocksDB's, and the rest is for the hosts themselves, 1,000 bytes each. `offset` is unix time
     less the agent's clock; before `earliest` (unix time) no host is fetched, for what was under way when a process was
     killed nobody knows. `report` gets a sentence for people when something takes long or was not as it should be.
     Blocks for a second or so with 10 M URLs of 100,000 hosts.
 
     Raises `StoreDamaged`, `StoreFull`, `StoreError`.
     """
-    store = RocksStore(directory / "store", memory * 3 // 8)
+    store = RocksStore(directory / "store", memory // 4)
     try:
-        most = memory // 4 // ROW_BYTES
+        most = memory // 8 // ROW_BYTES
         return restore(
             store,
             directory / "seen",

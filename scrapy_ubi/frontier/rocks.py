@@ -167,8 +167,8 @@ def _close(db: Rdict) -> None:
 
 
 def _options(memory: int) -> Options:
-    """A third of the memory, at most, for two memtables; the rest caches blocks."""
-    memtable = min(memory // 6, _MOST_MEMTABLE)
+    """Half of the memory, at most, for two memtables; the rest caches blocks."""
+    memtable = min(memory // 4, _MOST_MEMTABLE)
     options = Options(raw_mode=True)
     options.create_if_missing(True)
     options.set_paranoid_checks(True)
@@ -186,6 +186,7 @@ def _options(memory: int) -> Options:
     options.set_level_compaction_dynamic_level_bytes(True)
     options.set_compression_type(DBCompressionType.lz4())
     options.set_bottommost_compression_type(DBCompressionType.zstd())
+    options.set_bottommost_compression_options(-14, 1, 0, 0, True)  # level 1: 2 % larger than 3, in 0.7 of the CPU
     options.set_max_background_jobs(2)
     options.set_bytes_per_sync(MIB)
     options.set_block_based_table_factory(_tables(memory - 2 * memtable))

@@ -21,7 +21,7 @@ from . import rows
 from .diskstate import NO_HEAD, DiskState, Head, HostChanges
 from .workbench import Workbench
 
-HEAD = 32  # rows of a head when memory is scarce: one read serves so many fetches
+HEAD = 64  # rows of a head when memory is scarce: one read serves so many fetches
 GROWN = 256  # and when it is not
 AHEAD = 30.0  # s before its time that a host is read, so that it is there in time
 MOST_SCANS = 256  # hosts read at once: a few milliseconds in a thread
@@ -95,17 +95,18 @@ class Window:
         """A row was put into the host's queue: into its head, where that is its place."""
         if row < state.low:
             state.low = row
-        head = state.head
-        room = len(head) < (self.grown if self._roomy else self.head) and self.held < self.most
+        head, held = state.head, self.held
+        room = len(head) < (self.grown if held + self._coming < self.most // 2 else self.head) and held < self.most
         if state.complete and room and state not in self.resting:  # one that rests, though nothing waited, is read
             state.insert(queued)
-            self.held += 1
+            self.held = held + 1
         else:
             if head and queued < head[-1]:
                 state.insert(queued)
                 head.pop()
             state.complete = False
-        self.settle(state)
+        if state.waiting < 2:  # else it has its place already
+            self.settle(state)
 
     def take_out(self, state: DiskState, index: int) -> bytes:
         """Take a row out of a head."""

@@ -50,7 +50,7 @@ class Closing:
 
     def add(self, flush: int, state: HostState, entry: Entry, redo: Redo | None) -> None:
         """A page is done, in this flush. `redo` is None when its outlinks may not be all."""
-        state.closing[entry.key] = entry
+        state.close(entry)
         self.unsent.append((flush, state, entry.key))
         if redo is not None and len(redo.outlinks) + len(redo.own) <= MOST_OUTLINKS:
             self._redos.append((state, redo))
@@ -76,7 +76,7 @@ class Closing:
             if not enough or not self._outbox.done_may_leave(written):
                 break
             sent += 1
-            del state.closing[key]
+            state.closed(key)
             state.open_work += self._replicate(state, Record(state.host, flush, done=key))
             self._settled(state)
         del self.unsent[:sent]

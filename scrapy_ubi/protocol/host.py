@@ -18,7 +18,7 @@ Rules of this module:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, NoReturn, Protocol
 
 from .notes import MOST_NOTES as MOST_NOTES
 from .notes import NOTHING
@@ -91,12 +91,24 @@ def _rank(entry: Entry) -> tuple[int, int, str, str]:
     return (entry.depth, -entry.priority, entry.url, entry.request)
 
 
+class _Nothing(dict[int, Any]):
+    """An empty dict that stays one, shared by all hosts that have nothing under way: most of them."""
+
+    __slots__ = ()
+
+    def __setitem__(self, key: int, value: object) -> NoReturn:
+        raise TypeError("this dict is shared: give the host one of its own")
+
+
+NONE = _Nothing()
+
+
 class HostState:
     """The state of one host at one agent, with the few facts the agent keeps beside it. Where the sets rest is a
     subclass's matter: in memory (`SetState`) or on disk (`frontier.diskstate`).
 
     `out`: key -> entry handed out; `closing`: key -> entry of the done whose done mark may not leave yet; `redo`: key
-    -> redo of a page that waits here and is done elsewhere, maybe.
+    -> redo of a page that waits here and is done elsewhere, maybe. An empty one may be `NONE`, which none adds to.
     `waiting`, `done_count`: how many entries wait and how many keys are done.
     `known_xor`, `done_xor`: the XOR of all keys that are known and of all that are done.
     `open_work`: how much of what was begun here is not settled yet (requests out, done marks not acknowledged).
@@ -129,9 +141,9 @@ class HostState:
 
     def __init__(self, host: str) -> None:
         self.host = host
-        self.out: dict[int, Entry] = {}
-        self.closing: dict[int, Entry] = {}
-        self.redo: dict[int, Redo] = {}
+        self.out: dict[int, Entry] = NONE
+        self.closing: dict[int, Entry] = NONE
+        self.redo: dict[int, Redo] = NONE
         self.known_xor = 0
         self.done_xor = 0
         self.open_work = 0
@@ -195,7 +207,18 @@ class HostState:
         """Keep what a page's owner has learned from it, while the page waits here."""
         waits = self.is_known(redo.key) and redo.key not in self.out and not self.is_done(redo.key)
         if waits and len(self.redo) < MOST_REDO:
+            self.redo = self.redo or {}
             self.redo[redo.key] = redo
+
+    def close(self, entry: Entry) -> None:
+        """A page is done whose done mark may not leave yet."""
+        self.closing = self.closing or {}
+        self.closing[entry.key] = entry
+
+    def closed(self, key: int) -> None:
+        """The done mark of such a page leaves. KeyError when it is none."""
+        del self.closing[key]
+        self.closing = self.closing or NONE
 
     def still(self, redo: Redo) -> Redo | None:
         """What is still to be told of a page of this host: its outlinks, but for those to this host that are done. None
@@ -279,6 +302,7 @@ class SetState(HostState):
     def hand_out(self, key: int) -> Entry:
         """Take a waiting entry out of the queue to be fetched. KeyError when it does not wait."""
         entry = self.queued.pop(key)
+        self.out = self.out or {}
         self.out[key] = entry
         return entry
 

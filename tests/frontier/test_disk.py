@@ -340,3 +340,19 @@ def test_a_host_that_may_not_be_fetched_gives_its_memory_to_others() -> None:
     frontier._check()
     frontier.look_again()
     assert len(popped_unchecked(frontier)) == 64
+
+
+def test_a_key_that_was_unknown_when_last_asked_for_is_not_taken_for_unknown_later() -> None:
+    frontier = reopened(MemoryStore(), DictKind())
+    entry = Entry(1, "http://h/1", 0)
+    state, _ = frontier.add("h", [Entry(2, "http://h/2", 0)])
+    assert not state.holds(1, 0, 0)
+    assert frontier.add("h", [entry])[1]
+    assert not frontier.add("h", [entry])[1]
+    frontier.flush()
+    assert not frontier.add("h", [entry])[1], "written"
+    assert not state.holds(3, 0, 0)
+    frontier.add_done(state, [3])
+    frontier.flush()
+    assert not frontier.add("h", [Entry(3, "http://h/3", 0)])[1], "done"
+    frontier._check()

@@ -92,7 +92,7 @@ def test_the_outlinks_of_a_redo_are_what_the_owner_found_but_for_what_is_done_ev
     state.hand_out(out.key)
     state.mark_done(closing.key)
     state.mark_done(done.key)
-    state.closing[closing.key] = closing
+    state.close(closing)
     link = ("g.example", page("g.example"))
     redo = Redo.of("h.example", 9, [("h.example", e) for e in (waits, out, closing, done)] + [link])
     assert redo == Redo(9, (link,), (waits.key, out.key, closing.key, done.key))
@@ -213,7 +213,7 @@ def test_others_may_not_know_that_a_closing_page_is_done() -> None:
     state.hand_out(entry.key)
     assert state.finish(entry.key)
     assert state.summary() != other.summary()
-    state.closing[entry.key] = entry
+    state.close(entry)
     assert state.summary() == other.summary()
     assert list(state.undone()) == [entry] and list(state.told_done()) == []
     state._check()
