@@ -156,7 +156,7 @@ class UbiBodyMiddleware:
         response = response.replace(body=response.body[:most], flags=[*response.flags, FLAG])
         self._crawler.stats.inc_value("ubi/body/truncated")
         if (scheduler := self._scheduler()) is not None:
-            scheduler.truncated(response, most)
+            scheduler.truncated(request, response, most)
         return response
 
     # What is cut

@@ -139,6 +139,11 @@ class Guard:
         flight = self._flights.get(request)
         return None if flight is None or flight.visit is None else flight.visit.state
 
+    def host_of(self, request: Request) -> str:
+        """The host of a page of the queue, empty for what is none."""
+        state = self.state_of(request)
+        return "" if state is None else state.host
+
     def responded(self, request: Request, response: Response) -> None:
         """The transfer of `request`, if there was one, ended with this response. Raises `Withdrawn` where the page is
         to be fetched again later.

@@ -439,9 +439,9 @@ class UbiScheduler(BaseScheduler):
                 content=flight.content,
             )
 
-    def truncated(self, response: Response, most: int) -> None:
+    def truncated(self, request: Request, response: Response, most: int) -> None:
         """Only the beginning of a response was kept."""
-        self.node.note("truncated")
+        self.node.note("truncated", self.guard.host_of(request))
         self._notices.once(
             "truncated",
             f"{response} is larger than {most} bytes: only so many are kept. UBI_MAX_BODY = 0 keeps pages whole.",

@@ -18,6 +18,12 @@ from scrapy_ubi.protocol.host import Redo
 
 Document = dict[str, Any]
 
+# What a profile has among its counters and is not one number.
+_BESIDE_COUNTERS = (
+    *("failed", "noted", "joined", "failed_at", "noted_at", "examples"),
+    *("seconds", "pages_per_second"),
+)
+
 
 def status(of: CrawlStatus) -> Document:
     """`scrapy ubi status --json`, and `agents --json`."""
@@ -38,7 +44,7 @@ def agent(of: AgentStatus) -> Document:
     if of.profile is not None:
         profile = asdict(of.profile)
         counters = profile.pop("counts")
-        for name in ("failed", "noted", "joined", "examples", "seconds", "pages_per_second"):
+        for name in _BESIDE_COUNTERS:
             counters[name] = profile.pop(name)
         profile["counters"] = counters
     return {

@@ -45,7 +45,9 @@ class Speed:
 
 @dataclass(frozen=True, slots=True)
 class Measures:
-    """The crawl as a whole. `totals` sums every counter; a ratio is None where it has no meaning (yet)."""
+    """The crawl as a whole. `totals` sums every counter; a ratio is None where it has no meaning (yet). `failed_at` and
+    `noted_at`: by reason, some hosts at which it happened, those at which it happened most often first.
+    """
 
     agents: int
     totals: Mapping[str, int]
@@ -56,6 +58,8 @@ class Measures:
     failed: Mapping[str, int]
     noted: Mapping[str, int]
     joined: Mapping[str, int]
+    failed_at: Mapping[str, Sequence[str]]
+    noted_at: Mapping[str, Sequence[str]]
     examples: Mapping[str, tuple[str, str]]
     seconds: float
     pages_per_second: float
@@ -125,12 +129,23 @@ def measure(members: Iterable[Profile], gone: Iterable[Profile] = (), working: b
         failed=dict(failed.most_common()),
         noted=dict(noted.most_common()),
         joined=dict(joined.most_common()),
+        failed_at=_places(profile.failed_at for profile in everybody),
+        noted_at=_places(profile.noted_at for profile in everybody),
         examples=examples,
         seconds=seconds,
         pages_per_second=sum(one.now for one in speeds.values()),
         average_pages_per_second=totals["pages"] / seconds if seconds else 0.0,
         speeds=speeds,
     )
+
+
+def _places(told: Iterable[Mapping[str, Mapping[str, int]]]) -> dict[str, list[str]]:
+    """By reason, the hosts that any agent names, the most frequent first; equals by name, so that they keep still."""
+    counts: dict[str, Counter[str]] = {}
+    for one in told:
+        for reason, hosts in one.items():
+            counts.setdefault(reason, Counter()).update(hosts)
+    return {reason: sorted(hosts, key=lambda host: (-hosts[host], host)) for reason, hosts in counts.items()}
 
 
 # Counters that say what an agent has now, not what it has done: those of a dead agent describe what others have taken

@@ -76,6 +76,8 @@ class Profile:
     noted: Mapping[str, int] = field(default_factory=dict)
     joined: Mapping[str, int] = field(default_factory=dict)
     examples: Mapping[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
+    failed_at: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    noted_at: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     seconds: float = 0.0
     pages_per_second: float = 0.0
 
@@ -143,6 +145,8 @@ def _profile(agent: str, data: Mapping[str, object]) -> Profile:
         noted=_reasons(counters, "noted"),
         joined=_reasons(counters, "joined"),
         examples=_examples(counters.get("examples", {})),
+        failed_at=_places(counters, "failed_at"),
+        noted_at=_places(counters, "noted_at"),
         seconds=_number(counters, "seconds"),
         pages_per_second=_number(counters, "pages_per_second"),
     )
@@ -177,6 +181,16 @@ def _reasons(data: Mapping[str, object], name: str) -> dict[str, int]:
     if not isinstance(value, dict) or len(value) > MAX_REASONS:
         raise _Unreadable(f"{name} is not an object of reasons")
     return {str(reason): _whole(value, reason) for reason in value}
+
+
+def _places(data: Mapping[str, object], name: str) -> dict[str, dict[str, int]]:
+    """By reason, hosts and how often it befell them."""
+    value = data.get(name, {})
+    if not isinstance(value, dict) or len(value) > MAX_REASONS:
+        raise _Unreadable(f"{name} is not an object of reasons")
+    if not all(isinstance(counts, dict) for counts in value.values()):
+        raise _Unreadable(f"{name} is not an object of reasons")
+    return {str(reason): _reasons(value, reason) for reason in value}
 
 
 def _examples(value: object) -> dict[str, tuple[tuple[str, str], ...]]:

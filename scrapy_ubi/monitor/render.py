@@ -17,6 +17,7 @@ from scrapy_ubi.monitor.table import WIDEST, Column, count, pairs, rate, size, s
 
 FIRST_URLS = 3  # URLs shown of a letter, unless all are asked for
 MOST_REASONS = 20
+LEFT = 58  # columns of a table of reasons beside which hosts are named
 
 _LIVE = (
     Column("agent"),
@@ -218,21 +219,41 @@ def report(status: CrawlStatus) -> list[str]:
     """The measures of the crawl as a whole, then agent by agent."""
     of = measures_of(status)
     lines = [headline(status), "", *pairs(_figures(of)), "", *_shares(status, of)]
-    lines += _by_reason(of.failed, "failed URLs by reason", "URLs")
-    lines += _by_reason(of.noted, "what else befell", "times")
+    lines += _by_reason(of.failed, "failed URLs by reason", "URLs", of.failed_at)
+    lines += _by_reason(of.noted, "what else befell", "times", of.noted_at)
     lines += _joined(of)
     return lines + _remarks(status)
 
 
-def _by_reason(counts: Mapping[str, int], what: str, unit: str) -> list[str]:
-    """A table of the most frequent reasons, after an empty line; nothing where there are none."""
+def _by_reason(
+    counts: Mapping[str, int], what: str, unit: str, places: Mapping[str, Sequence[str]] | None = None
+) -> list[str]:
+    """A table of the most frequent reasons, after an empty line; nothing where there are none. `places` are hosts of
+    each, those of which most is to be told first: as many as there is room for.
+    """
     if not counts:
         return []
-    reasons = list(counts.items())
-    rows = [[reason, count(number)] for reason, number in reasons[:MOST_REASONS]]
-    if len(reasons) > MOST_REASONS:
-        rows.append(["other reasons", count(sum(number for _, number in reasons[MOST_REASONS:]))])
-    return ["", *table((Column(what), Column(unit, True)), rows)]
+    reasons, others = list(counts.items())[:MOST_REASONS], list(counts.values())[MOST_REASONS:]
+    rows = [[reason, count(number)] for reason, number in reasons]
+    if others:
+        rows.append(["other reasons", count(sum(others))])
+    lines = table((Column(what), Column(unit, True)), rows, WIDEST if not places else LEFT)
+    if not places:
+        return ["", *lines]
+    room = max(map(width, lines))
+    named = ["hosts, most first", *(_first_places(places.get(one, ()), WIDEST - room - 2) for one, _ in reasons), ""]
+    return ["", *(f"{line}{' ' * (room - width(line))}  {at}".rstrip() for line, at in zip(lines, named, strict=False))]
+
+
+def _first_places(hosts: Sequence[str], room: int) -> str:
+    """The first of these hosts, as many as fit into so many columns; one at least, if cut."""
+    shown = ""
+    for host in map(plain, hosts):
+        longer = f"{shown}, {host}" if shown else cut(host, room)
+        if width(longer) > room:
+            return shown
+        shown = longer
+    return shown
 
 
 def _joined(of: Measures) -> list[str]:

@@ -55,7 +55,7 @@ class HostLimits:
     """
 
     def __init__(
-        self, settings: UbiSettings, hosts: Hosts, wall: Callable[[], float], note: Callable[[str], object]
+        self, settings: UbiSettings, hosts: Hosts, wall: Callable[[], float], note: Callable[[str, str], object]
     ) -> None:
         self._settings, self._hosts, self._wall, self._note = settings, hosts, wall, note
         self._watched: dict[str, tuple[int, int]] = {}  # host -> number of the iteration, URLs known at its beginning
@@ -84,14 +84,14 @@ class HostLimits:
             if not reason and self._settings.host_max_depth:
                 reason = DEPTH if self._too_deep(self._facts(state), entry) else ""
         if reason:
-            self.refuse(reason)
+            self.refuse(reason, state.host)
         return bool(reason)
 
-    def refuse(self, reason: str) -> None:
-        """Count a URL that is not taken."""
+    def refuse(self, reason: str, host: str) -> None:
+        """Count a URL of this host that is not taken."""
         self.refused += 1
         self.counted[reason.removeprefix(PREFIX)] += 1
-        self._note(f"refused/{reason}")
+        self._note(f"refused/{reason}", host)
 
     # -- a page has its turn
 
@@ -119,7 +119,7 @@ class HostLimits:
 
     def _end(self, state: HostState, reason: str) -> str:
         self._hosts.end(state, reason)
-        self._note(f"ended/{reason}")
+        self._note(f"ended/{reason}", state.host)
         self._watched.pop(state.host, None)
         return reason
 

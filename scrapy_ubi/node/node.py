@@ -550,7 +550,7 @@ class Node:
         was news, as far as is known here.
         """
         if reason := self.crawl_limits.refuses(entry.depth):
-            self.limits.refuse(reason)
+            self.limits.refuse(reason, host)
             return False
         self._strays += page is None and not seed
         news = self.agent.discover(host, entry, page.outlinks if page is not None else None)
@@ -626,7 +626,7 @@ class Node:
         return None
 
     def _fail(self, host: str, entry: Entry, reason: str) -> None:
-        self.tally.fail(reason)
+        self.tally.fail(reason, host)
         self.frontier.fail(Failure(host, entry, reason, time.time()))
 
     @property
@@ -682,9 +682,9 @@ class Node:
         self._turn(self._clock())
         self._arm()
 
-    def note(self, what: str) -> None:
-        """Something befell the crawl that the report should name."""
-        self.tally.note(what)
+    def note(self, what: str, host: str = "") -> None:
+        """Something befell the crawl, at this host, that the report should name."""
+        self.tally.note(what, host)
 
     def put_back(self, visit: Visit) -> None:
         """The visit was not made (fence, lost host, shutdown): its request waits again."""

@@ -17,6 +17,7 @@ from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.urls import hosts
 
 from .joins import Joins
+from .places import Places
 
 MOST_REASONS = 100  # kinds of failure, and of what is noted, counted by name; what comes beyond is counted as `other`
 WINDOW = 5.0  # s over which pages a second are measured
@@ -41,6 +42,8 @@ class Tally:
         self.writes_refused = 0
         self.failed: Counter[str] = Counter()
         self.noted: Counter[str] = Counter()
+        self.failed_at = Places()
+        self.noted_at = Places()
         self.joins = Joins()
         self._recent: deque[tuple[float, int]] = deque([(now, 0)])
 
@@ -48,13 +51,17 @@ class Tally:
         """Measure the rate from here on."""
         self._recent = deque([(self._recent[-1][0], self.pages)])
 
-    def fail(self, reason: str) -> None:
-        """A URL failed for good."""
+    def fail(self, reason: str, host: str = "") -> None:
+        """A URL of this host failed for good."""
         _count(self.failed, reason)
+        if host:
+            self.failed_at.add(reason, host)
 
-    def note(self, what: str) -> None:
-        """Something befell the crawl that is no failure: `truncated`."""
+    def note(self, what: str, host: str = "") -> None:
+        """Something befell the crawl, at this host if it has one, that is no failure: `truncated`."""
         _count(self.noted, what)
+        if host:
+            self.noted_at.add(what, host)
 
     def rate(self, now: float) -> float:
         """Pages a second, over the last seconds."""
@@ -129,6 +136,8 @@ def counters(agent: Agent, tally: Tally, now: float) -> dict[str, Any]:
         "failed": dict(tally.failed),
         "noted": dict(tally.noted),
         "joined": dict(tally.joins.counts),
+        "failed_at": tally.failed_at.published(),
+        "noted_at": tally.noted_at.published(),
         "examples": tally.joins.examples,
         "seconds": round((tally.ended or now) - tally.begun, 3),
         "pages_per_second": 0.0 if tally.ended is not None else tally.rate(now),
@@ -145,6 +154,8 @@ def kept(agent: Agent, tally: Tally, now: float) -> dict[str, Any]:
         "failed": dict(tally.failed),
         "noted": dict(tally.noted),
         "joined": dict(tally.joins.counts),
+        "failed_at": tally.failed_at.published(),
+        "noted_at": tally.noted_at.published(),
         "seconds": round((tally.ended or now) - tally.begun, 3),
     }
 
@@ -165,6 +176,8 @@ def restore(agent: Agent, tally: Tally, facts: Mapping[str, Any]) -> None:
         kept_counts = before.get(name)
         if isinstance(kept_counts, Mapping):
             counts.update({str(reason): count for reason, count in kept_counts.items() if _is_count(count)})
+    tally.failed_at.restore(before.get("failed_at"))
+    tally.noted_at.restore(before.get("noted_at"))
     seconds = before.get("seconds")
     if isinstance(seconds, int | float) and seconds >= 0:
         tally.begun -= seconds

@@ -63,7 +63,6 @@ NO_ANSWER = (
     twisted_error.TimeoutError,
 )
 
-MOST_NAMED = 20  # hosts given up that the report names; of others it counts what failed
 GRID = 10  # delays by response time are whole tenths of a second: so most pages do not change what is noted
 
 
@@ -75,7 +74,6 @@ class Manners:
         self._node = node
         self._settings = settings
         self._policy = health.Policy(settings.host_failures, settings.host_pause, settings.host_tries)
-        self._named = 0
         self._throttled = crawler.settings.getbool("AUTOTHROTTLE_ENABLED")
 
     def responded(self, flight: Flight, response: Response, seconds: float) -> bool:
@@ -109,7 +107,7 @@ class Manners:
             self._give_up(state, DEAD_HOST, f"has not answered {verdict.health.failures} times in a row")
         elif verdict.pause:
             logger.info("%s does not answer: it is left alone for %g s.", state.host, verdict.pause)
-            self._node.note("host/excluded")
+            self._node.note("host/excluded", state.host)
             hosts.postpone(state, verdict.pause, HEALTH)
 
     def _state(self, flight: Flight) -> HostState | None:
@@ -180,8 +178,7 @@ class Manners:
         if self._node.hosts.ended(state):
             return
         self._node.hosts.end(state, reason)
-        self._named += 1
-        self._node.note(f"{reason} {state.host}" if self._named <= MOST_NAMED else f"{reason} (others)")
+        self._node.note(f"ended/{reason}", state.host)
         logger.warning(
             "%s %s: it is given up, and what waits of it fails (%s). 'scrapy ubi requeue' brings it back.",
             state.host,

@@ -198,7 +198,7 @@ class UbiRobotsMiddleware:
         give_up = scheduler.settings.robots_give_up / (1 + gone) * (OF_NOBODY if isinstance(error, NOBODY) else 1)
         after = record.after_failure(before.record if before is not None else None, now, give_up)
         self._count("ubi/robots/unreachable")
-        scheduler.node.note("robots/unreachable")
+        scheduler.node.note("robots/unreachable", "" if state is None else state.host)
         if before is None or not before.record.known:
             return Known(after)
         self._count("ubi/robots/stale")
@@ -239,7 +239,7 @@ class UbiRobotsMiddleware:
         stopped = "download_stopped" in response.flags
         if stopped or len(response.body) > text.MOST_BYTES:
             self._count("ubi/robots/truncated")
-            scheduler.node.note("robots/truncated")
+            scheduler.node.note("robots/truncated", scheduler.guard.host_of(request))
         known, sitemaps = self._parsers.read(text.beginning(response.body, stopped), agent, now)
         if known.parser is not None:
             await self._crawler.signals.send_catch_log_async(

@@ -72,6 +72,9 @@ def test_profile_garbage_is_a_reason(raw: bytes, reason: str) -> None:
         ({"counters": {"seconds": "1"}}, "seconds is not a number"),
         ({"counters": {"failed": ["x"]}}, "failed is not an object of reasons"),
         ({"counters": {"failed": {"x": "y"}}}, "x is not a count"),
+        ({"counters": {"failed_at": ["x"]}}, "failed_at is not an object of reasons"),
+        ({"counters": {"noted_at": {"x": "y"}}}, "noted_at is not an object of reasons"),
+        ({"counters": {"failed_at": {"x": {"h": -1}}}}, "h is not a count"),
         ({"counters": {"joined": []}}, "joined is not an object of reasons"),
         ({"counters": {"examples": []}}, "examples are not an object of steps"),
         ({"counters": {"examples": {"x": [["a"]]}}}, "examples are not pairs of URLs"),
@@ -101,8 +104,8 @@ def test_profile_that_a_node_publishes_is_read_whole() -> None:
     """What agents count and what people see are the same names: neither side may gain or lose one alone."""
     agent = Agent("a1", "store", Config(), MemoryFrontier(), lambda: "0badcafe", 0.0)
     tally = node_profile.Tally(0.0)
-    tally.fail("robots")
-    tally.note("truncated")
+    tally.fail("robots", "h1")
+    tally.note("truncated", "h2")
     tally.joins.join("http://h/A", "http://h/a", ("path-case",))
     published = node_profile.counters(agent, tally, 1.0)
     rules = read_rules(["synonym(a) = b"])
@@ -115,4 +118,6 @@ def test_profile_that_a_node_publishes_is_read_whole() -> None:
     assert got.failed == {"robots": 1}
     assert got.noted == {"truncated": 1}
     assert (got.joined, got.examples) == ({"path-case": 1}, {"path-case": (("http://h/A", "http://h/a"),)})
-    assert set(published) == {*COUNTERS, "failed", "noted", "joined", "examples", "seconds", "pages_per_second"}
+    assert (got.failed_at, got.noted_at) == ({"robots": {"h1": 1}}, {"truncated": {"h2": 1}})
+    told = {"failed", "noted", "joined", "failed_at", "noted_at", "examples", "seconds", "pages_per_second"}
+    assert set(published) == {*COUNTERS, *told}

@@ -75,7 +75,12 @@ def test_hostile_values_fit_and_are_printable(text: object) -> None:
         "a" * 64,
         host_name=HOSTILE,
         spider=HOSTILE,
-        counters={"failed": {HOSTILE: 1} | {f"reason {i}": 1 for i in range(100)}, "pages": 2**62, "bytes_sent": 2**62},
+        counters={
+            "failed_at": {HOSTILE: {HOSTILE: 1}},
+            "failed": {HOSTILE: 1} | {f"reason {i}": 1 for i in range(100)},
+            "pages": 2**62,
+            "bytes_sent": 2**62,
+        },
     )
     broken = AgentStatus(HOSTILE, "unreadable", trouble=(HOSTILE,))
     lines = text(crawl(nasty, broken))  # type: ignore[operator]
@@ -131,6 +136,26 @@ def test_report_gives_every_measure() -> None:
     ):
         assert line in text.splitlines(), text
     assert fits(text.splitlines())
+
+
+def test_report_says_at_which_hosts() -> None:
+    one = {
+        "failed": {"http/404": 20, "limit/host_pages": 7, "x": 1},
+        "failed_at": {"http/404": {f"h{i}.example": 1 for i in range(20)}, "limit/host_pages": {"calendar.example": 7}},
+        "noted": {"truncated": 2},
+        "noted_at": {"truncated": {"\x1b[31m.example": 1, "b" * 200: 1}},
+    }
+    other = {"failed": {"http/404": 3}, "failed_at": {"http/404": {"h7.example": 3}}}
+    of = crawl(agent("a1", counters=one), agent("a2", counters=other))
+    lines = render.report(of)
+    assert "failed URLs by reason  URLs  hosts, most first" in lines
+    assert "http/404                 23  h7.example, h0.example, h1.example, h10.example, h11.example" in lines
+    assert "limit/host_pages          7  calendar.example" in lines
+    assert "x                         1" in lines
+    assert fits(lines)
+    measures = document.report(of)["measures"]
+    assert measures["failed_at"]["http/404"][:2] == ["h7.example", "h0.example"]
+    assert document.report(of)["agents"][1]["profile"]["counters"]["failed_at"] == {"http/404": {"h7.example": 3}}
 
 
 def test_report_of_agents_that_all_are_unreadable_knows_nothing() -> None:

@@ -42,7 +42,8 @@ class House:
     def wall(self) -> float:
         return EPOCH + self.now
 
-    def _note(self, what: str) -> None:
+    def _note(self, what: str, host: str) -> None:
+        assert host == HOST
         self.noted[what] += 1
 
     @property

@@ -69,10 +69,14 @@ def test_they_are_named_in_the_report_and_come_back_when_they_are_requeued(
     assert report["measures"]["failed"]["host/busy"] == PAGES
     assert report["measures"]["failed"]["host/dead"] == PAGES - 3
     assert report["measures"]["noted"].items() >= {
-        ("host/dead dead.example", 1),
-        ("host/busy busy.example", 1),
+        ("ended/host/dead", 1),
+        ("ended/host/busy", 1),
         ("host/excluded", 1),
     }
+    assert (
+        report["measures"]["failed_at"].items()
+        >= {"host/dead": ["dead.example"], "host/busy": ["busy.example"]}.items()
+    )
     status, output = project.run("ubi", "hosts", *on_redis)
     assert status == 0
     assert {line.split()[0]: line.split()[2] for line in output.splitlines() if ".example" in line} == {
