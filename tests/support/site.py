@@ -6,6 +6,8 @@ It is a forward proxy on loopback, so any host name works. A page is a body and 
 
 from __future__ import annotations
 
+import select
+import socket
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -33,6 +35,19 @@ class Visit:
     headers: dict[str, str]
     body: bytes
     number: int
+    connection: socket.socket | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def host(self) -> str:
+        return urlsplit(self.url).netloc
+
+    def is_hung_up(self) -> bool:
+        """Whether who asked has closed the connection."""
+        assert self.connection is not None
+        try:
+            return bool(select.select([self.connection], [], [], 0)[0]) and not self.connection.recv(1, socket.MSG_PEEK)
+        except (OSError, ValueError):  # reset; closed here already
+            return True
 
 
 @dataclass
@@ -78,6 +93,7 @@ class Site:
         self.most_at_once: Counter[str] = Counter()
         self.spans: dict[str, list[tuple[float, float]]] = {}  # host -> begin and end of its visits (s)
         self._pages: dict[str, Answer] = {}
+        self._hosts: dict[str, Answer] = {}
         self._held: dict[str, Held] = {}
         self._now: Counter[str] = Counter()
         self._lock = threading.Lock()
@@ -95,6 +111,12 @@ class Site:
                     super().handle_one_request()
                 except (ConnectionResetError, BrokenPipeError):  # the crawler cancelled the load
                     self.close_connection = True
+
+            def finish(self) -> None:
+                try:
+                    super().finish()
+                except (ConnectionResetError, BrokenPipeError):  # likewise
+                    self.rfile.close()
 
             def answer(self) -> None:
                 site._answer(self)
@@ -120,6 +142,10 @@ class Site:
         else:
             self._pages[url] = answer
 
+    def host(self, host: str, answer: Answer) -> None:
+        """Say what the pages of a host answer of which nothing else was said."""
+        self._hosts[host] = answer
+
     def redirect(self, url: str, to: str, status: int = 302) -> None:
         self.page(url, Page("", status, {"Location": to}))
 
@@ -144,14 +170,16 @@ class Site:
         began = monotonic()
         with self._lock:
             number = sum(visit.url == url for visit in self.visits) + 1
-            visit = Visit(handler.command, url, {k.lower(): v for k, v in handler.headers.items()}, body, number)
+            headers = {k.lower(): v for k, v in handler.headers.items()}
+            visit = Visit(handler.command, url, headers, body, number, handler.connection)
             self.visits.append(visit)
             self._now[host] += 1
             self.most_at_once[host] = max(self.most_at_once[host], self._now[host])
         try:
             if (held := self._held.get(url)) is not None:
                 held.wait()
-            page = self._pages.get(url, lambda visit: Page("not found", 404))(visit)
+            rest = self._hosts.get(host, lambda visit: Page("not found", 404))
+            page = self._pages.get(url, rest)(visit)
         finally:
             with self._lock:
                 self._now[host] -= 1
