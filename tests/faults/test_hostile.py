@@ -1,4 +1,4 @@
-"""Hosts that harm a crawler, met by two agents: good hosts are fetched as ever, the crawl ends, and the report says what
+"""Hosts that harm a crawler, met by two agents: good hosts are fetched as ever, the crawl ends, the report says what
 happened where.
 
 The verdict is the web's own log, in which order counts and not time.
