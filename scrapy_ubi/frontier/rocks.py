@@ -108,8 +108,9 @@ class RocksStore:
                 found: list[Row] = list(islice(items, most))
                 if len(found) < most:  # is that all? `items` does not tell the end from damage
                     rest = self._handle().iter(bounds)
-                    rest.seek(found[-1][0] if found else start)
-                    while rest.valid():
+                    rest.seek(found[-1][0] + b"\0" if found else start)
+                    while len(found) < most and rest.valid():
+                        found.append((rest.key(), rest.value()))
                         rest.next()
                     rest.status()
             except Exception as error:  # rocksdict raises nothing more particular
