@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING
 from scrapy.robotstxt import ProtegoRobotParser, RobotParser
 from scrapy.utils.misc import build_from_crawler, load_object
 
+from scrapy_ubi.urls import normal_form
+
 from . import text
 from .cache import Known
 from .record import MOST_RULES, Record, digest
@@ -62,11 +64,15 @@ class Parsers:
         return Known(record, self._make(made_of) if made_of else None, record.agent or None, len(made_of))
 
     def allows(self, known: Known, url: str, agent: str) -> bool:
-        """Whether this URL may be fetched, by the rules that are known."""
+        """Whether this URL may be fetched, by the rules that are known: as it is spelled, and in its normal form, since
+        to a server `/x/../private` is `/private`.
+        """
         if known.parser is None:
             return True
+        normal = normal_form(url)
+        spellings = (url,) if normal is None or normal == url else (url, normal)
         try:
-            return bool(known.parser.allowed(url, agent))
+            return all(known.parser.allowed(spelling, agent) for spelling in spellings)
         except Exception:  # noqa: BLE001 - a parser of somebody else, and a text from the web
             self._broken()
             return True

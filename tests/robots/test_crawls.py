@@ -349,6 +349,16 @@ def test_what_is_a_rule_is_one_whatever_surrounds_it(site: Site, body: bytes, he
     assert one(site).items == [f"{HOST}/", f"{HOST}/yes"]
 
 
+def test_a_rule_holds_however_the_url_is_spelled(site: Site) -> None:
+    """To a server all of these are /no/..., and it is the URL as it was found that is fetched."""
+    spellings = ("/x/../no/1", "/./no/2", "/%6Eo/3", "/x/%2e%2e/no/4", "//h0.example:80/no/5", "/yes/../yes")
+    site.page(f"{HOST}/robots.txt", FORBIDS)
+    site.page(f"{HOST}/", links(*spellings))
+    outcome = one(site)
+    assert not [path for path in paths(site) if "no" in path]
+    assert outcome.stats["robotstxt/forbidden"] == 5
+
+
 @pytest.mark.parametrize("encoding", ["gzip", "br, mystery"])
 def test_garbage_is_no_rule(site: Site, encoding: str) -> None:
     pages(site)
