@@ -45,6 +45,12 @@ def test_ties_go_to_the_host_put_in_first() -> None:
     assert [made.take(1.0, always) for _ in range(3)] == ["c", "a", "b"]
 
 
+def test_the_order_is_that_of_the_times_whoever_stands_in_line() -> None:
+    made = bench(slow=100.0, b=1.0, c=50.0, d=1.0, e=100.5, f=102.0, g=100.5)
+    assert [*made._hosts] == ["slow", "e", "g"], "the others are out of order, or much later"
+    assert [made.take(200.0, always) for _ in range(8)] == ["b", "d", "c", "slow", "e", "g", "f", None]
+
+
 def test_nothing_before_its_time() -> None:
     made = bench(a=2.0)
     assert made.take(1.999, always) is None
