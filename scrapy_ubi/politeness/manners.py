@@ -34,7 +34,7 @@ from scrapy.http import Response
 from twisted.internet import error as twisted_error
 
 from scrapy_ubi.flights import Flight
-from scrapy_ubi.outcome import status_reason
+from scrapy_ubi.outcome import TooLong, status_reason
 from scrapy_ubi.politeness import health, retryafter
 from scrapy_ubi.protocol.host import HostState
 from scrapy_ubi.robots.load import load_of
@@ -49,9 +49,11 @@ logger = logging.getLogger("scrapy_ubi")
 HEALTH, BUSY = "health", "busy"  # sections of a host's notes
 DEAD_HOST, BUSY_HOST = "host/dead", "host/busy"  # why what waits of a host fails
 
-# The loads that count against a host: no connection, or none that lasted until a response. One that broke within the
-# body, or that this side gave up, says nothing.
+# The loads that count against a host: no connection, none that lasted until a response, or one that did not end in time
+# (DOWNLOAD_TIMEOUT, UBI_MAX_LOAD_SECONDS): else a host that drips would take that time for each of its pages. One that
+# broke within the body says nothing.
 NO_ANSWER = (
+    TooLong,
     CannotResolveHostError,
     DownloadConnectionRefusedError,
     DownloadFailedError,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterator
 from itertools import pairwise
@@ -231,6 +232,23 @@ def test_a_host_that_does_not_answer_is_given_up_after_some_tries(site: Site) ->
     lost = {item["url"] for item in items_of([one]) if "error" in item}
     assert len(lost) == 3
     assert all(SLOW in url for url in lost)
+
+
+def test_a_host_whose_loads_all_take_too_long_is_given_up_too(site: Site) -> None:
+    """Else a host that drips would take UBI_MAX_LOAD_SECONDS for each of its pages."""
+    stopped = threading.Event()
+
+    def drip(visit: Visit) -> Page:
+        return Page("<html>", chunks=iter(lambda: b" " if not stopped.wait(0.02) else b"", b""))
+
+    always(site, SLOW, drip)
+    try:
+        (one,) = run(site, UBI_HOST_FAILURES=1, UBI_HOST_TRIES=1, UBI_HOST_PAUSE=0.01, UBI_MAX_LOAD_SECONDS=2.0)
+    finally:
+        stopped.set()
+    assert one.stats["ubi/failed/load/too_long"] == 2
+    assert one.stats["ubi/failed/host/dead"] == 2
+    assert noted(one) == {"host/excluded": 1, "ended/host/dead": 1}
 
 
 def test_one_answer_makes_a_host_healthy_again(site: Site) -> None:
