@@ -21,10 +21,11 @@ HOME = "http://h1.example/"
 GOOD = tuple(f"good{number}.example" for number in range(6))
 PAGES = 10  # of each good host
 
-CALENDAR, LOOP, HUGE, BOMB = "calendar.example", "loop.example", "huge.example", "bomb.example"
+CALENDAR, HUGE, BOMB = "calendar.example", "huge.example", "bomb.example"
+LOOP = tuple(f"loop{number}.example" for number in range(5))  # a circle through hosts of several agents
 SILENT, LARGE = "silent-robots.example", "large-robots.example"
 DRIPS, BUSY, ALL_BUSY = "drips.example", "busy.example", "all-busy.example"
-HOSTILE = (CALENDAR, LOOP, HUGE, BOMB, SILENT, LARGE, DRIPS, BUSY, ALL_BUSY)
+HOSTILE = (CALENDAR, LOOP[0], HUGE, BOMB, SILENT, LARGE, DRIPS, BUSY, ALL_BUSY)
 
 HOPS = 30  # redirects of the loop
 HUGE_BYTES = 1_000_000_000
@@ -48,7 +49,7 @@ class Hostile:
         self.drips: list[tuple[int, int]] = []
         self._over = threading.Event()
         rules = Page("User-agent: *\nDisallow: /no\n", headers={"Content-Type": "text/plain"})
-        for host in ("h1.example", *GOOD, *HOSTILE):
+        for host in ("h1.example", *GOOD, *HOSTILE, *LOOP):
             site.page(f"http://{host}/robots.txt", rules)
         site.page(HOME, links(*(f"http://{host}/" for host in (*HOSTILE, *GOOD))))
         self._good()
@@ -75,8 +76,9 @@ class Hostile:
             return Page(links(f"/{2 * number + 1}", f"/{2 * number + 2}"))
 
         self.site.host(CALENDAR, day)
-        for hop in range(HOPS):
-            self.site.redirect(f"http://{LOOP}/{hop or ''}", f"http://{LOOP}/{(hop + 1) % HOPS or ''}")
+        hops = [f"http://{LOOP[hop % len(LOOP)]}/{hop or ''}" for hop in range(HOPS)]
+        for hop, url in enumerate(hops):
+            self.site.redirect(url, hops[(hop + 1) % HOPS])
 
     def _large(self) -> None:
         def huge(visit: Visit) -> Page:
