@@ -71,12 +71,13 @@ class Workbench(Generic[Host]):
         """Make the first host that is ready and allowed busy, and return it; those not allowed are parked."""
         heap, times, places = self._heap, self._times, self._places
         while True:
-            if times and not (heap and heap[0][:2] < (times[0], self._counts[0])):
-                if times[0] > now:
+            if heap and not (times and (times[0], self._counts[0]) < heap[0][:2]):
+                if heap[0][0] > now:
                     return None
-                count, host = self._leave()
-            elif heap and heap[0][0] <= now:
                 _, count, host = heapq.heappop(heap)
+            elif times and times[0] <= now:
+                times.popleft()
+                count, host = self._counts.popleft(), self._hosts.popleft()
             else:
                 return None
             if places.get(host) != count:
@@ -86,11 +87,6 @@ class Workbench(Generic[Host]):
                 return host
             places[host] = _PARKED
             self._parked[host] = None
-
-    def _leave(self) -> tuple[int, Host]:
-        """The first one leaves the line."""
-        self._times.popleft()
-        return self._counts.popleft(), self._hosts.popleft()
 
     def release(self, host: Host, at: float | None) -> None:
         """A busy host waits until that time, or is idle (None). Nothing happens when it is not busy."""
@@ -129,7 +125,8 @@ class Workbench(Generic[Host]):
         while heap and places.get(heap[0][2]) != heap[0][1]:
             heapq.heappop(heap)
         while times and places.get(self._hosts[0]) != self._counts[0]:
-            self._leave()
+            for line in (times, self._counts, self._hosts):
+                line.popleft()
         if heap and times:
             return min(heap[0][0], times[0])
         return heap[0][0] if heap else times[0] if times else None
