@@ -63,6 +63,7 @@ class UbiBodyMiddleware:
         self._crawler = crawler
         settings = crawler.settings
         self._most_scrapy = settings.getint("DOWNLOAD_MAXSIZE")
+        self._large = settings.getint("DOWNLOAD_WARNSIZE")
         self._may_lift = settings.getpriority("DOWNLOAD_MAXSIZE") == SETTINGS_PRIORITIES["default"]
         self._loads: WeakKeyDictionary[Request, _Load] = WeakKeyDictionary()
         crawler.signals.connect(self._headers_received, signals.headers_received)
@@ -109,6 +110,14 @@ class UbiBodyMiddleware:
         self._end(request)
 
     def process_response(self, request: Request, response: Response) -> Response:
+        kept = self._kept(request, response)
+        scheduler = self._scheduler()
+        if 0 < self._large < len(kept.body) and scheduler is not None and scheduler.guard.is_page(request):
+            scheduler.node.note("large", scheduler.guard.host_of(request))
+        return kept
+
+    def _kept(self, request: Request, response: Response) -> Response:
+        """What is kept of a response: as it is, without its compression, or the beginning."""
         stopped = self._end(request)
         most = self._limit(request)
         if not most:

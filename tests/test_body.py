@@ -149,6 +149,20 @@ def test_what_is_no_html_comes_whole_unless_all_is_cut(site: Site) -> None:
     assert outcome.stats["ubi/body/truncated"] == 3
 
 
+def test_large_pages_that_are_kept_whole_are_named_in_the_report(site: Site) -> None:
+    site.page(f"{HOST}/large", Page(b"0" * 50_000, headers={"Content-Type": "application/zip"}))
+    site.page(f"{HOST}/cut", Page(HTML))
+    noted: dict[str, int] = {}
+
+    class Last(Look):
+        def closed(self, reason: str) -> None:
+            noted.update(self.crawler.engine.scheduler.node.counters()["noted"])
+
+    settings = {"UBI_MAX_BODY": MOST, "DOWNLOAD_WARNSIZE": 40_000}
+    crawl(Last, site.proxy, settings=settings, start_urls=[f"{HOST}/large", f"{HOST}/cut"])
+    assert noted == {"large": 1, "truncated": 1}
+
+
 @pytest.mark.parametrize("settings", [{"UBI_MAX_BODY": 0}, {"meta": {"ubi_max_body": 0}}])
 def test_nothing_is_cut_where_that_is_not_wanted(site: Site, settings: dict[str, Any]) -> None:
     site.page(f"{HOST}/", Page(HTML))
