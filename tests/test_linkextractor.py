@@ -1,0 +1,213 @@
+"""UbiLinkExtractor beside Scrapy's LinkExtractor: the same links, and the exceptions, one by one."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from scrapy.http import HtmlResponse, TextResponse, XmlResponse
+from scrapy.link import Link
+from scrapy.linkextractors import LinkExtractor
+from scrapy.spiders import CrawlSpider, Rule
+
+import scrapy_ubi
+from scrapy_ubi.linkextractor import UbiLinkExtractor
+
+from .links.pages import ADDRESS, BASES, HREFS, PAGES, page, tidy
+
+CHOICES: list[dict[str, Any]] = [
+    {},
+    {"allow": r"page|h\.example", "deny": ["x$", re.compile("b")]},
+    {"allow_domains": "h.example", "deny_domains": ["www.h.example"]},
+    {"deny_domains": ["h.example", "Example.COM"]},
+    {"deny_extensions": ()},
+    {"deny_extensions": ["html", "tar.gz", "b/c"]},
+    {"restrict_text": ["t[ew]", "b"], "unique": False},
+    {"tags": "*", "attrs": ["href", "src"]},
+    {"tags": ["a", "img", "frame", "iframe"], "attrs": ("src", "href"), "deny_extensions": []},
+    {"tags": "*", "attrs": "*", "deny_tags": "base", "deny_attrs": ["rel", "class", "name", "target", "alt"]},
+    {"tags": None},
+    {"attrs": None},
+    {"tags": "A"},
+    {"attrs": "xlink:href"},
+    {"canonicalize": True},
+    {"canonicalize": True, "unique": False},
+    {"strip": False},
+    {"process_value": lambda value: None if "b" in value else value.replace("page", "p q")},
+    {"restrict_css": ".m"},
+    {"restrict_css": [".m", "li", "div"], "unique": False},
+    {"restrict_css": "li", "canonicalize": True},
+    {"restrict_xpaths": "//li"},
+]
+
+
+def same(response: HtmlResponse, **arguments: Any) -> None:
+    assert UbiLinkExtractor(**arguments).extract_links(response) == LinkExtractor(**arguments).extract_links(response)
+
+
+@pytest.mark.parametrize("number", range(len(CHOICES)))
+def test_a_made_corpus_with_every_argument(number: int) -> None:
+    arguments = CHOICES[number]
+    for text in PAGES:
+        same(page(text), **arguments)
+    for base in BASES:
+        same(
+            page("".join(f"<li><a href='{href}'>text of {href}</a>" for href in HREFS if "'" not in href), base),
+            **arguments,
+        )
+
+
+@given(tidy, st.sampled_from(BASES), st.sampled_from(CHOICES))
+def test_what_both_parsers_read_alike_has_the_same_links(text: str, address: str, arguments: dict[str, Any]) -> None:
+    same(page(text, address), **arguments)
+
+
+@pytest.mark.parametrize("charset", ["utf-8", "latin-1", "windows-1251", "shift_jis", "gb18030", "utf-16"])
+def test_encodings(charset: str) -> None:
+    text = "<a href='/é?ü=я日'>é я 日</a>"
+    same(page(text, charset=charset))
+    body = f"<meta charset={charset}>{text}".encode(charset, "xmlcharrefreplace")
+    same(HtmlResponse(ADDRESS, body=body))
+
+
+@given(st.binary(max_size=300), st.sampled_from(["utf-8", "latin-1", "utf-16", "shift_jis", "nonsense"]))
+@example(b"<a href='http://[x'>", "utf-8")
+@example(b"\x00<a href=\x00x>", "utf-8")
+@example(b"<base href='http://[x'><a href=y>", "utf-8")
+def test_no_bytes_raise(body: bytes, charset: str) -> None:
+    marked = b"<a href=" + body + b">x</a><img srcset='" + body + b"'><meta name=robots content=" + body
+    more = {"obey_nofollow": True, "frames": True, "canonical": True, "srcset": True}
+    for extractor in (UbiLinkExtractor(), UbiLinkExtractor(tags="*", attrs="*", deny_extensions=(), **more)):
+        for each in (body, marked):
+            links = extractor.extract_links(page(each, charset=charset))
+            assert all(type(link) is Link for link in links)
+
+
+@given(
+    st.text(st.sampled_from("<>/abdehirtfmlp='\" \n#?&;"), max_size=200) | st.text(max_size=100), st.text(max_size=20)
+)
+def test_no_text_raises(text: str, address: str) -> None:
+    UbiLinkExtractor().extract_links(HtmlResponse(address, body=text.encode("utf-8", "replace"), encoding="utf-8"))
+
+
+def test_in_the_rules_of_a_crawl_spider() -> None:
+    class Spider(CrawlSpider):
+        name = "rules"
+        rules = (Rule(scrapy_ubi.LinkExtractor(allow="/x"), follow=True), Rule(scrapy_ubi.LinkExtractor()))
+
+    requests = list(Spider()._requests_to_follow(page("<a href=/x>1</a><a href=/y>2</a><a href=/x>3</a>")))
+    assert [request.url for request in requests] == ["http://www.example.com/x", "http://www.example.com/y"]
+    assert [request.meta["link_text"] for request in requests] == ["1", "2"]
+
+
+def test_it_is_scrapys_where_only_scrapys_can() -> None:
+    same(page("<ul><li><a href=x>x</a></ul><a href=y>y</a>"), restrict_xpaths="//li")
+    xml = XmlResponse(ADDRESS, body=b"<r><a href='x'>y</a></r>")
+    assert UbiLinkExtractor().extract_links(xml) == LinkExtractor().extract_links(xml) != []
+    text = TextResponse(ADDRESS, body=b"<a href=x>y</a>")
+    assert UbiLinkExtractor().extract_links(text) == LinkExtractor().extract_links(text) != []
+    # `!=` and :contains() are cssselect's own
+    same(page("<p>x<a href=x>x</a></p><p>z<a href=y>y</a>"), restrict_css="p:contains('z')")
+
+
+def test_matches_as_scrapys() -> None:
+    ours, theirs = (kind(allow="x", deny_domains="b.example") for kind in (UbiLinkExtractor, LinkExtractor))
+    for url in ("http://a.example/x", "http://b.example/x", "http://a.example/y"):
+        assert ours.matches(url) == theirs.matches(url)
+
+
+@pytest.mark.parametrize("option", ["obey_nofollow", "frames", "canonical", "srcset"])
+def test_more_is_refused_where_scrapys_extractor_does_the_work(option: str) -> None:
+    for arguments in ({"restrict_xpaths": "//p"}, {"restrict_css": "p:contains('x')"}):
+        with pytest.raises(ValueError, match=f"{option}: not with restrict_xpaths"):
+            UbiLinkExtractor(**arguments, **{option: True})
+
+
+def urls(text: str, **arguments: Any) -> list[str]:
+    return [
+        link.url.removeprefix("http://www.example.com/a-b/c_d/")
+        for link in UbiLinkExtractor(**arguments).extract_links(page(text))
+    ]
+
+
+def test_nofollow_is_obeyed_if_asked() -> None:
+    some = "<a href=1>1</a><a href=2 rel='me NoFollow'>2</a>"
+    assert urls(some) == ["1", "2"]
+    assert urls(some, obey_nofollow=True) == ["1"]
+    for says in ("nofollow", "NOINDEX,NoFollow", "none", "noarchive, none"):
+        assert urls(f"<meta name=Robots content='{says}'>{some}", obey_nofollow=True) == []
+        assert urls(f"<meta name=robots content='{says}'>{some}") == ["1", "2"]
+    for meta in (
+        "<meta name=robots content=noindex>",
+        "<meta name=googlebot content=none>",
+        "<meta name=robots content>",
+    ):
+        assert urls(meta + some, obey_nofollow=True) == ["1"]
+
+
+def test_frames_canonical_and_srcset_in_the_order_of_the_page() -> None:
+    text = (
+        "<link rel=icon href=i><link rel='x CANONICAL' href=c><a href=1>1</a><iframe src=f></iframe>"
+        "<img src=no srcset='s1 1x, s2.png 2x'><picture><source srcset=s3></picture><a href=2>2</a>"
+    )
+    assert urls(text, frames=True) == ["1", "f", "2"]
+    assert urls(text, canonical=True) == ["c", "1", "2"]
+    assert urls(text, srcset=True) == ["1", "s1", "s3", "2"]
+    assert urls(text, srcset=True, frames=True, canonical=True, deny_extensions=()) == "c 1 f s1 s2.png s3 2".split()
+    assert urls("<frameset><frame src=f><frame src=g>", frames=True) == ["f", "g"]
+
+
+def both(text: str | bytes, **arguments: Any) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
+    """URL and text of the links of a page: Scrapy's, and ours."""
+    extractors = LinkExtractor(**arguments), UbiLinkExtractor(**arguments)
+    first, second = (
+        [(link.url.rpartition("/")[2], link.text) for link in each.extract_links(page(text))] for each in extractors
+    )
+    return first, second
+
+
+@pytest.mark.parametrize(
+    ("text", "scrapys", "ours"),
+    [
+        # anchors that are not closed, or closed out of turn
+        ("<a href=1>1<li><a href=2>2", [("1", "12"), ("2", "2")], [("1", "1"), ("2", "2")]),
+        ("<p><a href=1>x<p>y</a>", [("1", "xy")], [("1", "x")]),
+        ("<a href=1><table><td><a href=2>y</a></table>z</a>", [("1", ""), ("2", "y")], [("1", "yz"), ("2", "y")]),
+        # what is in a template is no part of the page
+        ("<template><a href=1>x</a></template><a href=2>y</a>", [("1", "x"), ("2", "y")], [("2", "y")]),
+        ("<a href=1>x<template>t</template></a>", [("1", "xt")], [("1", "x")]),
+        # nothing follows a frameset; something may follow the end of the page
+        ("<frameset></frameset><a href=1>x</a>", [("1", "x")], []),
+        ("</br><a href=1>x</a></html><a href=2>y</a>", [("1", "x")], [("1", "x"), ("2", "y")]),
+        # elements of SVG are no scripts, styles, titles
+        ("<svg><style><a href=1>x</a></style></svg>", [], [("1", "x")]),
+        ("<div>" * 3000 + "<a href=1>x</a>", [], [("1", "x")]),  # libxml2 gives up at 2,048 levels
+        ("<a href=1><pre>\nx</pre></a>", [("1", "\nx")], [("1", "x")]),
+    ],
+)
+def test_where_the_parsers_differ(text: str, scrapys: list[tuple[str, str]], ours: list[tuple[str, str]]) -> None:
+    assert both(text) == (scrapys, ours)
+
+
+def test_where_selectors_differ() -> None:
+    assert both("<table><tr><td><a href=1>x</a></table>", restrict_css="table > tr") == ([("1", "x")], [])
+    assert both("<div class=m><a href=1>x</a></div>", restrict_css=".M") == ([], [("1", "x")])
+    assert both("<!DOCTYPE html><div class=m><a href=1>x</a></div>", restrict_css=".M") == ([], [])
+
+
+def test_a_base_that_is_no_url_is_no_base() -> None:
+    response = page("<base href='http://[x'><a href=s>t</a>")
+    with pytest.raises(ValueError, match="IPv6"):
+        LinkExtractor().extract_links(response)
+    assert [link.url for link in UbiLinkExtractor().extract_links(response)] == ["http://www.example.com/a-b/c_d/s"]
+
+
+def test_a_page_that_would_take_lexbor_seconds_is_scrapys() -> None:
+    same(page("<a href=1 rel=nofollow>x</a><a href=2>y</a>" + "<ul><li>" * 40_000))
+    deep = "<a href=1 rel=nofollow>x</a><a href=2>y</a>" + "<ul><li>" * 5_000
+    assert urls(deep) == ["1", "2"]
+    assert urls(deep, obey_nofollow=True) == ["2"]
+    assert urls("<meta name=robots content=nofollow>" + deep, obey_nofollow=True) == []
