@@ -27,7 +27,8 @@ _OF_ROWS = frozenset("table tbody tfoot thead tr".split())
 def may_be_deep(text: str) -> bool:
     """Whether a page has more than FEW elements, and they may stand more than DEEP levels deep. True may be wrong, for
     pages that leave many elements open."""
-    return text.count("<") - text.count("</") > FEW and _depth(text) > DEEP
+    tags = text.count("<")
+    return tags > FEW and tags - text.count("</") > FEW and _depth(text) > DEEP
 
 
 def _depth(text: str) -> int:
