@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from typing import TypeVar
 
 from selectolax.lexbor import LexborNode
 
 from scrapy_ubi.links.allowed import Allowed
 from scrapy_ubi.links.join import FRAGMENT, ORIGIN, PATH, QUERY, Joiner
-from scrapy_ubi.links.page import Attributes
 
-Found = tuple[str, LexborNode, Attributes]
+Link = TypeVar("Link")
 
 # Nine links in ten are one of these: a path that does not begin with a dot, and a whole URL.
 _path = re.compile(rf"/?(?![./])[{PATH}]++(?:{QUERY})?+(?:{FRAGMENT})?+\Z").match
@@ -23,10 +23,18 @@ _whole = re.compile(rf"{ORIGIN}(?:/[{PATH}:]*+(?:{QUERY})?+)?+(?:{FRAGMENT})?+\Z
 
 
 def usual(
-    nodes: list[LexborNode], attribute: str, joiner: Joiner, allowed: Allowed, strip: Callable[[str], str]
-) -> list[Found]:
-    """The allowed URLs in this attribute of these elements, each with the first element that it was found in."""
-    found: list[Found] = []
+    nodes: list[LexborNode],
+    attribute: str,
+    joiner: Joiner,
+    allowed: Allowed,
+    strip: Callable[[str], str],
+    make: Callable[[str, str, str, bool], Link],
+    nofollow: Callable[[str | None], bool],
+) -> list[Link]:
+    """The allowed links in this attribute of these elements, each URL where it is found first. `make` is given the URL,
+    the text, no fragment, and what `nofollow` says of the element's `rel`."""
+    found: list[Link] = []
+    append = found.append
     urls, unusual = set[str](), set[str]()
     root, folder, parent, join = joiner.root, joiner.folder, joiner.parent, joiner.join
     passes, suspects, quick = allowed.passes, allowed.suspects, allowed.by_extension
@@ -53,5 +61,5 @@ def usual(
             path = url.partition("#")[0].partition("?")[0] if "#" in url or "?" in url else url
             short = ";" not in path and path[path.rfind(".") + 1 :].lower() not in suspects
         if short or passes(url):
-            found.append((url, node, attributes))
+            append(make(url, node.text_lexbor(), "", "rel" in attributes and nofollow(attributes["rel"])))
     return found
