@@ -15,6 +15,8 @@ from scrapy.spiders import CrawlSpider, Rule
 
 import scrapy_ubi
 from scrapy_ubi.linkextractor import UbiLinkExtractor
+from tests.support.crawls import crawl, items_of
+from tests.support.site import Site
 
 from .links.pages import ADDRESS, BASES, HREFS, PAGES, page, tidy
 
@@ -93,14 +95,33 @@ def test_no_text_raises(text: str, address: str) -> None:
     UbiLinkExtractor().extract_links(HtmlResponse(address, body=text.encode("utf-8", "replace"), encoding="utf-8"))
 
 
-def test_in_the_rules_of_a_crawl_spider() -> None:
-    class Spider(CrawlSpider):
-        name = "rules"
-        rules = (Rule(scrapy_ubi.LinkExtractor(allow="/x"), follow=True), Rule(scrapy_ubi.LinkExtractor()))
+class Rules(CrawlSpider):
+    name = "rules"
+    start_urls = ("http://h.example/",)
+    extractor: type[LinkExtractor] = LinkExtractor
 
-    requests = list(Spider()._requests_to_follow(page("<a href=/x>1</a><a href=/y>2</a><a href=/x>3</a>")))
-    assert [request.url for request in requests] == ["http://www.example.com/x", "http://www.example.com/y"]
-    assert [request.meta["link_text"] for request in requests] == ["1", "2"]
+    def __init__(self) -> None:
+        self.rules = (Rule(self.extractor(allow="/x"), callback="item", follow=True), Rule(self.extractor(), "item"))
+        super().__init__()
+
+    def item(self, response: HtmlResponse) -> Any:
+        yield {"url": response.url, "text": response.meta["link_text"], "depth": response.meta["depth"]}
+
+
+class OurRules(Rules):
+    extractor = scrapy_ubi.LinkExtractor
+
+
+def test_a_crawl_by_rules_is_the_same() -> None:
+    with Site() as site:
+        site.page("http://h.example/", "<a href=/x?a=1>1</a><a href='/y z'>2</a><a href=/z.pdf>3</a>")
+        site.page("http://h.example/x?a=1", "<base href=/q/><a href=r>4</a><a href=../x>5</a><a href=#here>6</a>")
+        for path in ("/y%20z", "/q/r", "/x", "/q/"):
+            site.page(f"http://h.example{path}", "<a href=/>home</a>")
+        theirs, ours = (items_of(crawl(spider, site.proxy)) for spider in (Rules, OurRules))
+    by_url = [sorted(items, key=lambda item: item["url"]) for items in (theirs, ours)]
+    assert by_url[0] == by_url[1]
+    assert len(ours) >= 4
 
 
 def test_it_is_scrapys_where_only_scrapys_can() -> None:
