@@ -93,8 +93,11 @@ class Membership:
         return True
 
     def mend(self, alive: Mapping[str, Beat], digest: str) -> bool:
-        """Mend the lease when everybody alive has published this digest, that of the present view; True when mended."""
-        if not self.lease.torn or any(beat.digest != digest for beat in alive.values()):
+        """Mend the lease when everybody alive has published this digest, that of the present view; True when mended.
+
+        Who is held dead and beats on has not heard of it (Redis may have forgotten), and may be fetching: not then.
+        """
+        if not self.lease.torn or self.watch.restless or any(beat.digest != digest for beat in alive.values()):
             return False
         self.lease.mend(self._gaps)
         return True

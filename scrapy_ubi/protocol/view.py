@@ -160,7 +160,9 @@ class Watch:
         self.failure_timeout = failure_timeout
         self.lease_timeout = lease_timeout
         self.seen: dict[str, Sight] = {}
-        self._dead: dict[str, None] = {}
+        self._dead: dict[str, int | None] = {}  # -> the counter of its last beat, None while none was seen
+        self._quiet = float("-inf")  # s: from then on nobody held dead has beaten for a failure time-out
+        self.restless = False  # whether, at the last read, one held dead had beaten lately: it does not know, maybe
         self._named: tuple[str, ...] = ()
         self._last_read: float | None = None
         self._memory: str | None = None
@@ -193,10 +195,15 @@ class Watch:
                 self._bury(sight.beat.incarnation)
             if self.is_dead(sight.beat.incarnation) or LEFT in sight.beat.flags:
                 del self.seen[agent]
+        self.restless = received < self._quiet
         return forgotten
 
     def _look(self, agent: str, beat: Beat, received: float) -> None:
         if self.is_dead(beat.incarnation):
+            last = self._dead[beat.incarnation]
+            if LEFT not in beat.flags and (last is None or beat.counter > last):
+                self._dead[beat.incarnation] = beat.counter
+                self._quiet = received + self.failure_timeout
             return  # an old line that came late, maybe: it says nothing of a newer incarnation
         sight = self.seen.get(agent)
         if sight is None:
@@ -208,7 +215,8 @@ class Watch:
 
     def _bury(self, incarnation: str) -> None:
         if incarnation not in self._dead:
-            self._dead[incarnation] = None
+            beats = (sight.beat for sight in self.seen.values())
+            self._dead[incarnation] = next((beat.counter for beat in beats if beat.incarnation == incarnation), None)
             self._named = (*self._named, incarnation)[-MOST_DEAD:]
             if len(self._dead) > DEAD_REMEMBERED:
                 del self._dead[next(iter(self._dead))]
