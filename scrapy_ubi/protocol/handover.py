@@ -9,9 +9,9 @@ Rules of this module:
 * Several offers and syncs of one host may be under way, one a keeper. A copy that gets dirty meanwhile is gone
   through again.
 * A copy is dropped only by an agent outside the host's keepers, and only after the view is complete. The last to leave,
-  who has nobody to hand over to, drops nothing. Where somebody who
-  believes in another view has told of the host, that view may be the newer one and this agent a keeper in it: then not
-  before the failure time-out has passed, within which that one's beats are seen, or it is dead.
+  who has nobody to hand over to, drops nothing. Where somebody who believes in another view has told of the host, that
+  view may be the newer one and this agent a keeper in it: then not before the failure time-out has passed, within which
+  that one's beats are seen, or it is dead.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ BROUGHT = 0  # the flush of records that bring known state: they are nobody's ou
 class Handover:
     """What is still to be brought to whom.
 
-    `keepers(state)` gives owner and successors under the present view; `longest` is how long (s) somebody's beats may
-    be missing before it is dead.
+    `keepers(state)` gives owner and successors under the present view; `failure_timeout` (s) is how long somebody's
+    beats may be missing before it is dead.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class Handover:
         outbox: Outbox,
         tenure: Tenure,
         keepers: Callable[[HostState], tuple[str, ...]],
-        longest: float,
+        failure_timeout: float,
     ) -> None:
         self.me = me
         self.frontier = frontier
@@ -53,7 +53,7 @@ class Handover:
         self.todo: deque[str] = deque()
         self.to_drop: deque[str] = deque()
         self._later: deque[tuple[float, str]] = deque()  # to be dropped from that time on
-        self.longest = longest
+        self.failure_timeout = failure_timeout
         self.now = 0.0
         self.again: set[str] = set()
         self.open: dict[str, dict[str, Sync | None]] = {}  # host -> keeper -> the sync, or None while only offered
@@ -79,7 +79,7 @@ class Handover:
 
     def stay(self, state: HostState) -> None:
         """Somebody who believes in another view counts on this copy, maybe."""
-        state.stays_until = self.now + self.longest
+        state.stays_until = self.now + self.failure_timeout
 
     def work(self, alive: Alive, now: float) -> None:
         """Go through a slice of what is to be done, at this time (s)."""

@@ -7,7 +7,7 @@ Rules of this module:
   and without loads, by then. If Redis forgets once more meanwhile it waits anew. Who is not sure settles nothing and
   fetches nothing (decision 0003).
 * A gap in the lease raises the epoch, and is mended when everybody alive has published the digest of a view that
-  holds it.
+  holds it, and nobody who is held dead beats on (`Watch.restless`).
 * An incarnation that anybody holds dead begins anew under another one.
 * More than `t` agents lost between two complete views, and what only they knew may be lost: the crawl is *lossy* from
   then on, and says so at its end. So it is when an agent that begins again from a disk misses

@@ -159,6 +159,30 @@ def test_unchanged_for_the_failure_timeout_is_dead() -> None:
     assert observer.watch.dead == (INCARNATION,)
 
 
+def test_who_is_held_dead_and_beats_on_is_restless_until_it_has_stopped_for_a_failure_timeout() -> None:
+    """Redis may have forgotten who holds it dead: it does not know, and may be fetching."""
+    observer = Observer()
+    observer.read({"b": beat()})
+    observer.go_on({"b": beat()}, FAILURE + INTERVAL)
+    assert observer.watch.is_dead(INCARNATION) and not observer.watch.restless, "its last line lies there"
+    observer.go_on({"b": beat(counter=2)}, INTERVAL)
+    assert observer.watch.restless and observer.living == set()
+    observer.go_on({"b": beat(counter=2)}, FAILURE - INTERVAL)
+    assert observer.watch.restless
+    observer.go_on({"b": beat(counter=2)}, INTERVAL)
+    assert not observer.watch.restless
+
+
+def test_who_is_dead_by_hearsay_is_restless_as_long_as_its_line_may_be_new() -> None:
+    observer = Observer()
+    gossip = {"c": beat("cccccccc", dead=(INCARNATION,))}
+    observer.read({**gossip, "b": beat(counter=7)})
+    assert observer.watch.restless
+    observer.read({**gossip, "b": beat(counter=8, flags=LEFT)})
+    observer.go_on({"c": beat("cccccccc", counter=2), "b": beat(counter=8, flags=LEFT)}, FAILURE)
+    assert not observer.watch.restless, "who has left fetches nothing"
+
+
 def test_whoever_beats_lives() -> None:
     observer = Observer()
     for counter in range(50):
