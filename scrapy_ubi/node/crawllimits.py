@@ -2,7 +2,7 @@
 
 Rules of this module:
 
-* Each agent reads what all of them publish for people (their profiles), every `PUBLISH` seconds, and adds up: pages
+* Each agent reads what all of them publish for people (their profiles), as often as they do, and adds up: pages
   loaded by all that ever took part in this run, URLs known to those that live, and the longest time of one of them. Of
   itself it counts what it has now, and what is under way. So a crawl of one agent ends at the very page, and a limit is
   overshot by what the others have loaded, and have under way, since they published last.
@@ -20,7 +20,8 @@ from collections.abc import Callable, Container, Mapping
 from scrapy_ubi.monitor.profile import Profile, read_profile
 from scrapy_ubi.settings import UbiSettings
 
-PUBLISH = 2.0  # s: as often as agents publish
+from . import profile
+
 PAGES, SECONDS = "limit/crawl_pages", "limit/crawl_seconds"
 KNOWN, DEPTH = "limit/crawl_known", "limit/crawl_depth"
 
@@ -40,10 +41,10 @@ class CrawlLimits:
         self.begun = self.over = False
 
     def is_due(self, now: float) -> bool:
-        """Whether everybody's profiles are to be read now (s); if so, not again for `PUBLISH` seconds."""
+        """Whether everybody's profiles are to be read now (s); if so, not again for `profile.PUBLISH` seconds."""
         if now < self._next_read:
             return False
-        self._next_read = now + PUBLISH
+        self._next_read = now + profile.PUBLISH
         return True
 
     def read(self, profiles: Mapping[str, str], alive: Container[str]) -> None:

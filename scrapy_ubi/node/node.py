@@ -53,10 +53,7 @@ from .questions import Answer, Question, answer
 
 logger = logging.getLogger("scrapy_ubi")
 
-PUBLISH = 2.0  # s between profiles: for people, who look about once a second
-COUNTING = (
-    50  # where counting takes long (it is linear in the hosts), profiles come as seldom as keeps it to 2 % of time
-)
+COUNTING = 50  # where counting takes long (it is linear in the hosts): how many times that long between profiles
 ENDED_AT_ONCE = 100  # requests of hosts that are ended, before the loop turns: a few milliseconds
 LETTER_BYTES_A_CHARACTER = 6  # a control character in JSON; so a letter of that many characters is never too large
 
@@ -525,7 +522,7 @@ class Node:
             return None
         text = profile.text(self._fixed, self.agent, self.state, self.counters())
         took = self._clock() - now
-        self._publish_at = now + max(PUBLISH, took * COUNTING)
+        self._publish_at = now + max(profile.PUBLISH, took * COUNTING)
         return text
 
     @property

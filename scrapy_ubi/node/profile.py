@@ -20,6 +20,7 @@ from .joins import Joins
 from .places import Places
 
 MOST_REASONS = 100  # kinds of failure, and of what is noted, counted by name; what comes beyond is counted as `other`
+PUBLISH = 2.0  # s between two profiles of an agent: for people, who look about once a second
 WINDOW = 5.0  # s over which pages a second are measured
 
 

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from scrapy_ubi.node import crawllimits, node
-from scrapy_ubi.node.crawllimits import PUBLISH, CrawlLimits
+from scrapy_ubi.node import profile as published
+from scrapy_ubi.node.crawllimits import CrawlLimits
+from scrapy_ubi.node.profile import PUBLISH
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.transport.memory import MemoryHub
 from tests.monitor.by_hand import profile
@@ -98,7 +99,6 @@ def test_what_cannot_be_read_counts_for_nothing(text: str) -> None:
 
 def test_profiles_are_read_as_often_as_they_are_published() -> None:
     one, _ = limits(crawl_max_pages=1)
-    assert PUBLISH == node.PUBLISH
     due = [one.is_due(10.0), one.is_due(10.1), one.is_due(10.0 + PUBLISH), one.is_due(11.0 + PUBLISH)]
     assert due == [True, False, True, False]
 
@@ -137,8 +137,7 @@ def test_one_agent_stops_at_the_number_of_pages() -> None:
 
 
 def test_all_agents_stop(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(crawllimits, "PUBLISH", 0.02)
-    monkeypatch.setattr(node, "PUBLISH", 0.02)
+    monkeypatch.setattr(published, "PUBLISH", 0.02)
     log, stopped, group = run(3, crawl_max_pages=30, host_delay=0.05)
     assert sorted(stopped) == [(f"a{number}", "limit/crawl_pages") for number in range(3)]
     assert 30 <= sum(log.fetched.values()) < 160, "how many are loaded before others hear of it, the machine decides"
@@ -146,8 +145,7 @@ def test_all_agents_stop(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_known_urls_of_the_crawl(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(crawllimits, "PUBLISH", 0.0)
-    monkeypatch.setattr(node, "PUBLISH", 0.0)
+    monkeypatch.setattr(published, "PUBLISH", 0.0)
     log, stopped, (one,) = run(1, crawl_max_known=40, host_delay=0.02)
     assert not stopped and one.node.over
     assert sum(log.fetched.values()) < 160
