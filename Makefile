@@ -3,6 +3,7 @@
 # make faults  groups of real agents, killed, paused, cut off, with a Redis that forgets: minutes, on a quiet machine
 # make simulate  simulated crawls of the protocol for MINUTES (5) minutes, with figures; make simulate SIMULATE="--jobs 2"
 # make bench  the benchmarks, one after the other
+# make profile  where a page's CPU time goes, by component: a minute; make profile PROFILE="--agents 4 --top 20"
 # make clean  take away what the others made
 # Needs python3 (3.11 or later) and make; everything else goes into .venv.
 
@@ -13,7 +14,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet --quiet
 
-.PHONY: help demo test faults lint bench simulate clean
+.PHONY: help demo test faults lint bench profile simulate clean
 .DEFAULT_GOAL := help
 
 help:
@@ -38,6 +39,9 @@ simulate: $(VENV)/.stamp-dev
 
 bench: $(VENV)/.stamp-dev
 	@for file in $$(grep -l __main__ benchmarks/*.py); do echo "== $$file"; $(BIN)/python $$file || exit 1; done
+
+profile: $(VENV)/.stamp-dev
+	@$(BIN)/python benchmarks/page_profile.py $(PROFILE)
 
 clean:
 	@rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
