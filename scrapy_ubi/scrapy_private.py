@@ -10,6 +10,7 @@ tests/test_scrapy_private.py fails, one name at a time, when a new Scrapy change
 | `engine.scraper.enqueue_scrape` | what became of a request: a response, or the error that ended it |
 | `engine.downloader.handlers.download_request_async` | where a transfer starts, so that it can be cancelled |
 | `handlers._get_handler`, `HTTP11DownloadHandler._pool`, Twisted's `_clientProtocol` | the connection of a request |
+| PyDispatcher under `crawler.signals`, `OffsiteMiddleware.request_scheduled` | who listens to a signal |
 | `downloader.slots`, meta key `download_slot` | the delay of the slot that a request went through |
 | `RobotsTxtMiddleware._parsers` | a derived class of the user's: to forget a robots.txt that we did not let it fetch |
 
@@ -22,11 +23,13 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from pydispatch.dispatcher import getAllReceivers, liveReceivers
 from scrapy import Request
 from scrapy.core.downloader.handlers import DownloadHandlers
 from scrapy.core.downloader.handlers.http11 import HTTP11DownloadHandler
 from scrapy.core.engine import ExecutionEngine
 from scrapy.crawler import Crawler
+from scrapy.downloadermiddlewares.offsite import OffsiteMiddleware
 from scrapy.downloadermiddlewares.robotstxt import RobotsTxtMiddleware
 from scrapy.http import Response
 from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
@@ -114,6 +117,15 @@ def _pool(handlers: DownloadHandlers, scheme: str) -> HTTPConnectionPool | None:
 def _transport(connection: Any) -> Any:
     """The transport of what Twisted's pool hands out: a protocol, or a wrapper that tries once more."""
     return getattr(connection, "_clientProtocol", connection).transport
+
+
+def only_scrapy_listens(crawler: Crawler, *which: object) -> bool:
+    """Whether nobody is connected to these signals but Scrapy's own offsite middleware."""
+    return all(
+        getattr(receiver, "__func__", None) is OffsiteMiddleware.request_scheduled
+        for signal in which
+        for receiver in liveReceivers(getAllReceivers(crawler, signal))
+    )
 
 
 def slot_delay(crawler: Crawler, request: Request) -> float:

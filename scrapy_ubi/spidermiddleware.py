@@ -6,20 +6,23 @@
   own. The nonce is made of the page's key and the request's number among its output. So a page that is fetched a second
   time after a crash asks for the same requests again, not for new ones.
 * Requests of callbacks are handed to the engine here instead of being passed on: Scrapy would start a task for each.
+* Most links of a page are known. Their requests go no further than this, as the engine would send two signals about
+  each; unless somebody listens who would miss them.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from typing import Any
 
-from scrapy import Request
+from scrapy import Request, signals
 from scrapy.crawler import Crawler
 from scrapy.http import Response
 
 from scrapy_ubi.requestcheck import NONCE
 from scrapy_ubi.scheduler import SEED, UbiScheduler
+from scrapy_ubi.scrapy_private import only_scrapy_listens
 
 # While the engine backs out it drains start() without a pause: 100,000 URLs would block the loop for two seconds.
 PAUSE_EVERY = 64
@@ -50,26 +53,39 @@ class UbiSpiderMiddleware:
                 scheduler.start_ended()
 
     def process_spider_output(self, response: Response, result: Iterable[Any]) -> Iterable[Any]:
+        hand_over = self._taker(response)
         for found in result:
             if not isinstance(found, Request):
                 yield found
             else:
-                self._hand_over(found, response)
+                hand_over(found)
 
     async def process_spider_output_async(self, response: Response, result: AsyncIterator[Any]) -> AsyncIterator[Any]:
+        hand_over = self._taker(response)
         async for found in result:
             if not isinstance(found, Request):
                 yield found
             else:
-                self._hand_over(found, response)
+                hand_over(found)
 
-    def _hand_over(self, request: Request, response: Response) -> None:
-        # Spiders copy meta from page to page; marks that came along are not this request's.
-        request.meta.pop(NONCE, None)
-        request.meta.pop(SEED, None)
-        if (scheduler := self._scheduler()) is not None:
-            scheduler.mark_child(request, response.request)
-        self._crawler.engine.crawl(request)
+    def _taker(self, response: Response) -> Callable[[Request], None]:
+        """What takes the requests that the page of this response yields."""
+        crawl, page, scheduler = self._crawler.engine.crawl, response.request, self._scheduler()
+        unheard = only_scrapy_listens(self._crawler, signals.request_scheduled, signals.request_dropped)
+
+        def hand_over(request: Request) -> None:
+            # Spiders copy meta from page to page; marks that came along are not this request's.
+            meta = request.meta
+            if meta:
+                meta.pop(NONCE, None)
+                meta.pop(SEED, None)
+            if scheduler is not None:
+                scheduler.mark_child(request, page)
+                if unheard and scheduler.is_known(request):
+                    return
+            crawl(request)
+
+        return hand_over
 
     def _scheduler(self) -> UbiScheduler | None:
         scheduler = self._crawler.engine.scheduler

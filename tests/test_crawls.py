@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import scrapy
-from scrapy import Request, Spider
+from scrapy import Request, Spider, signals
 from scrapy.crawler import Crawler
 from scrapy.http import FormRequest, JsonRequest, Response, TextResponse
 from scrapy.linkextractors import LinkExtractor
@@ -62,6 +63,38 @@ def test_every_page_is_fetched_once_and_the_crawl_ends_by_itself(site: Site, age
     assert [outcome.reason for outcome in outcomes] == ["finished"] * agents
     assert len(items_of(outcomes)) == len(urls) == total(outcomes, "ubi/unique")
     assert max(site.most_at_once.values()) == 1
+
+
+class Heard(Walk):
+    """The same with a listener, which has to hear of every request."""
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> Heard:
+        self = super().from_crawler(crawler, *args, **kwargs)
+        self.heard = Counter[str]()
+        crawler.signals.connect(self.scheduled, signals.request_scheduled)
+        crawler.signals.connect(self.dropped, signals.request_dropped)
+        crawler.signals.connect(self.told, signals.spider_closed)
+        return self
+
+    def scheduled(self, request: Request) -> None:
+        self.heard["scheduled"] += 1
+
+    def dropped(self, request: Request) -> None:
+        self.heard["dropped"] += 1
+
+    def told(self) -> None:
+        for name, number in self.heard.items():
+            self.crawler.stats.set_value(f"heard/{name}", number)
+
+
+def test_stats_are_the_same_whether_somebody_hears_of_every_request_or_nobody(site: Site) -> None:
+    ring(site)
+    [unheard], [heard] = crawl(Walk, site.proxy, 1), crawl(Heard, site.proxy, 1)
+    names = ("ubi/scheduler/duplicates", "ubi/scheduler/enqueued", "ubi/links", "ubi/unique", "ubi/done")
+    assert [unheard.stats.get(name) for name in names] == [heard.stats.get(name) for name in names]
+    assert heard.stats["heard/dropped"] == heard.stats["ubi/scheduler/duplicates"]
+    assert heard.stats["heard/scheduled"] == len(HOSTS) * 3 * 4 + 1
 
 
 def test_depths_are_those_of_one_agent(site: Site) -> None:

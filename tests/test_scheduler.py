@@ -84,6 +84,7 @@ class Unit(UbiScheduler):
         return self.node.calls[-1]
 
     def stat(self, name: str) -> Any:
+        self._add_sums()  # as at the end of the page
         return self.crawler.stats.get_value(f"ubi/{name}", 0)
 
 

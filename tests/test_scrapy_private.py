@@ -14,7 +14,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from scrapy import Request, Spider
+from scrapy import Request, Spider, signals
 from scrapy.commands.fetch import Command as Fetch
 from scrapy.core.downloader import Downloader, Slot
 from scrapy.core.downloader.handlers import DownloadHandlers
@@ -22,6 +22,7 @@ from scrapy.core.downloader.handlers.http11 import HTTP11DownloadHandler
 from scrapy.core.engine import ExecutionEngine, _Slot
 from scrapy.core.scraper import Scraper
 from scrapy.crawler import Crawler
+from scrapy.downloadermiddlewares.offsite import OffsiteMiddleware
 from scrapy.downloadermiddlewares.robotstxt import RobotsTxtMiddleware
 from scrapy.exceptions import IgnoreRequest
 from scrapy.http import Response
@@ -32,7 +33,15 @@ from twisted.python.failure import Failure
 from twisted.web.client import _AgentBase, _RetryingHTTP11ClientProtocol
 
 from scrapy_ubi.scheduler import UbiScheduler
-from scrapy_ubi.scrapy_private import Download, EngineHooks, forget_robots, is_trial, robots_known, slot_delay
+from scrapy_ubi.scrapy_private import (
+    Download,
+    EngineHooks,
+    forget_robots,
+    is_trial,
+    only_scrapy_listens,
+    robots_known,
+    slot_delay,
+)
 from tests.support.crawls import crawl
 from tests.support.site import Page, Site
 
@@ -61,6 +70,24 @@ def test_the_names_of_engine_scraper_and_handlers() -> None:
     assert inspect.iscoroutinefunction(DownloadHandlers.download_request_async)
     assert list(inspect.signature(DownloadHandlers.download_request_async).parameters) == ["self", "request"]
     assert "handlers" in inspect.getsource(Downloader.__init__)
+
+
+def test_scrapys_own_listener_is_told_from_others() -> None:
+    """The offsite middleware is the only one of Scrapy's that hears of every request which is scheduled."""
+    crawler = Crawler(Spider)
+    which = (signals.request_scheduled, signals.request_dropped)
+    assert only_scrapy_listens(crawler, *which)
+    crawler.stats = crawler.settings  # type: ignore[assignment]  # it is given on, not used
+    offsite = OffsiteMiddleware.from_crawler(crawler)
+    assert only_scrapy_listens(crawler, *which)
+
+    class Own(OffsiteMiddleware):
+        def request_scheduled(self, request: Request, spider: Spider) -> None:
+            """Does more."""
+
+    own = Own.from_crawler(crawler)
+    assert not only_scrapy_listens(crawler, *which) and only_scrapy_listens(crawler, signals.request_dropped)
+    assert offsite is not own  # both live: signals hold them weakly
 
 
 def test_the_delay_of_the_slot_that_a_request_went_through() -> None:

@@ -8,8 +8,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from scrapy import Request
+from scrapy import Request, signals
 from scrapy.http import Response
+from scrapy.signalmanager import SignalManager
 
 from scrapy_ubi.requestcheck import NONCE
 from scrapy_ubi.scheduler import SEED, UbiScheduler
@@ -32,13 +33,17 @@ class Recorder(UbiScheduler):
         self.marked.append(parent)
         request.meta[NONCE] = "n"
 
+    def is_known(self, request: Request) -> bool:
+        return request.url.endswith("/known")
+
 
 class World:
     def __init__(self, scheduler: Any = None) -> None:
         self.scheduler = scheduler or Recorder()
         self.crawled: list[Request] = []
-        engine = SimpleNamespace(scheduler=self.scheduler, crawl=self.crawled.append)
-        self.middleware = UbiSpiderMiddleware.from_crawler(SimpleNamespace(engine=engine))  # type: ignore[arg-type]
+        self.crawler: Any = SimpleNamespace(engine=SimpleNamespace(scheduler=self.scheduler, crawl=self.crawled.append))
+        self.crawler.signals = SignalManager(self.crawler)
+        self.middleware = UbiSpiderMiddleware.from_crawler(self.crawler)
 
 
 async def several(*things: Any) -> AsyncIterator[Any]:
@@ -118,3 +123,22 @@ def test_without_our_scheduler_requests_still_go_to_the_engine(kind: str) -> Non
     world = World(SimpleNamespace())
     outputs(world, kind, Response(URL, request=Request(URL)), Request(URL))
     assert len(world.crawled) == 1
+
+
+def test_a_request_that_is_known_goes_no_further() -> None:
+    world = World()
+    yielded = [Request(f"{URL}known"), Request(f"{URL}new")]
+    assert list(world.middleware.process_spider_output(Response(URL, request=Request(URL)), yielded)) == []
+    assert world.crawled == yielded[1:]
+
+
+@pytest.mark.parametrize("signal", [signals.request_scheduled, signals.request_dropped])
+def test_but_who_listens_hears_of_every_request(signal: object) -> None:
+    def listener() -> None:
+        """Of the user's."""
+
+    world = World()
+    world.crawler.signals.connect(listener, signal)
+    yielded = [Request(f"{URL}known"), Request(f"{URL}new")]
+    assert list(world.middleware.process_spider_output(Response(URL, request=Request(URL)), yielded)) == []
+    assert world.crawled == yielded

@@ -145,6 +145,7 @@ class Node:
         self._apart = 0.0  # s between two reads of all beats
         self._trips = asyncio.Event()  # set after every exchange, whatever came of it
         self._timer: asyncio.TimerHandle | None = None
+        self._arming = False
         self._beat: Beat = self.agent.beat
         self._turned = now
         self._publish_at = 0.0
@@ -554,7 +555,7 @@ class Node:
         if news:
             if len(self.agent.outbox) >= self.settings.flush_records:
                 self._hurry = True
-            self._arm()
+            self._arm_soon()
         return news
 
     def next(self) -> Visit | None:
@@ -767,8 +768,15 @@ class Node:
             return f"{entry.url[:100]!r} does not belong to host {host[:100]!r}"
         return self._check(entry.request) if entry.request else None
 
+    def _arm_soon(self) -> None:
+        """`_arm` after all else that the loop does at this moment: once for all links of a page."""
+        if not self._arming:
+            self._arming = True
+            asyncio.get_running_loop().call_soon(self._arm)
+
     def _arm(self, wake: bool = True) -> None:
         """Wake the engine when a host is ready (or all is over), or let a timer do it at the time one will be."""
+        self._arming = False
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

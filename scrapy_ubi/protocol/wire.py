@@ -21,6 +21,7 @@ from .notes import Notes, read_notes
 
 _KEY = re.compile(r"[0-9a-f]{16}")
 NAME = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
+_is_key = _KEY.fullmatch
 _HOST = re.compile(r"[^\s\x00-\x1f\x7f]{1,300}")
 
 _SCHEMES = ("http://", "https://")
@@ -224,7 +225,7 @@ def _delta(row: object, longest_url: int) -> Delta:
     return Delta(
         host,
         entries,
-        tuple(_key(item) for item in done),
+        _keys(done),
         None if offer is None else _summary(offer),
         tuple(_redo(item, longest_url) for item in redo),
         None if row.get("notes") is None else _notes(row["notes"]),
@@ -241,7 +242,7 @@ def _notes(row: object) -> Notes:
 def _redo(row: object, longest_url: int) -> Redo:
     if not isinstance(row, list) or not 1 <= len(row) <= MOST_OUTLINKS + 1:
         raise Malformed("a redo is not a list of a key and outlinks")
-    own = tuple(_key(item) for item in row[1:] if isinstance(item, str))
+    own = _keys([item for item in row[1:] if isinstance(item, str)])
     return Redo(_key(row[0]), tuple(_outlink(i, longest_url) for i in row[1:] if not isinstance(i, str)), own)
 
 
@@ -261,10 +262,7 @@ def _entry_in(row: object, longest_url: int) -> Entry:
         raise Malformed("a URL is neither http nor https")
     if type(depth) is not int or type(priority) is not int or not 0 <= depth < 10**9 or abs(priority) > 10**12:
         raise Malformed("depth or priority is not a number in bounds")
-    request = ""
-    if len(row) == 5:
-        request = _request_in(row[4])
-    return Entry(_key(row[0]), url, depth, priority, request)
+    return Entry(_key(row[0]), url, depth, priority, _request_in(row[4]) if len(row) == 5 else "")
 
 
 def _request_in(value: object) -> str:
@@ -293,7 +291,14 @@ def _summary(row: object) -> Summary:
 
 
 def _key(text: object) -> int:
-    return int(_match(_KEY, text), 16)
+    # Most of what arrives are keys: what is called for each of them is half of what a letter costs.
+    if type(text) is str and _is_key(text) is not None:
+        return int(text, 16)
+    return int(_match(_KEY, text), 16)  # which says what is wrong with it
+
+
+def _keys(texts: list[object]) -> tuple[int, ...]:
+    return tuple([_key(text) for text in texts])
 
 
 def _number(text: object) -> int:
