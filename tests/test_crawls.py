@@ -91,7 +91,7 @@ class Heard(Walk):
 def test_stats_are_the_same_whether_somebody_hears_of_every_request_or_nobody(site: Site) -> None:
     ring(site)
     [unheard], [heard] = crawl(Walk, site.proxy, 1), crawl(Heard, site.proxy, 1)
-    names = ("ubi/scheduler/duplicates", "ubi/scheduler/enqueued", "ubi/links", "ubi/unique", "ubi/done")
+    names = ("ubi/scheduler/duplicates", "ubi/scheduler/enqueued", "ubi/unique", "ubi/done")
     assert [unheard.stats.get(name) for name in names] == [heard.stats.get(name) for name in names]
     assert heard.stats["heard/dropped"] == heard.stats["ubi/scheduler/duplicates"]
     assert heard.stats["heard/scheduled"] == len(HOSTS) * 3 * 4 + 1
