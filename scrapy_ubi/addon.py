@@ -18,7 +18,7 @@ from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
 from scrapy.utils.misc import load_object
 from scrapy.utils.reactor import is_reactor_installed
 
-from scrapy_ubi import botpage
+from scrapy_ubi import botpage, fast
 from scrapy_ubi.body import PRIORITY as BODY
 from scrapy_ubi.body import UbiBodyMiddleware
 from scrapy_ubi.downloadermiddleware import UbiDownloaderMiddleware
@@ -64,6 +64,7 @@ class Addon:
         if not settings.get_component_priority_dict_with_base("ITEM_PIPELINES"):
             settings.set("CONCURRENT_ITEMS", CONCURRENT_ITEMS, _ADDON)
         settings.set("DOWNLOAD_DELAY_JITTER", 0, _ADDON)  # else a slot would now and then add to a host's delay
+        fast.place(settings)
         _introduce(settings)
         _wrap_feed_params(settings)
         _say_what_is_not_used(settings)

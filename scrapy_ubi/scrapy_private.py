@@ -14,34 +14,49 @@ tests/test_scrapy_private.py fails, one name at a time, when a new Scrapy change
 | `downloader.slots`, meta key `download_slot` | the delay of the slot that a request went through |
 | `RobotsTxtMiddleware._parsers` | a derived class of the user's: to forget a robots.txt that we did not let it fetch |
 
+| `scrapy.utils._download_handlers`, `ssl._make_ssl_context`, `http11.TunnelError` | `http`: words and TLS of Scrapy's |
+| the dict below `scrapy.http.Headers` | `http`: headers whose names and values need no second look |
 Scrapy keeps no references to what is wrapped elsewhere (it looks each up by name at every call), so wrapping them on
 the instance is enough. Every wrapper calls what it wraps with the arguments it was given.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+import ssl
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
 from pydispatch.dispatcher import getAllReceivers, liveReceivers
 from scrapy import Request
 from scrapy.core.downloader.handlers import DownloadHandlers
-from scrapy.core.downloader.handlers.http11 import HTTP11DownloadHandler
+from scrapy.core.downloader.handlers.http11 import HTTP11DownloadHandler, TunnelError
 from scrapy.core.engine import ExecutionEngine
 from scrapy.crawler import Crawler
 from scrapy.downloadermiddlewares.offsite import OffsiteMiddleware
 from scrapy.downloadermiddlewares.robotstxt import RobotsTxtMiddleware
-from scrapy.http import Response
+from scrapy.exceptions import StopDownload
+from scrapy.http import Headers, HtmlResponse, Response
+from scrapy.link import Link
 from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
-from scrapy.spiders import Spider
+from scrapy.spiders import CrawlSpider, Spider
+from scrapy.spiders.crawl import _identity_process_request
+from scrapy.utils._download_handlers import (
+    check_stop_download,
+    get_dataloss_msg,
+    get_maxsize_msg,
+    get_warnsize_msg,
+)
 from scrapy.utils.httpobj import urlparse_cached
 from twisted.internet.defer import Deferred, succeed
+from scrapy.utils.ssl import _make_ssl_context
 from twisted.python.failure import Failure
 from twisted.web.client import HTTPConnectionPool
 
 from scrapy_ubi import writegate
 
 Download = Callable[[Request], Awaitable[Response]]
+_LEGACY_SERVER_CONNECT = 0x4  # OpenSSL's SSL_OP_LEGACY_SERVER_CONNECT: servers without secure renegotiation
+
 
 
 class EngineHooks:
@@ -151,6 +166,45 @@ def forget_robots(crawler: Crawler, netloc: str) -> None:
 
 
 def is_trial(settings: BaseSettings, spider: Spider | None) -> bool:
+def stopped_by(signal: object, crawler: Crawler, request: Request, arguments: dict[str, Any]) -> StopDownload | None:
+    """Send a signal of a download; the StopDownload that one of its receivers raised."""
+    return check_stop_download(signal, crawler, request, **arguments)
+
+
+def too_large(size: int, limit: int, request: Request, expected: bool) -> str:
+    """Scrapy's sentence for a response that is refused as too large."""
+    return get_maxsize_msg(size, limit, request, expected=expected)
+
+
+def large(size: int, limit: int, request: Request, expected: bool) -> str:
+    """Scrapy's sentence for a large response."""
+    return get_warnsize_msg(size, limit, request, expected=expected)
+
+
+def data_loss(url: str) -> str:
+    """Scrapy's sentence for a response of which something is missing."""
+    return get_dataloss_msg(url)
+
+
+def no_tunnel(message: str) -> Exception:
+    """Scrapy's error for a proxy that opens no tunnel; Scrapy tries such requests again."""
+    return TunnelError(message)
+
+
+def tls_context(settings: BaseSettings) -> ssl.SSLContext:
+    """TLS as Scrapy's settings have it. Raises ValueError for a version that is none."""
+    context = _make_ssl_context(settings)
+    context.options |= _LEGACY_SERVER_CONNECT  # as Scrapy's handler has it
+    return context
+
+
+def headers_of(values: dict[bytes, list[bytes]]) -> Headers:
+    """Headers of names and values that are as `Headers` keeps them."""
+    headers = Headers()
+    dict.update(headers, values)
+    return headers
+
+
     """Whether this run is one of Scrapy's commands that look at a page or two (shell, fetch, parse, check, bench).
 
     They apply the project's settings, add-ons included, but must not join a crawl: the shell sets its own

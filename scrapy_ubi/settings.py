@@ -93,6 +93,7 @@ class UbiSettings:
     error_log: Path | None = None
     error_burst: int = 50
     error_burst_seconds: float = 60.0
+    fast: bool = False
     filters: tuple[object, ...] = ()  # as given: the chain is made of them where it is needed (urls.filters)
     filter_log: Path | None = None
     foreign_downloads: Literal["refuse", "allow"] = "refuse"

@@ -506,6 +506,12 @@ SETTINGS: tuple[Setting, ...] = (
         high=86_400,
     ),
     Setting(
+        "fast",
+        "flag",
+        False,
+        "Whether pages are fetched by a lean HTTP/1.1 download handler in place of Scrapy's.",
+    ),
+    Setting(
         "filters",
         "filters",
         (),

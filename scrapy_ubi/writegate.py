@@ -7,8 +7,8 @@ right is asked for once more where the bytes leave. Rules of this module:
 
 * The right is a function that the task of the transfer sets (`may_write`); where none is set, nothing is asked.
 * Without the right the connection is aborted, and nothing of the request is written.
-* It works for Scrapy's HTTP/1.1 handler on Twisted, the default one, with proxies and TLS. Other handlers have their
-  right compared when the transfer's task starts, not at the write.
+* It works for Scrapy's HTTP/1.1 handler on Twisted, the default one, with proxies and TLS. Ours (`http`) asks itself.
+  Other handlers have their right compared when the transfer's task starts, not at the write.
 """
 
 from __future__ import annotations
@@ -23,6 +23,11 @@ from twisted.protocols.policies import ProtocolWrapper
 from twisted.web.client import HTTPConnectionPool
 
 Right = Callable[[], bool]
+
+
+class NoRight(Exception):
+    """The right ended before a request was written."""
+
 
 may_write: ContextVar[Right | None] = ContextVar("scrapy_ubi_may_write", default=None)
 

@@ -1,0 +1,67 @@
+"""UBI_FAST: what one setting changes in how pages are fetched, for speed.
+
+Rules of this module:
+
+* Only what has been measured to pay is here (docs/how-to/fast.md has the figures), and all of it can be seen: the log
+  says at the start what was changed.
+* What the user has set wins, and a warning says so.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
+
+from scrapy_ubi.errors import UbiSettingError
+from scrapy_ubi.http.handler import UbiDownloadHandler
+from scrapy_ubi.settings import SETTINGS, read_value
+
+logger = logging.getLogger(__name__)
+
+SCHEMES = ("http", "https")
+
+_ADDON = SETTINGS_PRIORITIES["addon"]
+_ROW = next(row for row in SETTINGS if row.name == "fast")
+# Settings of Scrapy's handler for https that mean something to Twisted only.
+_OF_TWISTED = ("DOWNLOADER_CLIENTCONTEXTFACTORY",)
+
+
+def is_fast(settings: BaseSettings) -> bool:
+    """Whether UBI_FAST is set. A malformed value is none here: the start is refused because of it elsewhere."""
+    try:
+        return bool(read_value(_ROW, settings.get(_ROW.setting)))
+    except UbiSettingError:
+        return False
+
+
+def place(settings: BaseSettings) -> None:
+    """Change Scrapy's settings as UBI_FAST has it; nothing where it is not set."""
+    if not is_fast(settings):
+        return
+    done = [*_place_handler(settings)]
+    if done:
+        logger.info("UBI_FAST: %s", "; ".join(done))
+
+
+def _place_handler(settings: BaseSettings) -> list[str]:
+    """Our download handler, for the schemes that the user has none for."""
+    theirs = settings.getdict("DOWNLOAD_HANDLERS")
+    kept = [scheme for scheme in SCHEMES if scheme in theirs and theirs[scheme] is not UbiDownloadHandler]
+    for scheme in kept:
+        logger.warning(
+            "UBI_FAST does not change how %s:// is fetched: DOWNLOAD_HANDLERS names a handler for it. Remove that to "
+            "have UBI_FAST's.",
+            scheme,
+        )
+    for name in _OF_TWISTED:
+        if "https" not in kept and (settings.getpriority(name) or 0) > SETTINGS_PRIORITIES["default"]:
+            kept.append("https")
+            logger.warning(
+                "UBI_FAST does not change how https:// is fetched: %s is set, which only Scrapy's handler knows.", name
+            )
+    ours = [scheme for scheme in SCHEMES if scheme not in kept]
+    if ours:
+        handlers = {**theirs, **dict.fromkeys(ours, UbiDownloadHandler)}
+        settings.set("DOWNLOAD_HANDLERS", handlers, max(_ADDON, settings.getpriority("DOWNLOAD_HANDLERS") or 0))
+    return [f"scrapy_ubi's own handler fetches {' and '.join(ours)}"] if ours else []

@@ -1,0 +1,214 @@
+"""One request under way: what its response may be, what has come of it, and Scrapy's response of it.
+
+Rules of this module:
+
+* It knows nothing of connections: a connection tells it of the head, of pieces of the body, and of the end. When it
+  has `ended`, nothing that comes later matters, and the connection is of no more use.
+* Sizes, data loss, the signals `headers_received` and `bytes_received` with StopDownload, and the headers that a
+  spider sees are as with Scrapy's handler: those of the connection are left out, Content-Length comes first.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import dataclass
+from functools import lru_cache
+from ipaddress import IPv4Address, IPv6Address, ip_address
+from time import monotonic
+from typing import Any
+
+from OpenSSL import crypto
+from scrapy import Request, signals
+from scrapy.crawler import Crawler
+from scrapy.exceptions import DownloadCancelledError, ResponseDataLossError, StopDownload
+from scrapy.http import Headers, Response
+from scrapy.responsetypes import responsetypes
+from twisted.internet.ssl import Certificate
+from twisted.web.iweb import UNKNOWN_LENGTH
+
+from scrapy_ubi import scrapy_private
+
+logger = logging.getLogger(__name__)
+
+# Headers of the connection, not of the page (RFC 9110, 7.6.1): spiders never see them.
+CONNECTION_HEADERS = frozenset(
+    b"Connection Content-Length Keep-Alive Proxy-Connection Te Trailers Transfer-Encoding Upgrade".split()
+)
+
+Field = tuple[bytes, bytes]
+header_name = lru_cache(maxsize=2048)(bytes.title)  # as scrapy.http.Headers has names
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """Who answers: what a response tells of its connection."""
+
+    ip_address: IPv4Address | IPv6Address | None
+    certificate: Any
+
+    @classmethod
+    def of(cls, transport: asyncio.Transport) -> Peer:
+        name = transport.get_extra_info("peername")
+        tls = transport.get_extra_info("ssl_object")
+        der = None if tls is None else tls.getpeercert(binary_form=True)
+        certificate = None if der is None else Certificate.load(der, crypto.FILETYPE_ASN1)
+        return cls(ip_address(name[0].partition("%")[0]) if name else None, certificate)
+
+    def certificate_names(self) -> tuple[str, str] | None:
+        """Issuer and subject of the certificate, None without one."""
+        if self.certificate is None:
+            return None
+        known = self.certificate.original.to_cryptography()
+        return known.issuer.rfc4514_string(), known.subject.rfc4514_string()
+
+
+class Load:
+    """One request and its response. `done` is resolved at the end: with None, or with the error."""
+
+    __slots__ = (
+        "request", "crawler", "bodyless", "began", "done", "ended",
+        "maxsize", "warnsize", "keeps_losses", "warned",
+        "status", "version", "headers", "peer", "pieces", "received", "flags", "stopped",
+    )  # fmt: skip
+
+    def __init__(self, request: Request, crawler: Crawler, limits: tuple[int, int, bool]) -> None:
+        meta = request.meta
+        maxsize, warnsize, fails_on_loss = limits
+        self.request, self.crawler = request, crawler
+        self.bodyless = request.method == "HEAD"
+        self.began = monotonic()
+        self.maxsize: int = meta.get("download_maxsize", maxsize)
+        self.warnsize: int = meta.get("download_warnsize", warnsize)
+        self.keeps_losses = not meta.get("download_fail_on_dataloss", fails_on_loss)
+        self.begin()
+
+    def begin(self) -> None:
+        """Nothing has come yet. Again, before a second attempt."""
+        self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.ended = self.warned = False
+        self.status, self.version = 0, "1.1"
+        self.headers = Headers()
+        self.peer: Peer | None = None
+        self.pieces: list[bytes] = []
+        self.received = 0
+        self.flags: list[str] = []
+        self.stopped: StopDownload | None = None
+
+    # What a connection tells
+
+    def head(self, status: int, version: str, fields: list[Field], length: int | None, peer: Peer) -> None:
+        """The head has come. `length` is that of the body: None when only its end will tell."""
+        self.request.meta["download_latency"] = monotonic() - self.began
+        self.status, self.version, self.peer = status, version, peer
+        self.headers = _headers(fields, length, self.bodyless)
+        announced = UNKNOWN_LENGTH if length is None else length
+        if self._stop(signals.headers_received, headers=self.headers, body_length=announced) or not length:
+            return
+        if self.maxsize and length > self.maxsize:
+            self._too_large(length, expected=True)
+        elif self.warnsize and length > self.warnsize:
+            self._warn(length, expected=True)
+
+    def body(self, data: bytes) -> None:
+        """A piece of the body has come."""
+        self.pieces.append(data)
+        self.received += len(data)
+        if self._stop(signals.bytes_received, data=data):
+            return
+        if self.maxsize and self.received > self.maxsize:
+            self.pieces.clear()
+            self._too_large(self.received, expected=False)
+        elif self.warnsize and self.received > self.warnsize and not self.warned:
+            self._warn(self.received, expected=False)
+
+    def complete(self) -> None:
+        """The body has come, whole."""
+        self._end()
+
+    def closed(self) -> None:
+        """The connection has ended where only its end tells that of the body."""
+        self.flags.append("partial")
+        self._end()
+
+    def lost(self, why: str) -> None:
+        """The body ended too early, or makes no sense from here on."""
+        if self.keeps_losses:
+            self.flags.append("dataloss")
+            self._end()
+        else:
+            self._end(ResponseDataLossError(why))
+
+    def fail(self, error: Exception) -> None:
+        """There will be no response."""
+        self._end(error)
+
+    # The response
+
+    def response(self) -> Response:
+        """What has come. Raises StopDownload where a signal's handler wanted it for an error."""
+        url = self.request.url.partition("#")[0]
+        pieces = self.pieces
+        body = pieces[0] if len(pieces) == 1 else b"".join(pieces)
+        cls = responsetypes.from_args(headers=self.headers, url=url, body=body)
+        assert self.peer is not None
+        response = cls(
+            url=url,
+            status=self.status,
+            body=body,
+            flags=self.flags,
+            certificate=self.peer.certificate,
+            ip_address=self.peer.ip_address,
+            protocol="HTTP/" + self.version,
+        )
+        response.headers = self.headers  # not by __init__, which copies
+        if self.stopped is not None:
+            response.flags.append("download_stopped")
+            if self.stopped.fail:
+                self.stopped.response = response
+                raise self.stopped
+        return response
+
+    def _end(self, error: Exception | None = None) -> None:
+        if self.ended:
+            return
+        self.ended = True
+        if self.done.done():  # cancelled
+            return
+        if error is None:
+            self.done.set_result(None)
+        else:
+            self.done.set_exception(error)
+
+    def _stop(self, signal: object, **arguments: Any) -> bool:
+        """Tell who listens; whether one of them wants no more."""
+        self.stopped = scrapy_private.stopped_by(signal, self.crawler, self.request, arguments)
+        if self.stopped is not None:
+            self._end()
+        return self.stopped is not None
+
+    def _too_large(self, size: int, *, expected: bool) -> None:
+        message = scrapy_private.too_large(size, self.maxsize, self.request, expected)
+        logger.warning("%s", message)
+        self._end(DownloadCancelledError(message))
+
+    def _warn(self, size: int, *, expected: bool) -> None:
+        self.warned = True
+        logger.warning("%s", scrapy_private.large(size, self.warnsize, self.request, expected))
+
+
+def _headers(fields: list[Field], length: int | None, bodyless: bool) -> Headers:
+    """What a spider sees: Content-Length first, nothing of the connection."""
+    values: dict[bytes, list[bytes]] = {}
+    if length is not None:
+        values[b"Content-Length"] = [b"%d" % length]
+    for name, value in fields:
+        key = header_name(name)
+        if key in CONNECTION_HEADERS:
+            if bodyless and key == b"Content-Length":  # it tells of the page, not of this response
+                values[key] = [value]
+        elif key in values:
+            values[key].append(value)
+        else:
+            values[key] = [value]
+    return scrapy_private.headers_of(values)

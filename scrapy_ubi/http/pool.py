@@ -1,0 +1,91 @@
+"""Connections that are kept between requests.
+
+Rules of this module:
+
+* A connection is here only while nothing is under way on it; who takes it owns it, and puts it back or closes it.
+* The youngest of a route is taken first: the others grow old and are closed.
+* So many are kept per route, and in all; the one that was idle for longest goes first.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from scrapy_ubi.http.route import Route
+
+if TYPE_CHECKING:
+    from scrapy_ubi.http.connection import Connection
+
+# A process may have 1,024 files open by default, and connections under way, disks and Redis need theirs.
+MOST_IDLE = 400
+IDLE_SECONDS = 240.0  # as Twisted's; most servers close sooner
+
+
+class Pool:
+    """The idle connections of one handler. `most_per_route`: of a host; `most_by_proxy`: of a proxy."""
+
+    def __init__(self, most_per_route: int, most_by_proxy: int) -> None:
+        self._most_per_route = most_per_route
+        self._most_by_proxy = most_by_proxy
+        self._routes: dict[Route, list[Connection]] = {}
+        self._since: dict[Connection, float] = {}  # longest idle first
+        self._timer: asyncio.TimerHandle | None = None
+
+    def __len__(self) -> int:
+        return len(self._since)
+
+    def take(self, route: Route) -> Connection | None:
+        """An idle connection of this route, None where there is none."""
+        idle = self._routes.get(route)
+        if not idle:
+            return None
+        connection = idle.pop()
+        if not idle:
+            del self._routes[route]
+        del self._since[connection]
+        return connection
+
+    def put(self, connection: Connection) -> None:
+        """Keep a connection on which nothing is under way."""
+        route = connection.route
+        idle = self._routes.setdefault(route, [])
+        idle.append(connection)
+        loop = asyncio.get_running_loop()
+        self._since[connection] = loop.time()
+        if len(idle) > (self._most_by_proxy if route.by_proxy else self._most_per_route):
+            self._close(idle[0])
+        elif len(self._since) > MOST_IDLE:
+            self._close(next(iter(self._since)))
+        if self._timer is None:
+            self._timer = loop.call_later(IDLE_SECONDS, self._tick)
+
+    def forget(self, connection: Connection) -> None:
+        """A connection has closed. One that is not here is no matter."""
+        if self._since.pop(connection, None) is not None:
+            idle = self._routes[connection.route]
+            idle.remove(connection)
+            if not idle:
+                del self._routes[connection.route]
+
+    def close(self) -> None:
+        """Close all that are here."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        for connection in list(self._since):
+            self._close(connection)
+
+    def _close(self, connection: Connection) -> None:
+        self.forget(connection)
+        connection.abort()
+
+    def _tick(self) -> None:
+        self._timer = None
+        loop = asyncio.get_running_loop()
+        now = loop.time()
+        for connection, since in list(self._since.items()):
+            if since + IDLE_SECONDS > now:
+                self._timer = loop.call_at(since + IDLE_SECONDS, self._tick)
+                return
+            self._close(connection)

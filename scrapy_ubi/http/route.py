@@ -1,0 +1,112 @@
+"""Where a request goes: to its host, to a proxy, or to its host through a proxy's tunnel.
+
+Rules of this module:
+
+* Requests share a connection only when their routes are equal: scheme, host, port, proxy, tunnel with the same
+  authorization, local address. All requests for http:// URLs by one proxy share theirs, whatever their hosts.
+* An https:// URL goes through a tunnel (CONNECT); an https:// proxy is not asked for tunnels, as by Scrapy's handler.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+from scrapy import Request
+from scrapy.exceptions import UnsupportedURLSchemeError
+from scrapy.utils.httpobj import urlparse_cached
+from scrapy.utils.url import add_http_if_no_scheme
+
+_PORTS = {"http": 80, "https": 443}
+MOST_ROUTES = 10_000  # remembered, so that a host's URLs are not taken apart again and again
+
+Address = tuple[str, int]
+
+
+class Route(NamedTuple):
+    """One way that requests can take."""
+
+    secure: bool  # TLS to the host of the URL
+    host: str  # who is dialed: the URL's host, or the proxy
+    port: int
+    by_proxy: bool  # the proxy is told the whole URL
+    secure_proxy: bool  # TLS to that proxy
+    tunnel: Address | None  # the host and port that the proxy connects us with
+    authorization: bytes | None  # what the proxy wants to hear before it does
+    local: Address | None  # where connections come from
+
+    @property
+    def to_proxy(self) -> bool:
+        return self.by_proxy
+
+
+class Router:
+    """Finds the routes of requests, and remembers them."""
+
+    def __init__(self, local: str | Address | None) -> None:
+        self._local = local
+        self._known: dict[tuple[object, ...], tuple[Route, bytes]] = {}
+
+    def route(self, request: Request) -> tuple[Route, bytes]:
+        """The route of `request` and its Host header. Raises `UnsupportedURLSchemeError`, ValueError for what is no
+        host or port, and NotImplementedError for https:// through an https:// proxy."""
+        parts = urlparse_cached(request)
+        proxy = request.meta.get("proxy") or None
+        local = request.meta.get("bindaddress") or self._local
+        secure = parts.scheme == "https"
+        authorization = request.headers.get(b"Proxy-Authorization") if proxy and secure else None
+        key = (parts.scheme, parts.netloc, proxy, authorization, local)
+        known = self._known.get(key)
+        if known is None:
+            if parts.scheme not in _PORTS:
+                raise UnsupportedURLSchemeError(f"Unsupported scheme: {parts.scheme!r}")
+            if len(self._known) >= MOST_ROUTES:
+                self._known.clear()
+            route = _route(_host_of(parts.hostname), parts.port, secure, proxy, authorization, _local(local))
+            self._known[key] = known = route, _host_header(parts.hostname or "", parts.port, _PORTS[parts.scheme])
+        return known
+
+
+def _route(
+    host: str, port: int | None, secure: bool, proxy: str | None, authorization: bytes | None, local: Address | None
+) -> Route:
+    port = port or (443 if secure else 80)
+    if proxy is None:
+        return Route(secure, host, port, False, False, None, None, local)
+    parts = urlsplit(add_http_if_no_scheme(proxy))
+    if parts.scheme not in _PORTS:
+        raise UnsupportedURLSchemeError(f"Unsupported scheme of a proxy: {parts.scheme!r}")
+    secure_proxy = parts.scheme == "https"
+    if secure and secure_proxy:
+        raise NotImplementedError("HTTPS proxies for HTTPS destinations are not supported")
+    proxy_host, proxy_port = _host_of(parts.hostname), parts.port or _PORTS[parts.scheme]
+    if secure:
+        return Route(True, proxy_host, proxy_port, False, False, (host, port), authorization, local)
+    return Route(False, proxy_host, proxy_port, True, secure_proxy, None, None, local)
+
+
+def target(url: str, route: Route) -> bytes:
+    """What the request line names: the whole URL for a proxy, else what comes after the host. Raises ValueError."""
+    url = url.partition("#")[0]
+    if not route.by_proxy:
+        start = url.index("://") + 3
+        ends = [end for mark in "/?" if (end := url.find(mark, start)) >= 0]
+        url = url[min(ends) :] if ends else "/"
+        if url[0] == "?":
+            url = "/" + url
+    return url.encode("ascii")
+
+
+def _host_of(host: str | None) -> str:
+    if not host:
+        raise ValueError("no host")
+    return host
+
+
+def _host_header(host: str, port: int | None, usual: int) -> bytes:
+    name = f"[{host}]" if ":" in host else host
+    return (name if port is None or port == usual else f"{name}:{port}").encode("ascii")
+
+
+def _local(value: str | Address | None) -> Address | None:
+    return (value, 0) if isinstance(value, str) else value
