@@ -12,10 +12,11 @@ tests/test_scrapy_private.py fails, one name at a time, when a new Scrapy change
 | `handlers._get_handler`, `HTTP11DownloadHandler._pool`, Twisted's `_clientProtocol` | the connection of a request |
 | PyDispatcher under `crawler.signals`, `OffsiteMiddleware.request_scheduled` | who listens to a signal |
 | `downloader.slots`, meta key `download_slot` | the delay of the slot that a request went through |
+| `CrawlSpider`: `_requests_to_follow`, `_build_request`, `_rules`, `_callback`, `_errback` | links of a rule as one |
 | `RobotsTxtMiddleware._parsers` | a derived class of the user's: to forget a robots.txt that we did not let it fetch |
-
 | `scrapy.utils._download_handlers`, `ssl._make_ssl_context`, `http11.TunnelError` | `http`: words and TLS of Scrapy's |
 | the dict below `scrapy.http.Headers` | `http`: headers whose names and values need no second look |
+
 Scrapy keeps no references to what is wrapped elsewhere (it looks each up by name at every call), so wrapping them on
 the instance is enough. Every wrapper calls what it wraps with the arguments it was given.
 """
@@ -47,16 +48,16 @@ from scrapy.utils._download_handlers import (
     get_warnsize_msg,
 )
 from scrapy.utils.httpobj import urlparse_cached
-from twisted.internet.defer import Deferred, succeed
 from scrapy.utils.ssl import _make_ssl_context
+from twisted.internet.defer import Deferred, succeed
 from twisted.python.failure import Failure
 from twisted.web.client import HTTPConnectionPool
 
 from scrapy_ubi import writegate
 
-Download = Callable[[Request], Awaitable[Response]]
 _LEGACY_SERVER_CONNECT = 0x4  # OpenSSL's SSL_OP_LEGACY_SERVER_CONNECT: servers without secure renegotiation
 
+Download = Callable[[Request], Awaitable[Response]]
 
 
 class EngineHooks:
@@ -165,7 +166,6 @@ def forget_robots(crawler: Crawler, netloc: str) -> None:
         del middleware._parsers[netloc]
 
 
-def is_trial(settings: BaseSettings, spider: Spider | None) -> bool:
 def stopped_by(signal: object, crawler: Crawler, request: Request, arguments: dict[str, Any]) -> StopDownload | None:
     """Send a signal of a download; the StopDownload that one of its receivers raised."""
     return check_stop_download(signal, crawler, request, **arguments)
@@ -205,6 +205,7 @@ def headers_of(values: dict[bytes, list[bytes]]) -> Headers:
     return headers
 
 
+def is_trial(settings: BaseSettings, spider: Spider | None) -> bool:
     """Whether this run is one of Scrapy's commands that look at a page or two (shell, fetch, parse, check, bench).
 
     They apply the project's settings, add-ons included, but must not join a crawl: the shell sets its own
@@ -213,3 +214,28 @@ def headers_of(values: dict[bytes, list[bytes]]) -> Headers:
     start_module = getattr(type(spider).start, "__module__", "") if spider is not None else ""
     in_shell = settings.getpriority("DUPEFILTER_CLASS") == SETTINGS_PRIORITIES["command"]
     return in_shell or start_module.startswith("scrapy.commands.")
+
+
+class RulesByPage(CrawlSpider):
+    """A CrawlSpider that is asked what to yield for all links of a rule, instead of yielding a request for each."""
+
+    def links_of_rule(
+        self, rule: int, links: list[Link], callback: Callable[..., Any], errback: Callable[..., Any]
+    ) -> Any:
+        """What to yield for the links that the rule of this number has found on a page."""
+        raise NotImplementedError
+
+    def _requests_to_follow(self, response: Response) -> Iterable[Any]:
+        if not isinstance(response, HtmlResponse):
+            return
+        builds = type(self)._build_request is not CrawlSpider._build_request
+        seen: set[Link] = set()
+        for index, rule in enumerate(self._rules):
+            links = [link for link in rule.link_extractor.extract_links(response) if link not in seen]
+            chosen = list(rule.process_links(links))  # type: ignore[operator]
+            seen.update(chosen)
+            if not builds and rule.process_request is _identity_process_request:
+                yield self.links_of_rule(index, chosen, self._callback, self._errback)
+                continue
+            for link in chosen:
+                yield rule.process_request(self._build_request(index, link), response)  # type: ignore[operator]
