@@ -24,6 +24,8 @@ from scrapy_ubi.body import UbiBodyMiddleware
 from scrapy_ubi.downloadermiddleware import UbiDownloaderMiddleware
 from scrapy_ubi.errors import UbiSettingError
 from scrapy_ubi.feeds import FeedParams
+from scrapy_ubi.plainmiddleware import INNERMOST as NEXT_TO_SPIDER
+from scrapy_ubi.plainmiddleware import PlainLinksMiddleware
 from scrapy_ubi.politeness import slots
 from scrapy_ubi.robots.placing import place_robots
 from scrapy_ubi.scheduler import NO_FILTER, REFUSAL, UbiScheduler
@@ -58,6 +60,7 @@ class Addon:
         if _lacks_asyncio(settings):
             settings.set("TWISTED_REACTOR", ASYNCIO_REACTOR, _at_least_addon(settings, "TWISTED_REACTOR"))
         settings.setdefault_in_component_priority_dict("SPIDER_MIDDLEWARES", UbiSpiderMiddleware, OUTERMOST)
+        settings.setdefault_in_component_priority_dict("SPIDER_MIDDLEWARES", PlainLinksMiddleware, NEXT_TO_SPIDER)
         settings.setdefault_in_component_priority_dict("DOWNLOADER_MIDDLEWARES", UbiDownloaderMiddleware, INNERMOST)
         settings.setdefault_in_component_priority_dict("DOWNLOADER_MIDDLEWARES", UbiBodyMiddleware, BODY)
         place_robots(settings)

@@ -40,7 +40,8 @@ class Filtering:
         self._chain.on_error = self._failed
         self._log = FilterLog(log) if log is not None else None
         self._said: set[str] = set()
-        self._asked: Request | None = None
+        self._is_known: Callable[[Request], bool] = lambda request: False
+        self._asked: Callable[[], bool] = lambda: False  # whether the link in hand is known
         self.idle = not chain  # nothing to ask: one look at an attribute is all that it costs
 
     @classmethod
@@ -51,8 +52,10 @@ class Filtering:
     def ask_frontier(self, is_known: Callable[[Request], bool]) -> None:
         """Have the filter `visited` use this."""
 
+        self._is_known = is_known
+
         def is_known_link(link: Link) -> bool:
-            return self._asked is not None and bool(link.page) and is_known(self._asked)
+            return bool(link.page) and self._asked()
 
         for judge in self._chain:
             if isinstance(judge, Visited):
@@ -69,7 +72,11 @@ class Filtering:
         if request.dont_filter:
             return False
         link = Link(request.url, normal_form(request.url) or "", depth_of(request), page)
-        self._asked = request
+        return self.refuses_link(link, lambda: self._is_known(request), redirect)
+
+    def refuses_link(self, link: Link, is_known: Callable[[], bool], redirect: bool = False) -> bool:
+        """The same for a link without a request. `is_known`: whether the frontier knows it, for `visited`."""
+        self._asked = is_known
         refusal = self._chain.refusal(link, redirect)
         if refusal is None:
             return False

@@ -12,7 +12,7 @@ have none. Rules:
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -63,6 +63,11 @@ class Flights:
 
     def of_key(self, key: int) -> Flight | None:
         return self._by_key.get(key)
+
+    @property
+    def keys(self) -> Collection[int]:
+        """The keys of all visits that are out, now and later."""
+        return self._by_key.keys()
 
     def remove(self, request: Request) -> Flight | None:
         flight = self._by_request.pop(request, None)

@@ -28,7 +28,7 @@ from scrapy_ubi.jsonvalues import unpack
 from scrapy_ubi.protocol.host import Entry
 from scrapy_ubi.requestcheck import NONCE, parse_object
 from scrapy_ubi.settings import UbiSettings
-from scrapy_ubi.urls import Normaliser, partition_key, url_key
+from scrapy_ubi.urls import Normaliser, normal_form, partition_key, url_key
 from scrapy_ubi.urls.normaliser import parse
 
 
@@ -61,13 +61,17 @@ class RequestKeys:
 
     def place(self, request: Request) -> Place | None:
         """The request's host and normal form; None when it has none: not http(s), or malformed."""
+        return self.place_of(request.url)
+
+    def place_of(self, url: str) -> Place | None:
+        """The same for a URL."""
         if self.lossy:
-            form = self._normaliser.judged(request.url)
+            form = self._normaliser.judged(url)
             if form is None:
                 return None
             safe, normal, steps = form
         else:
-            found = self.normal_form(request.url)
+            found = self.normal_form(url)
             if found is None:
                 return None
             safe, normal, steps = found, found, ()
@@ -80,6 +84,22 @@ class RequestKeys:
         if request.dont_filter and self._returns(request, place):
             nonce = f"{nonce}/{request.meta.get('redirect_times', 0)}"
         return url_key(request.method, place.normal, request.body, nonce)
+
+    @property
+    def plain(self) -> bool:
+        """Whether the normal form is the usual one, by all the steps that are safe and no others."""
+        return self.normal_form is normal_form
+
+    def host_of(self, normal: str) -> str:
+        """The partition key of a normal form."""
+        host = partition_key(normal, self._partition, self._rules)
+        assert host is not None, normal
+        return host
+
+    @property
+    def unfiltered(self) -> bool:
+        """Whether all requests are to be fetched, however often they come."""
+        return self._unfiltered
 
     @staticmethod
     def spelling(request: Request, place: Place) -> int:

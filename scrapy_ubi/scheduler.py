@@ -19,6 +19,7 @@ import atexit
 import logging
 import tempfile
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -34,6 +35,7 @@ from scrapy.utils.defer import deferred_from_coro
 from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
 
+from scrapy_ubi.batch import Batches, Ordinary, Tools
 from scrapy_ubi.codec import Codec, CodecError, Encoded, depth_of
 from scrapy_ubi.downloadermiddleware import Guard, Withdrawn
 from scrapy_ubi.errors import UbiError
@@ -49,6 +51,7 @@ from scrapy_ubi.node.node import LETTER_BYTES_A_CHARACTER
 from scrapy_ubi.notices import Notices
 from scrapy_ubi.originals import Originals
 from scrapy_ubi.outcome import reason_of, status_reason
+from scrapy_ubi.plainlinks import PlainLinks
 from scrapy_ubi.protocol.host import Entry
 from scrapy_ubi.requestcheck import NONCE
 from scrapy_ubi.requestkeys import Place, RequestKeys
@@ -143,6 +146,7 @@ class UbiScheduler(BaseScheduler):
         self.node = self.make_node(self.make_transport(), disk)
         self.sitemaps = Sitemaps(self.crawler, self.settings.sitemaps, self._found)
         self.guard = Guard(self.crawler, self.node, self.settings, self._flights, self._notices)
+        self._batches = self._take_batches()
         await self.node.open()
         self._opened = True
         self._hook_in()
@@ -177,6 +181,18 @@ class UbiScheduler(BaseScheduler):
             on_incarnation=self._directory.record_incarnation,
             disk=disk,
         )
+
+    def _take_batches(self) -> Batches:
+        if self._keys.unfiltered:
+            why = "DUPEFILTER_CLASS lets every request be fetched"
+        else:
+            own = type(self).enqueue_request is not UbiScheduler.enqueue_request
+            why = f"{type(self).__qualname__} has an enqueue_request of its own" if own else ""
+        tools = Tools(
+            self.settings, self._codec, self._keys, self.node, self._flights, self._filtering, self._drop,
+            self._look_at_size,
+        )  # fmt: skip
+        return Batches(self.crawler, tools, why)
 
     def _hook_in(self) -> None:
         self._hooks.on_removed(self._removed)
@@ -287,10 +303,7 @@ class UbiScheduler(BaseScheduler):
         if on_page and self.node.met(place.host, key, depth_of(request), request.priority):
             return self._duplicate(request, place, key)
         encoded = self._codec.encode(request)
-        if not self.alone and len(encoded.text) > self.settings.max_letter_bytes // LETTER_BYTES_A_CHARACTER:
-            self._notices.once(
-                "size", f"{request} is too large to travel (UBI_MAX_LETTER_BYTES): only its finder can fetch it."
-            )
+        self._look_at_size(request, encoded.text)
         entry = Entry(key, request.url, encoded.depth, encoded.priority, encoded.text)
         if flight is not None and flight.visit is not None:
             again = self._take_again(flight, flight.visit, request, entry, encoded, seed)
@@ -323,6 +336,21 @@ class UbiScheduler(BaseScheduler):
         self._child = (None, None)
         self._duplicate(request, place, key)
         return True
+
+    def take_links(self, plain: PlainLinks, response: Response, ordinary: Ordinary) -> Iterator[None]:
+        """Take all links of a page, some between two yields. Raises as `Batches.take`."""
+        flight = self._flights.get(response.request)
+        return self._batches.take(plain, response, flight.visit if flight is not None else None, ordinary)
+
+    def seeds(self, plain: PlainLinks) -> Iterator[Request]:
+        """The requests for plain links that start() has yielded."""
+        return self._batches.seeds(plain)
+
+    def _look_at_size(self, request: object, text: str) -> None:
+        if not self.alone and len(text) > self.settings.max_letter_bytes // LETTER_BYTES_A_CHARACTER:
+            self._notices.once(
+                "size", f"{request} is too large to travel (UBI_MAX_LETTER_BYTES): only its finder can fetch it."
+            )
 
     def _take_again(
         self, flight: Flight, visit: Visit, request: Request, entry: Entry, encoded: Encoded, seed: bool

@@ -6,6 +6,7 @@
   own. The nonce is made of the page's key and the request's number among its output. So a page that is fetched a second
   time after a crash asks for the same requests again, not for new ones.
 * Requests of callbacks are handed to the engine here instead of being passed on: Scrapy would start a task for each.
+* Plain links of callbacks are taken here as one object. Those of `start()` become requests, as seeds are few.
 * Most links of a page are known. Their requests go no further than this, as the engine would send two signals about
   each; unless somebody listens who would miss them.
 """
@@ -13,13 +14,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from typing import Any
 
 from scrapy import Request, signals
 from scrapy.crawler import Crawler
 from scrapy.http import Response
 
+from scrapy_ubi.plainlinks import PlainLinks
 from scrapy_ubi.requestcheck import NONCE
 from scrapy_ubi.scheduler import SEED, UbiScheduler
 from scrapy_ubi.scrapy_private import only_scrapy_listens
@@ -41,13 +43,14 @@ class UbiSpiderMiddleware:
     async def process_start(self, start: AsyncIterator[Any]) -> AsyncIterator[Any]:
         count = 0
         try:
-            async for found in start:
-                if isinstance(found, Request):
-                    found.meta[SEED] = True
-                yield found
-                count += 1
-                if count % PAUSE_EVERY == 0:
-                    await asyncio.sleep(0)
+            async for output in start:
+                for found in self._requests(output) if type(output) is PlainLinks else (output,):
+                    if isinstance(found, Request):
+                        found.meta[SEED] = True
+                    yield found
+                    count += 1
+                    if count % PAUSE_EVERY == 0:
+                        await asyncio.sleep(0)
         finally:
             if (scheduler := self._scheduler()) is not None:
                 scheduler.start_ended()
@@ -55,18 +58,24 @@ class UbiSpiderMiddleware:
     def process_spider_output(self, response: Response, result: Iterable[Any]) -> Iterable[Any]:
         hand_over = self._taker(response)
         for found in result:
-            if not isinstance(found, Request):
-                yield found
-            else:
+            if isinstance(found, Request):
                 hand_over(found)
+            elif type(found) is PlainLinks:
+                for _ in self._take(found, response, hand_over):
+                    """All at once: nobody else can have a turn."""
+            else:
+                yield found
 
     async def process_spider_output_async(self, response: Response, result: AsyncIterator[Any]) -> AsyncIterator[Any]:
         hand_over = self._taker(response)
         async for found in result:
-            if not isinstance(found, Request):
-                yield found
-            else:
+            if isinstance(found, Request):
                 hand_over(found)
+            elif type(found) is PlainLinks:
+                for _ in self._take(found, response, hand_over):
+                    await asyncio.sleep(0)
+            else:
+                yield found
 
     def _taker(self, response: Response) -> Callable[[Request], None]:
         """What takes the requests that the page of this response yields."""
@@ -86,6 +95,17 @@ class UbiSpiderMiddleware:
             crawl(request)
 
         return hand_over
+
+    def _take(self, links: PlainLinks, response: Response, hand_over: Callable[[Request], None]) -> Iterator[None]:
+        scheduler = self._scheduler()
+        assert scheduler is not None, "without our scheduler plain links do not get here"
+        return scheduler.take_links(links, response, hand_over)
+
+    def _requests(self, links: PlainLinks) -> Iterator[Request]:
+        """What start() yields by one object, as Scrapy's own middlewares leave it."""
+        scheduler = self._scheduler()
+        assert scheduler is not None, "without our scheduler plain links do not get here"
+        return scheduler.seeds(links)
 
     def _scheduler(self) -> UbiScheduler | None:
         scheduler = self._crawler.engine.scheduler

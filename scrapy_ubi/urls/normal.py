@@ -52,6 +52,12 @@ USUAL = re.compile(
 )
 _usual = USUAL.fullmatch
 
+# The same with a fragment of characters that need no escape: group 1 is the normal form, 2 its host. `/.` must not be
+# in what matches, either.
+usual_parts = re.compile(
+    rf"({USUAL.pattern.replace(USUAL_HOST, f'({USUAL_HOST})', 1)})(?:#[A-Za-z0-9._~!$&'()*+,;=:@/?-]*)?"
+).fullmatch
+
 _AROUND = "".join(map(chr, range(0x21)))
 _INSIDE = str.maketrans({"\t": None, "\n": None, "\r": None, "\\": "%5C"})
 _absolute = re.compile(r"https?://(?:[^/?#]*@)?[^/?#@%]+(?=[/?#]|\Z)", re.IGNORECASE).match

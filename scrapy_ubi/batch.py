@@ -1,0 +1,314 @@
+"""How plain links are taken: all of a page in one loop, without a request for each.
+
+Rules of this module:
+
+* What becomes of a link is what becomes of its request in `UbiScheduler.enqueue_request`, with the same stats, after
+  what Scrapy's own middlewares would have done (`passing`). tests/test_batch.py compares the two.
+* Most links are known: for these nothing is made but a match, a hash and a look.
+* What is no link of a host (`data:`, `ftp:`), and what cannot be said once for all links, goes the ordinary way.
+* Nothing that a page contains raises anything, and after `SLICE` links others have their turn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any, NamedTuple
+
+from mmh3 import hash128
+from scrapy import Request
+from scrapy.crawler import Crawler
+from scrapy.http import Response
+
+from scrapy_ubi.codec import Codec
+from scrapy_ubi.filtering import Filtering
+from scrapy_ubi.flights import Flights
+from scrapy_ubi.node import Node, Visit
+from scrapy_ubi.node.links import Holds, holder, nothing
+from scrapy_ubi.passing import Passing, host_name
+from scrapy_ubi.plainlinks import PlainLinks, count_expanded, spider_of
+from scrapy_ubi.protocol.host import Entry
+from scrapy_ubi.requestcheck import NONCE
+from scrapy_ubi.requestkeys import Place, RequestKeys
+from scrapy_ubi.settings import UbiSettings
+from scrapy_ubi.urls import normal_form, url_key
+from scrapy_ubi.urls.filters import Link
+from scrapy_ubi.urls.key import URL_SEED
+from scrapy_ubi.urls.normal import usual_parts
+
+SLICE = 500  # links between two turns of the loop: 10 to 20 ms where all are news
+_LOW = (1 << 64) - 1
+
+Ordinary = Callable[[Request], None]  # take this request as if the page had yielded it
+
+
+class Tools(NamedTuple):
+    """Of the scheduler: what it is made of. `drop` counts a link that is dropped, and says so; `too_large` says that
+    such a text cannot travel.
+    """
+
+    settings: UbiSettings
+    codec: Codec
+    keys: RequestKeys
+    node: Node
+    flights: Flights
+    filtering: Filtering
+    drop: Callable[[str, str], object]
+    look_at_size: Callable[[object, str], object]
+
+
+class Shared(NamedTuple):
+    """What the links of one object have in common. `template` is given where every link has a text of its own."""
+
+    text: str
+    depth: int
+    priority: int
+    anywhere: bool  # no site is off limits
+    template: Request | None
+
+
+class Batches:
+    """Takes plain links for one scheduler. `why`: who makes ordinary requests of them all; "" when nobody does."""
+
+    def __init__(self, crawler: Crawler, tools: Tools, why: str = "") -> None:
+        self._crawler, self.tools, self._why = crawler, tools, why
+        self.passing = Passing(crawler)
+
+    def take(self, plain: PlainLinks, response: Response, page: Visit | None, ordinary: Ordinary) -> Iterator[None]:
+        """Take the links of a page; yields whenever others should have their turn. Raises ValueError or TypeError for
+        what the spider has said wrongly, such as a callback that is none of its methods."""
+        why = self._why or self.passing.wanted_by()
+        shared = None if why else self._shared(plain, response)
+        if shared is None:
+            yield from self._expand(plain, response, ordinary, why or "not all that they carry can travel")
+            return
+        if self.passing.too_deep(shared.depth, len(plain)):
+            return
+        batch = _Batch(self, self._crawler, plain, response, page, shared, ordinary)
+        for start in range(0, len(plain), SLICE):
+            if start:
+                yield
+            batch.run(start, start + SLICE)
+
+    def seeds(self, plain: PlainLinks) -> Iterator[Request]:
+        """The ordinary requests for plain links that come from no page, as Scrapy's middlewares leave them."""
+        for request in plain.requests(spider_of(self._crawler)):
+            if request is None:
+                self._say_malformed()
+            elif (passed := self.passing.one(request, None)) is not None:
+                yield passed
+
+    def _say_malformed(self) -> None:
+        self.tools.drop("malformed", "A link that is no URL was found")
+
+    def _shared(self, plain: PlainLinks, response: Response) -> Shared | None:
+        """What all links have in common; None where it cannot be said once."""
+        template = plain.template(spider_of(self._crawler))
+        template.meta.pop(NONCE, None)
+        self.passing.depth(template, response)
+        encoded = self.tools.codec.encode(template)
+        for loss in encoded.losses:
+            if loss.kind in ("callback", "errback"):
+                raise ValueError(f"PlainLinks: {loss.what} cannot travel: give a method of the spider, or its name")
+        if encoded.losses or template.meta.get("verbatim_url"):
+            return None
+        self.tools.look_at_size(plain, encoded.text)
+        each = template if plain.link_texts or plain.referer else None
+        anywhere = bool(template.meta.get("allow_offsite"))
+        return Shared(encoded.text, encoded.depth, encoded.priority, anywhere, each)
+
+    def _expand(self, plain: PlainLinks, response: Response, ordinary: Ordinary, why: str) -> Iterator[None]:
+        """Make ordinary requests of the links, and let Scrapy's middlewares do their work one by one."""
+        count_expanded(self._crawler, plain, why)
+        for number, request in enumerate(plain.requests(spider_of(self._crawler)), 1):
+            if request is None:
+                self._say_malformed()
+            elif (passed := self.passing.one(request, response)) is not None:
+                ordinary(passed)
+            if number % SLICE == 0:
+                yield
+
+
+class _Site:
+    """What is to be known of a host for all its links: its partition key, whether its links are dropped, what is known
+    there (None: another agent's)."""
+
+    __slots__ = ("holds", "host", "off")
+
+    def __init__(self, host: str, off: bool, holds: Holds | None) -> None:
+        self.host, self.off, self.holds = host, off, holds
+
+
+class _Batch:
+    """The links of one object while they are taken."""
+
+    def __init__(
+        self,
+        batches: Batches,
+        crawler: Crawler,
+        plain: PlainLinks,
+        response: Response,
+        page: Visit | None,
+        shared: Shared,
+        ordinary: Ordinary,
+    ) -> None:
+        self._tools, self._passing, self._crawler = batches.tools, batches.passing, crawler
+        self._plain, self._response, self._page, self._ordinary = plain, response, page, ordinary
+        self._shared = shared
+        self._sites: dict[str, _Site] = {}
+        self._filters = not self._tools.filtering.idle
+        self._offsite = not shared.anywhere and self._passing.has_offsite
+        self._quick = self._tools.keys.plain
+        self._longest = min(self._tools.settings.max_url_length, self._passing.longest)
+        self._taken = self._known = self._apart = 0
+
+    def run(self, start: int, stop: int) -> None:
+        """Take the links from one number to another, without a break."""
+        sites = self._sites
+        sites.clear()  # the view may have changed meanwhile
+        agent = self._tools.node.agent
+        out, is_stray = self._tools.flights.keys, agent.closing.is_stray
+        longest, quick, filters, depth, priority = (
+            self._longest, self._quick, self._filters, self._shared.depth, self._shared.priority
+        )  # fmt: skip
+        links = self._plain.urls[start:stop]
+        met = 0
+        for number, url in enumerate(links, start):
+            match = usual_parts(url) if quick and type(url) is str and len(url) <= longest else None
+            if match is None or "/." in url:
+                self._take_odd(number, url)
+                continue
+            normal, name = match.groups()
+            site = sites.get(name) or self._look(name, normal)
+            if site.off:
+                self._passing.refuse_off_site(name, url)
+                continue
+            if filters and self._is_filtered(url, normal):
+                continue
+            key = hash128(normal, URL_SEED) & _LOW
+            if site.holds is not None and key not in out and site.holds(key, depth, priority) and not is_stray(key):
+                met += 1
+            elif key in out or self._is_met(site, key):
+                self._known += 1
+            else:
+                self._discover(number, url, key, site)
+        agent.counters.links += met
+        self._count(met, len(links))
+
+    def _look(self, name: str, normal: str) -> _Site:
+        """What is to be known of the host of this normal form."""
+        host = self._tools.keys.host_of(normal)
+        off = self._offsite and self._passing.off_site(name)
+        holds = holder(self._tools.node.agent, host) if self._page is not None else None
+        site = self._sites[name] = _Site(host, off, holds)
+        return site
+
+    def _is_met(self, site: _Site, key: int) -> bool:
+        """Whether a link is known. What comes from no page is told the node in any case."""
+        if self._page is None or site.holds is not None:
+            return False
+        return self._tools.node.met(site.host, key, self._shared.depth, self._shared.priority)
+
+    def _discover(self, number: int, url: str, key: int, site: _Site) -> bool | None:
+        """A link that is news, as far as was looked. Whether it is; None when a limit refuses it."""
+        node, shared = self._tools.node, self._shared
+        text = shared.text if shared.template is None else self._own_text(number, url, shared.template)
+        refused = node.limits.refused
+        if not node.discover(site.host, Entry(key, url, shared.depth, shared.priority, text), page=self._page):
+            if node.limits.refused > refused:
+                return None
+            self._known += 1
+            return False
+        self._taken += 1
+        if site.holds is nothing:
+            site.holds = holder(node.agent, site.host)
+        return True
+
+    def _own_text(self, number: int, url: str, template: Request) -> str:
+        """The text of a link that says more than the others."""
+        request = template.replace(url=url)
+        if self._plain.link_texts:
+            request.meta["link_text"] = self._plain.link_texts[number]
+        if self._plain.referer:
+            self._passing.referer(request, self._response)
+        text = self._tools.codec.encode(request).text
+        self._tools.look_at_size(request, text)
+        return text
+
+    def _is_filtered(self, url: str, safe: str) -> bool:
+        page = self._page.entry.url if self._page is not None else ""
+        link = Link(url, safe, self._shared.depth, page)
+        return self._tools.filtering.refuses_link(link, partial(self._is_visited, url))
+
+    def _is_visited(self, url: str) -> bool:
+        """As `UbiScheduler._is_visited`."""
+        keys, shared = self._tools.keys, self._shared
+        place = None if keys.lossy else keys.place_of(url)
+        if place is None:
+            return False
+        return self._tools.node.met(place.host, url_key("GET", place.normal), shared.depth, shared.priority)
+
+    # Links that need more than a look
+
+    def _take_odd(self, number: int, found: Any) -> None:
+        """Take a link that is not written as usual, too long, or whose normal form takes more than one look."""
+        tools = self._tools
+        try:
+            url = Request(found).url
+        except (ValueError, TypeError):
+            self._apart += 1
+            tools.drop("malformed", f"{found!r:.200} is no URL")
+            return
+        if (safe := normal_form(url)) is None:
+            self._apart += 1
+            self._take_ordinary(number, found)
+            return
+        name = host_name(url)
+        if self._passing.too_long(url):
+            return
+        if self._offsite and self._passing.off_site(name):
+            self._passing.refuse_off_site(name, url)
+            return
+        if self._filters and self._is_filtered(url, safe):
+            return
+        place = tools.keys.place_of(url)
+        assert place is not None, url
+        if len(url) > tools.settings.max_url_length:
+            tools.drop("url_too_long", f"{url[:200]}... is longer than UBI_MAX_URL_LENGTH")
+            return
+        self._take_placed(number, url, place)
+
+    def _take_placed(self, number: int, url: str, place: Place) -> None:
+        tools = self._tools
+        key = url_key("GET", place.normal)
+        site = _Site(place.host, False, None)
+        known = key in tools.flights.keys or self._is_met(site, key)
+        self._known += known
+        news = False if known else self._discover(number, url, key, site)
+        if news is None or not tools.keys.lossy:
+            return
+        spelling = url_key("GET", place.safe)
+        if news:
+            tools.node.joins.first(spelling, key, url, place.steps)
+        else:
+            tools.node.joins.known(spelling, key, url, place.normal, place.steps)
+
+    def _take_ordinary(self, number: int, url: str) -> None:
+        """Take a link that belongs to no host: this agent handles it itself."""
+        text = self._plain.link_texts[number] if self._plain.link_texts else None
+        request = self._plain.request(spider_of(self._crawler), url, text)
+        if request is not None and (passed := self._passing.one(request, self._response)) is not None:
+            self._ordinary(passed)
+
+    def _count(self, met: int, links: int) -> None:
+        """Add to the stats what this slice has come to."""
+        stats = self._crawler.stats
+        plain = links - self._apart
+        self._passing.count(self._shared.depth, plain)
+        if plain:
+            stats.inc_value("ubi/plain_links/taken", plain)
+        if self._taken:
+            stats.inc_value("ubi/scheduler/enqueued", self._taken)
+        if known := self._known + met:
+            stats.inc_value("ubi/scheduler/duplicates", known)
+        self._taken = self._known = self._apart = 0

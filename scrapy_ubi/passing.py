@@ -1,0 +1,156 @@
+"""What Scrapy's own middlewares do with each request that a page yields, done for all links of the page at once.
+
+Rules of this module:
+
+* Their settings and instances are Scrapy's, and one that the user has switched off does nothing here either. Their
+  stats are the same sums; what they log of single requests (at level DEBUG) is left out, but for the first.
+* Depth: DEPTH_LIMIT, DEPTH_PRIORITY, DEPTH_STATS_VERBOSE, meta `depth_reset`. Length: URLLENGTH_LIMIT. Offsite: the
+  spider's `allowed_domains`, asked once for each host; meta `allow_offsite`. Copied meta is warned of. The Referer is
+  set only for links that ask for it.
+* A class of the user's in their place, or anybody who wants to hear of each request, makes ordinary requests of plain
+  links: `wanted_by` says who.
+"""
+
+from __future__ import annotations
+
+import logging
+from urllib.parse import urlsplit
+
+from scrapy import Request, Spider, signals
+from scrapy.crawler import Crawler
+from scrapy.downloadermiddlewares.offsite import OffsiteMiddleware
+from scrapy.http import Response
+from scrapy.settings import BaseSettings
+from scrapy.spidermiddlewares.base import BaseSpiderMiddleware
+from scrapy.spidermiddlewares.depth import DepthMiddleware
+from scrapy.spidermiddlewares.metacopy import MetaCopyDetectionMiddleware
+from scrapy.spidermiddlewares.referer import RefererMiddleware
+from scrapy.spidermiddlewares.urllength import UrlLengthMiddleware
+from scrapy.utils.misc import load_object
+
+from scrapy_ubi.plainlinks import spider_of
+from scrapy_ubi.scrapy_private import only_scrapy_listens
+
+logger = logging.getLogger("scrapy_ubi")
+
+MOST_HOSTS = 100_000  # whose answer is kept
+
+
+def watcher_of(settings: BaseSettings) -> str:
+    """The spider middleware, neither Scrapy's nor ours, that looks at what pages yield; "" when there is none."""
+    for path, order in settings.get_component_priority_dict_with_base("SPIDER_MIDDLEWARES").items():
+        cls = load_object(path)
+        module = getattr(cls, "__module__", "")
+        looks = hasattr(cls, "process_spider_output") or hasattr(cls, "process_spider_output_async")
+        if order is not None and looks and not module.startswith(("scrapy.spidermiddlewares.", "scrapy_ubi.")):
+            return f"the spider middleware {module}.{getattr(cls, '__qualname__', cls)}"
+    return ""
+
+
+class Passing:
+    """Scrapy's middlewares of one crawl. Made when the engine has them."""
+
+    def __init__(self, crawler: Crawler) -> None:
+        find = crawler.get_spider_middleware
+        self._crawler = crawler
+        self._depth, self._length = find(DepthMiddleware), find(UrlLengthMiddleware)
+        self._metacopy, self._referer = find(MetaCopyDetectionMiddleware), find(RefererMiddleware)
+        self._offsite = crawler.get_downloader_middleware(OffsiteMiddleware)
+        chain = crawler.engine.scraper.spidermw.middlewares
+        self._chain = [each for each in reversed(chain) if isinstance(each, BaseSpiderMiddleware)]
+        self._domains: list[str] = []
+        self._sites: dict[str, bool] = {}  # host -> whether it is one of the spider's domains
+        self.longest = self._length.maxlength if self._length is not None else 1 << 60
+
+    def wanted_by(self) -> str:
+        """Who wants to see each request, "" when nobody does."""
+        if self._offsite is not None and type(self._offsite) is not OffsiteMiddleware:
+            return f"the downloader middleware {type(self._offsite).__qualname__}"
+        if not only_scrapy_listens(self._crawler, signals.request_scheduled, signals.request_dropped):
+            return "somebody listens to request_scheduled or request_dropped"
+        return ""
+
+    def one(self, request: Request, response: Response | None) -> Request | None:
+        """An ordinary request as Scrapy's spider middlewares leave it; None when they drop it."""
+        passed: Request | None = request
+        for middleware in self._chain:
+            if passed is None:
+                return None
+            passed = middleware.get_processed_request(passed, response)
+        return passed
+
+    def depth(self, template: Request, response: Response) -> None:
+        """Set depth and priority of what all links of this page have in common."""
+        if self._depth is not None:
+            reset = template.meta.pop("depth_reset", False)
+            depth = 0 if reset else response.meta["depth"] + 1
+            template.meta["depth"] = depth
+            template.priority -= depth * self._depth.prio
+        if self._metacopy is not None and len(template.meta) > 1:
+            self._metacopy.get_processed_request(template, response)
+
+    def too_deep(self, depth: int, links: int) -> bool:
+        """Whether links of such a depth are not followed; so many are counted if so."""
+        if self._depth is None or not 0 < self._depth.maxdepth < depth:
+            return False
+        self._crawler.stats.inc_value("depth/request_ignored_count", links)
+        return True
+
+    def count(self, depth: int, links: int) -> None:
+        """Count links of such a depth that are followed."""
+        if self._depth is None or not links:
+            return
+        if self._depth.verbose_stats:
+            self._crawler.stats.inc_value(f"request_depth_count/{depth}", links)
+        self._crawler.stats.max_value("request_depth_max", depth)
+
+    def too_long(self, url: str) -> bool:
+        """Whether URLLENGTH_LIMIT drops this URL; counted and logged if so."""
+        if self._length is None or len(url) <= self.longest:
+            return False
+        return self._length.get_processed_request(Request(url), None) is None
+
+    @property
+    def has_offsite(self) -> bool:
+        """Whether any host may be off site; looked at anew for every page, as the spider may change its mind."""
+        if self._offsite is None:
+            return False
+        domains = list(getattr(self._spider, "allowed_domains", None) or [])
+        if domains != self._domains or len(self._sites) > MOST_HOSTS:
+            self._domains, self._sites = domains, {}
+        return bool(domains)
+
+    def off_site(self, host: str) -> bool:
+        """Whether a host (without port) is none of the spider's. `has_offsite` is asked first."""
+        on = self._sites.get(host)
+        if on is None:
+            assert self._offsite is not None
+            on = self._sites[host] = bool(self._offsite.get_host_regex(self._spider).search(host))
+        return not on
+
+    def refuse_off_site(self, host: str, url: str) -> None:
+        """Count a link that is dropped since its host is none of the spider's."""
+        assert self._offsite is not None
+        stats = self._crawler.stats
+        if host and host not in self._offsite.domains_seen:
+            self._offsite.domains_seen.add(host)
+            logger.debug("Filtered offsite link to %r: %.500s", host, url)
+            stats.inc_value("offsite/domains")
+        stats.inc_value("offsite/filtered")
+
+    def referer(self, request: Request, response: Response) -> None:
+        """Say where this link was found, by Scrapy's rules."""
+        if self._referer is not None:
+            self._referer.get_processed_request(request, response)
+
+    @property
+    def _spider(self) -> Spider:
+        return spider_of(self._crawler)
+
+
+def host_name(url: str) -> str:
+    """The host of a URL as OffsiteMiddleware has it."""
+    try:
+        return urlsplit(url).hostname or ""
+    except ValueError:
+        return ""

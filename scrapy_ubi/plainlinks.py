@@ -1,0 +1,154 @@
+"""Plain links: all links of a page as one object, where an ordinary spider makes a request of each.
+
+A *plain link* is a GET with the default headers. What is said of it (callback, errback, meta, cb_kwargs, priority,
+headers) is said once for all links of the object. A `Request` is made only of what is fetched.
+
+`PlainLinks` is what spiders yield; `batch` is how they are taken; `plainmiddleware` makes ordinary requests of them
+where something wants to see each.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import zip_longest
+from typing import Any
+
+from scrapy import Request, Spider
+from scrapy.crawler import Crawler
+
+logger = logging.getLogger("scrapy_ubi")
+
+EXPANDED = "ubi/plain_links/expanded"
+URL_OF_NO_PAGE = "http://plain-links.invalid/"  # RFC 2606
+
+Method = Callable[..., Any] | str
+
+
+@dataclass(slots=True, eq=False, init=False)
+class PlainLinks:
+    """Links for a spider to yield.
+
+    `urls`: absolute URLs; each counts once. What is no URL is dropped and counted, as it comes from a page. `callback`
+    and `errback`: methods of the spider, or their names; without, the spider's default. `cb_kwargs`, `meta`, `priority`
+    and `headers` as a Request has them, for all links alike. `referer`: let Scrapy's RefererMiddleware say where a link
+    was found. `link_texts`: a text for each of `urls`, which becomes `link_text` in the meta of its request.
+
+    Raises TypeError for `urls` that is one text, ValueError for `link_texts` of another length.
+    """
+
+    urls: list[Any]
+    callback: Method | None
+    errback: Method | None
+    cb_kwargs: Mapping[str, Any]
+    meta: Mapping[str, Any]
+    priority: int
+    headers: Mapping[str, Any]
+    referer: bool
+    link_texts: list[str] = field(repr=False)
+
+    def __init__(
+        self,
+        urls: Iterable[str],
+        callback: Method | None = None,
+        errback: Method | None = None,
+        cb_kwargs: Mapping[str, Any] | None = None,
+        meta: Mapping[str, Any] | None = None,
+        priority: int = 0,
+        headers: Mapping[str, Any] | None = None,
+        referer: bool = False,
+        link_texts: Iterable[str] | None = None,
+    ) -> None:
+        if isinstance(urls, str | bytes):
+            raise TypeError("PlainLinks takes a list of URLs, not one text")
+        self.urls, self.link_texts = _distinct(urls, link_texts)
+        self.callback, self.errback = callback, errback
+        self.cb_kwargs, self.meta, self.headers = cb_kwargs or {}, meta or {}, headers or {}
+        self.priority, self.referer = priority, referer
+
+    def __len__(self) -> int:
+        return len(self.urls)
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{url!s:.200}" for url in self.urls[:3])
+        return f"<PlainLinks {len(self.urls)}: {shown}{', ...' if len(self.urls) > 3 else ''}>"
+
+    def request(self, spider: Spider, url: Any, text: str | None = None) -> Request | None:
+        """The ordinary request for one of the URLs; None when that is no URL. Raises ValueError for a callback that is
+        no method of the spider's."""
+        callback, errback = self.methods(spider)
+        meta = dict(self.meta) if text is None else {**self.meta, "link_text": text}
+        try:
+            return Request(
+                url,
+                callback=callback,
+                errback=errback,
+                headers=dict(self.headers),
+                meta=meta,
+                cb_kwargs=dict(self.cb_kwargs),
+                priority=self.priority,
+            )
+        except (ValueError, TypeError):
+            if url is URL_OF_NO_PAGE:
+                raise  # what is wrong was said by the spider
+            return None
+
+    def template(self, spider: Spider) -> Request:
+        """A request with all that the links have in common. Raises ValueError or TypeError for what a Request would
+        not take."""
+        request = self.request(spider, URL_OF_NO_PAGE)
+        assert request is not None
+        return request
+
+    def requests(self, spider: Spider) -> Iterator[Request | None]:
+        """The ordinary requests for all of them; None for what is no URL."""
+        self.template(spider)
+        for url, text in zip_longest(self.urls, self.link_texts):
+            yield self.request(spider, url, text)
+
+    def methods(self, spider: Spider) -> tuple[Callable[..., Any] | None, Callable[..., Any] | None]:
+        """Callback and errback. Raises ValueError for what is no method of the spider's."""
+        return find_method(spider, self.callback, "callback"), find_method(spider, self.errback, "errback")
+
+
+def _distinct(urls: Iterable[Any], texts: Iterable[str] | None) -> tuple[list[Any], list[str]]:
+    """Each URL once, where it is first. What cannot be told apart is no URL either, and stays."""
+    listed = list(urls)
+    titles = None if texts is None else list(texts)
+    if titles is not None and len(titles) != len(listed):
+        raise ValueError(f"PlainLinks: {len(listed)} urls, but {len(titles)} link_texts")
+    try:
+        if titles is None:
+            return list(dict.fromkeys(listed)), []
+        first: dict[Any, str] = {}
+        for url, title in zip(listed, titles, strict=True):
+            first.setdefault(url, title)
+        return list(first), list(first.values())
+    except TypeError:  # one of them has no hash
+        return listed, titles or []
+
+
+def find_method(spider: Spider, method: Method | None, kind: str) -> Callable[..., Any] | None:
+    """The spider's method of that name, or what was given instead of a name."""
+    if not isinstance(method, str):
+        if method is None or callable(method):
+            return method
+        raise ValueError(f"PlainLinks: {kind} is {method!r}: give a method of {type(spider).__name__}, or its name")
+    found = getattr(spider, method, None)
+    if not callable(found):
+        raise ValueError(f"PlainLinks: {kind} is {method!r}, which is no method of {type(spider).__name__}")
+    return found  # type: ignore[no-any-return]
+
+
+def count_expanded(crawler: Crawler, links: PlainLinks, why: str) -> None:
+    """Count links that become ordinary requests, and say so once."""
+    if not crawler.stats.get_value(EXPANDED):
+        logger.info("Plain links become ordinary requests: %s. (Shown once; %s counts.)", why, EXPANDED)
+    crawler.stats.inc_value(EXPANDED, len(links))
+
+
+def spider_of(crawler: Crawler) -> Spider:
+    """The spider of a crawl that has begun."""
+    assert crawler.spider is not None
+    return crawler.spider

@@ -1,0 +1,252 @@
+"""Plain links are taken as their requests would be: the same entries, the same counts, whatever the settings.
+
+Two schedulers with nodes of their own take the same links of the same page, one as plain links, one as requests that go
+through Scrapy's own middlewares and `enqueue_request`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scrapy import Request, Spider
+from scrapy.crawler import Crawler
+from scrapy.downloadermiddlewares.offsite import OffsiteMiddleware
+from scrapy.exceptions import IgnoreRequest
+from scrapy.http import HtmlResponse
+from scrapy.settings.default_settings import SPIDER_MIDDLEWARES_BASE
+from scrapy.statscollectors import MemoryStatsCollector
+from scrapy.utils.misc import build_from_crawler, load_object
+from scrapy.utils.request import RequestFingerprinter
+
+from scrapy_ubi.codec import Codec
+from scrapy_ubi.filtering import Filtering
+from scrapy_ubi.flights import Flight
+from scrapy_ubi.localrequests import LocalRequests
+from scrapy_ubi.node import Node, Visit
+from scrapy_ubi.plainlinks import PlainLinks
+from scrapy_ubi.protocol.host import Entry
+from scrapy_ubi.requestkeys import RequestKeys
+from scrapy_ubi.scheduler import UbiScheduler
+from scrapy_ubi.settings import UbiSettings
+from scrapy_ubi.transport.memory import MemoryHub, MemoryTransport
+
+PAGE = "http://h1.example/"
+MALFORMED = "ubi/scheduler/dropped/malformed"
+
+
+class Walk(Spider):
+    name = "walk"
+
+    def parse(self, response: Any) -> None:
+        """Nothing."""
+
+    def other(self, response: Any) -> None:
+        """Another callback."""
+
+    def lost(self, failure: Any, more: Any = None) -> None:
+        """An errback."""
+
+
+class World(UbiScheduler):
+    """A scheduler with a node that is alone, and Scrapy's own middlewares; to be used in a running loop."""
+
+    def __init__(self, scrapy: dict[str, Any] | None = None, domains: Any = None) -> None:
+        crawler = Crawler(Walk, {"UBI_DIR": "nowhere", **(scrapy or {})})
+        super().__init__(crawler)
+        crawler.stats = MemoryStatsCollector(crawler)
+        crawler.spider = Walk(allowed_domains=domains)
+        self.agent_id = "a1"
+        self.settings = UbiSettings.from_scrapy(crawler.settings, "walk")
+        self._codec = Codec(crawler.spider, crawler.settings)
+        self._keys = RequestKeys(self.settings)
+        self._local = LocalRequests(RequestFingerprinter())
+        self._filtering = Filtering.from_settings(self.settings, self._count)
+        self._filtering.ask_frontier(self._is_visited)
+        transport = MemoryTransport(MemoryHub(), "a1", "crawl", 1_000_000)
+        self.node = Node(self.settings, transport, agent_id="a1", spider="walk", check=self._codec.check)
+        self._middlewares(crawler)
+        self._batches = self._take_batches()
+        self.crawled: list[Request] = []
+        state, _ = self.node.frontier.add("h1.example", [Entry(1, PAGE, 0)])
+        self.page: Visit | None = Visit(state, Entry(1, PAGE, 0), 0)
+        self.request = Request(PAGE)
+        self._flights.add(Flight(self.request, "h1.example", self.page))
+
+    def _middlewares(self, crawler: Crawler) -> None:
+        """Scrapy's, as its engine makes them."""
+        order = {**SPIDER_MIDDLEWARES_BASE, **crawler.settings.getdict("SPIDER_MIDDLEWARES")}
+        chain = [
+            build_from_crawler(load_object(path), crawler)
+            for path, place in sorted(order.items(), key=lambda item: item[1] or 0)
+            if place is not None
+        ]
+        self.offsite = OffsiteMiddleware.from_crawler(crawler)
+        assert crawler.spider is not None
+        self.offsite.spider_opened(crawler.spider)
+        below: Any = SimpleNamespace(
+            scraper=SimpleNamespace(spidermw=SimpleNamespace(middlewares=chain)),
+            downloader=SimpleNamespace(middleware=SimpleNamespace(middlewares=[self.offsite])),
+            scheduler=self,
+            crawl=self._engine_takes,
+        )
+        crawler.engine = below
+
+    def _engine_takes(self, request: Request) -> None:
+        """As the engine takes a request."""
+        self.crawled.append(request)
+        try:
+            self.offsite.request_scheduled(request, Walk())
+        except IgnoreRequest:
+            return
+        self.enqueue_request(request)
+
+    def response(self, depth: int = 0) -> HtmlResponse:
+        self.request.meta["depth"] = depth
+        return HtmlResponse(PAGE, request=self.request)
+
+    def take_plain(self, links: PlainLinks, depth: int = 0) -> None:
+        for _ in self.take_links(links, self.response(depth), self._yielded):
+            """Others have their turn."""
+
+    def take_requests(self, links: PlainLinks, depth: int = 0) -> None:
+        """The same links as requests of the page."""
+        assert self.crawler.spider is not None
+        for request in links.requests(self.crawler.spider):
+            if request is None:
+                self.crawler.stats.inc_value(MALFORMED)
+                continue
+            passed = self._batches.passing.one(request, self.response(depth))
+            if passed is not None:
+                passed.headers.pop("Referer", None)
+                self._yielded(passed)
+
+    def _yielded(self, request: Request) -> None:
+        self.mark_child(request, self.request)
+        self._engine_takes(request)
+
+    def outcome(self) -> dict[str, Any]:
+        """All that has come of the links."""
+        self._add_sums()
+        stats = {name: value for name, value in self.crawler.stats.get_stats().items() if "plain_links" not in name}
+        # Links that would be too deep are not looked at, whether they are URLs or not.
+        stats["dropped"] = sum(stats.pop(name, 0) for name in ("depth/request_ignored_count", MALFORMED))
+        hosts = {state.host: sorted(state.undone()) for state in self.node.frontier.states()}
+        local = []
+        while (request := self._local.next()) is not None:
+            local.append((request.url, request.meta.get("depth")))
+        assert self.page is not None
+        joins = self.node.joins
+        return {
+            "stats": stats,
+            "hosts": hosts,
+            "local": local,
+            "outlinks": self.page.outlinks,
+            "links": self.node.agent.counters.links,
+            "limits": dict(self.node.limits.counted),
+            "joins": (joins.counts, joins.examples),
+            "changed": dict(self._keys.changed),
+        }
+
+
+def compare(pages: list[tuple[PlainLinks, int]], scrapy: dict[str, Any] | None = None, domains: Any = None) -> Any:
+    """Take the links of some pages both ways; the outcome."""
+
+    async def both() -> tuple[Any, Any]:
+        plain, ordinary = World(scrapy, domains), World(scrapy, domains)
+        for links, depth in pages:
+            plain.take_plain(links, depth)
+            ordinary.take_requests(links, depth)
+        assert "ubi/plain_links/expanded" not in plain.crawler.stats.get_stats()
+        return plain.outcome(), ordinary.outcome()
+
+    plain, ordinary = asyncio.run(both())
+    assert plain == ordinary
+    return plain
+
+
+USUAL = [
+    PAGE,
+    f"{PAGE}a",
+    f"{PAGE}a#here",
+    f"{PAGE}a/index.html",
+    f"{PAGE}a/index.html?PHPSESSID=0123456789abcdef0123456789abcdef",
+    f"{PAGE}A",
+    "http://www.h1.example/a",
+    "http://h2.example/b?x=1&y=2",
+    "http://h2.example/b?y=2&x=1",
+    "https://sub.h2.example/long/path/with/many/parts.html",
+]
+ODD = [
+    "HTTP://H1.Example:80/./a",
+    "http://h1.example/%7euser/../b",
+    "http://h1.example/päge?q=ü#ö",
+    "http://h1.example/a b",
+    "http://h1.example/a\\b\t",
+    "http://h1.example/?",
+    "http://h1.example",
+    "http://h3.example:8080/x",
+    "http://user@h1.example/",
+    "http://[::1]/six",
+    "http://[::1",
+    "http://h1.example:99999/",
+    "http://xn--bcher-kva.example/",
+    "http://bücher.example/",
+    "http://127.0.0.1/",
+    "http:///h1.example/",
+    "//h1.example/no-scheme",
+    "relative",
+    "",
+    "data:,hello",
+    "mailto:a@h1.example",
+    "ftp://h1.example/file",
+    "javascript:void(0)",
+    "http://h1.example/\ud800",
+    "http://h1.example/" + "x" * 3000,
+    "http://h1.example/" + "y" * 5000,
+    None,
+    7,
+    b"http://h1.example/bytes",
+    ["http://h1.example/list"],
+]
+SETTINGS: list[dict[str, Any]] = [
+    {},
+    {"UBI_PARTITION": "domain"},
+    {"UBI_NORMALISE": "larm +session +query-order"},
+    {"UBI_NORMALISE": "safe -fragment -escapes"},
+    {"UBI_HOST_RULES": ["startsWith(www.) =", "synonym(h2.example) = h1.example"]},
+    {"UBI_FILTERS": ["length(40); scope(hosts=h1.example); depth(2); extensions(-html)"]},
+    {"UBI_FILTERS": ["visited; schemes(http, https)"]},
+    {"UBI_HOST_MAX_KNOWN": 3},
+    {"UBI_CRAWL_MAX_DEPTH": 2},
+    {"DEPTH_LIMIT": 2, "DEPTH_STATS_VERBOSE": True},
+    {"DEPTH_PRIORITY": 1, "URLLENGTH_LIMIT": 40},
+    {"SPIDER_MIDDLEWARES": {"scrapy.spidermiddlewares.depth.DepthMiddleware": None}, "UBI_MAX_URL_LENGTH": 100},
+]
+
+LINKS = st.lists(
+    st.sampled_from([*USUAL, *ODD])
+    | st.text(max_size=20)
+    | st.text(max_size=20).map(lambda text: PAGE + text)
+    | st.text("abAB%2fe./?#&=;:@[]|é \\", max_size=20).map(lambda text: f"http://h{text}"),
+    max_size=12,
+)
+PAGES = st.lists(st.tuples(LINKS, st.integers(0, 3)), min_size=1, max_size=3)
+
+
+@given(pages=PAGES, scrapy=st.sampled_from(SETTINGS), domains=st.sampled_from([None, ["h1.example"], ["example"]]))
+@settings(max_examples=60, deadline=None)
+def test_whatever_pages_hold_it_is_taken_as_its_requests_would_be(
+    pages: list[tuple[list[Any], int]], scrapy: dict[str, Any], domains: Any
+) -> None:
+    compare([(PlainLinks(links), depth) for links, depth in pages], scrapy, domains)
+
+
+@pytest.mark.parametrize("scrapy", SETTINGS, ids=str)
+def test_all_kinds_of_links_at_once(scrapy: dict[str, Any]) -> None:
+    outcome = compare([(PlainLinks([*USUAL, *ODD]), depth) for depth in (1, 0, 2)], scrapy)
+    assert outcome["stats"]["dropped"] >= 24
