@@ -27,60 +27,29 @@ from __future__ import annotations
 import argparse
 import contextlib
 import io
-import json
 import os
 import signal
 import statistics
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
+from crawling import per_page, reach, snapshot, start, thinned, wait_for_all
+from pages import into_document, spread
 from processes import Stage, cpu_seconds
 from rounds import save, table
+from systems import AGENT, BREADTH_FIRST, SCRAPY_REDIS, System
 
-BEGIN, END = "<!-- tables of cost.py -->", "<!-- end of tables -->"
-SEEDS = 100
-LIMIT = 1800.0  # s without the pages wanted: something is wrong
-UBI = {
-    "ADDONS": {"scrapy_ubi.Addon": 500},
-    "UBI_HOST_DELAY": 0,
-    # The first page waits for a lease, which nobody needs to watch sixty times; nothing else depends on these here.
-    "UBI_LEASE_TIMEOUT": 3,
-    "UBI_FAILURE_TIMEOUT": 6,
-}
-SCRAPY_REDIS = {
-    "SCHEDULER": "scrapy_redis.scheduler.Scheduler",
-    "DUPEFILTER_CLASS": "scrapy_redis.dupefilter.RFPDupeFilter",
-    "SCHEDULER_PERSIST": True,  # else the first process to end empties the queue of all
-}
-BREADTH_FIRST = {
-    "DEPTH_PRIORITY": 1,
-    "SCHEDULER_MEMORY_QUEUE": "scrapy.squeues.FifoMemoryQueue",
-    "SCHEDULER_DISK_QUEUE": "scrapy.squeues.PickleFifoDiskQueue",
-}
-COUNTERS = ("pages", "links", "forwarded", "suppressed", "replicated", "letters_sent", "bytes_sent")
-
-
-@dataclass(frozen=True)
-class System:
-    """How many processes, with which settings; `redis`: the setting that names the server."""
-
-    processes: int
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    redis: str = ""
-
-
+BEGIN = "<!-- tables of cost.py -->"
 SYSTEMS = {
     "scrapy": System(1, BREADTH_FIRST),
-    "alone": System(1, UBI),
-    "apart": System(4, UBI),
-    "one": System(1, UBI, "UBI_REDIS_URL"),
-    "four0": System(4, {**UBI, "UBI_REPLICATION": 0}, "UBI_REDIS_URL"),
-    "four1": System(4, {**UBI, "UBI_REPLICATION": 1}, "UBI_REDIS_URL"),
+    "alone": System(1, AGENT),
+    "apart": System(4, AGENT),
+    "one": System(1, AGENT, "UBI_REDIS_URL"),
+    "four0": System(4, {**AGENT, "UBI_REPLICATION": 0}, "UBI_REDIS_URL"),
+    "four1": System(4, {**AGENT, "UBI_REPLICATION": 1}, "UBI_REDIS_URL"),
     "scrapy-redis": System(4, SCRAPY_REDIS, "REDIS_URL"),
 }
 RATIOS = {
@@ -91,97 +60,17 @@ RATIOS = {
 }
 
 
-def start(stage: Stage, system: System, environment: Mapping[str, str]) -> None:
-    """Start the crawlers of a system, all at once."""
-    for number in range(system.processes):
-        settings = {**system.settings, "BENCH_SEEDS": SEEDS}
-        if system.processes > 1 and not system.redis:
-            settings["BENCH_PART"] = f"{number} {system.processes}"
-        if system.redis:
-            settings[system.redis] = f"redis://127.0.0.1:{stage.redis_port}/0"
-        if "ADDONS" in settings:
-            settings |= {"UBI_AGENT_ID": f"agent{number}", "UBI_DIR": str(stage.directory / f"agent{number}")}
-        stage.crawl(f"crawl{number}", settings, environment)
-
-
-def snapshot(stage: Stage) -> dict[str, Any]:
-    """Pages served and what all that has cost so far."""
-    info = stage.client.info()
-    return {
-        "served": stage.served(),
-        "agents": [cpu_seconds(agent.pid) for agent in stage.agents],
-        "web": cpu_seconds(stage.web.pid),
-        "redis": cpu_seconds(stage.server.pid),
-        "commands": info["total_commands_processed"],
-        "redis_bytes": info["total_net_input_bytes"] + info["total_net_output_bytes"],
-        "counters": counters(stage),
-        "at": time.monotonic(),
-    }
-
-
-def counters(stage: Stage) -> dict[str, dict[str, int]]:
-    """What the agents say of themselves: each as of one moment, within the last seconds."""
-    if stage.client.type("ubi:bench:walk:agents") != "hash":
-        return {}
-    profiles = [json.loads(text) for text in stage.client.hgetall("ubi:bench:walk:agents").values()]
-    return {p["agent"]: {name: p["counters"][name] for name in COUNTERS} for p in profiles if "counters" in p}
-
-
-def reach(stage: Stage, pages: int, each: Callable[[int], object] = lambda pages: None) -> None:
-    """Wait until so many pages were served; `each` sees how many, on the way."""
-    end = time.monotonic() + LIMIT
-    while (count := stage.served()["pages"]) < pages:
-        each(count)
-        stage.check()
-        if time.monotonic() > end:
-            raise RuntimeError(f"only {count} of {pages} pages within {LIMIT:.0f} s")
-        time.sleep(0.1)  # the condition is looked at again, not awaited blindly
-    each(count)
-
-
 def one_run(args: argparse.Namespace, name: str, environment: Mapping[str, str] | None = None) -> dict[str, float]:
     """One system's turn: what a page has cost."""
     system = SYSTEMS[name]
     with Stage(args.hosts, args.web, args.latency, (0, 1) if args.pin else None) as stage:
-        start(stage, system, environment or {})
+        start(stage, system, environment)
         reach(stage, args.warm)
         if "ADDONS" in system.settings and system.redis:
-            wait_for_all(stage, system)
+            wait_for_all(stage, system.processes)
         before = snapshot(stage)
         reach(stage, before["served"]["pages"] + args.pages)
         return per_page(before, snapshot(stage))
-
-
-def wait_for_all(stage: Stage, system: System) -> None:
-    """Until every agent crawls: a machine that is busy may start them one after the other."""
-    end = time.monotonic() + LIMIT
-    while sum(each["pages"] > 0 for each in counters(stage).values()) < system.processes:
-        stage.check()
-        if time.monotonic() > end:
-            raise RuntimeError("not all agents have begun to crawl")
-        time.sleep(0.1)
-
-
-def per_page(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, float]:
-    """The differences of two snapshots, a page."""
-    pages = after["served"]["pages"] - before["served"]["pages"]
-    spent = [late - early for early, late in zip(before["agents"], after["agents"], strict=True)]
-    row = {
-        "cpu_ms": 1000 * sum(spent) / pages,
-        "web_cpu_ms": 1000 * (after["web"] - before["web"]) / pages,
-        "redis_cpu_ms": 1000 * (after["redis"] - before["redis"]) / pages,
-        "redis_commands": (after["commands"] - before["commands"]) / pages,
-        "redis_bytes": (after["redis_bytes"] - before["redis_bytes"]) / pages,
-        "pages_per_second": pages / (after["at"] - before["at"]),
-        "fetched_twice": after["served"]["pages"] - after["served"]["unique"],
-    }
-    sums = {
-        name: sum(after["counters"][agent][name] - each[name] for agent, each in before["counters"].items())
-        for name in COUNTERS
-    }
-    if sums["pages"]:
-        row |= {name: sums[name] / sums["pages"] for name in COUNTERS if name != "pages"}
-    return row
 
 
 # ---------------------------------------------------------------------- memory
@@ -197,7 +86,7 @@ def memory(args: argparse.Namespace, name: str) -> dict[str, Any]:
         def sample(pages: int) -> None:
             samples.append((pages, (stage.client.info("memory")["used_memory"] - empty) / 2**20))
 
-        start(stage, system, {})
+        start(stage, system)
         begun = time.monotonic()
         reach(stage, args.long, sample)
         seconds = time.monotonic() - begun
@@ -214,12 +103,6 @@ def memory(args: argparse.Namespace, name: str) -> dict[str, Any]:
             "seconds": seconds,
             "cpu_ms": 1000 * spent / args.long,
         }
-
-
-def thinned(samples: Sequence[tuple[int, float]], most: int) -> list[tuple[int, float]]:
-    """About so many of the samples, and among them the largest."""
-    step = -(-len(samples) // most)
-    return [max(samples[at : at + step], key=lambda sample: sample[1]) for at in range(0, len(samples), step)]
 
 
 def plot(path: str, runs: Mapping[str, Mapping[str, Any]]) -> None:
@@ -262,11 +145,6 @@ def rounds_of(args: argparse.Namespace) -> list[dict[str, dict[str, float]]]:
 
 def describe(row: Mapping[str, float]) -> str:
     return f"{row['cpu_ms']:.2f} ms CPU a page, Redis {row['redis_cpu_ms']:.2f}, {row['pages_per_second']:.0f} pages/s"
-
-
-def spread(values: Sequence[float], form: str = "{:.2f}") -> str:
-    """Median (least-most)."""
-    return f"{form.format(statistics.median(values))} ({form.format(min(values))}-{form.format(max(values))})"
 
 
 def report(rounds: Sequence[Mapping[str, Mapping[str, float]]], systems: Sequence[str]) -> dict[str, Any]:
@@ -329,16 +207,6 @@ def options() -> argparse.Namespace:
     return args
 
 
-def into_document(path: str, tables: str) -> None:
-    """Put the tables where a document has room for them, between two marks."""
-    document = Path(path)
-    before, begin, rest = document.read_text(encoding="utf-8").partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not begin or not end:
-        raise ValueError(f"{path} has no room for tables: no {BEGIN} and {END}")
-    document.write_text(f"{before}{begin}\n{tables}\n{end}{after}", encoding="utf-8")
-
-
 def measure(args: argparse.Namespace) -> dict[str, Any]:
     """All that is asked for; prints the tables."""
     figures: dict[str, Any] = {"settings": {k: v for k, v in vars(args).items() if k not in ("json", "plot", "doc")}}
@@ -376,7 +244,7 @@ def main() -> None:
     print(printed.getvalue())
     save(args.json, figures)
     if args.doc:
-        into_document(args.doc, printed.getvalue())
+        into_document(args.doc, BEGIN, printed.getvalue())
     if args.plot and "memory" in figures:
         plot(args.plot, figures["memory"])
 

@@ -177,7 +177,7 @@ def crawl(args: argparse.Namespace) -> list[dict[str, Any]]:
     if args.agents:
         settings |= {"UBI_REPLICATION": args.replication}
     settings |= dict(text.partition("=")[::2] for text in args.set)
-    with Stage(args.hosts, args.web, 0.0, (0, 1) if args.pin else None) as stage:
+    with Stage(args.hosts, args.web, 0.0, (0, 1) if args.pin else None, "scattered") as stage:
         files = []
         for number in range(processes):
             files.append(stage.directory / f"samples{number}")

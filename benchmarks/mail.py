@@ -1,0 +1,161 @@
+"""Mail between agents: what a URL costs on its way from the agent that found it to the one that owns it.
+
+    python benchmarks/mail.py [--rounds 9] [--json FILE]
+
+2,000 new URLs of 400 hosts a round, in letters of up to 500 records, as agents send them. `encode` makes the text of
+letters, `decode` reads and validates it whole; `tell` is all that the finder does (a look at the ring, the lane, the
+letter as text, its acknowledgement), `take` all that the owner does (decode, merge into its frontier in memory,
+custody, the answer). `with a request` are URLs that carry a callback, meta and headers besides; most do not.
+
+Beside that: what scrapy-redis does with each request on its way through Redis (a dict of it, pickled, and back), and
+the bare lists as JSON and back, validated by nobody. Redis and the network are not in here: cost.py and peers.py have
+them.
+"""
+
+from __future__ import annotations
+
+import json
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+from rounds import Way, options, save, table, take_turns
+from scale_crawl import Crawl
+from scrapy import Request
+from scrapy.utils.request import request_from_dict
+
+from scrapy_ubi.protocol.agent import Agent
+from scrapy_ubi.protocol.host import Entry
+from scrapy_ubi.protocol.mail import DISCOVERY, Lane, Letter, Record
+from scrapy_ubi.protocol.wire import decode, encode
+
+URLS, HOSTS, LETTER = 2000, 400, 500
+REQUEST = '{"callback":"parse_item","meta":{"category":"shoes","page":3},"headers":{"Referer":["http://h0.example/"]}}'
+VIEW = "0" * 16
+Fields = dict[str, str]
+
+
+def two_agents() -> tuple[Agent, Agent, list[str]]:
+    """A group of two without copies, and hosts of the second one."""
+    crawl = Crawl(2, 0, 0.8, 1)
+    one, other = (peer.agent for peer in crawl.peers)
+    hosts = [host for i in range(4 * HOSTS) if one.ring.owner(host := f"www.site-{i}.example") == other.me]
+    return one, other, hosts[:HOSTS]
+
+
+def entries(turn: int, hosts: list[str], request: str = "") -> list[tuple[str, Entry]]:
+    """New URLs, and for each its host."""
+    found = []
+    for number in range(URLS):
+        host = hosts[number % len(hosts)]
+        key = (turn * URLS + number + 1) * 0x9E3779B97F4A7C15 % (1 << 64)
+        url = f"https://{host}/articles/2026/11/a-page-about-{turn}-{number:05}.html"
+        found.append((host, Entry(key, url, 3, 0, request)))
+    return found
+
+
+def letters(found: list[tuple[str, Entry]]) -> list[Letter]:
+    made = []
+    for start in range(0, len(found), LETTER):
+        records = [Record(host, 1, entry=entry) for host, entry in found[start : start + LETTER]]
+        made.append(Letter(start // LETTER + 1, VIEW, records))
+    return made
+
+
+def written(found: list[tuple[str, Entry]]) -> list[Fields]:
+    lane = Lane("store", "other", DISCOVERY, "1")
+    return [encode("one", lane, "store", letter) for letter in letters(found)]
+
+
+def tell(agent: Agent, found: list[tuple[str, Entry]]) -> list[Fields]:
+    """All that a finder does; the letters, which are acknowledged as soon as they are there."""
+    for host, entry in found:
+        agent.discover(host, entry)
+    sent = []
+    while len(agent.outbox):
+        for receiver, fields in agent.drain(0.0).letters:
+            sent.append(fields)
+            lane = f"{fields['store']}/{receiver}/{fields['lane']}"
+            agent.answered(lane, json.dumps({"acked": [int(fields["seq"])]}), 0.0)
+    return sent
+
+
+def take(agent: Agent, sent: list[Fields]) -> None:
+    """All that an owner does."""
+    for fields in sent:
+        agent.receive(decode(fields, agent.me, 100_000, 4096))
+    agent.drain(0.0)
+
+
+def by_pickle(requests: list[Request]) -> list[Request]:
+    spider: Any = None
+    texts = [pickle.dumps(request.to_dict(spider=spider), protocol=-1) for request in requests]
+    return [request_from_dict(pickle.loads(text), spider=spider) for text in texts]  # noqa: S301 - our own, just made
+
+
+def by_json(rows: list[tuple[str, list[Any]]]) -> object:
+    return json.loads(json.dumps(rows, separators=(",", ":")))
+
+
+def ways(rounds: int) -> dict[str, Way]:
+    one, other, hosts = two_agents()
+    turns = range(rounds + 1)
+    bare = [entries(turn, hosts) for turn in turns]
+    rich = [entries(turn, hosts, REQUEST) for turn in turns]
+    made = {"": [letters(each) for each in bare], ", with a request": [letters(each) for each in rich]}
+    texts = {"": [written(each) for each in bare], ", with a request": [written(each) for each in rich]}
+    requests = [[Request(entry.url) for _, entry in each] for each in bare]
+    rows = [[[host, entry.url, entry.depth] for host, entry in each] for each in bare]
+    lane = Lane("store", "other", DISCOVERY, "1")
+    told: dict[int, list[Fields]] = {}
+
+    def telling(turn: int) -> None:
+        told[turn] = tell(one, bare[turn])
+
+    def each(do: Callable[[Any], object], of: list[Any]) -> Way:
+        return lambda turn: [do(item) for item in of[turn]]
+
+    found: dict[str, Way] = {}
+    for kind in made:
+        found[f"encode{kind}"] = each(lambda letter: encode("one", lane, "store", letter), made[kind])
+        found[f"decode{kind}"] = each(lambda fields: decode(fields, "other", 100_000, 4096), texts[kind])
+    return found | {
+        "tell (the finder, all told)": telling,
+        "take (the owner, all told)": lambda turn: take(other, told[turn]),
+        "pickle and back (scrapy-redis)": lambda turn: by_pickle(requests[turn]),
+        "JSON and back, bare lists": lambda turn: by_json(rows[turn]),
+    }
+
+
+def sizes() -> dict[str, float]:
+    """Bytes a URL."""
+    _, _, hosts = two_agents()
+    bare = entries(0, hosts)
+    size = {
+        f"letter{kind}": sum(len(text) for fields in written(found) for pair in fields.items() for text in pair) / URLS
+        for kind, found in (("", bare), (", with a request", entries(0, hosts, REQUEST)))
+    }
+    pickled = [pickle.dumps(Request(entry.url).to_dict(), protocol=-1) for _, entry in bare]
+    return {
+        **size,
+        "URL alone": sum(len(entry.url) for _, entry in bare) / URLS,
+        "pickle (scrapy-redis)": sum(map(len, pickled)) / URLS,
+    }
+
+
+def measure(rounds: int) -> dict[str, float]:
+    """Seconds a URL each way."""
+    return take_turns(ways(rounds), URLS, rounds)
+
+
+def main() -> None:
+    args = options(__doc__, rounds=9)
+    seconds = measure(args.rounds)
+    table("microseconds a URL", ["        "], {name: [f"{each * 1e6:.2f}"] for name, each in seconds.items()})
+    found = sizes()
+    table("bytes a URL", ["        "], {name: [f"{each:.0f}"] for name, each in found.items()})
+    save(args.json, {"seconds_a_url": seconds, "bytes_a_url": found})
+
+
+if __name__ == "__main__":
+    main()
