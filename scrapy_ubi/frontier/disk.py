@@ -158,14 +158,13 @@ class DiskFrontier:
 
     def _queue(self, state: DiskState, entry: Entry) -> None:
         """An entry waits, behind those of its kind."""
-        row = rows.place(state.hid, entry[3], entry[2], state.arrival)
+        queued = rows.queued(state.hid, state.host, entry, state.arrival)
         state.arrival += 1
-        value = rows.queue_value(state.host, entry)
         changes = state.fresh
         if changes is None:
-            changes = self._change(state)
-        changes[row] = value
-        self.window.insert(state, row, row + value)
+            changes = state.fresh = self._changes.hosts[state] = {}
+        changes[queued[: rows.ROW]] = queued
+        self.window.insert(state, queued, entry)
 
     def _delete(self, state: DiskState, row: bytes) -> None:
         """A row of the queue is not wanted any more. One that no flush holds is forgotten."""

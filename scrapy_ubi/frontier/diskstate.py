@@ -30,8 +30,9 @@ NO_HEAD: Head = []  # shared by all who have none; never changed
 
 
 HostChanges = dict[bytes, bytes | None]
-"""What a flush holds of one host: rows of its queue (None: to be deleted), and of what is done. One dict of plain
-values: there are thousands, and the garbage collector looks at none.
+"""What a flush holds of one host: rows of its queue (each with the row and its value in one, as heads have them; None:
+to be deleted), and of what is done. One dict of plain values: there are thousands, and the garbage collector looks at
+none.
 """
 
 
@@ -64,7 +65,8 @@ class DiskState(HostState):
     """The state of one host at one agent, its sets on disk.
 
     `hid`: its number; `salt`: of its keys. `garbage`: rows of the queue whose key is done. `arrival`: the number of the
-    next entry. `head`, `complete`: see above; `low`: no row before this one waits but for those of the head.
+    next entry. `head`, `complete`: see above; `low`: no row before this one waits but for those of the head. `deepest`:
+    whoever is found so deep, with no priority, is better than no entry of the head.
     `fresh`, `writing`: its changes that are not in a flush yet, and those in the flush that is being written.
     """
 
@@ -73,6 +75,7 @@ class DiskState(HostState):
         "_store",
         "arrival",
         "complete",
+        "deepest",
         "done_count",
         "fresh",
         "garbage",
@@ -97,6 +100,7 @@ class DiskState(HostState):
         self.arrival = 0
         self.head = NO_HEAD
         self.complete = True
+        self.deepest = 0
         self.low = b""
         self.fresh: HostChanges | None = None
         self.writing: HostChanges | None = None
@@ -128,7 +132,7 @@ class DiskState(HostState):
                     return False
         if status != 1:
             return status == 2
-        return not self.head or self.better(key, depth, priority) is None
+        return (depth >= self.deepest and priority <= 0) or self.better(key, depth, priority) is None
 
     def better(self, key: int, depth: int, priority: int) -> int | None:
         """The index in the head of an entry with this key, where being found so deep, with this priority, is better
@@ -179,11 +183,11 @@ class DiskState(HostState):
         """What was read of the queue between these rows (both included), with later changes and those not in the store
         yet.
         """
-        found: HostChanges = {queued[: rows.ROW]: queued[rows.ROW :] for queued in read}
+        found: HostChanges = {queued[: rows.ROW]: queued for queued in read}
         for changes in (late, self.writing, self.fresh):
             if changes:
-                found.update((row, value) for row, value in changes.items() if start <= row <= end)
-        return sorted(row + value for row, value in found.items() if value is not None)
+                found.update((row, queued) for row, queued in changes.items() if start <= row <= end)
+        return sorted(queued for queued in found.values() if queued is not None)
 
     def queue_rows(self) -> Iterator[bytes]:
         """All rows of the queue from `low` on, garbage and what is out included; the store is read in pieces."""
@@ -224,16 +228,24 @@ class DiskState(HostState):
                     yield key
             start = found[-1][0] + b"\0"
 
-    def insert(self, queued: bytes) -> None:
+    def insert(self, queued: bytes, entry: Entry) -> None:
         """Put an entry into the head."""
+        deep = entry[2] if entry[3] >= 0 else entry[2] + 1
+        if deep > self.deepest:
+            self.deepest = deep
         if self.head is NO_HEAD:
             self.head = [queued]
         else:
             insort(self.head, queued)
 
+    def fill(self, head: Head) -> None:
+        """These are the head from now on."""
+        self.head, self.deepest = (head, rows.deepest(head)) if head else (NO_HEAD, 0)
+
     def release(self) -> int:
         """Give the head away, which is in the store or in the changes; how many rows it had."""
-        head, self.head = self.head, NO_HEAD
+        head = self.head
+        self.fill(NO_HEAD)
         if head:
             self.low = min(self.low, head[0][: rows.ROW])
             self.complete = False
@@ -248,6 +260,8 @@ class DiskState(HostState):
         keys = [entry.key for entry in entries]
         assert len(set(keys)) == len(keys) == self.waiting, (self, entries)
         assert all(map(self.is_known, keys)), self
+        for entry in (rows.read_queue(self.host, queued) for queued in self.head):
+            assert (entry.depth, -entry.priority) <= (self.deepest, 0), self
         if self.head and not self.complete:
             head = {*self.head}
             assert all(queued in head for queued in waiting if queued <= self.head[-1]), self

@@ -68,19 +68,18 @@ class Flush:
         batch = store.batch()
         put, delete = batch.put, batch.delete
         queue = rows.QUEUE[0]
-        later: HostChanges = {}
+        done: list[tuple[bytes, bytes]] = []
         hosts = self._changes.hosts
-        for state in sorted(hosts, key=attrgetter("hid")):
-            for row, value in hosts[state].items():
-                if row[0] == queue:
-                    later[row] = value
+        for state in sorted(hosts, key=attrgetter("hid")):  # rows in the order of a store are put there sooner
+            for row, queued in hosts[state].items():
+                if row[0] != queue:
+                    done.append((row, queued or b""))
+                elif queued is None:
+                    delete(row)
                 else:
-                    put(row, value or b"")
-        for row, value in later.items():  # rows in the order of a store are put there sooner
-            if value is None:
-                delete(row)
-            else:
-                put(row, value)
+                    put(row, queued[rows.ROW :])
+        for row, status in done:
+            put(row, status)
         for row, kept in (*self._changes.failed.items(), *self._rows):
             if kept is None:
                 delete(row)

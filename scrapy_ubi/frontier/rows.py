@@ -41,10 +41,12 @@ FRONTIER = META + b"frontier"
 RECENT = META + b"recent."
 RECENTS = 8  # flushes whose keys are at hand when a seen table is behind its store
 
+_QUEUE = QUEUE[0]
 RANK = 15  # bytes
 ROW = 5 + RANK
 _PRIORITY = 1 << 47
 _MOST_PRIORITY = _PRIORITY - 1
+_NO_PRIORITY = _PRIORITY.to_bytes(6, "big")
 _MOST_DEPTH = (1 << 32) - 1
 
 _PREFIXES = ("", "http://", "https://", "http://www.", "https://www.")
@@ -65,8 +67,8 @@ _FAILURE: dict[str, type | tuple[type, ...]] = {
 }
 _made = tuple.__new__  # an `Entry` of a tuple, in half the time
 _QUEUED = struct.Struct(">5xHII5xQB")  # kind and host; priority (2), depth; arrival; key, flag
+_MADE = struct.Struct(">B4sHIIBIQB")  # the same with what is left out there
 _URL = _QUEUED.size
-_KEY = struct.Struct(">QB")  # of a row of a queue: key, flag
 _KEYS = struct.Struct(">QI")  # of a recent row: flush, how many keys are known; the rest are done
 
 
@@ -96,23 +98,21 @@ def is_queued(row: bytes) -> bool:
     return row[:1] == QUEUE
 
 
-def queue_value(host: str, entry: Entry) -> bytes:
-    """The value of an entry's row."""
-    key, url, _, _, request = entry
-    flag = 0
-    at = url.find(host, 7, 12 + len(host))
+def queued(hid: bytes, host: str, entry: Entry, arrival: int) -> bytes:
+    """An entry that waits: its row (as `place` says) and the value of it."""
+    key, url, depth, priority, request = entry
+    if not (-_MOST_PRIORITY <= priority <= _MOST_PRIORITY and depth <= _MOST_DEPTH):  # as in `place`
+        priority, depth = max(-_MOST_PRIORITY, min(priority, _MOST_PRIORITY)), min(depth, _MOST_DEPTH)
+    flag, at, above = 0, url.find(host, 7, 12 + len(host)), _PRIORITY - priority
     if at > 0 and (found := _FLAGS.get(url[:at])):
         flag = found
         url = url[at + len(host) :]
     text = url.encode("utf-8", "surrogatepass")
-    if not request:
-        return _KEY.pack(key, flag) + text
-    return b"%b%b%b%b" % (
-        _KEY.pack(key, flag | _REQUEST),
-        len(text).to_bytes(4, "big"),
-        text,
-        request.encode("utf-8", "surrogatepass"),
-    )
+    if request:
+        flag |= _REQUEST
+        text = b"%b%b%b" % (len(text).to_bytes(4, "big"), text, request.encode("utf-8", "surrogatepass"))
+    upper, lower = above >> 32, above & 0xFFFFFFFF
+    return _MADE.pack(_QUEUE, hid, upper, lower, depth, arrival >> 32, arrival & 0xFFFFFFFF, key, flag) + text
 
 
 def joined(found: Sequence[tuple[bytes, bytes]]) -> list[bytes]:
@@ -127,6 +127,14 @@ def joined(found: Sequence[tuple[bytes, bytes]]) -> list[bytes]:
 def queued_key(queued: bytes) -> int:
     """The key of an entry that waits."""
     return int.from_bytes(queued[ROW : ROW + 8], "big")
+
+
+def deepest(head: Sequence[bytes]) -> int:
+    """Whoever is found so deep, with no priority, is better than none of these entries, which are in their order."""
+    first, last = head[0], head[-1]
+    if first[5:11] != last[5:11]:
+        return _MOST_DEPTH + 2  # of several priorities: whoever asks has to look at each
+    return int.from_bytes(last[11:15], "big") + (last[5:11] > _NO_PRIORITY)
 
 
 def read_queue(host: str, queued: bytes) -> Entry:

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from scrapy_ubi.protocol.host import HostState
+from scrapy_ubi.protocol.host import Entry, HostState
 
 from . import rows
 from .diskstate import NO_HEAD, DiskState, Head, HostChanges
@@ -83,7 +83,8 @@ class Window:
     def clear(self, state: DiskState) -> None:
         """Nothing is left in the host's queue."""
         self.held -= len(state.head)
-        state.head, state.complete = NO_HEAD, True
+        state.fill(NO_HEAD)
+        state.complete = True
         if state not in self._late:
             self.resting.remove(state)
         self._untidy.pop(state, None)
@@ -91,18 +92,18 @@ class Window:
 
     # -- heads
 
-    def insert(self, state: DiskState, row: bytes, queued: bytes) -> None:
-        """A row was put into the host's queue: into its head, where that is its place."""
-        if row < state.low:
-            state.low = row
+    def insert(self, state: DiskState, queued: bytes, entry: Entry) -> None:
+        """An entry was put into the host's queue: into its head, where that is its place."""
+        if queued < state.low:
+            state.low = queued[: rows.ROW]
         head, held = state.head, self.held
         room = len(head) < (self.grown if held + self._coming < self.most // 2 else self.head) and held < self.most
         if state.complete and room and state not in self.resting:  # one that rests, though nothing waited, is read
-            state.insert(queued)
+            state.insert(queued, entry)
             self.held = held + 1
         else:
             if head and queued < head[-1]:
-                state.insert(queued)
+                state.insert(queued, entry)
                 head.pop()
             state.complete = False
         if state.waiting < 2:  # else it has its place already
@@ -120,7 +121,7 @@ class Window:
         first = head.pop(0)
         self.held -= 1
         if not head:
-            state.head = NO_HEAD
+            state.head, state.deepest = NO_HEAD, 0
             state.low = first[: rows.ROW] + b"\0"  # what is put before it later lowers that again
         return first
 
@@ -219,7 +220,7 @@ class Window:
         state.low = found[0][: rows.ROW] if found else end + b"\0"
         state.complete = whole and len(found) <= scan.most
         del found[scan.most :]
-        state.head = found or NO_HEAD
+        state.fill(found)
         self.held += len(found)
         self.settle(state)
 
@@ -252,7 +253,7 @@ class Window:
         """These rows are deleted: none of them is in the head any more."""
         before = len(state.head)
         if before:
-            state.head = [queued for queued in state.head if queued[: rows.ROW] not in gone] or NO_HEAD
+            state.fill([queued for queued in state.head if queued[: rows.ROW] not in gone])
             self.held -= before - len(state.head)
 
     def is_read(self, state: DiskState) -> bool:

@@ -31,7 +31,8 @@ def test_an_entry_comes_back_as_it_was(
 ) -> None:
     entry = Entry(key, url, depth, priority, request)
     row = rows.place(HID, priority, depth, arrival)
-    (queued,) = rows.joined([(row, rows.queue_value(host, entry))])
+    queued = rows.queued(HID, host, entry, arrival)
+    assert queued[: rows.ROW] == row and rows.joined([(row, queued[rows.ROW :])]) == [queued]
     assert rows.read_queue(host, queued) == entry
     assert rows.queued_key(queued) == key
     assert rows.is_queued(row) and len(row) == len(rows.QUEUE + HID) + rows.RANK
@@ -45,8 +46,8 @@ def test_rows_sort_as_entries_are_fetched(places: list[tuple[int, int, int]]) ->
 
 def test_scheme_and_host_cost_no_bytes() -> None:
     for prefix in ("http://", "https://", "http://www.", "https://www."):
-        value = rows.queue_value("h.example", Entry(1, f"{prefix}h.example/a", 0))
-        assert len(value) == 8 + 1 + 2
+        queued = rows.queued(HID, "h.example", Entry(1, f"{prefix}h.example/a", 0), 0)
+        assert len(queued) == rows.ROW + 8 + 1 + 2
 
 
 @given(
@@ -83,7 +84,7 @@ def test_a_failure_comes_back_as_it_was(
 
 
 RECORD = rows.host_value(rows.HostRecord("h.example", 5, 1, 3, 2, 0, 9, 0.0))
-VALUE = rows.queue_value("h", Entry(1, "http://h/", 0))
+VALUE = rows.queued(HID, "h", Entry(1, "http://h/", 0), 0)[rows.ROW :]
 FAILURE = rows.failed_value(Failure("h", Entry(1, "http://h/", 0), "x", 0.0))
 
 
