@@ -42,7 +42,8 @@ logger = logging.getLogger("scrapy_ubi")
 MOST_RECORDS = 100_000  # in a letter: what UBI_LETTER_RECORDS lets an agent send at most
 HEAD = 256  # characters of a refused letter that people see
 RIVALS = 2.0  # s within which two agents may each write a new memory token
-EAGER = 4  # an answer waits for this part of the flush interval at most
+EAGER = 4  # an answer waits for this part of the flush interval, where the machine is quick
+BUSY = 4  # and for so many times as long as the last exchange took, where it is not; for an interval at most
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 2.0  # s between tries while Redis is away or full
 QUIET = 60.0  # s: a Redis at its memory limit takes one letter and refuses the next; who looks after it is told once
 
@@ -100,6 +101,8 @@ class Post:
         self._under_way: Future[Incoming] | None = None
         self._due = self._retry_at = self._pause = 0.0
         self._eager = False
+        self._sent = 0.0  # when the last exchange began (s)
+        self._spared = 0.0  # how much sooner than usual (s) an eager one is
         self._out: Outgoing | None = None
         self._consumed: list[str] = []
         self._dead: list[Fields] = []
@@ -129,7 +132,7 @@ class Post:
         if self._under_way is not None or now < self._retry_at:
             return False
         # What has come in wants an answer, and others wait for it: not at once, for what follows is gathered, but soon.
-        return hurry or now >= (self._due - self._interval * (1 - 1 / EAGER) if self._eager else self._due)
+        return hurry or now >= self._due - (self._spared if self._eager else 0.0)
 
     def send(self, now: float, profile: Callable[[], str | None]) -> None:
         """Begin an exchange of what a drain gives (or of what the last exchange did not get rid of)."""
@@ -139,7 +142,7 @@ class Post:
             self._out = replace(self._out, profile=profile())
         if not self._disk.due:
             self._disk.collect(durable.changes(self._agent), self._facts(self._run))
-        self._due, self._eager = now + self._interval, False
+        self._sent, self._due, self._eager = now, now + self._interval, False
         blocked = profile() if self.disk_full else None
         self._under_way = self._courier.send(self._carry(self._out, blocked), self._on_arrival)
 
@@ -167,6 +170,8 @@ class Post:
         if now < self._retry_at or not self._settled(now):
             return False  # what has come stays where it is
         future, self._under_way = self._under_way, None
+        # Agents that share a core would otherwise spend it on mail: each letter of one makes another one eager.
+        self._spared = max(0.0, self._interval - max(self._interval / EAGER, (now - self._sent) * BUSY))
         try:
             incoming = future.result()
         except DiskFull as error:
