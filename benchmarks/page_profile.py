@@ -1,6 +1,6 @@
 """Where a page's CPU time goes, by component.
 
-    python benchmarks/page_profile.py [--agents 1] [--pages 3000] [-s NAME=VALUE] [--top 20]     (or: make profile)
+    python benchmarks/page_profile.py [--agents 1] [--short] [--fast] [-s NAME=VALUE] [--top 20]    (or: make profile)
 
 Crawls the benchmark's web with `--agents` agents (0: plain Scrapy) and a Redis, every agent sampling itself
 (crawl/bench/sampling.py says how), and prints the milliseconds of CPU that a page has cost in each component: a sample
@@ -27,7 +27,7 @@ from typing import Any
 
 from processes import Stage
 from rounds import save, table
-from systems import AGENT, BREADTH_FIRST, METHOD
+from systems import AGENT, BREADTH_FIRST, FAST, METHOD, SHORT
 
 # (component, part of the file's name, function or None): the first that fits a frame. Innermost frames are asked first.
 OWNERS: tuple[tuple[str, str, str | None], ...] = (
@@ -37,6 +37,8 @@ OWNERS: tuple[tuple[str, str, str | None], ...] = (
     ("link extraction", "scrapy_ubi/links/", None),
     ("link extraction", "scrapy/utils/response.py", "get_base_url"),
     ("spider callback", "bench/spiders.py", None),
+    ("spider callback", "bench/short.py", None),
+    ("download handler", "scrapy_ubi/http/", None),
     ("selectors (the spider's title)", "parsel/", None),
     ("selectors (the spider's title)", "scrapy/selector/", None),
     ("URL pipeline (normal form, key)", "scrapy_ubi/urls/", None),
@@ -55,6 +57,10 @@ OWNERS: tuple[tuple[str, str, str | None], ...] = (
     ("our scheduler", "scrapy_ubi/flights.py", None),
     ("our scheduler", "scrapy_ubi/originals.py", None),
     ("our scheduler", "scrapy_ubi/scrapy_private.py", None),
+    ("the short path", "scrapy_ubi/batch.py", None),
+    ("the short path", "scrapy_ubi/passing.py", None),
+    ("the short path", "scrapy_ubi/plain", None),
+    ("the short path", "scrapy_ubi/spiders.py", None),
     ("our middlewares", "scrapy_ubi/spidermiddleware.py", None),
     ("our middlewares", "scrapy_ubi/downloadermiddleware.py", None),
     ("our middlewares", "scrapy_ubi/robots/", None),
@@ -176,6 +182,8 @@ def crawl(args: argparse.Namespace) -> list[dict[str, Any]]:
     settings: dict[str, Any] = {**METHOD, **(AGENT if args.agents else BREADTH_FIRST)}
     if args.agents:
         settings |= {"UBI_REPLICATION": args.replication}
+    if args.short or args.fast:
+        settings |= FAST if args.fast else SHORT
     settings |= dict(text.partition("=")[::2] for text in args.set)
     with Stage(args.hosts, args.web, 0.0, (0, 1) if args.pin else None, "scattered") as stage:
         files = []
@@ -189,7 +197,8 @@ def crawl(args: argparse.Namespace) -> list[dict[str, Any]]:
                 more |= {"UBI_AGENT_ID": f"agent{number}", "UBI_DIR": str(stage.directory / f"agent{number}")}
                 if not args.alone:
                     more |= {"UBI_REDIS_URL": f"redis://127.0.0.1:{stage.redis_port}/0"}
-            stage.crawl(f"crawl{number}", {**settings, **more})
+            spider = "short" if args.short or args.fast else "walk"
+            stage.crawl(f"crawl{number}", {**settings, **more}, spider=spider)
         wait(stage, files)
         return [json.loads(file.read_text(encoding="utf-8")) for file in files]
 
@@ -239,6 +248,8 @@ def options() -> argparse.Namespace:
     parser.add_argument("--agents", type=int, default=1, help="how many; 0: plain Scrapy (%(default)s)")
     parser.add_argument("--alone", action="store_true", help="agents without Redis")
     parser.add_argument("--replication", type=int, default=1, help="UBI_REPLICATION (%(default)s)")
+    parser.add_argument("--short", action="store_true", help="the spider hands over its links as one object")
+    parser.add_argument("--fast", action="store_true", help="that, and UBI_FAST")
     parser.add_argument("-s", dest="set", metavar="NAME=VALUE", action="append", default=[], help="a setting more")
     parser.add_argument("--pages", type=int, default=3000, help="pages sampled, of all agents (%(default)s)")
     parser.add_argument("--warm", type=int, default=1000, help="pages before that (%(default)s)")

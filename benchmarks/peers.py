@@ -17,6 +17,8 @@ and the systems, as many processes as their number says:
     scrapy, jobdir    plain Scrapy, breadth first, in memory and with JOBDIR
     redis1, redis2    scrapy-redis
     walk1, 2, 4       agents (disk frontier, Redis, UBI_REPLICATION = 1) with the same, unmodified spider
+    short1, 2, 4      agents with the spider by the short path (`yield self.links(response)`)
+    fast1, 2, 4       the same with UBI_FAST
 
 In a round every system has one turn, in an order that rotates, so a slow spell of the machine hits all of them; what
 counts are the ratios of one round, and their median. CPU is that of the crawlers, all threads, from the moment the web

@@ -17,6 +17,8 @@ AGENT: dict[str, Any] = {
     "UBI_LEASE_TIMEOUT": 3,
     "UBI_FAILURE_TIMEOUT": 6,
 }
+SHORT: dict[str, Any] = {"SPIDER_MODULES": "bench.short"}
+FAST: dict[str, Any] = {**SHORT, "UBI_FAST": True}
 SCRAPY_REDIS: dict[str, Any] = {
     "SCHEDULER": "scrapy_redis.scheduler.Scheduler",
     "DUPEFILTER_CLASS": "scrapy_redis.dupefilter.RFPDupeFilter",
@@ -55,6 +57,12 @@ PEERS = {
     "walk1": System(1, {**METHOD, **AGENT}, "UBI_REDIS_URL"),
     "walk2": System(2, {**METHOD, **AGENT}, "UBI_REDIS_URL"),
     "walk4": System(4, {**METHOD, **AGENT}, "UBI_REDIS_URL"),
+    "short1": System(1, {**METHOD, **AGENT, **SHORT}, "UBI_REDIS_URL", "short"),
+    "short2": System(2, {**METHOD, **AGENT, **SHORT}, "UBI_REDIS_URL", "short"),
+    "short4": System(4, {**METHOD, **AGENT, **SHORT}, "UBI_REDIS_URL", "short"),
+    "fast1": System(1, {**METHOD, **AGENT, **FAST}, "UBI_REDIS_URL", "short"),
+    "fast2": System(2, {**METHOD, **AGENT, **FAST}, "UBI_REDIS_URL", "short"),
+    "fast4": System(4, {**METHOD, **AGENT, **FAST}, "UBI_REDIS_URL", "short"),
 }
 LABELS = {
     "scrapy": "Scrapy",

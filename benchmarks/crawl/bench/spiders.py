@@ -10,9 +10,8 @@ from scrapy.http import Response
 from scrapy.linkextractors import LinkExtractor
 
 
-class Walk(scrapy.Spider):
-    name = "walk"
-    links = LinkExtractor()
+class Seeded(scrapy.Spider):
+    """Begins at the home pages of the first hosts."""
 
     @property
     def part(self) -> tuple[int, int]:
@@ -25,9 +24,16 @@ class Walk(scrapy.Spider):
         for place in range(number, self.settings.getint("BENCH_SEEDS", 100), parts):
             yield scrapy.Request(f"http://h{place:04d}.example/")
 
+
+class Walk(Seeded):
+    """As one writes it for Scrapy."""
+
+    name = "walk"
+    extractor = LinkExtractor()
+
     def parse(self, response: Response) -> Iterator[Any]:
         yield {"url": response.url, "title": response.css("title::text").get()}
         number, parts = self.part
-        for link in self.links.extract_links(response):
+        for link in self.extractor.extract_links(response):
             if parts == 1 or int(link.url[8:12]) % parts == number:
                 yield scrapy.Request(link.url)
