@@ -24,7 +24,8 @@ from scrapy_ubi.links.allowed import Allowed, Patterns
 from scrapy_ubi.links.depth import may_be_deep
 from scrapy_ubi.links.join import Joiner, plain
 from scrapy_ubi.links.page import Attributes, Page, Places, readable
-from scrapy_ubi.links.usual import usual
+from scrapy_ubi.links.usual import links as usual_links
+from scrapy_ubi.links.usual import urls, values_of
 
 _HEAD = 16_384  # characters of a hostile page that are read for its robots
 _SMALL = 65_536  # characters of a page that may be kept until the next one: some 2 MB, parsed
@@ -90,7 +91,8 @@ class UbiLinkExtractor(LxmlLinkExtractor):
         self._texts: Patterns = self.restrict_text
         self._usual = self._places.single if unique and process_value is None else None
         self._rarely = bool(self._texts) or obey_nofollow or canonicalize
-        self._process, self._strip, self._unique = process_value, strip, unique
+        self._process, self._unique = process_value, unique
+        self._stripped: Callable[[str], str] = strip_html5_whitespace if strip else str
 
     def extract_links(self, response: TextResponse) -> list[Link]:
         """The links of a page, in its order, as scrapy.link.Link. Whatever the bytes of an HTML page are, it raises
@@ -98,15 +100,12 @@ class UbiLinkExtractor(LxmlLinkExtractor):
         if self._scrapys or not isinstance(response, HtmlResponse):
             return super().extract_links(response)
         text = response.text
-        if may_be_deep(text):
+        page = self._page(text)
+        if page is None:
             return self._links_of_deep(response)
-        page = Page(text)
-        # With no page left the allocator gives its memory back to the system, and asks for it anew at the next one: a
-        # third of the time that a small page takes to parse.
-        self._last = page if len(text) <= _SMALL else None
         if self._obey_nofollow and page.forbids_following():
             return []
-        joiner = Joiner(_base(response), response.url, response.encoding, self._process)
+        joiner = Joiner(_base(response, text), response.url, response.encoding, self._process)
         if not self._regions:
             return self._links(page.elements(self._places), joiner)
         links: list[Link] = []
@@ -115,9 +114,32 @@ class UbiLinkExtractor(LxmlLinkExtractor):
                 links += self._links(page.elements(self._places, node), joiner)
         return _unique(links) if self._unique else links
 
+    def extract_urls(self, response: TextResponse) -> list[str]:
+        """The URLs of what `extract_links` returns, in less time: without texts, unless they are asked for."""
+        usual = self._usual
+        if usual is None or self._rarely or self._regions or self._scrapys or not isinstance(response, HtmlResponse):
+            return [link.url for link in self.extract_links(response)]
+        text = response.text
+        page = self._page(text)
+        if page is None:
+            return [link.url for link in self._links_of_deep(response)]
+        joiner = Joiner(_base(response, text), response.url, response.encoding)
+        return list(urls(values_of(page.elements(self._places), usual), joiner, self._allowed, self._stripped))
+
+    def _page(self, text: str) -> Page | None:
+        """A page, parsed. None if that would take seconds."""
+        data = text.encode("utf-8", "ignore")
+        if may_be_deep(data):
+            return None
+        page = Page(data)
+        # With no page left the allocator gives its memory back to the system, and asks for it anew at the next one: a
+        # third of the time that a small page takes to parse.
+        self._last = page if len(text) <= _SMALL else None
+        return page
+
     def _links_of_deep(self, response: HtmlResponse) -> list[Link]:
         """The links of a page that would take lexbor seconds: Scrapy's, less those that are not to be followed."""
-        if self._obey_nofollow and Page(response.text[:_HEAD]).forbids_following():
+        if self._obey_nofollow and Page(response.text[:_HEAD].encode("utf-8", "ignore")).forbids_following():
             return []
         links = super().extract_links(response)
         return [link for link in links if not (self._obey_nofollow and link.nofollow)]
@@ -125,8 +147,7 @@ class UbiLinkExtractor(LxmlLinkExtractor):
     def _links(self, nodes: list[LexborNode], joiner: Joiner) -> list[Link]:
         """The links of these elements: the first of each URL (if `unique`), and of these what is allowed."""
         if self._usual is not None:
-            strip = strip_html5_whitespace if self._strip else str
-            links = usual(nodes, self._usual, joiner, self._allowed, strip, Link, rel_has_nofollow)
+            links = usual_links(nodes, self._usual, joiner, self._allowed, self._stripped, Link, rel_has_nofollow)
             return self._finish(links) if self._rarely else links
         return self._links_of_some(nodes, joiner)
 
@@ -166,7 +187,7 @@ class UbiLinkExtractor(LxmlLinkExtractor):
                     if value in known:
                         continue
                     known.add(value)
-                yield node, strip_html5_whitespace(value) if self._strip else value, attributes
+                yield node, self._stripped(value), attributes
 
     def _finish(self, links: list[Link]) -> list[Link]:
         """What is asked of few extractors, of links that are allowed by their URLs."""
@@ -189,9 +210,9 @@ def _unique(links: list[Link]) -> list[Link]:
     return list(first.values())
 
 
-def _base(response: HtmlResponse) -> str:
+def _base(response: HtmlResponse, text: str) -> str:
     """What the links of a page are relative to, by Scrapy's rules: they are also those of `response.urljoin`."""
-    if "<base" not in response.text[:4096].lower() and plain(response.url):
+    if "<base" not in text[:4096].lower() and plain(response.url):
         return response.url  # as get_base_url would find, which takes as long as 20 links
     try:
         return get_base_url(response)

@@ -47,7 +47,10 @@ CHOICES: list[dict[str, Any]] = [
 
 
 def same(response: HtmlResponse, **arguments: Any) -> None:
-    assert UbiLinkExtractor(**arguments).extract_links(response) == LinkExtractor(**arguments).extract_links(response)
+    links = LinkExtractor(**arguments).extract_links(response)
+    ours = UbiLinkExtractor(**arguments)
+    assert ours.extract_links(response) == links
+    assert ours.extract_urls(response) == [link.url for link in links]
 
 
 @pytest.mark.parametrize("number", range(len(CHOICES)))
@@ -86,6 +89,7 @@ def test_no_bytes_raise(body: bytes, charset: str) -> None:
         for each in (body, marked):
             links = extractor.extract_links(page(each, charset=charset))
             assert all(type(link) is Link for link in links)
+            assert extractor.extract_urls(page(each, charset=charset)) == [link.url for link in links]
 
 
 @given(

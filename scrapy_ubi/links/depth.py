@@ -24,13 +24,13 @@ _ROWS = frozenset("tbody td tfoot th thead tr".split())
 _OF_ROWS = frozenset("table tbody tfoot thead tr".split())
 
 
-def may_be_deep(text: str) -> bool:
-    """Whether a page has more than FEW elements, and they may stand more than DEEP levels deep. True may be wrong, for
-    pages that leave many elements open."""
-    if len(text) <= 3 * FEW:
+def may_be_deep(page: bytes) -> bool:
+    """Whether a page (in UTF-8) has more than FEW elements, and they may stand more than DEEP levels deep. True may be
+    wrong, for pages that leave many elements open."""
+    if len(page) <= 3 * FEW:
         return False  # counting is a twentieth of a small page's time
-    tags = text.count("<")
-    return tags > FEW and tags - text.count("</") > FEW and _depth(text) > DEEP
+    tags = page.count(b"<")  # three times as fast as in a text
+    return tags > FEW and tags - page.count(b"</") > FEW and _depth(page.decode("utf-8", "replace")) > DEEP
 
 
 def _depth(text: str) -> int:

@@ -16,11 +16,14 @@ from urllib.parse import urljoin
 from w3lib.url import safe_url_string
 
 # Possessive (`++`), as going back never helps here; names spelt out, as `\w` in a set takes twice as long.
-_NAME = "A-Za-z0-9_"
-QUERY = rf"\?[{_NAME}~!$&()*+,;=:@%/?.-]++"  # w3lib escapes the apostrophe here, and only here
-FRAGMENT = rf"\#[{_NAME}~!$&'()*+,;=:@%/?.-]++"
-# What paths are made of. `;` is missing: urllib drops an empty parameter. Empty queries and fragments are dropped, too.
-PATH = rf"-{_NAME}~!$&'()*+,=@%./"
+_WORD = "A-Za-z0-9_"
+QUERY = rf"\?[{_WORD}~!$&()*+,;=:@%/?.-]++"  # w3lib escapes the apostrophe here, and only here
+FRAGMENT = rf"\#[{_WORD}~!$&'()*+,;=:@%/?.-]++"
+# What names in paths are made of. `;` is missing: urllib drops an empty parameter. Empty queries and fragments are
+# dropped, too.
+NAME = f"-{_WORD}~!$&'()*+,=@%"
+PATH = f"{NAME}./"
+WEB = ("http://", "https://")
 ORIGIN = "https?://[a-z0-9.-]++(?::[1-9][0-9]{0,3}+)?+"
 _PLAIN = re.compile(rf"([{PATH}:]*+)({QUERY})?+({FRAGMENT})?+\Z")
 _ORIGIN = re.compile(rf"{ORIGIN}(?=/|\Z)")
@@ -43,10 +46,9 @@ class Joiner:
         "_process",
         "root",
         "_page",
-        "_search",
+        "search",
         "_folders",
         "folder",
-        "parent",
     )
 
     def __init__(self, base: str, address: str, encoding: str, process: Process | None = None) -> None:
@@ -54,19 +56,18 @@ class Joiner:
         self._address = address
         self._encoding = encoding
         self._process = process
-        # The site, the folder of relative links and the one above it, each with what joins it to a path; empty where
-        # the base is unusual.
-        self.root = self.folder = self.parent = ""
+        # The site, the folder of relative links and the page without query, each with what joins it to a path; empty
+        # where the base is unusual.
+        self.root = self.folder = self.search = ""
         found, parts = _ORIGIN.match(base), _PLAIN.match(base)
         if found is not None and parts is not None:
             path, query = parts[1][found.end() :], parts[2] or ""
             if "//" not in path and "/." not in path and (path or not query):
-                self.root = found[0]
-                self._search = found[0] + (path or "/")
-                self._page = found[0] + path + query
-                self._folders = _folders(found[0], path or "/")
+                self.root = origin = found[0]
+                self.search = origin + (path or "/")
+                self._page = origin + path + query
+                self._folders = _folders(origin, path or "/")
                 self.folder = self._folders[-1]
-                self.parent = self._folders[max(-2, -len(self._folders))]
 
     def join(self, value: str) -> str | None:
         """The URL that `value` means on this page, None where it means none. Raises only what `process` raises."""
@@ -75,6 +76,17 @@ class Joiner:
             return joined
         return self._at_length(value, joined)
 
+    def special(self, value: str) -> str:
+        """The URL of what begins with `../`, `?` or `#` and is otherwise plain, where `folder` is not empty."""
+        if value[0] != ".":
+            return (self._page if value[0] == "#" else self.search) + value
+        rest = value.lstrip("./")
+        return self._above((len(value) - len(rest)) // 3) + rest
+
+    def _above(self, levels: int) -> str:
+        """The folder that is so many levels up."""
+        return self._folders[max(-1 - levels, -len(self._folders))]
+
     def _shortly(self, value: str) -> str | None:
         """The URL, where no more than putting strings together is needed; else None."""
         found = _PLAIN.match(value)
@@ -82,17 +94,11 @@ class Joiner:
             return None
         path = found[1]
         if not path:
-            return self._of_this_page(value)
+            return self.special(value) if value else None
         first = path[0]
         if "/." in path or "//" in path or first == "." or (":" in path and first != "/"):
             return self._by_parts(value, path, found[2])
         return self.root + value if first == "/" else self.folder + value
-
-    def _of_this_page(self, value: str) -> str | None:
-        """The URL of a query or a fragment."""
-        if not value:
-            return None
-        return (self._page if value[0] == "#" else self._search) + value
 
     def _by_parts(self, value: str, path: str, query: str | None) -> str | None:
         """The URL of a whole one, or of one that begins with levels up; None for what is neither."""
@@ -100,8 +106,7 @@ class Joiner:
             levels = _LEVELS.match(path)
             if levels is None or _unusual(rest := path[levels.end() :]) or ":" in rest:
                 return None
-            up = levels.end() // 3
-            return self._folders[max(-1 - up, -len(self._folders))] + value[levels.end() :]
+            return self._above(levels.end() // 3) + value[levels.end() :]
         origin = _ORIGIN.match(path)
         if origin is None or "//" in (rest := path[origin.end() :]) or "/." in rest or (query and not rest):
             return None

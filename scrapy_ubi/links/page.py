@@ -12,6 +12,7 @@ from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser, LexborNod
 
 from scrapy_ubi.links.srcset import candidates
 
+_OPTIONS = LexborDocumentOptions.WO_EVENTS.value  # nothing is going to change the tree
 _PLAIN_NAME = re.compile(r"[a-z][a-z0-9]*\Z")
 _FRAMES = frozenset({"frame", "iframe"})
 _IMAGES = frozenset({"img", "source"})
@@ -23,10 +24,10 @@ Attributes = dict[str, str | None]
 class Page:
     """One parsed page."""
 
-    def __init__(self, text: str) -> None:
-        """`text`: all of the page. NUL characters are dropped from it, as parsel does."""
-        whole = text.replace("\x00", "") if "\x00" in text else text
-        self._tree = LexborHTMLParser(whole, options=LexborDocumentOptions.WO_EVENTS)  # nothing is going to change it
+    def __init__(self, page: bytes) -> None:
+        """`page`: all of it, in UTF-8. NUL characters are dropped from it, as parsel does."""
+        whole = page.replace(b"\x00", b"") if b"\x00" in page else page
+        self._tree = LexborHTMLParser(whole, options=_OPTIONS)
 
     def elements(self, places: Places, region: LexborNode | None = None) -> list[LexborNode]:
         """The elements that may hold links, in the page or in the region, itself included."""

@@ -1,65 +1,115 @@
 """The short way through a page: one attribute, every URL once, nobody's function in between. Most extractors want that.
 
-It is one loop, written out: a call of a Python function for each link would be half of the time that a page takes. The
-answer is that of Joiner and Allowed; tests compare it with theirs and with Scrapy's.
+What could be asked of each link is asked of all of a page's links at once, by regular expressions over all values, one
+a line: which of them mean a URL by no more than putting two strings together, and which of these end with an extension
+that may be unwanted. The others go the long way, one by one. The answer is that of Joiner and Allowed; tests compare it
+with theirs and with Scrapy's.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable
 from typing import TypeVar
 
 from selectolax.lexbor import LexborNode
 
 from scrapy_ubi.links.allowed import Allowed
-from scrapy_ubi.links.join import FRAGMENT, ORIGIN, PATH, QUERY, Joiner
+from scrapy_ubi.links.join import FRAGMENT, NAME, ORIGIN, PATH, QUERY, WEB, Joiner
 
 Link = TypeVar("Link")
+Strip = Callable[[str], str]
 
-# Nine links in ten are one of these: a path that does not begin with a dot, and a whole URL.
-_path = re.compile(rf"/?(?![./])[{PATH}]++(?:{QUERY})?+(?:{FRAGMENT})?+\Z").match
-_whole = re.compile(rf"{ORIGIN}(?:/[{PATH}:]*+(?:{QUERY})?+)?+(?:{FRAGMENT})?+\Z").match
+# Nine links in ten are one of these: a whole URL, or a path (down from the site, or up some levels from the page and
+# down) without empty parts and parts that begin with a dot, a query, a fragment.
+_PART = f"[{NAME}][{NAME}.]*+"
+_LOCAL = rf"(?!\n)(?:/|(?:\.\./)*+)(?:{_PART}(?:/{_PART})*+/?+)?+"
+_WHOLE = rf"{ORIGIN}(?:/[{PATH}:]*+(?:{QUERY})?+)?+"
+# All such lines up to one that is none, which is what is found; at the end of the text that is an empty one.
+_others = re.compile(
+    rf"(?:(?:{_LOCAL}(?:{QUERY})?+(?:{FRAGMENT})?+|{_WHOLE}(?:{FRAGMENT})?+)\n)*+([^\n]*+)\n?+"
+).findall
 
 
-def usual(
-    nodes: list[LexborNode],
+def elements(nodes: Iterable[LexborNode], attribute: str) -> dict[str, tuple[LexborNode, str | None]]:
+    """The values of this attribute in the order of the nodes, each with its first element and its `rel`."""
+    found: dict[str, tuple[LexborNode, str | None]] = {}
+    for node in nodes:
+        attributes = node.attributes
+        if attribute in attributes:
+            value = attributes[attribute] or ""
+            if value not in found:
+                found[value] = node, attributes.get("rel")
+    return found
+
+
+def values_of(nodes: Iterable[LexborNode], attribute: str) -> Collection[str]:
+    """The values of this attribute, in the order of the nodes, each once."""
+    found: dict[str, None] = {}
+    for node in nodes:
+        attributes = node.attributes
+        if attribute in attributes:
+            found[attributes[attribute] or ""] = None
+    return found.keys()
+
+
+def links(
+    nodes: Iterable[LexborNode],
     attribute: str,
     joiner: Joiner,
     allowed: Allowed,
-    strip: Callable[[str], str],
+    strip: Strip,
     make: Callable[[str, str, str, bool], Link],
     nofollow: Callable[[str | None], bool],
 ) -> list[Link]:
     """The allowed links in this attribute of these elements, each URL where it is found first. `make` is given the URL,
     the text, no fragment, and what `nofollow` says of the element's `rel`."""
+    of = elements(nodes, attribute)
     found: list[Link] = []
-    append = found.append
-    urls, unusual = set[str](), set[str]()
-    root, folder, parent, join = joiner.root, joiner.folder, joiner.parent, joiner.join
-    passes, suspects, quick = allowed.passes, allowed.suspects, allowed.by_extension
-    for node in nodes:
-        attributes = node.attributes
-        value = attributes.get(attribute) or ""
-        up = 3 if value[:3] == "../" else 0
-        short = quick
-        if folder and _path(value, up) and "//" not in value and "/." not in value and not (up and value[3] == "/"):
-            url = parent + value[3:] if up else root + value if value[0] == "/" else folder + value
-        elif folder and _whole(value):
-            url = value
-        elif value in unusual or attribute not in attributes:
-            continue
-        else:
-            unusual.add(value)
-            if (joined := join(strip(value))) is None:
-                continue
-            url, short = joined, False
-        if url in urls:
-            continue
-        urls.add(url)
-        if short:
-            path = url.partition("#")[0].partition("?")[0] if "#" in url or "?" in url else url
-            short = ";" not in path and path[path.rfind(".") + 1 :].lower() not in suspects
-        if short or passes(url):
-            append(make(url, node.text_lexbor(), "", "rel" in attributes and nofollow(attributes["rel"])))
+    for url, value in urls(of, joiner, allowed, strip).items():
+        node, rel = of[value]
+        found.append(make(url, node.text_lexbor(), "", rel is not None and nofollow(rel)))
     return found
+
+
+def urls(values: Collection[str], joiner: Joiner, allowed: Allowed, strip: Strip) -> dict[str, str]:
+    """The allowed URLs that these values mean, in their order, each with the first value that means it. `values`: all
+    different."""
+    lines = "\n".join(values) + "\n"
+    others = _long_way(values, lines, joiner)
+    root, folder, join = joiner.root, joiner.folder, joiner.join
+    passes, quick = allowed.passes, allowed.by_extension
+    own = bool(folder) and (not quick or passes(joiner.search))  # whether queries and fragments of this page are wanted
+    found: dict[str, str] = {}
+    for value in values:
+        if value in others:
+            url = join(strip(value))
+            if url is None or (quick and not passes(url)):
+                continue
+        elif (first := value[0]) == "/":
+            url = root + value
+        elif first == "h" and value.startswith(WEB):
+            url = value
+        elif first in ".?#":
+            if first != "." and not own:
+                continue
+            url = joiner.special(value)
+        else:
+            url = folder + value
+        if url not in found:
+            found[url] = value
+    if not quick:
+        return {url: value for url, value in found.items() if passes(url)}
+    if doubtful := allowed.doubtful(lines):
+        return {url: value for url, value in found.items() if value.lower() not in doubtful or passes(url)}
+    return found
+
+
+def _long_way(values: Collection[str], lines: str, joiner: Joiner) -> set[str]:
+    """The values that take more than putting two strings together. `lines`: all of them, one a line."""
+    if not joiner.folder:
+        return set(values)
+    if lines.count("\n") == len(values):
+        return set(_others(lines))
+    broken = {value for value in values if "\n" in value}
+    return broken.union(_others("\n".join(value for value in values if value not in broken) + "\n"))

@@ -28,7 +28,7 @@ MANY = FEW + 10
     ],
 )
 def test_deep_whatever_it_is_made_to_look_like(unit: str) -> None:
-    assert may_be_deep(unit * MANY)
+    assert may_be_deep(unit.encode() * MANY)
 
 
 @pytest.mark.parametrize(
@@ -48,8 +48,8 @@ def test_deep_whatever_it_is_made_to_look_like(unit: str) -> None:
     ],
 )
 def test_not_deep_however_long(unit: str) -> None:
-    assert not may_be_deep(unit * MANY)
+    assert not may_be_deep(unit.encode() * MANY)
 
 
 def test_few_elements_are_not_looked_at() -> None:
-    assert not may_be_deep("<div>" * (FEW - 1))
+    assert not may_be_deep(b"<div>" * (FEW - 1))
