@@ -24,7 +24,7 @@ from scrapy_ubi.codec import Codec
 from scrapy_ubi.filtering import Filtering
 from scrapy_ubi.flights import Flights
 from scrapy_ubi.node import Node, Visit
-from scrapy_ubi.node.links import Holds, holder, nothing
+from scrapy_ubi.node.links import Holds, holders, nothing
 from scrapy_ubi.passing import Passing, host_name
 from scrapy_ubi.plainlinks import PlainLinks, count_expanded, spider_of
 from scrapy_ubi.protocol.host import Entry
@@ -71,13 +71,19 @@ class Batches:
     """Takes plain links for one scheduler. `why`: who makes ordinary requests of them all; "" when nobody does."""
 
     def __init__(self, crawler: Crawler, tools: Tools, why: str = "") -> None:
-        self._crawler, self.tools, self._why = crawler, tools, why
+        self._crawler, self.tools = crawler, tools
         self.passing = Passing(crawler)
+        self._why = why or self.passing.watcher
+        self._texts: dict[tuple[Any, Any], str] = {}  # of links that say nothing but who parses them
+        self.taken = 0  # links, in all
 
-    def take(self, plain: PlainLinks, response: Response, page: Visit | None, ordinary: Ordinary) -> Iterator[None]:
-        """Take the links of a page; yields whenever others should have their turn. Raises ValueError or TypeError for
-        what the spider has said wrongly, such as a callback that is none of its methods."""
-        why = self._why or self.passing.wanted_by()
+    def take(
+        self, plain: PlainLinks, response: Response, page: Visit | None, ordinary: Ordinary, unheard: bool
+    ) -> Iterator[None]:
+        """Take the links of a page; yields whenever others should have their turn. `unheard`: nobody listens to the
+        signals of requests. Raises ValueError or TypeError for what the spider has said wrongly, such as a callback
+        that is none of its methods."""
+        why = self._why or ("" if unheard else "somebody listens to request_scheduled or request_dropped")
         shared = None if why else self._shared(plain, response)
         if shared is None:
             yield from self._expand(plain, response, ordinary, why or "not all that they carry can travel")
@@ -103,9 +109,16 @@ class Batches:
 
     def _shared(self, plain: PlainLinks, response: Response) -> Shared | None:
         """What all links have in common; None where it cannot be said once."""
+        if not (plain.meta or plain.cb_kwargs or plain.headers or plain.link_texts or plain.referer):
+            text = self._texts.get((plain.callback, plain.errback))
+            if text is not None:
+                return Shared(text, *self.passing.place(plain.priority, response), False, None)
+        return self._encoded(plain, response)
+
+    def _encoded(self, plain: PlainLinks, response: Response) -> Shared | None:
         template = plain.template(spider_of(self._crawler))
         template.meta.pop(NONCE, None)
-        self.passing.depth(template, response)
+        self.passing.prepare(template, response)
         encoded = self.tools.codec.encode(template)
         for loss in encoded.losses:
             if loss.kind in ("callback", "errback"):
@@ -113,6 +126,8 @@ class Batches:
         if encoded.losses or template.meta.get("verbatim_url"):
             return None
         self.tools.look_at_size(plain, encoded.text)
+        if not (template.headers or template.cb_kwargs or template.meta.keys() - {"depth"}):
+            self._texts[plain.callback, plain.errback] = encoded.text
         each = template if plain.link_texts or plain.referer else None
         anywhere = bool(template.meta.get("allow_offsite"))
         return Shared(encoded.text, encoded.depth, encoded.priority, anywhere, each)
@@ -129,14 +144,14 @@ class Batches:
                 yield
 
 
-class _Site:
-    """What is to be known of a host for all its links: its partition key, whether its links are dropped, what is known
-    there (None: another agent's)."""
+def _foreign(key: int, depth: int, priority: int) -> bool:
+    """Stands for what another agent knows of its host."""
+    return False
 
-    __slots__ = ("holds", "host", "off")
 
-    def __init__(self, host: str, off: bool, holds: Holds | None) -> None:
-        self.host, self.off, self.holds = host, off, holds
+def _off_site(key: int, depth: int, priority: int) -> bool:
+    """Stands for a host whose links are dropped."""
+    return False
 
 
 class _Batch:
@@ -152,77 +167,84 @@ class _Batch:
         shared: Shared,
         ordinary: Ordinary,
     ) -> None:
-        self._tools, self._passing, self._crawler = batches.tools, batches.passing, crawler
+        self._batches, self._crawler = batches, crawler
+        self._tools, self._passing = batches.tools, batches.passing
         self._plain, self._response, self._page, self._ordinary = plain, response, page, ordinary
         self._shared = shared
-        self._sites: dict[str, _Site] = {}
+        self._hosts: dict[str, Holds] = {}  # name -> what is known of the host, or why nothing is
         self._filters = not self._tools.filtering.idle
         self._offsite = not shared.anywhere and self._passing.has_offsite
         self._quick = self._tools.keys.plain
         self._longest = min(self._tools.settings.max_url_length, self._passing.longest)
+        self._holder: Callable[[str], Holds | None] = lambda host: None
         self._taken = self._known = self._apart = 0
 
     def run(self, start: int, stop: int) -> None:
         """Take the links from one number to another, without a break."""
-        sites = self._sites
-        sites.clear()  # the view may have changed meanwhile
         agent = self._tools.node.agent
-        out, is_stray = self._tools.flights.keys, agent.closing.is_stray
-        longest, quick, filters, depth, priority = (
-            self._longest, self._quick, self._filters, self._shared.depth, self._shared.priority
-        )  # fmt: skip
+        hosts, self._holder = self._hosts, holders(agent)
+        hosts.clear()  # the view may have changed meanwhile
+        out, is_stray, longest, quick = self._tools.flights.keys, agent.closing.is_stray, self._longest, self._quick
+        filters, depth, priority, met = self._filters, self._shared.depth, self._shared.priority, 0
         links = self._plain.urls[start:stop]
-        met = 0
         for number, url in enumerate(links, start):
             match = usual_parts(url) if quick and type(url) is str and len(url) <= longest else None
             if match is None or "/." in url:
                 self._take_odd(number, url)
                 continue
             normal, name = match.groups()
-            site = sites.get(name) or self._look(name, normal)
-            if site.off:
+            holds = hosts.get(name) or self._look(name, normal)
+            if holds is _off_site:
                 self._passing.refuse_off_site(name, url)
                 continue
             if filters and self._is_filtered(url, normal):
                 continue
             key = hash128(normal, URL_SEED) & _LOW
-            if site.holds is not None and key not in out and site.holds(key, depth, priority) and not is_stray(key):
+            if key in out:
+                self._known += 1
+            elif holds(key, depth, priority) and not is_stray(key):
                 met += 1
-            elif key in out or self._is_met(site, key):
+            elif holds is _foreign and self._is_met(name, normal, key):
                 self._known += 1
             else:
-                self._discover(number, url, key, site)
+                self._discover(number, url, key, self._host(name, normal))
+                if holds is nothing:
+                    hosts.pop(name, None)
         agent.counters.links += met
         self._count(met, len(links))
 
-    def _look(self, name: str, normal: str) -> _Site:
-        """What is to be known of the host of this normal form."""
-        host = self._tools.keys.host_of(normal)
-        off = self._offsite and self._passing.off_site(name)
-        holds = holder(self._tools.node.agent, host) if self._page is not None else None
-        site = self._sites[name] = _Site(host, off, holds)
-        return site
+    def _host(self, name: str, normal: str) -> str:
+        keys = self._tools.keys
+        return name if keys.by_name else keys.host_of(normal)
 
-    def _is_met(self, site: _Site, key: int) -> bool:
-        """Whether a link is known. What comes from no page is told the node in any case."""
-        if self._page is None or site.holds is not None:
-            return False
-        return self._tools.node.met(site.host, key, self._shared.depth, self._shared.priority)
+    def _look(self, name: str, normal: str) -> Holds:
+        """What is known of the host of this normal form, for the links that follow."""
+        if self._offsite and self._passing.off_site(name):
+            holds: Holds = _off_site
+        elif self._page is None:  # what comes from no page is told the node in any case
+            holds = nothing
+        else:
+            holds = self._holder(self._host(name, normal)) or _foreign
+        self._hosts[name] = holds
+        return holds
 
-    def _discover(self, number: int, url: str, key: int, site: _Site) -> bool | None:
+    def _is_met(self, name: str, normal: str, key: int) -> bool:
+        """Whether a link to another agent's host is known."""
+        host = self._host(name, normal)
+        return self._tools.node.met(host, key, self._shared.depth, self._shared.priority)
+
+    def _discover(self, number: int, url: str, key: int, host: str) -> bool | None:
         """A link that is news, as far as was looked. Whether it is; None when a limit refuses it."""
         node, shared = self._tools.node, self._shared
         text = shared.text if shared.template is None else self._own_text(number, url, shared.template)
         refused = node.limits.refused
-        if not node.discover(site.host, Entry(key, url, shared.depth, shared.priority, text), page=self._page):
-            if node.limits.refused > refused:
-                return None
-            self._known += 1
-            return False
-        self._taken += 1
-        if site.holds is nothing:
-            site.holds = holder(node.agent, site.host)
-        return True
+        if node.discover(host, Entry(key, url, shared.depth, shared.priority, text), page=self._page):
+            self._taken += 1
+            return True
+        if node.limits.refused > refused:
+            return None
+        self._known += 1
+        return False
 
     def _own_text(self, number: int, url: str, template: Request) -> str:
         """The text of a link that says more than the others."""
@@ -280,11 +302,12 @@ class _Batch:
 
     def _take_placed(self, number: int, url: str, place: Place) -> None:
         tools = self._tools
-        key = url_key("GET", place.normal)
-        site = _Site(place.host, False, None)
-        known = key in tools.flights.keys or self._is_met(site, key)
+        key, shared = url_key("GET", place.normal), self._shared
+        known = key in tools.flights.keys
+        if not known and self._page is not None:
+            known = tools.node.met(place.host, key, shared.depth, shared.priority)
         self._known += known
-        news = False if known else self._discover(number, url, key, site)
+        news = False if known else self._discover(number, url, key, place.host)
         if news is None or not tools.keys.lossy:
             return
         spelling = url_key("GET", place.safe)
@@ -305,8 +328,7 @@ class _Batch:
         stats = self._crawler.stats
         plain = links - self._apart
         self._passing.count(self._shared.depth, plain)
-        if plain:
-            stats.inc_value("ubi/plain_links/taken", plain)
+        self._batches.taken += plain
         if self._taken:
             stats.inc_value("ubi/scheduler/enqueued", self._taken)
         if known := self._known + met:

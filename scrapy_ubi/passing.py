@@ -8,7 +8,7 @@ Rules of this module:
   spider's `allowed_domains`, asked once for each host; meta `allow_offsite`. Copied meta is warned of. The Referer is
   set only for links that ask for it.
 * A class of the user's in their place, or anybody who wants to hear of each request, makes ordinary requests of plain
-  links: `wanted_by` says who.
+  links: `watcher_of`, `watcher` say who.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from __future__ import annotations
 import logging
 from urllib.parse import urlsplit
 
-from scrapy import Request, Spider, signals
+from scrapy import Request, Spider
 from scrapy.crawler import Crawler
 from scrapy.downloadermiddlewares.offsite import OffsiteMiddleware
 from scrapy.http import Response
@@ -29,7 +29,6 @@ from scrapy.spidermiddlewares.urllength import UrlLengthMiddleware
 from scrapy.utils.misc import load_object
 
 from scrapy_ubi.plainlinks import spider_of
-from scrapy_ubi.scrapy_private import only_scrapy_listens
 
 logger = logging.getLogger("scrapy_ubi")
 
@@ -58,17 +57,16 @@ class Passing:
         self._offsite = crawler.get_downloader_middleware(OffsiteMiddleware)
         chain = crawler.engine.scraper.spidermw.middlewares
         self._chain = [each for each in reversed(chain) if isinstance(each, BaseSpiderMiddleware)]
+        self._deepest = -1
         self._domains: list[str] = []
         self._sites: dict[str, bool] = {}  # host -> whether it is one of the spider's domains
         self.longest = self._length.maxlength if self._length is not None else 1 << 60
 
-    def wanted_by(self) -> str:
-        """Who wants to see each request, "" when nobody does."""
-        if self._offsite is not None and type(self._offsite) is not OffsiteMiddleware:
-            return f"the downloader middleware {type(self._offsite).__qualname__}"
-        if not only_scrapy_listens(self._crawler, signals.request_scheduled, signals.request_dropped):
-            return "somebody listens to request_scheduled or request_dropped"
-        return ""
+    @property
+    def watcher(self) -> str:
+        """The user's middleware in the place of Scrapy's that wants to see each request; "" when there is none."""
+        own = self._offsite is not None and type(self._offsite) is not OffsiteMiddleware
+        return f"the downloader middleware {type(self._offsite).__qualname__}" if own else ""
 
     def one(self, request: Request, response: Response | None) -> Request | None:
         """An ordinary request as Scrapy's spider middlewares leave it; None when they drop it."""
@@ -79,7 +77,14 @@ class Passing:
             passed = middleware.get_processed_request(passed, response)
         return passed
 
-    def depth(self, template: Request, response: Response) -> None:
+    def place(self, priority: int, response: Response) -> tuple[int, int]:
+        """Depth and priority of links of this page without meta."""
+        if self._depth is None:
+            return 0, priority
+        depth: int = response.meta["depth"] + 1
+        return depth, priority - depth * self._depth.prio
+
+    def prepare(self, template: Request, response: Response) -> None:
         """Set depth and priority of what all links of this page have in common."""
         if self._depth is not None:
             reset = template.meta.pop("depth_reset", False)
@@ -102,7 +107,9 @@ class Passing:
             return
         if self._depth.verbose_stats:
             self._crawler.stats.inc_value(f"request_depth_count/{depth}", links)
-        self._crawler.stats.max_value("request_depth_max", depth)
+        if depth > self._deepest:  # a look at the stats takes as long as one at a link
+            self._deepest = depth
+            self._crawler.stats.max_value("request_depth_max", depth)
 
     def too_long(self, url: str) -> bool:
         """Whether URLLENGTH_LIMIT drops this URL; counted and logged if so."""

@@ -90,6 +90,11 @@ class RequestKeys:
         """Whether the normal form is the usual one, by all the steps that are safe and no others."""
         return self.normal_form is normal_form
 
+    @property
+    def by_name(self) -> bool:
+        """Whether the partition key of a URL without a port is the name of its host."""
+        return self._partition == "host" and self._rules is None
+
     def host_of(self, normal: str) -> str:
         """The partition key of a normal form."""
         host = partition_key(normal, self._partition, self._rules)

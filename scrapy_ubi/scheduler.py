@@ -232,6 +232,8 @@ class UbiScheduler(BaseScheduler):
             atexit.unregister(self._cut_short)
         finally:
             self._add_sums()
+            if self._batches.taken:
+                self._stats.set_value("ubi/plain_links/taken", self._batches.taken)
             for name, value in self.node.counters().items():
                 if isinstance(value, int | float):  # failures by reason have stats of their own
                     self._stats.set_value(f"ubi/{name}", value)
@@ -337,10 +339,10 @@ class UbiScheduler(BaseScheduler):
         self._duplicate(request, place, key)
         return True
 
-    def take_links(self, plain: PlainLinks, response: Response, ordinary: Ordinary) -> Iterator[None]:
-        """Take all links of a page, some between two yields. Raises as `Batches.take`."""
+    def take_links(self, plain: PlainLinks, response: Response, ordinary: Ordinary, unheard: bool) -> Iterator[None]:
+        """Take all links of a page, some between two yields; arguments and errors are those of `Batches.take`."""
         flight = self._flights.get(response.request)
-        return self._batches.take(plain, response, flight.visit if flight is not None else None, ordinary)
+        return self._batches.take(plain, response, flight.visit if flight is not None else None, ordinary, unheard)
 
     def seeds(self, plain: PlainLinks) -> Iterator[Request]:
         """The requests for plain links that start() has yielded."""

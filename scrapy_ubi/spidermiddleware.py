@@ -56,31 +56,33 @@ class UbiSpiderMiddleware:
                 scheduler.start_ended()
 
     def process_spider_output(self, response: Response, result: Iterable[Any]) -> Iterable[Any]:
-        hand_over = self._taker(response)
+        unheard = only_scrapy_listens(self._crawler, signals.request_scheduled, signals.request_dropped)
+        hand_over = self._taker(response, unheard)
         for found in result:
             if isinstance(found, Request):
                 hand_over(found)
             elif type(found) is PlainLinks:
-                for _ in self._take(found, response, hand_over):
+                for _ in self._take(found, response, hand_over, unheard):
                     """All at once: nobody else can have a turn."""
             else:
                 yield found
 
     async def process_spider_output_async(self, response: Response, result: AsyncIterator[Any]) -> AsyncIterator[Any]:
-        hand_over = self._taker(response)
+        unheard = only_scrapy_listens(self._crawler, signals.request_scheduled, signals.request_dropped)
+        hand_over = self._taker(response, unheard)
         async for found in result:
             if isinstance(found, Request):
                 hand_over(found)
             elif type(found) is PlainLinks:
-                for _ in self._take(found, response, hand_over):
+                for _ in self._take(found, response, hand_over, unheard):
                     await asyncio.sleep(0)
             else:
                 yield found
 
-    def _taker(self, response: Response) -> Callable[[Request], None]:
-        """What takes the requests that the page of this response yields."""
+    def _taker(self, response: Response, unheard: bool) -> Callable[[Request], None]:
+        """What takes the requests that the page of this response yields. `unheard`: nobody listens who would miss
+        them."""
         crawl, page, scheduler = self._crawler.engine.crawl, response.request, self._scheduler()
-        unheard = only_scrapy_listens(self._crawler, signals.request_scheduled, signals.request_dropped)
 
         def hand_over(request: Request) -> None:
             # Spiders copy meta from page to page; marks that came along are not this request's.
@@ -96,10 +98,12 @@ class UbiSpiderMiddleware:
 
         return hand_over
 
-    def _take(self, links: PlainLinks, response: Response, hand_over: Callable[[Request], None]) -> Iterator[None]:
+    def _take(
+        self, links: PlainLinks, response: Response, hand_over: Callable[[Request], None], unheard: bool
+    ) -> Iterator[None]:
         scheduler = self._scheduler()
         assert scheduler is not None, "without our scheduler plain links do not get here"
-        return scheduler.take_links(links, response, hand_over)
+        return scheduler.take_links(links, response, hand_over, unheard)
 
     def _requests(self, links: PlainLinks) -> Iterator[Request]:
         """What start() yields by one object, as Scrapy's own middlewares leave it."""

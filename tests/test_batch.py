@@ -110,7 +110,7 @@ class World(UbiScheduler):
         return HtmlResponse(PAGE, request=self.request)
 
     def take_plain(self, links: PlainLinks, depth: int = 0) -> None:
-        for _ in self.take_links(links, self.response(depth), self._yielded):
+        for _ in self.take_links(links, self.response(depth), self._yielded, unheard=True):
             """Others have their turn."""
 
     def take_requests(self, links: PlainLinks, depth: int = 0) -> None:

@@ -1,4 +1,4 @@
-"""What a node knows of a host, asked once for all links of a page to it."""
+"""What a node knows of hosts, asked once for all links of a page."""
 
 from __future__ import annotations
 
@@ -14,13 +14,20 @@ def nothing(key: int, depth: int, priority: int) -> bool:
     return False
 
 
-def holder(agent: Agent, host: str) -> Holds | None:
-    """What tells of a key, depth and priority whether this agent knows it; None for a host of another's.
+def holders(agent: Agent) -> Callable[[str], Holds | None]:
+    """What tells of a host what tells of a key, depth and priority whether this agent knows it; None for a host of
+    another's.
 
-    It holds until the view changes, or the host is met that was not known: for a moment of the loop, so to say.
-    `Agent.met` is the same for one link, strays and counting included.
+    It holds for a moment of the loop: until the view changes, or a host is met that was not known. `Agent.met` is the
+    same for one link, strays and counting included.
     """
-    if agent.view.members and agent.ring.owner(host) != agent.me:
-        return None
-    state = agent.frontier.find(host)
-    return state.holds if state is not None else nothing
+    me, find = agent.me, agent.frontier.find
+    owner = agent.ring.owner if agent.view.members else None
+
+    def holder(host: str) -> Holds | None:
+        if owner is not None and owner(host) != me:
+            return None
+        state = find(host)
+        return nothing if state is None else state.holds
+
+    return holder

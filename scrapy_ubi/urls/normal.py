@@ -52,10 +52,12 @@ USUAL = re.compile(
 )
 _usual = USUAL.fullmatch
 
-# The same with a fragment of characters that need no escape: group 1 is the normal form, 2 its host. `/.` must not be
-# in what matches, either.
+# The same with a fragment of characters that need no escape, never going back: group 1 is the normal form, 2 its host.
+# `/.` must not be in what matches, either.
+_LABEL = r"(?!xn--)[a-z0-9_-]{1,60}+"
 usual_parts = re.compile(
-    rf"({USUAL.pattern.replace(USUAL_HOST, f'({USUAL_HOST})', 1)})(?:#[A-Za-z0-9._~!$&'()*+,;=:@/?-]*)?"
+    rf"(https?://((?:{_LABEL}\.){{0,3}}+(?!xn--)[a-z][a-z0-9_-]{{0,59}}+)/{_IN_PATH}*+(?:{_KEPT}{_IN_PATH}*+)*+"
+    rf"(?:\?(?:{_IN_QUERY}|{_KEPT}){_IN_QUERY}*+(?:{_KEPT}{_IN_QUERY}*+)*+)?+)(?:#[A-Za-z0-9._~!$&'()*+,;=:@/?-]*+)?"
 ).fullmatch
 
 _AROUND = "".join(map(chr, range(0x21)))
