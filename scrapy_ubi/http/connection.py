@@ -19,16 +19,15 @@ from httptools import HttpParserCallbackError, HttpParserError, HttpParserUpgrad
 from scrapy.exceptions import DownloadFailedError
 
 from scrapy_ubi.http.load import Field, Load, Peer, header_name
-from scrapy_ubi.http.mending import mend
+from scrapy_ubi.http.mending import may_end, mend
 from scrapy_ubi.http.pool import Pool
 from scrapy_ubi.http.route import Route
 from scrapy_ubi.writegate import NoRight, Right
 
 MOST_HEAD = 256 * 1024  # bytes of a status line and headers, the interim responses before them included; as Chrome's
 MOST_FIELDS = 1000  # header lines of a response
-# Around the pieces of a chunked body: their sizes, extensions, trailers. A chunk of one byte has five around it.
-MOST_AROUND = 256 * 1024
-AROUND_A_BYTE = 8
+MOST_PIECES = 4096  # in which a head may come: the parser copies what it has of a header with each
+MOST_BARREN = 64 * 1024  # bytes that may come without one of the body among them: extensions of chunks, trailers
 SLICE = 64 * 1024  # bytes of a request that are written at once
 
 _BODYLESS = (204, 304)
@@ -66,7 +65,8 @@ class Connection(asyncio.Protocol):
         self._fields: list[Field] = []
         self._raw: list[bytes] = []  # what has come of the head
         self._raw_size = 0
-        self._around = 0
+        self._tail = b""  # the end of it, while it waits to be mended
+        self._barren = 0
         self._headed = self._complete = self._surplus = self._keep = False
         self._broken = self._doubtful = self._until_close = False
 
@@ -132,19 +132,19 @@ class Connection(asyncio.Protocol):
             self._raw.append(data)
             self._raw_size += len(data)
         else:
-            self._around += len(data)
+            self._barren += len(data)
         if self._broken:
-            self._mend()
+            self._mend(data)
         else:
             self._feed(data)
         if self._complete or load.ended:
             self._conclude(load)
         elif self._headed:
-            if self._around > MOST_AROUND + AROUND_A_BYTE * load.received:
-                load.lost("Too much comes between the pieces of the body")
+            if self._barren > MOST_BARREN:
+                load.lost(f"More than {MOST_BARREN} bytes came without one of the body")
                 self.abort()
-        elif self._raw_size > MOST_HEAD:
-            self._fail(DownloadFailedError(f"The head of the response has more than {MOST_HEAD} bytes"))
+        elif self._raw_size > MOST_HEAD or len(self._raw) > MOST_PIECES:
+            self._fail(DownloadFailedError("The head of the response does not end"))
 
     def connection_lost(self, exc: Exception | None) -> None:
         load, self._load, self._parser = self._load, None, None
@@ -209,7 +209,7 @@ class Connection(asyncio.Protocol):
         if self._complete or load is None:
             self._surplus = True
         elif not load.ended:
-            self._around -= len(data)
+            self._barren = 0
             load.body(data)
 
     def on_message_complete(self) -> None:
@@ -238,16 +238,16 @@ class Connection(asyncio.Protocol):
                 load.fail(DownloadFailedError(f"The response makes no sense: {error}"))
             else:
                 self._broken = self._doubtful = True
-                self._mend()
+                self._mend(b"".join(self._raw))
 
-    def _mend(self) -> None:
-        """The head cannot be read as it is: try again with a mended one, once it is whole."""
-        data = mend(b"".join(self._raw))
-        if data is not None:
+    def _mend(self, data: bytes) -> None:
+        """The head cannot be read as it is: try again with a mended one, once it is whole. `data`: what is new."""
+        self._tail = (self._tail + data)[-len(data) - 3 :]
+        if (mended := mend(b"".join(self._raw)) if may_end(self._tail) else None) is not None:
             self._broken = False
             self._fields = []
             self._parser = _parser(self)
-            self._feed(data)
+            self._feed(mended)
 
     def _conclude(self, load: Load) -> None:
         """The load has what it needs: keep the connection, or close it."""

@@ -14,6 +14,7 @@ import asyncio
 import logging
 from dataclasses import dataclass
 from functools import lru_cache
+from io import BytesIO
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from time import monotonic
 from typing import Any
@@ -69,7 +70,7 @@ class Load:
     __slots__ = (
         "request", "crawler", "bodyless", "began", "done", "ended",
         "maxsize", "warnsize", "keeps_losses", "warned",
-        "status", "version", "headers", "peer", "pieces", "received", "flags", "stopped",
+        "status", "version", "headers", "peer", "first", "rest", "received", "flags", "stopped",
     )  # fmt: skip
 
     def __init__(self, request: Request, crawler: Crawler, limits: tuple[int, int, bool]) -> None:
@@ -90,7 +91,8 @@ class Load:
         self.status, self.version = 0, "1.1"
         self.headers = Headers()
         self.peer: Peer | None = None
-        self.pieces: list[bytes] = []
+        self.first = b""  # most bodies come in one piece
+        self.rest: BytesIO | None = None  # the whole body, where there are more
         self.received = 0
         self.flags: list[str] = []
         self.stopped: StopDownload | None = None
@@ -112,12 +114,18 @@ class Load:
 
     def body(self, data: bytes) -> None:
         """A piece of the body has come."""
-        self.pieces.append(data)
+        if self.received == 0:
+            self.first = data
+        else:
+            if self.rest is None:
+                self.rest = BytesIO()
+                self.rest.write(self.first)
+            self.rest.write(data)
         self.received += len(data)
         if self._stop(signals.bytes_received, data=data):
             return
         if self.maxsize and self.received > self.maxsize:
-            self.pieces.clear()
+            self.first, self.rest = b"", None
             self._too_large(self.received, expected=False)
         elif self.warnsize and self.received > self.warnsize and not self.warned:
             self._warn(self.received, expected=False)
@@ -148,8 +156,7 @@ class Load:
     def response(self) -> Response:
         """What has come. Raises StopDownload where a signal's handler wanted it for an error."""
         url = self.request.url.partition("#")[0]
-        pieces = self.pieces
-        body = pieces[0] if len(pieces) == 1 else b"".join(pieces)
+        body = self.first if self.rest is None else self.rest.getvalue()
         cls = responsetypes.from_args(headers=self.headers, url=url, body=body)
         assert self.peer is not None
         response = cls(

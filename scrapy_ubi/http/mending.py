@@ -12,6 +12,11 @@ _END = re.compile(rb"\r?\n\r?\n")
 _FIELD = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+)[ \t]*:[ \t]*(.*)", re.DOTALL)
 
 
+def may_end(data: bytes) -> bool:
+    """Whether a head may end within `data`."""
+    return _END.search(data) is not None
+
+
 def mend(data: bytes) -> bytes | None:
     """What has come, with a head that can be read. None while the head has no end."""
     data = data.lstrip(b"\r\n")
