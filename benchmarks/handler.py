@@ -3,8 +3,8 @@
     python benchmarks/handler.py [--pages 2000] [--rounds 7]
 
 Both fetch the same page of 14 kB from a server in another process, 32 at once, in turns within one process, directly
-and by an HTTP proxy. A figure is processor time (user and system) a page of the process that fetches, requests made before;
-trust the ratios.
+and by an HTTP proxy. A figure is processor time (user and system) a page of the process that fetches, with the requests
+made before; trust the ratios.
 """
 
 from __future__ import annotations

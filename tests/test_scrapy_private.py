@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import ssl
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from types import SimpleNamespace
@@ -18,15 +19,16 @@ from scrapy import Request, Spider, signals
 from scrapy.commands.fetch import Command as Fetch
 from scrapy.core.downloader import Downloader, Slot
 from scrapy.core.downloader.handlers import DownloadHandlers
-from scrapy.core.downloader.handlers.http11 import HTTP11DownloadHandler
+from scrapy.core.downloader.handlers.http11 import HTTP11DownloadHandler, TunnelError
 from scrapy.core.engine import ExecutionEngine, _Slot
 from scrapy.core.scraper import Scraper
 from scrapy.crawler import Crawler
 from scrapy.downloadermiddlewares.offsite import OffsiteMiddleware
 from scrapy.downloadermiddlewares.robotstxt import RobotsTxtMiddleware
-from scrapy.exceptions import IgnoreRequest
-from scrapy.http import Response
+from scrapy.exceptions import IgnoreRequest, StopDownload
+from scrapy.http import Headers, Response
 from scrapy.settings import Settings
+from scrapy.settings.default_settings import RETRY_EXCEPTIONS
 from scrapy.utils.reactor import CallLaterOnce
 from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
@@ -36,11 +38,18 @@ from scrapy_ubi.scheduler import UbiScheduler
 from scrapy_ubi.scrapy_private import (
     Download,
     EngineHooks,
+    data_loss,
     forget_robots,
+    headers_of,
     is_trial,
+    large,
+    no_tunnel,
     only_scrapy_listens,
     robots_known,
     slot_delay,
+    stopped_by,
+    tls_context,
+    too_large,
 )
 from tests.support.crawls import crawl
 from tests.support.site import Page, Site
@@ -124,6 +133,39 @@ def test_the_names_on_the_way_to_a_connection() -> None:
 def test_each_name_is_looked_up_where_it_is_called(function: Any, look_up: str) -> None:
     """Wrapping on the instance is enough only as long as Scrapy keeps no reference of its own."""
     assert look_up in inspect.getsource(inspect.unwrap(function))
+
+
+def test_what_our_download_handler_has_of_scrapys() -> None:
+    crawler = Crawler(Spider)
+    request = Request(f"{HOST}/large")
+    stop = StopDownload(fail=False)
+
+    def receiver(data: bytes) -> None:
+        raise stop
+
+    assert stopped_by(signals.bytes_received, crawler, request, {"data": b"x"}) is None
+    crawler.signals.connect(receiver, signals.bytes_received)
+    assert stopped_by(signals.bytes_received, crawler, request, {"data": b"x"}) is stop
+    assert "5" in too_large(5, 4, request, True) and "(4)" in too_large(5, 4, request, False)
+    assert "5" in large(5, 4, request, True) and "warn size (4)" in large(5, 4, request, False)
+    assert HOST in data_loss(HOST)
+    assert isinstance(no_tunnel("why"), TunnelError)
+    assert f"{TunnelError.__module__}.{TunnelError.__name__}" in RETRY_EXCEPTIONS
+
+
+def test_tls_is_as_the_settings_have_it() -> None:
+    lenient = tls_context(Settings({"DOWNLOAD_TLS_MAX_VERSION": "TLSv1.2"}))
+    assert (lenient.verify_mode, lenient.maximum_version) == (ssl.CERT_NONE, ssl.TLSVersion.TLSv1_2)
+    assert tls_context(Settings({"DOWNLOAD_VERIFY_CERTIFICATES": True})).verify_mode == ssl.CERT_REQUIRED
+    with pytest.raises(ValueError, match="DOWNLOAD_TLS_MIN_VERSION"):
+        tls_context(Settings({"DOWNLOAD_TLS_MIN_VERSION": "none"}))
+
+
+def test_headers_are_a_dict_of_names_in_titles_and_lists() -> None:
+    usual = Headers([("set-cookie", "a"), ("Set-Cookie", "b"), ("x-UPPER-x", "c")])
+    ours = headers_of({b"Set-Cookie": [b"a", b"b"], b"x-UPPER-x".title(): [b"c"]})
+    assert dict(dict.items(usual)) == dict(dict.items(ours)) and type(ours) is Headers
+    assert ours.getlist("SET-cookie") == [b"a", b"b"] and ours["X-Upper-X"] == b"c"
 
 
 class Exits(Spider):

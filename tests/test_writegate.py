@@ -1,7 +1,7 @@
 """The gate: nothing of a request is written once the right to it has ended, on new and on kept connections, with TLS.
 
 A Twisted reactor can be installed only once and the other tests do without one, so each case runs in a process of its
-own, with Scrapy's own handler and a server that records what it is sent.
+own, with Scrapy's own handler or ours and a server that records what it is sent.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ CASE = """
     from scrapy.crawler import Crawler
     from scrapy_ubi import scrapy_private, writegate
 
-    scheme, case = sys.argv[1:]
+    scheme, case, *ours = sys.argv[1:]
     requests = []
 
     async def serve(reader, writer):
@@ -67,7 +67,7 @@ CASE = """
             return type(error).__name__
 
     async def main():
-        crawler = Crawler(Spider)
+        crawler = Crawler(Spider, {"DOWNLOAD_HANDLERS": dict.fromkeys(["http", "https"], ours[0])} if ours else {})
         crawler._apply_settings()
         crawler.spider = Spider("s")
         class Engine:
@@ -97,10 +97,10 @@ CASE = """
 
 @pytest.mark.parametrize("scheme", ["http", "https"])
 @pytest.mark.parametrize("case", ["new", "kept"])
-def test_nothing_is_written_without_the_right(scheme: str, case: str) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(CASE), scheme, case], capture_output=True, text=True, timeout=LIMIT
-    )
+@pytest.mark.parametrize("ours", [[], ["scrapy_ubi.http.handler.UbiDownloadHandler"]], ids=["scrapys", "ours"])
+def test_nothing_is_written_without_the_right(scheme: str, case: str, ours: list[str]) -> None:
+    command = [sys.executable, "-c", textwrap.dedent(CASE), scheme, case, *ours]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT)
     assert done.returncode == 0 and done.stdout, done.stderr
     seen = json.loads(done.stdout)
     assert "/refused" not in seen["requests"], seen
