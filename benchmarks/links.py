@@ -58,10 +58,11 @@ def on_made_pages(rounds: int) -> dict[str, dict[str, float]]:
         body = made_page(size, links)
         assert theirs.extract_links(response(body)) == ours.extract_links(response(body)), "not the same links"
 
-        def by(extractor: LinkExtractor, body: bytes = body, times: int = times):
-            return lambda turn: [extractor.extract_links(response(body)) for _ in range(times)]
+        def by(extract, body: bytes = body, times: int = times):
+            return lambda turn: [extract(response(body)) for _ in range(times)]
 
-        ways = {"Scrapy": by(theirs), "UbiLinkExtractor": by(ours)}
+        ways = {"Scrapy": by(theirs.extract_links), "UbiLinkExtractor": by(ours.extract_links)}
+        ways["extract_urls"] = by(ours.extract_urls)
         found[f"{size // 1000} kB, {links}"] = take_turns(ways, times, rounds)
     return found
 
@@ -85,6 +86,7 @@ def on_real_pages(files: list[Path], show: int) -> dict[str, object]:
         address = f"http://corpus.example/{file.as_posix().lstrip('/')}"
         order = (theirs, ours) if number % 2 else (ours, theirs)
         results = {extractor: timed(extractor, body, address) for extractor in order}
+        assert ours.extract_urls(response(body, address, "text/html")) == [link.url for link in results[ours][1]], file
         for side, extractor in enumerate((theirs, ours)):
             seconds[side] += results[extractor][0]
         counts.update(pages=1, bytes=len(body), links=len(results[theirs][1]))
@@ -122,9 +124,11 @@ def main() -> None:
     parser.add_argument("--json", metavar="FILE", help="write the figures there, too")
     args = parser.parse_args()
     made = on_made_pages(args.rounds)
-    rows = {name: [f"{each[name] * 1e6:.0f}" for each in made.values()] for name in ("Scrapy", "UbiLinkExtractor")}
-    ratios = [f"{each['Scrapy'] / each['UbiLinkExtractor']:.1f}" for each in made.values()]
-    table("microseconds a page", [f"{size:>14}" for size in made], {**rows, "ratio": ratios})
+    names = ("Scrapy", "UbiLinkExtractor", "extract_urls")
+    rows = {name: [f"{each[name] * 1e6:.0f}" for each in made.values()] for name in names}
+    for name in names[1:]:
+        rows[f"ratio, {name}"] = [f"{each['Scrapy'] / each[name]:.1f}" for each in made.values()]
+    table("microseconds a page", [f"{size:>14}" for size in made], rows)
     figures: dict[str, object] = {"made": made}
     if args.pages:
         figures["real"] = real = on_real_pages(pages_below(args.pages)[:: args.every], args.show)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import re
 from typing import Any
 
@@ -35,6 +36,7 @@ CHOICES: list[dict[str, Any]] = [
     {"attrs": None},
     {"tags": "A"},
     {"attrs": "xlink:href"},
+    {"attrs": "HREF"},
     {"canonicalize": True},
     {"canonicalize": True, "unique": False},
     {"strip": False},
@@ -136,6 +138,13 @@ def test_it_is_scrapys_where_only_scrapys_can() -> None:
     assert UbiLinkExtractor().extract_links(text) == LinkExtractor().extract_links(text) != []
     # `!=` and :contains() are cssselect's own
     same(page("<p>x<a href=x>x</a></p><p>z<a href=y>y</a>"), restrict_css="p:contains('z')")
+
+
+def test_links_are_whole() -> None:
+    (link,) = UbiLinkExtractor().extract_links(page("<a href=x rel=nofollow>y</a>"))
+    assert set(Link.__slots__) == {"url", "text", "fragment", "nofollow"}, "UbiLinkExtractor sets these four itself"
+    assert link == Link(ADDRESS.replace("page.html?q=1", "x"), "y", "", True)
+    assert repr(copy.deepcopy(link)) == repr(link) and copy.copy(link) == link
 
 
 def test_matches_as_scrapys() -> None:

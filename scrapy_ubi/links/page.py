@@ -87,8 +87,10 @@ class Places:
         self.tags = sorted(set(tags) - set(no_tags))
         names = sorted(set(attrs) - set(no_attrs))
         plain = all(_PLAIN_NAME.match(name) for name in self.tags)  # others would have to be escaped in a selector
-        # The one attribute of the one kind of place; None where an element may hold several links.
-        self.single = names[0] if plain and not extra and len(names) == 1 and names != ["*"] else None
+        # The one attribute of the one kind of place; None where an element may hold several links. Written as pages
+        # have it after parsing, so that it is found whichever way it is looked for.
+        single = len(names) == 1 and names != ["*"] and names[0] == names[0].lower()
+        self.single = names[0] if plain and not extra and single else None
         self.selector = ",".join(self.tags + extra) if plain else "*"
 
     def values(self, tag: str, attributes: Attributes) -> Iterator[str]:

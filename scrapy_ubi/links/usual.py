@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable
-from typing import TypeVar
 
 from selectolax.lexbor import LexborNode
 
 from scrapy_ubi.links.allowed import Allowed
 from scrapy_ubi.links.join import FRAGMENT, NAME, ORIGIN, PATH, QUERY, WEB, Joiner
 
-Link = TypeVar("Link")
+_NONE = "\x00 no such attribute"
+
 Strip = Callable[[str], str]
 
 # Nine links in ten are one of these: a whole URL, or a path (down from the site, or up some levels from the page and
@@ -47,29 +47,10 @@ def values_of(nodes: Iterable[LexborNode], attribute: str) -> Collection[str]:
     """The values of this attribute, in the order of the nodes, each once."""
     found: dict[str, None] = {}
     for node in nodes:
-        attributes = node.attributes
-        if attribute in attributes:
-            found[attributes[attribute] or ""] = None
+        value = node.attrs.get(attribute, _NONE)  # two thirds of the time that all attributes take
+        if value is not _NONE:
+            found[value or ""] = None
     return found.keys()
-
-
-def links(
-    nodes: Iterable[LexborNode],
-    attribute: str,
-    joiner: Joiner,
-    allowed: Allowed,
-    strip: Strip,
-    make: Callable[[str, str, str, bool], Link],
-    nofollow: Callable[[str | None], bool],
-) -> list[Link]:
-    """The allowed links in this attribute of these elements, each URL where it is found first. `make` is given the URL,
-    the text, no fragment, and what `nofollow` says of the element's `rel`."""
-    of = elements(nodes, attribute)
-    found: list[Link] = []
-    for url, value in urls(of, joiner, allowed, strip).items():
-        node, rel = of[value]
-        found.append(make(url, node.text_lexbor(), "", rel is not None and nofollow(rel)))
-    return found
 
 
 def urls(values: Collection[str], joiner: Joiner, allowed: Allowed, strip: Strip) -> dict[str, str]:
@@ -79,7 +60,7 @@ def urls(values: Collection[str], joiner: Joiner, allowed: Allowed, strip: Strip
     others = _long_way(values, lines, joiner)
     root, folder, join = joiner.root, joiner.folder, joiner.join
     passes, quick = allowed.passes, allowed.by_extension
-    own = bool(folder) and (not quick or passes(joiner.search))  # whether queries and fragments of this page are wanted
+    own = bool(folder) and (not quick or passes(joiner.search))  # whether this page's queries and fragments are wanted
     found: dict[str, str] = {}
     for value in values:
         if value in others:
