@@ -1,6 +1,6 @@
 """Every UBI_* setting: read once, checked, frozen.
 
-`SETTINGS` (settings_table.py) is the one table. Reading, checking, the list that `listing()` prints and the reference
+`SETTINGS` (settings_table) is the one table. Reading, checking, the list that `listing()` prints and the reference
 in the docs all come from it; a test keeps the fields of `UbiSettings` and the rows alike. Rules:
 
 * None, and an empty text, mean "not set": the default holds;

@@ -1,0 +1,133 @@
+"""Which crawl an agent takes part in, what it owns, what it keeps, and when it counts as dead."""
+
+from __future__ import annotations
+
+from scrapy_ubi.settings_table.row import Setting
+
+ROWS: tuple[Setting, ...] = (
+    Setting(
+        "redis_url",
+        "url",
+        None,
+        "The Redis or Valkey that carries the agents' mail; without it the crawl is a complete one of one agent.",
+        default_text="None",
+    ),
+    Setting(
+        "crawl",
+        "name",
+        None,
+        "The name of the crawl: all agents that give it crawl together.",
+        default_text="`<BOT_NAME>:<spider>`",
+    ),
+    Setting(
+        "agent_id",
+        "name",
+        None,
+        "The identifier of this agent; it alone decides which hosts the agent owns.",
+        default_text="made once, kept in the agent's directory",
+    ),
+    Setting(
+        "capacity",
+        "float",
+        1.0,
+        "How much of the web this agent takes, relative to the others: 2 owns twice the hosts of 1.",
+        above=0,
+        high=1000,
+        longer_name="agent_capacity",
+    ),
+    Setting(
+        "replicas",
+        "int",
+        200,
+        "Points of an agent of capacity 1 on the ring: more balance hosts better, and make joining a little slower.",
+        low=1,
+        high=100_000,
+    ),
+    Setting(
+        "partition",
+        "choice",
+        "host",
+        "What is owned as one and fetched one at a time: a host, or all hosts of a registered domain.",
+        choices=("host", "domain"),
+    ),
+    Setting(
+        "normalise",
+        "steps",
+        "safe",
+        "Which URLs count as one: a preset of steps that make the normal form, by which URLs are compared and not "
+        "fetched.",
+    ),
+    Setting(
+        "host_rules",
+        "rules",
+        None,
+        "Which host names are names of one host: rules for beginnings, ends and whole names, or the path of a file of "
+        "them as LARM reads it.",
+        default_text="None",
+    ),
+    Setting(
+        "dir",
+        "path",
+        None,
+        "The agent's own directory, where its identifier and its part of the frontier live.",
+        default_text="`JOBDIR` if set, else `.ubi/<crawl>` (a second process on the machine takes `.ubi/<crawl>/1`)",
+    ),
+    Setting(
+        "memory_mb",
+        "int",
+        256,
+        "Megabytes for all caches of the agent together; the table of known URLs is beside that, a mapped file "
+        "of about 10 bytes a URL.",
+        low=32,
+        high=1_000_000,
+    ),
+    Setting(
+        "seen",
+        "choice",
+        "exact",
+        "How known URLs are remembered: exactly, or as by a Bloom filter, in half the bytes, which takes a new URL for "
+        "a known one now and then, so that it is never fetched.",
+        choices=("exact", "bloom"),
+    ),
+    Setting(
+        "replication",
+        "int",
+        1,
+        "How many successors keep a copy of a host: as many agents may be lost at once without losing a URL.",
+        low=0,
+        high=8,
+    ),
+    Setting(
+        "heartbeat_interval",
+        "seconds",
+        1.0,
+        "Time between two beats of an agent.",
+        above=0,
+        high=3600,
+    ),
+    Setting(
+        "lease_timeout",
+        "seconds",
+        10.0,
+        "An agent whose last acknowledged beat is older starts no fetch; more than a heartbeat, less than the failure "
+        "timeout.",
+        above=0,
+        high=3600,
+    ),
+    Setting(
+        "failure_timeout",
+        "seconds",
+        15.0,
+        "An agent whose beat has not changed for so long is dead to the others, and its hosts go to their next agents.",
+        above=0,
+        high=7200,
+    ),
+    Setting(
+        "stall_timeout",
+        "seconds",
+        60.0,
+        "An agent whose event loop has not turned for so long stops its own beats, as it does no work.",
+        above=0,
+        high=86_400,
+    ),
+)

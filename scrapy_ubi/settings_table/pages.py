@@ -1,0 +1,120 @@
+"""Pages: how they are loaded, what is kept and followed of them, and robots.txt."""
+
+from __future__ import annotations
+
+from scrapy_ubi.settings_table.row import Setting
+
+ROWS: tuple[Setting, ...] = (
+    Setting(
+        "bot_page",
+        "contact",
+        None,
+        "The address of a page that explains the bot to webmasters; the User-Agent names it.",
+        default_text="None",
+    ),
+    Setting(
+        "max_body",
+        "int",
+        200_000,
+        "Bytes of a page that are loaded and kept: of a larger one only the beginning; 0 keeps all.",
+        low=0,
+        high=2_000_000_000,
+    ),
+    Setting(
+        "max_body_types",
+        "choice",
+        "html",
+        "What UBI_MAX_BODY cuts: HTML, of which a beginning is of use, or everything that callbacks get.",
+        choices=("html", "all"),
+    ),
+    Setting(
+        "error_log",
+        "file",
+        None,
+        "The file to which every unanticipated error is written, with its URL, callback and traceback.",
+        default_text="`errors.log` in the agent's directory",
+    ),
+    Setting(
+        "error_burst",
+        "int",
+        50,
+        "So many unanticipated errors within UBI_ERROR_BURST_SECONDS stop the agent; 0: none do.",
+        low=0,
+        high=1_000_000,
+    ),
+    Setting(
+        "error_burst_seconds",
+        "seconds",
+        60.0,
+        "The time in which UBI_ERROR_BURST errors are a burst.",
+        above=0,
+        high=86_400,
+    ),
+    Setting(
+        "fast",
+        "flag",
+        False,
+        "Whether pages are fetched by a lean HTTP/1.1 download handler in place of Scrapy's.",
+    ),
+    Setting(
+        "filters",
+        "filters",
+        (),
+        "The filters that links have to pass, in their order.",
+        default_text="[]",
+    ),
+    Setting(
+        "filter_log",
+        "file",
+        None,
+        "The file to which every link that a filter refuses is written, with the page that it was found on.",
+        default_text="None",
+    ),
+    Setting(
+        "foreign_downloads",
+        "choice",
+        "refuse",
+        "What to do with downloads that bypass the scheduler (media files) and whose host another agent owns.",
+        choices=("refuse", "allow"),
+    ),
+    Setting(
+        "robots_ttl",
+        "seconds",
+        86_400.0,
+        "How long a robots.txt that was read is obeyed before it is fetched again.",
+        low=1,
+        high=31_536_000,
+    ),
+    Setting(
+        "robots_timeout",
+        "seconds",
+        15.0,
+        "How long the load of a robots.txt may take; DOWNLOAD_TIMEOUT where that is less.",
+        above=0,
+        high=3600,
+    ),
+    Setting(
+        "robots_give_up",
+        "seconds",
+        120.0,
+        "How long a robots.txt that cannot be read is tried, the host's pages waiting, before they fail.",
+        low=0,
+        high=31_536_000,
+    ),
+    Setting(
+        "max_crawl_delay",
+        "seconds",
+        60.0,
+        "The longest Crawl-delay of a robots.txt that is honoured; longer ones count as this; 0 ignores them.",
+        low=0,
+        high=86_400,
+    ),
+    Setting(
+        "sitemaps",
+        "int",
+        0,
+        "How many URLs are taken of the sitemaps that a robots.txt names; 0: none of them is fetched.",
+        low=0,
+        high=1_000_000,
+    ),
+)

@@ -1,0 +1,71 @@
+"""What a row of the table of settings says."""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+PREFIX = "UBI_"
+
+Kind = Literal[
+    "name", "url", "path", "choice", "filters", "file", "steps", "rules", "flag", "contact", "int", "float", "seconds"
+]
+
+
+class Setting(NamedTuple):
+    """One row of the table.
+
+    `default` None means that the default is not a constant: `default_text` then says what it is. `low` and `high` are
+    inclusive, `above` is exclusive.
+    """
+
+    name: str
+    kind: Kind
+    default: object
+    sentence: str
+    default_text: str = ""
+    low: float | None = None
+    high: float | None = None
+    above: float | None = None
+    choices: tuple[str, ...] = ()
+    longer_name: str = ""
+
+    @property
+    def setting(self) -> str:
+        """The name in settings.py: UBI_REPLICAS for `replicas`."""
+        return PREFIX + (self.longer_name or self.name).upper()
+
+    @property
+    def shown_default(self) -> str:
+        """The default, for people."""
+        return self.default_text or repr(self.default)
+
+    @property
+    def bounds(self) -> str:
+        """What values may be, for people: 'seconds above 0', '0 to 8', one of the choices."""
+        if self.choices:
+            return " or ".join(repr(choice) for choice in self.choices)
+        if self.kind == "name":
+            return "letters, digits and _ . : - only, at most 64 of them"
+        if self.kind == "url":
+            return "a redis://, rediss:// or unix:// address"
+        if self.kind == "path":
+            return "a directory"
+        if self.kind == "flag":
+            return "True or False"
+        if self.kind == "filters":
+            return "a list of filters"
+        if self.kind == "contact":
+            return "an address: http://, https:// or mailto:, without spaces and brackets"
+        if self.kind == "file":
+            return "a file"
+        if self.kind == "steps":
+            return "'safe', 'larm' or 'learned', with +step or -step after it, or a list of steps"
+        if self.kind == "rules":
+            return "a list of rules, or the path of a file of them"
+        unit = {"int": "a whole number", "float": "a number", "seconds": "a number of seconds"}[self.kind]
+        limits = [
+            f"above {self.above:g}" if self.above is not None else "",
+            f"of at least {self.low:g}" if self.low is not None else "",
+            f"of at most {self.high:g}" if self.high is not None else "",
+        ]
+        return " ".join([unit, " and ".join(limit for limit in limits if limit)]).strip()
