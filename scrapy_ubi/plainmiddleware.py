@@ -93,4 +93,4 @@ def _is_ours(settings: BaseSettings) -> bool:
     from scrapy_ubi.scheduler import UbiScheduler
 
     cls = load_object(settings["SCHEDULER"])
-    return isinstance(cls, type) and issubclass(cls, UbiScheduler)
+    return isinstance(cls, type) and UbiScheduler in cls.__mro__  # issubclass is true of any scheduler

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Protocol
 from scrapy import Spider
 from scrapy.http import Response, TextResponse
 from scrapy.link import Link
-from scrapy.settings import BaseSettings
+from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
 
 from scrapy_ubi.linkextractor import UbiLinkExtractor
 from scrapy_ubi.plainlinks import Method, PlainLinks, find_method
@@ -32,7 +32,11 @@ class _Linking(Spider):
     @classmethod
     def update_settings(cls, settings: BaseSettings) -> None:
         super().update_settings(settings)
-        settings.setdefault_in_component_priority_dict("SPIDER_MIDDLEWARES", PlainLinksMiddleware, INNERMOST)
+        name = "SPIDER_MIDDLEWARES"
+        settings.setdefault_in_component_priority_dict(name, PlainLinksMiddleware, INNERMOST)
+        # Said as a spider's own setting: at the priority of defaults a runner's defaults would take its place.
+        priority = max(settings.getpriority(name) or 0, SETTINGS_PRIORITIES["spider"])
+        settings.set(name, settings.getdict(name), priority)
 
     def links(
         self,

@@ -23,6 +23,7 @@ from scrapy.statscollectors import MemoryStatsCollector
 from scrapy.utils.misc import build_from_crawler, load_object
 from scrapy.utils.request import RequestFingerprinter
 
+from scrapy_ubi.batch import SLICE
 from scrapy_ubi.codec import Codec
 from scrapy_ubi.filtering import Filtering
 from scrapy_ubi.flights import Flight
@@ -30,6 +31,7 @@ from scrapy_ubi.localrequests import LocalRequests
 from scrapy_ubi.node import Node, Visit
 from scrapy_ubi.plainlinks import PlainLinks
 from scrapy_ubi.protocol.host import Entry
+from scrapy_ubi.requestcheck import NONCE
 from scrapy_ubi.requestkeys import RequestKeys
 from scrapy_ubi.scheduler import UbiScheduler
 from scrapy_ubi.settings import UbiSettings
@@ -126,6 +128,8 @@ class World(UbiScheduler):
                 self._yielded(passed)
 
     def _yielded(self, request: Request) -> None:
+        """As UbiSpiderMiddleware does."""
+        request.meta.pop(NONCE, None)
         self.mark_child(request, self.request)
         self._engine_takes(request)
 
@@ -239,7 +243,7 @@ PAGES = st.lists(st.tuples(LINKS, st.integers(0, 3)), min_size=1, max_size=3)
 
 
 @given(pages=PAGES, scrapy=st.sampled_from(SETTINGS), domains=st.sampled_from([None, ["h1.example"], ["example"]]))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_whatever_pages_hold_it_is_taken_as_its_requests_would_be(
     pages: list[tuple[list[Any], int]], scrapy: dict[str, Any], domains: Any
 ) -> None:
@@ -250,3 +254,53 @@ def test_whatever_pages_hold_it_is_taken_as_its_requests_would_be(
 def test_all_kinds_of_links_at_once(scrapy: dict[str, Any]) -> None:
     outcome = compare([(PlainLinks([*USUAL, *ODD]), depth) for depth in (1, 0, 2)], scrapy)
     assert outcome["stats"]["dropped"] >= 24
+
+
+def test_after_some_hundred_links_others_have_their_turn() -> None:
+    async def run() -> tuple[int, int]:
+        world = World()
+        many = [f"{PAGE}{number}" for number in range(3 * SLICE)]
+        turns = sum(1 for _ in world.take_links(PlainLinks(many), world.response(), world._yielded, unheard=True))
+        return turns, world.outcome()["stats"]["ubi/scheduler/enqueued"]
+
+    assert asyncio.run(run()) == (2, 3 * SLICE)
+
+
+def test_links_say_once_what_they_have_in_common_and_each_its_own_text() -> None:
+    meta = {"a": (1, 2), "retry_times": 1, "depth": 7, "ubi_nonce": "of the page"}
+    links = PlainLinks(
+        [PAGE, f"{PAGE}a", "http://h2.example/"],
+        callback="other",
+        errback="lost",
+        cb_kwargs={"b": {3}},
+        meta=meta,
+        headers={"X-D": "4"},
+        priority=5,
+        link_texts=["one", "two", "three"],
+    )
+    outcome = compare([(links, 1), (PlainLinks([f"{PAGE}b"], meta={"depth_reset": True}), 3)], {"DEPTH_PRIORITY": 1})
+    [two] = [entry for entry in outcome["hosts"]["h1.example"] if entry.url == f"{PAGE}a"]
+    assert "ubi_nonce" not in two.request and two.priority == 3 and two.depth == 2
+
+
+def test_sites_off_limits_may_be_allowed() -> None:
+    far = ["http://h2.example/", "http://h2.example/a", "http://H3.example:80/"]
+    allowed = PlainLinks(far, meta={"allow_offsite": True})
+    outcome = compare([(PlainLinks(far), 0), (allowed, 0), (PlainLinks(far), 0)], domains=["h1.example"])
+    assert outcome["stats"]["offsite/filtered"] == 6 and outcome["stats"]["offsite/domains"] == 2
+    assert set(outcome["hosts"]) == {"h1.example", "h2.example", "h3.example"}
+
+
+def test_what_comes_from_no_known_page_is_told_the_node_in_any_case() -> None:
+    async def run() -> int:
+        world = World()
+        response = HtmlResponse(PAGE, request=Request(PAGE, meta={"depth": 0}))
+        for _ in range(2):
+            links = PlainLinks([f"{PAGE}a", f"{PAGE}a#b", "http://h2.example/"])
+            for _ in world.take_links(links, response, world._yielded, unheard=True):
+                """Nobody waits."""
+        outcome = world.outcome()
+        assert not outcome["outlinks"] and outcome["stats"]["ubi/scheduler/enqueued"] == 2
+        return int(outcome["links"])
+
+    assert asyncio.run(run()) == 6
