@@ -553,8 +553,6 @@ class Node:
         self._strays += page is None and not seed
         news = self.agent.discover(host, entry, page.outlinks if page is not None else None)
         if news:
-            if len(self.agent.outbox) >= self.settings.flush_records:
-                self._hurry = True
             self._arm_soon()
         return news
 
@@ -769,14 +767,20 @@ class Node:
         return self._check(entry.request) if entry.request else None
 
     def _arm_soon(self) -> None:
-        """`_arm` after all else that the loop does at this moment: once for all links of a page."""
+        """After all else that the loop does at this moment, so once for all links of a page: look whether there is
+        much to send, and `_arm`."""
         if not self._arming:
             self._arming = True
-            asyncio.get_running_loop().call_soon(self._arm)
+            asyncio.get_running_loop().call_soon(self._look_at_news)
+
+    def _look_at_news(self) -> None:
+        self._arming = False
+        if len(self.agent.outbox) >= self.settings.flush_records:
+            self._hurry = True
+        self._arm()
 
     def _arm(self, wake: bool = True) -> None:
         """Wake the engine when a host is ready (or all is over), or let a timer do it at the time one will be."""
-        self._arming = False
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

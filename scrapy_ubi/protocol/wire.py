@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -114,12 +114,6 @@ class Delta(NamedTuple):
     redo: tuple[Redo, ...] = ()
     notes: Notes | None = None
 
-    def entries(self) -> Iterator[tuple[str, Entry]]:
-        """Every entry in it, with its host."""
-        yield from ((self.host, entry) for entry in self.discovered)
-        for redo in self.redo:
-            yield from redo.outlinks
-
 
 @dataclass(frozen=True, slots=True)
 class Received:
@@ -148,9 +142,10 @@ def sift(letter: Received, judge: Callable[[str, Entry], str | None]) -> tuple[R
     """
     refused: list[Refused] = []
     for delta in letter.deltas:
-        for host, entry in delta.entries():
-            if (reason := judge(host, entry)) is not None:
-                refused.append(Refused(host, entry, reason))
+        own = delta.host
+        refused += [Refused(own, e, reason) for e in delta.discovered if (reason := judge(own, e)) is not None]
+        for redo in delta.redo:
+            refused += [Refused(h, e, reason) for h, e in redo.outlinks if (reason := judge(h, e)) is not None]
     if not refused:
         return letter, refused
     bad = {(host, entry) for host, entry, _ in refused}
@@ -210,25 +205,28 @@ def decode(fields: Mapping[str, str], receiver: str, most: int, longest_url: int
 
 def _records(delta: Delta) -> int:
     single = (delta.offer is not None) + (delta.notes is not None)
-    return sum(1 for _ in delta.entries()) + len(delta.done) + len(delta.redo) + single
+    redone = sum([1 + len(redo.outlinks) for redo in delta.redo])
+    return len(delta.discovered) + len(delta.done) + redone + single
+
+
+_DELTA = frozenset(("host", "discovered", "done", "offer", "redo", "notes"))
 
 
 def _delta(row: object, longest_url: int) -> Delta:
-    if not isinstance(row, dict) or not row.keys() <= {"host", "discovered", "done", "offer", "redo", "notes"}:
+    if not isinstance(row, dict) or not row.keys() <= _DELTA:
         raise Malformed("a delta is not an object of host, discovered, done, offer, redo, notes")
     host = _match(_HOST, row.get("host"))
-    discovered, done, offer = row.get("discovered", []), row.get("done", []), row.get("offer")
+    discovered, done, offer, notes = row.get("discovered", []), row.get("done", []), row.get("offer"), row.get("notes")
     redo = row.get("redo", [])
     if not isinstance(discovered, list) or not isinstance(done, list) or not isinstance(redo, list):
         raise Malformed("discovered, done or redo is not a list")
-    entries = tuple(_entry_in(item, longest_url) for item in discovered)
     return Delta(
         host,
-        entries,
+        tuple([_entry_in(item, longest_url) for item in discovered]),
         _keys(done),
         None if offer is None else _summary(offer),
-        tuple(_redo(item, longest_url) for item in redo),
-        None if row.get("notes") is None else _notes(row["notes"]),
+        tuple([_redo(item, longest_url) for item in redo]) if redo else (),
+        None if notes is None else _notes(notes),
     )
 
 
@@ -298,7 +296,7 @@ def _key(text: object) -> int:
 
 
 def _keys(texts: list[object]) -> tuple[int, ...]:
-    return tuple([_key(text) for text in texts])
+    return tuple([_key(text) for text in texts]) if texts else ()
 
 
 def _number(text: object) -> int:
