@@ -2,6 +2,7 @@
 # make test   lint, types, import contracts and the tests; make test PYTEST="-m 'not slow'" for the quick ones; JOBS=2 at once
 # make faults  groups of real agents, killed, paused, cut off, with a Redis that forgets: minutes, on a quiet machine
 # make simulate  simulated crawls of the protocol for MINUTES (5) minutes, with figures; make simulate SIMULATE="--jobs 2"
+# make conformance  Scrapy's own tests of download handlers and crawls, with UBI_FAST's handler: minutes
 # make bench  the benchmarks, one after the other
 # make profile  where a page's CPU time goes, by component: a minute; make profile PROFILE="--agents 4 --top 20"
 # make clean  take away what the others made
@@ -14,7 +15,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet --quiet
 
-.PHONY: help demo test faults lint bench profile simulate clean
+.PHONY: help demo test faults lint conformance bench profile guard simulate clean
 .DEFAULT_GOAL := help
 
 help:
@@ -33,6 +34,10 @@ lint: $(VENV)/.stamp-dev
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/mypy --strict --no-error-summary scrapy_ubi
 	@$(BIN)/lint-imports > $(VENV)/lint-imports.txt || { cat $(VENV)/lint-imports.txt; exit 1; }
+
+conformance: $(VENV)/.stamp-dev
+	@$(PIP) install pytest-twisted pytest-asyncio
+	@$(BIN)/python tests/conformance/run.py $(CONFORMANCE)
 
 simulate: $(VENV)/.stamp-dev
 	@$(BIN)/python -m tests.simulation.simulate --minutes $(or $(MINUTES),5) $(SIMULATE)
