@@ -79,4 +79,8 @@ class UbiCrawlSpider(_Linking, RulesByPage):
 
 
 def _urls(extractor: Extractor, response: TextResponse) -> Iterable[str]:
+    # One derived from ours may have an extract_links of its own.
+    if getattr(type(extractor), "extract_links", None) is UbiLinkExtractor.extract_links:
+        assert isinstance(extractor, UbiLinkExtractor)
+        return extractor.extract_urls(response)
     return [link.url for link in extractor.extract_links(response)]

@@ -8,9 +8,10 @@ import pytest
 from itemadapter import ItemAdapter
 from scrapy import Request
 from scrapy.http import HtmlResponse, Response, TextResponse
+from scrapy.link import Link
 from scrapy.linkextractors import LinkExtractor as ScrapysExtractor
 
-from scrapy_ubi import PlainLinks, UbiSpider
+from scrapy_ubi import LinkExtractor, PlainLinks, UbiSpider
 
 URL = "http://h1.example/"
 BODY = b"<a href=a>first</a> <a href=/b>second</a> <a href=a#x>third</a> <a href=a>again</a>"
@@ -78,6 +79,14 @@ def test_a_spider_finds_the_links_of_a_page() -> None:
     assert spider.links(page(), ScrapysExtractor(), callback="other").urls == expected
     spider.link_extractor = ScrapysExtractor(deny="b$")  # type: ignore[misc]
     assert spider.links(page()).urls == [expected[0], expected[2]]
+
+
+def test_an_extractor_derived_from_ours_is_asked_for_its_own_links() -> None:
+    class Fewer(LinkExtractor):
+        def extract_links(self, response: TextResponse) -> list[Link]:
+            return super().extract_links(response)[:1]
+
+    assert Walk().links(page(), Fewer()).urls == [f"{URL}a"]
 
 
 @pytest.mark.parametrize("response", [Response(URL, body=b"\x89PNG"), TextResponse(URL, body=b"plain text")])

@@ -26,9 +26,13 @@ from scrapy.crawler import Crawler
 from scrapy.downloadermiddlewares.offsite import OffsiteMiddleware
 from scrapy.downloadermiddlewares.robotstxt import RobotsTxtMiddleware
 from scrapy.exceptions import IgnoreRequest, StopDownload
-from scrapy.http import Headers, Response
+from scrapy.http import Headers, HtmlResponse, Response
+from scrapy.link import Link
+from scrapy.linkextractors import LinkExtractor as ScrapysExtractor
 from scrapy.settings import Settings
 from scrapy.settings.default_settings import RETRY_EXCEPTIONS
+from scrapy.spiders import CrawlSpider, Rule
+from scrapy.spiders.crawl import _identity_process_request
 from scrapy.utils.reactor import CallLaterOnce
 from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
@@ -38,6 +42,7 @@ from scrapy_ubi.scheduler import UbiScheduler
 from scrapy_ubi.scrapy_private import (
     Download,
     EngineHooks,
+    RulesByPage,
     data_loss,
     forget_robots,
     headers_of,
@@ -407,3 +412,38 @@ def test_the_commands_that_look_at_a_page_are_told_from_crawls() -> None:
     assert Fetch.__module__ == "scrapy.commands.fetch"
     Own.start.__module__ = "scrapy.commands.fetch"
     assert is_trial(Settings(), Own())
+
+
+def test_a_crawl_spiders_rules_are_asked_where_they_make_requests() -> None:
+    class Told(RulesByPage):
+        name = "told"
+        rules = (Rule(ScrapysExtractor(), "found"), Rule(ScrapysExtractor(), process_request="own"))
+
+        def own(self, request: Request, response: Response) -> Request:
+            return request
+
+        def found(self, response: Response) -> None:
+            """A callback."""
+
+        def links_of_rule(self, rule: int, links: list[Link], callback: Any, errback: Any) -> Any:
+            return rule, [link.url for link in links], callback, errback
+
+    spider = Told()
+    page = HtmlResponse(f"{HOST}/", body=b"<a href=a>a</a>", encoding="utf-8")
+    assert list(spider._requests_to_follow(page)) == [(0, [f"{HOST}/a"], spider._callback, spider._errback)]
+    spider._rules.reverse()
+    [request, (rule, links, _, _)] = spider._requests_to_follow(page)
+    assert (request.url, request.meta["rule"], request.meta["link_text"]) == (f"{HOST}/a", 0, "a")
+    assert (rule, links) == (1, []), "each link belongs to the first rule that finds it"
+    assert "self._requests_to_follow(response)" in inspect.getsource(CrawlSpider.parse_with_rules)
+    # The callback finds its rule by this, and the texts of links are where ours are.
+    built = CrawlSpider._build_request(spider, 7, Link("http://a.example/", "text"))
+    assert built.meta == {"rule": 7, "link_text": "text"} and built.callback == spider._callback
+    assert 'meta["rule"]' in inspect.getsource(CrawlSpider._callback)
+    assert Rule().process_request is _identity_process_request
+
+
+def test_the_scraper_hands_over_items_by_name() -> None:
+    assert "self.start_itemproc_async(output, response=response)" in inspect.getsource(
+        Scraper._process_spidermw_output_async
+    )
