@@ -6,8 +6,12 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from unittest import mock
 
 import pytest
+
+from tests.support.crawls import crawl, items_of
+from tests.support.site import Site, links
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "example_project"
 LINES = ['ADDONS = {"scrapy_ubi.Addon": 500}', 'UBI_REDIS_URL = "redis://127.0.0.1:6390/0"']
@@ -43,6 +47,19 @@ def test_runner_judges_by_the_seeds_of_the_broad_spider() -> None:
     assert all(Graph(1, MIN_HOSTS, MIN_HOSTS).reachable([seed]) for seed in SEEDS)
 
 
+def test_both_spiders_of_the_broad_step_crawl_the_same() -> None:
+    with mock.patch.object(sys, "path", [str(EXAMPLES / "03_broad"), *sys.path]), Site() as site:
+        from broad.spiders.hosts import HostsSpider
+        from broad.spiders.wide import WideSpider
+
+        seeds = [url.rstrip("/") for url in HostsSpider.start_urls]
+        for seed, following in zip(seeds, [*seeds[1:], seeds[0]], strict=True):
+            for page in ("/", "/a", "/b"):
+                site.page(f"{seed}{page}", links("/", "/a", f"{following}/b", "/image.png"), content_type="text/html")
+        items = [items_of(crawl(spider, site.proxy)) for spider in (HostsSpider, WideSpider)]
+    assert items[0] == items[1] and len(items[0]) == 3 * len(seeds)
+
+
 def test_readme_of_each_step_names_commands_that_exist() -> None:
     for step in ("01_before", "02_distributed", "03_broad"):
         text = (EXAMPLES / step / "README.md").read_text()
@@ -62,4 +79,4 @@ def test_scrapy_finds_the_spider_of_each_step(step: str) -> None:
         check=True,
         timeout=60,
     )
-    assert said.stdout.split() == (["hosts"] if step == "03_broad" else ["pages"])
+    assert said.stdout.split() == (["hosts", "wide"] if step == "03_broad" else ["pages"])
