@@ -18,10 +18,11 @@ pytestmark = [pytest.mark.processes, pytest.mark.faults]
 LATENCY = 0.15  # s
 
 
-def test_the_hosts_of_an_agent_that_was_killed_go_on(make_group: MakeGroup) -> None:
+@pytest.mark.parametrize("spider", ["walk", "plain"])
+def test_the_hosts_of_an_agent_that_was_killed_go_on(make_group: MakeGroup, spider: str) -> None:
     """The others notice; nothing is left of it, not even its disk."""
     group = make_group(LATENCY)
-    group.start(*FOUR)
+    group.start(*FOUR, spider=spider)
     group.until_served(0.3)
     incarnation = group.beats()["a1"].incarnation
     group.kill("a1", wipe=True)

@@ -11,10 +11,10 @@ from .conftest import FOUR, MakeGroup
 pytestmark = [pytest.mark.processes, pytest.mark.faults]
 
 
-@pytest.mark.parametrize("seeds", ["all", "first"])
-def test_four_agents_fetch_all_of_a_web_once(make_group: MakeGroup, seeds: str) -> None:
+@pytest.mark.parametrize(("seeds", "spider"), [("all", "walk"), ("first", "walk"), ("all", "plain")])
+def test_four_agents_fetch_all_of_a_web_once(make_group: MakeGroup, seeds: str, spider: str) -> None:
     group = make_group(seeds=seeds)
-    group.start(*FOUR)
+    group.start(*FOUR, spider=spider)
     verdict = group.end().judge()
     assert set(verdict.stats["agents"]) == set(FOUR)
     assert sorted(verdict.items) == pages(verdict)

@@ -7,6 +7,8 @@ import time
 import scrapy
 from scrapy.linkextractors import LinkExtractor
 
+from scrapy_ubi import UbiSpider
+
 
 class Walk(scrapy.Spider):
     """All pages that can be reached from `seeds` (URLs, comma separated)."""
@@ -23,6 +25,18 @@ class Walk(scrapy.Spider):
         yield {"url": response.url, "title": response.css("title::text").get()}
         for link in self.links.extract_links(response):
             yield scrapy.Request(link.url)
+
+
+class Plain(UbiSpider):
+    """The same, by plain links."""
+
+    name = "plain"
+    seeds = ""
+    start = Walk.start
+
+    def parse(self, response):
+        yield {"url": response.url, "title": response.css("title::text").get()}
+        yield self.links(response)
 
 
 class Sleeper(Walk):
