@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
+from weakref import ReferenceType, ref
 
 from scrapy.http import HtmlResponse, TextResponse
 from scrapy.link import Link
@@ -27,7 +28,7 @@ from scrapy_ubi.links.page import Attributes, Page, Places, readable
 from scrapy_ubi.links.usual import elements, urls, values_of
 
 _HEAD = 16_384  # characters of a hostile page that are read for its robots
-_SMALL = 65_536  # characters of a page that may be kept until the next one: some 2 MB, parsed
+_SMALL = 400_000  # characters of a page that may be kept until the next one: parsed, some 5 MB, and 13 at worst
 
 _Names = str | Iterable[str]
 _Regex = Any  # a str or pattern, or several of them, as Scrapy has it
@@ -82,7 +83,6 @@ class UbiLinkExtractor(LxmlLinkExtractor):
             asked = ", ".join(name for name, value in more.items() if value)
             raise ValueError(f"{asked}: not with restrict_xpaths, nor with a restrict_css that lexbor cannot read")
         self._obey_nofollow = obey_nofollow
-        self._last: Page | None = None
         self._places = Places(*names, frames=frames, canonical=canonical, srcset=srcset)
         self._allowed = Allowed(
             self.allow_res, self.deny_res, self.allow_domains, self.deny_domains, self.deny_extensions
@@ -99,7 +99,7 @@ class UbiLinkExtractor(LxmlLinkExtractor):
         if self._scrapys or not isinstance(response, HtmlResponse):
             return super().extract_links(response)
         text = response.text
-        page = self._page(text)
+        page = _parsed(response, text)
         if page is None:
             return self._links_of_deep(response)
         if self._obey_nofollow and page.forbids_following():
@@ -119,22 +119,11 @@ class UbiLinkExtractor(LxmlLinkExtractor):
         if usual is None or self._rarely or self._regions or self._scrapys or not isinstance(response, HtmlResponse):
             return [link.url for link in self.extract_links(response)]
         text = response.text
-        page = self._page(text)
+        page = _parsed(response, text)
         if page is None:
             return [link.url for link in self._links_of_deep(response)]
         joiner = Joiner(_base(response, text), response.url, response.encoding)
         return list(urls(values_of(page.elements(self._places), usual), joiner, self._allowed, self._stripped))
-
-    def _page(self, text: str) -> Page | None:
-        """A page, parsed. None if that would take seconds."""
-        data = text.encode("utf-8", "ignore")
-        if may_be_deep(data):
-            return None
-        page = Page(data)
-        # With no page left the allocator gives its memory back to the system, and asks for it anew at the next one: a
-        # third of the time that a small page takes to parse.
-        self._last = page if len(text) <= _SMALL else None
-        return page
 
     def _links_of_deep(self, response: HtmlResponse) -> list[Link]:
         """The links of a page that would take lexbor seconds: Scrapy's, less those that are not to be followed."""
@@ -147,14 +136,13 @@ class UbiLinkExtractor(LxmlLinkExtractor):
         """The links of these elements: the first of each URL (if `unique`), and of these what is allowed."""
         if self._usual is None:
             return self._links_of_some(nodes, joiner)
-        found = elements(nodes, self._usual)
+        first, rels = elements(nodes, self._usual)
         links: list[Link] = []
         new = Link.__new__  # to call __init__ would take half of the time of this loop
-        for url, value in urls(found, joiner, self._allowed, self._stripped).items():
-            node, rel = found[value]
+        for url, value in urls(first, joiner, self._allowed, self._stripped).items():
             link = new(Link)
-            link.url, link.text, link.fragment = url, node.text_lexbor(), ""
-            link.nofollow = rel is not None and rel_has_nofollow(rel)
+            link.url, link.text, link.fragment = url, first[value].text_lexbor(), ""
+            link.nofollow = value in rels and rel_has_nofollow(rels[value])
             links.append(link)
         return self._finish(links) if self._rarely else links
 
@@ -207,6 +195,24 @@ class UbiLinkExtractor(LxmlLinkExtractor):
         for link in links:
             link.url = canonicalize_url(link.url)
         return _unique(links) if self._unique else links
+
+
+# The page that was parsed last, and of which response: the extractors of a spider's rules look at it in turn.
+_last: tuple[ReferenceType[HtmlResponse] | None, Page | None] = (None, None)
+
+
+def _parsed(response: HtmlResponse, text: str) -> Page | None:
+    """A page, parsed. None if that would take seconds."""
+    global _last
+    known, page = _last
+    if known is not None and known() is response:
+        return page
+    data = text.encode("utf-8", "ignore")
+    page = None if may_be_deep(data) else Page(data)
+    # With no page left the allocator gives its memory back to the system, and asks for it anew at the next one: a third
+    # of the time that a page takes to parse.
+    _last = (ref(response), page) if len(text) <= _SMALL else (None, None)
+    return page
 
 
 def _unique(links: list[Link]) -> list[Link]:

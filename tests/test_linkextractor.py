@@ -15,7 +15,9 @@ from scrapy.linkextractors import LinkExtractor
 from scrapy.spiders import CrawlSpider, Rule
 
 import scrapy_ubi
+from scrapy_ubi import linkextractor
 from scrapy_ubi.linkextractor import UbiLinkExtractor
+from scrapy_ubi.links.page import Page
 from tests.support.crawls import crawl, items_of
 from tests.support.site import Site
 
@@ -145,6 +147,17 @@ def test_links_are_whole() -> None:
     assert set(Link.__slots__) == {"url", "text", "fragment", "nofollow"}, "UbiLinkExtractor sets these four itself"
     assert link == Link(ADDRESS.replace("page.html?q=1", "x"), "y", "", True)
     assert repr(copy.deepcopy(link)) == repr(link) and copy.copy(link) == link
+
+
+def test_extractors_of_one_page_parse_it_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    parsed: list[bytes] = []
+    monkeypatch.setattr(linkextractor, "Page", lambda data: parsed.append(data) or Page(data))
+    one, other = UbiLinkExtractor(allow="/x$"), UbiLinkExtractor(restrict_css="p")
+    first, second = page("<a href=x>1</a><p><a href=y>2</a>"), page("<a href=z>3</a>")
+    for response, found in ((first, ["1"]), (first, ["1"]), (second, []), (first, ["1"])):
+        assert [link.text for link in one.extract_links(response)] == found
+    assert [link.text for link in other.extract_links(first)] == ["2"]
+    assert [response.body for response in (first, second, first)] == parsed
 
 
 def test_matches_as_scrapys() -> None:

@@ -31,16 +31,20 @@ _others = re.compile(
 ).findall
 
 
-def elements(nodes: Iterable[LexborNode], attribute: str) -> dict[str, tuple[LexborNode, str | None]]:
-    """The values of this attribute in the order of the nodes, each with its first element and its `rel`."""
-    found: dict[str, tuple[LexborNode, str | None]] = {}
+def elements(nodes: Iterable[LexborNode], attribute: str) -> tuple[dict[str, LexborNode], dict[str, str | None]]:
+    """The values of this attribute in the order of the nodes, each with its first element; and the `rel` of those
+    elements that have one, by value."""
+    first: dict[str, LexborNode] = {}
+    rels: dict[str, str | None] = {}
     for node in nodes:
         attributes = node.attributes
         if attribute in attributes:
             value = attributes[attribute] or ""
-            if value not in found:
-                found[value] = node, attributes.get("rel")
-    return found
+            if value not in first:
+                first[value] = node
+                if "rel" in attributes:
+                    rels[value] = attributes["rel"]
+    return first, rels
 
 
 def values_of(nodes: Iterable[LexborNode], attribute: str) -> Collection[str]:
@@ -60,7 +64,7 @@ def urls(values: Collection[str], joiner: Joiner, allowed: Allowed, strip: Strip
     others = _long_way(values, lines, joiner)
     root, folder, join = joiner.root, joiner.folder, joiner.join
     passes, quick = allowed.passes, allowed.by_extension
-    own = bool(folder) and (not quick or passes(joiner.search))  # whether this page's queries and fragments are wanted
+    own: bool | None = None  # whether this page's queries and fragments are wanted
     found: dict[str, str] = {}
     for value in values:
         if value in others:
@@ -72,8 +76,10 @@ def urls(values: Collection[str], joiner: Joiner, allowed: Allowed, strip: Strip
         elif first == "h" and value.startswith(WEB):
             url = value
         elif first in ".?#":
-            if first != "." and not own:
-                continue
+            if first != ".":
+                own = not quick or passes(joiner.search) if own is None else own
+                if not own:
+                    continue
             url = joiner.special(value)
         else:
             url = folder + value
