@@ -98,6 +98,7 @@ class Batches:
 
     def seeds(self, plain: PlainLinks) -> Iterator[Request]:
         """The ordinary requests for plain links that come from no page, as Scrapy's middlewares leave them."""
+        count_expanded(self._crawler, plain, "start() yields them")
         for request in plain.requests(spider_of(self._crawler)):
             if request is None:
                 self._say_malformed()
@@ -188,11 +189,14 @@ class _Batch:
         filters, depth, priority, met = self._filters, self._shared.depth, self._shared.priority, 0
         links = self._plain.urls[start:stop]
         for number, url in enumerate(links, start):
-            match = usual_parts(url) if quick and type(url) is str and len(url) <= longest else None
+            match = usual_parts(url) if type(url) is str and len(url) <= longest else None
             if match is None or "/." in url:
                 self._take_odd(number, url)
                 continue
             normal, name = match.groups()
+            if not quick:
+                self._take_slowly(number, url, normal, name)
+                continue
             holds = hosts.get(name) or self._look(name, normal)
             if holds is _off_site:
                 self._passing.refuse_off_site(name, url)
@@ -273,7 +277,7 @@ class _Batch:
     # Links that need more than a look
 
     def _take_odd(self, number: int, found: Any) -> None:
-        """Take a link that is not written as usual, too long, or whose normal form takes more than one look."""
+        """Take a link that is not written as usual, or too long."""
         tools = self._tools
         try:
             url = Request(found).url
@@ -285,20 +289,26 @@ class _Batch:
             self._apart += 1
             self._take_ordinary(number, found)
             return
-        name = host_name(url)
-        if self._passing.too_long(url):
-            return
+        if not self._passing.too_long(url):
+            self._take_slowly(number, url, safe, host_name(url))
+
+    def _take_slowly(self, number: int, url: str, safe: str, name: str) -> None:
+        """Take a link whose place takes more than one look. `safe`: its normal form by the safe steps; `name`: its
+        host."""
+        tools = self._tools
         if self._offsite and self._passing.off_site(name):
             self._passing.refuse_off_site(name, url)
             return
         if self._filters and self._is_filtered(url, safe):
             return
         place = tools.keys.place_of(url)
-        assert place is not None, url
-        if len(url) > tools.settings.max_url_length:
+        if place is None:
+            self._apart += 1
+            self._take_ordinary(number, url)
+        elif len(url) > tools.settings.max_url_length:
             tools.drop("url_too_long", f"{url[:200]}... is longer than UBI_MAX_URL_LENGTH")
-            return
-        self._take_placed(number, url, place)
+        else:
+            self._take_placed(number, url, place)
 
     def _take_placed(self, number: int, url: str, place: Place) -> None:
         tools = self._tools
