@@ -5,6 +5,7 @@
 # make conformance  Scrapy's own tests of download handlers and crawls, with UBI_FAST's handler: minutes
 # make bench  the benchmarks, one after the other
 # make profile  where a page's CPU time goes, by component: a minute; make profile PROFILE="--agents 4 --top 20"
+# make guard  function calls of a page, a letter, a link, beside the committed ones: a minute; ACCEPT=1 takes the new ones
 # make clean  take away what the others made
 # Needs python3 (3.11 or later) and make; everything else goes into .venv.
 
@@ -47,6 +48,9 @@ bench: $(VENV)/.stamp-dev
 
 profile: $(VENV)/.stamp-dev
 	@$(BIN)/python benchmarks/page_profile.py $(PROFILE)
+
+guard: $(VENV)/.stamp-dev
+	@$(BIN)/python benchmarks/guard.py $(if $(ACCEPT),--accept)
 
 clean:
 	@rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

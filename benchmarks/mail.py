@@ -39,6 +39,7 @@ def two_agents() -> tuple[Agent, Agent, list[str]]:
     """A group of two without copies, and hosts of the second one."""
     crawl = Crawl(2, 0, 0.8, 1)
     one, other = (peer.agent for peer in crawl.peers)
+    take(other, tell(one, []))  # seeds that were found by the wrong one
     hosts = [host for i in range(4 * HOSTS) if one.ring.owner(host := f"www.site-{i}.example") == other.me]
     return one, other, hosts[:HOSTS]
 

@@ -18,9 +18,10 @@ import frontier_ours
 import frontier_peers
 import links
 import mail
+import peers_show
 import ring
 import urls
-from rounds import Way, options, save, table, take_turns
+from rounds import Way, options, save, take_turns
 
 PAGES = 250  # whose links are offered to frontiers in a round
 SIZE = 10_000, 40  # bytes and links of a page
@@ -136,24 +137,10 @@ def measure(rounds: int, say: Callable[[str], None]) -> Rows:
     return rows
 
 
-def show(rows: Rows) -> None:
-    """Print the table."""
-    cells = {
-        title: [
-            f"{float(each['ours']) * 1e6:.2f}",
-            str(each["peer"]),
-            f"{float(each['theirs']) * 1e6:.2f}",
-            f"{float(each['theirs']) / float(each['ours']):.1f}",
-        ]
-        for title, each in rows.items()
-    }
-    table("microseconds of CPU", ["     ours", f"{'beside':>30}", "   theirs", "theirs : ours"], cells)
-
-
 def main() -> None:
     args = options(__doc__, rounds=5)
     rows = measure(args.rounds, lambda text: None)
-    show(rows)
+    peers_show.micro({"seconds": rows})
     save(args.json, {"seconds": rows})
 
 

@@ -10,7 +10,9 @@ END = "<!-- end of tables -->"
 
 
 def spread(values: Sequence[float], form: str = "{:.2f}") -> str:
-    """Median (least-most)."""
+    """Median (least-most); a single value alone."""
+    if len(values) == 1:
+        return form.format(values[0])
     return f"{form.format(statistics.median(values))} ({form.format(min(values))}-{form.format(max(values))})"
 
 

@@ -52,10 +52,11 @@ def flatness(name: str) -> Callable[[Figures], Values]:
 
 
 def memory_at(figures: Figures, name: str, pages: int) -> float:
-    """The most MB that a long crawl had had when so many pages were crawled (or at its end, where it was shorter)."""
-    samples = figures["memory"]["runs"][name]["samples"]
-    most: float = next((most for count, _, most in samples if count >= pages), samples[-1][2])
-    return most
+    """The most MB that a long crawl had had when so many pages were crawled. Raises KeyError where it was shorter."""
+    for count, _, most in figures["memory"]["runs"][name]["samples"]:
+        if count >= pages:
+            return float(most)
+    raise KeyError(pages)
 
 
 def memory_ratio(name: str, pages: int) -> Callable[[Figures], Values]:

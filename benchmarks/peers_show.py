@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import micro
 from pages import into_document, spread
 from peers_aims import AIMS, memory_at
 from rounds import table
@@ -55,7 +54,7 @@ def tables(figures: Figures) -> str:
                 of_part(figures[part])
         if "micro" in figures:
             said("micro", figures["micro"])
-            micro.show(figures["micro"]["seconds"])
+            micro(figures["micro"])
     return printed.getvalue()
 
 
@@ -66,17 +65,18 @@ def said(part: str, figures: Figures) -> None:
     """When, on what and how a part was measured."""
     settings, (before, after) = figures["settings"], figures["load"]
     if part == "micro":
-        size = f"{settings['rounds']} rounds"
+        size = rounds_of(settings)
     elif part == "memory":
         size = f"{settings['long']:,} pages"
     else:
-        size = f"{settings['rounds']} rounds of {settings['pages']:,} pages after {settings['warm']:,}"
-    quick = " with `--quick`: it shows that the benchmark runs, and no figure to rely on" if settings["quick"] else ""
-    print(
-        f"\nPart `{part}`: {size}, {figures['taken']}, Python {figures['python']}, {figures['cores']} cores, load",
-        end=" ",
-    )
-    print(f"average {before} before and {after} after{quick}.")
+        size = f"{rounds_of(settings)} of {settings['pages']:,} pages after {settings['warm']:,}"
+    quick = "; with `--quick`: it shows that the benchmark runs, these are no figures to rely on"
+    where = f"Python {figures['python']}, {figures['cores']} cores, load average {before} before and {after} after"
+    print(f"\nPart `{part}`: {size}, {figures['taken']}, {where}{quick if settings['quick'] else ''}.")
+
+
+def rounds_of(settings: Figures) -> str:
+    return "1 round" if settings["rounds"] == 1 else f"{settings['rounds']} rounds"
 
 
 def aims(figures: Figures) -> None:
@@ -84,9 +84,8 @@ def aims(figures: Figures) -> None:
     for aim in AIMS:
         if judged := aim.judge(figures):
             values, met = judged
-            cell = spread(values, aim.form) if len(values) > 1 else aim.form.format(values[0])
             sign = "at least" if aim.at_least else "at most"
-            rows[aim.title] = [cell, f"{sign} {aim.bound:g}", "met" if met else "**missed**"]
+            rows[aim.title] = [spread(values, aim.form), f"{sign} {aim.bound:g}", "met" if met else "**missed**"]
     if rows:
         table("aim", [f"{'median (least-most)':>20}", f"{'wanted':>13}", "          "], rows)
 
@@ -147,6 +146,19 @@ def memory(figures: Figures) -> None:
         if name in figures["runs"]
     }
     table("MB at most so far", [f"{f'{pages:,} pages':>14}" for pages in at], rows)
+
+
+def micro(figures: Figures) -> None:
+    cells = {
+        title: [
+            f"{each['ours'] * 1e6:.2f}",
+            each["peer"],
+            f"{each['theirs'] * 1e6:.2f}",
+            f"{each['theirs'] / each['ours']:.1f}",
+        ]
+        for title, each in figures["seconds"].items()
+    }
+    table("microseconds of CPU", ["     ours", f"{'beside':>30}", "   theirs", "theirs : ours"], cells)
 
 
 # ---------------------------------------------------------------------- plots

@@ -8,6 +8,7 @@ from pathlib import Path
 FOLDER = Path(__file__).parents[2] / "benchmarks"
 sys.path.insert(0, str(FOLDER))  # the benchmarks are scripts, which find each other beside themselves
 
+import components  # noqa: E402
 import page_profile  # noqa: E402
 
 SITE = "/venv/lib/python3.11/site-packages/"
@@ -21,10 +22,10 @@ def test_a_sample_belongs_to_the_innermost_component() -> None:
         "/work/scrapy_ubi/scheduler.py:UbiScheduler.enqueue_request",
         f"{SITE}scrapy/core/engine.py:ExecutionEngine.crawl",
     ]
-    assert page_profile.owner_of(stack) == "Request as text and back"
-    assert page_profile.owner_of(stack[2:]) == "our scheduler"
-    assert page_profile.owner_of(stack[3:]) == "engine"
-    assert page_profile.owner_of(stack[:1]) == "other"
+    assert components.owner_of(stack) == "Request as text and back"
+    assert components.owner_of(stack[2:]) == "our scheduler"
+    assert components.owner_of(stack[3:]) == "engine"
+    assert components.owner_of(stack[:1]) == "other"
 
 
 def test_special_files_come_before_their_folders() -> None:
@@ -38,7 +39,7 @@ def test_special_files_come_before_their_folders() -> None:
         "/work/scrapy_ubi/protocol/agent.py:f": "protocol (the rest)",
         "/work/scrapy_ubi/node/node.py:f": "node",
     }
-    assert {place: page_profile.component(place) for place in places} == places
+    assert {place: components.component(place) for place in places} == places
 
 
 def test_figures_of_agents_are_put_together_by_page() -> None:
