@@ -199,7 +199,7 @@ def _axes(height: float = 4.0) -> Any:
 def _save(axes: Any, path: Path) -> None:
     from matplotlib import pyplot
 
-    axes.legend(frameon=False, fontsize=9)
+    axes.legend(frameon=False, fontsize=9, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3)
     axes.figure.savefig(path, metadata={"Date": None})
     pyplot.close(axes.figure)
 
