@@ -1,4 +1,4 @@
-"""Fixtures every test may use: a real Valkey and a real Redis, empty at the start of each test.
+"""Fixtures every test may use: a real Valkey and a real Redis, empty at the start of each test, and a web.
 
 A machine without either skips what needs one; under CI (CI=true) that is a failure, so nothing is lost unnoticed.
 """
@@ -12,6 +12,7 @@ import hypothesis
 import pytest
 
 from tests.support.server import Server, available
+from tests.support.site import Site
 
 # Nothing here is judged by time: a busy machine makes no law untrue. A failure prints how to see it again.
 hypothesis.settings.register_profile(
@@ -67,3 +68,10 @@ def one_server(_servers: dict[str, Server]) -> Server:
     if not KINDS:
         no_server()
     return _fresh(_servers, KINDS[0])
+
+
+@pytest.fixture
+def site() -> Iterator[Site]:
+    """A web of its own, which has no pages yet."""
+    with Site() as running:
+        yield running

@@ -25,12 +25,6 @@ PACK: dict[str, Callable[[bytes], bytes]] = {
 }
 
 
-@pytest.fixture
-def site() -> Iterator[Site]:
-    with Site() as running:
-        yield running
-
-
 class Look(Spider):
     """Reports what its callback gets of its start URLs."""
 

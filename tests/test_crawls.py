@@ -24,12 +24,6 @@ HOSTS = [f"http://h{number}.example" for number in range(8)]
 AGENTS = pytest.mark.parametrize("agents", [1, 3])
 
 
-@pytest.fixture
-def site() -> Iterator[Site]:
-    with Site() as running:
-        yield running
-
-
 class Walk(Spider):
     """Follows every link, yields an item a page."""
 

@@ -17,12 +17,6 @@ from tests.support.site import Page, Site, links
 HOST = "http://h.example"
 
 
-@pytest.fixture
-def site() -> Iterator[Site]:
-    with Site() as running:
-        yield running
-
-
 class Pipeline:
     def process_item(self, item: Any) -> Any:
         if "bad" in item["url"]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -63,12 +62,6 @@ class Times(dict[str, float]):
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Times:
         return self
-
-
-@pytest.fixture
-def site() -> Iterator[Site]:
-    with Site() as running:
-        yield running
 
 
 @pytest.mark.parametrize("agents", [1, 3])

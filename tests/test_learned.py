@@ -23,12 +23,6 @@ HOME = "http://h0.example"
 SETTINGS = {"UBI_NORMALISE": "learned", "UBI_HOST_RULES": ["startsWith(www.) ="]}
 
 
-@pytest.fixture
-def site() -> Iterator[Site]:
-    with Site() as running:
-        yield running
-
-
 class Learn(Spider):
     """Follows every link; of the page `/end` it tells what its agent has learned."""
 

@@ -19,12 +19,6 @@ from tests.support.site import Page, Site, Visit, links
 TRAP, PLAIN = "http://trap.example", "http://plain.example"
 
 
-@pytest.fixture
-def site() -> Iterator[Site]:
-    with Site() as running:
-        yield running
-
-
 class Walk(Spider):
     """Follows every link."""
 

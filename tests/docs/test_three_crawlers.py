@@ -63,12 +63,6 @@ def write_files_of(title: str, place: Path) -> None:
         (place / name).write_text(text)
 
 
-@pytest.fixture
-def site() -> Iterator[Site]:
-    with Site() as running:
-        yield running
-
-
 @pytest.fixture(autouse=True)
 def in_a_directory_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)

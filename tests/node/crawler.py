@@ -169,6 +169,10 @@ class Crawler:
         except asyncio.CancelledError:
             self.node.put_back(visit)
             raise
+        self.read(visit)
+
+    def read(self, visit: Visit) -> None:
+        """What becomes of a page that was loaded."""
         for url in links(visit.entry.url):
             self.node.discover(*entry(url, visit.entry.depth + 1), page=visit)
         self.node.ended(visit)

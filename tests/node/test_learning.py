@@ -64,19 +64,7 @@ class Learning(Crawler):
     def __init__(self, hub: MemoryHub, name: str, log: Log) -> None:
         super().__init__(hub, name, log, LEARNED)
 
-    async def fetch(self, visit: Visit) -> None:
-        try:
-            if not await self.node.permit(visit.host, visit):
-                self.node.put_back(visit)
-                return
-            try:
-                with self.log.load(visit.host, visit.entry.url):
-                    await self.log.answer()
-            finally:
-                self.node.release(visit.host, visit)
-        except asyncio.CancelledError:
-            self.node.put_back(visit)
-            raise
+    def read(self, visit: Visit) -> None:
         for url in links_of(visit.entry.url):
             self.node.discover(*entry(url, visit.entry.depth + 1), page=visit)
         self.node.ended(visit, status=200, content=zlib.crc32(page_of(visit.entry.url).encode()))

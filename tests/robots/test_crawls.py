@@ -28,12 +28,6 @@ OBEY: dict[str, Any] = {"ROBOTSTXT_OBEY": True}
 FORBIDS = "User-agent: *\nDisallow: /no\n"
 
 
-@pytest.fixture
-def site() -> Iterator[Site]:
-    with Site() as running:
-        yield running
-
-
 @pytest.fixture(autouse=True)
 def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(record, "FIRST_PAUSE", 0.02)

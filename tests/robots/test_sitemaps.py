@@ -110,12 +110,6 @@ def test_a_mark_that_does_not_hold_is_none(value: Any) -> None:
 # -- whole crawls
 
 
-@pytest.fixture
-def site() -> Iterator[Site]:
-    with Site() as running:
-        yield running
-
-
 class Pages(Spider):
     """What it is given, with depth."""
 
