@@ -37,6 +37,7 @@ OWNERS: tuple[tuple[str, str, str | None], ...] = (
     ("the short path", "scrapy_ubi/passing.py", None),
     ("the short path", "scrapy_ubi/plain", None),
     ("the short path", "scrapy_ubi/spiders.py", None),
+    ("the short path", "scrapy_ubi/taking.py", None),
     ("our middlewares", "scrapy_ubi/spidermiddleware.py", None),
     ("our middlewares", "scrapy_ubi/downloadermiddleware.py", None),
     ("our middlewares", "scrapy_ubi/robots/", None),
@@ -66,6 +67,7 @@ OWNERS: tuple[tuple[str, str, str | None], ...] = (
     ("mail", "scrapy_ubi/protocol/custody.py", None),
     ("mail", "redis/", None),
     ("protocol (the rest)", "scrapy_ubi/protocol/", None),
+    ("signals", "scrapy_ubi/leansignals.py", None),
     ("node", "scrapy_ubi/", None),
     ("Scrapy's scheduler", "scrapy/core/scheduler.py", None),
     ("Scrapy's scheduler", "scrapy/pqueues.py", None),
@@ -105,6 +107,10 @@ OWNERS: tuple[tuple[str, str, str | None], ...] = (
     ("event loop", "selectors.py", None),
     ("Scrapy, the rest", "scrapy/", None),
 )
+
+# What is in the place of something of Scrapy's, and what a crawl by agents has beyond one by Scrapy.
+INSTEAD = {"link extraction", "download handler", "signals"}
+DISTRIBUTION = {name for name, part, _ in OWNERS if part.startswith("scrapy_ubi/")} - INSTEAD
 
 
 @cache

@@ -24,7 +24,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from components import component, owner_of
+from components import DISTRIBUTION, component, owner_of
 from processes import Stage
 from rounds import save, table
 from systems import AGENT, BREADTH_FIRST, FAST, METHOD, SHORT
@@ -111,14 +111,18 @@ def show(sums: Sums, top: int) -> None:
     print(
         f"{sums.process:.2f} ms of CPU a page: {sums.main:.2f} in the main thread, {sums.samples:,} different stacks."
     )
+    ours = sum(ms for name, ms in sums.components.items() if name in DISTRIBUTION)
+    print(
+        f"Scheduler, frontier, protocol and mail: {ours:.2f} of them, and {sum(sums.threads.values()):.2f} in threads."
+    )
     columns = ["ms a page", "of all"]
     table("main thread", columns, rows(sums.components))
     table("other threads", columns, rows(sums.threads))
     if top:
         table("functions by themselves", columns, rows(tidy(sums.own), top))
         # Not those in which nearly everything happens: they say nothing.
-        ours = {p: ms for p, ms in sums.whole.items() if component(p) and ms < MOST * sums.process}
-        table("functions with all they call", columns, rows(tidy(ours), top))
+        frames = {p: ms for p, ms in sums.whole.items() if component(p) and ms < MOST * sums.process}
+        table("functions with all they call", columns, rows(tidy(frames), top))
 
 
 def tidy(found: Mapping[str, float]) -> dict[str, float]:
