@@ -11,7 +11,7 @@ Rules of this module:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -26,9 +26,8 @@ from scrapy_ubi.flights import Flights
 from scrapy_ubi.node import Node, Visit
 from scrapy_ubi.node.links import Holds, holders, nothing
 from scrapy_ubi.passing import Passing, host_name
-from scrapy_ubi.plainlinks import PlainLinks, count_expanded, spider_of
+from scrapy_ubi.plainlinks import PlainLinks, spider_of
 from scrapy_ubi.protocol.host import Entry
-from scrapy_ubi.requestcheck import NONCE
 from scrapy_ubi.requestkeys import Place, RequestKeys
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.urls import normal_form, url_key
@@ -43,8 +42,8 @@ Ordinary = Callable[[Request], None]  # take this request as if the page had yie
 
 
 class Tools(NamedTuple):
-    """Of the scheduler: what it is made of. `drop` counts a link that is dropped, and says so; `too_large` says that
-    such a text cannot travel.
+    """Of the scheduler: what it is made of. `drop` counts a link that is dropped, and says so; `look_at_size` says so
+    of a text that cannot travel.
     """
 
     settings: UbiSettings
@@ -67,84 +66,6 @@ class Shared(NamedTuple):
     template: Request | None
 
 
-class Batches:
-    """Takes plain links for one scheduler. `why`: who makes ordinary requests of them all; "" when nobody does."""
-
-    def __init__(self, crawler: Crawler, tools: Tools, why: str = "") -> None:
-        self._crawler, self.tools = crawler, tools
-        self.passing = Passing(crawler)
-        self._why = why or self.passing.watcher
-        self._texts: dict[tuple[Any, Any], str] = {}  # of links that say nothing but who parses them
-        self.taken = 0  # links, in all
-
-    def take(
-        self, plain: PlainLinks, response: Response, page: Visit | None, ordinary: Ordinary, unheard: bool
-    ) -> Iterator[None]:
-        """Take the links of a page; yields whenever others should have their turn. `unheard`: nobody listens to the
-        signals of requests. Raises ValueError or TypeError for what the spider has said wrongly, such as a callback
-        that is none of its methods."""
-        why = self._why or ("" if unheard else "somebody listens to request_scheduled or request_dropped")
-        shared = None if why else self._shared(plain, response)
-        if shared is None:
-            yield from self._expand(plain, response, ordinary, why or "not all that they carry can travel")
-            return
-        if self.passing.too_deep(shared.depth, len(plain)):
-            return
-        batch = _Batch(self, self._crawler, plain, response, page, shared, ordinary)
-        for start in range(0, len(plain), SLICE):
-            if start:
-                yield
-            batch.run(start, start + SLICE)
-
-    def seeds(self, plain: PlainLinks) -> Iterator[Request]:
-        """The ordinary requests for plain links that come from no page, as Scrapy's middlewares leave them."""
-        count_expanded(self._crawler, plain, "start() yields them")
-        for request in plain.requests(spider_of(self._crawler)):
-            if request is None:
-                self._say_malformed()
-            elif (passed := self.passing.one(request, None)) is not None:
-                yield passed
-
-    def _say_malformed(self) -> None:
-        self.tools.drop("malformed", "A link that is no URL was found")
-
-    def _shared(self, plain: PlainLinks, response: Response) -> Shared | None:
-        """What all links have in common; None where it cannot be said once."""
-        if not (plain.meta or plain.cb_kwargs or plain.headers or plain.link_texts or plain.referer):
-            text = self._texts.get((plain.callback, plain.errback))
-            if text is not None:
-                return Shared(text, *self.passing.place(plain.priority, response), False, None)
-        return self._encoded(plain, response)
-
-    def _encoded(self, plain: PlainLinks, response: Response) -> Shared | None:
-        template = plain.template(spider_of(self._crawler))
-        template.meta.pop(NONCE, None)
-        self.passing.prepare(template, response)
-        encoded = self.tools.codec.encode(template)
-        for loss in encoded.losses:
-            if loss.kind in ("callback", "errback"):
-                raise ValueError(f"PlainLinks: {loss.what} cannot travel: give a method of the spider, or its name")
-        if encoded.losses or template.meta.get("verbatim_url"):
-            return None
-        self.tools.look_at_size(plain, encoded.text)
-        if not (template.headers or template.cb_kwargs or template.meta.keys() - {"depth"}):
-            self._texts[plain.callback, plain.errback] = encoded.text
-        each = template if plain.link_texts or plain.referer else None
-        anywhere = bool(template.meta.get("allow_offsite"))
-        return Shared(encoded.text, encoded.depth, encoded.priority, anywhere, each)
-
-    def _expand(self, plain: PlainLinks, response: Response, ordinary: Ordinary, why: str) -> Iterator[None]:
-        """Make ordinary requests of the links, and let Scrapy's middlewares do their work one by one."""
-        count_expanded(self._crawler, plain, why)
-        for number, request in enumerate(plain.requests(spider_of(self._crawler)), 1):
-            if request is None:
-                self._say_malformed()
-            elif (passed := self.passing.one(request, response)) is not None:
-                ordinary(passed)
-            if number % SLICE == 0:
-                yield
-
-
 def _foreign(key: int, depth: int, priority: int) -> bool:
     """Stands for what another agent knows of its host."""
     return False
@@ -155,21 +76,21 @@ def _off_site(key: int, depth: int, priority: int) -> bool:
     return False
 
 
-class _Batch:
+class Batch:
     """The links of one object while they are taken."""
 
     def __init__(
         self,
-        batches: Batches,
         crawler: Crawler,
+        tools: Tools,
+        passing: Passing,
         plain: PlainLinks,
         response: Response,
         page: Visit | None,
         shared: Shared,
         ordinary: Ordinary,
     ) -> None:
-        self._batches, self._crawler = batches, crawler
-        self._tools, self._passing = batches.tools, batches.passing
+        self._crawler, self._tools, self._passing = crawler, tools, passing
         self._plain, self._response, self._page, self._ordinary = plain, response, page, ordinary
         self._shared = shared
         self._hosts: dict[str, Holds] = {}  # name -> what is known of the host, or why nothing is
@@ -180,8 +101,8 @@ class _Batch:
         self._holder: Callable[[str], Holds | None] = lambda host: None
         self._taken = self._known = self._apart = 0
 
-    def run(self, start: int, stop: int) -> None:
-        """Take the links from one number to another, without a break."""
+    def run(self, start: int, stop: int) -> int:
+        """Take the links from one number to another, without a break; how many were no ordinary requests."""
         agent = self._tools.node.agent
         hosts, self._holder = self._hosts, holders(agent)
         hosts.clear()  # the view may have changed meanwhile
@@ -215,7 +136,7 @@ class _Batch:
                 if holds is nothing:
                     hosts.pop(name, None)
         agent.counters.links += met
-        self._count(met, len(links))
+        return self._count(met, len(links))
 
     def _host(self, name: str, normal: str) -> str:
         keys = self._tools.keys
@@ -333,14 +254,14 @@ class _Batch:
         if request is not None and (passed := self._passing.one(request, self._response)) is not None:
             self._ordinary(passed)
 
-    def _count(self, met: int, links: int) -> None:
+    def _count(self, met: int, links: int) -> int:
         """Add to the stats what this slice has come to."""
         stats = self._crawler.stats
         plain = links - self._apart
         self._passing.count(self._shared.depth, plain)
-        self._batches.taken += plain
         if self._taken:
             stats.inc_value("ubi/scheduler/enqueued", self._taken)
         if known := self._known + met:
             stats.inc_value("ubi/scheduler/duplicates", known)
         self._taken = self._known = self._apart = 0
+        return plain

@@ -35,7 +35,7 @@ from scrapy.utils.defer import deferred_from_coro
 from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
 
-from scrapy_ubi.batch import Batches, Ordinary, Tools
+from scrapy_ubi.batch import Ordinary, Tools
 from scrapy_ubi.codec import Codec, CodecError, Encoded, depth_of
 from scrapy_ubi.downloadermiddleware import Guard, Withdrawn
 from scrapy_ubi.errors import UbiError
@@ -58,6 +58,7 @@ from scrapy_ubi.requestkeys import Place, RequestKeys
 from scrapy_ubi.robots.sitemaps import Sitemaps
 from scrapy_ubi.scrapy_private import EngineHooks, is_trial
 from scrapy_ubi.settings import UbiSettings
+from scrapy_ubi.taking import Taking
 from scrapy_ubi.transport import Transport, TransportError
 from scrapy_ubi.transport.memory import MemoryHub, MemoryTransport
 from scrapy_ubi.transport.redis import RedisTransport
@@ -146,7 +147,7 @@ class UbiScheduler(BaseScheduler):
         self.node = self.make_node(self.make_transport(), disk)
         self.sitemaps = Sitemaps(self.crawler, self.settings.sitemaps, self._found)
         self.guard = Guard(self.crawler, self.node, self.settings, self._flights, self._notices)
-        self._batches = self._take_batches()
+        self._taking = self._make_taking()
         await self.node.open()
         self._opened = True
         self._hook_in()
@@ -182,7 +183,7 @@ class UbiScheduler(BaseScheduler):
             disk=disk,
         )
 
-    def _take_batches(self) -> Batches:
+    def _make_taking(self) -> Taking:
         if self._keys.unfiltered:
             why = "DUPEFILTER_CLASS lets every request be fetched"
         else:
@@ -192,7 +193,7 @@ class UbiScheduler(BaseScheduler):
             self.settings, self._codec, self._keys, self.node, self._flights, self._filtering, self._drop,
             self._look_at_size,
         )  # fmt: skip
-        return Batches(self.crawler, tools, why)
+        return Taking(self.crawler, tools, why)
 
     def _hook_in(self) -> None:
         self._hooks.on_removed(self._removed)
@@ -232,8 +233,8 @@ class UbiScheduler(BaseScheduler):
             atexit.unregister(self._cut_short)
         finally:
             self._add_sums()
-            if self._batches.taken:
-                self._stats.set_value("ubi/plain_links/taken", self._batches.taken)
+            if self._taking.taken:
+                self._stats.set_value("ubi/plain_links/taken", self._taking.taken)
             for name, value in self.node.counters().items():
                 if isinstance(value, int | float):  # failures by reason have stats of their own
                     self._stats.set_value(f"ubi/{name}", value)
@@ -340,13 +341,13 @@ class UbiScheduler(BaseScheduler):
         return True
 
     def take_links(self, plain: PlainLinks, response: Response, ordinary: Ordinary, unheard: bool) -> Iterator[None]:
-        """Take all links of a page, some between two yields; arguments and errors are those of `Batches.take`."""
+        """Take all links of a page, some between two yields; arguments and errors are those of `Taking.take`."""
         flight = self._flights.get(response.request)
-        return self._batches.take(plain, response, flight.visit if flight is not None else None, ordinary, unheard)
+        return self._taking.take(plain, response, flight.visit if flight is not None else None, ordinary, unheard)
 
     def seeds(self, plain: PlainLinks) -> Iterator[Request]:
         """The requests for plain links that start() has yielded."""
-        return self._batches.seeds(plain)
+        return self._taking.seeds(plain)
 
     def _look_at_size(self, request: object, text: str) -> None:
         if not self.alone and len(text) > self.settings.max_letter_bytes // LETTER_BYTES_A_CHARACTER:

@@ -72,7 +72,7 @@ class World(UbiScheduler):
         transport = MemoryTransport(MemoryHub(), "a1", "crawl", 1_000_000)
         self.node = Node(self.settings, transport, agent_id="a1", spider="walk", check=self._codec.check)
         self._middlewares(crawler)
-        self._batches = self._take_batches()
+        self._taking = self._make_taking()
         self.crawled: list[Request] = []
         state, _ = self.node.frontier.add("h1.example", [Entry(1, PAGE, 0)])
         self.page: Visit | None = Visit(state, Entry(1, PAGE, 0), 0)
@@ -122,7 +122,7 @@ class World(UbiScheduler):
             if request is None:
                 self.crawler.stats.inc_value(MALFORMED)
                 continue
-            passed = self._batches.passing.one(request, self.response(depth))
+            passed = self._taking.passing.one(request, self.response(depth))
             if passed is not None:
                 passed.headers.pop("Referer", None)
                 self._yielded(passed)
