@@ -15,6 +15,7 @@ from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
 
 from scrapy_ubi.errors import UbiSettingError
 from scrapy_ubi.http.handler import UbiDownloadHandler
+from scrapy_ubi.leansignals import LeanSignals
 from scrapy_ubi.settings import SETTINGS, read_value
 
 logger = logging.getLogger(__name__)
@@ -39,9 +40,9 @@ def place(settings: BaseSettings) -> None:
     """Change Scrapy's settings as UBI_FAST has it; nothing where it is not set."""
     if not is_fast(settings):
         return
-    done = [*_place_handler(settings)]
-    if done:
-        logger.info("UBI_FAST: %s", "; ".join(done))
+    settings.setdefault_in_component_priority_dict("EXTENSIONS", LeanSignals, 0)
+    done = [*_place_handler(settings), "signals are sent with less ado"]
+    logger.info("UBI_FAST: %s", "; ".join(done))
 
 
 def _place_handler(settings: BaseSettings) -> list[str]:

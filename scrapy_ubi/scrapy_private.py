@@ -205,6 +205,11 @@ def headers_of(values: dict[bytes, list[bytes]]) -> Headers:
     return headers
 
 
+def values_of(headers: Headers) -> Iterable[tuple[bytes, list[bytes]]]:
+    """Names and values as `Headers` keeps them."""
+    return dict.items(headers)
+
+
 def is_trial(settings: BaseSettings, spider: Spider | None) -> bool:
     """Whether this run is one of Scrapy's commands that look at a page or two (shell, fetch, parse, check, bench).
 

@@ -15,6 +15,8 @@ from functools import lru_cache
 
 from scrapy import Request
 
+from scrapy_ubi import scrapy_private
+
 _is_token = lru_cache(maxsize=1024)(re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+").fullmatch)
 _is_target = re.compile(rb"[!-~]+").fullmatch
 _FRAMING = frozenset({b"Content-Length", b"Transfer-Encoding"})
@@ -42,12 +44,13 @@ def head(request: Request, target: bytes, host: bytes, *, to_proxy: bool) -> byt
     length = len(request.body)
     if length or method in _EXPECT_BODY:
         lines.append(b"Content-Length: %d" % length)
-    for name, values in headers.items():
+    for name, values in scrapy_private.values_of(headers):
         if name in _FRAMING or (name == b"Proxy-Authorization" and not to_proxy):
             continue
         if _is_token(name) is None:
             raise Unsendable(f"header name {name!r}")
-        lines += [b"%b: %b" % (name, value) for value in values]
+        for value in values:
+            lines.append(b"%b: %b" % (name, value))  # noqa: PERF401 - most have one value
     return _joined(lines)
 
 

@@ -1,0 +1,163 @@
+"""Signals sent with less ado (UBI_FAST): to the same receivers, with the same arguments, results and log lines.
+
+Scrapy sends seven to ten signals a page, and for each looks for receivers in four places, into the code of each for
+the arguments that it takes, and starts a task for each where the signal is one that may be awaited. Here what a
+receiver takes is remembered, a signal that nobody hears costs next to nothing, and a task is started only for a
+receiver that has something to wait for. Rules of this module:
+
+* PyDispatcher keeps the receivers, as ever: connecting and disconnecting is not touched, at any time.
+* What is not plain (a receiver connected in two places, one that is no function or method) is sent by Scrapy itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import logging
+from collections.abc import Awaitable, Callable
+from types import FunctionType, MethodType
+from typing import Any
+
+from pydispatch import dispatcher
+from scrapy.crawler import Crawler
+from scrapy.exceptions import StopDownload
+from scrapy.signalmanager import SignalManager
+from scrapy.utils.defer import ensure_awaitable
+from scrapy.utils.python import global_object_name
+from twisted.internet.defer import Deferred
+from twisted.python.failure import Failure
+
+logger = logging.getLogger("scrapy.utils.signal")  # errors of receivers are logged where Scrapy logs them
+
+_ANY = id(dispatcher.Any)
+_HAS_KEYWORDS = 8  # flag of a function's code: it takes all arguments that are named
+
+Receiver = Callable[..., Any]
+Results = list[tuple[Receiver, Any]]
+
+
+class LeanSignals:
+    """Sends the signals of one crawl. An extension: made when the crawl's components are."""
+
+    def __init__(self, manager: SignalManager) -> None:
+        self._manager = manager
+        self._sender = manager.sender
+        self._send = manager.send_catch_log
+        self._send_async = manager.send_catch_log_async
+        self._taken: dict[Any, tuple[str, ...] | None] = {}  # by function: the arguments it takes; None: all
+        manager.send_catch_log = self.send  # type: ignore[method-assign]
+        manager.send_catch_log_async = self.send_async  # type: ignore[method-assign]
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> LeanSignals:
+        return cls(crawler.signals)
+
+    def send(self, signal: Any, **named: Any) -> Results:
+        """As `SignalManager.send_catch_log`: the results, a Failure for an error."""
+        receivers = self._receivers(signal, named)
+        if receivers is None:
+            return self._send(signal, **named)
+        results: Results = []
+        for receiver in receivers:
+            result, error = self._call(receiver, signal, named)
+            if error is not None:
+                if not isinstance(error, StopDownload):  # which is an answer
+                    self._log(receiver, error, named)
+                result = Failure(error)  # type: ignore[no-untyped-call]
+            elif isinstance(result, Deferred):
+                logger.error(
+                    "Cannot return deferreds from signal handler: %(receiver)s",
+                    {"receiver": receiver},
+                    extra={"spider": named.get("spider")},
+                )
+            results.append((receiver, result))
+        return results
+
+    async def send_async(self, signal: Any, **named: Any) -> Results:
+        """As `SignalManager.send_catch_log_async`: the results, an exception for an error."""
+        receivers = self._receivers(signal, named)
+        if receivers is None:
+            return await self._send_async(signal, **named)
+        if not receivers:
+            return []
+        results: Results = []
+        waiting: list[tuple[int, Awaitable[Any]]] = []
+        for receiver in receivers:
+            result, error = self._call(receiver, signal, named)
+            if error is None and (isinstance(result, Deferred) or inspect.isawaitable(result)):
+                waiting.append((len(results), self._awaited(receiver, result, named)))
+            elif error is not None:
+                self._log(receiver, error, named)
+            results.append((receiver, result if error is None else error))
+        if waiting:
+            for (place, _), value in zip(waiting, await asyncio.gather(*(each for _, each in waiting)), strict=True):
+                results[place] = results[place][0], value
+        else:
+            await asyncio.sleep(0)  # who sends in a loop lets the loop turn, as ever
+        return results
+
+    def _receivers(self, signal: Any, named: dict[str, Any]) -> list[Receiver] | None:
+        """Who hears a signal of this crawl, None where that takes a closer look."""
+        if "sender" in named or "dont_log" in named:
+            return None
+        found: list[Any] = []
+        for sender in (id(self._sender), _ANY):
+            of_sender = dispatcher.connections.get(sender)
+            if of_sender:
+                for which in (signal, dispatcher.Any):
+                    references = of_sender.get(which)
+                    if references:
+                        if found:
+                            return None
+                        found = references
+        receivers: list[Receiver] = []
+        for reference in found:
+            receiver = reference() if isinstance(reference, dispatcher.WEAKREF_TYPES) else reference
+            if receiver is None:
+                continue
+            if type(receiver) is not MethodType and type(receiver) is not FunctionType:
+                return None
+            receivers.append(receiver)
+        return receivers
+
+    def _call(self, receiver: Any, signal: Any, named: dict[str, Any]) -> tuple[Any, Exception | None]:
+        """What a receiver returns, or the error it ends with."""
+        function = getattr(receiver, "__func__", receiver)
+        try:
+            taken = self._taken[function]
+        except KeyError:
+            taken = self._taken[function] = _taken(receiver)
+        try:
+            if taken is None:
+                return receiver(signal=signal, sender=self._sender, **named), None
+            arguments = {name: named[name] for name in taken if name in named}
+            if "signal" in taken:
+                arguments["signal"] = signal
+            if "sender" in taken:
+                arguments["sender"] = self._sender
+            return receiver(**arguments), None
+        except Exception as error:  # noqa: BLE001 - of whatever a user connected
+            return None, error
+
+    async def _awaited(self, receiver: Receiver, result: Any, named: dict[str, Any]) -> Any:
+        try:
+            return await ensure_awaitable(result, _warn=global_object_name(receiver))
+        except Exception as error:  # noqa: BLE001 - likewise
+            self._log(receiver, error, named)
+            return error
+
+    @staticmethod
+    def _log(receiver: Receiver, error: Exception, named: dict[str, Any]) -> None:
+        logger.error(
+            "Error caught on signal handler: %(receiver)s",
+            {"receiver": receiver},
+            exc_info=error,
+            extra={"spider": named.get("spider")},
+        )
+
+
+def _taken(receiver: Any) -> tuple[str, ...] | None:
+    """The names of the arguments that a receiver takes, None for all; as PyDispatcher has it."""
+    bound = isinstance(receiver, MethodType)
+    code = receiver.__func__.__code__ if bound else receiver.__code__
+    return None if code.co_flags & _HAS_KEYWORDS else code.co_varnames[bound : code.co_argcount]
