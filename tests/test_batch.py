@@ -7,6 +7,7 @@ through Scrapy's own middlewares and `enqueue_request`.
 from __future__ import annotations
 
 import asyncio
+from dataclasses import asdict
 from types import SimpleNamespace
 from typing import Any
 
@@ -28,7 +29,7 @@ from scrapy_ubi.codec import Codec
 from scrapy_ubi.filtering import Filtering
 from scrapy_ubi.flights import Flight
 from scrapy_ubi.localrequests import LocalRequests
-from scrapy_ubi.node import Node, Visit
+from scrapy_ubi.node import Node, Visit, clock
 from scrapy_ubi.plainlinks import PlainLinks
 from scrapy_ubi.protocol.host import Entry
 from scrapy_ubi.requestcheck import NONCE
@@ -55,9 +56,10 @@ class Walk(Spider):
 
 
 class World(UbiScheduler):
-    """A scheduler with a node that is alone, and Scrapy's own middlewares; to be used in a running loop."""
+    """A scheduler with a node and Scrapy's own middlewares, alone or one of a `group` of two; to be used in a running
+    loop."""
 
-    def __init__(self, scrapy: dict[str, Any] | None = None, domains: Any = None) -> None:
+    def __init__(self, scrapy: dict[str, Any] | None = None, domains: Any = None, group: bool = False) -> None:
         crawler = Crawler(Walk, {"UBI_DIR": "nowhere", **(scrapy or {})})
         super().__init__(crawler)
         crawler.stats = MemoryStatsCollector(crawler)
@@ -69,8 +71,10 @@ class World(UbiScheduler):
         self._local = LocalRequests(RequestFingerprinter())
         self._filtering = Filtering.from_settings(self.settings, self._count)
         self._filtering.ask_frontier(self._is_visited)
-        transport = MemoryTransport(MemoryHub(), "a1", "crawl", 1_000_000)
-        self.node = Node(self.settings, transport, agent_id="a1", spider="walk", check=self._codec.check)
+        self.node = self._agent("a1")
+        if group:
+            now = clock.now()
+            self.node.agent.read(now, now, {name: self._agent(name).agent.beat for name in ("a1", "a2")})
         self._middlewares(crawler)
         self._taking = self._make_taking()
         self.crawled: list[Request] = []
@@ -78,6 +82,10 @@ class World(UbiScheduler):
         self.page: Visit | None = Visit(state, Entry(1, PAGE, 0), 0)
         self.request = Request(PAGE)
         self._flights.add(Flight(self.request, "h1.example", self.page))
+
+    def _agent(self, name: str) -> Node:
+        transport = MemoryTransport(MemoryHub(), name, "crawl", 1_000_000)
+        return Node(self.settings, transport, agent_id=name, spider="walk", check=self._codec.check)
 
     def _middlewares(self, crawler: Crawler) -> None:
         """Scrapy's, as its engine makes them."""
@@ -150,18 +158,24 @@ class World(UbiScheduler):
             "hosts": hosts,
             "local": local,
             "outlinks": self.page.outlinks,
-            "links": self.node.agent.counters.links,
+            "counters": asdict(self.node.agent.counters),
+            "forwarded": dict(self.node.agent._forwarded),
             "limits": dict(self.node.limits.counted),
             "joins": (joins.counts, joins.examples),
             "changed": dict(self._keys.changed),
         }
 
 
-def compare(pages: list[tuple[PlainLinks, int]], scrapy: dict[str, Any] | None = None, domains: Any = None) -> Any:
+def compare(
+    pages: list[tuple[PlainLinks, int]],
+    scrapy: dict[str, Any] | None = None,
+    domains: Any = None,
+    group: bool = False,
+) -> Any:
     """Take the links of some pages both ways; the outcome."""
 
     async def both() -> tuple[Any, Any]:
-        plain, ordinary = World(scrapy, domains), World(scrapy, domains)
+        plain, ordinary = World(scrapy, domains, group), World(scrapy, domains, group)
         for links, depth in pages:
             plain.take_plain(links, depth)
             ordinary.take_requests(links, depth)
@@ -242,18 +256,30 @@ LINKS = st.lists(
 PAGES = st.lists(st.tuples(LINKS, st.integers(0, 3)), min_size=1, max_size=3)
 
 
-@given(pages=PAGES, scrapy=st.sampled_from(SETTINGS), domains=st.sampled_from([None, ["h1.example"], ["example"]]))
+@given(
+    pages=PAGES,
+    scrapy=st.sampled_from(SETTINGS),
+    domains=st.sampled_from([None, ["h1.example"], ["example"]]),
+    group=st.booleans(),
+)
 @settings(max_examples=25, deadline=None)
 def test_whatever_pages_hold_it_is_taken_as_its_requests_would_be(
-    pages: list[tuple[list[Any], int]], scrapy: dict[str, Any], domains: Any
+    pages: list[tuple[list[Any], int]], scrapy: dict[str, Any], domains: Any, group: bool
 ) -> None:
-    compare([(PlainLinks(links), depth) for links, depth in pages], scrapy, domains)
+    compare([(PlainLinks(links), depth) for links, depth in pages], scrapy, domains, group)
 
 
 @pytest.mark.parametrize("scrapy", SETTINGS, ids=str)
 def test_all_kinds_of_links_at_once(scrapy: dict[str, Any]) -> None:
     outcome = compare([(PlainLinks([*USUAL, *ODD]), depth) for depth in (1, 0, 2)], scrapy)
     assert outcome["stats"]["dropped"] >= 24
+
+
+@pytest.mark.parametrize("scrapy", SETTINGS[:6], ids=str)
+def test_links_to_hosts_of_others_are_told_them_once(scrapy: dict[str, Any]) -> None:
+    far = [f"http://h{number}.example/{path}" for number in range(2, 12) for path in ("", "a", "a#b", "A")]
+    outcome = compare([(PlainLinks([*USUAL, *far]), depth) for depth in (1, 0, 2)], scrapy, group=True)
+    assert outcome["forwarded"] or "UBI_FILTERS" in scrapy
 
 
 def test_after_some_hundred_links_others_have_their_turn() -> None:
@@ -301,6 +327,6 @@ def test_what_comes_from_no_known_page_is_told_the_node_in_any_case() -> None:
                 """Nobody waits."""
         outcome = world.outcome()
         assert not outcome["outlinks"] and outcome["stats"]["ubi/scheduler/enqueued"] == 2
-        return int(outcome["links"])
+        return int(outcome["counters"]["links"])
 
     assert asyncio.run(run()) == 6
