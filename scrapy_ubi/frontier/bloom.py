@@ -43,6 +43,7 @@ class SeenBloom(Shards):
     """The kind of `Seen` that may err."""
 
     SHAPE = Shape(b"ubiBloom", "a filter of known URLs", shards=1 << _SHARD_BITS, least=251, bytes=4)
+    EXACT = False
 
     __slots__ = ()
 

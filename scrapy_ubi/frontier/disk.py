@@ -22,6 +22,7 @@ A key that is known is not merged again: that it was found nearer is news only w
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Protocol
 
 from scrapy_ubi.protocol.host import MOST_FAILED, NONE, Entry, Failure, HostState, Notes
 
@@ -30,8 +31,18 @@ from .diskstate import DiskState, Head, HostChanges, Keys
 from .flush import Changes, Extra, Flush
 from .seen import Seen
 from .store import Store, every
+from .sums import SumsLog
 from .window import Result, Scan, Window
 from .workbench import Workbench
+
+
+class Find(Protocol):
+    """How a host's state is found."""
+
+    def __call__(self, host: str, /) -> HostState | None:
+        """The state of a host, None when nothing of it is held."""
+        ...
+
 
 LEAST_GARBAGE = 16  # rows of a queue, all of them garbage: deleted as one range
 
@@ -55,9 +66,12 @@ class DiskFrontier:
         self.unwritten: Flush | None = None
         self._offset = offset
         self._states: dict[str, DiskState] = {}
+        self.find: Find = self._states.get  # it is asked for every link: the dict itself answers
         self._taken: dict[int, bytes] = {}  # salted key of what is out -> its row
         self._overtaken: set[int] = set()  # salted keys of what is out and was done elsewhere meanwhile
         self._changes = Changes()
+        self._named: dict[DiskState, None] = {}  # whose own row the coming flush writes
+        self.log = SumsLog()
         self._flush = saved.get("flush", 0)
         self._next = saved.get("next", 1)
         self._failed = saved.get("failed", 0)
@@ -72,14 +86,11 @@ class DiskFrontier:
         """Every host state held."""
         return [*self._states.values()]
 
-    def find(self, host: str) -> HostState | None:
-        """The state of a host, None when nothing of it is held."""
-        return self._states.get(host)
-
     def _new(self, host: str) -> DiskState:
         state = self._states[host] = DiskState(host, self._next, self.keys, self.store)
         self._next += 1
         self._change(state)
+        self._named[state] = None
         return state
 
     def restore(self, hid: int, record: rows.HostRecord) -> DiskState:
@@ -114,6 +125,7 @@ class DiskFrontier:
         news = own.merge_notes(notes)
         if news:
             self._change(own)
+            self._named[own] = None
         return news
 
     def drop(self, host: str) -> None:
@@ -124,6 +136,8 @@ class DiskFrontier:
             del self._taken[key ^ state.salt]
             self._overtaken.discard(key ^ state.salt)
         self._changes.hosts.pop(state, None)
+        self._named.pop(state, None)
+        state.logged = -1
         self._changes.dropped.append(state.hid)
         for index, (count, xor) in enumerate(state.salted()):
             self._gone[2 * index] += count
@@ -369,7 +383,7 @@ class DiskFrontier:
         assert self.unwritten is None, "one flush at a time"
         self._flush += 1
         changes, self._changes = self._changes, Changes()
-        clear, records = [], {}
+        clear, logged = [], []
         for state, change in changes.hosts.items():
             idle = not state.waiting and not state.out and not self.window.is_read(state)
             if idle and state.garbage >= LEAST_GARBAGE:
@@ -378,8 +392,12 @@ class DiskFrontier:
                     del change[row]
                 state.garbage = 0
                 self.window.clear(state)
-            records[rows.HOST + state.hid] = state.record(self._offset)
+            if state not in self._named or state.logged >= 0:
+                logged.append(state)
             state.writing, state.fresh = change, None
+        records: dict[bytes, bytes | None] = {rows.HOST + s.hid: s.record(self._offset) for s in self._named}
+        self._named = {}
+        records.update(self.log.add(logged, len(self._states), self._offset))
         records[rows.FRONTIER] = rows.frontier_value(self._saved())
         self.unwritten = Flush(self._flush, self.keys.fresh, changes, records, clear, extra)
         self.keys.writing, self.keys.fresh, self.keys.unknown = self.keys.fresh, {}, -1
@@ -478,6 +496,8 @@ class DiskFrontier:
             state._check()
             taken |= {key ^ state.salt for key in state.out}
             assert state.fresh is self._changes.hosts.get(state), state
+        assert self._named.keys() <= self._changes.hosts.keys()
+        self.log._check(self._states.values())
         assert self._taken.keys() == taken >= self._overtaken
 
 

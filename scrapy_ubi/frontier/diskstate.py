@@ -21,7 +21,7 @@ from scrapy_ubi.protocol.host import Entry, HostState
 
 from . import rows
 from .seen import Seen
-from .store import Store
+from .store import Store, every
 
 PIECE = 256  # rows read at once by those who want all
 
@@ -67,6 +67,7 @@ class DiskState(HostState):
     `hid`: its number; `salt`: of its keys. `garbage`: rows of the queue whose key is done. `arrival`: the number of the
     next entry. `head`, `complete`: see above; `low`: no row before this one waits but for those of the head. `deepest`:
     whoever is found so deep, with no priority, is better than no entry of the head.
+    `logged`: the row of the log that has its latest sums, -1 where its own row has them.
     `fresh`, `writing`: its changes that are not in a flush yet, and those in the flush that is being written.
     """
 
@@ -81,6 +82,7 @@ class DiskState(HostState):
         "garbage",
         "head",
         "hid",
+        "logged",
         "low",
         "salt",
         "waiting",
@@ -102,6 +104,7 @@ class DiskState(HostState):
         self.complete = True
         self.deepest = 0
         self.low = b""
+        self.logged = -1
         self.fresh: HostChanges | None = None
         self.writing: HostChanges | None = None
         self._keys = keys
@@ -123,16 +126,16 @@ class DiskState(HostState):
         """
         keys, salted = self._keys, key ^ self.salt  # as `Keys.status` does; this is asked for every link found
         status = keys.fresh.get(salted)
-        if status is None:
+        if status is None and keys.writing:
             status = keys.writing.get(salted)
-            if status is None:
-                status = keys.seen.status(salted)
-                if not status:
-                    keys.unknown = salted
-                    return False
-        if status != 1:
-            return status == 2
-        return (depth >= self.deepest and priority <= 0) or self.better(key, depth, priority) is None
+        if status is None:
+            status = keys.seen.status(salted)
+            if not status:
+                keys.unknown = salted
+                return False
+        if status == 2 or (depth >= self.deepest and priority <= 0):
+            return True
+        return self.better(key, depth, priority) is None
 
     def better(self, key: int, depth: int, priority: int) -> int | None:
         """The index in the head of an entry with this key, where being found so deep, with this priority, is better
@@ -148,24 +151,18 @@ class DiskState(HostState):
                 return index if (depth, -priority) < (old.depth, -old.priority) else None
         return None
 
-    def record(self, offset: float) -> bytes:
-        """The row of what is durable of it; `offset` is unix time less the agent's clock."""
+    def sums(self, offset: float) -> tuple[int, int, int, int, int, int, float]:
+        """What is durable of it and changes, as `sums.Sums` has it; `offset` is unix time less the agent's clock."""
         known, garbage = self.waiting + self.done_count, self.garbage
         if self.out:  # its rows are in the store still
             undone = sum(1 for key in self.out if not self.is_done(key))
             known, garbage = known + undone, garbage + len(self.out) - undone
         next_at = max(0.0, self.next_at + offset) if self.next_at else 0.0
-        return rows.host_row(
-            self.host,
-            known,
-            self.known_xor,
-            self.done_count,
-            self.done_xor,
-            garbage,
-            self.arrival,
-            next_at,
-            self.notes.shown() if self.notes.version else "",
-        )
+        return known, self.known_xor, self.done_count, self.done_xor, garbage, self.arrival, next_at
+
+    def record(self, offset: float) -> bytes:
+        """The row of what is durable of it."""
+        return rows.host_value(rows.HostRecord(self.host, *self.sums(offset), self.notes))
 
     def salted(self) -> tuple[tuple[int, int], tuple[int, int]]:
         """Count and XOR of the known keys, and of those done, as the seen table has them."""
@@ -260,6 +257,9 @@ class DiskState(HostState):
         keys = [entry.key for entry in entries]
         assert len(set(keys)) == len(keys) == self.waiting, (self, entries)
         assert all(map(self.is_known, keys)), self
+        if self.fresh is None and self.writing is None:  # all of it is in the store: `window` counts on that number
+            stored = sum(1 for _ in every(self._store, *rows.of_host(rows.QUEUE, self.hid)))
+            assert stored == self.waiting + self.garbage + len(self.out), (self, stored, self.garbage)
         for entry in (rows.read_queue(self.host, queued) for queued in self.head):
             assert (entry.depth, -entry.priority) <= (self.deepest, 0), self
         if self.head and not self.complete:

@@ -41,11 +41,11 @@ class Flush:
         number: int,
         keys: dict[int, int],
         changes: Changes,
-        records: dict[bytes, bytes],
+        records: dict[bytes, bytes | None],
         clear: Iterable[bytes],
         extra: Iterable[Extra],
     ) -> None:
-        """`records` are rows to be put; `clear` numbers of hosts whose whole queue is garbage."""
+        """`records` are rows to be put (None: to be deleted); `clear` numbers of hosts whose whole queue is garbage."""
         self.number = number
         self.keys = keys
         self._changes = changes
@@ -80,13 +80,11 @@ class Flush:
                     put(row, queued[rows.ROW :])
         for row, status in done:
             put(row, status)
-        for row, kept in (*self._changes.failed.items(), *self._rows):
+        for row, kept in (*self._changes.failed.items(), *self._rows, *self._records.items()):
             if kept is None:
                 delete(row)
             else:
                 put(row, kept)
-        for row, record in self._records.items():
-            put(row, record)
         known = [key for key, status in self.keys.items() if status == 1]
         done_keys = [key for key, status in self.keys.items() if status == 2]
         put(rows.recent_key(self.number), rows.recent_value(self.number, known, done_keys))

@@ -21,6 +21,7 @@ from .disk import GONE, DiskFrontier
 from .rocks import RocksStore
 from .seen import Seen, SeenDamaged, SeenTable, Totals
 from .store import Store, StoreDamaged, every
+from .sums import Read
 
 MIB = 1 << 20
 ROW_BYTES = 128  # of a row in a head, with all that is around it
@@ -166,17 +167,23 @@ def _caught_up(store: Store, seen: Seen, flush: int) -> bool:
 
 
 def _hosts(store: Store, frontier: DiskFrontier, saved: Mapping[str, int], earliest: float) -> Totals:
-    """Read the host records; what the seen table must hold in all."""
+    """Read the host records, and the log of their sums; what the seen table must hold in all."""
     known, known_xor, done, done_xor = (saved.get(name, 0) for name in GONE)
+    log, given = Read(store), saved.get("next", 1)
+    log.check(given)
     for key, value in every(store, rows.HOST, rows.HOST + b"\xff" * 8, _PIECE):
         record = rows.read_host(key, value)
         hid = int.from_bytes(key[1:], "big")
-        if frontier.find(record.host) is not None or hid >= saved.get("next", 1):
+        if frontier.find(record.host) is not None or hid >= given:
             raise rows.damaged(key, ValueError(f"{record.host} has two numbers, or one never given"))
+        if (sums := log.sums(key[1:])) is not None:
+            record = record._replace(**sums._asdict())
         state = frontier.restore(hid, record if record.next_at >= earliest else record._replace(next_at=earliest))
         (more_known, known_bits), (more_done, done_bits) = state.salted()
+        log.held(state)
         known, known_xor = known + more_known, known_xor ^ known_bits
         done, done_xor = done + more_done, done_xor ^ done_bits
+    log.into(frontier.log)
     return Totals(known, known_xor, done, done_xor)
 
 

@@ -5,7 +5,8 @@ given once and never to another host.
 
 | key | value |
 | --- | --- |
-| `h` hid | the record of a host: counts, XORs of its keys, next number of arrival, next time, name, notes (JSON) |
+| `h` hid | the record of a host: sums (counts, XORs of its keys, next arrival, next time), name, notes (JSON) |
+| `l` number | sums of some hosts, of each with its hid: later ones than those in `h` (`sums.py`) |
 | `q` hid rank | an entry that is known: key, URL, request. It may be done already; then it is garbage |
 | `d` hid key | a key that is done; the HTTP status of its page (2 bytes) where it was fetched here |
 | `f` hash key | JSON: a request that failed for good, by a hash of its host's name: it outlives the host |
@@ -36,7 +37,7 @@ from scrapy_ubi.protocol.notes import NOTHING, read_notes
 
 from .store import StoreDamaged
 
-HOST, QUEUE, DONE, FAILED, JOURNAL, META = b"h", b"q", b"d", b"f", b"j", b"m"
+HOST, LOG, QUEUE, DONE, FAILED, JOURNAL, META = b"h", b"l", b"q", b"d", b"f", b"j", b"m"
 FRONTIER = META + b"frontier"
 RECENT = META + b"recent."
 RECENTS = 8  # flushes whose keys are at hand when a seen table is behind its store
@@ -46,6 +47,7 @@ RANK = 15  # bytes
 ROW = 5 + RANK
 _PRIORITY = 1 << 47
 _MOST_PRIORITY = _PRIORITY - 1
+_UPPER = _PRIORITY >> 32
 _NO_PRIORITY = _PRIORITY.to_bytes(6, "big")
 _MOST_DEPTH = (1 << 32) - 1
 
@@ -55,7 +57,8 @@ _REQUEST = 8  # flag of a value: the length of the URL is given, and a request f
 
 # version, known_xor, done_xor, known, done, garbage, arrival, next_at, bytes of the name
 _HOST = struct.Struct(">BQQIIIQdH")
-_VERSION = 1
+_VERSION = 1  # of a host's row
+_VERSIONS = (1, 2)  # of the frontier's own: before 2 there were no rows `l`; who does not know these must not open it
 _FAILURE: dict[str, type | tuple[type, ...]] = {
     "host": str,
     "url": str,
@@ -111,7 +114,7 @@ def queued(hid: bytes, host: str, entry: Entry, arrival: int) -> bytes:
     if request:
         flag |= _REQUEST
         text = b"%b%b%b" % (len(text).to_bytes(4, "big"), text, request.encode("utf-8", "surrogatepass"))
-    upper, lower = above >> 32, above & 0xFFFFFFFF
+    upper, lower = (above >> 32, above & 0xFFFFFFFF) if priority else (_UPPER, 0)
     return _MADE.pack(_QUEUE, hid, upper, lower, depth, arrival >> 32, arrival & 0xFFFFFFFF, key, flag) + text
 
 
@@ -154,29 +157,16 @@ def read_queue(host: str, queued: bytes) -> Entry:
             url = f"{_PREFIXES[flag]}{host}{url}"
     except (ValueError, IndexError, struct.error) as error:
         raise damaged(queued[:ROW], error) from error
-    return _made(Entry, (key, url, depth, _PRIORITY - (above << 32 | priority), request))
+    priority = _PRIORITY - (above << 32 | priority) if priority or above != _UPPER else 0
+    return _made(Entry, (key, url, depth, priority, request))
 
 
 def host_value(record: HostRecord) -> bytes:
     """The value of a host's row."""
-    return host_row(*record[:-1], record.notes.shown() if record.notes.version else "")
-
-
-def host_row(
-    host: str,
-    known: int,
-    known_xor: int,
-    done: int,
-    done_xor: int,
-    garbage: int,
-    arrival: int,
-    next_at: float,
-    notes: str = "",
-) -> bytes:
-    """The same of the fields of a record: one is written of every host that a flush has changed. `notes` as shown."""
+    host, known, known_xor, done, done_xor, garbage, arrival, next_at, notes = record
     name = host.encode("utf-8", "surrogatepass")
     head = _HOST.pack(_VERSION, known_xor, done_xor, known, done, garbage, arrival, next_at, len(name))
-    return b"%b%b%b" % (head, name, notes.encode()) if notes else head + name
+    return b"%b%b%b" % (head, name, notes.shown().encode() if notes.version else b"")
 
 
 def read_host(key: bytes, value: bytes) -> HostRecord:
@@ -278,13 +268,13 @@ def read_recent(key: bytes, value: bytes) -> tuple[int, dict[int, int]]:
 
 def frontier_value(saved: Mapping[str, int]) -> bytes:
     """The value of the frontier's own row."""
-    return json.dumps({"version": _VERSION, **saved}).encode()
+    return json.dumps({"version": _VERSIONS[-1], **saved}).encode()
 
 
 def read_frontier(value: bytes) -> dict[str, int]:
     """What the frontier's own row says. Raises `StoreDamaged`."""
     saved = read_json(FRONTIER, value)
-    if saved.pop("version", None) != _VERSION or any(type(number) is not int for number in saved.values()):
+    if saved.pop("version", None) not in _VERSIONS or any(type(number) is not int for number in saved.values()):
         raise damaged(FRONTIER, ValueError("another version, or no numbers"))
     return saved
 

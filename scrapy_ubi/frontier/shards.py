@@ -65,6 +65,7 @@ class Shards(ABC):
     """Keys with a bit each, in a mapped file. A kind says how keys are hashed, and looks single ones up."""
 
     SHAPE: Shape
+    EXACT: bool  # no two keys are one to this kind
 
     __slots__ = ("_counts", "_extents", "_file", "_places_of", "_room", "_slots", "_used", "path")
 
@@ -214,7 +215,7 @@ class Shards(ABC):
     def _merge(self, keys: Words, done: Bits) -> None:
         """Many changes, each key once: first those of keys that are here, then the new ones."""
         numbers = self._hashes(keys)
-        if len(np.unique(numbers)) < len(numbers):  # keys that are one to this kind
+        if not self.EXACT and len(np.unique(numbers)) < len(numbers):  # keys that are one to this kind
             for key, is_done in zip(keys.tolist(), done.tolist(), strict=True):
                 self._put(*self._hashed(key), is_done)
             return

@@ -30,13 +30,16 @@ LEAST_TIDY = 64  # rows of garbage before a queue is looked through
 
 
 class Scan(NamedTuple):
-    """What is to be read: rows of `state` from `start` on, before `end`; `tidy`: to find garbage, not for its head."""
+    """What is to be read: rows of `state` from `start` on, before `end`; `tidy`: to find garbage, not for its head;
+    `whole`: no more rows than `most` were there when this was asked.
+    """
 
     state: DiskState
     start: bytes
     end: bytes
     most: int
     tidy: bool = False
+    whole: bool = False
 
 
 Result = tuple[Scan, Head]
@@ -96,11 +99,10 @@ class Window:
         """An entry was put into the host's queue: into its head, where that is its place."""
         if queued < state.low:
             state.low = queued[: rows.ROW]
-        head, held = state.head, self.held
-        room = len(head) < (self.grown if held + self._coming < self.most // 2 else self.head) and held < self.most
-        if state.complete and room and state not in self.resting:  # one that rests, though nothing waited, is read
-            state.insert(queued, entry)
-            self.held = held + 1
+        head = state.head
+        if state.complete and self._has_room(len(head)) and state not in self.resting:
+            state.insert(queued, entry)  # (one that rests, though nothing waited, is read)
+            self.held += 1
         else:
             if head and queued < head[-1]:
                 state.insert(queued, entry)
@@ -108,6 +110,10 @@ class Window:
             state.complete = False
         if state.waiting < 2:  # else it has its place already
             self.settle(state)
+
+    def _has_room(self, rows_held: int) -> bool:
+        """Whether a head of so many rows may have one more."""
+        return self.held < self.most and rows_held < (self.grown if self._roomy else self.head)
 
     def take_out(self, state: DiskState, index: int) -> bytes:
         """Take a row out of a head."""
@@ -133,21 +139,10 @@ class Window:
     def next(self, now: float, allowed: Callable[[HostState], bool]) -> DiskState | None:
         """The first host on the workbench that is ready and allowed; it is busy then. Those not allowed are parked."""
         self._now = now
-        may = allowed if self.held + self._coming < self.most // 2 else self._evicting(allowed)
-        while (state := self.workbench.take(now, may)) is not None and state.next_at > now:
+        parked = None if self.held + self._coming < self.most // 2 else self._evict
+        while (state := self.workbench.take(now, allowed, parked)) is not None and state.next_at > now:
             self.release(state, now)  # put off since it was put there
         return state
-
-    def _evicting(self, allowed: Callable[[HostState], bool]) -> Callable[[DiskState], bool]:
-        """The same question; those not allowed give their heads away."""
-
-        def may(state: DiskState) -> bool:
-            if allowed(state):
-                return True
-            self._evict(state)
-            return False
-
-        return may
 
     def release(self, state: DiskState, now: float) -> None:
         """A busy host is busy no more: it waits for its next time, rests, or is idle."""
@@ -203,7 +198,8 @@ class Window:
                 self.resting.release(state, state.next_at)
                 continue
             start, end = rows.of_host(rows.QUEUE, state.hid)
-            scans.append(Scan(state, max(start, state.low), end, quantum))
+            there = _rows_there(state, quantum)
+            scans.append(Scan(state, max(start, state.low), end, min(there, quantum), False, there <= quantum))
             self._late[state] = {}
             self._coming += self.head
         return scans
@@ -214,7 +210,7 @@ class Window:
         late = self._late.pop(state)
         self._coming -= self.head
         self.resting.release(state, None)
-        whole = len(read) < scan.most
+        whole = scan.whole or len(read) < scan.most
         end = scan.end if whole else read[-1][: rows.ROW]
         found = self._merged(state, read, late, end)
         state.low = found[0][: rows.ROW] if found else end + b"\0"
@@ -286,3 +282,14 @@ class Window:
             assert not (state.head and state in self.resting), state
             assert self.resting.is_busy(state) == (state in self._late), state
             assert not (state.complete and state.waiting) or len(state.head) >= state.waiting, state
+
+
+def _rows_there(state: DiskState, quantum: int) -> int:
+    """How many rows the host's queue has in the store; more than the quantum where that is not known.
+
+    A read that asks for no more than there are need not find out that behind them there is none, which takes as long as
+    the read. What is put there from now on is late (`Window.loaded`); what is taken away leaves fewer than asked for.
+    """
+    if state.fresh is not None or state.writing is not None:
+        return quantum + 1
+    return state.waiting + state.garbage + len(state.out)

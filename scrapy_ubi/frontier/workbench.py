@@ -67,8 +67,12 @@ class Workbench(Generic[Host]):
         else:
             heapq.heappush(self._heap, (at, count, host))
 
-    def take(self, now: float, allowed: Callable[[Host], bool]) -> Host | None:
-        """Make the first host that is ready and allowed busy, and return it; those not allowed are parked."""
+    def take(
+        self, now: float, allowed: Callable[[Host], bool], parked: Callable[[Host], None] | None = None
+    ) -> Host | None:
+        """Make the first host that is ready and allowed busy, and return it; those not allowed are parked, and `parked`
+        is told of each.
+        """
         heap, times, places = self._heap, self._times, self._places
         while True:
             if heap and not (times and (times[0], self._counts[0]) < heap[0][:2]):
@@ -87,6 +91,8 @@ class Workbench(Generic[Host]):
                 return host
             places[host] = _PARKED
             self._parked[host] = None
+            if parked is not None:
+                parked(host)
 
     def release(self, host: Host, at: float | None) -> None:
         """A busy host waits until that time, or is idle (None). Nothing happens when it is not busy."""
