@@ -45,8 +45,9 @@ def test_an_agent_that_was_killed_may_return_at_once_or_later(make_group: MakeGr
     group.end().judge(lost=["a1", "a2"])
 
 
-def test_an_agent_that_was_paused_finds_its_heirs_and_keeps_off(make_group: MakeGroup) -> None:
-    group = make_group(LATENCY)
+@pytest.mark.parametrize("fast", [False, True])
+def test_an_agent_that_was_paused_finds_its_heirs_and_keeps_off(make_group: MakeGroup, fast: bool) -> None:
+    group = make_group(LATENCY, UBI_FAST=fast)
     group.start(*FOUR)
     group.until_served(0.2)
     group.pause("a1")
