@@ -47,6 +47,7 @@ from typing import Any
 
 import peers_show
 from crawling import memory, per_page, reach, snapshot, start, thinned, wait_until_opened
+from pages import into_document
 from processes import Stage
 from systems import LABELS, PEERS
 
@@ -207,6 +208,8 @@ def measure(args: argparse.Namespace, figures: Row) -> None:
         if args.json:
             args.json.parent.mkdir(parents=True, exist_ok=True)
             args.json.write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
+        if args.doc:
+            into_document(args.doc, peers_show.BEGIN, peers_show.tables(figures))
 
 
 def main() -> None:
