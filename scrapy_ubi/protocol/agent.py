@@ -30,7 +30,7 @@ from .quiescence import Quiescence
 from .reception import Reception
 from .ring import Ring
 from .tenure import Tenure, point
-from .view import FENCED, LEAVING, LEFT, LOSSY, NEW, OVER, PASSIVE, Beat, View
+from .view import BLANK, FENCED, LEAVING, LEFT, LOSSY, NEW, OVER, PASSIVE, Beat, View
 from .wire import Received, encode, read_answer
 
 
@@ -153,6 +153,8 @@ class Agent:
             self.tenure.doubt(self.view)  # Redis may have forgotten this agent, and a newcomer been sure without it
             self.frontier.look_again()
         if self._quiescence.read(alive, self.view.digest, frozenset(alive)):
+            if all(BLANK in beat.flags for beat in alive.values()):
+                self.group.lossy = True  # who knows of no URL cannot tell that nobody else has work
             self.accept_end(self.lossy)  # whoever comes back to a lossy crawl may have brought work since those beats
 
     def sure(self) -> None:
@@ -593,7 +595,8 @@ class Agent:
 
     def _beat(self, now: float) -> Beat:
         flags = LEAVING if self.leaving else ""
-        flags += PASSIVE if self.passive(now) else ""
+        if self.passive(now):
+            flags += PASSIVE if len(self.frontier) else PASSIVE + BLANK
         flags += "" if self.lease.holds(now) else FENCED
         flags += LOSSY if self.lossy else ""
         flags += NEW if self.tenure.complete is None else ""

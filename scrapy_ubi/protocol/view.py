@@ -33,11 +33,11 @@ EDITS = 8  # agents whose points are drawn and sorted anew in the time one is ad
 DEAD_REMEMBERED = 4096  # incarnations an observer remembers as dead; the oldest are forgotten beyond it
 
 # Flags of a beat: going; gone; nothing left to do; without the right to fetch; has seen more agents lost than there are
-# copies; has never seen a view complete; has left because the crawl is over.
-LEAVING, LEFT, PASSIVE, FENCED, LOSSY, NEW, OVER = "l", "L", "p", "f", "x", "n", "o"
+# copies; has never seen a view complete; has left because the crawl is over; knows of no URL of the crawl.
+LEAVING, LEFT, PASSIVE, FENCED, LOSSY, NEW, OVER, BLANK = "l", "L", "p", "f", "x", "n", "o", "b"
 
 _BEAT = re.compile(
-    r"([0-9a-f]{8})\.(\d{1,9}) (\d{1,15}) ([1-9]\d{0,5}) ([0-9a-f]{16}) ([0-9a-f]{16}|-) ([lLpfxno]{1,7}|-) (\d{1,15})"
+    r"([0-9a-f]{8})\.(\d{1,9}) (\d{1,15}) ([1-9]\d{0,5}) ([0-9a-f]{16}) ([0-9a-f]{16}|-) ([lLpfxnob]{1,8}|-) (\d{1,15})"
     r" ([0-9a-f]{16}(?:,[0-9a-f]{16}){0,63}|-) ([0-9a-f]{8}(?:,[0-9a-f]{8}){0,15}|-)",
     re.ASCII,
 )

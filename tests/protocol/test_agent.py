@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from scrapy_ubi.protocol.host import Entry
 from scrapy_ubi.protocol.mail import DISCOVERY, STATE, Bounds
-from scrapy_ubi.protocol.view import FENCED, LEAVING, LEFT, LOSSY, NEW, PASSIVE, Beat
+from scrapy_ubi.protocol.view import BLANK, FENCED, LEAVING, LEFT, LOSSY, NEW, PASSIVE, Beat
 from scrapy_ubi.protocol.wire import Malformed
 from tests.support.views import incarnation, ordered
 from tests.support.village import Village, host_of, page
@@ -1073,6 +1073,25 @@ def test_a_copy_that_others_keep_is_no_work_left_at_the_end() -> None:
 
 
 # -- beats
+
+
+def test_those_who_know_of_no_url_cannot_tell_that_nobody_has_work() -> None:
+    village = Village("a", "b")
+    for agent in village.agents.values():
+        agent.start_exhausted = True
+    village.until(lambda: all(agent.finished for agent in village.agents.values()))
+    assert all(agent.lossy for agent in village.agents.values())
+
+
+def test_one_who_knows_of_a_url_can_tell_it_for_all() -> None:
+    village, host = Village("a", "b", "c"), ordered("a", "b", "c")
+    for agent in village.agents.values():
+        agent.start_exhausted = True
+    village.agents["a"].discover(host, page(host))
+    village.until(lambda: village.visit("a") is not None)
+    village.until(lambda: all(agent.finished for agent in village.agents.values()))
+    assert BLANK in village.agents["c"].beat.flags, "neither owner nor successor of the only host"
+    assert not any(agent.lossy for agent in village.agents.values())
 
 
 def test_who_leaves_a_finished_crawl_ends_it_for_those_who_have_not_heard() -> None:
