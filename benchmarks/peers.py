@@ -37,6 +37,7 @@ import argparse
 import json
 import os
 import platform
+import re
 import signal
 import sys
 import time
@@ -206,10 +207,16 @@ def measure(args: argparse.Namespace, figures: Row) -> None:
         settings = {name: getattr(args, name) for name in SETTINGS}
         figures[part] = {**where, **taken, "settings": settings, **found}
         if args.json:
-            args.json.parent.mkdir(parents=True, exist_ok=True)
-            args.json.write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
+            write(args.json, figures)
         if args.doc:
             into_document(args.doc, peers_show.BEGIN, peers_show.tables(figures))
+
+
+def write(path: Path, figures: Row) -> None:
+    """As JSON, a list of numbers on one line."""
+    text = re.sub(r"\[[^][{}]*\]", lambda found: " ".join(found[0].split()), json.dumps(figures, indent=1))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text + "\n", encoding="utf-8")
 
 
 def main() -> None:
