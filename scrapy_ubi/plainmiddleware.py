@@ -35,7 +35,7 @@ class PlainLinksMiddleware:
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> PlainLinksMiddleware:
         """Raises NotConfigured where plain links may pass: then this takes no time."""
-        why = watcher_of(crawler.settings) if _is_ours(crawler.settings) else "nobody here takes them as one object"
+        why = watcher_of(crawler.settings) if _is_ours(crawler.settings) else "there is no scheduler of scrapy_ubi's"
         self = cls(crawler, why)
         crawler.signals.connect(self._opened, signals.spider_opened, weak=False)
         if not why:
