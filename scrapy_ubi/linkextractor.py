@@ -22,9 +22,9 @@ from w3lib.html import strip_html5_whitespace
 from w3lib.url import canonicalize_url
 
 from scrapy_ubi.links.allowed import Allowed, Patterns
-from scrapy_ubi.links.depth import may_be_deep
+from scrapy_ubi.links.costly import is_costly
 from scrapy_ubi.links.join import Joiner, plain
-from scrapy_ubi.links.page import Attributes, Page, Places, readable
+from scrapy_ubi.links.page import Attributes, Page, Places, readable, written
 from scrapy_ubi.links.usual import elements, urls, values_of
 
 _HEAD = 16_384  # characters of a hostile page that are read for its robots
@@ -101,7 +101,7 @@ class UbiLinkExtractor(LxmlLinkExtractor):
         text = response.text
         page = _parsed(response, text)
         if page is None:
-            return self._links_of_deep(response)
+            return self._links_of_costly(response)
         if self._obey_nofollow and page.forbids_following():
             return []
         joiner = Joiner(_base(response, text), response.url, response.encoding, self._process)
@@ -121,13 +121,13 @@ class UbiLinkExtractor(LxmlLinkExtractor):
         text = response.text
         page = _parsed(response, text)
         if page is None:
-            return [link.url for link in self._links_of_deep(response)]
+            return [link.url for link in self._links_of_costly(response)]
         joiner = Joiner(_base(response, text), response.url, response.encoding)
         return list(urls(values_of(page.elements(self._places), usual), joiner, self._allowed, self._stripped))
 
-    def _links_of_deep(self, response: HtmlResponse) -> list[Link]:
-        """The links of a page that would take lexbor seconds: Scrapy's, less those that are not to be followed."""
-        if self._obey_nofollow and Page(response.text[:_HEAD].encode("utf-8", "ignore")).forbids_following():
+    def _links_of_costly(self, response: HtmlResponse) -> list[Link]:
+        """The links of a page that may take lexbor seconds or gigabytes: Scrapy's, less those not to be followed."""
+        if self._obey_nofollow and Page(written(response.text[:_HEAD])).forbids_following():
             return []
         links = super().extract_links(response)
         return [link for link in links if not (self._obey_nofollow and link.nofollow)]
@@ -202,13 +202,13 @@ _last: tuple[ReferenceType[HtmlResponse] | None, Page | None] = (None, None)
 
 
 def _parsed(response: HtmlResponse, text: str) -> Page | None:
-    """A page, parsed. None if that would take seconds."""
+    """A page, parsed. None if that may take seconds, or gigabytes."""
     global _last
     known, page = _last
     if known is not None and known() is response:
         return page
-    data = text.encode("utf-8", "ignore")
-    page = None if may_be_deep(data) else Page(data)
+    data = written(text)
+    page = None if is_costly(data) else Page(data)
     # With no page left the allocator gives its memory back to the system, and asks for it anew at the next one: a third
     # of the time that a page takes to parse.
     _last = (ref(response), page) if len(text) <= _SMALL else (None, None)

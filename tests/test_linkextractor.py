@@ -258,3 +258,9 @@ def test_a_page_that_would_take_lexbor_seconds_is_scrapys() -> None:
     assert urls(deep) == ["1", "2"]
     assert urls(deep, obey_nofollow=True) == ["2"]
     assert urls("<meta name=robots content=nofollow>" + deep, obey_nofollow=True) == []
+
+
+def test_a_page_that_would_take_lexbor_gigabytes_is_scrapys() -> None:
+    bold = "".join(f"<b {number}>" for number in range(4_000))
+    same(page(f"<a href=1>x</a><p>{bold}" + "<p>x" * 4_000 + "<a href=2>y</a>"))
+    same(page("<a href=1>x</a>" + "<ul\0><li\0>" * 20_000))

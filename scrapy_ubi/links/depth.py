@@ -1,60 +1,77 @@
 """How deep the elements of a page may stand in each other, told before it is parsed.
 
-The parser of the HTML standard looks up through all open elements at every new one. Ordinary pages are 20 to 50 deep;
-200 kB of nothing but `<ul><li>` would keep a core busy for ten seconds. Such pages are left to libxml2, which gives
-up at 2,048 levels.
+The parser of the HTML standard looks up through all open elements at many tags. Ordinary pages are 20 to 50 deep; 70 kB
+of nothing but `<ul><li>` would keep a core busy for a second. Such pages are left to libxml2, which gives up at 2,048
+levels.
+
+Tags are told apart as the standard's tokenizer does it. Where that would take its whole parser (what is text within
+`textarea`, say), elements count as open that are not.
 """
 
 from __future__ import annotations
 
 import re
 
-FEW = 8_000  # elements: however they stand, they are parsed in a fraction of a second
+from scrapy_ubi.links.growth import NAMES
+
 DEEP = 1_000  # levels
+PATIENCE = 1_000_000  # open elements that end tags are compared with, in all: ordinary pages need few
 
-# Comments and what the standard takes for one; else a tag with its attributes, as tags may stand in their values.
+_SPACE = rb"[ \t\n\r\f]"
+# A quotation mark begins a value only right behind the `=` that follows a name, and a name may begin with `=`.
+_VALUE = rb"""(?:"[^"]*+(?:"|\Z)|'[^']*+(?:'|\Z)|[^ \t\n\r\f>"'][^ \t\n\r\f>]*+)"""
+_ATTRIBUTE = rb"[ \t\n\r\f/]*+[^ \t\n\r\f/>][^ \t\n\r\f/>=]*+(?:%b*+=%b*+%b?+)?+" % (_SPACE, _SPACE, _VALUE)
+# Comments and what the standard takes for one; else a tag: `/` of an end tag, name, what stands before its `>`.
 _TAG = re.compile(
-    r"""<!--(?!-?>).*?(?:--!?>|\Z)|<[?!][^>]*|</[^a-zA-Z][^>]*
-    |<(/?)([a-zA-Z][^\s/>]*)[^>"']*+(?:(?:"[^"]*"|'[^']*')[^>"']*+)*+""",
-    re.DOTALL | re.VERBOSE,
+    rb"<!--(?!-?>).*?(?:--!?>|\Z)|<(!\[CDATA\[)|<[?!][^>]*+|</(?![a-zA-Z])[^>]*+"
+    rb"|<(/?)([a-zA-Z][^ \t\n\r\f/>]*+)(?:%b)*+([ \t\n\r\f/]*+)" % _ATTRIBUTE,
+    re.DOTALL,
 )
-_VOID = frozenset("area base br col embed hr img input link meta param source track wbr".split())
-_OPTIONAL = frozenset("dd dt li option p".split())  # an end tag of what they are in ends them, too
-_ROWS = frozenset("tbody td tfoot th thead tr".split())
-_OF_ROWS = frozenset("table tbody tfoot thead tr".split())
+_VOID = frozenset(b"area base br col embed hr img input link meta param source track wbr".split())
+_OPTIONAL = frozenset(b"dd dt li option p".split())  # an end tag of what they are in ends them, too
+_ROWS = frozenset(b"tbody td tfoot th thead tr".split())
+_OF_ROWS = frozenset(b"table tbody tfoot thead tr".split())
+_ENDED_BY_THE_NEXT = _OPTIONAL | _ROWS
+_FOREIGN = frozenset((b"svg", b"math"))  # within these no element ends by itself
+# Within svg `<x/>` is whole, as long as nothing but these has shown that it is still within svg.
+_SHAPES = frozenset(b"circle clippath defs ellipse g line mask path polygon polyline rect stop svg symbol use".split())
 
 
-def may_be_deep(page: bytes) -> bool:
-    """Whether a page (in UTF-8) has more than FEW elements, and they may stand more than DEEP levels deep. True may be
-    wrong, for pages that leave many elements open."""
-    if len(page) <= 3 * FEW:
-        return False  # counting is a twentieth of a small page's time
-    tags = page.count(b"<")  # three times as fast as in a text
-    return tags > FEW and tags - page.count(b"</") > FEW and _depth(page.decode("utf-8", "replace")) > DEEP
-
-
-def _depth(text: str) -> int:
-    """At least the depth that a parser finds, up to DEEP + 1, as far as elements are ended in their turn."""
-    open_: list[str] = []
-    for end, name in _TAG.findall(text):
+def survey(page: bytes) -> tuple[int, int]:
+    """What a parser finds in a page (in UTF-8, without NUL), at least: the depth, up to DEEP + 1, as far as elements
+    are ended in their turn; and the most formatting elements that were open at once, with those not ended so."""
+    open_: list[bytes] = []
+    foreign, shapes = -1, False  # where in them the first of _FOREIGN stands; whether only _SHAPES have come since
+    patience, left, most_left = PATIENCE, 0, 0
+    for data, end, name, last in _TAG.findall(page):
+        if data and foreign >= 0:
+            return DEEP + 1, most_left  # where it ends, and so what is a tag, depends on what it is in
         name = name.lower()
-        if not name or name in _VOID:
+        shapes = (shapes or name == b"svg") and name in _SHAPES
+        if not name or (foreign < 0 and name in _VOID) or (shapes and last.endswith(b"/")):
             continue
         if end:
-            _close(open_, name)
-        elif not (open_ and open_[-1] == name and (name in _OPTIONAL or name in _ROWS)):
+            left -= name in NAMES and open_[-1:] == [name]
+            patience -= _close(open_, name)
+            foreign = foreign if foreign < len(open_) else -1
+        elif foreign >= 0 or not (open_ and open_[-1] == name and name in _ENDED_BY_THE_NEXT):
+            if foreign < 0 and name in _FOREIGN:
+                foreign = len(open_)
             open_.append(name)
-            if len(open_) > DEEP:
-                break
-    return len(open_)
+            left += name in NAMES
+            most_left = max(left, most_left)
+        if len(open_) > DEEP or patience < 0:
+            return DEEP + 1, most_left
+    return len(open_), most_left
 
 
-def _close(open_: list[str], name: str) -> None:
-    """End an element, if nothing stands open in it but what it ends by itself."""
-    at = len(open_) - 1
+def _close(open_: list[bytes], name: bytes) -> int:
+    """End an element, if nothing stands open in it but what it ends by itself. How many elements it looked at."""
+    last = at = len(open_) - 1
     while at >= 0 and open_[at] != name:
         if open_[at] not in _OPTIONAL and not (name in _OF_ROWS and open_[at] in _ROWS):
-            return
+            return last - at
         at -= 1
     if at >= 0:
         del open_[at:]
+    return last - at

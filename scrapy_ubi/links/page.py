@@ -21,13 +21,18 @@ Wanted = Callable[[str], bool]
 Attributes = dict[str, str | None]
 
 
+def written(text: str) -> bytes:
+    """A page as it is parsed: in UTF-8, without NUL characters, as parsel has it."""
+    page = text.encode("utf-8", "ignore")
+    return page.replace(b"\x00", b"") if b"\x00" in page else page
+
+
 class Page:
     """One parsed page."""
 
     def __init__(self, page: bytes) -> None:
-        """`page`: all of it, in UTF-8. NUL characters are dropped from it, as parsel does."""
-        whole = page.replace(b"\x00", b"") if b"\x00" in page else page
-        self._tree = LexborHTMLParser(whole, options=_OPTIONS)
+        """`page`: all of it, as `written` has it."""
+        self._tree = LexborHTMLParser(page, options=_OPTIONS)
 
     def elements(self, places: Places, region: LexborNode | None = None) -> list[LexborNode]:
         """The elements that may hold links, in the page or in the region, itself included."""
