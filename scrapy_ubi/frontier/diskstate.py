@@ -152,7 +152,9 @@ class DiskState(HostState):
         return None
 
     def sums(self, offset: float) -> tuple[int, int, int, int, int, int, float]:
-        """What is durable of it and changes, as `sums.Sums` has it; `offset` is unix time less the agent's clock."""
+        """What is durable of it and changes, in the order of `rows.HostRecord`; `offset` is unix time less the agent's
+        clock.
+        """
         known, garbage = self.waiting + self.done_count, self.garbage
         if self.out:  # its rows are in the store still
             undone = sum(1 for key in self.out if not self.is_done(key))

@@ -176,8 +176,7 @@ def _hosts(store: Store, frontier: DiskFrontier, saved: Mapping[str, int], earli
         hid = int.from_bytes(key[1:], "big")
         if frontier.find(record.host) is not None or hid >= given:
             raise rows.damaged(key, ValueError(f"{record.host} has two numbers, or one never given"))
-        if (sums := log.sums(key[1:])) is not None:
-            record = record._replace(**sums._asdict())
+        record = log.latest(key[1:], record)
         state = frontier.restore(hid, record if record.next_at >= earliest else record._replace(next_at=earliest))
         (more_known, known_bits), (more_done, done_bits) = state.salted()
         log.held(state)

@@ -101,6 +101,22 @@ def is_queued(row: bytes) -> bool:
     return row[:1] == QUEUE
 
 
+def _encoded(text: str) -> bytes:
+    """The bytes of a text. JSON from outside may hold half a surrogate pair; to allow for it takes twice the time."""
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "surrogatepass")
+
+
+def _decoded(text: bytes) -> str:
+    """The text of these bytes."""
+    try:
+        return text.decode()
+    except UnicodeDecodeError:
+        return text.decode("utf-8", "surrogatepass")
+
+
 def queued(hid: bytes, host: str, entry: Entry, arrival: int) -> bytes:
     """An entry that waits: its row (as `place` says) and the value of it."""
     key, url, depth, priority, request = entry
@@ -110,7 +126,7 @@ def queued(hid: bytes, host: str, entry: Entry, arrival: int) -> bytes:
     if at > 0 and (found := _FLAGS.get(url[:at])):
         flag = found
         url = url[at + len(host) :]
-    text = url.encode("utf-8", "surrogatepass")
+    text = _encoded(url)
     if request:
         flag |= _REQUEST
         text = b"%b%b%b" % (len(text).to_bytes(4, "big"), text, request.encode("utf-8", "surrogatepass"))
@@ -145,7 +161,7 @@ def read_queue(host: str, queued: bytes) -> Entry:
     try:
         above, priority, depth, key, flag = _QUEUED.unpack_from(queued)
         if flag < _REQUEST:
-            url, request = str(queued[_URL:], "utf-8", "surrogatepass"), ""
+            url, request = _decoded(queued[_URL:]), ""
         else:
             start = _URL + 4
             end = start + int.from_bytes(queued[_URL:start], "big")

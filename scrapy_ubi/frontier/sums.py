@@ -15,12 +15,12 @@ Rules of this module:
 from __future__ import annotations
 
 import struct
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from itertools import count
 
 from .diskstate import DiskState
-from .rows import LOG, damaged
+from .rows import LOG, HostRecord, damaged
 from .store import Store, every
 
 LEAST = 8192  # sums in the log before any row of it goes
@@ -28,18 +28,6 @@ PART = 4096  # sums in a row
 _SUMS = struct.Struct(">4sIQIQIQd")
 _ROWS_AT_ONCE = 16
 _PLACE = 24  # bits
-
-
-class Sums(NamedTuple):
-    """What changes of a host: see `rows.HostRecord`."""
-
-    known: int
-    known_xor: int
-    done: int
-    done_xor: int
-    garbage: int
-    arrival: int
-    next_at: float
 
 
 class SumsLog:
@@ -53,13 +41,13 @@ class SumsLog:
     def __len__(self) -> int:
         return self._count
 
-    def restore(self, number: int, count: int, hosts: list[DiskState]) -> None:
+    def restore(self, number: int, sums: int, hosts: list[DiskState]) -> None:
         """A row that was read: how many sums it has, and the hosts whose latest they are. Ascending."""
         for state in hosts:
             state.logged = number
-        self._rows.append((number, count, hosts))
+        self._rows.append((number, sums, hosts))
         self._next = number + 1
-        self._count += count
+        self._count += sums
 
     def add(self, states: list[DiskState], most: int, offset: float) -> Iterator[tuple[bytes, bytes | None]]:
         """The rows with the sums of these hosts, and the oldest rows deleted (None), so that about twice `most` stay.
@@ -72,8 +60,8 @@ class SumsLog:
                 yield self._add(waiting[start : start + PART], offset)
             waiting = []
             while self._count > 2 * most + LEAST and len(waiting) < PART:
-                number, count, hosts = self._rows.popleft()
-                self._count -= count
+                number, sums, hosts = self._rows.popleft()
+                self._count -= sums
                 waiting += [state for state in hosts if state.logged == number]
                 yield log_key(number), None
 
@@ -81,7 +69,7 @@ class SumsLog:
         """Assert every invariant of the log."""
         numbers = [number for number, _, _ in self._rows]
         assert numbers == sorted({*numbers}) and (not numbers or numbers[-1] < self._next), numbers
-        assert self._count == sum(count for _, count, _ in self._rows)
+        assert self._count == sum(sums for _, sums, _ in self._rows)
         latest = {number: {*hosts} for number, _, hosts in self._rows}
         assert all(state.logged < 0 or state in latest[state.logged] for state in states)
 
@@ -103,14 +91,14 @@ class Read:
         """Read it all. Raises `StoreDamaged`."""
         self._rows: dict[int, bytes] = {}
         self._latest: dict[bytes, int] = {}  # of each hid: the number of the row, and where in it
-        self._hosts: dict[int, list[DiskState]] = {}
+        self._hosts: dict[int, list[DiskState]] = defaultdict(list)
         for key, value in every(store, LOG, LOG + b"\xff" * 9, _ROWS_AT_ONCE):
             if len(key) != 9 or not value or len(value) % _SUMS.size or len(value) > PART * _SUMS.size:
                 raise damaged(key, ValueError(f"{len(value)} bytes"))
             number = int.from_bytes(key[1:], "big")
             self._rows[number] = value
-            for start in range(0, len(value), _SUMS.size):
-                self._latest[value[start : start + 4]] = number << _PLACE | start
+            hids = [value[start : start + 4] for start in range(0, len(value), _SUMS.size)]
+            self._latest.update(zip(hids, count(number << _PLACE, _SUMS.size), strict=False))
 
     def check(self, given: int) -> None:
         """Raises `StoreDamaged` where there are sums of a host whose number is none of those given."""
@@ -118,25 +106,25 @@ class Read:
             if int.from_bytes(hid, "big") >= given:
                 raise damaged(log_key(place >> _PLACE), ValueError(f"host {hid.hex()} has a number never given"))
 
-    def sums(self, hid: bytes) -> Sums | None:
-        """The latest of a host; None where its own row has them. Raises `StoreDamaged`."""
+    def latest(self, hid: bytes, record: HostRecord) -> HostRecord:
+        """The record of a host with its latest sums, where the log has any. Raises `StoreDamaged`."""
         if (place := self._latest.get(hid)) is None:
-            return None
-        number, start = divmod(place, 1 << _PLACE)
-        sums = Sums(*_SUMS.unpack_from(self._rows[number], start)[1:])
-        if sums.done > sums.known or not sums.next_at >= 0.0:
-            raise damaged(log_key(number), ValueError(f"{sums.done} of {sums.known} done, next at {sums.next_at}"))
-        return sums
+            return record
+        number, start = place >> _PLACE, place & (1 << _PLACE) - 1
+        _, known, known_xor, done, done_xor, garbage, arrival, next_at = _SUMS.unpack_from(self._rows[number], start)
+        if done > known or not next_at >= 0.0:
+            raise damaged(log_key(number), ValueError(f"{done} of {known} done, next at {next_at}"))
+        return HostRecord(record.host, known, known_xor, done, done_xor, garbage, arrival, next_at, record.notes)
 
     def held(self, state: DiskState) -> None:
         """This host is held."""
         if (place := self._latest.get(state.hid)) is not None:
-            self._hosts.setdefault(place >> _PLACE, []).append(state)
+            self._hosts[place >> _PLACE].append(state)
 
     def into(self, log: SumsLog) -> None:
         """All that was read is what the log has."""
         for number, value in self._rows.items():
-            log.restore(number, len(value) // _SUMS.size, self._hosts.get(number, []))
+            log.restore(number, len(value) // _SUMS.size, self._hosts[number])
 
 
 def log_key(number: int) -> bytes:

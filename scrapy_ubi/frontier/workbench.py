@@ -75,7 +75,9 @@ class Workbench(Generic[Host]):
         """
         heap, times, places = self._heap, self._times, self._places
         while True:
-            if heap and not (times and (times[0], self._counts[0]) < heap[0][:2]):
+            if heap and (
+                not times or (at := heap[0][0]) < times[0] or (at == times[0] and heap[0][1] < self._counts[0])
+            ):
                 if heap[0][0] > now:
                     return None
                 _, count, host = heapq.heappop(heap)
