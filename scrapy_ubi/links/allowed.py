@@ -13,6 +13,7 @@ from scrapy_ubi.links.join import WEB
 
 _SCHEMES = frozenset({"http", "https", "file", "ftp"})
 _MOST_KNOWN = 10_000  # hosts whose answer is kept
+_LONGEST = 300  # characters of a host, with user name and port, whose answer is kept
 
 Patterns = Collection[re.Pattern[str]]
 
@@ -81,6 +82,8 @@ class Domains:
         if answer is None:
             host = urlparse(url).netloc.lower()
             answer = bool(host) and (host in self._exact or host.endswith(self._within))
+            if len(site) > _LONGEST:
+                return answer
             if len(self._known) >= _MOST_KNOWN:
                 self._known.clear()
             self._known[site] = answer

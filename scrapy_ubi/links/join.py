@@ -47,7 +47,6 @@ class Joiner:
         "root",
         "_page",
         "search",
-        "_folders",
         "folder",
     )
 
@@ -66,8 +65,7 @@ class Joiner:
                 self.root = origin = found[0]
                 self.search = origin + (path or "/")
                 self._page = origin + path + query
-                self._folders = _folders(origin, path or "/")
-                self.folder = self._folders[-1]
+                self.folder = origin + path[: path.rfind("/") + 1] if path else origin + "/"
 
     def join(self, value: str) -> str | None:
         """The URL that `value` means on this page, None where it means none. Raises only what `process` raises."""
@@ -84,8 +82,12 @@ class Joiner:
         return self._above((len(value) - len(rest)) // 3) + rest
 
     def _above(self, levels: int) -> str:
-        """The folder that is so many levels up."""
-        return self._folders[max(-1 - levels, -len(self._folders))]
+        """The folder that is so many levels up; the highest one where there are not so many."""
+        top, end = len(self.root), len(self.folder) - 1
+        while levels and end > top:
+            end = self.folder.rfind("/", top, end)
+            levels -= 1
+        return self.folder[: end + 1]
 
     def _shortly(self, value: str) -> str | None:
         """The URL, where no more than putting strings together is needed; else None."""
@@ -127,14 +129,6 @@ class Joiner:
             return urljoin(self._address, safe_url_string(made, encoding=self._encoding))  # type: ignore[arg-type]
         except ValueError:
             return None
-
-
-def _folders(origin: str, path: str) -> list[str]:
-    """The root of a path, the folder in it, and so on down to the folder that its last part stands in."""
-    folders = [origin + "/"]
-    for part in path.split("/")[1:-1]:
-        folders.append(f"{folders[-1]}{part}/")
-    return folders
 
 
 def plain(url: str) -> bool:

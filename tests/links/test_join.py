@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tracemalloc
 from urllib.parse import urljoin, urlparse
 
 import pytest
@@ -47,6 +48,24 @@ def test_usual_links_take_the_short_way() -> None:
         assert joiner._shortly(value) is not None, value
     for value in ("a b", "é", "x/../y", "a//b", "mailto:x", "//h/x", "a;b", ""):
         assert joiner._shortly(value) is None, value
+
+
+def test_a_long_address_takes_no_memory_to_speak_of() -> None:
+    address = "http://h.example/" + "a/" * 30_000
+    tracemalloc.start()
+    try:
+        joiner = Joiner(address, address, "utf-8")
+        assert joiner.join("../../x") == address[:-4] + "x"
+        assert joiner.join("../" * 40_000 + "x") == "http://h.example/x"
+        assert tracemalloc.get_traced_memory()[1] < 5_000_000
+    finally:
+        tracemalloc.stop()
+
+
+def test_hosts_of_any_length_are_not_kept() -> None:
+    domains = Domains(["h.example"])
+    assert [domains.hold(f"http://{'x' * 100_000}.h.example/"), domains.hold("http://a.h.example/")] == [True, True]
+    assert list(domains._known) == ["a.h.example"]
 
 
 def test_the_function_of_a_user_is_given_joined_urls_and_its_answer_is_joined_again() -> None:
