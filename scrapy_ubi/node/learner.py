@@ -95,6 +95,7 @@ class Learner:
         self.counted: Counter[str] = Counter()
         self._pages: dict[int, _Page] = {}  # key of a URL, of its form by a step, or of its class -> what was there
         self._out: dict[int, int] = {}  # key of a class -> key of the entry that is out for it
+        self._stands_for: dict[int, int] = {}  # the same by the key of the entry: what is learned changes classes
         self._moved: set[int] = set()
         self._joined: dict[int, _Joined] = {}
         self._remembered = 0
@@ -121,7 +122,7 @@ class Learner:
         normal, steps = self._class(state, sites, form)
         key = url_key("GET", normal, b"", MARK)
         if not self._is_met(state, key, normal if steps else ""):
-            self._out[key] = entry.key
+            self._out[key], self._stands_for[entry.key] = entry.key, key
             return False
         if entry.key % SAMPLE == 0:
             self.counted["sampled"] += 1
@@ -181,15 +182,15 @@ class Learner:
             content = MOVED
         if content is not None and content != MOVED:
             self._compare(state, entry, form, content)
+        stood_for = self._is_in(entry)
         sites = self._sites(state)
         if not sites:
             return
         normal, steps = self._class(state, sites, form)
         key = url_key("GET", normal, b"", MARK)
-        if self._out.get(key) == entry.key:
-            del self._out[key]
         if content is None or content == NOT_FOUND:
-            self._unjoin(key)
+            for each in {key, stood_for or key}:
+                self._unjoin(each)
         elif content != MOVED:
             self._check(state, entry, form, key, _Page(entry.key, content, steps))
             if steps and self._class(state, self._sites(state), form)[0] == normal:
@@ -198,9 +199,14 @@ class Learner:
     def put_back(self, entry: Entry) -> None:
         """The visit of this entry was not made, or is to be made again."""
         self._moved.discard(entry.key)
-        for key, out in list(self._out.items()):
-            if out == entry.key:
-                del self._out[key]
+        self._is_in(entry)
+
+    def _is_in(self, entry: Entry) -> int | None:
+        """This entry is out no more; the key of the class that it was out for."""
+        key = self._stands_for.pop(entry.key, None)
+        if key is not None and self._out.get(key) == entry.key:
+            del self._out[key]
+        return key
 
     def _compare(self, state: HostState, entry: Entry, form: str, content: int) -> None:
         """With what was fetched of the URLs that a single step takes for this one."""

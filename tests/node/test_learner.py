@@ -161,6 +161,17 @@ def test_while_a_page_is_out_its_spellings_are_joined_and_come_back_if_it_fails(
     assert house.again[0].key != entry(other).key and NONCE in house.again[0].request
 
 
+def test_they_come_back_though_more_was_learned_meanwhile(house: House) -> None:
+    house.learn()
+    url = unsampled("http://h.example/Q{}/index.html")
+    out = house.begin(url.lower())
+    assert out is not None and house.begin(url) is None
+    house.learn("index")
+    house.end(out, None)
+    assert [again.url for again in house.again] == [url]
+    assert not house.learner._out
+
+
 def test_what_was_put_back_stands_for_nothing(house: House) -> None:
     house.learn()
     url = unsampled("http://h.example/Q{}")
