@@ -63,6 +63,7 @@ def _place_handler(settings: BaseSettings) -> list[str]:
             )
     ours = [scheme for scheme in SCHEMES if scheme not in kept]
     if ours:
-        handlers = {**theirs, **dict.fromkeys(ours, UbiDownloadHandler)}
+        # Each scheme has a priority of its own, and without a reactor Scrapy gives its handlers that of a project.
+        handlers = BaseSettings({**theirs, **dict.fromkeys(ours, UbiDownloadHandler)}, "project")
         settings.set("DOWNLOAD_HANDLERS", handlers, max(_ADDON, settings.getpriority("DOWNLOAD_HANDLERS") or 0))
     return [f"scrapy_ubi's own handler fetches {' and '.join(ours)}"] if ours else []

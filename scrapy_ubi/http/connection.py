@@ -238,6 +238,7 @@ class Connection(asyncio.Protocol):
                 load.fail(DownloadFailedError(f"The response makes no sense: {error}"))
             else:
                 self._broken = self._doubtful = True
+                self._pool.counts["mended"] += 1
                 self._mend(b"".join(self._raw))
 
     def _mend(self, data: bytes) -> None:

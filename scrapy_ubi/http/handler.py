@@ -14,10 +14,10 @@ from __future__ import annotations
 import asyncio
 import logging
 
-from scrapy import Request
+from scrapy import Request, signals
 from scrapy.core.downloader.handlers.base import BaseDownloadHandler
 from scrapy.crawler import Crawler
-from scrapy.exceptions import DownloadTimeoutError, ResponseDataLossError
+from scrapy.exceptions import DownloadFailedError, DownloadTimeoutError, ResponseDataLossError
 from scrapy.http import Response
 
 from scrapy_ubi import scrapy_private, writegate
@@ -51,13 +51,18 @@ class UbiDownloadHandler(BaseDownloadHandler):
         self._dialer = Dialer(settings, self._pool)
         self._under_way: set[Connection] = set()
         self._warned_of_loss = False
+        crawler.signals.connect(self._tell, signals.spider_closed)
 
     async def download_request(self, request: Request) -> Response:
         """The response of `request`. Raises Scrapy's download exceptions, ValueError for what cannot be sent."""
         right = writegate.may_write.get()
         route, host = self._router.route(request)
-        data = head(request, target(request.url, route), host, to_proxy=route.tunnel is None)
-        load = Load(request, self.crawler, self._limits)
+        try:
+            data = head(request, target(request.url, route), host, to_proxy=route.tunnel is None)
+        except ValueError:
+            self._pool.counts["refused"] += 1
+            raise
+        load = Load(request, self.crawler, self._limits_of(self.crawler.spider))
         timeout = float(request.meta.get("download_timeout") or TIMEOUT)
         deadline = asyncio.get_running_loop().time() + timeout
         try:
@@ -65,12 +70,25 @@ class UbiDownloadHandler(BaseDownloadHandler):
         except TimeoutError:
             url = request.url.partition("#")[0]
             raise DownloadTimeoutError(f"Getting {url} took longer than {timeout} seconds.") from None
+        except Unanswered as error:
+            raise DownloadFailedError(str(error)) from None
         except ResponseDataLossError:
             if not self._warned_of_loss:
                 logger.warning("%s", scrapy_private.data_loss(request.url))
                 self._warned_of_loss = True
             raise
         return load.response()
+
+    def _limits_of(self, spider: object) -> tuple[int, int, bool]:
+        """DOWNLOAD_MAXSIZE, DOWNLOAD_WARNSIZE, DOWNLOAD_FAIL_ON_DATALOSS; the first two may be a spider's."""
+        most, large, fails = self._limits
+        return getattr(spider, "download_maxsize", most), getattr(spider, "download_warnsize", large), fails
+
+    def _tell(self) -> None:
+        """The spider is closed: what happened goes to the stats, of both schemes together."""
+        for what, number in self._pool.counts.items():
+            self.crawler.stats.inc_value(f"ubi/http/{what}", number)
+        self._pool.counts.clear()
 
     async def close(self) -> None:
         """Close all connections."""
@@ -91,8 +109,10 @@ class UbiDownloadHandler(BaseDownloadHandler):
                 if load.request.method not in REPEATABLE or load.request.body:
                     raise
             load.begin()
+            self._pool.counts["repeated"] += 1
         async with asyncio.timeout_at(deadline):
             connection = await self._dialer.dial(route, right)
+        self._pool.counts["opened"] += 1
         return await self._load(connection, load, data, deadline, right)
 
     async def _load(

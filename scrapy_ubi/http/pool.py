@@ -10,6 +10,7 @@ Rules of this module:
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from scrapy_ubi.http.route import Route
@@ -31,6 +32,7 @@ class Pool:
         self._routes: dict[Route, list[Connection]] = {}
         self._since: dict[Connection, float] = {}  # longest idle first
         self._timer: asyncio.TimerHandle | None = None
+        self.counts: Counter[str] = Counter()  # what happened, for the stats
 
     def __len__(self) -> int:
         return len(self._since)
@@ -44,6 +46,7 @@ class Pool:
         if not idle:
             del self._routes[route]
         del self._since[connection]
+        self.counts["reused"] += 1
         return connection
 
     def put(self, connection: Connection) -> None:

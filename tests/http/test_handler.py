@@ -10,6 +10,7 @@ import pytest
 from scrapy import Request, signals
 from scrapy.exceptions import (
     CannotResolveHostError,
+    DownloadCancelledError,
     DownloadConnectionRefusedError,
     DownloadFailedError,
     StopDownload,
@@ -247,6 +248,34 @@ def test_errors_are_scrapys() -> None:
             for url in ("http://:80/", "http://h.example:99999/"):
                 with pytest.raises(ValueError):
                     await ours.download_request(Request(url))
+
+    run(main())
+
+
+def test_the_next_address_is_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def main() -> None:
+        async with Server(ALWAYS) as server, handler() as ours:
+
+            async def addresses(host: str) -> list[str]:
+                return found[host]
+
+            found = {"h.example": ["127.0.0.2", "127.0.0.1"], "gone.example": ["127.0.0.2", "127.0.0.3"]}
+            monkeypatch.setattr(ours._dialer._names, "addresses", addresses)
+            response = await ours.download_request(Request(f"http://h.example:{server.port}/"))
+            assert str(response.ip_address) == "127.0.0.1"
+            with pytest.raises(DownloadConnectionRefusedError):
+                await ours.download_request(Request(f"http://gone.example:{server.port}/"))
+
+    run(main())
+
+
+def test_a_spiders_own_limits() -> None:
+    async def main() -> None:
+        async with Server([answer(b"12345")] * 3) as server, handler() as ours:
+            assert (await ours.download_request(Request(server.url))).body == b"12345"
+            ours.crawler.spider.download_maxsize = 4  # type: ignore[union-attr]
+            with pytest.raises(DownloadCancelledError):
+                await ours.download_request(Request(server.url))
 
     run(main())
 

@@ -12,7 +12,7 @@ from scrapy import Request, Spider
 from scrapy.http import FormRequest, Response
 from twisted.python.failure import Failure
 
-from tests.support.crawls import crawl, items_of
+from tests.support.crawls import crawl, items_of, total
 from tests.support.site import HANG_UP, Page, Site
 
 HOSTS = [f"http://h{number}.example" for number in range(8)]
@@ -99,6 +99,7 @@ def test_a_spider_sees_the_same(site: Site, agents: int, fast: bool, caplog: pyt
         outcomes = crawl(Everything, site.proxy, agents, settings)
     assert [outcome.reason for outcome in outcomes] == ["finished"] * agents
     assert (HANDLER in caplog.text) == fast
+    assert (total(outcomes, "ubi/http/opened") > 0) == (total(outcomes, "ubi/http/reused") > 0) == fast
     items = items_of(outcomes)
     by_path = {item["url"].rpartition("/")[2]: item for item in items}
     assert len(items) == len(by_path) == 15
