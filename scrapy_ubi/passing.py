@@ -32,15 +32,16 @@ from scrapy_ubi.plainlinks import spider_of
 
 logger = logging.getLogger("scrapy_ubi")
 
+LOOKING = ("process_spider_output", "process_spider_output_async", "process_start")
 MOST_HOSTS = 100_000  # whose answer is kept
 
 
 def watcher_of(settings: BaseSettings) -> str:
-    """The spider middleware, neither Scrapy's nor ours, that looks at what pages yield; "" when there is none."""
+    """The spider middleware, neither Scrapy's nor ours, that looks at what spiders yield; "" when there is none."""
     for path, order in settings.get_component_priority_dict_with_base("SPIDER_MIDDLEWARES").items():
         cls = load_object(path)
         module = getattr(cls, "__module__", "")
-        looks = hasattr(cls, "process_spider_output") or hasattr(cls, "process_spider_output_async")
+        looks = any(hasattr(cls, name) for name in LOOKING)
         if order is not None and looks and not module.startswith(("scrapy.spidermiddlewares.", "scrapy_ubi.")):
             return f"the spider middleware {module}.{getattr(cls, '__qualname__', cls)}"
     return ""
@@ -82,7 +83,7 @@ class Passing:
         if self._depth is None:
             return 0, priority
         depth: int = response.meta["depth"] + 1
-        return depth, priority - depth * self._depth.prio
+        return max(depth, 0), priority - depth * self._depth.prio  # as `codec.depth_of` has it
 
     def prepare(self, template: Request, response: Response) -> None:
         """Set depth and priority of what all links of this page have in common."""

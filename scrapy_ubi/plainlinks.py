@@ -35,7 +35,8 @@ class PlainLinks:
     and `headers` as a Request has them, for all links alike. `referer`: let Scrapy's RefererMiddleware say where a link
     was found. `link_texts`: a text for each of `urls`, which becomes `link_text` in the meta of its request.
 
-    Raises TypeError for `urls` that is one text, ValueError for `link_texts` of another length.
+    Raises TypeError for `urls` that is one text and for a `priority` that is no whole number, ValueError for
+    `link_texts` of another length.
     """
 
     urls: list[Any]
@@ -62,6 +63,8 @@ class PlainLinks:
     ) -> None:
         if isinstance(urls, str | bytes):
             raise TypeError("PlainLinks takes a list of URLs, not one text")
+        if not isinstance(priority, int):
+            raise TypeError(f"PlainLinks: priority is {priority!r}: give a whole number")
         self.urls, self.link_texts = _distinct(urls, link_texts)
         self.callback, self.errback = callback, errback
         self.cb_kwargs, self.meta, self.headers = cb_kwargs or {}, meta or {}, headers or {}

@@ -191,6 +191,7 @@ USUAL = [
     PAGE,
     f"{PAGE}a",
     f"{PAGE}a#here",
+    f"{PAGE}a#",
     f"{PAGE}a/index.html",
     f"{PAGE}a/index.html?PHPSESSID=0123456789abcdef0123456789abcdef",
     f"{PAGE}A",
@@ -307,6 +308,16 @@ def test_links_say_once_what_they_have_in_common_and_each_its_own_text() -> None
     outcome = compare([(links, 1), (PlainLinks([f"{PAGE}b"], meta={"depth_reset": True}), 3)], {"DEPTH_PRIORITY": 1})
     [two] = [entry for entry in outcome["hosts"]["h1.example"] if entry.url == f"{PAGE}a"]
     assert "ubi_nonce" not in two.request and two.priority == 3 and two.depth == 2
+
+
+def test_a_depth_below_nothing_is_none() -> None:
+    outcome = compare([(PlainLinks([f"{PAGE}{depth}"]), depth) for depth in (-3, -1, 0)], {"DEPTH_PRIORITY": 2})
+    assert sorted((entry.depth, entry.priority) for entry in outcome["hosts"]["h1.example"]) == [
+        (0, 0),
+        (0, 0),
+        (0, 4),
+        (1, -2),
+    ]
 
 
 def test_sites_off_limits_may_be_allowed() -> None:

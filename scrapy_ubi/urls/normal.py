@@ -57,7 +57,7 @@ _usual = USUAL.fullmatch
 _LABEL = r"(?!xn--)[a-z0-9_-]{1,60}+"
 usual_parts = re.compile(
     rf"(https?://((?:{_LABEL}\.){{0,3}}+(?!xn--)[a-z][a-z0-9_-]{{0,59}}+)/{_IN_PATH}*+(?:{_KEPT}{_IN_PATH}*+)*+"
-    rf"(?:\?(?:{_IN_QUERY}|{_KEPT}){_IN_QUERY}*+(?:{_KEPT}{_IN_QUERY}*+)*+)?+)(?:#[A-Za-z0-9._~!$&'()*+,;=:@/?-]*+)?"
+    rf"(?:\?(?:{_IN_QUERY}|{_KEPT}){_IN_QUERY}*+(?:{_KEPT}{_IN_QUERY}*+)*+)?+)(?:#[A-Za-z0-9._~!$&'()*+,;=:@/?-]++)?"
 ).fullmatch
 
 _AROUND = "".join(map(chr, range(0x21)))
