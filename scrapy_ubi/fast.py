@@ -14,13 +14,20 @@ import logging
 from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
 
 from scrapy_ubi.errors import UbiSettingError
+from scrapy_ubi.garbage import FewerCollections
 from scrapy_ubi.http.handler import UbiDownloadHandler
 from scrapy_ubi.leansignals import LeanSignals
 from scrapy_ubi.settings import SETTINGS, read_value
+from scrapy_ubi.unwritten import UnwrittenRecords
 
 logger = logging.getLogger(__name__)
 
 SCHEMES = ("http", "https")
+EXTENSIONS = {
+    LeanSignals: "signals are sent with less ado",
+    FewerCollections: "Python looks for garbage less often",
+    UnwrittenRecords: "log records below LOG_LEVEL of engine and scraper are not made",
+}
 
 _ADDON = SETTINGS_PRIORITIES["addon"]
 _ROW = next(row for row in SETTINGS if row.name == "fast")
@@ -40,8 +47,10 @@ def place(settings: BaseSettings) -> None:
     """Change Scrapy's settings as UBI_FAST has it; nothing where it is not set."""
     if not is_fast(settings):
         return
-    settings.setdefault_in_component_priority_dict("EXTENSIONS", LeanSignals, 0)
-    done = [*_place_handler(settings), "signals are sent with less ado"]
+    done = _place_handler(settings)
+    for extension, what in EXTENSIONS.items():
+        settings.setdefault_in_component_priority_dict("EXTENSIONS", extension, 0)
+        done.append(what)
     logger.info("UBI_FAST: %s", "; ".join(done))
 
 
