@@ -46,9 +46,9 @@ class Noted(NamedTuple):
             "time": datetime.fromtimestamp(self.when, UTC).isoformat(timespec="milliseconds"),
             "filter": self.filter,
             "why": self.why,
-            "url": self.url[:LONGEST],
+            "url": self.url,
             "depth": self.depth,
-            "page": self.page[:LONGEST],
+            "page": self.page,
         }
         return json.dumps(fields, separators=(",", ":")) + "\n"
 
@@ -78,6 +78,8 @@ class FilterLog:
         if waiting >= self._most_waiting:
             self.unwritten += 1
             return
+        if len(noted.url) > LONGEST or len(noted.page) > LONGEST:  # pages may hold URLs of megabytes
+            noted = noted._replace(url=noted.url[:LONGEST], page=noted.page[:LONGEST])
         self._waiting.append(noted)
         if waiting * 2 == self._most_waiting:
             self._wake.set()

@@ -108,9 +108,8 @@ class UbiLinkExtractor(LxmlLinkExtractor):
         if not self._regions:
             return self._links(page.elements(self._places), joiner)
         links: list[Link] = []
-        for region in self._regions:
-            for node in page.regions(region):
-                links += self._links(page.elements(self._places, node), joiner)
+        for node in page.regions(self._regions, outermost=self._unique):
+            links += self._links(page.elements(self._places, node), joiner)
         return _unique(links) if self._unique else links
 
     def extract_urls(self, response: TextResponse) -> list[str]:

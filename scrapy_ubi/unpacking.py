@@ -71,15 +71,22 @@ def _gzip(data: bytes) -> Iterator[bytes]:
 
 
 def _deflate(data: bytes) -> Iterator[bytes]:
-    stream = zlib.decompressobj()
+    stream, at = zlib.decompressobj(), CHUNK
     try:
-        chunk = stream.decompress(data, CHUNK)
+        chunk = stream.decompress(data[:CHUNK], CHUNK)
     except zlib.error:  # some servers send it raw, without zlib's header
         stream = zlib.decompressobj(-zlib.MAX_WBITS)
-        chunk = stream.decompress(data, CHUNK)
-    while chunk:
-        yield chunk
-        chunk = b"" if stream.eof else stream.decompress(stream.unconsumed_tail, CHUNK)
+        chunk = stream.decompress(data[:CHUNK], CHUNK)
+    while not stream.eof:
+        if chunk:
+            yield chunk
+        rest = stream.unconsumed_tail  # a copy: of all that is left, if all were given at once
+        if not rest:
+            if not chunk and at >= len(data):
+                return
+            rest, at = data[at : at + CHUNK], at + CHUNK
+        chunk = stream.decompress(rest, CHUNK)
+    yield chunk
 
 
 def _brotli(data: bytes) -> Iterator[bytes]:

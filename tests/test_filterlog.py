@@ -72,6 +72,15 @@ def test_what_waits_is_bounded(tmp_path: Path) -> None:
     assert log.unwritten == 1
 
 
+def test_no_more_of_a_url_waits_than_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    waited: list[Noted] = []
+    monkeypatch.setattr(FilterLog, "_write", lambda self, batch: waited.extend(batch))
+    log = FilterLog(tmp_path / "refused.jsonl")
+    log.note(REFUSED._replace(url="x" * 100_000, page="y" * 100_000))
+    log.close()
+    assert [(len(noted.url), len(noted.page)) for noted in waited] == [(LONGEST, LONGEST)]
+
+
 def test_a_full_disk_is_said_and_not_raised(caplog: pytest.LogCaptureFixture) -> None:
     log = FilterLog(Path("/dev/full"))
     log.note(REFUSED)

@@ -245,6 +245,17 @@ def test_where_selectors_differ() -> None:
     assert both("<!DOCTYPE html><div class=m><a href=1>x</a></div>", restrict_css=".M") == ([], [])
 
 
+def test_regions_within_regions_are_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[object] = []
+    elements = Page.elements
+    monkeypatch.setattr(Page, "elements", lambda *arguments: read.append(1) or elements(*arguments))
+    nested = "<a href=0>x</a>" + "<div>" * 100 + "<a href=1>y</a><p><a href=2>z</a></p>"
+    same(page(nested), restrict_css=["p", "div"])
+    assert len(read) == 2 * 2, "of links and of URLs"
+    same(page(nested), restrict_css=["div", "p"], unique=False)
+    assert len(read) == 2 * (2 + 101)
+
+
 def test_a_base_that_is_no_url_is_no_base() -> None:
     response = page("<base href='http://[x'><a href=s>t</a>")
     with pytest.raises(ValueError, match="IPv6"):

@@ -66,6 +66,27 @@ def test_a_bomb_costs_no_more_than_a_page(encoding: str, pack: Callable[[bytes],
     assert peak < 5_000_000
 
 
+def test_deflate_is_given_a_little_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[int] = []
+
+    class Stream:
+        def __init__(self, *args: int) -> None:
+            self.stream = decompressobj(*args)
+
+        def __getattr__(self, name: str) -> object:
+            return getattr(self.stream, name)
+
+        def decompress(self, data: bytes, most: int) -> bytes:
+            given.append(len(data))
+            return self.stream.decompress(data, most)
+
+    decompressobj = zlib.decompressobj
+    body = random.Random(1).randbytes(2_000_000)
+    monkeypatch.setattr(zlib, "decompressobj", Stream)
+    assert unpack(zlib.compress(body), ["deflate"], len(body)) == body
+    assert sum(given) < 2 * len(body), "what is left is copied for each chunk that comes out"
+
+
 def test_encodings_on_each_other() -> None:
     bomb = gzip.compress(gzip.compress(bytes(2_000_000)))
     assert unpack(bomb, ["gzip", "gzip"], 1000) == bytes(1000)

@@ -44,9 +44,18 @@ class Page:
         found = [nodes for nodes in map(self._tree.tags, places.tags) if nodes]
         return self._tree.css(places.selector) if len(found) > 1 else found[0] if found else []
 
-    def regions(self, selector: str) -> list[LexborNode]:
-        """What a CSS selector matches in the page."""
-        return self._tree.css(selector)
+    def regions(self, selectors: Iterable[str], outermost: bool) -> Iterator[LexborNode]:
+        """What CSS selectors match in the page, one after the other. `outermost`: without what is in one that came
+        before. Pages may nest a thousand of them."""
+        came: set[int] = set()
+        for selector in selectors:
+            outside: set[int] = set()  # elements around those that came: they stand before them, so they are none
+            for node in self._tree.css(selector):
+                if not outermost:
+                    yield node
+                elif not _is_within(node, came, outside):
+                    came.add(node.mem_id)
+                    yield node
 
     def forbids_following(self) -> bool:
         """Whether a `<meta name="robots">` says `nofollow` or `none`, whichever robots it is otherwise about."""
@@ -109,6 +118,18 @@ class Places:
                     yield value or ""
             elif self._srcset and name == "srcset" and tag in _IMAGES:
                 yield from candidates(value or "")
+
+
+def _is_within(node: LexborNode | None, some: Collection[int], outside: set[int]) -> bool:
+    """Whether an element is one of these, or in one. `outside`: elements that are not; those found are added."""
+    around: list[int] = []
+    while node is not None and (number := node.mem_id) not in outside:
+        if number in some:
+            return True
+        around.append(number)
+        node = node.parent
+    outside.update(around[1:])
+    return False
 
 
 def readable(selectors: Iterable[str]) -> bool:

@@ -108,7 +108,7 @@ def _read_value(text: str, at: int) -> tuple[str, int]:
 
 def gather(given: Iterable[tuple[str, str]]) -> Arguments:
     """Arguments out of keys and values."""
-    arguments: dict[str, tuple[str, ...]] = {}
+    arguments: dict[str, list[str]] = {}
     for key, value in given:
-        arguments[key] = (*arguments.get(key, ()), value)
-    return arguments
+        arguments.setdefault(key, []).append(value)
+    return {key: tuple(values) for key, values in arguments.items()}

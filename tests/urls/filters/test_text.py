@@ -72,3 +72,8 @@ def test_any_text_is_read_or_refused(text: str) -> None:
     except FilterError:
         return
     assert parse_calls("; ".join(map(write, calls))) == calls
+
+
+def test_a_hundred_thousand_values_take_no_time_to_speak_of() -> None:
+    values = tuple(f"d{number}.example" for number in range(100_000))  # quadratic time would be minutes
+    assert parse_calls(write(Call("scope", {"domains": values}))) == [Call("scope", {"domains": values})]
