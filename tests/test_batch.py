@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import asdict
+from random import Random
 from types import SimpleNamespace
 from typing import Any
 
@@ -30,6 +31,7 @@ from scrapy_ubi.filtering import Filtering
 from scrapy_ubi.flights import Flight
 from scrapy_ubi.localrequests import LocalRequests
 from scrapy_ubi.node import Node, Visit, clock
+from scrapy_ubi.passing import host_name
 from scrapy_ubi.plainlinks import PlainLinks
 from scrapy_ubi.protocol.host import Entry
 from scrapy_ubi.requestcheck import NONCE
@@ -37,6 +39,8 @@ from scrapy_ubi.requestkeys import RequestKeys
 from scrapy_ubi.scheduler import UbiScheduler
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.transport.memory import MemoryHub, MemoryTransport
+from scrapy_ubi.urls import normal_form, partition_key
+from scrapy_ubi.urls.normal import usual_parts
 
 PAGE = "http://h1.example/"
 MALFORMED = "ubi/scheduler/dropped/malformed"
@@ -341,3 +345,28 @@ def test_what_comes_from_no_known_page_is_told_the_node_in_any_case() -> None:
         return int(outcome["counters"]["links"])
 
     assert asyncio.run(run()) == 6
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_what_one_look_tells_of_a_url_is_so(seed: int) -> None:
+    """That a Request would have this very URL, and which its normal form and host are."""
+    random, looked = Random(seed), 0
+    for _ in range(1_500):
+        host = "".join(
+            random.choices("aab1-_.xn:@%A", [9, 9, 9, 2, 1, 1, 4, 1, 1, 0.2, 0.2, 0.2, 0.2], k=random.randint(1, 9))
+        )
+        rest = "".join(random.choices("aA0-_.~!$&'()*+,;=:@/?#%2fF7Ee[]|\\ é\t", k=random.randint(0, 9)))
+        url = f"http://{host}{random.choice(['/', '/', '', '//'])}{rest}"
+        match = usual_parts(url)
+        if match is None or "/." in url:
+            continue
+        looked += 1
+        assert Request(url).url == url
+        assert match[1] == normal_form(url), url
+        assert match[2] == partition_key(url) == host_name(url), url
+    assert looked > 50
+
+
+@pytest.mark.parametrize("url", [url for url in USUAL if not url.endswith("#")])
+def test_ordinary_urls_take_one_look(url: str) -> None:
+    assert usual_parts(url) is not None
