@@ -56,6 +56,13 @@ def place(settings: BaseSettings) -> None:
 
 def _place_handler(settings: BaseSettings) -> list[str]:
     """Our download handler, for the schemes that the user has none for."""
+    if loop := settings.get("ASYNCIO_EVENT_LOOP"):
+        logger.warning(
+            "UBI_FAST does not change how pages are fetched: ASYNCIO_EVENT_LOOP is %r, and only asyncio's own loop "
+            "gives a request to the network at the moment at which the right to fetch was compared. Remove it.",
+            loop,
+        )
+        return []
     theirs = settings.getdict("DOWNLOAD_HANDLERS")
     kept = [scheme for scheme in SCHEMES if scheme in theirs and theirs[scheme] is not UbiDownloadHandler]
     for scheme in kept:

@@ -107,9 +107,14 @@ class Connection(asyncio.Protocol):
             if transport.get_write_buffer_size():
                 return
 
+    def is_open(self) -> bool:
+        """Whether a request can be written, as far as is known."""
+        return self.transport is not None and not self.transport.is_closing()
+
     def abort(self) -> None:
         """Close at once. Nothing is told to a load that is under way."""
         self._load = None
+        self._pool.forget(self)
         if self.transport is not None:
             self.transport.abort()
 
@@ -198,7 +203,7 @@ class Connection(asyncio.Protocol):
             key = header_name(name)
             if key == b"Transfer-Encoding":
                 chunked = value.rstrip().lower().endswith(b"chunked")
-            elif key == b"Content-Length":
+            elif key == b"Content-Length" and value.isdigit():
                 length = int(value)
         self._doubtful |= chunked and length is not None  # a proxy on the way may have read the other one
         self._until_close = not chunked and length is None

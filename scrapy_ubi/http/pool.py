@@ -39,15 +39,13 @@ class Pool:
 
     def take(self, route: Route) -> Connection | None:
         """An idle connection of this route, None where there is none."""
-        idle = self._routes.get(route)
-        if not idle:
-            return None
-        connection = idle.pop()
-        if not idle:
-            del self._routes[route]
-        del self._since[connection]
-        self.counts["reused"] += 1
-        return connection
+        while idle := self._routes.get(route):
+            connection = idle[-1]
+            self.forget(connection)
+            if connection.is_open():
+                self.counts["reused"] += 1
+                return connection
+        return None
 
     def put(self, connection: Connection) -> None:
         """Keep a connection on which nothing is under way."""
@@ -67,7 +65,10 @@ class Pool:
         """A connection has closed. One that is not here is no matter."""
         if self._since.pop(connection, None) is not None:
             idle = self._routes[connection.route]
-            idle.remove(connection)
+            if idle[-1] is connection:
+                idle.pop()
+            else:
+                idle.remove(connection)
             if not idle:
                 del self._routes[connection.route]
 

@@ -57,6 +57,12 @@ def test_contexts_for_twisted_keep_scrapys_handler_for_https(caplog: pytest.LogC
     assert "DOWNLOADER_CLIENTCONTEXTFACTORY" in caplog.text
 
 
+def test_another_loop_keeps_scrapys_handlers(caplog: pytest.LogCaptureFixture) -> None:
+    settings = applied(UBI_FAST=True, ASYNCIO_EVENT_LOOP="uvloop.Loop")
+    assert handlers(settings) == handlers(Settings())
+    assert "ASYNCIO_EVENT_LOOP is 'uvloop.Loop'" in caplog.text
+
+
 def test_applied_twice_it_says_nothing_of_its_own_handler(caplog: pytest.LogCaptureFixture) -> None:
     settings = applied(UBI_FAST=True)
     Addon().update_settings(settings)
