@@ -173,11 +173,12 @@ class Batch:
 
     def _own_text(self, number: int, url: str, template: Request) -> str:
         """The text of a link that says more than the others."""
-        request = template.replace(url=url)
+        request = template  # its URL is no part of the text
+        if self._plain.referer:
+            request = template.replace(url=url)
+            self._passing.referer(request, self._response)
         if self._plain.link_texts:
             request.meta["link_text"] = self._plain.link_texts[number]
-        if self._plain.referer:
-            self._passing.referer(request, self._response)
         text = self._tools.codec.encode(request).text
         self._tools.look_at_size(request, text)
         return text
