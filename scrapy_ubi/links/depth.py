@@ -42,14 +42,15 @@ def survey(page: bytes) -> tuple[int, int]:
     are ended in their turn; and the most formatting elements that were open at once, with those not ended so."""
     open_: list[bytes] = []
     foreign, shapes = -1, False  # where in them the first of _FOREIGN stands; whether only _SHAPES have come since
-    patience, left, most_left = PATIENCE, 0, 0
+    patience, left, most_left, depth = PATIENCE, 0, 0, 0
     for data, end, name, last in _TAG.findall(page):
         if data and foreign >= 0:
             return DEEP + 1, most_left  # where it ends, and so what is a tag, depends on what it is in
         name = name.lower()
-        shapes = (shapes or name == b"svg") and name in _SHAPES
-        if not name or (foreign < 0 and name in _VOID) or (shapes and last.endswith(b"/")):
+        whole = last.endswith(b"/") and not end and (shapes or name == b"svg") and name in _SHAPES
+        if not name or whole or (foreign < 0 and name in _VOID):
             continue
+        shapes = (shapes or name == b"svg") and name in _SHAPES and not (end and name == b"svg")
         if end:
             left -= name in NAMES and open_[-1:] == [name]
             patience -= _close(open_, name)
@@ -59,10 +60,10 @@ def survey(page: bytes) -> tuple[int, int]:
                 foreign = len(open_)
             open_.append(name)
             left += name in NAMES
-            most_left = max(left, most_left)
-        if len(open_) > DEEP or patience < 0:
+            depth, most_left = max(depth, len(open_)), max(left, most_left)
+        if depth > DEEP or patience < 0:
             return DEEP + 1, most_left
-    return len(open_), most_left
+    return depth, most_left
 
 
 def _close(open_: list[bytes], name: bytes) -> int:

@@ -63,7 +63,14 @@ def test_deep_within_svg(unit: str) -> None:
 
 
 def test_not_deep_within_svg() -> None:
-    assert survey(b'<svg class="x"><g><path d="M0"/><use href=x /></g></svg><![CDATA[x]]><br>' * DEEP) == (0, 0)
+    assert survey(b'<svg class="x"><g><path d="M0"/><use href=x /></g></svg><![CDATA[x]]><br>' * DEEP) == (2, 0)
+
+
+@pytest.mark.parametrize(
+    "before", ["<svg></svg>", "</svg>", "<svg/>", "<svg><p>", "<svg><desc>", "<textarea><svg></textarea>"]
+)
+def test_deep_behind_svg(before: str) -> None:
+    assert survey(before.encode() + b"<path/>" * (DEEP + 1))[0] > DEEP
 
 
 def test_not_very_deep_but_looked_through_by_very_many_tags() -> None:
