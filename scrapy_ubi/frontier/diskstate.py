@@ -159,7 +159,9 @@ class DiskState(HostState):
         if self.out:  # its rows are in the store still
             undone = sum(1 for key in self.out if not self.is_done(key))
             known, garbage = known + undone, garbage + len(self.out) - undone
-        next_at = max(0.0, self.next_at + offset) if self.next_at else 0.0
+        next_at = self.next_at + offset if self.next_at else 0.0
+        if next_at < 0.0:
+            next_at = 0.0
         return known, self.known_xor, self.done_count, self.done_xor, garbage, self.arrival, next_at
 
     def record(self, offset: float) -> bytes:

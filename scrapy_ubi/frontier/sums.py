@@ -6,9 +6,9 @@ says; where none says anything, its own row.
 
 Rules of this module:
 
-* A row is never changed. When there are more than twice as many sums in the log as hosts (and `LEAST` more), the oldest
-  row goes: whatever in it is still the latest of its host is said again with the same flush, which deletes the row. So
-  a flush writes the sums of the hosts that it has changed, and once more about half as many.
+* A row is never changed. When there are more than `TIMES` as many sums in the log as hosts (and `LEAST` more), the
+  oldest row goes: whatever in it is still the latest of its host is said again with the same flush, which deletes the
+  row. So a flush writes the sums of the hosts that it has changed, and of some that none has changed for long.
 * In a row no host stands twice; of hosts dropped there may be sums, until their row goes.
 """
 
@@ -23,6 +23,7 @@ from .diskstate import DiskState
 from .rows import LOG, HostRecord, damaged
 from .store import Store, every
 
+TIMES = 3  # with 2, a quarter of all sums and more would be said again, with 3 one in sixteen and more
 LEAST = 8192  # sums in the log before any row of it goes
 PART = 4096  # sums in a row
 _SUMS = struct.Struct(">4sIQIQIQd")
@@ -50,7 +51,7 @@ class SumsLog:
         self._count += sums
 
     def add(self, states: list[DiskState], most: int, offset: float) -> Iterator[tuple[bytes, bytes | None]]:
-        """The rows with the sums of these hosts, and the oldest rows deleted (None), so that about twice `most` stay.
+        """The rows with the sums of these hosts, and the oldest rows deleted (None), so that the log stays short.
 
         `most` is how many hosts are held. What is yielded must be written in one batch.
         """
@@ -59,7 +60,7 @@ class SumsLog:
             for start in range(0, len(waiting), PART):
                 yield self._add(waiting[start : start + PART], offset)
             waiting = []
-            while self._count > 2 * most + LEAST and len(waiting) < PART:
+            while self._count > TIMES * most + LEAST and len(waiting) < PART:
                 number, sums, hosts = self._rows.popleft()
                 self._count -= sums
                 waiting += [state for state in hosts if state.logged == number]

@@ -29,7 +29,7 @@ def test_the_log_stays_short_and_every_flush_leaves_the_sums_of_all_hosts(small:
         errand(frontier, number)
         frontier.flush()
         frontier.log._check(frontier._states.values())
-        assert len(frontier.log) <= 2 * len(frontier)
+        assert len(frontier.log) <= sums.TIMES * len(frontier)
         found = [row for row in frontier.store.rows if row[:1] == rows.LOG]
         deleted += found[:1] != [sums.log_key(1)]
         again = reopened(frontier.store, DictKind(frontier.seen))
