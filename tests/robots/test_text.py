@@ -110,6 +110,12 @@ def test_lines_of_any_length_count_up_to_a_bound() -> None:
     assert not allowed(f"User-agent: FooBot\nDisallow: {path}/qux\n", path + "/fux")
 
 
+def test_a_rule_of_many_asterisks_takes_no_time_to_speak_of() -> None:
+    rules = Protego.parse("User-agent: *\nDisallow: /" + "*1" * 12 + "*Z\n")  # Protego before 0.6.2: hours
+    assert rules.can_fetch("http://h.example/" + "1" * 2_000, "bot")
+    assert not rules.can_fetch("http://h.example/" + "1" * 2_000 + "Z", "bot")
+
+
 def test_thousands_of_agents_times_thousands_of_rules_are_not_multiplied() -> None:
     body = "".join(f"user-agent: b{number}\n" for number in range(5000)) + "disallow: /x\n" * 5000
     robots = text.take_apart(body)
