@@ -54,7 +54,7 @@ ROWS: tuple[Setting, ...] = (
         "fast",
         "flag",
         False,
-        "Whether pages are fetched by a lean HTTP/1.1 download handler in place of Scrapy's, and signals sent leaner.",
+        "Whether pages are fetched by a lean HTTP/1.1 handler in place of Scrapy's, and with less ado around it.",
     ),
     Setting(
         "filters",
