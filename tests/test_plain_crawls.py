@@ -8,11 +8,13 @@ from typing import Any, ClassVar
 import pytest
 from scrapy import Request, signals
 from scrapy.crawler import Crawler
+from scrapy.downloadermiddlewares.offsite import OffsiteMiddleware
 from scrapy.http import Response
 from scrapy.link import Link
 from scrapy.spiders import CrawlSpider, Rule
 
 from scrapy_ubi import LinkExtractor, PlainLinks, UbiCrawlSpider, UbiSpider
+from scrapy_ubi.scheduler import UbiScheduler
 from tests.support.crawls import Outcome, crawl, items_of, total
 from tests.support.site import HANG_UP, Page, Site, links
 
@@ -240,6 +242,33 @@ def test_who_listens_to_the_signals_of_requests_hears_of_all(site: Site) -> None
     assert items_of(plain) == items_of(requests)
     assert {f"{HOSTS[0]}/a", f"{HOSTS[5]}/a"} <= set(heard)
     assert plain[0].stats["ubi/plain_links/expanded"] > 0
+
+
+class OwnScheduler(UbiScheduler):
+    def enqueue_request(self, request: Request) -> bool:
+        return super().enqueue_request(request)
+
+
+class OwnOffsite(OffsiteMiddleware):
+    """Of the user's."""
+
+
+@pytest.mark.parametrize(
+    ("settings", "why"),
+    [
+        ({"DUPEFILTER_CLASS": "scrapy.dupefilters.BaseDupeFilter"}, "DUPEFILTER_CLASS lets every request be fetched"),
+        ({"SCHEDULER": OwnScheduler}, "OwnScheduler has an enqueue_request of its own"),
+        ({"DOWNLOADER_MIDDLEWARES": {OffsiteMiddleware: None, OwnOffsite: 50}}, "the downloader middleware OwnOffsite"),
+    ],
+    ids=["DUPEFILTER_CLASS", "SCHEDULER", "OffsiteMiddleware"],
+)
+def test_what_is_the_users_own_sees_requests(
+    site: Site, settings: dict[str, Any], why: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level("INFO", "scrapy_ubi"):
+        outcomes = crawl(Plain, site.proxy, settings={"DEPTH_LIMIT": 1, **settings})
+    assert f"Plain links become ordinary requests: {why}. " in caplog.text
+    assert outcomes[0].stats["ubi/plain_links/expanded"] > 0 and f"{HOSTS[1]}/" in site.urls()
 
 
 def test_without_the_add_on_the_spider_crawls_as_usual(site: Site) -> None:
