@@ -56,6 +56,8 @@ RATIOS = {
     "t=1 against t=0, 4 agents": ("four1", "four0"),
     "4 agents against 1, t=0": ("four0", "one"),
     "4 agents against 1, t=1": ("four1", "one"),
+    "4 agents, t=1, against 4 apart": ("four1", "apart"),
+    "4 agents apart against 1": ("apart", "one"),
     "1 agent against plain Scrapy": ("one", "scrapy"),
 }
 
@@ -187,7 +189,7 @@ def options() -> argparse.Namespace:
     parser.add_argument(
         "--long", type=int, default=20_000, help="pages of the crawls with memory; 0: none (%(default)s)"
     )
-    parser.add_argument("--systems", default="scrapy,one,four0,four1", help="which (%(default)s)")
+    parser.add_argument("--systems", default="scrapy,one,apart,four0,four1", help="which (%(default)s)")
     parser.add_argument("--hosts", type=int, default=300)
     parser.add_argument("--web", type=int, default=100_000, help="pages of the web (%(default)s)")
     parser.add_argument("--latency", type=float, default=10.0, help="ms an answer of the web takes (%(default)s)")
