@@ -19,7 +19,7 @@ ONCE_FAILED = {
     955: "an owner was alone for a moment: its done marks ran ahead of the links, on a disk that came back (P5)",
     3002402: "two outages hid the beat of an agent that held a lease: it was declared dead while it fetched (P2)",
     13006652: "held dead and not told, as Redis had forgotten: one came back from a pause and fetched as well (P4)",
-    21002201: "started beside one that was cut off, as Redis forgot: one without seeds ended the crawl of the other (P3)",
+    21002201: "one without seeds ended the crawl of another that was cut off, as Redis forgot (P3)",
     9000877: "a copy was dropped by one that had not seen the view in which it keeps it (P5)",
     3004984: "a copy that was to be dropped kept an agent from the end of the others (P4)",
     3007699: "an old read that came late buried the agent's new incarnation (P4)",
