@@ -17,6 +17,7 @@ from scrapy_ubi.errors import UbiSettingError
 from scrapy_ubi.garbage import FewerCollections
 from scrapy_ubi.http.handler import UbiDownloadHandler
 from scrapy_ubi.leansignals import LeanSignals
+from scrapy_ubi.noproxy import NoProxyOnce
 from scrapy_ubi.settings import SETTINGS, read_value
 from scrapy_ubi.unwritten import UnwrittenRecords
 
@@ -26,6 +27,7 @@ SCHEMES = ("http", "https")
 EXTENSIONS = {
     LeanSignals: "signals are sent with less ado",
     FewerCollections: "Python looks for garbage less often",
+    NoProxyOnce: "no_proxy is asked once for a host",
     UnwrittenRecords: "log records below LOG_LEVEL of engine and scraper are not made",
 }
 

@@ -15,6 +15,7 @@ tests/test_scrapy_private.py fails, one name at a time, when a new Scrapy change
 | `CrawlSpider`: `_requests_to_follow`, `_build_request`, `_rules`, `_callback`, `_errback` | links of a rule as one |
 | `RobotsTxtMiddleware._parsers` | a derived class of the user's: to forget a robots.txt that we did not let it fetch |
 | `scrapy.utils._download_handlers`, `ssl._make_ssl_context`, `http11.TunnelError` | `http`: words and TLS of Scrapy's |
+| `httpproxy.proxy_bypass` | to ask once what `no_proxy` says of a host |
 | the dict below `scrapy.http.Headers` | `http`: headers whose names and values need no second look |
 
 Scrapy keeps no references to what is wrapped elsewhere (it looks each up by name at every call), so wrapping them on
@@ -25,6 +26,7 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Awaitable, Callable, Iterable
+from functools import lru_cache
 from typing import Any
 
 from pydispatch.dispatcher import getAllReceivers, liveReceivers
@@ -33,6 +35,7 @@ from scrapy.core.downloader.handlers import DownloadHandlers
 from scrapy.core.downloader.handlers.http11 import HTTP11DownloadHandler, TunnelError
 from scrapy.core.engine import ExecutionEngine
 from scrapy.crawler import Crawler
+from scrapy.downloadermiddlewares import httpproxy
 from scrapy.downloadermiddlewares.offsite import OffsiteMiddleware
 from scrapy.downloadermiddlewares.robotstxt import RobotsTxtMiddleware
 from scrapy.exceptions import StopDownload
@@ -208,6 +211,18 @@ def headers_of(values: dict[bytes, list[bytes]]) -> Headers:
 def values_of(headers: Headers) -> Iterable[tuple[bytes, list[bytes]]]:
     """Names and values as `Headers` keeps them."""
     return dict.items(headers)
+
+
+def remember_no_proxy() -> Callable[[], None]:
+    """Remember what `no_proxy` says of hosts. What is returned ends that."""
+    module: Any = httpproxy
+    original = module.proxy_bypass
+    module.proxy_bypass = lru_cache(maxsize=10_000)(original)
+
+    def forget() -> None:
+        module.proxy_bypass = original
+
+    return forget
 
 
 def is_trial(settings: BaseSettings, spider: Spider | None) -> bool:

@@ -1,0 +1,54 @@
+"""no_proxy is asked once for a host, while a spider runs, and says what it says without us."""
+
+from __future__ import annotations
+
+import pytest
+from scrapy import Request, Spider, signals
+from scrapy.crawler import Crawler
+from scrapy.downloadermiddlewares import httpproxy
+
+from scrapy_ubi.noproxy import NoProxyOnce
+
+ORIGINAL = httpproxy.proxy_bypass
+
+
+def crawler() -> Crawler:
+    made = Crawler(Spider, {})
+    made.extension = NoProxyOnce.from_crawler(made)  # type: ignore[attr-defined]
+    return made
+
+
+def send(crawler: Crawler, signal: object) -> None:
+    crawler.signals.send_catch_log(signal, spider=None, reason="finished")
+
+
+def proxy_of(middleware: httpproxy.HttpProxyMiddleware, url: str) -> object:
+    request = Request(url)
+    middleware.process_request(request)
+    return request.meta.get("proxy")
+
+
+def test_it_is_asked_once_and_says_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("http_proxy", "http://proxy.example:3128")
+    monkeypatch.setenv("no_proxy", "inside.example")
+    asked: list[str] = []
+
+    def ask(host: str) -> object:
+        asked.append(host)
+        return ORIGINAL(host)
+
+    monkeypatch.setattr(httpproxy, "proxy_bypass", ask)
+    middleware, one, other = httpproxy.HttpProxyMiddleware(), crawler(), crawler()
+    send(one, signals.spider_opened)
+    send(other, signals.spider_opened)
+    for _ in range(2):
+        assert proxy_of(middleware, "http://inside.example/") is None
+        assert proxy_of(middleware, "http://sub.inside.example/") is None
+        assert proxy_of(middleware, "http://outside.example/") == "http://proxy.example:3128"
+    assert len(asked) == 3
+    send(one, signals.spider_closed)
+    proxy_of(middleware, "http://outside.example/")
+    assert len(asked) == 3
+    send(other, signals.spider_closed)
+    send(other, signals.spider_closed)
+    assert httpproxy.proxy_bypass is ask
