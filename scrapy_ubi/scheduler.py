@@ -288,7 +288,7 @@ class UbiScheduler(BaseScheduler):
         if not self._filtering.idle and self._is_filtered(request, seed):
             return False
         (asked, place, key), self._asked = self._asked, _NOTHING_ASKED
-        news = asked is request  # `is_known` has looked already
+        news = asked is request  # `is_known` has looked already: it is out, or news
         if not news:
             place = self._keys.place(request)
         if place is None:
@@ -331,9 +331,8 @@ class UbiScheduler(BaseScheduler):
         if place is None or len(request.url) > self.settings.max_url_length:
             return False
         key = self._keys.key(request, place)
-        if self._flights.of_key(key) is not None:
-            return False
-        if not self.node.met(place.host, key, depth_of(request), request.priority):
+        out = self._flights.of_key(key) is not None
+        if out or not self.node.met(place.host, key, depth_of(request), request.priority):
             self._asked = (request, place, key)
             return False
         self._child = (None, None)
