@@ -15,7 +15,7 @@ import asyncio
 import inspect
 import logging
 from collections.abc import Awaitable, Callable
-from types import FunctionType, MethodType
+from types import CodeType, FunctionType, MethodType
 from typing import Any
 
 from pydispatch import dispatcher
@@ -44,7 +44,9 @@ class LeanSignals:
         self._sender = manager.sender
         self._send = manager.send_catch_log
         self._send_async = manager.send_catch_log_async
-        self._taken: dict[Any, tuple[str, ...] | None] = {}  # by function: the arguments it takes; None: all
+        # The arguments that a receiver takes (None: all), by its code, of which a program has so many and no more: a
+        # function kept here would stay connected when all others have forgotten it.
+        self._taken: dict[tuple[CodeType, bool], tuple[str, ...] | None] = {}
         manager.send_catch_log = self.send  # type: ignore[method-assign]
         manager.send_catch_log_async = self.send_async  # type: ignore[method-assign]
 
@@ -115,18 +117,19 @@ class LeanSignals:
             receiver = reference() if isinstance(reference, dispatcher.WEAKREF_TYPES) else reference
             if receiver is None:
                 continue
-            if type(receiver) is not MethodType and type(receiver) is not FunctionType:
+            function = receiver.__func__ if type(receiver) is MethodType else receiver
+            if type(function) is not FunctionType:
                 return None
             receivers.append(receiver)
         return receivers
 
     def _call(self, receiver: Any, signal: Any, named: dict[str, Any]) -> tuple[Any, Exception | None]:
         """What a receiver returns, or the error it ends with."""
-        function = getattr(receiver, "__func__", receiver)
+        kind = receiver.__code__, type(receiver) is MethodType  # a method has the attributes of its function
         try:
-            taken = self._taken[function]
+            taken = self._taken[kind]
         except KeyError:
-            taken = self._taken[function] = _taken(receiver)
+            taken = self._taken[kind] = _taken(*kind)
         try:
             if taken is None:
                 return receiver(signal=signal, sender=self._sender, **named), None
@@ -156,8 +159,6 @@ class LeanSignals:
         )
 
 
-def _taken(receiver: Any) -> tuple[str, ...] | None:
+def _taken(code: CodeType, bound: bool) -> tuple[str, ...] | None:
     """The names of the arguments that a receiver takes, None for all; as PyDispatcher has it."""
-    bound = isinstance(receiver, MethodType)
-    code = receiver.__func__.__code__ if bound else receiver.__code__
     return None if code.co_flags & _HAS_KEYWORDS else code.co_varnames[bound : code.co_argcount]

@@ -163,6 +163,21 @@ def test_connected_and_gone_at_any_time() -> None:
     assert now(crawler) == []
 
 
+def test_a_function_that_nobody_else_keeps_is_gone_though_it_was_told() -> None:
+    def connect(crawler: Crawler, told: list[Any]) -> None:
+        def inner(item: Any) -> None:
+            told.append(item)
+
+        crawler.signals.connect(inner, SIGNAL)
+        now(crawler)
+
+    crawler, told = Crawler(Spider, {}), list[Any]()
+    LeanSignals.from_crawler(crawler)
+    connect(crawler, told)
+    gc.collect()
+    assert now(crawler) == [] and told == [1]
+
+
 def test_awaiting_lets_the_loop_turn(caplog: pytest.LogCaptureFixture) -> None:
     turns = 0
 
