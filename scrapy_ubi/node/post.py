@@ -43,7 +43,7 @@ MOST_RECORDS = 100_000  # in a letter: what UBI_LETTER_RECORDS lets an agent sen
 HEAD = 256  # characters of a refused letter that people see
 RIVALS = 2.0  # s within which two agents may each write a new memory token
 EAGER = 4  # an answer waits for this part of the flush interval, where the machine is quick
-BUSY = 10  # and for so many times as long as the last exchange took, where it is not; for an interval at most
+BUSY = 4  # and for so many times as long as the last exchange took, where it is not; for an interval at most
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 2.0  # s between tries while Redis is away or full
 QUIET = 60.0  # s: a Redis at its memory limit takes one letter and refuses the next; who looks after it is told once
 
