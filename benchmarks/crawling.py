@@ -87,6 +87,7 @@ def wait_until_opened(stage: Stage) -> None:
 
 def memory(stage: Stage) -> tuple[float, float]:
     """MB that the largest of the crawls has now, and the most that any of them has had."""
+    stage.check()
     found = [memory_mb(agent.pid) for agent in stage.agents]
     return max(now for now, _ in found), max(most for _, most in found)
 
