@@ -31,6 +31,7 @@ from scrapy_ubi.robots.placing import place_robots
 from scrapy_ubi.scheduler import NO_FILTER, REFUSAL, UbiScheduler
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.spidermiddleware import UbiSpiderMiddleware
+from scrapy_ubi.stoppedtimers import StoppedTimers
 
 logger = logging.getLogger(__name__)
 
@@ -67,6 +68,7 @@ class Addon:
         if not settings.get_component_priority_dict_with_base("ITEM_PIPELINES"):
             settings.set("CONCURRENT_ITEMS", CONCURRENT_ITEMS, _ADDON)
         settings.set("DOWNLOAD_DELAY_JITTER", 0, _ADDON)  # else a slot would now and then add to a host's delay
+        settings.setdefault_in_component_priority_dict("EXTENSIONS", StoppedTimers, 0)
         fast.place(settings)
         _introduce(settings)
         _wrap_feed_params(settings)

@@ -16,6 +16,7 @@ tests/test_scrapy_private.py fails, one name at a time, when a new Scrapy change
 | `RobotsTxtMiddleware._parsers` | a derived class of the user's: to forget a robots.txt that we did not let it fetch |
 | `scrapy.utils._download_handlers`, `ssl._make_ssl_context`, `http11.TunnelError` | `http`: words and TLS of Scrapy's |
 | `httpproxy.proxy_bypass` | to ask once what `no_proxy` says of a host |
+| `TextResponse._cached_selector` | a page and what it was parsed into hold each other: to let both go at once |
 | the dict below `scrapy.http.Headers` | `http`: headers whose names and values need no second look |
 
 Scrapy keeps no references to what is wrapped elsewhere (it looks each up by name at every call), so wrapping them on
@@ -39,7 +40,7 @@ from scrapy.downloadermiddlewares import httpproxy
 from scrapy.downloadermiddlewares.offsite import OffsiteMiddleware
 from scrapy.downloadermiddlewares.robotstxt import RobotsTxtMiddleware
 from scrapy.exceptions import StopDownload
-from scrapy.http import Headers, HtmlResponse, Response
+from scrapy.http import Headers, HtmlResponse, Response, TextResponse
 from scrapy.link import Link
 from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
 from scrapy.spiders import CrawlSpider, Spider
@@ -199,6 +200,12 @@ def tls_context(settings: BaseSettings) -> ssl.SSLContext:
     context = _make_ssl_context(settings)
     context.options |= _LEGACY_SERVER_CONNECT  # as Scrapy's handler has it
     return context
+
+
+def forget_tree(response: Response) -> None:
+    """Let go of what a page was parsed into by `selector`, `css` or `xpath`: asked again, it is parsed again."""
+    if isinstance(response, TextResponse):
+        response._cached_selector = None
 
 
 def headers_of(values: dict[bytes, list[bytes]]) -> Headers:

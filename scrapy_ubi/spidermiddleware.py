@@ -7,6 +7,8 @@
   time after a crash asks for the same requests again, not for new ones.
 * Requests of callbacks are handed to the engine here instead of being passed on: Scrapy would start a task for each.
 * Plain links of callbacks are taken here as one object. Those of `start()` become requests, as seeds are few.
+* What a page was parsed into is let go at the end of its output. Page and tree hold each other, so they would stay in
+  memory, a hundred kB and more each, until Python looks for garbage among old objects: 30 MB of pages at a time.
 * Most links of a page are known. Their requests go no further than this, as the engine would send two signals about
   each; unless somebody listens who would miss them.
 """
@@ -24,7 +26,7 @@ from scrapy.http import Response
 from scrapy_ubi.plainlinks import PlainLinks
 from scrapy_ubi.requestcheck import NONCE
 from scrapy_ubi.scheduler import SEED, UbiScheduler
-from scrapy_ubi.scrapy_private import only_scrapy_listens
+from scrapy_ubi.scrapy_private import forget_tree, only_scrapy_listens
 
 # While the engine backs out it drains start() without a pause: 100,000 URLs would block the loop for two seconds.
 PAUSE_EVERY = 64
@@ -66,6 +68,7 @@ class UbiSpiderMiddleware:
                     """All at once: nobody else can have a turn."""
             else:
                 yield found
+        forget_tree(response)
 
     async def process_spider_output_async(self, response: Response, result: AsyncIterator[Any]) -> AsyncIterator[Any]:
         unheard = only_scrapy_listens(self._crawler, signals.request_scheduled, signals.request_dropped)
@@ -78,6 +81,7 @@ class UbiSpiderMiddleware:
                     await asyncio.sleep(0)
             else:
                 yield found
+        forget_tree(response)
 
     def _taker(self, response: Response, unheard: bool) -> Callable[[Request], None]:
         """What takes the requests that the page of this response yields. `unheard`: nobody listens who would miss

@@ -7,8 +7,10 @@ name.
 from __future__ import annotations
 
 import asyncio
+import gc
 import inspect
 import ssl
+import weakref
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from types import SimpleNamespace
@@ -45,6 +47,7 @@ from scrapy_ubi.scrapy_private import (
     RulesByPage,
     data_loss,
     forget_robots,
+    forget_tree,
     headers_of,
     is_trial,
     large,
@@ -116,6 +119,23 @@ def test_the_delay_of_the_slot_that_a_request_went_through() -> None:
     assert slot_delay(crawler, Request("http://a.example")) == 0.0
     crawler.engine.downloader = object()  # a user's own
     assert slot_delay(crawler, Request("http://a.example")) == 0.0
+
+
+def test_what_a_page_was_parsed_into_is_let_go() -> None:
+    """Page and selector hold each other: without a collection of garbage they go when nobody else has them."""
+    page = HtmlResponse("http://a.example", body=b"<title>T</title>", encoding="utf-8")
+    held = page.selector
+    tree = weakref.ref(held)
+    gc.disable()
+    try:
+        forget_tree(page)
+        assert held.css("title::text").get() == "T", "whoever holds it keeps it"
+        del held
+        assert tree() is None
+    finally:
+        gc.enable()
+    assert page.css("title::text").get() == "T"
+    forget_tree(Response("http://a.example"))
 
 
 def test_the_names_on_the_way_to_a_connection() -> None:
