@@ -138,6 +138,7 @@ class Agent:
             self._rejoin()
         self._notice_gaps()
         self._look(received)
+        self.handover.read(alive)
         own = alive.get(self.me)
         if own is not None and own.incarnation == self.incarnation:
             self._agree(alive)

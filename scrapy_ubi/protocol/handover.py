@@ -6,6 +6,10 @@ Rules of this module:
 * For every host that it answers for (`Tenure.answers_for`), or whose copy is *dirty*, an agent brings its state to
   the present keepers that may lack it: whole where a keeper surely has nothing, else by an *offer* (sizes and XOR of
   the key sets) that the keeper answers with *want* or not.
+* Whoever leaves a host to the owner of the last complete view *relies on* it. An owner that is outside the present view
+  is leaving, and may be gone without a change of view: until it has published *settled* for this view, those who rely
+  on it have not settled either, and when it is gone before they go through all hosts again. Who is leaving relies on
+  nobody outside the view, or two would wait for each other.
 * Several offers and syncs of one host may be under way, one a keeper. A copy that gets dirty meanwhile is gone
   through again.
 * A copy is dropped only by an agent outside the host's keepers, and only after the view is complete. The last to leave,
@@ -17,13 +21,13 @@ Rules of this module:
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 from .host import Frontier, HostState
 from .mail import STATE, Record, Sync, whole
 from .outbox import Outbox
 from .tenure import Alive, Tenure
-from .view import MOST_PENDING, View
+from .view import MOST_PENDING, Beat, View
 
 SLICE = 2000  # hosts gone through a tick: some milliseconds
 BROUGHT = 0  # the flush of records that bring known state: they are nobody's outlinks
@@ -58,6 +62,7 @@ class Handover:
         self.again: set[str] = set()
         self.open: dict[str, dict[str, Sync | None]] = {}  # host -> keeper -> the sync, or None while only offered
         self.pending: dict[str, None] = {}
+        self.relied_on: dict[str, str] = {}  # agent outside the view -> its incarnation
 
     def enter(self) -> None:
         """The view has changed: go through all hosts."""
@@ -65,6 +70,17 @@ class Handover:
         self.to_drop.clear()
         self._later.clear()
         self.again.clear()
+        self.relied_on.clear()
+
+    def read(self, alive: Mapping[str, Beat]) -> None:
+        """Whether those relied on are still there, by the beats of everybody alive."""
+        for agent, incarnation in list(self.relied_on.items()):
+            beat = alive.get(agent)
+            if beat is None or beat.incarnation != incarnation:
+                self.enter()
+                return
+            if beat.settled == self.tenure.view.digest:
+                del self.relied_on[agent]
 
     def completed(self) -> None:
         """The view is complete: copies that nobody needs may go."""
@@ -106,11 +122,24 @@ class Handover:
         others = [keeper for keeper in keepers if keeper != self.me]
         for keeper in [keeper for keeper in self.open.get(state.host, ()) if keeper not in others]:
             self._cancel(state.host, keeper)
-        if state.dirty or self.tenure.answers_for(state.host, alive):
+        if state.dirty or self.tenure.answers_for(state.host, alive) or not self._rely(state.host):
             for keeper in others:
                 self._bring_to(state, keeper)
         if state.dirty and state.host not in self.open:
             state.dirty = False  # nobody else keeps it, or all have it
+
+    def _rely(self, host: str) -> bool:
+        """Rely on the owner of the last complete view, which is alive, to bring this host; False where that may not
+        be."""
+        complete, view = self.tenure.complete, self.tenure.view
+        assert complete is not None, "without a complete view everybody answers for all it holds"
+        owner = complete.ring.owner(host)
+        incarnation = complete.incarnation(owner)
+        if view.incarnation(owner) != incarnation:
+            if self.me not in view.members:
+                return False
+            self.relied_on[owner] = incarnation
+        return True
 
     def _was_mine(self, host: str) -> bool:
         views = [view for view in (self.tenure.complete, *self.tenure.entered) if view is not None and view.members]
@@ -204,7 +233,7 @@ class Handover:
     @property
     def settled(self) -> bool:
         """Whether everything is handed on, but for the pending hosts (few enough to be named)."""
-        return not self.todo and not self.open and len(self.pending) <= MOST_PENDING
+        return not self.todo and not self.open and not self.relied_on and len(self.pending) <= MOST_PENDING
 
     def _drop(self, host: str) -> None:
         state = self.frontier.find(host)

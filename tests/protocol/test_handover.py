@@ -114,6 +114,79 @@ def test_when_the_owner_is_dead_every_holder_offers_and_only_differences_travel(
     assert len(summaries) == 1
 
 
+def left_behind() -> tuple[Village, str]:
+    """d alone has a copy, and believes that a leaver has one, too, who was the owner when d last saw a view complete.
+
+    While d was away, that one has gone, after b and c had their copies; these have crashed, and begin anew.
+    """
+    village, host = Village("a", "b", "c", "d", replication=2), ordered("a", "b", "c", "d")
+    full(village, host)
+    a, d = village.agents["a"], village.agents["d"]
+    state, first = a.next(village.now) or pytest.fail("nothing to fetch")
+    a.leave(village.now)
+    village.until(lambda: "a" not in d.view.members and d.tenure.released)
+    assert d.tenure.complete is not d.view, "a still loads a page"
+    a.freed(state, village.now)
+    a.ended(state, first.key)
+    for _ in range(4):
+        village.now += 1.0
+        village.beat("a", "b", "c")
+        village.flush()
+        village.take()
+    assert a.may_go() and village.holders(host) >= {"b", "c", "d"}
+    village.beats["a"] = village.kill("a").last_beat().line(10**6)
+    for name in "bc":
+        village.kill(name)
+    village.forget()
+    for name in "bc":
+        village.start(name)
+    return village, host
+
+
+def test_who_has_relied_on_a_leaver_that_is_gone_brings_the_host_itself() -> None:
+    """The view does not change when that one is seen to be gone."""
+    village, host = left_behind()
+    d = village.agents["d"]
+    village.until(lambda: d.handover.relied_on)
+    assert list(d.handover.relied_on) == ["a"]
+    village.until(lambda: set(d.view.members) == {"b", "c", "d"} and not d.handover.todo)
+    assert not d.beat.settled
+    village.settle()
+    assert village.holders(host) == {"b", "c", "d"}
+    for name in "bcd":
+        state = village.state(name, host)
+        assert (len(state.queued), len(state.done)) == (2, 1)
+
+
+def test_who_relies_on_a_leaver_has_settled_when_that_one_has() -> None:
+    village, host = Village("a", "b", "c", "d", "e", replication=2), ordered("a", "b", "c", "d", "e")
+    full(village, host)
+    a, c = village.agents["a"], village.agents["c"]
+    a.leave(village.now)
+    a.tick(village.now)
+    village.beat()
+    village.turn("b", "c", "d", "e")
+    assert list(c.handover.relied_on) == ["a"] and not c.beat.settled
+    village.until(a.may_go)
+    assert not c.handover.relied_on and c.beat.settled
+    assert "c" not in {sender for sender, _, _ in told(village, host)}
+
+
+def test_two_leavers_do_not_wait_for_each_other() -> None:
+    village = Village("a", "b", "c", "d")
+    hosts = [ordered("a", "b", "c", "d"), ordered("b", "a", "c", "d")]
+    for host in hosts:
+        full(village, host)
+    for name in "ab":
+        village.agents[name].leave(village.now)
+    village.until(lambda: all(village.agents[name].may_go() for name in "ab"))
+    for name in "ab":
+        village.beats[name] = village.kill(name).last_beat().line(10**6)
+    village.settle()
+    for host in hosts:
+        assert village.holders(host) == {"c", "d"} and len(village.state("d", host).queued) == 3
+
+
 def test_an_offer_that_is_wanted_is_followed_by_the_state() -> None:
     village, host = Village("a", "b", "c", "d", replication=2), ordered("a", "b", "c", "d")
     full(village, host)
