@@ -6,10 +6,10 @@ Rules of this module:
 * For every host that it answers for (`Tenure.answers_for`), or whose copy is *dirty*, an agent brings its state to
   the present keepers that may lack it: whole where a keeper surely has nothing, else by an *offer* (sizes and XOR of
   the key sets) that the keeper answers with *want* or not.
-* Whoever leaves a host to the owner of the last complete view *relies on* it. An owner that is outside the present view
-  is leaving, and may be gone without a change of view: until it has published *settled* for this view, those who rely
-  on it have not settled either, and when it is gone before they go through all hosts again. Who is leaving relies on
-  nobody outside the view, or two would wait for each other.
+* Whoever leaves a host to those who have owned it *relies on* them. One that is outside the present view is leaving, and
+  may be gone without a change of view: until it has published *settled* for this view, those who rely on it have not
+  settled either, and when it is gone before they go through all hosts again. Who is leaving relies on nobody outside
+  the view, or two would wait for each other.
 * Several offers and syncs of one host may be under way, one a keeper. A copy that gets dirty meanwhile is gone
   through again.
 * A copy is dropped only by an agent outside the host's keepers, and only after the view is complete. The last to leave,
@@ -129,16 +129,12 @@ class Handover:
             state.dirty = False  # nobody else keeps it, or all have it
 
     def _rely(self, host: str) -> bool:
-        """Rely on the owner of the last complete view, which is alive, to bring this host; False where that may not
-        be."""
-        complete, view = self.tenure.complete, self.tenure.view
-        assert complete is not None, "without a complete view everybody answers for all it holds"
-        owner = complete.ring.owner(host)
-        incarnation = complete.incarnation(owner)
-        if view.incarnation(owner) != incarnation:
-            if self.me not in view.members:
-                return False
-            self.relied_on[owner] = incarnation
+        """Rely on those who have owned this host, who are all alive, to bring it; False where that may not be."""
+        view = self.tenure.view
+        outside = {owner: life for owner, life in self.tenure.owners(host) if view.incarnation(owner) != life}
+        if outside and self.me not in view.members:
+            return False
+        self.relied_on.update(outside)
         return True
 
     def _was_mine(self, host: str) -> bool:

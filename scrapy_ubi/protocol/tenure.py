@@ -15,7 +15,7 @@ given the others the right to think it complete, though it has not seen that its
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from .ring import point as ring_point
 from .view import Beat, View
@@ -120,20 +120,24 @@ class Tenure:
         sizes = [len(view.members) for view in (self.complete, *self.entered) if view is not None]
         return self.complete is not None and min(sizes) >= min(self.replication + 1, max(sizes))
 
+    def owners(self, host: str) -> Iterator[tuple[str, str]]:
+        """Who has owned the host, and so may know more of it than others: in the last complete view, and in every view
+        entered since, the present one included; agent and incarnation.
+        """
+        for view in (self.complete, *self.entered):
+            if view is not None and view.members:
+                owner = view.ring.owner(host)
+                yield owner, view.incarnation(owner)
+
     def answers_for(self, host: str, alive: Alive) -> bool:
         """Whether it is this agent's part to bring the host's state to new keepers.
 
-        The owner of the last complete view does it while it lives; else, and where this agent acted as owner itself,
-        it is this agent's part too.
+        Those who owned it do that while they live; so it is this agent's part where it is one of them, and where one of
+        them is gone, for what that one had learned may be nowhere else but here.
         """
-        if self.complete is None:
+        if self.complete is None or not self.complete.members:
             return True
-        if any(self.me in view.members and view.ring.owner(host) == self.me for view in self.entered):
-            return True
-        if not self.complete.members:
-            return True
-        owner = self.complete.ring.owner(host)
-        return owner == self.me or not alive(owner, self.complete.incarnation(owner))
+        return any(owner == self.me or not alive(owner, incarnation) for owner, incarnation in self.owners(host))
 
     def has_copy(self, host: str, keeper: str, incarnation: str) -> bool | None:
         """What a keeper of the host in the present view surely has: True all that this agent has, False nothing, None

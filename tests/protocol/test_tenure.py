@@ -321,7 +321,13 @@ def test_whoever_was_owner_since_answers_too() -> None:
     """It acted as owner, and has news that the owner of the complete view has not."""
     made = tenure("b", view("a", "b"), view("b"), view("a", "b", a=1))
     assert made.answers_for(ordered("a", "b"), alive("a", "b"))
-    assert not tenure("b", view("a", "b"), view("a", "b", a=1)).answers_for(ordered("a", "b"), alive("a", "b"))
+
+
+def test_who_was_owner_since_and_is_dead_is_stood_in_for() -> None:
+    """What it learned while another one was leaving, that one does not know."""
+    host, leaving = ordered("a", "b", "c", "d"), (view("a", "b", "c", "d"), view("b", "c", "d"))
+    assert not tenure("c", *leaving).answers_for(host, alive("a", "b", "c", "d"))
+    assert tenure("c", *leaving, view("b", "c", "d", b=1)).answers_for(host, alive("a", "b", "c", "d", b=1))
 
 
 def test_who_has_seen_no_complete_view_answers_for_all_it_holds() -> None:

@@ -20,10 +20,15 @@ ONCE_FAILED = {
     3002402: "two outages hid the beat of an agent that held a lease: it was declared dead while it fetched (P2)",
     13006652: "held dead and not told, as Redis had forgotten: one came back from a pause and fetched as well (P4)",
     21002201: "one without seeds ended the crawl of another that was cut off, as Redis forgot (P3)",
+    70003244: "who owned a host while another one left has crashed: what it had learned was left to the leaver (P3)",
     9000877: "a copy was dropped by one that had not seen the view in which it keeps it (P5)",
     3004984: "a copy that was to be dropped kept an agent from the end of the others (P4)",
     3007699: "an old read that came late buried the agent's new incarnation (P4)",
     2451: "an agent came back from a fence to a newcomer who had crawled alone, and fetched at once (P4)",
+}
+
+ONCE_FAILED_ON_DISK = {
+    70002963: "a leaver that a copy was left to was gone, and no view changed (P4)",
 }
 
 
@@ -46,6 +51,11 @@ def test_promises_hold_under_fixed_seeds(seed: int) -> None:
 @pytest.mark.parametrize("seed", ONCE_FAILED)
 def test_promises_hold_under_seeds_that_once_failed(seed: int) -> None:
     hold(seed)
+
+
+@pytest.mark.parametrize("seed", ONCE_FAILED_ON_DISK)
+def test_promises_hold_on_disk_under_seeds_that_once_failed(seed: int) -> None:
+    hold(seed, on_disk=True)
 
 
 def test_promises_hold_when_redis_forgets_beats_that_nobody_has_read() -> None:
