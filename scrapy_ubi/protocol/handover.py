@@ -6,7 +6,7 @@ Rules of this module:
 * For every host that it answers for (`Tenure.answers_for`), or whose copy is *dirty*, an agent brings its state to
   the present keepers that may lack it: whole where a keeper surely has nothing, else by an *offer* (sizes and XOR of
   the key sets) that the keeper answers with *want* or not.
-* Whoever leaves a host to those who have owned it *relies on* them. One that is outside the present view is leaving, and
+* Who leaves a host to those who have owned it *relies on* them. One that is outside the present view is leaving, and
   may be gone without a change of view: until it has published *settled* for this view, those who rely on it have not
   settled either, and when it is gone before they go through all hosts again. Who is leaving relies on nobody outside
   the view, or two would wait for each other.
