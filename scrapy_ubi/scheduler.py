@@ -45,9 +45,9 @@ from scrapy_ubi.flights import Flight, Flights
 from scrapy_ubi.identity import AgentDirectory
 from scrapy_ubi.localrequests import LocalRequests
 from scrapy_ubi.node import Node, Visit, clock
+from scrapy_ubi.node.config import LETTER_BYTES_A_CHARACTER
 from scrapy_ubi.node.keeper import Keeper
 from scrapy_ubi.node.learner import CUT, content_of
-from scrapy_ubi.node.node import LETTER_BYTES_A_CHARACTER
 from scrapy_ubi.notices import Notices
 from scrapy_ubi.originals import Originals
 from scrapy_ubi.outcome import reason_of, status_reason

@@ -24,9 +24,7 @@ from scrapy_ubi.frontier.store import StoreDamaged, StoreError
 from scrapy_ubi.protocol import durable, pace
 from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.closing import Outlinks
-from scrapy_ubi.protocol.config import Config
 from scrapy_ubi.protocol.host import Entry, Failure, HostState, SetState
-from scrapy_ubi.protocol.mail import Bounds
 from scrapy_ubi.protocol.view import Beat
 from scrapy_ubi.protocol.wire import NAME
 from scrapy_ubi.requestkeys import RequestKeys
@@ -38,6 +36,7 @@ from scrapy_ubi.urls import partition_key
 
 from . import clock, joining, living, profile
 from .addresses import Addresses
+from .config import protocol_config
 from .courier import Courier
 from .crawllimits import CrawlLimits
 from .desk import Desk
@@ -50,12 +49,12 @@ from .limits import HostLimits
 from .permits import Permits
 from .post import EAGER, Post
 from .questions import Answer, Question, answer
+from .waiting import wait_briefly
 
 logger = logging.getLogger("scrapy_ubi")
 
 COUNTING = 50  # where counting takes long (it is linear in the hosts): how many times that long between profiles
 ENDED_AT_ONCE = 100  # requests of hosts that are ended, before the loop turns: a few milliseconds
-LETTER_BYTES_A_CHARACTER = 6  # a control character in JSON; so a letter of that many characters is never too large
 
 
 class Visit:
@@ -155,7 +154,7 @@ class Node:
 
     def _begin(self, now: float) -> None:
         """The agent as its disk has it."""
-        disk, config = self._disk, _config(self.settings)
+        disk, config = self._disk, protocol_config(self.settings)
         self.frontier = disk.frontier
         if disk.saved is not None:
             self.agent = durable.restore(self.agent_id, disk.saved, config, self.frontier, self._new_incarnation, now)
@@ -795,31 +794,3 @@ class Node:
             self._timer = asyncio.get_running_loop().call_later(wait, self._wake)
         elif wake and self.agent.lease.holds(self._clock()):
             self._wake()
-
-
-async def wait_briefly(event: asyncio.Event, most: float) -> None:
-    """Wait for an event, for so many seconds at most."""
-    try:
-        async with asyncio.timeout(most):  # not wait_for, which in Python 3.11 may swallow a cancellation
-            await event.wait()
-    except TimeoutError:
-        pass
-
-
-def _config(settings: UbiSettings) -> Config:
-    bounds = Bounds(
-        window=settings.window,
-        records=settings.letter_records,
-        size=settings.max_letter_bytes // LETTER_BYTES_A_CHARACTER,
-        resend=settings.resend_timeout,
-    )
-    return Config(
-        replication=settings.replication,
-        replicas=settings.ring_replicas,
-        lease_timeout=settings.lease_timeout,
-        failure_timeout=settings.failure_timeout,
-        handoff_timeout=settings.handoff_timeout,
-        bounds=bounds,
-        outbox_records=settings.outbox_records,
-        suppressed_keys=settings.suppressed_keys,
-    )

@@ -22,6 +22,8 @@ from collections.abc import Callable
 from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.host import HostState, SetState
 
+from .waiting import wait_briefly
+
 PATIENCE = 60.0  # s: longer than robots.txt and its delay take, but for very long delays
 
 
@@ -50,18 +52,10 @@ class Permits:
                         return True
                     if state is not None and known.next_at - now > PATIENCE:
                         return False
-                    await self._change(known.next_at - now)
+                    await wait_briefly(self._changed, known.next_at - now)
                     continue
-            await self._change(None)
+            await wait_briefly(self._changed, None)
         return False
-
-    async def _change(self, most: float | None) -> None:
-        """Wait until something changes that permits hang on, for so many seconds at most."""
-        try:
-            async with asyncio.timeout(most):  # not wait_for, which in Python 3.11 may swallow a cancellation
-                await self._changed.wait()
-        except TimeoutError:
-            pass
 
     def release(self, host: str) -> bool:
         """The transfer has ended; False when no permit was held."""

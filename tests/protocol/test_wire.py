@@ -124,7 +124,7 @@ def test_a_letter_is_text_that_a_person_can_read(told: list[Record]) -> None:
 @settings(max_examples=EXAMPLES)
 @given(st.lists(records(), max_size=12))
 def test_a_body_is_at_most_six_bytes_for_a_character_of_its_size(told: list[Record]) -> None:
-    """Whoever bounds the bytes of a letter divides them by six (node.LETTER_BYTES_A_CHARACTER)."""
+    """Whoever bounds the bytes of a letter divides them by six (node/config.LETTER_BYTES_A_CHARACTER)."""
     letter = Letter(1, VIEW, [])
     for record in told:
         letter.add(record)
