@@ -13,18 +13,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import secrets
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from typing import Any
 
-from scrapy_ubi.errors import UbiError, UbiUnavailable
-from scrapy_ubi.frontier.store import StoreDamaged, StoreError
-from scrapy_ubi.protocol import durable, pace
-from scrapy_ubi.protocol.agent import Agent
+from scrapy_ubi.errors import UbiUnavailable
+from scrapy_ubi.frontier.store import StoreError
+from scrapy_ubi.protocol import pace
 from scrapy_ubi.protocol.closing import Outlinks
-from scrapy_ubi.protocol.host import Entry, Failure, HostState, SetState
+from scrapy_ubi.protocol.host import Entry, HostState, SetState
 from scrapy_ubi.protocol.view import Beat
 from scrapy_ubi.protocol.wire import NAME
 from scrapy_ubi.requestkeys import RequestKeys
@@ -36,14 +34,14 @@ from scrapy_ubi.urls import partition_key
 
 from . import clock, joining, living, profile
 from .addresses import Addresses
-from .config import protocol_config
 from .courier import Courier
+from .crawl import Crawl
 from .crawllimits import CrawlLimits
 from .desk import Desk
+from .halt import Halt
 from .hosts import Hosts
 from .joins import Joins
-from .keeper import FACTS_EVERY, Disk, NoDisk, check_settings
-from .keeper import fixed as fixed_settings
+from .keeper import Disk, NoDisk
 from .learner import Learner
 from .limits import HostLimits
 from .permits import Permits
@@ -116,18 +114,17 @@ class Node:
         self.transport = transport
         self._check = check
         self._keys = RequestKeys(settings)
-        self._wake, self._cancel, self._fatal, self._drain = on_wake, on_cancel, on_fatal, on_drain
+        self._wake, self._cancel, self._drain = on_wake, on_cancel, on_drain
         self._given_up = on_given_up
-        self._incarnations: set[str] = set()  # those of this process: a word to any of them is meant for it
         self._asked = False  # to leave
-        self._predecessor, self._on_incarnation = predecessor, on_incarnation
+        self._predecessor = predecessor
         self._clock = clock
-        now = clock()
         self._disk: Disk = disk if disk is not None else NoDisk(settings.host_delay)
-        self._disk.trouble = self._broken
+        self._halt = Halt(self._disk, on_fatal)
         self._fixed = profile.fixed(settings, agent_id, spider)
         self.addresses = Addresses() if settings.polite_by_ip else None
-        self._begin(now)
+        self._crawl = Crawl(settings, agent_id, self._disk, self._fixed, on_incarnation, clock)
+        self._follow()
         self.hosts = Hosts(self.agent, self.frontier, clock, time.time)
         self.learner = Learner.of(settings, self._keys, self.discover)
         self._begin_learning()
@@ -146,48 +143,21 @@ class Node:
         self._timer: asyncio.TimerHandle | None = None
         self._arming = False
         self._beat: Beat = self.agent.beat
-        self._turned = now
+        self._turned = clock()
         self._publish_at = 0.0
         self._closing = ""
-        self._dead = False
         self._strays = 0  # requests that came from no page: any page that was out may have caused them
 
-    def _begin(self, now: float) -> None:
-        """The agent as its disk has it."""
-        disk, config = self._disk, protocol_config(self.settings)
-        self.frontier = disk.frontier
-        if disk.saved is not None:
-            self.agent = durable.restore(self.agent_id, disk.saved, config, self.frontier, self._new_incarnation, now)
-        else:
-            store = secrets.token_hex(4)
-            self.agent = Agent(self.agent_id, store, config, self.frontier, self._new_incarnation, now)
+    def _follow(self) -> None:
+        """Work for the agent that the crawl has now."""
+        self.agent, self.frontier, self.tally = self._crawl.agent, self._crawl.frontier, self._crawl.tally
         self.permits = Permits(self.agent, self._clock)
         if self.addresses is not None:
             self.agent.on_turn = self._look_at_address
-        self.tally = profile.Tally(now)
-        profile.restore(self.agent, self.tally, disk.facts)
-        self._facts_at = 0.0
-        self._kept = ("", False)  # the run, and whether it is over, as last written
 
     def _begin_learning(self) -> None:
         if self.learner is not None:
             self.learner.begin(self.agent, self.hosts, self.tally.joins)
-
-    def _broken(self, error: Exception) -> None:
-        """The disk cannot be used any more: without it nothing may go on."""
-        if not self._dead:
-            self._dead = True
-            if isinstance(error, StoreDamaged):
-                self._disk.condemn(error)
-                self._fatal(f"{error.file} is damaged ({error.reason}). The agent stops.")
-            else:
-                self._fatal(f"{error} The agent stops.")
-
-    def _new_incarnation(self) -> str:
-        incarnation = secrets.token_hex(4)
-        self._incarnations.add(incarnation)
-        self._on_incarnation(incarnation)
-        return incarnation
 
     # -- coming and going
 
@@ -213,7 +183,7 @@ class Node:
             self._judge,
             lambda: self._turn(self._clock()),
             self._disk,
-            self._news,
+            self._crawl.facts,
             Desk(self.agent_id, self._answer, time.time),
         )
         transport.start_beating(
@@ -250,8 +220,13 @@ class Node:
         transport, settings, call = self.transport, self.settings, self._courier.call
         await call(transport.open())
         mail: list[str] = []
-        control, cleared = await call(joining.begin_run(transport, self._has_work, mail))
-        await self._look_at_disk(control)
+        control, cleared = await call(joining.begin_run(transport, self._crawl.has_work, mail))
+        if await self._crawl.resume(control):
+            self._follow()
+            self.hosts.begin(self.agent, self.frontier)
+            self._begin_learning()
+            self.limits.begin(self.agent)
+            self._beat = self.agent.beat
         await call(joining.check_group(transport, settings, self.agent_id, self._fixed))
         line = self._beat.line(0)
         await call(joining.claim(transport, settings, self.agent_id, self._predecessor, line, self._clock))
@@ -259,32 +234,6 @@ class Node:
         if cleared or settings.redis_url is None:
             self.agent.sure()
         return control
-
-    def _has_work(self, run: str) -> bool:
-        """Whether the disk holds requests of that run which are not fetched."""
-        return self._disk.facts.get("run") == run and any(state.waiting for state in self.frontier.states())
-
-    async def _look_at_disk(self, control: Mapping[str, str]) -> None:
-        """Go on with the crawl on the disk, or begin anew where that one is over."""
-        disk = self._disk
-        if disk.facts.get("finished") or joining.is_past(control, str(disk.facts.get("run", ""))):
-            logger.info("The crawl in %s is finished: beginning a new one.", self.settings.dir)
-            await disk.forget()
-            self._begin(self._clock())
-            self.hosts.begin(self.agent, self.frontier)
-            self._begin_learning()
-            self.limits.begin(self.agent)
-            self._beat = self.agent.beat
-        elif disk.saved is not None:
-            check_settings(self.settings.dir, disk.facts, self._fixed)
-            states = self.frontier.states()
-            logger.info(
-                "Going on with the crawl in %s: %d hosts, %d URLs done, %d waiting.",
-                self.settings.dir,
-                len(states),
-                sum(state.done_count for state in states),
-                sum(state.waiting for state in states),
-            )
 
     async def leave(self, reason: str) -> None:
         """Go. When the crawl is over just say so; else hand everything over first, for at most `UBI_LEAVE_TIMEOUT`."""
@@ -294,17 +243,17 @@ class Node:
         if self._time is None:  # it never joined
             await self._disk.close()
             return
-        if not self.over and not self._dead:
+        if not self.over and not self._halt.dead:
             await self._hand_over()
         finished = self.over
         self._closing = "finished" if finished else "left"
         self.tally.ended = self._clock()
-        if not self._dead:
+        if not self._halt.dead:
             await self._last_trip()
         self._time.cancel()
         if self._timer is not None:
             self._timer.cancel()
-        await self.transport.stop_beating(None if self._dead else self.agent.last_beat().line(0))
+        await self.transport.stop_beating(None if self._halt.dead else self.agent.last_beat().line(0))
         await self._courier.call(self.transport.close())
         await self._courier.stop()
         await self._disk.close()
@@ -324,7 +273,7 @@ class Node:
                 self.settings.leave_timeout,
             )
         end = begun + self.settings.leave_timeout
-        while not self.agent.may_go() and self.agent.view.members and not self.over and not self._dead:
+        while not self.agent.may_go() and self.agent.view.members and not self.over and not self._halt.dead:
             now = self._clock()
             if now > end:
                 logger.warning("Not all was handed over within UBI_LEAVE_TIMEOUT: %s.", self._left_over())
@@ -351,7 +300,8 @@ class Node:
     async def _last_trip(self) -> None:
         """Say that the crawl is over, and publish the last counters."""
         assert self._post is not None
-        self._publish_at = self._facts_at = 0.0
+        self._publish_at = 0.0
+        self._crawl.write_facts()
         end = self._clock() + self.settings.lease_timeout
         while True:
             self._hurry = not self._publish_at
@@ -379,12 +329,7 @@ class Node:
         """Without time there is no fence: an agent whose time has stopped by a mistake of ours must stop, too."""
         if task.cancelled() or (error := task.exception()) is None:
             return
-        if isinstance(error, UbiError):
-            self._broken(error)
-        else:
-            logger.error("A mistake in scrapy_ubi, please report it:", exc_info=error)
-            self._dead = True
-            self._fatal("The agent stops, for its protocol cannot go on.")
+        self._halt.failed(error)
 
     def _turn(self, now: float) -> None:
         """Give and take mail, when there is some: called wherever the loop comes by, so that no exchange waits for a
@@ -396,7 +341,7 @@ class Node:
         if post.collect(now):
             self.tally.dead_letters, self.tally.writes_refused = post.dead_letters, post.writes_refused
             self._trips.set()
-            if post.control.get(drain_field(self.agent_id)) in self._incarnations and not self._asked:
+            if post.control.get(drain_field(self.agent_id)) in self._crawl.incarnations and not self._asked:
                 self._asked = True
                 self._drain()
             self._tick()
@@ -427,9 +372,8 @@ class Node:
                 self.settings.handoff_timeout,
             )
             agent.overdue = None
-        if agent.usurped and not self._dead:
-            self._dead = True
-            self._fatal(
+        if agent.usurped and not self._halt.dead:
+            self._halt.stop(
                 f"Another process lives as agent {self.agent_id} in crawl {self.settings.crawl}: this one stops. "
                 "Give each process its own UBI_AGENT_ID."
             )
@@ -453,19 +397,6 @@ class Node:
             self._courier_reads = None
             if reading.exception() is None:
                 self.crawl_limits.read(reading.result(), self.agent.view.members)
-
-    def _news(self, run: str) -> dict[str, Any] | None:
-        """What the disk is to hold of the crawl, when that is due."""
-        now = self._clock()
-        if now < self._facts_at and (run, self.over) == self._kept:
-            return None
-        self._facts_at, self._kept = now + FACTS_EVERY, (run, self.over)
-        return {
-            "run": run,
-            "finished": self.over,
-            "settings": fixed_settings(self._fixed),
-            "counters": profile.kept(self.agent, self.tally, now),
-        }
 
     def _read_ahead(self, now: float) -> None:
         """Let the queues of hosts be read whose turn has come."""
@@ -520,7 +451,7 @@ class Node:
         now = self._clock()
         if now < self._publish_at:
             return None
-        text = profile.text(self._fixed, self.agent, self.state, self.counters())
+        text = profile.text(self._fixed, self.agent, self.state, self._crawl.counters())
         took = self._clock() - now
         self._publish_at = now + max(profile.PUBLISH, took * COUNTING)
         return text
@@ -598,7 +529,7 @@ class Node:
         try:
             return self.learner is not None and self.learner.joins(state, entry)
         except StoreError as error:
-            self._broken(error)
+            self._halt.broken(error)
             return False
 
     def _next(self, now: float) -> tuple[HostState, Entry] | None:
@@ -612,17 +543,13 @@ class Node:
             state, entry = found
             if not (reason := self.hosts.ended(state) or self.limits.reason(state, entry)):
                 return found
-            self._fail(state.host, entry, reason)
+            self._crawl.fail(state.host, entry, reason)
             self._given_up(reason)
             self.agent.freed(state, now)
             self.agent.ended(state, entry.key)
             self.frontier.hasten(state, now)  # nothing was loaded
         asyncio.get_running_loop().call_soon(self._arm)
         return None
-
-    def _fail(self, host: str, entry: Entry, reason: str) -> None:
-        self.tally.fail(reason, host)
-        self.frontier.fail(Failure(host, entry, reason, time.time()))
 
     @property
     def _choked(self) -> bool:
@@ -669,7 +596,7 @@ class Node:
             self._unlearn(visit)
         else:
             if failed is not None:
-                self._fail(visit.host, visit.entry, failed)
+                self._crawl.fail(visit.host, visit.entry, failed)
             self.agent.ended(visit.state, visit.entry.key, visit.outlinks if visit.strays == self._strays else None)
             self.frontier.note_status(visit.state, visit.entry.key, status)
             if self.learner is not None:
@@ -750,12 +677,12 @@ class Node:
         try:
             return answer(question, living.source(self.agent, self.hosts, self._keys, self.discover, self._clock()))
         except StoreError as error:
-            self._broken(error)
+            self._halt.broken(error)
             return {"agent": self.agent_id, "refused": str(error)}
 
     def counters(self) -> dict[str, Any]:
         """All counters of this agent, as published for people."""
-        return profile.counters(self.agent, self.tally, self._clock())
+        return self._crawl.counters()
 
     # -- inside
 
@@ -783,7 +710,7 @@ class Node:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        if self._dead or self.over:
+        if self._halt.dead or self.over:
             self._wake()
             return
         times = [at for at in (self.frontier.next_ready(), self.frontier.next_read()) if at is not None]

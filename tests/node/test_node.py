@@ -679,7 +679,7 @@ def test_every_incarnation_is_noted_before_it_is_used() -> None:
     async def run() -> None:
         noted: list[str] = []
         alone = Alone()
-        alone.node._on_incarnation = noted.append
+        alone.node._crawl._on_incarnation = noted.append
         await alone.ready()
         former = alone.node.agent.incarnation
         now = alone.node._clock()

@@ -1,0 +1,127 @@
+"""The crawl as one agent has it: restored from its disk, or begun anew, and what its disk is to hold of it.
+
+Rules of this module:
+
+* `agent`, `frontier` and `tally` belong together. They are others once a crawl is begun anew (`resume`), which happens
+  before the agent has joined its group or not at all.
+* A disk whose crawl is over, by its own word or by that of Redis, is emptied. Else it is gone on with, when the
+  settings are those that its URLs were keyed by.
+* Every incarnation is noted before it is used.
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from scrapy_ubi.protocol import durable
+from scrapy_ubi.protocol.agent import Agent
+from scrapy_ubi.protocol.host import Entry, Failure
+from scrapy_ubi.settings import UbiSettings
+
+from . import joining, profile
+from .config import protocol_config
+from .keeper import FACTS_EVERY, Disk, check_settings
+from .keeper import fixed as fixed_settings
+
+logger = logging.getLogger("scrapy_ubi")
+
+
+class Crawl:
+    """The crawl of agent `me`, kept on `disk`. `fixed` is the part of its profile that does not change,
+    `on_incarnation` notes durably which incarnation runs now; `incarnations` are those of this process.
+    """
+
+    def __init__(
+        self,
+        settings: UbiSettings,
+        me: str,
+        disk: Disk,
+        fixed: dict[str, Any],
+        on_incarnation: Callable[[str], None],
+        clock: Callable[[], float],
+    ) -> None:
+        self._settings, self._me, self._fixed = settings, me, fixed
+        self._on_incarnation, self._clock = on_incarnation, clock
+        self.disk = disk
+        self.incarnations: set[str] = set()
+        self._begin()
+
+    def _begin(self) -> None:
+        """As the disk has it."""
+        now, disk, config = self._clock(), self.disk, protocol_config(self._settings)
+        self.frontier = disk.frontier
+        if disk.saved is not None:
+            self.agent = durable.restore(self._me, disk.saved, config, self.frontier, self._new_incarnation, now)
+        else:
+            store = secrets.token_hex(4)
+            self.agent = Agent(self._me, store, config, self.frontier, self._new_incarnation, now)
+        self.tally = profile.Tally(now)
+        profile.restore(self.agent, self.tally, disk.facts)
+        self._facts_at = 0.0
+        self._kept = ("", False)  # the run, and whether it is over, as last written
+
+    def _new_incarnation(self) -> str:
+        incarnation = secrets.token_hex(4)
+        self.incarnations.add(incarnation)
+        self._on_incarnation(incarnation)
+        return incarnation
+
+    # -- at the start
+
+    def has_work(self, run: str) -> bool:
+        """Whether the disk holds requests of that run which are not fetched."""
+        return self.disk.facts.get("run") == run and any(state.waiting for state in self.frontier.states())
+
+    async def resume(self, control: Mapping[str, str]) -> bool:
+        """Go on with the crawl on the disk; or begin anew where that one is over, as the disk or the control hash says:
+        then True. Raises UbiRefused when the settings are others.
+        """
+        disk = self.disk
+        if disk.facts.get("finished") or joining.is_past(control, str(disk.facts.get("run", ""))):
+            logger.info("The crawl in %s is finished: beginning a new one.", self._settings.dir)
+            await disk.forget()
+            self._begin()
+            return True
+        if disk.saved is not None:
+            check_settings(self._settings.dir, disk.facts, self._fixed)
+            states = self.frontier.states()
+            logger.info(
+                "Going on with the crawl in %s: %d hosts, %d URLs done, %d waiting.",
+                self._settings.dir,
+                len(states),
+                sum(state.done_count for state in states),
+                sum(state.waiting for state in states),
+            )
+        return False
+
+    # -- while it runs
+
+    def fail(self, host: str, entry: Entry, reason: str) -> None:
+        """A request of this host failed for good."""
+        self.tally.fail(reason, host)
+        self.frontier.fail(Failure(host, entry, reason, time.time()))
+
+    def counters(self) -> dict[str, Any]:
+        """All counters, as published for people."""
+        return profile.counters(self.agent, self.tally, self._clock())
+
+    def facts(self, run: str) -> dict[str, Any] | None:
+        """What the disk is to hold of the crawl beside the protocol's matter, when that is due."""
+        now, over = self._clock(), self.agent.finished
+        if now < self._facts_at and (run, over) == self._kept:
+            return None
+        self._facts_at, self._kept = now + FACTS_EVERY, (run, over)
+        return {
+            "run": run,
+            "finished": over,
+            "settings": fixed_settings(self._fixed),
+            "counters": profile.kept(self.agent, self.tally, now),
+        }
+
+    def write_facts(self) -> None:
+        """Let them be due."""
+        self._facts_at = 0.0
