@@ -7,6 +7,7 @@ Scrapy.
 
 from __future__ import annotations
 
-from .node import Node, Visit
+from .node import Node
+from .visits import Visit
 
 __all__ = ["Node", "Visit"]

@@ -4,9 +4,8 @@ Rules of this module:
 
 * `met`, `discover`, `next`, `ended`, `retry`, `put_back`, `release` touch memory only. The mail's I/O happens in a
   thread of its own (`courier`); whoever comes by takes what has arrived and gives what is due (`_turn`).
-* Whoever may have made a host ready calls `_arm`: the engine is woken at once when one is ready now, else by one
-  timer at the time the first one will be.
-* A request is handed out as a `Visit`, an identity object, and ends exactly once: `ended` or `put_back`.
+* Whoever may have made a host ready arms the waker (`waking`).
+* A request is handed out as a `Visit`, and ends exactly once: `ended` or `put_back` (`visits`).
 """
 
 from __future__ import annotations
@@ -15,14 +14,12 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future
 from typing import Any
 
 from scrapy_ubi.errors import UbiUnavailable
 from scrapy_ubi.frontier.store import StoreError
 from scrapy_ubi.protocol import pace
-from scrapy_ubi.protocol.closing import Outlinks
-from scrapy_ubi.protocol.host import Entry, HostState, SetState
+from scrapy_ubi.protocol.host import Entry, SetState
 from scrapy_ubi.protocol.view import Beat
 from scrapy_ubi.protocol.wire import NAME
 from scrapy_ubi.requestkeys import RequestKeys
@@ -34,6 +31,7 @@ from scrapy_ubi.urls import partition_key
 
 from . import clock, joining, living, profile
 from .addresses import Addresses
+from .choice import Choice
 from .courier import Courier
 from .crawl import Crawl
 from .crawllimits import CrawlLimits
@@ -44,34 +42,17 @@ from .joins import Joins
 from .keeper import Disk, NoDisk
 from .learner import Learner
 from .limits import HostLimits
+from .limitwatch import LimitWatch
 from .permits import Permits
 from .post import EAGER, Post
 from .questions import Answer, Question, answer
+from .visits import Visit, Visits
 from .waiting import wait_briefly
+from .waking import Waker
 
 logger = logging.getLogger("scrapy_ubi")
 
 COUNTING = 50  # where counting takes long (it is linear in the hosts): how many times that long between profiles
-ENDED_AT_ONCE = 100  # requests of hosts that are ended, before the loop turns: a few milliseconds
-
-
-class Visit:
-    """One request handed out. `entry` is what to fetch; `host` its partition key."""
-
-    __slots__ = ("again", "closed", "entry", "freed", "host", "outlinks", "state", "strays")
-
-    def __init__(self, state: HostState, entry: Entry, strays: int) -> None:
-        self.state = state
-        self.outlinks: Outlinks = []  # what its page has taught
-        self.strays = strays  # how many requests had come from nowhere when it began
-        self.host = state.host
-        self.entry = entry
-        self.freed = False
-        self.closed = False
-        self.again: Entry | None = None
-
-    def __repr__(self) -> str:
-        return f"<Visit {self.entry.url}>"
 
 
 def _nothing() -> None:
@@ -109,55 +90,52 @@ class Node:
         clock: Callable[[], float] = clock.now,
         disk: Disk | None = None,
     ) -> None:
-        self.settings = settings
-        self.agent_id = agent_id
-        self.transport = transport
-        self._check = check
-        self._keys = RequestKeys(settings)
-        self._wake, self._cancel, self._drain = on_wake, on_cancel, on_drain
-        self._given_up = on_given_up
+        self.settings, self.agent_id, self.transport = settings, agent_id, transport
+        self._check, self._cancel, self._drain, self._clock = check, on_cancel, on_drain, clock
         self._asked = False  # to leave
-        self._predecessor = predecessor
-        self._clock = clock
+        self._predecessor, self._fixed = predecessor, profile.fixed(settings, agent_id, spider)
         self._disk: Disk = disk if disk is not None else NoDisk(settings.host_delay)
         self._halt = Halt(self._disk, on_fatal)
-        self._fixed = profile.fixed(settings, agent_id, spider)
-        self.addresses = Addresses() if settings.polite_by_ip else None
         self._crawl = Crawl(settings, agent_id, self._disk, self._fixed, on_incarnation, clock)
-        self._follow()
-        self.hosts = Hosts(self.agent, self.frontier, clock, time.time)
-        self.learner = Learner.of(settings, self._keys, self.discover)
-        self._begin_learning()
-        self.limits = HostLimits(settings, self.hosts, time.time, self.note)
-        self.limits.begin(self.agent)
-        self.crawl_limits = CrawlLimits(settings, agent_id, on_limit)
-        self._visits: set[Visit] = set()
+        self._waker = Waker(self._crawl, self._halt, clock, on_wake)
+        self._make_crawling(on_given_up, on_limit)
         self._post: Post | None = None
         self._courier = Courier(own_thread=settings.redis_url is not None)
+        self._limit_watch = LimitWatch(self.crawl_limits, self._crawl, self._courier, transport)
         self._time: asyncio.Task[None] | None = None
         self._hurry = False
-        self._courier_reads: Future[dict[str, str]] | None = None
         self._seen = asyncio.Event()
         self._apart = 0.0  # s between two reads of all beats
         self._trips = asyncio.Event()  # set after every exchange, whatever came of it
-        self._timer: asyncio.TimerHandle | None = None
         self._arming = False
-        self._beat: Beat = self.agent.beat
+        self._follow()
         self._turned = clock()
         self._publish_at = 0.0
         self._closing = ""
-        self._strays = 0  # requests that came from no page: any page that was out may have caused them
+
+    def _make_crawling(self, on_given_up: Callable[[str], None], on_limit: Callable[[str, str], None]) -> None:
+        """What chooses requests and follows their visits."""
+        settings, crawl = self.settings, self._crawl
+        self._keys = RequestKeys(settings)
+        self.addresses = Addresses() if settings.polite_by_ip else None
+        self.hosts = Hosts(crawl.agent, crawl.frontier, self._clock, time.time)
+        self.learner = Learner.of(settings, self._keys, self.discover)
+        self.limits = HostLimits(settings, self.hosts, time.time, self.note)
+        self.crawl_limits = CrawlLimits(settings, self.agent_id, on_limit)
+        self._visits = Visits(crawl, self.learner, self.addresses, self._clock)
+        self._choice = Choice(
+            crawl, self._halt, self.hosts, self.limits, self.learner, self.addresses, on_given_up, self._waker.arm
+        )
 
     def _follow(self) -> None:
         """Work for the agent that the crawl has now."""
         self.agent, self.frontier, self.tally = self._crawl.agent, self._crawl.frontier, self._crawl.tally
         self.permits = Permits(self.agent, self._clock)
-        if self.addresses is not None:
-            self.agent.on_turn = self._look_at_address
-
-    def _begin_learning(self) -> None:
         if self.learner is not None:
             self.learner.begin(self.agent, self.hosts, self.tally.joins)
+        self.limits.begin(self.agent)
+        self._choice.begin()
+        self._beat = self.agent.beat
 
     # -- coming and going
 
@@ -222,11 +200,8 @@ class Node:
         mail: list[str] = []
         control, cleared = await call(joining.begin_run(transport, self._crawl.has_work, mail))
         if await self._crawl.resume(control):
+            self.hosts.begin(self._crawl.agent, self._crawl.frontier)
             self._follow()
-            self.hosts.begin(self.agent, self.frontier)
-            self._begin_learning()
-            self.limits.begin(self.agent)
-            self._beat = self.agent.beat
         await call(joining.check_group(transport, settings, self.agent_id, self._fixed))
         line = self._beat.line(0)
         await call(joining.claim(transport, settings, self.agent_id, self._predecessor, line, self._clock))
@@ -238,7 +213,7 @@ class Node:
     async def leave(self, reason: str) -> None:
         """Go. When the crawl is over just say so; else hand everything over first, for at most `UBI_LEAVE_TIMEOUT`."""
         self.permits.close()
-        for visit in list(self._visits):
+        for visit in self._visits.under_way():
             self.put_back(visit)
         if self._time is None:  # it never joined
             await self._disk.close()
@@ -251,8 +226,7 @@ class Node:
         if not self._halt.dead:
             await self._last_trip()
         self._time.cancel()
-        if self._timer is not None:
-            self._timer.cancel()
+        self._waker.stop()
         await self.transport.stop_beating(None if self._halt.dead else self.agent.last_beat().line(0))
         await self._courier.call(self.transport.close())
         await self._courier.stop()
@@ -379,28 +353,9 @@ class Node:
             )
         self._publish_beat()
         self.permits.look_again()
-        self._look_at_limits(now)
-        self._read_ahead(now)
-        self._arm()
-
-    def _look_at_limits(self, now: float) -> None:
-        """Whether the crawl has reached a limit, now and then by what all agents publish."""
-        limits, tally = self.crawl_limits, self.tally
-        if limits.idle or not limits.begun:
-            return
-        limits.look(tally.pages, now - tally.begun)
-        if limits.is_due(now):
-            self._courier_reads = self._courier.send(self.transport.profiles(), self._take_profiles)
-
-    def _take_profiles(self) -> None:
-        if (reading := self._courier_reads) is not None and reading.done():
-            self._courier_reads = None
-            if reading.exception() is None:
-                self.crawl_limits.read(reading.result(), self.agent.view.members)
-
-    def _read_ahead(self, now: float) -> None:
-        """Let the queues of hosts be read whose turn has come."""
-        self._disk.read_ahead(now, lambda state: self.agent.may_fetch(state, now), self._arm)
+        self._limit_watch.look(now)
+        self._choice.read_ahead(now)
+        self._waker.arm()
 
     def _publish_beat(self) -> None:
         old, new = self._beat, self.agent.beat
@@ -480,7 +435,7 @@ class Node:
         if reason := self.crawl_limits.refuses(entry.depth):
             self.limits.refuse(reason, host)
             return False
-        self._strays += page is None and not seed
+        self._visits.strays += page is None and not seed
         news = self.agent.discover(host, entry, page.outlinks if page is not None else None)
         if news:
             self._arm_soon()
@@ -491,65 +446,15 @@ class Node:
         now = self._clock()
         self._turn(now)
         self.crawl_limits.begun = True
-        self._look_at_limits(now)
-        found = self._unjoined(now) if not self._choked and not self._is_full else None
-        self._read_ahead(now)
+        self._limit_watch.look(now)
+        found = None
+        if not self._choked and not self.crawl_limits.full(self.tally.pages + self.agent.out):
+            found = self._choice.next(now)
+        self._choice.read_ahead(now)
         if found is None:
-            self._arm(wake=False)
+            self._waker.arm(wake=False)
             return None
-        visit = Visit(*found, self._strays)
-        self._visits.add(visit)
-        if self.addresses is not None:
-            self.addresses.taken(visit.host, now)
-        return visit
-
-    def _look_at_address(self, state: HostState, now: float) -> None:
-        """Put a host off while another one of its address is loaded from."""
-        if self.addresses is not None and not self.hosts.ended(state):
-            turn = self.addresses.turn(state.host, now)
-            if turn > now:
-                self.frontier.postpone(state, turn)
-
-    def _unjoined(self, now: float) -> tuple[HostState, Entry] | None:
-        """The next request that is to be fetched; those that are joined with others are done on the way, some at a
-        time.
-        """
-        for _ in range(ENDED_AT_ONCE):
-            found = self._next(now)
-            if found is None or not self._is_joined(*found):
-                return found
-            state, entry = found
-            self.agent.freed(state, now)
-            self.agent.ended(state, entry.key, [])
-            self.frontier.hasten(state, now)  # nothing was loaded
-        asyncio.get_running_loop().call_soon(self._arm)
-        return None
-
-    def _is_joined(self, state: HostState, entry: Entry) -> bool:
-        try:
-            return self.learner is not None and self.learner.joins(state, entry)
-        except StoreError as error:
-            self._halt.broken(error)
-            return False
-
-    def _next(self, now: float) -> tuple[HostState, Entry] | None:
-        """The next request that is to be fetched; those of hosts that are ended, and those beyond a limit of theirs,
-        fail on the way, some at a time.
-        """
-        for _ in range(ENDED_AT_ONCE):
-            found = self.agent.next(now)
-            if found is None:
-                return None
-            state, entry = found
-            if not (reason := self.hosts.ended(state) or self.limits.reason(state, entry)):
-                return found
-            self._crawl.fail(state.host, entry, reason)
-            self._given_up(reason)
-            self.agent.freed(state, now)
-            self.agent.ended(state, entry.key)
-            self.frontier.hasten(state, now)  # nothing was loaded
-        asyncio.get_running_loop().call_soon(self._arm)
-        return None
+        return self._visits.begin(*found, now)
 
     @property
     def _choked(self) -> bool:
@@ -560,11 +465,6 @@ class Node:
         if post is None:
             return False
         return post.disk_full or (post.full and len(self.agent.outbox) >= self.settings.flush_records)
-
-    @property
-    def _is_full(self) -> bool:
-        """Whether the crawl has as many pages, those under way here included, as it may have."""
-        return self.crawl_limits.full(self.tally.pages + self.agent.out)
 
     def pending(self) -> bool:
         """Whether requests are queued that are this agent's to fetch."""
@@ -587,22 +487,9 @@ class Node:
         """The visit is over: its callback's whole output was taken, or it failed for good, for a reason. `status` is
         that of the response, 0 where there was none; `content` what the learner compares pages by.
         """
-        if not self._close(visit, loaded=fetched):
-            return
-        if fetched:
-            self.tally.pages += 1
-        if visit.again is not None:
-            self.agent.put_back(visit.state, visit.entry.key, visit.again)
-            self._unlearn(visit)
-        else:
-            if failed is not None:
-                self._crawl.fail(visit.host, visit.entry, failed)
-            self.agent.ended(visit.state, visit.entry.key, visit.outlinks if visit.strays == self._strays else None)
-            self.frontier.note_status(visit.state, visit.entry.key, status)
-            if self.learner is not None:
-                self.learner.ended(visit.state, visit.entry, content)
-        self._turn(self._clock())
-        self._arm()
+        if self._visits.end(visit, failed, fetched, status, content):
+            self._turn(self._clock())
+            self._waker.arm()
 
     def note(self, what: str, host: str = "") -> None:
         """Something befell the crawl, at this host, that the report should name."""
@@ -610,34 +497,8 @@ class Node:
 
     def put_back(self, visit: Visit) -> None:
         """The visit was not made (fence, lost host, shutdown): its request waits again."""
-        if self._close(visit):
-            self.agent.put_back(visit.state, visit.entry.key, visit.again)
-            self._unlearn(visit)
-            self._arm()
-
-    def _unlearn(self, visit: Visit) -> None:
-        if self.learner is not None:
-            self.learner.put_back(visit.entry)
-
-    def _close(self, visit: Visit, loaded: bool = True) -> bool:
-        if visit.closed:
-            return False
-        visit.closed = True
-        self._visits.discard(visit)
-        self._free(visit, loaded)
-        return True
-
-    def _free(self, visit: Visit, loaded: bool = True) -> None:
-        """The host is free, after its delay; at once where nothing of it was loaded (robots.txt forbids it, say)."""
-        if not visit.freed:
-            visit.freed = True
-            before, now = visit.state.next_at, self._clock()
-            self.agent.freed(visit.state, now)
-            if self.addresses is not None:
-                delay = max(self.frontier.delay, visit.state.pause) if loaded else 0.0
-                self.addresses.freed(visit.host, now, delay)
-            if not loaded and self.frontier.find(visit.host) is visit.state:
-                self.frontier.hasten(visit.state, before)
+        if self._visits.put_back(visit):
+            self._waker.arm()
 
     async def permit(self, host: str, visit: Visit | None) -> bool:
         """Wait until a load from this host may start, at this moment. False: this agent must not load from it, or the
@@ -649,9 +510,9 @@ class Node:
     def release(self, host: str, visit: Visit | None = None) -> None:
         """The transfer has ended: the host is free for the next one, after its delay."""
         if visit is not None:
-            self._free(visit)
+            self._visits.free(visit)
         if self.permits.release(host):
-            self._arm()
+            self._waker.arm()
 
     def may_fetch(self, host: str) -> bool:
         """Whether a load from this host may start now: compared right at the dispatch."""
@@ -694,7 +555,7 @@ class Node:
 
     def _arm_soon(self) -> None:
         """After all else that the loop does at this moment, so once for all links of a page: look whether there is
-        much to send, and `_arm`."""
+        much to send, and arm the waker."""
         if not self._arming:
             self._arming = True
             asyncio.get_running_loop().call_soon(self._look_at_news)
@@ -703,21 +564,4 @@ class Node:
         self._arming = False
         if len(self.agent.outbox) >= self.settings.flush_records:
             self._hurry = True
-        self._arm()
-
-    def _arm(self, wake: bool = True) -> None:
-        """Wake the engine when a host is ready (or all is over), or let a timer do it at the time one will be."""
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-        if self._halt.dead or self.over:
-            self._wake()
-            return
-        times = [at for at in (self.frontier.next_ready(), self.frontier.next_read()) if at is not None]
-        if not times:
-            return
-        wait = min(times) - self._clock()
-        if wait > 0:
-            self._timer = asyncio.get_running_loop().call_later(wait, self._wake)
-        elif wake and self.agent.lease.holds(self._clock()):
-            self._wake()
+        self._waker.arm()

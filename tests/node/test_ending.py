@@ -22,7 +22,7 @@ class Ending(Crawler):
         super().__init__(hub, name, log)
         self.after = after
         self.given_up: list[str] = []
-        self.node._given_up = self.given_up.append
+        self.node._choice._given_up = self.given_up.append
 
     def state(self) -> HostState:
         state = self.node.frontier.find(ENDED)

@@ -1,0 +1,50 @@
+"""When the engine looks for requests again.
+
+Rules of this module:
+
+* Whoever may have made a host ready calls `arm`: the engine is woken at once when one is ready now, else by one timer
+  at the time the first one will be.
+* The end of the crawl, or of this agent, wakes it, too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from .crawl import Crawl
+from .halt import Halt
+
+
+class Waker:
+    """Wakes the engine of one agent by `on_wake`."""
+
+    def __init__(self, crawl: Crawl, halt: Halt, clock: Callable[[], float], on_wake: Callable[[], None]) -> None:
+        self._crawl, self._halt, self._clock, self._wake = crawl, halt, clock, on_wake
+        self._timer: asyncio.TimerHandle | None = None
+
+    def arm(self, wake: bool = True) -> None:
+        """Wake the engine when a host is ready (or all is over), or let a timer do it at the time one will be. Not
+        at once without `wake`: the engine has just looked, and found nothing.
+        """
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        agent, frontier = self._crawl.agent, self._crawl.frontier
+        if self._halt.dead or agent.finished:
+            self._wake()
+            return
+        times = [at for at in (frontier.next_ready(), frontier.next_read()) if at is not None]
+        if not times:
+            return
+        wait = min(times) - self._clock()
+        if wait > 0:
+            self._timer = asyncio.get_running_loop().call_later(wait, self._wake)
+        elif wake and agent.lease.holds(self._clock()):
+            self._wake()
+
+    def stop(self) -> None:
+        """Take the timer back."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
