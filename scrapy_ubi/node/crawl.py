@@ -44,7 +44,7 @@ class Crawl:
         on_incarnation: Callable[[str], None],
         clock: Callable[[], float],
     ) -> None:
-        self._settings, self._me, self._fixed = settings, me, fixed
+        self._settings, self._me, self.fixed = settings, me, fixed
         self._on_incarnation, self._clock = on_incarnation, clock
         self.disk = disk
         self.incarnations: set[str] = set()
@@ -87,7 +87,7 @@ class Crawl:
             self._begin()
             return True
         if disk.saved is not None:
-            check_settings(self._settings.dir, disk.facts, self._fixed)
+            check_settings(self._settings.dir, disk.facts, self.fixed)
             states = self.frontier.states()
             logger.info(
                 "Going on with the crawl in %s: %d hosts, %d URLs done, %d waiting.",
@@ -118,7 +118,7 @@ class Crawl:
         return {
             "run": run,
             "finished": over,
-            "settings": fixed_settings(self._fixed),
+            "settings": fixed_settings(self.fixed),
             "counters": profile.kept(self.agent, self.tally, now),
         }
 

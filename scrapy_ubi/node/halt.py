@@ -20,7 +20,7 @@ logger = logging.getLogger("scrapy_ubi")
 
 
 class Halt:
-    """The end of one agent by force. `dead`: it has come. `on_fatal` is told why."""
+    """The end of one agent by force. `dead`: it has come. `on_fatal` is told why. It hears of the disk's trouble."""
 
     def __init__(self, disk: Disk, on_fatal: Callable[[str], None]) -> None:
         self._disk, self._fatal = disk, on_fatal

@@ -22,6 +22,7 @@ class Waker:
     def __init__(self, crawl: Crawl, halt: Halt, clock: Callable[[], float], on_wake: Callable[[], None]) -> None:
         self._crawl, self._halt, self._clock, self._wake = crawl, halt, clock, on_wake
         self._timer: asyncio.TimerHandle | None = None
+        self._soon = False
 
     def arm(self, wake: bool = True) -> None:
         """Wake the engine when a host is ready (or all is over), or let a timer do it at the time one will be. Not
@@ -42,6 +43,18 @@ class Waker:
             self._timer = asyncio.get_running_loop().call_later(wait, self._wake)
         elif wake and agent.lease.holds(self._clock()):
             self._wake()
+
+    def soon(self, first: Callable[[], None]) -> None:
+        """Call `first`, then `arm`, after all else that the loop does at this moment: so once for all links of a page,
+        however often this is called."""
+        if not self._soon:
+            self._soon = True
+            asyncio.get_running_loop().call_soon(self._arm_after, first)
+
+    def _arm_after(self, first: Callable[[], None]) -> None:
+        self._soon = False
+        first()
+        self.arm()
 
     def stop(self) -> None:
         """Take the timer back."""

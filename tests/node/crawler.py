@@ -142,8 +142,7 @@ class Crawler:
 
     async def crash(self) -> None:
         """kill -9."""
-        assert self.node._time is not None
-        self.node._time.cancel()
+        self.node._pulse.stop()
         await self.transport.stop_beating(None)
         self.task.cancel()
         for load in self.loads:

@@ -109,11 +109,11 @@ def test_who_is_asked_to_leave_hears_it_once_and_only_in_an_incarnation_of_its_o
         first = crawlers[0]
         first.node._drain = lambda: (asked.append(1), first.stop())
         await asyncio.wait_for(log.held.wait(), LIMIT)
-        control = hub.shelf(SETTINGS.crawl).control
+        control, exchanges = hub.shelf(SETTINGS.crawl).control, first.node._exchanges
         for word in (b"", b"0badcafe", b"\xff", crawlers[1].node.agent.incarnation.encode()):
             control[b"drain:a0"] = word
-            trips = first.node._post.control if first.node._post else None
-            await until(lambda trips=trips: first.node._post is not None and first.node._post.control is not trips)
+            trips = exchanges.post.control if exchanges.post else None
+            await until(lambda trips=trips: exchanges.post is not None and exchanges.post.control is not trips)
         assert not asked
         before = first.node.agent.incarnation
         first.node.agent._rejoin()
@@ -370,7 +370,7 @@ def test_while_redis_is_full_an_agent_with_much_to_send_fetches_no_more() -> Non
         await until(lambda: all(crawler.node.state == "blocked" for crawler in crawlers))
         log.go.set()
         await until(lambda: not any(crawler.loads for crawler in crawlers))
-        assert all(crawler.node._choked and crawler.node.next() is None for crawler in crawlers)
+        assert all(crawler.node._exchanges.choked and crawler.node.next() is None for crawler in crawlers)
         assert log.fetched.keys() < reachable(SEEDS)
         hub.full = False
         await ends(*crawlers)
@@ -423,7 +423,7 @@ def test_garbage_among_the_beats_is_nobody() -> None:
             b"other-digits": good.line(1).replace(" 200 ", " ٢٠٠ "),
         }.items():
             hub.shelf(SETTINGS.crawl).beats[name] = line.encode()
-        read = crawlers[0].node._read
+        read = crawlers[0].node._beats.read
         before = set(crawlers[0].node.agent.view.members)
         now = crawlers[0].node._clock()
         read(now, now, await crawlers[0].transport.beats())
@@ -467,11 +467,11 @@ def test_another_process_under_ones_name_stops_this_one() -> None:
         await asyncio.wait_for(log.held.wait(), LIMIT)
         node = crawlers[0].node
         now = node._clock()
-        node._read(now, now, {"a0": Beat("ffffffff", 0, 200, "0" * 16).line(9)})
+        node._beats.read(now, now, {"a0": Beat("ffffffff", 0, 200, "0" * 16).line(9)})
         (sentence,) = log.fatal
         assert "a0" in sentence
         assert "UBI_AGENT_ID" in sentence
-        node._read(now, now, {"a0": Beat("ffffffff", 0, 200, "0" * 16).line(10)})
+        node._beats.read(now, now, {"a0": Beat("ffffffff", 0, 200, "0" * 16).line(10)})
         assert len(log.fatal) == 1, "said once"
         hub.shelf(SETTINGS.crawl).beats[b"a0"] = b"another's"
         crawlers[0].stop()
@@ -684,7 +684,7 @@ def test_every_incarnation_is_noted_before_it_is_used() -> None:
         former = alone.node.agent.incarnation
         now = alone.node._clock()
         named = Beat("0123abcd", 0, 200, "0" * 16, dead=(former,)).line(1)
-        alone.node._read(now, now, {"b": named, "a": alone.node._beat.line(1)})
+        alone.node._beats.read(now, now, {"b": named, "a": alone.node._beats.line(1)})
         assert noted == [alone.node.agent.incarnation]
         assert noted != [former]
         await alone.node.leave("test")

@@ -1,0 +1,122 @@
+"""The beats: what this agent says of itself, and hears of the others.
+
+Rules of this module:
+
+* The transport writes `line` on its own schedule, from another thread: it looks at a beat that was made in the loop.
+  One that tells the others something new goes out at once.
+* What is no beat is nobody.
+* All beats are read as often as suits so many agents (`protocol.pace`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from scrapy_ubi.protocol import pace
+from scrapy_ubi.protocol.view import Beat
+from scrapy_ubi.protocol.wire import NAME
+from scrapy_ubi.settings import UbiSettings
+from scrapy_ubi.transport import Transport
+from scrapy_ubi.transport.contract import MEMORY
+
+from .crawl import Crawl
+from .waiting import wait_briefly
+
+logger = logging.getLogger("scrapy_ubi")
+
+
+class Beats:
+    """The beats of one agent's group. `on_read` is called after every read, with whether it brought word of the end.
+    `apart`: seconds between two reads."""
+
+    def __init__(
+        self,
+        crawl: Crawl,
+        transport: Transport,
+        settings: UbiSettings,
+        on_read: Callable[[bool], None],
+        clock: Callable[[], float],
+    ) -> None:
+        self._crawl, self._transport, self._settings = crawl, transport, settings
+        self._on_read, self._clock = on_read, clock
+        self._seen = asyncio.Event()
+        self.apart = 0.0
+        self.begin()
+
+    def begin(self) -> None:
+        """Beat for the agent that the crawl has now."""
+        self._beat: Beat = self._crawl.agent.beat
+
+    def start(self, stalled: Callable[[], bool]) -> None:
+        """Beat, and read the others' beats, but while `stalled`."""
+        agent = self._crawl.agent
+        self._transport.start_beating(
+            agent.me,
+            self._settings.heartbeat_interval,
+            self.line,
+            agent.lease.acknowledged,
+            self.read,
+            self._clock,
+            stalled,
+            lambda: self.apart,
+        )
+
+    async def wait(self) -> None:
+        """Wait until the others were seen, for a lease at most."""
+        await wait_briefly(self._seen, self._settings.lease_timeout)
+
+    @property
+    def were_read(self) -> bool:
+        """Whether the others' beats were read yet."""
+        return self._seen.is_set()
+
+    def line(self, counter: int) -> str:
+        """The beat that goes out, with this counter."""
+        return self._beat.line(counter)
+
+    def publish(self) -> None:
+        """Say what the agent says of itself now; at once where that tells the others something new."""
+        old, new = self._beat, self._crawl.agent.beat
+        self._beat = new
+        if (old.incarnation, old.epoch, old.digest, old.settled, old.pending, old.flags) != (
+            new.incarnation,
+            new.epoch,
+            new.digest,
+            new.settled,
+            new.pending,
+            new.flags,
+        ):
+            self._transport.beat_now()
+
+    def read(self, sent: float, received: float, lines: dict[str, str]) -> None:
+        """Everybody's beats were read."""
+        beats = {
+            name: beat
+            for name, line in lines.items()
+            if NAME.fullmatch(name) and (beat := Beat.parse(line)) is not None
+        }
+        agent = self._crawl.agent
+        before, view = agent.finished, agent.view
+        agent.read(sent, received, beats, lines.get(MEMORY, ""))
+        self._seen.set()
+        self._keep_pace(len(beats))
+        if agent.view is not view:
+            logger.info("The group is now: %s.", ", ".join(sorted(agent.view.members)) or "nobody")
+        self._on_read(agent.finished and not before)
+
+    def _keep_pace(self, agents: int) -> None:
+        """Read all beats as often as suits so many agents; say so when a longer lease would let them read less."""
+        interval, lease = self._settings.heartbeat_interval, self._settings.lease_timeout
+        apart, wanted = pace.reads_apart(agents, interval, lease), pace.lease_wanted(agents, interval)
+        if apart > self.apart and wanted > lease:
+            logger.warning(
+                "%d agents: each reads all beats every %g s, which UBI_LEASE_TIMEOUT = %g s allows; at a lease of %g s "
+                "(and a longer UBI_FAILURE_TIMEOUT) they would ask less of Redis.",
+                agents,
+                apart,
+                lease,
+                wanted,
+            )
+        self.apart = apart

@@ -1,0 +1,110 @@
+"""How an agent leaves its group: it hands over what it holds, then publishes its last counters.
+
+Rules of this module:
+
+* Where the crawl is over, or the agent is dead, nothing is handed over. Else everything is, for at most
+  `UBI_LEAVE_TIMEOUT`; what is left over then stays on its disk, and to the others it is as after a crash.
+* The last exchange says how it ended. A Redis that does not take it is waited for as long as a lease.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from scrapy_ubi.settings import UbiSettings
+
+from .crawl import Crawl
+from .exchanges import Exchanges
+from .halt import Halt
+from .keeper import NoDisk
+from .publishing import Publishing
+
+logger = logging.getLogger("scrapy_ubi")
+
+SILENCE = 5.0  # s between two lines of the log while hosts are handed over
+
+
+class Leaving:
+    """One agent's leave. `stage`: empty, `leaving`, then `left` or, when the crawl is over, `finished`."""
+
+    def __init__(
+        self,
+        crawl: Crawl,
+        settings: UbiSettings,
+        halt: Halt,
+        exchanges: Exchanges,
+        publishing: Publishing,
+        clock: Callable[[], float],
+    ) -> None:
+        self._crawl, self._settings, self._halt = crawl, settings, halt
+        self._exchanges, self._publishing, self._clock = exchanges, publishing, clock
+        self.stage = ""
+
+    async def go(self) -> None:
+        """Hand over, where there is something to hand over, and tell everybody how it ended."""
+        if not self._crawl.agent.finished and not self._halt.dead:
+            await self._hand_over()
+        self.stage = "finished" if self._crawl.agent.finished else "left"
+        self._crawl.tally.ended = self._clock()
+        if not self._halt.dead:
+            await self._exchange_last()
+
+    async def _hand_over(self) -> None:
+        self.stage = "leaving"
+        agent, begun = self._crawl.agent, self._clock()
+        agent.leave(begun)
+        others = len(agent.view.members)
+        if others:
+            logger.info(
+                "Handing over what is known of %d hosts to %d others, for at most %g s (UBI_LEAVE_TIMEOUT). "
+                "A second Ctrl-C or SIGTERM leaves at once.",
+                len(self._crawl.frontier),
+                others,
+                self._settings.leave_timeout,
+            )
+        if not await self._wait_for_others(begun):
+            return
+        if not agent.view.members and not agent.may_go():
+            logger.info("Nobody is left to hand over to: %s.", self._stays())
+        elif others and agent.may_go():
+            logger.info("Handed over in %.1f s.", self._clock() - begun)
+
+    async def _wait_for_others(self, begun: float) -> bool:
+        """Exchange mail until there is nothing left to wait for; False when it took too long."""
+        agent, told = self._crawl.agent, begun
+        end = begun + self._settings.leave_timeout
+        while not agent.may_go() and agent.view.members and not agent.finished and not self._halt.dead:
+            now = self._clock()
+            if now > end:
+                logger.warning("Not all was handed over within UBI_LEAVE_TIMEOUT: %s.", self._left_over())
+                return False
+            if now - told > SILENCE:
+                told = now
+                logger.info("Still handing over: %s.", self._left_over())
+            self._exchanges.press()
+            await self._exchanges.wait()
+        return True
+
+    def _stays(self) -> str:
+        if isinstance(self._crawl.disk, NoDisk):
+            return "what was not fetched is forgotten with this process"
+        return f"what was not fetched stays in {self._settings.dir}, and the same command goes on with it"
+
+    def _left_over(self) -> str:
+        agent = self._crawl.agent
+        return f"{len(agent.outbox)} records in the outbox, {len(agent.handover.open)} hosts on their way"
+
+    async def _exchange_last(self) -> None:
+        """Say that the crawl is over, and publish the last counters."""
+        self._publishing.renew()
+        self._crawl.write_facts()
+        end = self._clock() + self._settings.lease_timeout
+        while True:
+            self._exchanges.press(hurry=not self._publishing.is_new)
+            if self._publishing.is_new and not self._exchanges.busy:
+                return
+            if self._clock() > end:
+                logger.warning("Redis did not take the last counters of this agent.")
+                return
+            await self._exchanges.wait()
