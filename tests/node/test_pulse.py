@@ -1,0 +1,90 @@
+"""Time passes for an agent, and what the protocol says at once is done."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+
+from scrapy_ubi.node.pulse import Pulse
+from tests.node.crawler import LIMIT, SETTINGS
+from tests.node.parts import Part
+
+
+class Agent(Part):
+    """`ticks`, `turns`: the times that were told. `turn` is what becomes of the mail."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.ticks: list[float] = []
+        self.turns: list[float] = []
+        self.cancels: list[str] = []
+        self.turn: Callable[[float], None] = self.turns.append
+        self.pulse = Pulse(
+            self.crawl,
+            SETTINGS,
+            self.halt,
+            lambda now: self.turn(now),
+            lambda: self.cancels.append("all loads"),
+            self.ticks.append,
+            self.clock,
+        )
+
+
+async def until(condition: Callable[[], object]) -> None:
+    async with asyncio.timeout(LIMIT):
+        while not condition():
+            await asyncio.sleep(0)
+
+
+def test_mail_has_its_turn_more_often_than_the_protocol_hears_of_the_time() -> None:
+    async def run() -> None:
+        agent = Agent()
+        assert not agent.pulse.started
+        agent.pulse.start()
+        assert agent.pulse.started
+        await until(lambda: len(agent.ticks) == 2)
+        assert len(agent.turns) > 2 * len(agent.ticks)
+        agent.pulse.stop()
+        await asyncio.sleep(0)
+        assert not agent.told, "who stops it wants it to stop"
+
+    asyncio.run(run())
+
+
+def test_an_agent_whose_time_has_stopped_stops() -> None:
+    async def run() -> None:
+        agent = Agent()
+
+        def err(now: float) -> None:
+            raise KeyError("a mistake")
+
+        agent.turn = err
+        agent.pulse.start()
+        await until(lambda: agent.halt.dead)
+        assert agent.told == ["The agent stops, for its protocol cannot go on."]
+
+    asyncio.run(run())
+
+
+def test_who_has_not_ticked_for_long_is_stalled() -> None:
+    agent = Agent()
+    agent.now += SETTINGS.stall_timeout
+    assert not agent.pulse.stalled()
+    agent.now += 0.1
+    assert agent.pulse.stalled()
+    agent.pulse.tick()
+    assert not agent.pulse.stalled()
+    assert agent.ticks == [agent.now]
+
+
+def test_what_cannot_wait_is_done_once(caplog: pytest.LogCaptureFixture) -> None:
+    agent = Agent()
+    agent.crawl.agent.cancel = True
+    agent.crawl.agent.overdue = 7
+    for _ in range(2):
+        agent.pulse.tick()
+    assert agent.cancels == ["all loads"]
+    assert [record.getMessage().count("handed over 7 hosts") for record in caplog.records] == [1]
+    assert not agent.told
