@@ -32,6 +32,7 @@ OWNERS: tuple[tuple[str, str, str | None], ...] = (
     ("our scheduler", "scrapy_ubi/scheduler.py", None),
     ("our scheduler", "scrapy_ubi/flights.py", None),
     ("our scheduler", "scrapy_ubi/originals.py", None),
+    ("our scheduler", "scrapy_ubi/tally.py", None),
     ("our scheduler", "scrapy_ubi/scrapy_private.py", None),
     ("the short path", "scrapy_ubi/batch.py", None),
     ("the short path", "scrapy_ubi/passing.py", None),

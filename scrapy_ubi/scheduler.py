@@ -18,11 +18,9 @@ import asyncio
 import atexit
 import logging
 import tempfile
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from scrapy import Request, Spider, signals
 from scrapy.core.scheduler import BaseScheduler
@@ -59,13 +57,10 @@ from scrapy_ubi.robots.sitemaps import Sitemaps
 from scrapy_ubi.scrapy_private import EngineHooks, is_trial
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.taking import Taking
+from scrapy_ubi.tally import Tally
 from scrapy_ubi.transport import Transport, TransportError
 from scrapy_ubi.transport.memory import MemoryHub, MemoryTransport
 from scrapy_ubi.transport.redis import RedisTransport
-from scrapy_ubi.urls.filters import FilterChain
-
-if TYPE_CHECKING:
-    from scrapy.statscollectors import StatsCollector
 
 logger = logging.getLogger(__name__)
 
@@ -92,7 +87,6 @@ class UbiScheduler(BaseScheduler):
         self._flights = Flights()
         self._originals = Originals()
         self._notices = Notices()
-        self._filtering = Filtering(FilterChain(), self._count)
         self.sitemaps = Sitemaps(crawler, 0, self._found)
         self._trial: tempfile.TemporaryDirectory[str] | None = None
         self._opened = False
@@ -100,7 +94,6 @@ class UbiScheduler(BaseScheduler):
         self._local_out = 0
         self._child: tuple[Request | None, Visit | None] = (None, None)
         self._asked: tuple[Request | None, Place | None, int] = _NOTHING_ASKED
-        self._sums: Counter[str] = Counter()  # of stats that every link would change, until the page's end
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> UbiScheduler:
@@ -128,7 +121,8 @@ class UbiScheduler(BaseScheduler):
     async def _join(self, spider: Spider) -> None:
         settings = self.crawler.settings
         wanted = UbiSettings.from_scrapy(settings, spider.name)
-        self._filtering = Filtering.from_settings(wanted, self._count)
+        self._tally = Tally(self.crawler.stats)
+        self._filtering = Filtering.from_settings(wanted, self._tally.count)
         if is_trial(settings, self.crawler.spider):
             # A look at a page or two: alone, and without a trace.
             self._trial = tempfile.TemporaryDirectory(prefix="ubi-")
@@ -176,7 +170,7 @@ class UbiScheduler(BaseScheduler):
             on_cancel=lambda: self.guard.cancel(),
             on_fatal=self._stop,
             on_drain=self._drain,
-            on_given_up=lambda reason: self._stats.inc_value(f"ubi/failed/{reason}"),
+            on_given_up=lambda reason: self._tally.count(f"ubi/failed/{reason}"),
             on_limit=lambda reason, sentence: self._stop(sentence, reason),
             predecessor=self._directory.predecessor,
             on_incarnation=self._directory.record_incarnation,
@@ -232,22 +226,7 @@ class UbiScheduler(BaseScheduler):
             await self.node.leave(reason)
             atexit.unregister(self._cut_short)
         finally:
-            self._add_sums()
-            if self._taking.taken:
-                self._stats.set_value("ubi/plain_links/taken", self._taking.taken)
-            for name, value in self.node.counters().items():
-                if isinstance(value, int | float):  # failures by reason have stats of their own
-                    self._stats.set_value(f"ubi/{name}", value)
-            for name, number in self.node.hosts.counted.items():
-                self._stats.set_value(f"ubi/hosts/{name}", number)
-            for name, number in self.node.limits.counted.items():
-                self._stats.set_value(f"ubi/limits/{name}", number)
-            for step, number in self._keys.changed.items():
-                self._stats.set_value(f"ubi/normalise/{step}", number)
-            for step, number in self.node.joins.counts.items():
-                self._stats.set_value(f"ubi/joined/{step}", number)
-            for name, number in self.node.learner.counted.items() if self.node.learner is not None else ():
-                self._stats.set_value(f"ubi/learned/{name}", number)
+            self._tally.close(self.node, self._keys.changed, self._taking.taken)
             self._filtering.close()
             self._errors.close()
             self._directory.close()
@@ -273,10 +252,6 @@ class UbiScheduler(BaseScheduler):
         spider = self.crawler.spider
         assert spider is not None, "a scheduler is opened with a spider"
         return spider
-
-    @property
-    def _stats(self) -> StatsCollector:
-        return self.crawler.stats
 
     # Requests in
 
@@ -317,7 +292,7 @@ class UbiScheduler(BaseScheduler):
         if self._keys.lossy:
             self.node.joins.first(self._keys.spelling(request, place), key, request.url, place.steps)
         self._keep(request, key, encoded)
-        self._sums["ubi/scheduler/enqueued"] += 1
+        self._tally.sums["ubi/scheduler/enqueued"] += 1
         return True
 
     def is_known(self, request: Request) -> bool:
@@ -367,12 +342,12 @@ class UbiScheduler(BaseScheduler):
         if not flight.withdrawn:  # else it goes back to the queue as it was
             self.node.retry(visit, entry)
             self._keep(request, entry.key, encoded)
-            self._stats.inc_value("ubi/scheduler/retries")
+            self._tally.count("ubi/scheduler/retries")
         return True
 
     def _duplicate(self, request: Request, place: Place, key: int) -> bool:
         """A request that is known already: it is dropped."""
-        self._sums["ubi/scheduler/duplicates"] += 1
+        self._tally.sums["ubi/scheduler/duplicates"] += 1
         if self._keys.lossy and NONCE not in request.meta:
             spelling = self._keys.spelling(request, place)
             self.node.joins.known(spelling, key, request.url, place.normal, place.steps)
@@ -380,9 +355,9 @@ class UbiScheduler(BaseScheduler):
 
     def _take_local(self, request: Request) -> bool:
         if not self._local.add(request):
-            self._sums["ubi/scheduler/duplicates"] += 1
+            self._tally.sums["ubi/scheduler/duplicates"] += 1
             return False
-        self._stats.inc_value("ubi/scheduler/local")
+        self._tally.count("ubi/scheduler/local")
         self._tell_start()
         return True
 
@@ -406,26 +381,18 @@ class UbiScheduler(BaseScheduler):
             return False
         return self.node.met(place.host, self._keys.key(request, place), depth_of(request), request.priority)
 
-    def _add_sums(self) -> None:
-        for stat, number in self._sums.items():
-            self._stats.inc_value(stat, number)
-        self._sums.clear()
-
-    def _count(self, stat: str) -> None:
-        self._stats.inc_value(stat)
-
     def _note(self, what: str) -> None:
         self.node.note(what)
 
     def _drop(self, kind: str, sentence: str) -> bool:
-        self._stats.inc_value(f"ubi/scheduler/dropped/{kind}")
+        self._tally.count(f"ubi/scheduler/dropped/{kind}")
         self._notices.once(kind, f"{sentence}: it is dropped.")
         return False
 
     def _keep(self, request: Request, key: int, encoded: Encoded) -> None:
         """Keep the object of a request that cannot travel whole, and say what cannot."""
         for loss in encoded.losses:
-            self._stats.inc_value(f"ubi/codec/untravelled/{loss.kind}")
+            self._tally.count(f"ubi/codec/untravelled/{loss.kind}")
             if not self.alone:
                 self._notices.once(
                     loss.kind,
@@ -433,7 +400,7 @@ class UbiScheduler(BaseScheduler):
                     "request, and missing if another one does.",
                 )
         if encoded.losses and not self._originals.add(key, request):
-            self._stats.inc_value("ubi/codec/originals_dropped")
+            self._tally.count("ubi/codec/originals_dropped")
             self._notices.once("originals", "Too many requests wait that cannot travel whole: the oldest lose a part.")
 
     # Requests out
@@ -460,7 +427,7 @@ class UbiScheduler(BaseScheduler):
             return self._codec.decode(visit.entry)
         except CodecError as error:
             logger.error("%s.", error)
-            self._stats.inc_value(f"ubi/failed/codec/{error.reason}")
+            self._tally.count(f"ubi/failed/codec/{error.reason}")
             self.node.ended(visit, failed=f"codec/{error.reason}", fetched=False)
             return None
 
@@ -483,7 +450,7 @@ class UbiScheduler(BaseScheduler):
 
     def _removed(self, request: Request) -> None:
         """Scrapy lets go of a request: everything that follows from it was taken."""
-        self._add_sums()
+        self._tally.page_done()
         flight = self._flights.remove(request)
         if flight is None:
             return
@@ -492,12 +459,12 @@ class UbiScheduler(BaseScheduler):
             self._local_out -= 1
             self._tell_start()
         elif flight.visit is not None and flight.withdrawn:
-            self._stats.inc_value("ubi/scheduler/put_back")
+            self._tally.count("ubi/scheduler/put_back")
             self._put_back(flight, flight.visit)
         elif flight.visit is not None:
             self._errors.page_done()
             if flight.failed is not None:
-                self._stats.inc_value(f"ubi/failed/{flight.failed}")
+                self._tally.count(f"ubi/failed/{flight.failed}")
             self.node.ended(
                 flight.visit,
                 failed=flight.failed,

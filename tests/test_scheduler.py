@@ -28,6 +28,7 @@ from scrapy_ubi.requestcheck import NONCE
 from scrapy_ubi.requestkeys import RequestKeys
 from scrapy_ubi.scheduler import SEED, UbiScheduler
 from scrapy_ubi.settings import UbiSettings
+from scrapy_ubi.tally import Tally
 from scrapy_ubi.transport import Transport
 from tests.support.crawls import crawl
 from tests.support.fakenode import FakeNode
@@ -59,13 +60,14 @@ class Unit(UbiScheduler):
         crawler.spider = Walk()
         self.agent_id = "a1"
         self.settings = UbiSettings(**settings)
+        self._tally = Tally(crawler.stats)
         self._codec = Codec(crawler.spider, crawler.settings)
         self._keys = RequestKeys(self.settings)
         self._local = LocalRequests(RequestFingerprinter())
         self._originals = Originals(most=2)
         self.node = FakeNode()
         self.guard = Guard(crawler, self.node, self.settings, self._flights, self._notices)
-        self._filtering = Filtering.from_settings(self.settings, self._count)
+        self._filtering = Filtering.from_settings(self.settings, self._tally.count)
         self._errors = ErrorWatch(crawler, self.settings, Path("nowhere"), self._note, self._break)
         self._opened = True
 
@@ -84,7 +86,7 @@ class Unit(UbiScheduler):
         return self.node.calls[-1]
 
     def stat(self, name: str) -> Any:
-        self._add_sums()  # as at the end of the page
+        self._tally.page_done()  # as at the end of the page
         return self.crawler.stats.get_value(f"ubi/{name}", 0)
 
 
