@@ -17,10 +17,8 @@ from __future__ import annotations
 import asyncio
 import atexit
 import logging
-import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 from scrapy import Request, Spider, signals
 from scrapy.core.scheduler import BaseScheduler
@@ -61,6 +59,7 @@ from scrapy_ubi.tally import Tally
 from scrapy_ubi.transport import Transport, TransportError
 from scrapy_ubi.transport.memory import MemoryHub, MemoryTransport
 from scrapy_ubi.transport.redis import RedisTransport
+from scrapy_ubi.trial import Trial
 
 logger = logging.getLogger(__name__)
 
@@ -88,7 +87,7 @@ class UbiScheduler(BaseScheduler):
         self._originals = Originals()
         self._notices = Notices()
         self.sitemaps = Sitemaps(crawler, 0, self._found)
-        self._trial: tempfile.TemporaryDirectory[str] | None = None
+        self._trial: Trial | None = None
         self._opened = False
         self._start_ended = False
         self._local_out = 0
@@ -124,10 +123,8 @@ class UbiScheduler(BaseScheduler):
         self._tally = Tally(self.crawler.stats)
         self._filtering = Filtering.from_settings(wanted, self._tally.count)
         if is_trial(settings, self.crawler.spider):
-            # A look at a page or two: alone, and without a trace.
-            self._trial = tempfile.TemporaryDirectory(prefix="ubi-")
-            wanted = replace(wanted, redis_url=None, agent_id=None, dir=Path(self._trial.name), dir_given=True)
-            wanted = replace(wanted, max_retry_after=0, host_failures=0)  # whoever looks does not want to wait
+            self._trial = Trial()
+            wanted = self._trial.settings(wanted)
         self._directory = AgentDirectory.open(wanted)
         self.agent_id = self._directory.agent_id
         self.settings = replace(wanted, agent_id=self.agent_id, dir=self._directory.path, dir_given=True)
@@ -231,7 +228,7 @@ class UbiScheduler(BaseScheduler):
             self._errors.close()
             self._directory.close()
             if self._trial is not None:
-                self._trial.cleanup()
+                self._trial.close()
 
     def _stop(self, sentence: str, reason: str = "ubi_stopped") -> None:
         """The agent cannot go on: close the spider."""
