@@ -23,6 +23,7 @@ from scrapy.http import Response
 from scrapy_ubi.codec import Codec
 from scrapy_ubi.filtering import Filtering
 from scrapy_ubi.flights import Flights
+from scrapy_ubi.losses import Losses
 from scrapy_ubi.node import Node, Visit
 from scrapy_ubi.node.links import Holds, holders, nothing
 from scrapy_ubi.passing import Passing, host_name
@@ -42,9 +43,7 @@ Ordinary = Callable[[Request], None]  # take this request as if the page had yie
 
 
 class Tools(NamedTuple):
-    """Of the scheduler: what it is made of. `drop` counts a link that is dropped, and says so; `look_at_size` says so
-    of a text that cannot travel.
-    """
+    """Of the scheduler: what it is made of."""
 
     settings: UbiSettings
     codec: Codec
@@ -52,8 +51,7 @@ class Tools(NamedTuple):
     node: Node
     flights: Flights
     filtering: Filtering
-    drop: Callable[[str, str], object]
-    look_at_size: Callable[[object, str], object]
+    losses: Losses
 
 
 class Shared(NamedTuple):
@@ -180,7 +178,7 @@ class Batch:
         if self._plain.link_texts:
             request.meta["link_text"] = self._plain.link_texts[number]
         text = self._tools.codec.encode(request).text
-        self._tools.look_at_size(request, text)
+        self._tools.losses.look_at_size(request, text)
         return text
 
     def _is_filtered(self, url: str, safe: str) -> bool:
@@ -205,7 +203,7 @@ class Batch:
             url = Request(found).url
         except (ValueError, TypeError):
             self._apart += 1
-            tools.drop("malformed", f"{found!r:.200} is no URL")
+            tools.losses.drop("malformed", f"{found!r:.200} is no URL")
             return
         if (safe := normal_form(url)) is None:
             self._apart += 1
@@ -228,7 +226,7 @@ class Batch:
             self._apart += 1
             self._take_ordinary(number, url)
         elif len(url) > tools.settings.max_url_length:
-            tools.drop("url_too_long", f"{url[:200]}... is longer than UBI_MAX_URL_LENGTH")
+            tools.losses.drop("url_too_long", f"{url[:200]}... is longer than UBI_MAX_URL_LENGTH")
         else:
             self._take_placed(number, url, place)
 

@@ -40,6 +40,7 @@ from scrapy_ubi.filtering import Filtering
 from scrapy_ubi.flights import Flight, Flights
 from scrapy_ubi.identity import AgentDirectory
 from scrapy_ubi.localrequests import LocalRequests
+from scrapy_ubi.losses import Losses
 from scrapy_ubi.node import Node, Visit, clock
 from scrapy_ubi.node.config import LETTER_BYTES_A_CHARACTER
 from scrapy_ubi.node.keeper import Keeper
@@ -130,6 +131,9 @@ class UbiScheduler(BaseScheduler):
         self.settings = replace(wanted, agent_id=self.agent_id, dir=self._directory.path, dir_given=True)
         self._codec = Codec(spider, settings)
         self._keys = RequestKeys(self.settings, unfiltered=settings.get("DUPEFILTER_CLASS") in NO_FILTER)
+        self._losses = Losses(
+            self._tally.count, self._notices, self._originals, self.settings.max_letter_bytes, self.alone
+        )
         self._filtering.ask_frontier(self._is_visited)
         self._local = LocalRequests(self.crawler.request_fingerprinter)
         self._hooks = EngineHooks(self.crawler.engine)
@@ -181,9 +185,8 @@ class UbiScheduler(BaseScheduler):
             own = type(self).enqueue_request is not UbiScheduler.enqueue_request
             why = f"{type(self).__qualname__} has an enqueue_request of its own" if own else ""
         tools = Tools(
-            self.settings, self._codec, self._keys, self.node, self._flights, self._filtering, self._drop,
-            self._look_at_size,
-        )  # fmt: skip
+            self.settings, self._codec, self._keys, self.node, self._flights, self._filtering, self._losses
+        )
         return Taking(self.crawler, tools, why)
 
     def _hook_in(self) -> None:
@@ -266,7 +269,7 @@ class UbiScheduler(BaseScheduler):
         if place is None:
             return self._take_local(request)
         if len(request.url) > self.settings.max_url_length:
-            return self._drop("url_too_long", f"{request.url[:200]}... is longer than UBI_MAX_URL_LENGTH")
+            return self._losses.drop("url_too_long", f"{request.url[:200]}... is longer than UBI_MAX_URL_LENGTH")
         if not news:
             key = self._keys.key(request, place)
         flight = self._flights.of_key(key)
@@ -278,7 +281,7 @@ class UbiScheduler(BaseScheduler):
         if on_page and self.node.met(place.host, key, depth_of(request), request.priority):
             return self._duplicate(request, place, key)
         encoded = self._codec.encode(request)
-        self._look_at_size(request, encoded.text)
+        self._losses.look_at_size(request, encoded.text)
         entry = Entry(key, request.url, encoded.depth, encoded.priority, encoded.text)
         if flight is not None and flight.visit is not None:
             again = self._take_again(flight, flight.visit, request, entry, encoded, seed)
@@ -288,7 +291,7 @@ class UbiScheduler(BaseScheduler):
             return False if self.node.limits.refused > refused else self._duplicate(request, place, key)
         if self._keys.lossy:
             self.node.joins.first(self._keys.spelling(request, place), key, request.url, place.steps)
-        self._keep(request, key, encoded)
+        self._losses.keep(request, key, encoded)
         self._tally.sums["ubi/scheduler/enqueued"] += 1
         return True
 
@@ -320,12 +323,6 @@ class UbiScheduler(BaseScheduler):
         """The requests for plain links that start() has yielded."""
         return self._taking.seeds(plain)
 
-    def _look_at_size(self, request: object, text: str) -> None:
-        if not self.alone and len(text) > self.settings.max_letter_bytes // LETTER_BYTES_A_CHARACTER:
-            self._notices.once(
-                "size", f"{request} is too large to travel (UBI_MAX_LETTER_BYTES): only its finder can fetch it."
-            )
-
     def _take_again(
         self, flight: Flight, visit: Visit, request: Request, entry: Entry, encoded: Encoded, seed: bool
     ) -> bool:
@@ -338,7 +335,7 @@ class UbiScheduler(BaseScheduler):
             return False
         if not flight.withdrawn:  # else it goes back to the queue as it was
             self.node.retry(visit, entry)
-            self._keep(request, entry.key, encoded)
+            self._losses.keep(request, entry.key, encoded)
             self._tally.count("ubi/scheduler/retries")
         return True
 
@@ -380,25 +377,6 @@ class UbiScheduler(BaseScheduler):
 
     def _note(self, what: str) -> None:
         self.node.note(what)
-
-    def _drop(self, kind: str, sentence: str) -> bool:
-        self._tally.count(f"ubi/scheduler/dropped/{kind}")
-        self._notices.once(kind, f"{sentence}: it is dropped.")
-        return False
-
-    def _keep(self, request: Request, key: int, encoded: Encoded) -> None:
-        """Keep the object of a request that cannot travel whole, and say what cannot."""
-        for loss in encoded.losses:
-            self._tally.count(f"ubi/codec/untravelled/{loss.kind}")
-            if not self.alone:
-                self._notices.once(
-                    loss.kind,
-                    f"{request}: {loss.what} cannot travel to another agent. It is there if this agent fetches the "
-                    "request, and missing if another one does.",
-                )
-        if encoded.losses and not self._originals.add(key, request):
-            self._tally.count("ubi/codec/originals_dropped")
-            self._notices.once("originals", "Too many requests wait that cannot travel whole: the oldest lose a part.")
 
     # Requests out
 

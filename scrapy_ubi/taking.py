@@ -63,7 +63,7 @@ class Taking:
                 yield passed
 
     def _say_malformed(self) -> None:
-        self.tools.drop("malformed", "A link that is no URL was found")
+        self.tools.losses.drop("malformed", "A link that is no URL was found")
 
     def _shared(self, plain: PlainLinks, response: Response) -> Shared | None:
         """What all links have in common; None where it cannot be said once."""
@@ -83,7 +83,7 @@ class Taking:
                 raise ValueError(f"PlainLinks: {loss.what} cannot travel: give a method of the spider, or its name")
         if encoded.losses or template.meta.get("verbatim_url"):
             return None
-        self.tools.look_at_size(plain, encoded.text)
+        self.tools.losses.look_at_size(plain, encoded.text)
         if not (template.headers or template.cb_kwargs or template.meta.keys() - {"depth"}):
             self._texts[plain.callback, plain.errback] = encoded.text
         each = template if plain.link_texts or plain.referer else None

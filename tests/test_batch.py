@@ -30,6 +30,7 @@ from scrapy_ubi.codec import Codec
 from scrapy_ubi.filtering import Filtering
 from scrapy_ubi.flights import Flight
 from scrapy_ubi.localrequests import LocalRequests
+from scrapy_ubi.losses import Losses
 from scrapy_ubi.node import Node, Visit, clock
 from scrapy_ubi.passing import host_name
 from scrapy_ubi.plainlinks import PlainLinks
@@ -75,6 +76,9 @@ class World(UbiScheduler):
         self._codec = Codec(crawler.spider, crawler.settings)
         self._keys = RequestKeys(self.settings)
         self._local = LocalRequests(RequestFingerprinter())
+        self._losses = Losses(
+            self._tally.count, self._notices, self._originals, self.settings.max_letter_bytes, self.alone
+        )
         self._filtering = Filtering.from_settings(self.settings, self._tally.count)
         self._filtering.ask_frontier(self._is_visited)
         self.node = self._agent("a1")

@@ -22,6 +22,7 @@ from scrapy_ubi.downloadermiddleware import Guard
 from scrapy_ubi.errorwatch import ErrorWatch
 from scrapy_ubi.filtering import Filtering
 from scrapy_ubi.localrequests import LocalRequests
+from scrapy_ubi.losses import Losses
 from scrapy_ubi.originals import Originals
 from scrapy_ubi.protocol.host import Entry
 from scrapy_ubi.requestcheck import NONCE
@@ -65,6 +66,9 @@ class Unit(UbiScheduler):
         self._keys = RequestKeys(self.settings)
         self._local = LocalRequests(RequestFingerprinter())
         self._originals = Originals(most=2)
+        self._losses = Losses(
+            self._tally.count, self._notices, self._originals, self.settings.max_letter_bytes, self.alone
+        )
         self.node = FakeNode()
         self.guard = Guard(crawler, self.node, self.settings, self._flights, self._notices)
         self._filtering = Filtering.from_settings(self.settings, self._tally.count)

@@ -1,0 +1,60 @@
+"""What is lost of the requests and links that come in: counted always, said once.
+
+Rules of this module:
+
+* What is dropped, and could never be fetched, has a reason: one stat and one sentence for each.
+* A request that cannot travel whole is kept as the object it is (`originals`), so nothing is lost while it is fetched
+  here. Where no request ever travels there is nothing to say.
+* A text too large for a letter is said, and left to the node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from scrapy import Request
+
+from scrapy_ubi.codec import Encoded
+from scrapy_ubi.node.config import LETTER_BYTES_A_CHARACTER
+from scrapy_ubi.notices import Notices
+from scrapy_ubi.originals import Originals
+
+
+class Losses:
+    """The losses of one agent. `count` adds one to the stat of a name; `most` is UBI_MAX_LETTER_BYTES, and `alone` an
+    agent whose requests never travel.
+    """
+
+    def __init__(
+        self, count: Callable[[str], object], notices: Notices, originals: Originals, most: int, alone: bool
+    ) -> None:
+        self._count, self._notices, self._originals = count, notices, originals
+        self._longest = most // LETTER_BYTES_A_CHARACTER
+        self._alone = alone
+
+    def drop(self, kind: str, sentence: str) -> bool:
+        """A request or link is dropped; False, as `enqueue_request` says it."""
+        self._count(f"ubi/scheduler/dropped/{kind}")
+        self._notices.once(kind, f"{sentence}: it is dropped.")
+        return False
+
+    def look_at_size(self, request: object, text: str) -> None:
+        """Say so of a text that cannot travel."""
+        if not self._alone and len(text) > self._longest:
+            self._notices.once(
+                "size", f"{request} is too large to travel (UBI_MAX_LETTER_BYTES): only its finder can fetch it."
+            )
+
+    def keep(self, request: Request, key: int, encoded: Encoded) -> None:
+        """Keep the object of a request that cannot travel whole, and say what cannot."""
+        for loss in encoded.losses:
+            self._count(f"ubi/codec/untravelled/{loss.kind}")
+            if not self._alone:
+                self._notices.once(
+                    loss.kind,
+                    f"{request}: {loss.what} cannot travel to another agent. It is there if this agent fetches the "
+                    "request, and missing if another one does.",
+                )
+        if encoded.losses and not self._originals.add(key, request):
+            self._count("ubi/codec/originals_dropped")
+            self._notices.once("originals", "Too many requests wait that cannot travel whole: the oldest lose a part.")
