@@ -91,7 +91,6 @@ class UbiScheduler(BaseScheduler):
         self._trial: Trial | None = None
         self._opened = False
         self._start_ended = False
-        self._local_out = 0
         self._child: tuple[Request | None, Visit | None] = (None, None)
         self._asked: tuple[Request | None, Place | None, int] = _NOTHING_ASKED
 
@@ -135,7 +134,7 @@ class UbiScheduler(BaseScheduler):
             self._tally.count, self._notices, self._originals, self.settings.max_letter_bytes, self.alone
         )
         self._filtering.ask_frontier(self._is_visited)
-        self._local = LocalRequests(self.crawler.request_fingerprinter)
+        self._local = LocalRequests(self.crawler.request_fingerprinter, self._tell_start)
         self._hooks = EngineHooks(self.crawler.engine)
         self._errors = ErrorWatch(self.crawler, wanted, self._directory.path, self._note, self._break)
         disk = None if self._trial is not None else await Keeper.open(self.settings.dir, self.settings, clock.now)
@@ -352,7 +351,6 @@ class UbiScheduler(BaseScheduler):
             self._tally.sums["ubi/scheduler/duplicates"] += 1
             return False
         self._tally.count("ubi/scheduler/local")
-        self._tell_start()
         return True
 
     def _is_filtered(self, request: Request, seed: bool) -> bool:
@@ -387,7 +385,6 @@ class UbiScheduler(BaseScheduler):
     def next_request(self) -> Request | None:
         """The next request that may be fetched now; None when there is none, though some may be pending."""
         if (local := self._local.next()) is not None:
-            self._local_out += 1
             self._flights.add(Flight(local, None, local=True))
             return local
         while (visit := self.node.next()) is not None:
@@ -431,8 +428,7 @@ class UbiScheduler(BaseScheduler):
             return
         self.guard.release(flight)
         if flight.local:
-            self._local_out -= 1
-            self._tell_start()
+            self._local.done()
         elif flight.visit is not None and flight.withdrawn:
             self._tally.count("ubi/scheduler/put_back")
             self._put_back(flight, flight.visit)
@@ -498,7 +494,7 @@ class UbiScheduler(BaseScheduler):
     def _tell_start(self) -> None:
         """Tell the node whether more may come from outside of its queues: from start(), or from a local request."""
         if self._opened:
-            self.node.agent.start_exhausted = self._start_ended and not self._local and not self._local_out
+            self.node.agent.start_exhausted = self._start_ended and self._local.over
 
     def _spider_idle(self) -> None:
         if not self.node.over:

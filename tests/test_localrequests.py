@@ -9,7 +9,7 @@ from scrapy_ubi.localrequests import LocalRequests
 
 
 def test_order_is_priority_then_arrival() -> None:
-    local = LocalRequests(RequestFingerprinter())
+    local = LocalRequests(RequestFingerprinter(), changed=list)
     for number, priority in enumerate((0, 5, 0, 5)):
         assert local.add(Request(f"data:,{number}", priority=priority))
     assert len(local) == 4
@@ -19,8 +19,20 @@ def test_order_is_priority_then_arrival() -> None:
 
 
 def test_a_duplicate_is_refused_unless_it_asks_to_be_fetched_anyway() -> None:
-    local = LocalRequests(RequestFingerprinter())
+    local = LocalRequests(RequestFingerprinter(), changed=list)
     assert local.add(Request("ftp://h1.example/x"))
     assert not local.add(Request("ftp://h1.example/x"))
     assert local.add(Request("ftp://h1.example/x", dont_filter=True))
     assert len(local) == 2
+
+
+def test_it_is_told_when_one_is_added_and_when_one_is_done() -> None:
+    told: list[bool] = []
+    local = LocalRequests(RequestFingerprinter(), changed=lambda: told.append(local.over))
+    assert local.over
+    request = Request("data:,x")
+    assert local.add(request) and not local.add(request)
+    assert local.next() is request
+    assert local.next() is None and not local.over, "its callback may yet find pages"
+    local.done()
+    assert told == [False, True]

@@ -64,7 +64,7 @@ class Unit(UbiScheduler):
         self._tally = Tally(crawler.stats)
         self._codec = Codec(crawler.spider, crawler.settings)
         self._keys = RequestKeys(self.settings)
-        self._local = LocalRequests(RequestFingerprinter())
+        self._local = LocalRequests(RequestFingerprinter(), self._tell_start)
         self._originals = Originals(most=2)
         self._losses = Losses(
             self._tally.count, self._notices, self._originals, self.settings.max_letter_bytes, self.alone
