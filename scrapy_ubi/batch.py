@@ -2,8 +2,8 @@
 
 Rules of this module:
 
-* What becomes of a link is what becomes of its request in `UbiScheduler.enqueue_request`, with the same stats, after
-  what Scrapy's own middlewares would have done (`passing`). tests/test_batch.py compares the two.
+* What becomes of a link is what becomes of its request in `Intake.take`, with the same stats, after what Scrapy's own
+  middlewares would have done (`passing`). tests/test_batch.py compares the two.
 * Most links are known: for these nothing is made but a match, a hash and a look.
 * What is no link of a host (`data:`, `ftp:`), and what cannot be said once for all links, goes the ordinary way.
 * Nothing that a page contains raises anything, and after `SLICE` links others have their turn.
@@ -20,17 +20,13 @@ from scrapy import Request
 from scrapy.crawler import Crawler
 from scrapy.http import Response
 
-from scrapy_ubi.codec import Codec
-from scrapy_ubi.filtering import Filtering
-from scrapy_ubi.flights import Flights
-from scrapy_ubi.losses import Losses
-from scrapy_ubi.node import Node, Visit
+from scrapy_ubi.intake import Tools
+from scrapy_ubi.node import Visit
 from scrapy_ubi.node.links import Holds, holders, nothing
 from scrapy_ubi.passing import Passing, host_name
 from scrapy_ubi.plainlinks import PlainLinks, spider_of
 from scrapy_ubi.protocol.host import Entry
-from scrapy_ubi.requestkeys import Place, RequestKeys
-from scrapy_ubi.settings import UbiSettings
+from scrapy_ubi.requestkeys import Place
 from scrapy_ubi.urls import normal_form, url_key
 from scrapy_ubi.urls.filters import Link
 from scrapy_ubi.urls.key import URL_SEED
@@ -40,18 +36,6 @@ SLICE = 500  # links between two turns of the loop: 10 to 20 ms where all are ne
 _LOW = (1 << 64) - 1
 
 Ordinary = Callable[[Request], None]  # take this request as if the page had yielded it
-
-
-class Tools(NamedTuple):
-    """Of the scheduler: what it is made of."""
-
-    settings: UbiSettings
-    codec: Codec
-    keys: RequestKeys
-    node: Node
-    flights: Flights
-    filtering: Filtering
-    losses: Losses
 
 
 class Shared(NamedTuple):
@@ -187,7 +171,7 @@ class Batch:
         return self._tools.filtering.refuses_link(link, partial(self._is_visited, url))
 
     def _is_visited(self, url: str) -> bool:
-        """As `UbiScheduler._is_visited`."""
+        """As `Intake.is_visited`."""
         keys, shared = self._tools.keys, self._shared
         place = None if keys.lossy else keys.place_of(url)
         if place is None:

@@ -6,7 +6,6 @@ Rules of this module:
   background and wakes the engine when a host becomes ready.
 * A request handed out is a visit of the node until Scrapy lets go of the request object, which is after the callback's
   whole output and its items have been taken. Then the visit has ended, or is put back where it was withdrawn.
-* A request with the key of one that is out and `dont_filter` is its retry; without, a duplicate.
 * The spider stays open, idle or not, until the crawl is over everywhere; then it closes with the reason `finished`.
 * Errors of the user's settings, and refusals by the other agents, end the process with one sentence and exit status 1
   before anything is fetched (`SystemExit` out of `open`: the only way that does so in Scrapy 2.19).
@@ -31,14 +30,15 @@ from scrapy.utils.defer import deferred_from_coro
 from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
 
-from scrapy_ubi.batch import Ordinary, Tools
-from scrapy_ubi.codec import Codec, CodecError, Encoded, depth_of
+from scrapy_ubi.batch import Ordinary
+from scrapy_ubi.codec import Codec, CodecError
 from scrapy_ubi.downloadermiddleware import Guard, Withdrawn
 from scrapy_ubi.errors import UbiError
 from scrapy_ubi.errorwatch import ErrorWatch
 from scrapy_ubi.filtering import Filtering
 from scrapy_ubi.flights import Flight, Flights
 from scrapy_ubi.identity import AgentDirectory
+from scrapy_ubi.intake import Intake, Tools
 from scrapy_ubi.localrequests import LocalRequests
 from scrapy_ubi.losses import Losses
 from scrapy_ubi.node import Node, Visit, clock
@@ -49,9 +49,7 @@ from scrapy_ubi.notices import Notices
 from scrapy_ubi.originals import Originals
 from scrapy_ubi.outcome import reason_of, status_reason
 from scrapy_ubi.plainlinks import PlainLinks
-from scrapy_ubi.protocol.host import Entry
-from scrapy_ubi.requestcheck import NONCE
-from scrapy_ubi.requestkeys import Place, RequestKeys
+from scrapy_ubi.requestkeys import RequestKeys
 from scrapy_ubi.robots.sitemaps import Sitemaps
 from scrapy_ubi.scrapy_private import EngineHooks, is_trial
 from scrapy_ubi.settings import UbiSettings
@@ -71,9 +69,6 @@ SEED = "ubi_seed"  # meta key: set by the spider middleware on what start() yiel
 REFUSAL = "SCRAPY_UBI_REFUSAL"  # setting in which the add-on leaves the sentence why the crawl may not start
 
 
-_NOTHING_ASKED = (None, None, 0)
-
-
 class UbiScheduler(BaseScheduler):
     """One agent's end of the crawl. Public for others: `agent_id`, `settings`, `node`, `guard`, `sitemaps`."""
 
@@ -91,8 +86,6 @@ class UbiScheduler(BaseScheduler):
         self._trial: Trial | None = None
         self._opened = False
         self._start_ended = False
-        self._child: tuple[Request | None, Visit | None] = (None, None)
-        self._asked: tuple[Request | None, Place | None, int] = _NOTHING_ASKED
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> UbiScheduler:
@@ -130,17 +123,13 @@ class UbiScheduler(BaseScheduler):
         self.settings = replace(wanted, agent_id=self.agent_id, dir=self._directory.path, dir_given=True)
         self._codec = Codec(spider, settings)
         self._keys = RequestKeys(self.settings, unfiltered=settings.get("DUPEFILTER_CLASS") in NO_FILTER)
-        self._losses = Losses(
-            self._tally.count, self._notices, self._originals, self.settings.max_letter_bytes, self.alone
-        )
-        self._filtering.ask_frontier(self._is_visited)
-        self._local = LocalRequests(self.crawler.request_fingerprinter, self._tell_start)
         self._hooks = EngineHooks(self.crawler.engine)
         self._errors = ErrorWatch(self.crawler, wanted, self._directory.path, self._note, self._break)
         disk = None if self._trial is not None else await Keeper.open(self.settings.dir, self.settings, clock.now)
         self.node = self.make_node(self.make_transport(), disk)
         self.sitemaps = Sitemaps(self.crawler, self.settings.sitemaps, self._found)
         self.guard = Guard(self.crawler, self.node, self.settings, self._flights, self._notices)
+        self._assemble()
         self._taking = self._make_taking()
         await self.node.open()
         self._opened = True
@@ -177,16 +166,22 @@ class UbiScheduler(BaseScheduler):
             disk=disk,
         )
 
+    def _assemble(self) -> None:
+        """Put together what requests go through, before this agent's node."""
+        settings, originals = self.settings, self._originals
+        self._local = LocalRequests(self.crawler.request_fingerprinter, self._tell_start)
+        losses = Losses(self._tally.count, self._notices, originals, settings.max_letter_bytes, self.alone)
+        self._tools = Tools(settings, self._codec, self._keys, self.node, self._flights, self._filtering, losses)
+        self._intake = Intake(self._tools, self._local, self._tally)
+        self._filtering.ask_frontier(self._intake.is_visited)
+
     def _make_taking(self) -> Taking:
         if self._keys.unfiltered:
             why = "DUPEFILTER_CLASS lets every request be fetched"
         else:
             own = type(self).enqueue_request is not UbiScheduler.enqueue_request
             why = f"{type(self).__qualname__} has an enqueue_request of its own" if own else ""
-        tools = Tools(
-            self.settings, self._codec, self._keys, self.node, self._flights, self._filtering, self._losses
-        )
-        return Taking(self.crawler, tools, why)
+        return Taking(self.crawler, self._tools, why)
 
     def _hook_in(self) -> None:
         self._hooks.on_removed(self._removed)
@@ -258,60 +253,13 @@ class UbiScheduler(BaseScheduler):
         """Take a request: queue it, send it to its owner, or drop it: known, or refused by a filter. False when it was
         dropped.
         """
-        seed = bool(request.meta.pop(SEED, False))
-        if not self._filtering.idle and self._is_filtered(request, seed):
-            return False
-        (asked, place, key), self._asked = self._asked, _NOTHING_ASKED
-        news = asked is request  # `is_known` has looked already: it is out, or news
-        if not news:
-            place = self._keys.place(request)
-        if place is None:
-            return self._take_local(request)
-        if len(request.url) > self.settings.max_url_length:
-            return self._losses.drop("url_too_long", f"{request.url[:200]}... is longer than UBI_MAX_URL_LENGTH")
-        if not news:
-            key = self._keys.key(request, place)
-        flight = self._flights.of_key(key)
-        if flight is None and self._keys.mark(request, seed):
-            key = self._keys.key(request, place)
-        page = self._page_of(request)
-        # What comes from no page is told the node in any case: it keeps account of such.
-        on_page = not news and flight is None and (seed or page is not None)
-        if on_page and self.node.met(place.host, key, depth_of(request), request.priority):
-            return self._duplicate(request, place, key)
-        encoded = self._codec.encode(request)
-        self._losses.look_at_size(request, encoded.text)
-        entry = Entry(key, request.url, encoded.depth, encoded.priority, encoded.text)
-        if flight is not None and flight.visit is not None:
-            again = self._take_again(flight, flight.visit, request, entry, encoded, seed)
-            return again or self._duplicate(request, place, key)
-        refused = self.node.limits.refused
-        if not self.node.discover(place.host, entry, seed=seed, page=page):
-            return False if self.node.limits.refused > refused else self._duplicate(request, place, key)
-        if self._keys.lossy:
-            self.node.joins.first(self._keys.spelling(request, place), key, request.url, place.steps)
-        self._losses.keep(request, key, encoded)
-        self._tally.sums["ubi/scheduler/enqueued"] += 1
-        return True
+        return self._intake.take(request, bool(request.meta.pop(SEED, False)))
 
     def is_known(self, request: Request) -> bool:
         """Whether a request that a page yields (`mark_child`) is a duplicate; counted then, and it need not be
         enqueued. The same decision as that of `enqueue_request`, for the most frequent case.
         """
-        _, page = self._child
-        if page is None or not self._filtering.idle or self._keys.wants_nonce(request):
-            return False
-        place = self._keys.place(request)
-        if place is None or len(request.url) > self.settings.max_url_length:
-            return False
-        key = self._keys.key(request, place)
-        out = self._flights.of_key(key) is not None
-        if out or not self.node.met(place.host, key, depth_of(request), request.priority):
-            self._asked = (request, place, key)
-            return False
-        self._child = (None, None)
-        self._duplicate(request, place, key)
-        return True
+        return self._intake.is_known(request)
 
     def take_links(self, plain: PlainLinks, response: Response, ordinary: Ordinary, unheard: bool) -> Iterator[None]:
         """Take all links of a page, some between two yields; arguments and errors are those of `Taking.take`."""
@@ -322,56 +270,14 @@ class UbiScheduler(BaseScheduler):
         """The requests for plain links that start() has yielded."""
         return self._taking.seeds(plain)
 
-    def _take_again(
-        self, flight: Flight, visit: Visit, request: Request, entry: Entry, encoded: Encoded, seed: bool
-    ) -> bool:
-        """A request with the key of one that is out: its retry, or a duplicate.
+    def mark_child(self, request: Request, parent: Request | None) -> None:
+        """The page of `parent` yields `request`, which is enqueued next."""
+        self._intake.mark_child(request, parent)
 
-        A retry is a copy, so it came by the same redirects; a redirect of another page to this one did not.
-        """
-        same_way = request.meta.get("redirect_urls") == flight.request.meta.get("redirect_urls")
-        if seed or not request.dont_filter or not same_way:
-            return False
-        if not flight.withdrawn:  # else it goes back to the queue as it was
-            self.node.retry(visit, entry)
-            self._losses.keep(request, entry.key, encoded)
-            self._tally.count("ubi/scheduler/retries")
-        return True
-
-    def _duplicate(self, request: Request, place: Place, key: int) -> bool:
-        """A request that is known already: it is dropped."""
-        self._tally.sums["ubi/scheduler/duplicates"] += 1
-        if self._keys.lossy and NONCE not in request.meta:
-            spelling = self._keys.spelling(request, place)
-            self.node.joins.known(spelling, key, request.url, place.normal, place.steps)
-        return False
-
-    def _take_local(self, request: Request) -> bool:
-        if not self._local.add(request):
-            self._tally.sums["ubi/scheduler/duplicates"] += 1
-            return False
-        self._tally.count("ubi/scheduler/local")
-        return True
-
-    def _is_filtered(self, request: Request, seed: bool) -> bool:
-        """Whether a filter refuses the request. Seeds are not judged."""
-        if seed:
-            self._filtering.seed(request)
-            return False
-        child, visit = self._child
-        if child is request:
-            return self._filtering.refuses(request, visit.entry.url if visit is not None else "", redirect=False)
-        # Whatever else has such marks is a redirect: what pages yield, with marks copied from their own, is told above.
-        came_by = request.meta.get("redirect_urls")
-        page = str(came_by[-1]) if isinstance(came_by, list) and came_by else ""
-        return self._filtering.refuses(request, page, redirect=bool(page))
-
-    def _is_visited(self, request: Request) -> bool:
-        """Whether a request found on a page is known. With lossy steps none is: the report counts what they join."""
-        place = None if self._keys.lossy else self._keys.place(request)
-        if place is None:
-            return False
-        return self.node.met(place.host, self._keys.key(request, place), depth_of(request), request.priority)
+    def _found(self, request: Request, parent: Request) -> None:
+        """A robots.txt that `parent` had fetched, or the sitemap that it is, leads to this request."""
+        self.mark_child(request, parent)
+        self.crawler.engine.crawl(request)
 
     def _note(self, what: str) -> None:
         self.node.note(what)
@@ -458,33 +364,6 @@ class UbiScheduler(BaseScheduler):
         self.node.put_back(visit)
 
     # The beginning and the end of the crawl
-
-    def mark_child(self, request: Request, parent: Request | None) -> None:
-        """The page of `parent` yields `request`, which is enqueued next. What is to be fetched anyway gets a nonce: the
-        same one if the page is fetched again after a crash and yields the same."""
-        flight = self._flights.get(parent)
-        self._child = (request, flight.visit if flight is not None else None)
-        if self._keys.wants_nonce(request) and flight is not None and flight.visit is not None:
-            flight.nonces += 1
-            request.meta[NONCE] = f"{flight.visit.entry.key:016x}.{flight.nonces}"
-
-    def _found(self, request: Request, parent: Request) -> None:
-        """A robots.txt that `parent` had fetched, or the sitemap that it is, leads to this request."""
-        self.mark_child(request, parent)
-        self.crawler.engine.crawl(request)
-
-    def _page_of(self, request: Request) -> Visit | None:
-        """The page that this request comes from, None when that is not known: a callback's output, or a redirect."""
-        child, visit = self._child
-        self._child = (None, None)
-        if child is request:
-            return visit
-        if came_by := request.meta.get("redirect_urls"):
-            visit = next((f.visit for f in self._flights if f.request.url == came_by[-1]), None)
-            if visit is not None and self.node.learner is not None:
-                self.node.learner.moved(visit.state, visit.entry, request.url)
-            return visit
-        return None
 
     def start_ended(self) -> None:
         """The spider's `start()` has yielded its last."""

@@ -17,7 +17,8 @@ from scrapy import Request
 from scrapy.crawler import Crawler
 from scrapy.http import Response
 
-from scrapy_ubi.batch import SLICE, Batch, Ordinary, Shared, Tools
+from scrapy_ubi.batch import SLICE, Batch, Ordinary, Shared
+from scrapy_ubi.intake import Tools
 from scrapy_ubi.node import Visit
 from scrapy_ubi.passing import Passing
 from scrapy_ubi.plainlinks import PlainLinks, count_expanded, spider_of

@@ -29,8 +29,6 @@ from scrapy_ubi.batch import SLICE
 from scrapy_ubi.codec import Codec
 from scrapy_ubi.filtering import Filtering
 from scrapy_ubi.flights import Flight
-from scrapy_ubi.localrequests import LocalRequests
-from scrapy_ubi.losses import Losses
 from scrapy_ubi.node import Node, Visit, clock
 from scrapy_ubi.passing import host_name
 from scrapy_ubi.plainlinks import PlainLinks
@@ -69,23 +67,20 @@ class World(UbiScheduler):
         crawler = Crawler(Walk, {"UBI_DIR": "nowhere", **(scrapy or {})})
         super().__init__(crawler)
         crawler.stats = MemoryStatsCollector(crawler)
+        crawler.request_fingerprinter = RequestFingerprinter()
         crawler.spider = Walk(allowed_domains=domains)
         self.agent_id = "a1"
         self.settings = UbiSettings.from_scrapy(crawler.settings, "walk")
         self._tally = Tally(crawler.stats)
         self._codec = Codec(crawler.spider, crawler.settings)
         self._keys = RequestKeys(self.settings)
-        self._local = LocalRequests(RequestFingerprinter(), self._tell_start)
-        self._losses = Losses(
-            self._tally.count, self._notices, self._originals, self.settings.max_letter_bytes, self.alone
-        )
         self._filtering = Filtering.from_settings(self.settings, self._tally.count)
-        self._filtering.ask_frontier(self._is_visited)
         self.node = self._agent("a1")
         if group:
             now = clock.now()
             self.node.agent.read(now, now, {name: self._agent(name).agent.beat for name in ("a1", "a2")})
         self._middlewares(crawler)
+        self._assemble()
         self._taking = self._make_taking()
         self.crawled: list[Request] = []
         state, _ = self.node.frontier.add("h1.example", [Entry(1, PAGE, 0)])

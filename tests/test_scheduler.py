@@ -21,8 +21,6 @@ from scrapy_ubi.codec import Codec
 from scrapy_ubi.downloadermiddleware import Guard
 from scrapy_ubi.errorwatch import ErrorWatch
 from scrapy_ubi.filtering import Filtering
-from scrapy_ubi.localrequests import LocalRequests
-from scrapy_ubi.losses import Losses
 from scrapy_ubi.originals import Originals
 from scrapy_ubi.protocol.host import Entry
 from scrapy_ubi.requestcheck import NONCE
@@ -58,21 +56,19 @@ class Unit(UbiScheduler):
         crawler = Crawler(Walk)
         super().__init__(crawler)
         crawler.stats = MemoryStatsCollector(crawler)
+        crawler.request_fingerprinter = RequestFingerprinter()
         crawler.spider = Walk()
         self.agent_id = "a1"
         self.settings = UbiSettings(**settings)
         self._tally = Tally(crawler.stats)
         self._codec = Codec(crawler.spider, crawler.settings)
         self._keys = RequestKeys(self.settings)
-        self._local = LocalRequests(RequestFingerprinter(), self._tell_start)
         self._originals = Originals(most=2)
-        self._losses = Losses(
-            self._tally.count, self._notices, self._originals, self.settings.max_letter_bytes, self.alone
-        )
         self.node = FakeNode()
         self.guard = Guard(crawler, self.node, self.settings, self._flights, self._notices)
         self._filtering = Filtering.from_settings(self.settings, self._tally.count)
         self._errors = ErrorWatch(crawler, self.settings, Path("nowhere"), self._note, self._break)
+        self._assemble()
         self._opened = True
 
     def found(self) -> list[tuple[str, Entry, bool]]:
