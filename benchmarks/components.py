@@ -31,6 +31,7 @@ OWNERS: tuple[tuple[str, str, str | None], ...] = (
     ("Request as text and back", "scrapy_ubi/requestcheck.py", None),
     ("our scheduler", "scrapy_ubi/scheduler.py", None),
     ("our scheduler", "scrapy_ubi/flights.py", None),
+    ("our scheduler", "scrapy_ubi/handout.py", None),
     ("our scheduler", "scrapy_ubi/intake.py", None),
     ("our scheduler", "scrapy_ubi/losses.py", None),
     ("our scheduler", "scrapy_ubi/originals.py", None),

@@ -4,8 +4,8 @@ Rules of this module:
 
 * `enqueue_request`, `next_request` and `has_pending_requests` touch memory only; the node does the rest in the
   background and wakes the engine when a host becomes ready.
-* A request handed out is a visit of the node until Scrapy lets go of the request object, which is after the callback's
-  whole output and its items have been taken. Then the visit has ended, or is put back where it was withdrawn.
+* What becomes of a request that comes in is the matter of `intake`, of one that goes out that of `handout`; here they
+  are put together, joined to a node, and hung on Scrapy's engine.
 * The spider stays open, idle or not, until the crawl is over everywhere; then it closes with the reason `finished`.
 * Errors of the user's settings, and refusals by the other agents, end the process with one sentence and exit status 1
   before anything is fetched (`SystemExit` out of `open`: the only way that does so in Scrapy 2.19).
@@ -28,26 +28,23 @@ from scrapy.http import Response
 from scrapy.utils.asyncio import is_asyncio_available
 from scrapy.utils.defer import deferred_from_coro
 from twisted.internet.defer import Deferred
-from twisted.python.failure import Failure
 
 from scrapy_ubi.batch import Ordinary
-from scrapy_ubi.codec import Codec, CodecError
-from scrapy_ubi.downloadermiddleware import Guard, Withdrawn
+from scrapy_ubi.codec import Codec
+from scrapy_ubi.downloadermiddleware import Guard
 from scrapy_ubi.errors import UbiError
 from scrapy_ubi.errorwatch import ErrorWatch
 from scrapy_ubi.filtering import Filtering
-from scrapy_ubi.flights import Flight, Flights
+from scrapy_ubi.flights import Flights
+from scrapy_ubi.handout import Handout
 from scrapy_ubi.identity import AgentDirectory
 from scrapy_ubi.intake import Intake, Tools
 from scrapy_ubi.localrequests import LocalRequests
 from scrapy_ubi.losses import Losses
-from scrapy_ubi.node import Node, Visit, clock
-from scrapy_ubi.node.config import LETTER_BYTES_A_CHARACTER
+from scrapy_ubi.node import Node, clock
 from scrapy_ubi.node.keeper import Keeper
-from scrapy_ubi.node.learner import CUT, content_of
 from scrapy_ubi.notices import Notices
 from scrapy_ubi.originals import Originals
-from scrapy_ubi.outcome import reason_of, status_reason
 from scrapy_ubi.plainlinks import PlainLinks
 from scrapy_ubi.requestkeys import RequestKeys
 from scrapy_ubi.robots.sitemaps import Sitemaps
@@ -131,6 +128,7 @@ class UbiScheduler(BaseScheduler):
         self.guard = Guard(self.crawler, self.node, self.settings, self._flights, self._notices)
         self._assemble()
         self._taking = self._make_taking()
+        self._handout = self._make_handout()
         await self.node.open()
         self._opened = True
         self._hook_in()
@@ -183,13 +181,19 @@ class UbiScheduler(BaseScheduler):
             why = f"{type(self).__qualname__} has an enqueue_request of its own" if own else ""
         return Taking(self.crawler, self._tools, why)
 
+    def _make_handout(self) -> Handout:
+        return Handout(
+            self.crawler, self._spider, self.node, self._codec, self._flights, self._local, self._originals,
+            self.guard, self._errors, self.sitemaps, self._tally,
+        )  # fmt: skip
+
     def _hook_in(self) -> None:
-        self._hooks.on_removed(self._removed)
+        self._hooks.on_removed(self._handout.removed)
         self._hooks.on_closing(self._closing)
-        self._hooks.on_outcome(self._outcome)
+        self._hooks.on_outcome(self._handout.outcome)
         self._hooks.around_transfers(self.guard.carry)
         self.crawler.signals.connect(self._spider_idle, signals.spider_idle)
-        self.crawler.signals.connect(self._spider_error, signals.spider_error)
+        self.crawler.signals.connect(self._handout.spider_error, signals.spider_error)
         self._errors.listen()
         if not self.alone:  # else there is nobody to hand over to; and Scrapy's shell never closes its spider
             atexit.register(self._cut_short)
@@ -290,65 +294,7 @@ class UbiScheduler(BaseScheduler):
 
     def next_request(self) -> Request | None:
         """The next request that may be fetched now; None when there is none, though some may be pending."""
-        if (local := self._local.next()) is not None:
-            self._flights.add(Flight(local, None, local=True))
-            return local
-        while (visit := self.node.next()) is not None:
-            request = self._originals.take(visit.entry.key) or self._decode(visit)
-            if request is not None:
-                self._flights.add(Flight(request, visit.host, visit))
-                return request
-        return None
-
-    def _decode(self, visit: Visit) -> Request | None:
-        try:
-            return self._codec.decode(visit.entry)
-        except CodecError as error:
-            logger.error("%s.", error)
-            self._tally.count(f"ubi/failed/codec/{error.reason}")
-            self.node.ended(visit, failed=f"codec/{error.reason}", fetched=False)
-            return None
-
-    def _outcome(self, result: Response | Failure, request: Request) -> bool:
-        """A request has its response or error; True when the spider must not be told: it was not fetched at all."""
-        flight = self._flights.get(request)
-        if flight is None or flight.visit is None:
-            return False
-        if isinstance(result, Failure):
-            flight.withdrawn = isinstance(result.value, Withdrawn) or flight.withdrawn
-            flight.failed = reason_of(result.value) if result.value is not None else None
-            if result.value is not None and not flight.withdrawn:
-                self._errors.failed(request, result.value)
-            return flight.withdrawn
-        flight.withdrawn, flight.status = False, result.status
-        if self.node.learner is not None and CUT not in result.flags:
-            flight.content = content_of(result.status, result.body)
-        flight.failed = status_reason(result.status, request, self._spider, self.crawler.settings)
-        return self.sitemaps.took(result, request)
-
-    def _removed(self, request: Request) -> None:
-        """Scrapy lets go of a request: everything that follows from it was taken."""
-        self._tally.page_done()
-        flight = self._flights.remove(request)
-        if flight is None:
-            return
-        self.guard.release(flight)
-        if flight.local:
-            self._local.done()
-        elif flight.visit is not None and flight.withdrawn:
-            self._tally.count("ubi/scheduler/put_back")
-            self._put_back(flight, flight.visit)
-        elif flight.visit is not None:
-            self._errors.page_done()
-            if flight.failed is not None:
-                self._tally.count(f"ubi/failed/{flight.failed}")
-            self.node.ended(
-                flight.visit,
-                failed=flight.failed,
-                fetched=flight.fetched,
-                status=flight.status,
-                content=flight.content,
-            )
+        return self._handout.next()
 
     def truncated(self, request: Request, response: Response, most: int) -> None:
         """Only the beginning of a response was kept."""
@@ -357,11 +303,6 @@ class UbiScheduler(BaseScheduler):
             "truncated",
             f"{response} is larger than {most} bytes: only so many are kept. UBI_MAX_BODY = 0 keeps pages whole.",
         )
-
-    def _put_back(self, flight: Flight, visit: Visit) -> None:
-        if self._codec.encode(flight.request).losses:
-            self._originals.add(visit.entry.key, flight.request)
-        self.node.put_back(visit)
 
     # The beginning and the end of the crawl
 
@@ -378,8 +319,3 @@ class UbiScheduler(BaseScheduler):
     def _spider_idle(self) -> None:
         if not self.node.over:
             raise DontCloseSpider("the crawl is not over everywhere")
-
-    def _spider_error(self, failure: Failure, response: Response | Failure | None) -> None:
-        flight = self._flights.get(getattr(response, "request", None))
-        if flight is not None and failure.value is not None:
-            flight.failed = f"callback/{type(failure.value).__name__}"

@@ -69,6 +69,7 @@ class Unit(UbiScheduler):
         self._filtering = Filtering.from_settings(self.settings, self._tally.count)
         self._errors = ErrorWatch(crawler, self.settings, Path("nowhere"), self._note, self._break)
         self._assemble()
+        self._handout = self._make_handout()
         self._opened = True
 
     def found(self) -> list[tuple[str, Entry, bool]]:
@@ -82,7 +83,7 @@ class Unit(UbiScheduler):
 
     def let_go(self, request: Request) -> Any:
         """As the engine does; what the node was told."""
-        self._removed(request)
+        self._handout.removed(request)
         return self.node.calls[-1]
 
     def stat(self, name: str) -> Any:
@@ -208,10 +209,10 @@ def test_the_outcome_of_a_page_is_told() -> None:
     for path in ("ok", "404", "error", "callback"):
         unit.enqueue_request(Request(URL + path))
     ok, missing, error, callback = (unit.take() for _ in range(4))
-    assert not unit._outcome(Response(ok.url), ok)
-    assert not unit._outcome(Response(missing.url, status=404), missing)
-    assert not unit._outcome(_failure(TimeoutError("late")), error)
-    unit._spider_error(_failure(ValueError("bug")), Response(callback.url, request=callback))
+    assert not unit._handout.outcome(Response(ok.url), ok)
+    assert not unit._handout.outcome(Response(missing.url, status=404), missing)
+    assert not unit._handout.outcome(_failure(TimeoutError("late")), error)
+    unit._handout.spider_error(_failure(ValueError("bug")), Response(callback.url, request=callback))
     unit._flights.get(ok).fetched = True  # type: ignore[union-attr]
     told = [unit.let_go(request)[1:] for request in (ok, missing, error, callback)]
     assert told == [
@@ -231,7 +232,7 @@ def test_a_withdrawn_page_goes_back_and_the_spider_is_not_told() -> None:
     assert flight is not None
     flight.withdrawn = True
     assert unit.enqueue_request(page.replace(dont_filter=True)), "a user's middleware may retry whatever fails"
-    assert unit._outcome(_failure(RuntimeError("withdrawn")), page)
+    assert unit._handout.outcome(_failure(RuntimeError("withdrawn")), page)
     assert unit.let_go(page) == ("put_back", URL)
     assert unit.take().url == URL
 
@@ -241,13 +242,13 @@ def test_a_page_that_arrived_although_it_was_to_be_cancelled_has_arrived() -> No
     unit.enqueue_request(Request(URL))
     page = unit.take()
     unit._flights.get(page).withdrawn = True  # type: ignore[union-attr]
-    assert not unit._outcome(Response(URL), page)
+    assert not unit._handout.outcome(Response(URL), page)
     assert unit.let_go(page)[0] == "ended"
 
 
 def test_what_scrapy_lets_go_of_that_is_not_ours_is_nothing() -> None:
     unit = Unit()
-    unit._removed(Request(URL))
+    unit._handout.removed(Request(URL))
     assert unit.node.calls == []
 
 
@@ -341,7 +342,7 @@ def test_local_requests_come_first_and_keep_the_crawl_open() -> None:
     local = unit.take()
     assert local.url == "data:,x"
     assert not unit.node.agent.start_exhausted, "its callback may still find pages"
-    unit._removed(local)
+    unit._handout.removed(local)
     assert unit.node.agent.start_exhausted
     assert unit.take().url == URL
 

@@ -1,0 +1,129 @@
+"""Requests handed out to Scrapy, until it lets go of them; and what the node is told then.
+
+Rules of this module:
+
+* A request handed out is a visit of the node until Scrapy lets go of the request object, which is after the callback's
+  whole output and its items have been taken. Then the visit has ended, or is put back where it was withdrawn.
+* What became of it is noted in its flight on the way: a response or an error, then what its callback raised.
+* Local requests come first, and are no visits.
+* An entry that cannot be read is a page that has failed; the next one is handed out.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from scrapy import Request, Spider
+from scrapy.crawler import Crawler
+from scrapy.http import Response
+from twisted.python.failure import Failure
+
+from scrapy_ubi.codec import Codec, CodecError
+from scrapy_ubi.downloadermiddleware import Guard, Withdrawn
+from scrapy_ubi.errorwatch import ErrorWatch
+from scrapy_ubi.flights import Flight, Flights
+from scrapy_ubi.localrequests import LocalRequests
+from scrapy_ubi.node import Node, Visit
+from scrapy_ubi.node.learner import CUT, content_of
+from scrapy_ubi.originals import Originals
+from scrapy_ubi.outcome import reason_of, status_reason
+from scrapy_ubi.robots.sitemaps import Sitemaps
+from scrapy_ubi.tally import Tally
+
+logger = logging.getLogger("scrapy_ubi.scheduler")  # people know what is said here by that name
+
+
+class Handout:
+    """Hands out requests for one scheduler."""
+
+    def __init__(
+        self,
+        crawler: Crawler,
+        spider: Spider,
+        node: Node,
+        codec: Codec,
+        flights: Flights,
+        local: LocalRequests,
+        originals: Originals,
+        guard: Guard,
+        errors: ErrorWatch,
+        sitemaps: Sitemaps,
+        tally: Tally,
+    ) -> None:
+        self._settings, self._spider = crawler.settings, spider
+        self._node, self._codec = node, codec
+        self._flights, self._local, self._originals = flights, local, originals
+        self._guard, self._errors, self._sitemaps, self._tally = guard, errors, sitemaps, tally
+
+    def next(self) -> Request | None:
+        """The next request that may be fetched now; None when there is none, though some may be pending."""
+        if (local := self._local.next()) is not None:
+            self._flights.add(Flight(local, None, local=True))
+            return local
+        while (visit := self._node.next()) is not None:
+            request = self._originals.take(visit.entry.key) or self._decode(visit)
+            if request is not None:
+                self._flights.add(Flight(request, visit.host, visit))
+                return request
+        return None
+
+    def outcome(self, result: Response | Failure, request: Request) -> bool:
+        """A request has its response or error; True when the spider must not be told: it was not fetched at all."""
+        flight = self._flights.get(request)
+        if flight is None or flight.visit is None:
+            return False
+        if isinstance(result, Failure):
+            flight.withdrawn = isinstance(result.value, Withdrawn) or flight.withdrawn
+            flight.failed = reason_of(result.value) if result.value is not None else None
+            if result.value is not None and not flight.withdrawn:
+                self._errors.failed(request, result.value)
+            return flight.withdrawn
+        flight.withdrawn, flight.status = False, result.status
+        if self._node.learner is not None and CUT not in result.flags:
+            flight.content = content_of(result.status, result.body)
+        flight.failed = status_reason(result.status, request, self._spider, self._settings)
+        return self._sitemaps.took(result, request)
+
+    def spider_error(self, failure: Failure, response: Response | Failure | None) -> None:
+        """A callback has raised."""
+        flight = self._flights.get(getattr(response, "request", None))
+        if flight is not None and failure.value is not None:
+            flight.failed = f"callback/{type(failure.value).__name__}"
+
+    def removed(self, request: Request) -> None:
+        """Scrapy lets go of a request: everything that follows from it was taken."""
+        self._tally.page_done()
+        flight = self._flights.remove(request)
+        if flight is None:
+            return
+        self._guard.release(flight)
+        if flight.local:
+            self._local.done()
+        elif flight.visit is not None and flight.withdrawn:
+            self._tally.count("ubi/scheduler/put_back")
+            self._put_back(flight, flight.visit)
+        elif flight.visit is not None:
+            self._errors.page_done()
+            if flight.failed is not None:
+                self._tally.count(f"ubi/failed/{flight.failed}")
+            self._node.ended(
+                flight.visit,
+                failed=flight.failed,
+                fetched=flight.fetched,
+                status=flight.status,
+                content=flight.content,
+            )
+
+    def _put_back(self, flight: Flight, visit: Visit) -> None:
+        if self._codec.encode(flight.request).losses:
+            self._originals.add(visit.entry.key, flight.request)
+        self._node.put_back(visit)
+
+    def _decode(self, visit: Visit) -> Request | None:
+        try:
+            return self._codec.decode(visit.entry)
+        except CodecError as error:
+            logger.error("%s.", error)
+            self._tally.count(f"ubi/failed/codec/{error.reason}")
+            self._node.ended(visit, failed=f"codec/{error.reason}", fetched=False)
+            return None
