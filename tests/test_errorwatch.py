@@ -139,6 +139,6 @@ def test_the_log_is_in_the_agents_directory_unless_named(site: Site, tmp_path: P
 def test_a_log_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SystemExit, match=r"UBI_ERROR_LOG is .* name another file"):
         crawl(Breaks, settings={"UBI_ERROR_LOG": str(tmp_path)})
-    # Scrapy leaves a future behind whose error nobody takes. Python logs that when it collects it, with a traceback; and
+    # Scrapy leaves a future behind whose error nobody takes. Python logs that when it collects it, with a traceback;
     # in the middle of an ast.parse of a later test that would be an error of Python 3.11's parser.
     gc.collect()
