@@ -41,6 +41,7 @@ class Membership:
         self._own = {self.incarnation}
         self._gaps = 0
         self._begun: float | None = None
+        self._beat: Beat | None = None  # the own one, as last read
         self._lost: set[str] = set()
         self.peers: frozenset[str] = frozenset()  # who was in the last view that was complete
         self._missed: frozenset[str] = frozenset()  # who was in that of the disk, until a view is complete again
@@ -68,8 +69,15 @@ class Membership:
             self.sure = waited or any(sight.beat.settled for sight in self.watch.seen.values())
         alive = {agent: sight.beat for agent, sight in self.watch.seen.items()}
         if own is not None and own.incarnation == self.incarnation:
-            alive[self.me] = own
+            alive[self.me] = self._latest(own)
         return alive
+
+    def _latest(self, own: Beat) -> Beat:
+        """The own beat, or the one read before where a read has overtaken another."""
+        last = self._beat
+        if last is None or last.incarnation != own.incarnation or own.counter > last.counter:
+            self._beat = last = own
+        return last
 
     @property
     def dead(self) -> bool:

@@ -161,6 +161,7 @@ class Watch:
         self.lease_timeout = lease_timeout
         self.seen: dict[str, Sight] = {}
         self._dead: dict[str, int | None] = {}  # -> the counter of its last beat, None while none was seen
+        self._left: dict[str, None] = {}  # incarnations that have left: what a late line says of them is old
         self._quiet = float("-inf")  # s: from then on nobody held dead has beaten for a failure time-out
         self.restless = False  # whether, at the last read, one held dead had beaten lately: it does not know, maybe
         self._named: tuple[str, ...] = ()
@@ -193,12 +194,17 @@ class Watch:
                 sight.changed = received
             if sent - sight.changed > self.failure_timeout:
                 self._bury(sight.beat.incarnation)
-            if self.is_dead(sight.beat.incarnation) or LEFT in sight.beat.flags:
+            if LEFT in sight.beat.flags:
+                self._leave(sight.beat.incarnation)
+                del self.seen[agent]
+            elif self.is_dead(sight.beat.incarnation):
                 del self.seen[agent]
         self.restless = received < self._quiet
         return forgotten
 
     def _look(self, agent: str, beat: Beat, received: float) -> None:
+        if beat.incarnation in self._left:
+            return
         if self.is_dead(beat.incarnation):
             last = self._dead[beat.incarnation]
             if LEFT not in beat.flags and (last is None or beat.counter > last):
@@ -208,9 +214,10 @@ class Watch:
         sight = self.seen.get(agent)
         if sight is None:
             self.seen[agent] = Sight(beat, received)
-        elif (beat.incarnation, beat.counter) != (sight.beat.incarnation, sight.beat.counter):
-            if beat.incarnation != sight.beat.incarnation:
-                self._bury(sight.beat.incarnation)  # an identifier has one living incarnation
+        elif beat.incarnation != sight.beat.incarnation:
+            self._bury(sight.beat.incarnation)  # an identifier has one living incarnation
+            sight.beat, sight.changed = beat, received
+        elif beat.counter > sight.beat.counter or LEFT in beat.flags:  # else it is old, and came late, maybe
             sight.beat, sight.changed = beat, received
 
     def _bury(self, incarnation: str) -> None:
@@ -220,6 +227,11 @@ class Watch:
             self._named = (*self._named, incarnation)[-MOST_DEAD:]
             if len(self._dead) > DEAD_REMEMBERED:
                 del self._dead[next(iter(self._dead))]
+
+    def _leave(self, incarnation: str) -> None:
+        self._left[incarnation] = None
+        if len(self._left) > DEAD_REMEMBERED:
+            del self._left[next(iter(self._left))]
 
     def alive(self, agent: str, incarnation: str) -> bool:
         """Whether that incarnation of another agent lives (the leaving included)."""

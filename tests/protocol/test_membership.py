@@ -44,6 +44,17 @@ def test_a_view_is_oneself_and_whoever_is_seen() -> None:
     }
 
 
+def test_the_own_beat_is_the_latest_that_was_read() -> None:
+    """A read may overtake another."""
+    group = membership()
+    assert group.read(0.0, 0.0, {"a": beat("a", 4, settled=DIGEST)})["a"].settled == DIGEST
+    assert group.read(1.0, 1.0, {"a": beat("a", 6)})["a"].counter == 6
+    assert group.read(1.0, 1.1, {"a": beat("a", 4, settled=DIGEST)})["a"].counter == 6
+    group.rejoin()
+    own = replace(beat("a", 5), incarnation=group.incarnation)
+    assert group.read(2.0, 2.0, {"a": own})["a"] == own
+
+
 def test_a_leaver_is_not_in_its_own_view() -> None:
     group = membership()
     group.read(0.0, 0.0, {"b": beat("b")})

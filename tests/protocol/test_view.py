@@ -222,12 +222,35 @@ def test_age_is_measured_from_the_receipt_of_the_change() -> None:
 
 
 def test_clocks_need_not_agree() -> None:
-    """What counts is when the observer saw a change; a counter that goes back is a change, too."""
+    """What counts is when the observer saw a change, not by how much."""
     observer = Observer()
-    for counter in (900, 5, 4, 3, 2, 1):
+    for counter in (1, 2, 900, 901, 10**9, 10**12):
         observer.read({"b": beat(counter=counter)})
         observer.go_on({"b": beat(counter=counter)}, FAILURE - 1)
         assert observer.living == {"b"}
+
+
+def test_a_line_that_comes_late_says_nothing() -> None:
+    """A read has overtaken another: what the other shows has been otherwise since."""
+    observer = Observer()
+    observer.read({"b": beat(counter=7, flags=LEAVING)})
+    observer.read({"b": beat(counter=5)})
+    assert observer.watch.seen["b"].beat.counter == 7 and not observer.watch.members()
+    observer.go_on({"b": beat(counter=6)}, FAILURE + 1)
+    assert observer.living == set(), "and it is no sign of life"
+
+
+def test_who_has_left_does_not_come_back_with_a_line_that_comes_late() -> None:
+    observer = Observer()
+    observer.read({"b": beat(counter=7)})
+    observer.read({"b": beat(counter=0, flags=LEFT)})
+    assert observer.living == set(), "whatever the number of its last beat"
+    observer.read({"b": beat(counter=7)})
+    assert observer.living == set() and not observer.watch.dead
+    for number in range(DEAD_REMEMBERED):
+        observer.read({"b": beat(f"{number:08x}", flags=LEFT)})
+    observer.read({"b": beat(counter=7)})
+    assert observer.living == {"b"}, "as many are remembered"
 
 
 def test_the_dead_stay_dead() -> None:

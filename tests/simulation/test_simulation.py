@@ -21,6 +21,7 @@ ONCE_FAILED = {
     13006652: "held dead and not told, as Redis had forgotten: one came back from a pause and fetched as well (P4)",
     21002201: "one without seeds ended the crawl of another that was cut off, as Redis forgot (P3)",
     70003244: "who owned a host while another one left has crashed: what it had learned was left to the leaver (P3)",
+    250002640: "a read that came late showed a leaver as a member, and its copy was counted on (P5)",
     9000877: "a copy was dropped by one that had not seen the view in which it keeps it (P5)",
     3004984: "a copy that was to be dropped kept an agent from the end of the others (P4)",
     3007699: "an old read that came late buried the agent's new incarnation (P4)",
