@@ -528,13 +528,13 @@ class Agent:
         self.handover.work(self.group.alive, now)
         if self.group.sure:
             self.outbox.close_orphans(self.handover.busy)
-        waits = not self.tenure.released or bool(self.tenure.listed)  # for the view, or for a pending host
-        if waits and now - self.tenure.since > self.config.handoff_timeout and holds:
+        if self.tenure.waits and now - self.tenure.since > self.config.handoff_timeout and holds:
             self.counters.handoff_timeouts += 1
             self.overdue = self._held_hosts()
             self.tenure.force()
             self.frontier.look_again()
-        self.closing.send(self.flush, self.config.bounds.size, self.tenure.enough)
+        # Who is fenced may be held dead: what was acknowledged since has as many copies as there are agents without it.
+        self.closing.send(self.flush, self.config.bounds.size, holds and self.tenure.enough)
         self.reception.release()
         self.beat = self._beat(now)
 

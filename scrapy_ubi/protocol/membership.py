@@ -75,7 +75,7 @@ class Membership:
     def _latest(self, own: Beat) -> Beat:
         """The own beat, or the one read before where a read has overtaken another."""
         last = self._beat
-        if last is None or last.incarnation != own.incarnation or own.counter > last.counter:
+        if last is None or last.incarnation != own.incarnation or own.counter >= last.counter:
             self._beat = last = own
         return last
 

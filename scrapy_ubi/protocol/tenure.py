@@ -39,7 +39,8 @@ class Tenure:
         self.replication = replication
         self.complete: View | None = None
         self.entered: list[View] = []
-        self.released = False
+        self.released = False  # everybody has settled in the present view, but for the hosts listed
+        self.forced = False  # the handoff time-out has passed, and nobody has agreed to that
         self.listed: frozenset[str] = frozenset()
         self.since = 0.0
 
@@ -52,7 +53,7 @@ class Tenure:
         """A new incarnation has been in no view."""
         self.complete = None
         del self.entered[:-1]
-        self.released = False
+        self.released = self.forced = False
 
     def doubt(self, view: View) -> None:
         """Members of this view whom the last complete one did not have may have fetched while nobody knew of the other:
@@ -69,7 +70,7 @@ class Tenure:
             self.complete = None
             del self.entered[:-1]
         self.entered.append(view)
-        self.released, self.listed, self.since = False, frozenset(), now
+        self.released, self.forced, self.listed, self.since = False, False, frozenset(), now
 
     def read(self, beats: Mapping[str, Beat]) -> bool:
         """Take in the beats of everybody alive, the own included, of one read; True when more may be fetched than
@@ -87,13 +88,18 @@ class Tenure:
             self.entered = [self.view]
         return before != (self.released, self.listed, self.complete)
 
+    @property
+    def waits(self) -> bool:
+        """Whether hosts wait, for the view or as they are listed."""
+        return not self.forced and (not self.released or bool(self.listed))
+
     def force(self) -> None:
-        """The handoff time-out has passed: fetch all the same."""
-        self.released, self.listed = True, frozenset()
+        """The handoff time-out has passed: fetch all the same. No copy is counted on for that."""
+        self.forced = True
 
     def free(self, host: str, alive: Alive) -> bool:
         """Whether the owner of this host may fetch it now, as far as views are concerned."""
-        if self.released and (not self.listed or point(host) not in self.listed):
+        if self.forced or (self.released and (not self.listed or point(host) not in self.listed)):
             return True
         return self.complete is not None and all(
             self._heir(view, host, alive) for view in (self.complete, *self.entered) if view is not None

@@ -861,6 +861,24 @@ def test_one_declared_dead_finds_a_view_without_itself_and_joins_anew() -> None:
     assert village.crawl("ab") == [page(host, 1).url, page(host, 2).url]
 
 
+def test_while_fenced_no_done_mark_leaves() -> None:
+    """Others may hold this agent dead, and acknowledge for as few as they are without it."""
+    village = Village("a", "b")
+    host, other = ordered("a", "b"), ordered("b", "a")
+    village.agents["a"].discover(host, page(host))
+    village.settle()
+    village.visit("a", page(other))
+    village.log.clear()
+    village.now += village.config.lease_timeout
+    for _ in range(6):
+        village.flush()
+        village.take()
+    assert not len(village.agents["a"].outbox), "the link is told, and acknowledged"
+    assert not any(delta.done for _, letter in village.log for delta in letter.deltas)
+    village.settle()
+    assert village.state("b", host).done == {page(host).key}
+
+
 def test_what_a_fenced_out_agent_did_alone_is_merged() -> None:
     """Its marks had not left when it was cut off; they are worth something all the same."""
     village, host = Village("a", "b", "c"), ordered("a", "b", "c")

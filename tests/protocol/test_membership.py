@@ -50,6 +50,7 @@ def test_the_own_beat_is_the_latest_that_was_read() -> None:
     assert group.read(0.0, 0.0, {"a": beat("a", 4, settled=DIGEST)})["a"].settled == DIGEST
     assert group.read(1.0, 1.0, {"a": beat("a", 6)})["a"].counter == 6
     assert group.read(1.0, 1.1, {"a": beat("a", 4, settled=DIGEST)})["a"].counter == 6
+    assert group.read(1.2, 1.2, {"a": beat("a", 6, settled=DIGEST)})["a"].settled == DIGEST
     group.rejoin()
     own = replace(beat("a", 5), incarnation=group.incarnation)
     assert group.read(2.0, 2.0, {"a": own})["a"] == own

@@ -155,6 +155,16 @@ def test_after_the_handoff_timeout_everything_is_free() -> None:
     made.force()
     assert made.free(host, alive("a", "b"))
     assert made.complete is None, "that it is complete is another matter"
+    made.read(said("ab", present, pending=(point(host),)))
+    assert made.free(host, alive("a", "b")) and made.complete is None
+
+
+def test_no_copy_is_counted_on_because_time_has_passed() -> None:
+    made = tenure("a", view("a", "b"), view("a"), view("a", "b", b=1))
+    assert made.waits and not made.enough
+    made.force()
+    assert made.free("h.example", alive("a", "b", b=1)) and not made.waits
+    assert not made.released and not made.enough
 
 
 def test_a_new_view_starts_anew() -> None:

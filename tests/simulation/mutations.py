@@ -32,7 +32,7 @@ from .checkers import Violation
 from .plans import Plan
 from .process import Process
 
-TRIES = 30
+TRIES = 60
 
 
 # -- mail and done marks

@@ -22,6 +22,8 @@ ONCE_FAILED = {
     21002201: "one without seeds ended the crawl of another that was cut off, as Redis forgot (P3)",
     70003244: "who owned a host while another one left has crashed: what it had learned was left to the leaver (P3)",
     250002640: "a read that came late showed a leaver as a member, and its copy was counted on (P5)",
+    260000841: "one held dead had not heard of it: a link was acknowledged by those who had gone on without it (P5)",
+    160001453: "after a pause a done mark left by what had been acknowledged before it (P5)",
     9000877: "a copy was dropped by one that had not seen the view in which it keeps it (P5)",
     3004984: "a copy that was to be dropped kept an agent from the end of the others (P4)",
     3007699: "an old read that came late buried the agent's new incarnation (P4)",
