@@ -184,6 +184,10 @@ def everything(site: Site) -> None:
     def echo(visit: Visit) -> Page:
         return Page(f"{visit.method} {visit.body.decode()} {visit.headers.get('x-kind')}")
 
+    def login(visit: Visit) -> Page:
+        """The jar may hold cookies of the other pages of this host, by what was fetched before."""
+        return Page("", headers={"Set-Cookie": f"who={'asked' if 'ask=1' in visit.headers['cookie'] else 'nobody'}"})
+
     def dance(visit: Visit) -> Page:
         if "step=2" in visit.headers.get("cookie", ""):
             return Page("danced")
@@ -198,7 +202,7 @@ def everything(site: Site) -> None:
     site.page(f"{HOSTS[4]}/teapot", Page("short and stout", 418))
     site.page(f"{HOSTS[5]}/flaky", lambda visit: Page("well", 200 if visit.number == 2 else 503))
     site.page(f"{HOSTS[5]}/broken", Page("never", 500))
-    site.page(f"{HOSTS[6]}/login", lambda visit: Page("", headers={"Set-Cookie": f"who={visit.headers['cookie']}"}))
+    site.page(f"{HOSTS[6]}/login", login)
     site.page(f"{HOSTS[6]}/account", lambda visit: Page(visit.headers.get("cookie", "").partition("who=")[2][:5]))
     site.page(f"{HOSTS[6]}/dance", dance)
     site.page(f"{HOSTS[6]}/step", Page("", 302, {"Location": f"{HOSTS[6]}/dance", "Set-Cookie": "step=2"}))
