@@ -153,8 +153,10 @@ class Reception:
         lane.outcomes.update(outcomes)
 
     def release(self) -> None:
-        """Answer the letters in custody that may be answered now."""
+        """Answer the letters in custody that may be answered now: none before it is sure who the successors are."""
         agent = self._agent
+        if not agent.group.sure:
+            return
         answered = self.custody.release(agent.outbox, agent.keepers_of, agent.handover.busy, agent.flush, agent.view_no)
         for name in answered:
             self._decided(name)

@@ -879,6 +879,24 @@ def test_while_fenced_no_done_mark_leaves() -> None:
     assert village.state("b", host).done == {page(host).key}
 
 
+def test_who_is_not_sure_acknowledges_no_url() -> None:
+    """It sees nobody, and may have successors all the same."""
+    village, host = Village("a", "b"), ordered("b", "a")
+    a = village.agents["a"]
+    a.discover(host, page(host))
+    village.kill("b")
+    village.forget()
+    b = village.start("b")
+    village.beat("b")
+    village.flush("a")
+    village.take("b")
+    village.flush("b")
+    assert not b.group.sure and village.holders(host) == {"b"}
+    assert not village.acks["a"]
+    village.until(lambda: not len(a.outbox))
+    assert b.group.sure and village.holders(host) == {"a", "b"}
+
+
 def test_what_a_fenced_out_agent_did_alone_is_merged() -> None:
     """Its marks had not left when it was cut off; they are worth something all the same."""
     village, host = Village("a", "b", "c"), ordered("a", "b", "c")

@@ -24,6 +24,7 @@ ONCE_FAILED = {
     250002640: "a read that came late showed a leaver as a member, and its copy was counted on (P5)",
     260000841: "one held dead had not heard of it: a link was acknowledged by those who had gone on without it (P5)",
     160001453: "after a pause a done mark left by what had been acknowledged before it (P5)",
+    270001297: "one that saw only itself, and was not sure, acknowledged a link that it alone had (P5)",
     9000877: "a copy was dropped by one that had not seen the view in which it keeps it (P5)",
     3004984: "a copy that was to be dropped kept an agent from the end of the others (P4)",
     3007699: "an old read that came late buried the agent's new incarnation (P4)",
