@@ -35,7 +35,7 @@ OWNERS: tuple[tuple[str, str, str | None], ...] = (
     ("our scheduler", "scrapy_ubi/intake.py", None),
     ("our scheduler", "scrapy_ubi/losses.py", None),
     ("our scheduler", "scrapy_ubi/originals.py", None),
-    ("our scheduler", "scrapy_ubi/tally.py", None),
+    ("our scheduler", "scrapy_ubi/statsheet.py", None),
     ("our scheduler", "scrapy_ubi/scrapy_private.py", None),
     ("the short path", "scrapy_ubi/batch.py", None),
     ("the short path", "scrapy_ubi/passing.py", None),

@@ -16,7 +16,7 @@ import tempfile
 import time
 
 import redis
-from processes import free_port, redis_program
+from processes import free_port, redis_command, wait_for_redis
 from rounds import options, save, table
 
 LETTERS, WARM, TURNS = 2, 200, 1500
@@ -52,10 +52,10 @@ def main() -> None:
     args = options(__doc__, rounds=5)
     port = free_port()
     with tempfile.TemporaryDirectory(prefix="ubi-bench-") as directory:
-        command = [*redis_program(), "--port", str(port), "--dir", directory, "--save", "", "--appendonly", "no"]
-        server = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+        server = subprocess.Popen(redis_command(port, directory), stdout=subprocess.DEVNULL)
         try:
-            wait_for(port)
+            with redis.Redis(port=port) as client:
+                wait_for_redis(client)
             found: dict[str, list[float]] = {way: [] for way in WAYS}
             for turn in range(args.rounds):
                 for way in sorted(WAYS, reverse=bool(turn % 2)):
@@ -71,19 +71,6 @@ def child(code: str) -> float:
     """What that code prints, run by a process of its own."""
     said = subprocess.run([sys.executable, "-c", code], cwd=sys.path[0], capture_output=True, text=True, check=True)
     return float(said.stdout)
-
-
-def wait_for(port: int) -> None:
-    """Raises RuntimeError when there is no Redis within ten seconds."""
-    end = time.monotonic() + 10
-    while time.monotonic() < end:
-        try:
-            with redis.Redis(port=port) as client:
-                client.ping()
-            return
-        except redis.RedisError:
-            time.sleep(0.05)
-    raise RuntimeError(f"the Redis at port {port} does not answer")
 
 
 def show(found: dict[str, list[float]]) -> None:

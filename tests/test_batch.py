@@ -37,7 +37,7 @@ from scrapy_ubi.requestcheck import NONCE
 from scrapy_ubi.requestkeys import RequestKeys
 from scrapy_ubi.scheduler import UbiScheduler
 from scrapy_ubi.settings import UbiSettings
-from scrapy_ubi.tally import Tally
+from scrapy_ubi.statsheet import StatSheet
 from scrapy_ubi.transport.memory import MemoryHub, MemoryTransport
 from scrapy_ubi.urls import normal_form, partition_key
 from scrapy_ubi.urls.normal import usual_parts
@@ -71,10 +71,10 @@ class World(UbiScheduler):
         crawler.spider = Walk(allowed_domains=domains)
         self.agent_id = "a1"
         self.settings = UbiSettings.from_scrapy(crawler.settings, "walk")
-        self._tally = Tally(crawler.stats)
+        self._sheet = StatSheet(crawler.stats)
         self._codec = Codec(crawler.spider, crawler.settings)
         self._keys = RequestKeys(self.settings)
-        self._filtering = Filtering.from_settings(self.settings, self._tally.count)
+        self._filtering = Filtering.from_settings(self.settings, self._sheet.count)
         self.node = self._agent("a1")
         if group:
             now = clock.now()
@@ -148,7 +148,7 @@ class World(UbiScheduler):
 
     def outcome(self) -> dict[str, Any]:
         """All that has come of the links."""
-        self._tally.page_done()
+        self._sheet.page_done()
         stats = {name: value for name, value in self.crawler.stats.get_stats().items() if "plain_links" not in name}
         # Links that would be too deep are not looked at, whether they are URLs or not.
         stats["dropped"] = sum(stats.pop(name, 0) for name in ("depth/request_ignored_count", MALFORMED))

@@ -22,7 +22,7 @@ from scrapy_ubi.originals import Originals
 from scrapy_ubi.protocol.host import Entry
 from scrapy_ubi.requestkeys import RequestKeys
 from scrapy_ubi.settings import UbiSettings
-from scrapy_ubi.tally import Tally
+from scrapy_ubi.statsheet import StatSheet
 from tests.support.fakenode import FakeNode
 
 HOST = "http://h1.example"
@@ -45,15 +45,15 @@ class World:
     def __init__(self, **settings: Any) -> None:
         crawler = Crawler(Spider)
         self.stats = MemoryStatsCollector(crawler)
-        self.tally = Tally(self.stats)
+        self.sheet = StatSheet(self.stats)
         self.flights, self.originals = Flights(), Originals()
         self.node: Any = Node()
         chosen = UbiSettings(max_url_length=100, **settings)
-        losses = Losses(self.tally.count, Notices(), self.originals, chosen.max_letter_bytes, alone=True)
-        filtering = Filtering.from_settings(chosen, self.tally.count)
+        losses = Losses(self.sheet.count, Notices(), self.originals, chosen.max_letter_bytes, alone=True)
+        filtering = Filtering.from_settings(chosen, self.sheet.count)
         codec = Codec(Spider("walk"), crawler.settings)
         tools = Tools(chosen, codec, RequestKeys(chosen), self.node, self.flights, filtering, losses)
-        self.intake = Intake(tools, LocalRequests(RequestFingerprinter(), changed=list), self.tally)
+        self.intake = Intake(tools, LocalRequests(RequestFingerprinter(), changed=list), self.sheet)
         filtering.ask_frontier(self.intake.is_visited)
         self.intake.take(Request(PAGE), seed=True)
         self.page = self.handed_out()
@@ -71,7 +71,7 @@ class World:
 
     def outcome(self) -> dict[str, Any]:
         """What the node was told of, and what was counted."""
-        self.tally.page_done()
+        self.sheet.page_done()
         entries: list[Entry] = [call[2] for call in self.node.calls if call[0] == "discover"]
         return {"entries": entries, "joins": self.node.joins.counts, **self.stats.get_stats()}
 

@@ -27,7 +27,7 @@ from scrapy_ubi.requestcheck import NONCE
 from scrapy_ubi.requestkeys import RequestKeys
 from scrapy_ubi.scheduler import SEED, UbiScheduler
 from scrapy_ubi.settings import UbiSettings
-from scrapy_ubi.tally import Tally
+from scrapy_ubi.statsheet import StatSheet
 from scrapy_ubi.transport import Transport
 from tests.support.crawls import crawl
 from tests.support.fakenode import FakeNode
@@ -60,13 +60,13 @@ class Unit(UbiScheduler):
         crawler.spider = Walk()
         self.agent_id = "a1"
         self.settings = UbiSettings(**settings)
-        self._tally = Tally(crawler.stats)
+        self._sheet = StatSheet(crawler.stats)
         self._codec = Codec(crawler.spider, crawler.settings)
         self._keys = RequestKeys(self.settings)
         self._originals = Originals(most=2)
         self.node = FakeNode()
         self.guard = Guard(crawler, self.node, self.settings, self._flights, self._notices)
-        self._filtering = Filtering.from_settings(self.settings, self._tally.count)
+        self._filtering = Filtering.from_settings(self.settings, self._sheet.count)
         self._errors = ErrorWatch(crawler, self.settings, Path("nowhere"), self._note, self._break)
         self._assemble()
         self._handout = self._make_handout()
@@ -87,7 +87,7 @@ class Unit(UbiScheduler):
         return self.node.calls[-1]
 
     def stat(self, name: str) -> Any:
-        self._tally.page_done()  # as at the end of the page
+        self._sheet.page_done()  # as at the end of the page
         return self.crawler.stats.get_value(f"ubi/{name}", 0)
 
 

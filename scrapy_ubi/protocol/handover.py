@@ -65,7 +65,7 @@ class Handover:
         self.relied_on: dict[str, str] = {}  # agent outside the view -> its incarnation
 
     def enter(self) -> None:
-        """The view has changed: go through all hosts."""
+        """Go through all hosts: the view has changed, or one relied on is gone."""
         self.todo = deque(state.host for state in self.frontier.states())
         self.to_drop.clear()
         self._later.clear()

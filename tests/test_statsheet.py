@@ -10,7 +10,7 @@ from scrapy import Spider
 from scrapy.crawler import Crawler
 from scrapy.statscollectors import MemoryStatsCollector
 
-from scrapy_ubi.tally import Tally
+from scrapy_ubi.statsheet import StatSheet
 
 
 class Node:
@@ -25,27 +25,27 @@ class Node:
         return {"pages": 5, "seconds": 0.5, "failed": {"http/404": 1}}
 
 
-def tally_and_stats() -> tuple[Tally, MemoryStatsCollector]:
+def sheet_and_stats() -> tuple[StatSheet, MemoryStatsCollector]:
     stats = MemoryStatsCollector(Crawler(Spider))
-    return Tally(stats), stats
+    return StatSheet(stats), stats
 
 
 def test_sums_are_told_once_at_the_end_of_a_page() -> None:
-    tally, stats = tally_and_stats()
+    sheet, stats = sheet_and_stats()
     for _ in range(3):
-        tally.sums["ubi/links"] += 1
-    tally.count("ubi/now")
+        sheet.sums["ubi/links"] += 1
+    sheet.count("ubi/now")
     assert stats.get_stats() == {"ubi/now": 1}
     for _ in range(2):
-        tally.page_done()
+        sheet.page_done()
     assert stats.get_stats() == {"ubi/now": 1, "ubi/links": 3}
 
 
 def test_at_the_close_all_that_is_left_is_told() -> None:
-    tally, stats = tally_and_stats()
-    tally.sums["ubi/links"] += 1
+    sheet, stats = sheet_and_stats()
+    sheet.sums["ubi/links"] += 1
     node: Any = Node()
-    tally.close(node, {"case": 3}, taken=0)
+    sheet.close(node, {"case": 3}, taken=0)
     told = {
         "ubi/links": 1,
         "ubi/pages": 5,
@@ -57,5 +57,5 @@ def test_at_the_close_all_that_is_left_is_told() -> None:
     }
     assert stats.get_stats() == told
     node.learner = SimpleNamespace(counted=Counter(hosts=6))
-    tally.close(node, {}, taken=7)
+    sheet.close(node, {}, taken=7)
     assert stats.get_stats() == told | {"ubi/learned/hosts": 6, "ubi/plain_links/taken": 7}
