@@ -5,6 +5,7 @@ left out where there is nothing else: a plain GET that the spider's default call
 
 * What the middlewares put on a request while it is fetched, and will put on it again (depth, download slot and latency,
   default headers, the environment's proxy, the cookie jar's Cookie header), does not travel.
+* How often a request was retried stands before all else (`protocol.host.retried`), and is no part of the request.
 * A value travels exactly (`jsonvalues`) or not at all. `encode` names what does not; the scheduler then keeps the
   original object for as long as the request stays at this agent, where nothing is lost.
 * A callback travels by its name among the spider's methods. One that has no such name (a lambda, a partial, another

@@ -25,7 +25,7 @@ from scrapy_ubi.flights import Flight, Flights
 from scrapy_ubi.localrequests import LocalRequests
 from scrapy_ubi.losses import Losses
 from scrapy_ubi.node import Node, Visit
-from scrapy_ubi.protocol.host import Entry
+from scrapy_ubi.protocol.host import Entry, retried
 from scrapy_ubi.requestcheck import NONCE
 from scrapy_ubi.requestkeys import Place, RequestKeys
 from scrapy_ubi.settings import UbiSettings
@@ -182,7 +182,7 @@ class Intake:
         if seed or not request.dont_filter or not same_way:
             return False
         if not flight.withdrawn:  # else it goes back to the queue as it was
-            self._tools.node.retry(visit, entry)
+            self._tools.node.retry(visit, retried(entry, visit.entry))
             self._tools.losses.keep(request, entry.key, encoded)
             self._count("ubi/scheduler/retries")
         return True

@@ -138,6 +138,9 @@ class RequestCheck:
         holds = isinstance(value, list) and all(isinstance(flag, str) for flag in value)
         return None if holds else "not a list of texts"
 
+    def _check_retries(self, value: Any) -> str | None:
+        return None if _is_count(value) else "not a count"
+
     def _check_dont_filter(self, value: Any) -> str | None:
         return None if isinstance(value, bool) else "neither true nor false"
 
@@ -154,6 +157,7 @@ _CHECKS: dict[str, Callable[[RequestCheck, Any], str | None]] = {
     "encoding": RequestCheck._check_encoding,
     "flags": RequestCheck._check_flags,
     "dont_filter": RequestCheck._check_dont_filter,
+    "retries": RequestCheck._check_retries,
 }
 
 

@@ -135,6 +135,7 @@ class RequestKeys:
             fields = parse_object(entry.request) if entry.request else {}
             meta = {name: value for name, value in fields.get("meta", {}).items() if name != "retry_times"}
             fields["meta"] = {**meta, NONCE: nonce}
+            fields.pop("retries", None)
             body = unpack(fields.get("body", ""))
             request = Request(
                 entry.url,

@@ -39,6 +39,7 @@ json_values: st.SearchStrategy[Any] = st.deferred(
         {"meta": {"proxy": None, "redirect_urls": ["http://h1.example/"], "handle_httpstatus_list": [404]}},
         {"callback": "parse_item", "errback": "parse", "cb_kwargs": {"n": {"~": "tuple", "v": [1]}}},
         {"callback": "<none>"},
+        {"retries": 2, "meta": {"retry_times": 2}},
         {"callback": "<lost>"},
     ],
 )

@@ -22,7 +22,7 @@ from scrapy_ubi.downloadermiddleware import Guard
 from scrapy_ubi.errorwatch import ErrorWatch
 from scrapy_ubi.filtering import Filtering
 from scrapy_ubi.originals import Originals
-from scrapy_ubi.protocol.host import Entry
+from scrapy_ubi.protocol.host import Entry, retries_of
 from scrapy_ubi.requestcheck import NONCE
 from scrapy_ubi.requestkeys import RequestKeys
 from scrapy_ubi.scheduler import SEED, UbiScheduler
@@ -185,6 +185,12 @@ def test_a_retry_is_the_same_key_again() -> None:
     assert unit.let_go(page)[:2] == ("ended", URL)
     again = unit.take()
     assert again.meta == {"depth": 1, "retry_times": 1} and again.priority == -1
+    assert unit.enqueue_request(again.replace(meta={**again.meta, "retry_times": 2}, dont_filter=True))
+    assert unit.let_go(again)[:2] == ("ended", URL)
+    again = unit.take()
+    flight = unit._flights.get(again)
+    assert flight is not None and flight.visit is not None
+    assert retries_of(flight.visit.entry.request) == 2
     assert unit.let_go(again) == ("ended", URL, None, False)
     assert not unit.has_pending_requests()
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 from bisect import insort
 from collections.abc import Iterator, Mapping
 
-from scrapy_ubi.protocol.host import Entry, HostState
+from scrapy_ubi.protocol.host import Entry, HostState, retries_of
 
 from . import rows
 from .seen import Seen
@@ -139,7 +139,7 @@ class DiskState(HostState):
 
     def better(self, key: int, depth: int, priority: int) -> int | None:
         """The index in the head of an entry with this key, where being found so deep, with this priority, is better
-        than what it has, and than what all others there have.
+        than what it has, and than what all others there have. One that is retried stays.
         """
         head = self.head
         if not head or rows.place(self.hid, priority, depth, 0) > head[0] or key in self.out:
@@ -148,7 +148,8 @@ class DiskState(HostState):
         for index, queued in enumerate(head):
             if queued[rows.ROW : rows.ROW + 8] == sought:
                 old = rows.read_queue(self.host, queued)
-                return index if (depth, -priority) < (old.depth, -old.priority) else None
+                better = (depth, -priority) < (old.depth, -old.priority) and not retries_of(old.request)
+                return index if better else None
         return None
 
     def sums(self, offset: float) -> tuple[int, int, int, int, int, int, float]:

@@ -11,12 +11,16 @@ Rules of this module:
 * A page's *redo* is what its owner learned from it, told to the host's other keepers before the done mark may leave:
   an heir finds the page's outlinks there and need not fetch it again. It is a convenience: a lost one costs a fetch.
 * A host's *notes* are what its owner keeps of it beside its URLs (`notes.py`); they merge, too, and are a convenience.
+* A request made again after a failure is told from the same one found anew: it is *retried*, and says how often at the
+  start of its text. The version retried more often wins, whatever its depth and priority: else each find of the URL
+  would give the page all its retries again.
 * A key handed out to be fetched is *out*: still known, not done, in nobody's queue here. It comes back (`put_back`) or
   becomes done (`finish`).
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple, NoReturn, Protocol
 
@@ -41,6 +45,22 @@ class Entry(NamedTuple):
     depth: int
     priority: int = 0
     request: str = ""
+
+
+_RETRIES = re.compile(r'\{"retries":([1-9][0-9]{0,8})[,}]')
+
+
+def retries_of(request: str) -> int:
+    """How often a request was retried before, as its text says; 0 for one that was not."""
+    found = _RETRIES.match(request) if request else None
+    return int(found[1]) if found else 0
+
+
+def retried(again: Entry, before: Entry) -> Entry:
+    """The entry `again`, made in the place of `before`, which has failed: retried once more than that."""
+    said = f'"retries":{retries_of(before.request) + 1}'
+    rest = again.request[1:] if len(again.request) > 2 else "}"  # all but its brace; none where it says nothing
+    return again._replace(request=f"{{{said}{'' if rest == '}' else ','}{rest}")
 
 
 class Redo(NamedTuple):
@@ -86,9 +106,11 @@ class Summary(NamedTuple):
     done_xor: int
 
 
-def _rank(entry: Entry) -> tuple[int, int, str, str]:
-    """The total order that decides between two versions of one key: the smallest depth, then the highest priority."""
-    return (entry.depth, -entry.priority, entry.url, entry.request)
+def _rank(entry: Entry) -> tuple[int, int, int, str, str]:
+    """The total order that decides between two versions of one key: the most retries, then the smallest depth, then the
+    highest priority.
+    """
+    return (-retries_of(entry.request), entry.depth, -entry.priority, entry.url, entry.request)
 
 
 class _Nothing(dict[int, Any]):
@@ -273,7 +295,9 @@ class SetState(HostState):
         if key in self.done or key in self.out:
             return True
         old = self.queued.get(key)
-        return old is not None and (old.depth, -old.priority) <= (depth, -priority)
+        if old is None:
+            return False
+        return (old.depth, -old.priority) <= (depth, -priority) or retries_of(old.request) > 0
 
     def learn(self, entry: Entry) -> bool:
         """Merge one discovered entry; True when that was news (a new key, or a better version of a waiting one)."""

@@ -9,7 +9,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
-from scrapy_ubi.protocol.host import Entry, HostState, Notes
+from scrapy_ubi.protocol.host import Entry, HostState, Notes, retried
 from scrapy_ubi.protocol.notes import NOTHING
 from tests.frontier.frontiers import FRONTIERS, Checked, Make, Reading
 
@@ -374,6 +374,18 @@ def test_put_back_as_another_version(frontier: Checked) -> None:
     frontier.free(state, NOW + DELAY)
     frontier.put_back(state, 1, entry("h", 1, priority=-1))
     assert pop(frontier, NOW + 2 * DELAY) == ("h", 2)
+
+
+def test_what_is_retried_is_not_as_new_when_it_is_found_again(frontier: Checked) -> None:
+    state = add(frontier, "h", 1)
+    pop(frontier)
+    frontier.free(state, NOW)
+    again = retried(entry("h", 1, priority=-1), entry("h", 1))
+    frontier.put_back(state, 1, again)
+    assert state.holds(1, 0, 5)
+    assert frontier.add("h", [entry("h", 1, priority=5)])[1] == []
+    frontier._check()
+    assert waiting(state) == {1: again}
 
 
 def test_put_back_what_was_done_meanwhile_is_gone(frontier: Checked) -> None:

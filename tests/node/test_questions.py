@@ -263,7 +263,7 @@ def key_of(url: str, **more: Any) -> int:
 
 
 def test_a_request_goes_in_again_under_the_key_that_its_retry_will_have() -> None:
-    text = '{"method":"POST","body":"b","meta":{"retry_times":3,"page":4},"callback":"parse_item"}'
+    text = '{"retries":3,"method":"POST","body":"b","meta":{"retry_times":3,"page":4},"callback":"parse_item"}'
     old = entry(1, request=text)
     again = KEYS.again(old, "cafe")
     assert again is not None

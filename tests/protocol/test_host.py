@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 
 import mmh3
@@ -10,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from scrapy_ubi.protocol.host import Entry, SetState, Summary
+from scrapy_ubi.protocol.host import Entry, SetState, Summary, retried, retries_of
 
 # Keys are hashes, as they are in a crawl: the XOR in a summary is meant for such.
 KEYS = [mmh3.hash64(f"http://h.example/{i}", signed=False)[0] for i in range(6)]
@@ -21,7 +22,7 @@ entries = st.builds(
     url=st.sampled_from(["http://h.example/a", "http://h.example/A"]),
     depth=st.integers(0, 3),
     priority=st.integers(-1, 1),
-    request=st.sampled_from(["", '{"method":"POST"}']),
+    request=st.sampled_from(["", '{"method":"POST"}', '{"retries":1}', '{"retries":2,"method":"POST"}']),
 )
 
 
@@ -94,14 +95,15 @@ def test_order_and_repetition_of_facts_make_no_difference(told: list[Entry | int
 
 @settings(max_examples=60)
 @given(st.lists(entries, min_size=1, max_size=6))
-def test_smallest_depth_wins_then_highest_priority(found: list[Entry]) -> None:
+def test_most_retries_win_then_smallest_depth_then_highest_priority(found: list[Entry]) -> None:
     state = SetState("h.example")
     same = [entry._replace(key=KEYS[0]) for entry in found]
     for entry in same:
         state.learn(entry)
     kept = state.queued[KEYS[0]]
     assert kept in same
-    assert (kept.depth, -kept.priority) == min((entry.depth, -entry.priority) for entry in same)
+    ranks = [(-retries_of(entry.request), entry.depth, -entry.priority) for entry in same]
+    assert ranks[same.index(kept)] == min(ranks)
 
 
 def test_a_better_version_is_news_and_a_worse_one_is_not() -> None:
@@ -111,6 +113,37 @@ def test_a_better_version_is_news_and_a_worse_one_is_not() -> None:
     assert not state.learn(Entry(KEYS[0], "http://h.example/a", 4))
     assert state.learn(Entry(KEYS[0], "http://h.example/a", 2))
     assert state.known == 1
+
+
+@pytest.mark.parametrize("request_", ["", '{"retries":2,"dont_filter":true}'])
+@pytest.mark.parametrize("text", ["", "{}", '{"meta":{"retry_times":1}}'])
+def test_what_is_retried_says_how_often(request_: str, text: str) -> None:
+    before = Entry(KEYS[0], "http://h.example/a", 3, 0, request_)
+    again = retried(Entry(KEYS[0], "http://h.example/a", 3, -1, text), before)
+    assert retries_of(again.request) == retries_of(request_) + 1
+    assert json.loads(again.request) == {**json.loads(text or "{}"), "retries": retries_of(request_) + 1}
+
+
+NOT_RETRIED = [
+    "",
+    "{}",
+    '{"meta":{},"retries":3}',
+    *(f'{{"retries":{no}}}' for no in ("0", "-1", '"1"', "1.5", "1" * 10)),
+]
+
+
+@pytest.mark.parametrize("text", NOT_RETRIED)
+def test_what_says_nothing_of_retries_at_its_start_is_not_retried(text: str) -> None:
+    assert retries_of(text) == 0
+
+
+def test_what_is_retried_is_not_as_new_when_it_is_found_again() -> None:
+    state = SetState("h.example")
+    first = Entry(KEYS[0], "http://h.example/a", 3)
+    state.learn(first)
+    state.put_back(KEYS[0], retried(first._replace(priority=-1), state.hand_out(KEYS[0])))
+    assert state.holds(KEYS[0], 2, 5) and not state.learn(first._replace(depth=2, priority=5))
+    assert retries_of(state.queued[KEYS[0]].request) == 1
 
 
 def test_done_before_discovered() -> None:
