@@ -24,7 +24,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Protocol
 
-from scrapy_ubi.protocol.host import MOST_FAILED, NONE, Entry, Failure, HostState, Notes
+from scrapy_ubi.protocol.host import MOST_FAILED, NONE, Entry, Failure, HostState, Notes, retries_of
 
 from . import rows
 from .diskstate import DiskState, Head, HostChanges, Keys
@@ -164,11 +164,30 @@ class DiskFrontier:
                 state.waiting += 1
                 self._queue(state, entry)
                 news.append(entry)
+            elif known == 1 and retries_of(entry.request):
+                if self._retry(state, entry):
+                    news.append(entry)
             elif known == 1 and (place := state.better(key, entry.depth, entry.priority)) is not None:
                 self._delete(state, self.window.take_out(state, place))
                 self._queue(state, entry)
                 news.append(entry)
         return state, news
+
+    def _retry(self, state: DiskState, entry: Entry) -> bool:
+        """An entry that waits was retried elsewhere: True when that was news. It stays where it stands; one that is not
+        in memory stays as it is, and has its retries once more.
+        """
+        place = state.find(entry.key)
+        if place is None:
+            return False
+        queued = state.head[place]
+        old = rows.read_queue(state.host, queued)
+        if retries_of(old.request) >= retries_of(entry.request):
+            return False
+        entry = entry._replace(depth=old.depth, priority=old.priority)
+        queued = rows.queued(state.hid, state.host, entry, rows.arrival_of(queued))
+        state.head[place] = self._change(state)[queued[: rows.ROW]] = queued
+        return True
 
     def _queue(self, state: DiskState, entry: Entry) -> None:
         """An entry waits, behind those of its kind."""

@@ -142,15 +142,21 @@ class DiskState(HostState):
         than what it has, and than what all others there have. One that is retried stays.
         """
         head = self.head
-        if not head or rows.place(self.hid, priority, depth, 0) > head[0] or key in self.out:
+        if not head or rows.place(self.hid, priority, depth, 0) > head[0]:
+            return None
+        index = self.find(key)
+        if index is None:
+            return None
+        old = rows.read_queue(self.host, head[index])
+        better = (depth, -priority) < (old.depth, -old.priority) and not retries_of(old.request)
+        return index if better else None
+
+    def find(self, key: int) -> int | None:
+        """The index in the head of the entry with this key, None when it does not wait there."""
+        if key in self.out:
             return None
         sought = key.to_bytes(8, "big")
-        for index, queued in enumerate(head):
-            if queued[rows.ROW : rows.ROW + 8] == sought:
-                old = rows.read_queue(self.host, queued)
-                better = (depth, -priority) < (old.depth, -old.priority) and not retries_of(old.request)
-                return index if better else None
-        return None
+        return next((i for i, queued in enumerate(self.head) if queued[rows.ROW : rows.ROW + 8] == sought), None)
 
     def sums(self, offset: float) -> tuple[int, int, int, int, int, int, float]:
         """What is durable of it and changes, in the order of `rows.HostRecord`; `offset` is unix time less the agent's

@@ -148,6 +148,11 @@ def queued_key(queued: bytes) -> int:
     return int.from_bytes(queued[ROW : ROW + 8], "big")
 
 
+def arrival_of(queued: bytes) -> int:
+    """Which arrival of its host an entry that waits was."""
+    return int.from_bytes(queued[ROW - 5 : ROW], "big")
+
+
 def deepest(head: Sequence[bytes]) -> int:
     """Whoever is found so deep, with no priority, is better than none of these entries, which are in their order."""
     first, last = head[0], head[-1]

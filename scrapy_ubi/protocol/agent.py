@@ -437,6 +437,8 @@ class Agent:
         self.out -= 1
         self.activity += 1
         self.frontier.put_back(state, key, entry)
+        if entry is not None:  # an heir is not to begin with its retries anew
+            self.replicate(state, Record(state.host, self.flush, entry=entry))
         self._closed_work(state)
 
     def _closed_work(self, state: HostState) -> None:

@@ -11,7 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from scrapy_ubi.protocol.host import Entry, HostState, Notes, retried
 from scrapy_ubi.protocol.notes import NOTHING
-from tests.frontier.frontiers import FRONTIERS, Checked, Make, Reading
+from tests.frontier.frontiers import FRONTIERS, Checked, Make, Reading, Tight
 
 DELAY = 10.0
 NOW = 100.0
@@ -386,6 +386,18 @@ def test_what_is_retried_is_not_as_new_when_it_is_found_again(frontier: Checked)
     assert frontier.add("h", [entry("h", 1, priority=5)])[1] == []
     frontier._check()
     assert waiting(state) == {1: again}
+
+
+def test_what_was_retried_elsewhere_is_not_as_new_here(frontier: Checked) -> None:
+    state = add(frontier, "h", 1, 2, 3, depth=1)
+    new = entry("h", 2, 1, priority=-1)
+    once = retried(new, entry("h", 2, 1))
+    twice = retried(new, once)
+    news = frontier.add("h", [twice])[1]
+    assert news == [twice] or (not news and isinstance(frontier, Tight)), "it may be on disk only"
+    assert frontier.add("h", [once, twice, entry("h", 2, 1)])[1] == []
+    frontier._check()
+    assert waiting(state)[2].request == (twice.request if news else "")
 
 
 def test_put_back_what_was_done_meanwhile_is_gone(frontier: Checked) -> None:

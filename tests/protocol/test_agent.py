@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scrapy_ubi.protocol.host import Entry
+from scrapy_ubi.protocol.host import Entry, retried
 from scrapy_ubi.protocol.mail import DISCOVERY, STATE, Bounds
 from scrapy_ubi.protocol.view import BLANK, FENCED, LEAVING, LEFT, LOSSY, NEW, PASSIVE, Beat
 from scrapy_ubi.protocol.wire import Malformed
@@ -125,6 +125,20 @@ def test_a_retry_is_the_same_key_not_yet_done() -> None:
     a.ended(state, entry.key)
     a.freed(state, village.now)
     assert a.next(village.now) is None
+    village.check()
+
+
+def test_an_heir_does_not_begin_with_the_retries_anew() -> None:
+    village, host = Village("a", "b"), ordered("a", "b")
+    a, entry = village.agents["a"], page(host)
+    a.discover(host, entry)
+    state, first = a.next(village.now) or pytest.fail("nothing to fetch")
+    village.turn()
+    again = retried(first._replace(priority=-1), first)
+    a.freed(state, village.now)
+    a.put_back(state, entry.key, again)
+    village.turn()
+    assert village.state("b", host).queued == {entry.key: again}
     village.check()
 
 

@@ -26,7 +26,7 @@ from scrapy_ubi.transport.memory import MemoryHub, MemoryTransport
 LIMIT = 60.0  # seconds for a whole crawl: far more than any needs, so that a hanging one fails
 
 # Short times, as everything is in one process; still far above what a busy machine makes of a loop's turn.
-FAST = {
+FAST: dict[str, Any] = {
     "ADDONS": {"scrapy_ubi.Addon": 500},
     "TWISTED_REACTOR_ENABLED": False,
     "TELNETCONSOLE_ENABLED": False,
@@ -41,9 +41,17 @@ FAST = {
 
 
 class SharedScheduler(UbiScheduler):
-    """Agents of one process that share a hub in memory in place of a Redis."""
+    """Agents of one process that share a hub in memory in place of a Redis. The crawl begins when all are there: on a
+    busy machine the first would else have crawled half of it before the last one joins.
+    """
 
     alone = False
+
+    async def _join(self, spider: Spider) -> None:
+        await super()._join(spider)
+        async with asyncio.timeout(LIMIT / 2):
+            while len(self.node.agent.view.members) < self.crawler.settings.getint("TEST_AGENTS"):
+                await asyncio.sleep(FAST["UBI_FLUSH_INTERVAL"])
 
     def make_transport(self) -> Transport:
         hub: MemoryHub = self.crawler.settings["TEST_HUB"]
@@ -93,9 +101,9 @@ def crawl(
 
 
 def _prepare(spider: type[Spider], settings: dict[str, Any], place: Path, number: int, agents: int) -> Outcome:
-    own = {"UBI_AGENT_ID": f"a{number}", "UBI_DIR": str(place / f"a{number}")}
+    own: dict[str, Any] = {"UBI_AGENT_ID": f"a{number}", "UBI_DIR": str(place / f"a{number}")}
     if agents > 1:
-        own["SCHEDULER"] = "tests.support.crawls.SharedScheduler"
+        own |= {"SCHEDULER": "tests.support.crawls.SharedScheduler", "TEST_AGENTS": agents}
     outcome = Outcome(Crawler(spider, {**own, **settings}))
 
     def scraped(item: Any) -> None:
