@@ -72,6 +72,7 @@ OWNERS: tuple[tuple[str, str, str | None], ...] = (
     ("mail", "redis/", None),
     ("protocol (the rest)", "scrapy_ubi/protocol/", None),
     ("signals", "scrapy_ubi/leansignals.py", None),
+    ("stats, extensions", "scrapy_ubi/leanstats.py", None),
     ("node", "scrapy_ubi/", None),
     ("Scrapy's scheduler", "scrapy/core/scheduler.py", None),
     ("Scrapy's scheduler", "scrapy/pqueues.py", None),

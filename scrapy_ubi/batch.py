@@ -88,7 +88,7 @@ class Batch:
         agent = self._tools.node.agent
         hosts, self._holder = self._hosts, holders(agent)
         hosts.clear()  # the view may have changed meanwhile
-        out, is_stray, longest, quick = self._tools.flights.keys, agent.closing.is_stray, self._longest, self._quick
+        out, strays, longest, quick = self._tools.flights.keys, agent.closing.strays, self._longest, self._quick
         filters, depth, priority, met = self._filters, self._shared.depth, self._shared.priority, 0
         links = self._plain.urls[start:stop]
         for number, url in enumerate(links, start):
@@ -109,7 +109,7 @@ class Batch:
             key = hash128(normal, URL_SEED) & _LOW
             if key in out:
                 self._known += 1
-            elif holds(key, depth, priority) and not is_stray(key):
+            elif holds(key, depth, priority) and key not in strays:
                 met += 1
             elif holds is _foreign and self._is_met(name, normal, key):
                 self._known += 1

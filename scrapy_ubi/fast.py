@@ -12,11 +12,14 @@ from __future__ import annotations
 import logging
 
 from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
+from scrapy.statscollectors import MemoryStatsCollector
+from scrapy.utils.python import global_object_name
 
 from scrapy_ubi.errors import UbiSettingError
 from scrapy_ubi.garbage import FewerCollections
 from scrapy_ubi.http.handler import UbiDownloadHandler
 from scrapy_ubi.leansignals import LeanSignals
+from scrapy_ubi.leanstats import LeanStats
 from scrapy_ubi.noproxy import NoProxyOnce
 from scrapy_ubi.settings import SETTINGS, read_value
 from scrapy_ubi.unwritten import UnwrittenRecords
@@ -49,11 +52,19 @@ def place(settings: BaseSettings) -> None:
     """Change Scrapy's settings as UBI_FAST has it; nothing where it is not set."""
     if not is_fast(settings):
         return
-    done = _place_handler(settings)
+    done = [*_place_handler(settings), *_place_stats(settings)]
     for extension, what in EXTENSIONS.items():
         settings.setdefault_in_component_priority_dict("EXTENSIONS", extension, 0)
         done.append(what)
     logger.info("UBI_FAST: %s", "; ".join(done))
+
+
+def _place_stats(settings: BaseSettings) -> list[str]:
+    """Our stats collector, in the place of Scrapy's default one. A collector of the user's has its own purpose."""
+    if settings["STATS_CLASS"] not in (MemoryStatsCollector, global_object_name(MemoryStatsCollector)):
+        return []
+    settings.set("STATS_CLASS", LeanStats, max(_ADDON, settings.getpriority("STATS_CLASS") or 0))
+    return ["stats are counted with less ado"]
 
 
 def _place_handler(settings: BaseSettings) -> list[str]:

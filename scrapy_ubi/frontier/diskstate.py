@@ -155,8 +155,11 @@ class DiskState(HostState):
         """The index in the head of the entry with this key, None when it does not wait there."""
         if key in self.out:
             return None
-        sought = key.to_bytes(8, "big")
-        return next((i for i, queued in enumerate(self.head) if queued[rows.ROW : rows.ROW + 8] == sought), None)
+        sought, start, end = key.to_bytes(8, "big"), rows.ROW, rows.ROW + 8
+        for index, queued in enumerate(self.head):
+            if queued[start:end] == sought:
+                return index
+        return None
 
     def sums(self, offset: float) -> tuple[int, int, int, int, int, int, float]:
         """What is durable of it and changes, in the order of `rows.HostRecord`; `offset` is unix time less the agent's

@@ -238,7 +238,7 @@ class Agent:
         Most links of a page are such. It is asked before an entry is made of a link, which costs ten times as much.
         A stray (see `discover`) is never met: it belongs into the redo of every page that has it.
         """
-        if self.closing.is_stray(key) or not self._known(host, key, depth, priority):
+        if key in self.closing.strays or not self._known(host, key, depth, priority):
             return False
         self.counters.links += 1
         return True
@@ -265,7 +265,7 @@ class Agent:
         if outlinks is None:
             if news:
                 self.closing.stray(entry.key, self.flush)
-        elif news or self.closing.is_stray(entry.key):
+        elif news or entry.key in self.closing.strays:
             outlinks.append((host, entry))
         return news
 

@@ -25,7 +25,8 @@ Outlinks = list[tuple[str, Entry]]  # what one page has taught: hosts and entrie
 
 class Closing:
     """The pages of one agent that are closing. `replicate` tells the other keepers of a host, and returns how many they
-    are; `settled(state)` is called for each page once its mark has left.
+    are; `settled(state)` is called for each page once its mark has left. `strays` has the links found on no page that
+    may not be acknowledged yet: key -> flush in which they were told on.
     """
 
     def __init__(
@@ -39,7 +40,7 @@ class Closing:
         self._settled = settled
         self.unsent: list[tuple[int, HostState, int]] = []  # flush, host state, key; oldest first
         self._redos: list[tuple[HostState, Redo]] = []
-        self._strays: dict[int, int] = {}  # key -> flush, while that flush has open outlinks
+        self.strays: dict[int, int] = {}  # this same dict for ever: the short path looks into it for every link
 
     def __len__(self) -> int:
         return len(self.unsent)
@@ -62,11 +63,7 @@ class Closing:
 
     def stray(self, key: int, flush: int) -> None:
         """A link was found on no page, and told on in this flush."""
-        self._strays[key] = flush
-
-    def is_stray(self, key: int) -> bool:
-        """Whether such a link may not be acknowledged yet."""
-        return key in self._strays
+        self.strays[key] = flush
 
     def send(self, flush: int, most: int, enough: bool) -> None:
         """Let the done marks leave that may, with this flush, and the redos of the others. `most` is about how many
@@ -92,8 +89,8 @@ class Closing:
 
     def _forget_strays(self) -> None:
         oldest = self._outbox.oldest()
-        while self._strays:
-            key = next(iter(self._strays))
-            if oldest is not None and self._strays[key] >= oldest:
+        while self.strays:
+            key = next(iter(self.strays))
+            if oldest is not None and self.strays[key] >= oldest:
                 return
-            del self._strays[key]
+            del self.strays[key]
