@@ -22,6 +22,11 @@ import peers_show
 import ring
 import urls
 from rounds import Way, options, save, take_turns
+from scrapy import Spider
+from scrapy.crawler import Crawler
+from scrapy.statscollectors import MemoryStatsCollector, StatsCollector
+
+from scrapy_ubi.leanstats import LeanStats
 
 PAGES = 250  # whose links are offered to frontiers in a round
 SIZE = 10_000, 40  # bytes and links of a page
@@ -115,12 +120,24 @@ def of_mail(rounds: int) -> Rows:
     }
 
 
+def of_stats(rounds: int) -> Rows:
+    crawler, times = Crawler(Spider), 20_000
+
+    def by(collector: StatsCollector) -> Way:
+        return lambda turn: [collector.inc_value("downloader/request_count") for _ in range(times)]
+
+    ways = {"LeanStats": by(LeanStats(crawler)), "Scrapy's collector": by(MemoryStatsCollector(crawler))}
+    found = take_turns(ways, times, rounds)
+    return {"UBI_FAST: a stat counted": row(found, "LeanStats", "Scrapy's collector")}
+
+
 PARTS: dict[str, Callable[[int], Rows]] = {
     "ring": of_ring,
     "URLs": of_urls,
     "links": of_links,
     "frontier": of_frontier,
     "mail": of_mail,
+    "stats": of_stats,
 }
 
 
