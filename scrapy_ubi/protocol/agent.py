@@ -52,7 +52,12 @@ class Effects:
 
 
 class Agent:
-    """One peer agent's whole protocol state. `store` names the disk or memory in which its lane numbers live."""
+    """One peer agent's whole protocol state. `store` names the disk or memory in which its lane numbers live; `view` is
+    the one believed in, and `ring` the assignment under it.
+    """
+
+    view: View
+    ring: Ring
 
     def __init__(
         self, me: str, store: str, config: Config, frontier: Frontier, new_incarnation: Callable[[], str], now: float
@@ -111,16 +116,6 @@ class Agent:
     def usurped(self) -> bool:
         """Whether another process was seen to live under this identifier."""
         return self.group.usurped
-
-    @property
-    def view(self) -> View:
-        """The view believed in."""
-        return self.tenure.view
-
-    @property
-    def ring(self) -> Ring:
-        """The assignment under that view."""
-        return self.tenure.view.ring
 
     def read(self, sent: float, received: float, beats: Mapping[str, Beat], memory: str = "") -> None:
         """One atomic read of all beats, asked for and received at these times, from a Redis with this `memory`
@@ -190,6 +185,7 @@ class Agent:
         self.view_no += 1
         self._view_flush = self.flush
         self.activity += 1
+        self.view, self.ring = view, view.ring
         self.tenure.enter(view, now)
         if before is not None and any(view.incarnation(a) != m.incarnation for a, m in before.members.items()):
             self._forwarded.clear()  # what the dead knew may have to be told again
@@ -238,13 +234,13 @@ class Agent:
         Most links of a page are such. It is asked before an entry is made of a link, which costs ten times as much.
         A stray (see `discover`) is never met: it belongs into the redo of every page that has it.
         """
-        if key in self.closing.strays or not self._known(host, key, depth, priority):
+        if key in self.closing.strays or not self._known(host, self._owner(host), key, depth, priority):
             return False
         self.counters.links += 1
         return True
 
-    def _known(self, host: str, key: int, depth: int, priority: int) -> bool:
-        if self._owner(host) == self.me:
+    def _known(self, host: str, owner: str, key: int, depth: int, priority: int) -> bool:
+        if owner == self.me:
             state = self.frontier.find(host)
             return state is not None and state.holds(key, depth, priority)
         known = self._forwarded.get(key)
@@ -270,9 +266,9 @@ class Agent:
         return news
 
     def _discover(self, host: str, entry: Entry) -> bool:
-        if self._known(host, entry.key, entry.depth, entry.priority):
-            return False
         owner = self._owner(host)
+        if self._known(host, owner, entry.key, entry.depth, entry.priority):
+            return False
         if owner == self.me:
             if self.refuses(self.frontier.find(host), entry):
                 return False
@@ -635,6 +631,8 @@ class Agent:
 
     def _check(self) -> None:
         """Assert every invariant of the agent."""
+        assert self.view is self.tenure.view is self.tenure.entered[-1]
+        assert self.ring is self.view.ring
         self.outbox._check()
         for state in self.frontier.states():
             state._check()

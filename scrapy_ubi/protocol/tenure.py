@@ -32,7 +32,9 @@ Alive = Callable[[str, str], bool]
 
 
 class Tenure:
-    """What an agent knows of the views it has been in. `entered` ends with the present one."""
+    """What an agent knows of the views it has been in. `entered` ends with `view`, the present one."""
+
+    view: View
 
     def __init__(self, me: str, replication: int) -> None:
         self.me = me
@@ -43,11 +45,6 @@ class Tenure:
         self.forced = False  # the handoff time-out has passed, and nobody has agreed to that
         self.listed: frozenset[str] = frozenset()
         self.since = 0.0
-
-    @property
-    def view(self) -> View:
-        """The present view."""
-        return self.entered[-1]
 
     def forget(self) -> None:
         """A new incarnation has been in no view."""
@@ -69,6 +66,7 @@ class Tenure:
         if len(self.entered) >= MOST_ENTERED:
             self.complete = None
             del self.entered[:-1]
+        self.view = view
         self.entered.append(view)
         self.released, self.forced, self.listed, self.since = False, False, frozenset(), now
 
