@@ -16,7 +16,7 @@ often a page as four with a core each: this is the worse case for us.)
 
 Then a long crawl of `--long` pages by four agents, and one by four processes of scrapy-redis, with the memory of Redis
 sampled on the way. Needs Linux, two cores, redis-server, and `pip install -e '.[bench]'` for scrapy-redis and the plot;
-a quarter of an hour on a quiet machine. What is committed comes from
+forty minutes on a quiet machine. What is committed comes from
 
     python benchmarks/cost.py --json benchmarks/results/cost.json --doc docs/explanation/cost.md \\
         --plot docs/explanation/cost-memory.svg
