@@ -47,6 +47,7 @@ class Entry(NamedTuple):
     request: str = ""
 
 
+MOST_RETRIES = 10**9 - 1  # it counts no further
 _RETRIES = re.compile(r'\{"retries":([1-9][0-9]{0,8})[,}]')
 
 
@@ -58,7 +59,7 @@ def retries_of(request: str) -> int:
 
 def retried(again: Entry, before: Entry) -> Entry:
     """The entry `again`, made in the place of `before`, which has failed: retried once more than that."""
-    said = f'"retries":{retries_of(before.request) + 1}'
+    said = f'"retries":{min(retries_of(before.request) + 1, MOST_RETRIES)}'
     rest = again.request[1:] if len(again.request) > 2 else "}"  # all but its brace; none where it says nothing
     return again._replace(request=f"{{{said}{'' if rest == '}' else ','}{rest}")
 

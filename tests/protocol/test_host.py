@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from scrapy_ubi.protocol.host import Entry, SetState, Summary, retried, retries_of
+from scrapy_ubi.protocol.host import MOST_RETRIES, Entry, SetState, Summary, retried, retries_of
 
 # Keys are hashes, as they are in a crawl: the XOR in a summary is meant for such.
 KEYS = [mmh3.hash64(f"http://h.example/{i}", signed=False)[0] for i in range(6)]
@@ -122,6 +122,11 @@ def test_what_is_retried_says_how_often(request_: str, text: str) -> None:
     again = retried(Entry(KEYS[0], "http://h.example/a", 3, -1, text), before)
     assert retries_of(again.request) == retries_of(request_) + 1
     assert json.loads(again.request) == {**json.loads(text or "{}"), "retries": retries_of(request_) + 1}
+
+
+def test_retries_are_counted_to_a_bound() -> None:
+    most = Entry(KEYS[0], "http://h.example/a", 3, 0, f'{{"retries":{MOST_RETRIES}}}')
+    assert retried(most._replace(request=""), most).request == most.request
 
 
 NOT_RETRIED = [
