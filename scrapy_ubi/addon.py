@@ -44,8 +44,8 @@ OUTERMOST = -1_000_000  # of the spider middlewares: next to the engine
 INNERMOST = 1_000_000  # of the downloader middlewares: next to the downloader
 
 # For each page Scrapy starts CONCURRENT_ITEMS tasks, 100 by default, to feed the item pipelines. Where there are none
-# four do as well, at a third less processor time a page.
-CONCURRENT_ITEMS = 4
+# one does as well, at a third less processor time a page.
+CONCURRENT_ITEMS = 1
 
 _ADDON = SETTINGS_PRIORITIES["addon"]
 
