@@ -105,7 +105,7 @@ class Guard:
         return await download(request)
 
     async def _transfer(self, flight: Flight, download: Download) -> Response:
-        # In the task of the transfer itself: between making a task and its first step a callback may block for seconds.
+        # Nothing may come between this and the transfer: in another task's turn a callback may block for seconds.
         lapsed = False
 
         def may_write() -> bool:
@@ -115,7 +115,7 @@ class Guard:
 
         if not may_write():
             raise _Lapsed
-        writegate.may_write.set(may_write)
+        before = writegate.may_write.set(may_write)
         flight.began = monotonic()
         most = self._settings.max_load_seconds if flight.visit is not None else 0.0
         limit = asyncio.timeout(most or None)
@@ -128,6 +128,8 @@ class Guard:
             if limit.expired():
                 raise TooLong(f"{flight.request} takes longer than {most:g} s (UBI_MAX_LOAD_SECONDS)") from None
             raise
+        finally:
+            writegate.may_write.reset(before)  # the task may be that of the whole page
 
     def is_page(self, request: Request) -> bool:
         """Whether this is a page of the queue, and nothing that bypasses the scheduler or never leaves this agent."""
@@ -202,8 +204,6 @@ class Guard:
             granted = await self._unless_withdrawn(flight, self._node.permit(flight.host, flight.visit))
             flight.held = granted
             flight.began = monotonic()
-            if flight.withdrawn:  # at the very moment of the grant
-                raise self._withdrawal(flight)
             if not granted:
                 return self._denied(flight)
             if self._may_start(flight):
@@ -254,22 +254,26 @@ class Guard:
         raise ForeignHost(f"Another agent owns {flight.host}")
 
     async def _unless_withdrawn(self, flight: Flight, awaitable: Awaitable[T]) -> T:
-        """Wait for something that `_withdraw` can take the flight out of."""
-        future: asyncio.Future[T] = asyncio.ensure_future(awaitable)
-        flight.waiting = future
+        """Wait for something that `_withdraw` can take the flight out of: by cancelling this very task, as a task for
+        each permit and each transfer costs more than they do."""
+        task = flight.waiting = asyncio.current_task()
+        assert task is not None, "Scrapy runs what awaits in a task"
         try:
-            return await future
+            return await awaitable
         except asyncio.CancelledError:
-            if not flight.withdrawn:
+            if flight.waiting is task:  # somebody else has cancelled it
                 raise
             raise self._withdrawal(flight) from None
         finally:
+            if flight.waiting is not task:
+                task.uncancel()
             flight.waiting = None
 
     def _withdraw(self, flight: Flight) -> None:
         flight.withdrawn = True
         if flight.waiting is not None:
             flight.waiting.cancel()
+            flight.waiting = None  # once: each cancellation has to be taken back
 
     def _withdrawal(self, flight: Flight) -> Withdrawn:
         """The exception that ends this flight; the place where a robots.txt is noted as not read."""

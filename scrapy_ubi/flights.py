@@ -41,7 +41,7 @@ class Flight:
     status: int = 0  # of the page's response
     content: int | None = None  # what the learner compares pages by
     failed: str | None = None  # why the page failed for good
-    waiting: asyncio.Future[Any] | None = None  # what it waits for and can be taken out of: a permit or a transfer
+    waiting: asyncio.Task[Any] | None = None  # the task that waits for permit or transfer
     nonces: int = 0  # requests to be fetched anyway that its callback has yielded
 
 

@@ -14,7 +14,7 @@ from scrapy.http import Response
 from scrapy.http.request import NO_CALLBACK
 from scrapy.statscollectors import MemoryStatsCollector
 
-from scrapy_ubi import downloadermiddleware
+from scrapy_ubi import downloadermiddleware, writegate
 from scrapy_ubi.downloadermiddleware import ForeignHost, Guard, Withdrawn
 from scrapy_ubi.flights import Flight, Flights
 from scrapy_ubi.notices import Notices
@@ -213,18 +213,56 @@ async def test_closing_withdraws_those_who_wait_and_lets_transfers_end() -> None
 
 
 @in_loop
-async def test_a_permit_given_at_the_moment_of_closing_is_given_back() -> None:
+async def test_no_permit_is_given_at_the_moment_of_closing() -> None:
     world = World()
     world.node.change(fenced=True)
     page = world.page()
     waiting = asyncio.ensure_future(world.guard.admit(page.request))
     await turns()
     world.node.change(fenced=False)
-    await asyncio.sleep(0)  # the node has granted, the guard has not seen it yet
-    world.guard.close()
+    world.guard.close()  # before the one that waits has had its turn
     with pytest.raises(Withdrawn):
         await waiting
     assert world.node.held == set()
+
+
+@in_loop
+async def test_who_is_withdrawn_goes_on_as_if_never_cancelled() -> None:
+    """The task may be that of the whole page: what it does next is nobody's to cancel."""
+    world = World()
+    page = world.page()
+
+    async def way() -> int:
+        await world.guard.admit(page.request)
+        with pytest.raises(Withdrawn):
+            await world.guard.carry(page.request, world.download)
+        await asyncio.sleep(0)
+        async with asyncio.timeout(10):
+            await asyncio.sleep(0)
+        task = asyncio.current_task()
+        assert task is not None
+        return task.cancelling()
+
+    task = asyncio.ensure_future(way())
+    await world.transferring.wait()
+    world.guard.cancel()
+    world.guard.cancel()
+    assert await task == 0 and page.withdrawn and not page.held
+
+
+@in_loop
+async def test_the_right_to_write_is_that_of_the_transfer_alone() -> None:
+    world = World()
+    page = world.page()
+    rights: list[object] = []
+
+    async def download(request: Request) -> Response:
+        rights.append(writegate.may_write.get())
+        return Response(request.url)
+
+    await world.guard.admit(page.request)
+    await world.guard.carry(page.request, download)
+    assert callable(rights[0]) and writegate.may_write.get() is None
 
 
 @in_loop
