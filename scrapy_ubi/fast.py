@@ -21,6 +21,7 @@ from scrapy_ubi.http.handler import UbiDownloadHandler
 from scrapy_ubi.leansignals import LeanSignals
 from scrapy_ubi.leanstats import LeanStats
 from scrapy_ubi.noproxy import NoProxyOnce
+from scrapy_ubi.onetask import OneTask
 from scrapy_ubi.settings import SETTINGS, read_value
 from scrapy_ubi.unwritten import UnwrittenRecords
 
@@ -32,6 +33,7 @@ EXTENSIONS = {
     FewerCollections: "Python looks for garbage less often",
     NoProxyOnce: "no_proxy is asked once for a host",
     UnwrittenRecords: "log records below LOG_LEVEL of engine and scraper are not made",
+    OneTask: "a page is one task of the event loop",
 }
 
 _ADDON = SETTINGS_PRIORITIES["addon"]

@@ -28,6 +28,7 @@ from scrapy.http import Response
 from scrapy.utils.asyncio import is_asyncio_available
 from scrapy.utils.defer import deferred_from_coro
 from twisted.internet.defer import Deferred
+from twisted.python.failure import Failure
 
 from scrapy_ubi.batch import Ordinary
 from scrapy_ubi.codec import Codec
@@ -67,7 +68,8 @@ REFUSAL = "SCRAPY_UBI_REFUSAL"  # setting in which the add-on leaves the sentenc
 
 
 class UbiScheduler(BaseScheduler):
-    """One agent's end of the crawl. Public for others: `agent_id`, `settings`, `node`, `guard`, `sitemaps`."""
+    """One agent's end of the crawl. Public for others: `agent_id`, `settings`, `node`, `guard`, `sitemaps`,
+    `outcome`."""
 
     settings: UbiSettings
     agent_id: str
@@ -190,7 +192,7 @@ class UbiScheduler(BaseScheduler):
     def _hook_in(self) -> None:
         self._hooks.on_removed(self._handout.removed)
         self._hooks.on_closing(self._closing)
-        self._hooks.on_outcome(self._handout.outcome)
+        self._hooks.on_outcome(self.outcome)
         self._hooks.around_transfers(self.guard.carry)
         self.crawler.signals.connect(self._spider_idle, signals.spider_idle)
         self.crawler.signals.connect(self._handout.spider_error, signals.spider_error)
@@ -295,6 +297,10 @@ class UbiScheduler(BaseScheduler):
     def next_request(self) -> Request | None:
         """The next request that may be fetched now; None when there is none, though some may be pending."""
         return self._handout.next()
+
+    def outcome(self, result: Response | Failure, request: Request) -> bool:
+        """A request has its response or error; True when the spider must not be told."""
+        return self._handout.outcome(result, request)
 
     def truncated(self, request: Request, response: Response, most: int) -> None:
         """Only the beginning of a response was kept."""

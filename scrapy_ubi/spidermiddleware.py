@@ -58,14 +58,16 @@ class UbiSpiderMiddleware:
                 scheduler.start_ended()
 
     def process_spider_output(self, response: Response, result: Iterable[Any]) -> Iterable[Any]:
+        """Yields None where others should have their turn; to Scrapy that is nothing."""
         unheard = only_scrapy_listens(self._crawler, signals.request_scheduled, signals.request_dropped)
         hand_over = self._taker(response, unheard)
-        for found in result:
+        for number, found in enumerate(result, 1):
             if isinstance(found, Request):
                 hand_over(found)
+                if number % PAUSE_EVERY == 0:
+                    yield None
             elif type(found) is PlainLinks:
-                for _ in self._take(found, response, hand_over, unheard):
-                    """All at once: nobody else can have a turn."""
+                yield from self._take(found, response, hand_over, unheard)
             else:
                 yield found
         forget_tree(response)

@@ -1,6 +1,7 @@
 """Every name of Scrapy's that is private, undocumented or about to change, and why it is needed. Nowhere else.
 
-tests/test_scrapy_private.py fails, one name at a time, when a new Scrapy changes any of them.
+tests/scrapy_private fails, one name at a time, when a new Scrapy changes any of them. Those that make up a scheduled
+request's way through Scrapy are in `leanpath` and `leanoutput`, which stand for it with UBI_FAST.
 
 | name | used for |
 | --- | --- |

@@ -1,0 +1,33 @@
+"""One task of the event loop for each page (UBI_FAST): has scheduled requests go the lean way when the spider opens."""
+
+from __future__ import annotations
+
+import logging
+
+from scrapy import signals
+from scrapy.crawler import Crawler
+
+from scrapy_ubi.scheduler import UbiScheduler
+from scrapy_ubi.scrapy_private.leanpath import place
+from scrapy_ubi.spidermiddleware import UbiSpiderMiddleware
+
+logger = logging.getLogger(__name__)
+
+
+class OneTask:
+    """An extension: made when the crawl's components are."""
+
+    def __init__(self, crawler: Crawler) -> None:
+        self._crawler = crawler
+        crawler.signals.connect(self._opened, signals.spider_opened)
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> OneTask:
+        return cls(crawler)
+
+    def _opened(self) -> None:
+        engine = self._crawler.engine
+        if isinstance(engine.scheduler, UbiScheduler):
+            why = place(engine, engine.scheduler.outcome, UbiSpiderMiddleware)
+            if why:
+                logger.warning("UBI_FAST leaves the tasks that Scrapy makes for a page as they are: %s.", why)
