@@ -41,8 +41,9 @@ from scrapy_ubi.scrapy_private.leanoutput import LeanOutput
 
 COMPARED = ((2, 19),)  # versions of Scrapy
 
-# Turns of the loop between a response and its callback, for the tasks that Scrapy would start: in them the engine looks
-# for its next request, finds none, and a start() that waits for that (Scrapy's docs: lazy start) yields its next one.
+# Turns of the loop between a response and its callback while start() has more to yield, for the tasks that Scrapy would
+# start: in them the engine looks for its next request, finds none, and a start() that waits for that (Scrapy's
+# documentation: lazy start) yields its next one.
 TURNS = 2
 
 Outcome = Callable[[Response | Failure, Request], bool]
@@ -225,7 +226,7 @@ class LeanPath:
         slot.add_response_request(result, request)
         slot.next_response_request_deferred()  # which is this one
         try:
-            for _ in range(TURNS):
+            for _ in range(TURNS if self._engine._start is not None else 0):
                 await asyncio.sleep(0)
             if isinstance(result, Response) and self._output.is_lean:
                 await self._output.take(result, request)
