@@ -70,6 +70,7 @@ OWNERS: tuple[tuple[str, str, str | None], ...] = (
     ("mail", "scrapy_ubi/protocol/outbox.py", None),
     ("mail", "scrapy_ubi/protocol/wire.py", None),
     ("mail", "scrapy_ubi/protocol/reception.py", None),
+    ("mail", "scrapy_ubi/protocol/sending.py", None),
     ("mail", "scrapy_ubi/protocol/custody.py", None),
     ("mail", "redis/", None),
     ("protocol (the rest)", "scrapy_ubi/protocol/", None),

@@ -164,7 +164,7 @@ class World(UbiScheduler):
             "local": local,
             "outlinks": self.page.outlinks,
             "counters": asdict(self.node.agent.counters),
-            "forwarded": dict(self.node.agent._forwarded),
+            "forwarded": dict(self.node.agent.discovery.forwarded),
             "limits": dict(self.node.limits.counted),
             "joins": (joins.counts, joins.examples),
             "changed": dict(self._keys.changed),

@@ -52,7 +52,7 @@ class Choice:
     def begin(self) -> None:
         """Work for the agent that the crawl has now."""
         if self._addresses is not None:
-            self._crawl.agent.on_turn = self._look_at_address
+            self._crawl.agent.work.on_turn = self._look_at_address
 
     def _look_at_address(self, state: HostState, now: float) -> None:
         """Put a host off while another one of its address is loaded from."""

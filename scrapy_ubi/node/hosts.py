@@ -56,7 +56,7 @@ class Hosts:
         """Go on with this agent and its frontier: what is noted there is followed. Linear in the hosts held."""
         self._agent, self._frontier = agent, frontier
         self._brief.clear()
-        agent.on_notes = self._arrived
+        agent.reception.on_notes = self._arrived
         for state in frontier.states():
             if state.notes.version:
                 self._arrived(state)

@@ -69,7 +69,7 @@ class HostLimits:
     def begin(self, agent: Agent) -> None:
         """Say which URLs this agent takes."""
         if not self.idle:
-            agent.refuses = self.refuses
+            agent.discovery.refuses = self.refuses
 
     # -- a URL is found
 

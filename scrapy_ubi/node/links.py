@@ -21,8 +21,8 @@ def holders(agent: Agent) -> Callable[[str], Holds | None]:
     It holds for a moment of the loop: until the view changes, or a host is met that was not known. `Agent.met` is the
     same for one link, strays and counting included.
     """
-    me, find = agent.me, agent.frontier.find
-    owner = agent.ring.owner if agent.view.members else None
+    me, find, keeping = agent.me, agent.frontier.find, agent.keeping
+    owner = keeping.ring.owner if keeping.view.members else None
 
     def holder(host: str) -> Holds | None:
         if owner is not None and owner(host) != me:

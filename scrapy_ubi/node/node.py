@@ -257,7 +257,7 @@ class Node:
         self.crawl_limits.begun = True
         self._limit_watch.look(now)
         found = None
-        if not self._exchanges.choked and not self.crawl_limits.full(self.tally.pages + self.agent.out):
+        if not self._exchanges.choked and not self.crawl_limits.full(self.tally.pages + self.agent.work.out):
             found = self._choice.next(now)
         self._choice.read_ahead(now)
         if found is None:
@@ -341,7 +341,7 @@ class Node:
             return "fenced" if self._beats.were_read else "joining"
         if self._exchanges.blocked:
             return "blocked"
-        return "crawling" if self.agent.out or self.pending() else "waiting"
+        return "crawling" if self.agent.work.out or self.pending() else "waiting"
 
     def counters(self) -> dict[str, Any]:
         """All counters of this agent, as published for people."""

@@ -99,9 +99,10 @@ class Saved:
 
 def changes(agent: Agent) -> Changes:
     """What is to be durable of the agent at this moment, and was not at the last call."""
-    oldest = min((f for f in (agent.outbox.oldest(), agent.closing.oldest()) if f is not None), default=agent.flush + 1)
+    flush = agent.journal.flush
+    oldest = min((f for f in (agent.outbox.oldest(), agent.closing.oldest()) if f is not None), default=flush + 1)
     return Changes(
-        group=Group(agent.outbox.store, agent.flush, agent.lossy, agent.group.peers),
+        group=Group(agent.outbox.store, flush, agent.lossy, agent.group.peers),
         numbers=agent.outbox.new_numbers(),
         lanes_in={
             name: _lane_in(agent.reception.lanes[name]) if name in agent.reception.lanes else None

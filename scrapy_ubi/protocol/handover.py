@@ -214,8 +214,11 @@ class Handover:
             if not under_way:
                 del self.open[host]
 
-    def calm(self, state: HostState) -> None:
-        """Nothing begun here for this host is open any more."""
+    def closed_work(self, state: HostState) -> None:
+        """Something begun here for this host is settled; when it was the last, the host may be let go."""
+        state.open_work -= 1
+        if state.open_work:
+            return
         self.pending.pop(state.host, None)
         if self.me not in self.keepers(state) and self.tenure.complete is self.tenure.view:
             self.to_drop.append(state.host)

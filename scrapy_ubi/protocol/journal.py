@@ -41,9 +41,10 @@ class _Fresh:
 
 
 class Journal:
-    """The blocks of one agent, by flush."""
+    """The blocks of one agent, by flush. `flush` is the number of the present one."""
 
     def __init__(self) -> None:
+        self.flush = 1
         self._fresh: dict[int, _Fresh] = {}
         self._written: dict[int, int] = {}  # flush -> parts on disk
 

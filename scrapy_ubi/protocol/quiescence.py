@@ -16,9 +16,10 @@ from .view import LEFT, PASSIVE, Beat
 
 
 class Quiescence:
-    """Compares successive reads of all beats."""
+    """Compares successive reads of all beats. `activity` is the own counter, which the own beat tells the others."""
 
     def __init__(self) -> None:
+        self.activity = 0
         self._first: dict[str, Beat] | None = None
 
     def read(self, beats: Mapping[str, Beat], digest: str, members: frozenset[str]) -> bool:

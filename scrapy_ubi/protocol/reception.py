@@ -12,16 +12,16 @@ Rules of this module:
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
 
 from .custody import Custody, Held
-from .host import Entry
+from .discovery import Discovery
+from .handover import Handover
+from .host import Entry, HostState
+from .keeping import Keeping
 from .mail import DISCOVERY, MOST_LANES_IN, LaneIn, Outcome, Record
+from .quiescence import Quiescence
 from .wire import Delta, Received
-
-if TYPE_CHECKING:
-    from .agent import Agent
 
 MOST_OUTCOMES = (
     1024  # answers remembered a lane: far above any window; a sender that never raises its floor gets no more
@@ -29,14 +29,23 @@ MOST_OUTCOMES = (
 
 
 class Reception:
-    """The receiving end of one agent: lanes in, custody, and the answers to give."""
+    """The receiving end of one agent: lanes in, custody, and the answers to give. `on_notes` is told of a host when
+    notes of it come from elsewhere.
+    """
 
-    def __init__(self, agent: Agent) -> None:
-        self._agent = agent
+    def __init__(self, keeping: Keeping, finding: Discovery, handover: Handover, quiescence: Quiescence) -> None:
+        self._me = keeping.me
+        self._keeping = keeping
+        self._frontier = keeping.frontier
+        self._journal = keeping.journal
+        self._finding = finding
+        self._handover = handover
+        self._quiescence = quiescence
+        self.on_notes: Callable[[HostState], None] = lambda state: None
         self._answers: dict[str, None] = {}  # lanes to answer, in the order in which that became clear
         self._touched: dict[str, None] = {}  # lanes of which more is decided than was told to the disk
         self.lanes: OrderedDict[str, LaneIn] = OrderedDict()
-        self.custody = Custody(agent.me, self.lanes)
+        self.custody = Custody(keeping.me, self.lanes)
 
     @property
     def idle(self) -> bool:
@@ -53,7 +62,7 @@ class Reception:
             if lane.outcomes[letter.seq] is not None:
                 self._answers[letter.lane] = None  # once more
             return
-        self._agent.activity += 1
+        self._quiescence.activity += 1
         if letter.kind == DISCOVERY:
             lane.outcomes[letter.seq] = None
             self._discovery(letter)
@@ -86,24 +95,24 @@ class Reception:
         return lane
 
     def _discovery(self, letter: Received) -> None:
-        agent, hosts, refused = self._agent, [], {}
+        keeping, flush, hosts, refused = self._keeping, self._journal.flush, [], {}
         for delta in letter.deltas:
-            keepers = agent.keepers_of(delta.host)
-            if keepers[:1] != (agent.me,):
+            keepers = keeping.keepers_of(delta.host)
+            if keepers[:1] != (self._me,):
                 refused[delta.host] = keepers[0] if keepers else ""
-                agent.counters.refused += len(delta.discovered)
+                keeping.counters.refused += len(delta.discovered)
                 continue
             hosts.append(delta.host)
-            agent.counters.received += len(delta.discovered)
-            state, news = agent.frontier.add(delta.host, self._unknown(delta))
+            keeping.counters.received += len(delta.discovered)
+            state, news = self._frontier.add(delta.host, self._unknown(delta))
             for entry in news:
-                agent.replicate(state, Record(delta.host, agent.flush, entry=entry))
-        held = Held(letter.lane, letter.seq, hosts, refused, {}, agent.view_no)
-        self.custody.hold(held, agent.keepers_of, agent.flush, agent.view_no)
+                keeping.replicate(state, Record(delta.host, flush, entry=entry))
+        held = Held(letter.lane, letter.seq, hosts, refused, {}, keeping.view_no)
+        self.custody.hold(held, keeping.keepers_of, flush, keeping.view_no)
 
     def _unknown(self, delta: Delta) -> tuple[Entry, ...]:
         """What several agents find is news once: not again when another's text would come first in a merge."""
-        state, refuses = self._agent.frontier.find(delta.host), self._agent.refuses
+        state, refuses = self._frontier.find(delta.host), self._finding.refuses
         if state is None:
             return delta.discovered
         news = (e for e in delta.discovered if not state.holds(e.key, e.depth, e.priority))
@@ -113,38 +122,39 @@ class Reception:
         want = []
         for delta in letter.deltas:
             self._merge(letter, delta)
-            state = self._agent.frontier.find(delta.host)
+            state = self._frontier.find(delta.host)
             if delta.offer is not None and (state is None or state.summary() != delta.offer):
                 want.append(delta.host)
-            if state is not None and letter.view != self._agent.view.digest:
-                self._agent.handover.stay(state)
+            if state is not None and letter.view != self._keeping.view.digest:
+                self._handover.stay(state)
         return Outcome({}, tuple(want))
 
     def _merge(self, letter: Received, delta: Delta) -> None:
         if not delta.discovered and not delta.done and not delta.redo and delta.notes is None:
             return
-        agent = self._agent
-        state, news = agent.frontier.add(delta.host, delta.discovered)
+        keeping, frontier = self._keeping, self._frontier
+        state, news = frontier.add(delta.host, delta.discovered)
         for redo in delta.redo:
             state.keep_redo(redo)
-        done = agent.frontier.add_done(state, delta.done)
-        noted = delta.notes is not None and agent.frontier.note(state, delta.notes)
+        done = frontier.add_done(state, delta.done)
+        noted = delta.notes is not None and frontier.note(state, delta.notes)
         if noted:
-            agent.on_notes(state)
+            self.on_notes(state)
         if not news and not done and not noted:
             return
-        keepers = agent.keepers(state)
-        covered = letter.view == agent.view.digest or keepers[:1] == (letter.sender,)
-        if agent.me not in keepers or not covered:
-            agent.handover.soil(state)
-        elif keepers[0] == agent.me and agent.tenure.released:
+        keepers = keeping.keepers(state)
+        covered = letter.view == keeping.view.digest or keepers[:1] == (letter.sender,)
+        if self._me not in keepers or not covered:
+            self._handover.soil(state)
+        elif keepers[0] == self._me and keeping.tenure.released:
             # What an earlier owner still brings; while the view is not released that one tells every keeper itself.
+            flush, sender = self._journal.flush, letter.sender
             for entry in news:
-                agent.replicate(state, Record(state.host, agent.flush, entry=entry), but=letter.sender)
+                keeping.replicate(state, Record(state.host, flush, entry=entry), but=sender)
             for key in done:
-                state.open_work += agent.replicate(state, Record(state.host, agent.flush, done=key), but=letter.sender)
+                state.open_work += keeping.replicate(state, Record(state.host, flush, done=key), but=sender)
             if noted:
-                agent.replicate(state, Record(state.host, agent.flush, notes=state.notes), but=letter.sender)
+                keeping.replicate(state, Record(state.host, flush, notes=state.notes), but=sender)
 
     def remember(self, name: str, sender: str, floor: int, outcomes: Mapping[int, Outcome]) -> None:
         """What a disk holds of a lane: its letters need not be merged again."""
@@ -154,10 +164,12 @@ class Reception:
 
     def release(self) -> None:
         """Answer the letters in custody that may be answered now: none before it is sure who the successors are."""
-        agent = self._agent
-        if not agent.group.sure:
+        keeping = self._keeping
+        if not keeping.group.sure:
             return
-        answered = self.custody.release(agent.outbox, agent.keepers_of, agent.handover.busy, agent.flush, agent.view_no)
+        answered = self.custody.release(
+            keeping.outbox, keeping.keepers_of, self._handover.busy, self._journal.flush, keeping.view_no
+        )
         for name in answered:
             self._decided(name)
 

@@ -69,7 +69,7 @@ class House:
         state = self.agent.frontier.add(self.host, (one,))[0]
         state.hand_out(one.key)  # type: ignore[attr-defined]
         state.open_work += 1
-        self.agent.out += 1
+        self.agent.work.out += 1
         if self.learner.joins(state, one):
             self.agent.ended(state, one.key, [])
             return None

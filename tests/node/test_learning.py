@@ -78,7 +78,7 @@ def judge(log: Log, group: list[Learning]) -> None:
     assert {page_of(url) for url in log.fetched} == reachable()
     assert not log.fatal
     for one in group:
-        assert not one.node.agent.out
+        assert not one.node.agent.work.out
         one.node.agent._check()
 
 

@@ -60,7 +60,7 @@ class House:
         if found is None:
             return None
         state, page = found
-        self.agent.out += 1
+        self.agent.work.out += 1
         state.open_work += 1
         reason = self.hosts.ended(state) or self.limits.reason(state, page)
         if not reason:

@@ -201,7 +201,7 @@ def test_after_the_end_nothing_is_given() -> None:
         assert await soon(gate.ask())
         asking = gate.ask()
         assert await gate.waits(asking)
-        gate.agent.finished = True
+        gate.agent.accept_end(lossy=False)
         gate.permits.look_again()
         assert not await soon(asking)
         assert not await soon(gate.ask("h2.example"))

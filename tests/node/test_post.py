@@ -595,7 +595,7 @@ def test_the_end_is_announced_once() -> None:
     async def test() -> None:
         office = Office()
         await office.trip()
-        office.agent.finished = True
+        office.agent.accept_end(lossy=False)
         await office.trip()
         assert office.control("finished") == f"{office.control('run')} a"
         office.say("finished", "changed by hand")

@@ -106,7 +106,7 @@ def test_there_is_one_timer_and_it_can_be_taken_back() -> None:
 def test_the_end_wakes_it_though_it_has_just_looked(end: str) -> None:
     def test(engine: Engine) -> None:
         if end == "over":
-            engine.crawl.agent.finished = True
+            engine.crawl.agent.accept_end(lossy=False)
         else:
             engine.halt.stop("It ends.")
         engine.waker.arm(wake=False)

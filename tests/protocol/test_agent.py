@@ -5,27 +5,20 @@ Hosts are named by the order of their agents: `ordered("b", "c", "a")` is b's, c
 
 from __future__ import annotations
 
-import json
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scrapy_ubi.protocol.host import Entry, retried
-from scrapy_ubi.protocol.mail import DISCOVERY, STATE, Bounds
-from scrapy_ubi.protocol.view import BLANK, FENCED, LEAVING, LEFT, LOSSY, NEW, PASSIVE, Beat
-from scrapy_ubi.protocol.wire import Malformed
-from tests.support.views import incarnation, ordered
+from scrapy_ubi.protocol.host import Entry
+from scrapy_ubi.protocol.mail import DISCOVERY, STATE
+from scrapy_ubi.protocol.view import BLANK, FENCED, LOSSY, Beat
+from tests.support.views import ordered
 from tests.support.village import Village, host_of, page
 
 
 def marks(village: Village) -> set[int]:
     """Keys of all done marks that were ever sent."""
     return {key for _, letter in village.log for delta in letter.deltas for key in delta.done}
-
-
-def queued(village: Village, name: str, host: str) -> set[int]:
-    return set(village.state(name, host).queued)
 
 
 # -- a foreign link: owner, successor, acknowledgement, done mark
@@ -41,13 +34,13 @@ def test_foreign_link_step_by_step() -> None:
     assert village.holders(host) == set(), "only the mail knows it"
     village.flush("a")
     village.take("b")
-    assert queued(village, "b", host) == {link.key}
+    assert village.queued("b", host) == {link.key}
 
     village.flush("b")
     village.take("a")
     assert len(a.outbox) == 1, "b has it, its successor does not"
     village.take("c")
-    assert queued(village, "c", host) == {link.key}
+    assert village.queued("c", host) == {link.key}
     village.flush("c")
     village.take("b")
     village.flush("b")
@@ -65,23 +58,12 @@ def test_foreign_link_step_by_step() -> None:
     village.flush("b")
     village.take("c")
     assert village.state("c", host).done == {link.key}
-    assert not queued(village, "c", host)
+    assert not village.queued("c", host)
     village.flush("c")
     village.take("b")
     assert len(b.outbox) == 0
     assert (a.counters.forwarded, b.counters.received, b.counters.done, b.counters.replicated) == (1, 1, 1, 2)
     assert len(c.outbox) == 0
-
-
-def test_an_own_link_is_queued_here_and_told_to_the_successor() -> None:
-    village, host = Village("a", "b"), ordered("a", "b")
-    a = village.agents["a"]
-    assert a.discover(host, page(host))
-    assert queued(village, "a", host) == {page(host).key}
-    assert not a.discover(host, page(host)), "known"
-    village.settle()
-    assert queued(village, "b", host) == {page(host).key}
-    assert (a.counters.forwarded, a.counters.suppressed, a.counters.replicated, a.counters.links) == (0, 0, 1, 2)
 
 
 def test_without_replication_the_owner_acknowledges_at_once() -> None:
@@ -111,52 +93,6 @@ def test_with_two_successors_both_have_to_have_it() -> None:
     village.take("a")
     assert len(a.outbox) == 0
     assert village.holders(host) == {"b", "c", "d"}
-
-
-def test_a_retry_is_the_same_key_not_yet_done() -> None:
-    village, host = Village("a", "b"), ordered("a", "b")
-    a, entry = village.agents["a"], page(host)
-    a.discover(host, entry)
-    state, first = a.next(village.now) or pytest.fail("nothing to fetch")
-    again = first._replace(priority=-1)
-    a.freed(state, village.now)
-    a.put_back(state, entry.key, again)
-    assert a.next(village.now) == (state, again)
-    a.ended(state, entry.key)
-    a.freed(state, village.now)
-    assert a.next(village.now) is None
-    village.check()
-
-
-def test_an_heir_does_not_begin_with_the_retries_anew() -> None:
-    village, host = Village("a", "b"), ordered("a", "b")
-    a, entry = village.agents["a"], page(host)
-    a.discover(host, entry)
-    state, first = a.next(village.now) or pytest.fail("nothing to fetch")
-    village.turn()
-    again = retried(first._replace(priority=-1), first)
-    a.freed(state, village.now)
-    a.put_back(state, entry.key, again)
-    village.turn()
-    assert village.state("b", host).queued == {entry.key: again}
-    village.check()
-
-
-def test_one_at_a_time_of_a_host() -> None:
-    village, hosts = Village("a"), ["h1.example", "h2.example"]
-    a = village.agents["a"]
-    for host in hosts:
-        for number in range(2):
-            a.discover(host, page(host, number))
-    first, second = a.next(village.now), a.next(village.now)
-    assert first is not None
-    assert second is not None
-    assert {first[0].host, second[0].host} == set(hosts)
-    assert a.next(village.now) is None
-    a.freed(first[0], village.now)
-    third = a.next(village.now)
-    assert third is not None
-    assert third[0] is first[0]
 
 
 # -- P5: done marks come last
@@ -232,8 +168,8 @@ def test_a_done_mark_waits_for_a_link_that_was_refused_and_one_whose_receiver_di
         village.turn()
     assert page(own).key not in marks(village)
     village.until(lambda: page(own).key in marks(village))
-    assert page(far).key in queued(village, "c", far)
-    assert page(far).key in queued(village, "d", far)
+    assert page(far).key in village.queued("c", far)
+    assert page(far).key in village.queued("d", far)
 
 
 STEPS = st.lists(
@@ -279,274 +215,6 @@ def test_whatever_the_order_of_steps_a_mark_on_its_way_has_its_outlinks_in_two_p
     judge()
 
 
-# -- suppression
-
-
-def test_what_its_owner_knows_is_not_sent_again() -> None:
-    village, host = Village("a", "b"), ordered("b", "a")
-    a = village.agents["a"]
-    assert a.discover(host, page(host, depth=3))
-    assert not a.discover(host, page(host, depth=3))
-    assert not a.discover(host, page(host, depth=4))
-    assert (a.counters.forwarded, a.counters.suppressed) == (1, 2)
-    village.settle()
-    assert not a.discover(host, page(host, depth=3))
-    assert a.discover(host, page(host, depth=2)), "a shorter way is news"
-    village.settle()
-    assert village.state("b", host).queued[page(host).key].depth == 2
-
-
-def test_suppression_is_bounded() -> None:
-    village, host = Village("a", "b", suppressed_keys=3), ordered("b", "a")
-    a = village.agents["a"]
-    for number in range(4):
-        a.discover(host, page(host, number))
-    assert not a.discover(host, page(host, 3))
-    assert a.discover(host, page(host, 0)), "it was forgotten"
-
-
-def test_suppression_ends_when_an_agent_is_gone() -> None:
-    """What the dead knew may have to be told again."""
-    village, host = Village("a", "b", "c"), ordered("b", "a", "c")
-    a = village.agents["a"]
-    a.discover(host, page(host))
-    village.settle()
-    village.kill("c")
-    village.settle()
-    assert a.discover(host, page(host))
-    village.settle()
-    village.start("d")
-    village.settle()
-    assert not a.discover(host, page(host)), "a newcomer is no reason"
-
-
-# -- refusals and routes
-
-
-def test_a_refusal_names_the_owner_and_the_sender_finds_it_when_it_knows_it() -> None:
-    """a has not seen the newcomer c; b has, and refuses what is c's. Custody stays with a."""
-    village = Village("a", "b")
-    host = ordered("c", "b", "a")
-    a, b = village.agents["a"], village.agents["b"]
-    c = village.start("c")
-    village.beat("c", "b", "c")
-    assert set(b.view.members) == {"a", "b", "c"}
-    a.discover(host, page(host))
-    village.flush("a")
-    village.take("b")
-    village.flush("b")
-    assert b.counters.refused == 1
-    assert json.loads(village.acks["a"][f"{a.outbox.store}/b/discovery"])["refused"] == {"1": {host: "c"}}
-    village.take("a")
-    assert len(a.outbox) == 1
-    village.now += 1.0
-    village.flush("a")
-    assert village.log[-1][0] == "b", "a name is a hint, followed only if it is in the view"
-    village.settle()
-    assert len(a.outbox) == 0
-    assert page(host).key in queued(village, "c", host)
-    assert page(host).key in queued(village, "b", host), "b is c's successor"
-    assert c.counters.received == 1
-
-
-def test_a_hint_is_followed_when_it_is_in_the_view() -> None:
-    """b is leaving, and a has not seen that yet."""
-    village, host = Village("a", "b", "c"), ordered("b", "c", "a")
-    a, b = village.agents["a"], village.agents["b"]
-    b.leave(village.now)
-    b.tick(village.now)
-    village.beat("b", "c")
-    a.discover(host, page(host))
-    village.flush("a")
-    village.take("b")
-    village.flush("b")
-    village.take("a")
-    village.log.clear()
-    village.now += 1.0
-    village.flush("a")
-    assert [(to, letter.kind) for to, letter in village.log] == [("c", DISCOVERY)]
-    village.take("c")
-    assert page(host).key in queued(village, "c", host)
-
-
-def test_refused_mail_rests_for_a_moment() -> None:
-    """So that two agents whose views differ do not play ball."""
-    village = Village("a", "b")
-    host = ordered("c", "b", "a")
-    a = village.agents["a"]
-    village.start("c")
-    village.beat("c", "b")
-    a.discover(host, page(host))
-    village.log.clear()
-    for _ in range(5):
-        village.flush("a")
-        village.take("b")
-        village.flush("b")
-        village.take("a")
-    assert len(village.log) == 1
-    assert len(a.outbox) == 1
-    assert not a.passive(village.now)
-
-
-def test_of_a_letter_only_the_refused_hosts_come_back() -> None:
-    village = Village("a", "b")
-    a = village.agents["a"]
-    lost, kept = ordered("c", "b", "a"), ordered("b", "c", "a")
-    village.start("c")
-    village.beat("c", "b")
-    for number in range(2):
-        a.discover(lost, page(lost, number))
-        a.discover(kept, page(kept, number))
-    village.flush("a")
-    village.take("b")
-    assert queued(village, "b", kept) == {page(kept, n).key for n in range(2)}
-    assert queued(village, "b", lost) == set()
-    for part, name in ((village.flush, "b"), (village.take, "c"), (village.flush, "c"), (village.take, "b")):
-        part(name)
-    village.flush("b")
-    village.take("a")
-    assert len(a.outbox) == 2
-    village.settle()
-    assert queued(village, "c", lost) == {page(lost, n).key for n in range(2)}
-
-
-def test_mail_to_the_dead_is_routed_anew() -> None:
-    village, host = Village("a", "b", "c"), ordered("b", "c", "a")
-    a = village.agents["a"]
-    a.discover(host, page(host, 1))
-    village.flush("a")
-    village.kill("b")
-    a.discover(host, page(host, 2))
-    village.settle()
-    assert queued(village, "c", host) == {page(host, 1).key, page(host, 2).key}
-    assert queued(village, "a", host) == {page(host, 1).key, page(host, 2).key}, "a is c's successor now"
-
-
-def test_mail_to_the_dead_may_be_for_oneself_now() -> None:
-    village, host = Village("a", "b"), ordered("b", "a")
-    a = village.agents["a"]
-    a.discover(host, page(host))
-    village.flush("a")
-    village.kill("b")
-    village.settle()
-    assert village.visit("a") == page(host).url
-    assert len(a.outbox) == 0
-
-
-def test_mail_to_one_that_came_back_is_sent_to_it_again() -> None:
-    """What was under way may have died with the former incarnation."""
-    village, host = Village("a", "b"), ordered("b", "a")
-    a = village.agents["a"]
-    village.settle()
-    a.discover(host, page(host))
-    village.flush("a")
-    village.inbox["b"].clear()
-    village.kill("b")
-    village.start("b")
-    village.beat("b")
-    village.settle()
-    assert page(host).key in queued(village, "b", host)
-
-
-def test_lost_mail_is_sent_again() -> None:
-    village, host = Village("a", "b"), ordered("b", "a")
-    a = village.agents["a"]
-    a.discover(host, page(host))
-    village.flush("a")
-    village.forget()
-    village.settle()
-    assert page(host).key in queued(village, "b", host)
-    assert a.counters.resent >= 1
-
-
-def test_when_redis_is_known_to_have_forgotten_nobody_waits_for_the_time_out() -> None:
-    village, host = Village("a", "b"), ordered("b", "a")
-    a, b = village.agents.values()
-    a.discover(host, page(host))
-    village.flush("a")
-    village.forget()
-    a.mail_lost()
-    village.flush("a")
-    assert len(village.inbox["b"]) == 1
-    village.take("b")
-    for _ in range(2):
-        village.turn("b", seconds=0.1)
-        village.turn("a", seconds=0.1)
-    village.turn("b", seconds=0.1)
-    village.forget()
-    b.mail_lost()
-    village.flush("b")
-    assert village.acks["a"], "the answer is said again"
-    village.take("a")
-    assert len(a.outbox) == 0
-
-
-def test_a_letter_that_arrives_twice_changes_nothing() -> None:
-    village, host = Village("a", "b"), ordered("b", "a")
-    village.agents["a"].discover(host, page(host))
-    village.flush("a")
-    village.inbox["b"] *= 3
-    village.take("b")
-    assert village.agents["b"].counters.received == 1
-    village.settle()
-    assert village.visit("b") == page(host).url
-    assert village.visit("b") is None
-
-
-def test_garbage_for_an_answer_is_malformed_and_changes_nothing() -> None:
-    village, host = Village("a", "b"), ordered("b", "a")
-    a = village.agents["a"]
-    a.discover(host, page(host))
-    village.flush("a")
-    lane = f"{a.outbox.store}/b/discovery"
-    with pytest.raises(Malformed):
-        a.answered(lane, '{"acked": "all"}', village.now)
-    a.answered("another/lane/state", '{"acked": "all"}', village.now)
-    assert len(a.outbox) == 1
-    a.answered(lane, '{"acked": [77]}', village.now)
-    assert len(a.outbox) == 1
-    village.settle()
-
-
-def test_a_state_letter_cannot_be_refused() -> None:
-    """Whatever somebody writes into the acks: done marks and copies have no other way to go (DESIGN 2.3)."""
-    village, host = Village("a", "b"), ordered("a", "b")
-    a = village.agents["a"]
-    a.discover(host, page(host))
-    village.settle()
-    village.visit("a")
-    village.flush("a")
-    answer = {"acked": [2], "refused": {"2": {host: "b"}}}
-    a.answered(f"{a.outbox.store}/b/state", json.dumps(answer), village.now)
-    assert len(a.outbox) == 0
-    assert village.state("a", host).open_work == 0
-    village.check()
-
-
-def test_what_is_too_large_does_not_travel() -> None:
-    village = Village("a", "b", bounds=Bounds(4, 10, 100, 5.0))
-    a = village.agents["a"]
-    far, own = ordered("b", "a"), ordered("a", "b")
-    assert not a.discover(far, page(far, request='{"body":"%s"}' % ("x" * 200)))
-    assert a.counters.untravelled == 1
-    assert a.discover(own, page(own, request='{"body":"%s"}' % ("x" * 200))), "here it can be fetched"
-    assert a.counters.untravelled == 2, "but nobody else has it"
-    village.settle()
-    assert queued(village, "b", own) == set()
-
-
-def test_no_new_fetches_while_the_outbox_is_full() -> None:
-    village, own, far = Village("a", "b", outbox_records=2), ordered("a", "b"), ordered("b", "a")
-    a = village.agents["a"]
-    a.discover(own, page(own))
-    village.settle()
-    for number in range(3):
-        a.discover(far, page(far, number))
-    assert village.visit("a") is None
-    village.settle()
-    assert village.visit("a") == page(own).url
-
-
 # -- becoming sure
 
 
@@ -569,16 +237,6 @@ def test_one_who_knows_to_be_alone_does_not_wait() -> None:
     begun = village.now
     village.until(lambda: village.visit("a"))
     assert village.now - begun < village.config.lease_timeout
-
-
-def test_nobody_fetches_before_its_first_beat() -> None:
-    village = Village()
-    a = village.start("a")
-    a.sure()
-    a.discover("h.example", page("h.example"))
-    assert village.visit("a") is None
-    assert FENCED in a.beat.flags
-    assert NEW in a.beat.flags
 
 
 # -- joining
@@ -626,39 +284,6 @@ def test_the_owner_stops_when_it_sees_the_newcomer_and_the_newcomer_waits_for_th
     village.settle()
     assert village.visit("c") == page(host, 1).url
     assert village.visit("c") is None, "the first is done"
-
-
-def test_a_cancelled_load_is_fetched_by_the_new_owner() -> None:
-    village = Village("a", "b")
-    host = ordered("c", "a", "b")
-    a = village.agents["a"]
-    a.discover(host, page(host))
-    village.settle()
-    state, first = a.next(village.now) or pytest.fail("nothing to fetch")
-    village.start("c")
-    for _ in range(10):
-        village.turn()
-    a.freed(state, village.now)
-    a.put_back(state, first.key)
-    village.settle()
-    assert village.crawl() == [page(host).url]
-
-
-def test_a_host_not_in_any_queue_counts_as_work_while_it_is_loaded() -> None:
-    """robots.txt and media are borrowed: a new owner waits for their end as well."""
-    village = Village("a", "b")
-    host = ordered("c", "a", "b")
-    a = village.agents["a"]
-    state = a.borrow(host)
-    c = village.start("c")
-    c.discover(host, page(host))
-    for _ in range(10):
-        village.turn()
-    assert a.beat.pending
-    assert village.visit("c") is None
-    a.give_back(state, village.now)
-    village.settle()
-    assert village.visit("c") == page(host).url
 
 
 def test_an_agent_that_never_settles_holds_the_others_up_for_the_handoff_timeout() -> None:
@@ -756,16 +381,6 @@ def test_an_agent_dies_and_returns_without_anything() -> None:
 
 
 # -- fence, epoch, rejoin
-
-
-def test_the_lease_is_asked_at_the_dispatch() -> None:
-    village, host = Village("a", "b"), ordered("a", "b")
-    a = village.agents["a"]
-    a.discover(host, page(host))
-    state, _ = a.next(village.now) or pytest.fail("nothing to fetch")
-    assert a.may_fetch(state, village.now)
-    assert a.may_fetch(state, village.now + village.config.lease_timeout - 0.001)
-    assert not a.may_fetch(state, village.now + village.config.lease_timeout), "nobody had to say so"
 
 
 def test_loads_are_cancelled_a_little_after_the_lease_ends() -> None:
@@ -938,97 +553,6 @@ def test_another_process_under_ones_name_is_noticed() -> None:
     assert a.usurped
 
 
-# -- leaving
-
-
-def test_a_leaver_hands_everything_over_and_goes() -> None:
-    village = Village("a", "b", "c")
-    hosts = [ordered("a", "b", "c"), ordered("b", "a", "c")]
-    a = village.agents["a"]
-    for host in hosts:
-        for number in range(25):
-            a.discover(host, page(host, number))
-    village.settle()
-    village.visit("a")
-    assert not a.may_go()
-    a.leave(village.now)
-    assert village.visit("a") is None
-    village.turn()
-    village.turn()
-    assert LEAVING in a.beat.flags
-    assert all("a" not in agent.view.members for agent in village.agents.values())
-    village.until(a.may_go)
-    village.beats["a"] = a.last_beat().line(10**6)
-    assert LEFT in a.last_beat().flags
-    assert LOSSY not in a.last_beat().flags
-    village.agents.pop("a")
-    village.settle()
-    assert not any(agent.watch.dead for agent in village.agents.values())
-    urls = village.crawl()
-    assert len(urls) == len(set(urls)) == 49
-    for host in hosts:
-        assert village.holders(host) == {"b", "c"}
-
-
-def test_a_leaver_that_still_loads_is_waited_for() -> None:
-    """As it would not be, if it were dead."""
-    village, host = Village("a", "b", "c"), ordered("a", "b", "c")
-    a = village.agents["a"]
-    for number in range(2):
-        a.discover(host, page(host, number))
-    village.settle()
-    state, first = a.next(village.now) or pytest.fail("nothing to fetch")
-    a.leave(village.now)
-    for _ in range(10):
-        village.turn()
-    assert a.beat.pending
-    assert not a.may_go()
-    assert village.visit("b") is None
-    a.freed(state, village.now)
-    a.ended(state, first.key)
-    village.until(a.may_go)
-    village.until(lambda: village.visit("b"))
-    assert village.state("b", host).done == {page(host, 0).key, page(host, 1).key}
-
-
-def test_a_leaver_routes_what_it_finds_last() -> None:
-    village = Village("a", "b", "c")
-    a, host = village.agents["a"], ordered("a", "b", "c")
-    a.leave(village.now)
-    assert a.discover(host, page(host)), "its own hosts are another's now"
-    village.until(a.may_go)
-    village.until(lambda: village.visit("b"))
-
-
-def test_the_last_one_has_nobody_to_hand_over_to() -> None:
-    village = Village("a")
-    a = village.agents["a"]
-    a.discover("h.example", page("h.example"))
-    a.leave(village.now)
-    a.discover("h.example", page("h.example", 1))
-    village.until(a.may_go)
-    assert a.last_beat().flags == LEFT + LOSSY, "what was not fetched goes with it"
-    assert queued(village, "a", "h.example") == {page("h.example").key, page("h.example", 1).key}
-
-
-def test_the_last_two_leave_at_once() -> None:
-    village, host = Village("a", "b"), ordered("a", "b")
-    village.agents["a"].discover(host, page(host))
-    for agent in village.agents.values():
-        agent.leave(village.now)
-    village.until(lambda: all(agent.may_go() for agent in village.agents.values()))
-    assert page(host).key in queued(village, "a", host)
-
-
-def test_a_leaver_that_gives_up_says_that_something_may_be_lost() -> None:
-    village = Village("a", "b")
-    a = village.agents["a"]
-    a.discover(ordered("a", "b"), page(ordered("a", "b")))
-    a.leave(village.now)
-    assert a.last_beat().flags == LEFT + LOSSY
-    assert (a.last_beat().settled, a.last_beat().pending) == ("", ())
-
-
 # -- the end
 
 
@@ -1048,55 +572,6 @@ def test_the_crawl_ends_by_itself_when_there_is_nothing_left() -> None:
     village.visit("b")
     turns = village.until(lambda: all(agent.finished for agent in village.agents.values()))
     assert turns < 10
-
-
-def test_not_over_while_a_start_goes_on() -> None:
-    village = Village("a", "b")
-    village.agents["a"].start_exhausted = True
-    for _ in range(10):
-        village.turn()
-    assert not any(agent.finished for agent in village.agents.values())
-    village.agents["b"].start_exhausted = True
-    village.until(lambda: all(agent.finished for agent in village.agents.values()))
-
-
-def test_not_over_while_a_request_is_out() -> None:
-    village, host = Village("a", "b"), ordered("a", "b")
-    a = village.agents["a"]
-    a.discover(host, page(host))
-    for agent in village.agents.values():
-        agent.start_exhausted = True
-    state, entry = a.next(village.now) or pytest.fail("nothing to fetch")
-    a.freed(state, village.now)
-    for _ in range(10):
-        village.turn()
-    assert PASSIVE not in a.beat.flags
-    assert not a.finished
-    a.ended(state, entry.key)
-    village.until(lambda: all(agent.finished for agent in village.agents.values()))
-
-
-def test_not_over_while_a_letter_lies_in_redis() -> None:
-    """Everybody else is passive; its sender is not, for its outbox is not empty."""
-    village, host = Village("a", "b"), ordered("b", "a")
-    for agent in village.agents.values():
-        agent.start_exhausted = True
-    village.agents["a"].discover(host, page(host))
-    for _ in range(10):
-        village.now += 1.0
-        village.beat()
-        village.flush()
-    assert not any(agent.finished for agent in village.agents.values())
-    village.until(lambda: village.visit("b"))
-    village.until(lambda: all(agent.finished for agent in village.agents.values()))
-
-
-def test_nothing_is_handed_out_when_it_is_over() -> None:
-    village = Village("a")
-    a = village.agents["a"]
-    a.discover("h.example", page("h.example"))
-    a.finished = True
-    assert village.visit("a") is None
 
 
 def test_word_of_the_end_is_believed_unless_agents_were_lost_and_work_is_left() -> None:
@@ -1122,9 +597,6 @@ def test_a_copy_that_others_keep_is_no_work_left_at_the_end() -> None:
     assert not village.agents["c"].finished, "it keeps that host"
 
 
-# -- beats
-
-
 def test_those_who_know_of_no_url_cannot_tell_that_nobody_has_work() -> None:
     village = Village("a", "b")
     for agent in village.agents.values():
@@ -1148,7 +620,7 @@ def test_who_leaves_a_finished_crawl_ends_it_for_those_who_have_not_heard() -> N
     """Else they would take over its hosts while they close, and count them twice."""
     village = Village("a", "b")
     a, b = village.agents.values()
-    a.finished = True
+    a.accept_end(lossy=False)
     view = b.view
     last = Beat.parse(a.last_beat().line(1000))
     assert last is not None
@@ -1156,50 +628,3 @@ def test_who_leaves_a_finished_crawl_ends_it_for_those_who_have_not_heard() -> N
     assert b.finished
     assert b.view is view
     assert b.keepers_of(ordered("a", "b"))[0] == "a"
-
-
-def test_a_beat_does_not_name_the_own_incarnation_as_dead() -> None:
-    village = Village("a", "b")
-    a = village.agents["a"]
-    named = Beat(incarnation("b"), 0, 20, a.view.digest, dead=("eeeeeeee", a.incarnation), counter=10**6)
-    former = a.incarnation
-    village.now += 1
-    a.read(village.now, village.now, {"b": named})
-    a.tick(village.now)
-    assert a.incarnation != former
-    assert former in a.beat.dead
-    assert "eeeeeeee" in a.beat.dead
-    assert a.incarnation not in a.beat.dead
-
-
-def test_beats_are_lines_that_others_can_read() -> None:
-    village = Village("a", "b", "c")
-    for _ in range(3):
-        village.turn()
-        for agent in village.agents.values():
-            assert Beat.parse(agent.beat.line(7)) is not None
-
-
-def test_activity_moves_with_whatever_an_agent_does() -> None:
-    village, host = Village("a", "b"), ordered("b", "a")
-    a, b = village.agents.values()
-    own = ordered("a", "b")
-    before = a.activity
-    for act in (
-        lambda: a.discover(host, page(host)),
-        lambda: a.discover(own, page(own)),
-        lambda: a.next(village.now),
-        lambda: a.put_back(village.state("a", own), page(own).key),
-        lambda: a.borrow(own),
-    ):
-        act()
-        assert a.activity > before
-        before = a.activity
-    received = b.activity
-    village.flush("a")
-    village.take("b")
-    assert b.activity > received
-    before = a.activity
-    village.turn()
-    village.turn()
-    assert a.activity > before, "an answer was read"

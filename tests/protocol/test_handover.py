@@ -313,13 +313,13 @@ def test_more_pending_hosts_than_a_beat_names_is_not_settled() -> None:
     for _ in range(8):
         village.turn()
     assert len(a.handover.pending) == MOST_PENDING + 1
-    assert not a.settled
+    assert not a.standing.settled
     assert a.beat.pending == ()
     found = out[0] or pytest.fail("nothing to fetch")
     a.freed(found[0], village.now)
     a.put_back(found[0], found[1].key)
     village.turn()
-    assert a.settled
+    assert a.standing.settled
     assert len(a.beat.pending) == MOST_PENDING
 
 
@@ -348,15 +348,15 @@ def test_settled_only_when_all_is_handed_on_and_acknowledged() -> None:
     village.start("c")
     village.beat("c")
     village.beat("a")
-    assert not a.settled, "nothing was gone through yet"
+    assert not a.standing.settled, "nothing was gone through yet"
     village.flush("a")
-    assert not a.settled, "it is on its way"
+    assert not a.standing.settled, "it is on its way"
     assert a.beat.settled == ""
     village.take("c")
-    assert not a.settled
+    assert not a.standing.settled
     village.flush("c")
     village.take("a")
-    assert a.settled
+    assert a.standing.settled
     village.flush("a")
     assert a.beat.settled == a.view.digest
 
@@ -371,11 +371,11 @@ def test_settled_waits_for_news_told_before_the_change() -> None:
     village.beat("a")
     village.flush("a")
     assert not a.handover.open
-    assert not a.settled
+    assert not a.standing.settled
     village.take("b")
     village.flush("b")
     village.take("a")
-    assert a.settled
+    assert a.standing.settled
 
 
 def test_hosts_are_gone_through_in_slices(monkeypatch: pytest.MonkeyPatch) -> None:

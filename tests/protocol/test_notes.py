@@ -170,7 +170,7 @@ def test_who_is_told_hears_of_it_and_who_notes_does_not() -> None:
     host = ordered("a", "b")
     village, heard = crawled("a", "b", host=host), []
     for name, agent in village.agents.items():
-        agent.on_notes = lambda state, name=name: heard.append((name, state.host, state.notes.text))
+        agent.reception.on_notes = lambda state, name=name: heard.append((name, state.host, state.notes.text))
     village.agents["a"].note(village.state("a", host), FIRST)
     village.settle()
     assert heard == [("b", host, FIRST)]
@@ -245,7 +245,7 @@ def test_who_comes_back_with_its_disk_brings_them_to_the_owner() -> None:
     village.kill("a")
     village.cut = set()
     village.until(lambda: "a" not in village.agents["b"].view.members)
-    saved = Saved(Group("0badcafe", a.flush, False, frozenset()))
+    saved = Saved(Group("0badcafe", a.journal.flush, False, frozenset()))
     village.agents["a"] = durable.restore("a", saved, village.config, a.frontier, lambda: "abcdabcd", village.now)
     assert village.state("a", host).dirty
     village.settle()

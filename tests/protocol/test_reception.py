@@ -137,16 +137,16 @@ def test_an_empty_letter_is_answered(box: Inbox) -> None:
 @pytest.mark.parametrize("kind", [DISCOVERY, STATE])
 def test_a_letter_that_comes_again_is_answered_again_and_not_merged_again(box: Inbox, kind: str) -> None:
     box.letter(kind, said(box.own, page(box.own)), seq=5)
-    activity = box.agent.activity
+    activity = box.agent.quiescence.activity
     box.letter(kind, said(box.own, page(box.own)), seq=5)
-    assert box.agent.activity == activity
+    assert box.agent.quiescence.activity == activity
     box.answers(kind=kind)
     box.deliver()
     box.answers(kind=kind)
-    activity = box.agent.activity
+    activity = box.agent.quiescence.activity
     box.letter(kind, said(box.own, page(box.own)), seq=5)
     assert box.answers(kind=kind) == {"acked": [5]}
-    assert box.agent.activity == activity
+    assert box.agent.quiescence.activity == activity
 
 
 def test_letters_may_come_in_any_order(box: Inbox) -> None:

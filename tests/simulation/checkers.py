@@ -307,7 +307,7 @@ class Referee:
 def _told(process: Process) -> str:
     agent = process.agent
     return (
-        f"{agent.beat.line(0)} outbox={len(agent.outbox)} out={agent.out} unsent={len(agent.closing.unsent)} "
+        f"{agent.beat.line(0)} outbox={len(agent.outbox)} out={agent.work.out} unsent={len(agent.closing.unsent)} "
         f"custody={len(agent.reception.custody)} syncs={len(agent.handover.open)} "
         f"pending={len(agent.handover.pending)} orphans={len(agent.outbox.orphans)} "
         f"lease={agent.lease.holds(process.now())} released={agent.tenure.released}"

@@ -20,11 +20,13 @@ from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.closing import Closing
 from scrapy_ubi.protocol.handover import Handover
 from scrapy_ubi.protocol.host import HostState, SetState
+from scrapy_ubi.protocol.keeping import Keeping
 from scrapy_ubi.protocol.mail import DISCOVERY, STATE, Lane, Record
 from scrapy_ubi.protocol.membership import Membership
 from scrapy_ubi.protocol.outbox import Outbox
 from scrapy_ubi.protocol.quiescence import Quiescence
 from scrapy_ubi.protocol.ring import Ring, point, replica_points
+from scrapy_ubi.protocol.standing import Standing
 from scrapy_ubi.protocol.tenure import Tenure
 from scrapy_ubi.protocol.view import Beat, Watch
 
@@ -101,7 +103,7 @@ def _resent_never() -> Any:
 
 
 def _notes_not_told() -> Any:
-    return patch.object(Agent, "_tell_notes", lambda self: None)
+    return patch.object(Keeping, "tell_notes", lambda self: None)
 
 
 def _notes_not_handed_over() -> Any:
@@ -223,16 +225,16 @@ def _pending_hosts_not_listed() -> Any:
 
 
 def _leaver_gone_before_the_others_are_settled() -> Any:
-    may_go = Agent.may_go
+    may_go = Standing.may_go
 
-    def early(self: Agent) -> bool:
-        released, self.tenure.released = self.tenure.released, True
+    def early(self: Standing) -> bool:
+        released, self._tenure.released = self._tenure.released, True
         try:
             return may_go(self)
         finally:
-            self.tenure.released = released
+            self._tenure.released = released
 
-    return patch.object(Agent, "may_go", early)
+    return patch.object(Standing, "may_go", early)
 
 
 def _last_leaver_drops_its_copies() -> Any:

@@ -175,8 +175,8 @@ class Process:
     def flush_loop(self) -> None:
         """Time passes; then a flush, then its mail."""
         agent = self.agent
-        self.after(IDLE if agent.activity == self._active else FLUSH, self.flush_loop)
-        self._active = agent.activity
+        self.after(IDLE if agent.quiescence.activity == self._active else FLUSH, self.flush_loop)
+        self._active = agent.quiescence.activity
         agent.tick(self.now())
         if agent.cancel:
             agent.cancel = False

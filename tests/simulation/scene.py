@@ -15,7 +15,8 @@ from typing import Any
 
 from scrapy_ubi.frontier.memory import MemoryFrontier
 from scrapy_ubi.protocol import durable
-from scrapy_ubi.protocol.agent import Agent, Outlinks
+from scrapy_ubi.protocol.agent import Agent
+from scrapy_ubi.protocol.closing import Outlinks
 from scrapy_ubi.protocol.host import Entry, HostState
 from tests.support.ledger import Ledger
 from tests.support.village import Village

@@ -189,6 +189,10 @@ class Village:
         assert isinstance(state, SetState)
         return state
 
+    def queued(self, name: str, host: str) -> set[int]:
+        """The keys that wait at an agent."""
+        return set(self.state(name, host).queued)
+
     def holders(self, host: str) -> set[str]:
         """Who holds anything of a host."""
         return {name for name, agent in self.agents.items() if agent.frontier.find(host) is not None}

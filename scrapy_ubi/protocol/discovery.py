@@ -1,0 +1,120 @@
+"""Discovery: what becomes of a URL that was found, here or by another agent that could not place it (DESIGN 2.3).
+
+Rules of this module:
+
+* A URL of an own host is queued here, and the host's other keepers are told. Any other one is told its owner, unless
+  that one has been told before: a bounded memory, forgotten when an agent dies, for what the dead knew may be lost.
+* Most links of a page are known. Whether one is (`met`) is asked before an entry is made of it, which costs ten times
+  as much; nothing on that way may cost a call more than it must.
+* A link that was found on no page is a *stray* (`closing.py`), and belongs into the redo of every page that has it.
+* Mail that was refused, or whose receiver is gone, is routed by the present view; the name in a refusal is a hint,
+  followed only if that agent is in the view.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from .closing import Closing, Outlinks
+from .host import Entry, HostState
+from .keeping import Keeping
+from .mail import DISCOVERY, Record, weight
+from .quiescence import Quiescence
+
+
+class Discovery:
+    """What one agent finds. `refuses` says of a URL of an own host, whose state may be None, that it is not taken;
+    `forwarded` has what owners were told: key -> depth.
+    """
+
+    def __init__(self, keeping: Keeping, closing: Closing, quiescence: Quiescence) -> None:
+        self._me = keeping.me
+        self._keeping = keeping
+        self._config = keeping.config
+        self._counters = keeping.counters
+        self._frontier = keeping.frontier
+        self._outbox = keeping.outbox
+        self._journal = keeping.journal
+        self._closing = closing
+        self._quiescence = quiescence
+        self.refuses: Callable[[HostState | None, Entry], bool] = lambda state, entry: False
+        self.forwarded: dict[int, int] = {}
+
+    def met(self, host: str, key: int, depth: int, priority: int) -> bool:
+        """Whether a URL that was found is known, here or by its owner, as far as is known here; counted if so.
+
+        A stray (see `discover`) is never met.
+        """
+        if key in self._closing.strays or not self._known(host, self._keeping.owner(host), key, depth, priority):
+            return False
+        self._counters.links += 1
+        return True
+
+    def _known(self, host: str, owner: str, key: int, depth: int, priority: int) -> bool:
+        if owner == self._me:
+            state = self._frontier.find(host)
+            return state is not None and state.holds(key, depth, priority)
+        known = self.forwarded.get(key)
+        if known is None or known > depth:
+            return False
+        self._counters.suppressed += 1
+        return True
+
+    def discover(self, host: str, entry: Entry, outlinks: Outlinks | None = None) -> bool:
+        """A URL was found: queue it here, tell its owner, or let it be. True when it was news, as far as is known
+        here. `outlinks` gathers what was learned from one page; without it the URL comes from nowhere (a seed).
+        """
+        self._counters.links += 1
+        news = self._discover(host, entry)
+        if outlinks is None:
+            if news:
+                self._closing.stray(entry.key, self._journal.flush)
+        elif news or entry.key in self._closing.strays:
+            outlinks.append((host, entry))
+        return news
+
+    def _discover(self, host: str, entry: Entry) -> bool:
+        owner = self._keeping.owner(host)
+        if self._known(host, owner, entry.key, entry.depth, entry.priority):
+            return False
+        if owner == self._me:
+            if self.refuses(self._frontier.find(host), entry):
+                return False
+            return self._keep(host, entry, self._journal.flush)
+        if weight(entry) > self._config.bounds.size:
+            self._counters.untravelled += 1
+            return False
+        if len(self.forwarded) >= self._config.suppressed_keys:
+            self.forwarded.clear()
+        self.forwarded[entry.key] = entry.depth
+        self._quiescence.activity += 1
+        self._counters.forwarded += 1
+        record = Record(host, self._journal.flush, entry=entry)
+        self._outbox.put(owner, DISCOVERY, record, self._keeping.view)
+        self._journal.discovered(record)
+        return True
+
+    def _keep(self, host: str, entry: Entry, flush: int) -> bool:
+        """Merge an entry of an own host, and tell its successors what is news."""
+        state, news = self._frontier.add(host, (entry,))
+        for item in news:
+            self._quiescence.activity += 1
+            self._keeping.replicate(state, Record(host, flush, entry=item))
+        return bool(news)
+
+    def route(self, record: Record, hint: str) -> None:
+        """A discovered entry needs another receiver. `hint`: the owner in the view of the one that refused it."""
+        if record.entry is None:
+            return
+        owner = self._keeping.owner(record.host)
+        if hint in self._keeping.view.members and hint != self._me:
+            owner = hint
+        self._outbox.close(record)
+        if owner == self._me:
+            self._keep(record.host, record.entry, record.flush)
+        else:
+            self._outbox.put(owner, DISCOVERY, record, self._keeping.view)
+
+    def forget(self) -> None:
+        """An agent is gone: what it knew may have to be told again."""
+        self.forwarded.clear()

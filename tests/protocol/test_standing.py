@@ -1,0 +1,188 @@
+"""What an agent says of itself: whether it is passive, may go, has left, and what its beat is.
+
+Hosts are named by the order of their agents: `ordered("b", "c", "a")` is b's, c keeps a copy, a is next.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from scrapy_ubi.protocol.view import LEAVING, LEFT, LOSSY, PASSIVE, Beat
+from tests.support.views import incarnation, ordered
+from tests.support.village import Village, page
+
+
+def test_a_leaver_hands_everything_over_and_goes() -> None:
+    village = Village("a", "b", "c")
+    hosts = [ordered("a", "b", "c"), ordered("b", "a", "c")]
+    a = village.agents["a"]
+    for host in hosts:
+        for number in range(25):
+            a.discover(host, page(host, number))
+    village.settle()
+    village.visit("a")
+    assert not a.may_go()
+    a.leave(village.now)
+    assert village.visit("a") is None
+    village.turn()
+    village.turn()
+    assert LEAVING in a.beat.flags
+    assert all("a" not in agent.view.members for agent in village.agents.values())
+    village.until(a.may_go)
+    village.beats["a"] = a.last_beat().line(10**6)
+    assert LEFT in a.last_beat().flags
+    assert LOSSY not in a.last_beat().flags
+    village.agents.pop("a")
+    village.settle()
+    assert not any(agent.watch.dead for agent in village.agents.values())
+    urls = village.crawl()
+    assert len(urls) == len(set(urls)) == 49
+    for host in hosts:
+        assert village.holders(host) == {"b", "c"}
+
+
+def test_a_leaver_that_still_loads_is_waited_for() -> None:
+    """As it would not be, if it were dead."""
+    village, host = Village("a", "b", "c"), ordered("a", "b", "c")
+    a = village.agents["a"]
+    for number in range(2):
+        a.discover(host, page(host, number))
+    village.settle()
+    state, first = a.next(village.now) or pytest.fail("nothing to fetch")
+    a.leave(village.now)
+    for _ in range(10):
+        village.turn()
+    assert a.beat.pending
+    assert not a.may_go()
+    assert village.visit("b") is None
+    a.freed(state, village.now)
+    a.ended(state, first.key)
+    village.until(a.may_go)
+    village.until(lambda: village.visit("b"))
+    assert village.state("b", host).done == {page(host, 0).key, page(host, 1).key}
+
+
+def test_a_leaver_routes_what_it_finds_last() -> None:
+    village = Village("a", "b", "c")
+    a, host = village.agents["a"], ordered("a", "b", "c")
+    a.leave(village.now)
+    assert a.discover(host, page(host)), "its own hosts are another's now"
+    village.until(a.may_go)
+    village.until(lambda: village.visit("b"))
+
+
+def test_the_last_one_has_nobody_to_hand_over_to() -> None:
+    village = Village("a")
+    a = village.agents["a"]
+    a.discover("h.example", page("h.example"))
+    a.leave(village.now)
+    a.discover("h.example", page("h.example", 1))
+    village.until(a.may_go)
+    assert a.last_beat().flags == LEFT + LOSSY, "what was not fetched goes with it"
+    assert village.queued("a", "h.example") == {page("h.example").key, page("h.example", 1).key}
+
+
+def test_the_last_two_leave_at_once() -> None:
+    village, host = Village("a", "b"), ordered("a", "b")
+    village.agents["a"].discover(host, page(host))
+    for agent in village.agents.values():
+        agent.leave(village.now)
+    village.until(lambda: all(agent.may_go() for agent in village.agents.values()))
+    assert page(host).key in village.queued("a", host)
+
+
+def test_a_leaver_that_gives_up_says_that_something_may_be_lost() -> None:
+    village = Village("a", "b")
+    a = village.agents["a"]
+    a.discover(ordered("a", "b"), page(ordered("a", "b")))
+    a.leave(village.now)
+    assert a.last_beat().flags == LEFT + LOSSY
+    assert (a.last_beat().settled, a.last_beat().pending) == ("", ())
+
+
+def test_not_over_while_a_start_goes_on() -> None:
+    village = Village("a", "b")
+    village.agents["a"].start_exhausted = True
+    for _ in range(10):
+        village.turn()
+    assert not any(agent.finished for agent in village.agents.values())
+    village.agents["b"].start_exhausted = True
+    village.until(lambda: all(agent.finished for agent in village.agents.values()))
+
+
+def test_not_over_while_a_request_is_out() -> None:
+    village, host = Village("a", "b"), ordered("a", "b")
+    a = village.agents["a"]
+    a.discover(host, page(host))
+    for agent in village.agents.values():
+        agent.start_exhausted = True
+    state, entry = a.next(village.now) or pytest.fail("nothing to fetch")
+    a.freed(state, village.now)
+    for _ in range(10):
+        village.turn()
+    assert PASSIVE not in a.beat.flags
+    assert not a.finished
+    a.ended(state, entry.key)
+    village.until(lambda: all(agent.finished for agent in village.agents.values()))
+
+
+def test_not_over_while_a_letter_lies_in_redis() -> None:
+    """Everybody else is passive; its sender is not, for its outbox is not empty."""
+    village, host = Village("a", "b"), ordered("b", "a")
+    for agent in village.agents.values():
+        agent.start_exhausted = True
+    village.agents["a"].discover(host, page(host))
+    for _ in range(10):
+        village.now += 1.0
+        village.beat()
+        village.flush()
+    assert not any(agent.finished for agent in village.agents.values())
+    village.until(lambda: village.visit("b"))
+    village.until(lambda: all(agent.finished for agent in village.agents.values()))
+
+
+def test_a_beat_does_not_name_the_own_incarnation_as_dead() -> None:
+    village = Village("a", "b")
+    a = village.agents["a"]
+    named = Beat(incarnation("b"), 0, 20, a.view.digest, dead=("eeeeeeee", a.incarnation), counter=10**6)
+    former = a.incarnation
+    village.now += 1
+    a.read(village.now, village.now, {"b": named})
+    a.tick(village.now)
+    assert a.incarnation != former
+    assert former in a.beat.dead
+    assert "eeeeeeee" in a.beat.dead
+    assert a.incarnation not in a.beat.dead
+
+
+def test_beats_are_lines_that_others_can_read() -> None:
+    village = Village("a", "b", "c")
+    for _ in range(3):
+        village.turn()
+        for agent in village.agents.values():
+            assert Beat.parse(agent.beat.line(7)) is not None
+
+
+def test_activity_moves_with_whatever_an_agent_does() -> None:
+    village, host = Village("a", "b"), ordered("b", "a")
+    a, b = village.agents.values()
+    own = ordered("a", "b")
+    before = a.quiescence.activity
+    for act in (
+        lambda: a.discover(host, page(host)),
+        lambda: a.discover(own, page(own)),
+        lambda: a.next(village.now),
+        lambda: a.put_back(village.state("a", own), page(own).key),
+        lambda: a.borrow(own),
+    ):
+        act()
+        assert a.quiescence.activity > before
+        before = a.quiescence.activity
+    received = b.quiescence.activity
+    village.flush("a")
+    village.take("b")
+    assert b.quiescence.activity > received
+    before = a.quiescence.activity
+    village.turn()
+    village.turn()
+    assert a.quiescence.activity > before, "an answer was read"
