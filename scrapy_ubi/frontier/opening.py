@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Protocol
 
 from . import rows
-from .disk import GONE, DiskFrontier
+from .disk import DiskFrontier
+from .flushes import GONE
 from .rocks import RocksStore
 from .seen import Seen, SeenDamaged, SeenTable, Totals
 from .store import Store, StoreDamaged, every

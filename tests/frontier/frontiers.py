@@ -132,6 +132,30 @@ def reopened(store: Store, seen: DictKind, delay: float = 0.0, kind: type[DiskFr
     return frontier
 
 
+def resting(kind: type[Reading] = Reading, keys: int = 3) -> tuple[Reading, HostState]:
+    """A frontier just opened, with one host whose entries, at depth 5, are all on disk."""
+    store = MemoryStore()
+    first = reopened(store, DictKind(), kind=kind)
+    first.add("h", [Entry(key, f"http://h/{key}", 5) for key in range(1, keys + 1)])
+    first.flush()
+    frontier = reopened(store, DictKind(first.seen), kind=kind)
+    state = frontier.find("h")
+    assert state is not None
+    assert frontier.rests(state)
+    return frontier, state
+
+
+def popped(frontier: Reading) -> list[int]:
+    """The keys that come, one after the other."""
+    found = []
+    while (one := frontier.pop(1e9, lambda state: True)) is not None:
+        found.append(one[1].key)
+        frontier.finish(one[0], one[1].key)
+        frontier.free(one[0], 0.0)
+        frontier._check()
+    return found
+
+
 def on_disk(delay: float) -> Checked:
     """A frontier with RocksDB and a seen table in a directory of its own."""
     directory = tempfile.mkdtemp(prefix="frontier-")

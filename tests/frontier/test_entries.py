@@ -1,0 +1,100 @@
+"""Entries on disk: out and done elsewhere, garbage that goes, keys that were unknown, and the status of a page."""
+
+from __future__ import annotations
+
+import pytest
+
+from scrapy_ubi.frontier.memorystore import MemoryStore
+from scrapy_ubi.protocol.host import Entry, HostState
+from tests.frontier.frontiers import DictKind, Reading, Tight, popped, reopened, resting
+
+
+def test_what_is_out_is_not_handed_out_again_by_a_late_read() -> None:
+    frontier, state = resting()
+    one = frontier.pop(0.0, lambda state: True)
+    assert one is not None
+    state.open_work += 1
+    frontier.window.clear(state)  # as if the head had been given away
+    state.complete, state.low = False, b""
+    frontier.free(state, 0.0)
+    assert popped(frontier) == [2, 3]
+    frontier.put_back(state, 1)
+    assert popped(frontier) == [1]
+
+
+def marks(frontier: Reading, state: HostState, keys: range) -> None:
+    """Another agent has done these."""
+    for key in keys:
+        frontier.add_done(state, [key])
+        if key % 50 == 0:
+            frontier.flush()
+            frontier.load(0.0, lambda state: False)
+            frontier._check()
+    frontier.flush()
+    frontier.look_again()
+
+
+def queue_rows(frontier: Reading) -> int:
+    return sum(key[:1] == b"q" for key in frontier.store.rows)
+
+
+@pytest.mark.parametrize("kind", [Reading, Tight])
+def test_garbage_goes_when_it_is_most_of_a_queue(kind: type[Reading]) -> None:
+    frontier, state = resting(kind, 1000)
+    frontier.load(0.0, lambda state: True)
+    marks(frontier, state, range(1, 900))
+    assert 101 <= queue_rows(frontier) <= 300
+    assert popped(frontier) == [*range(900, 1001)]
+
+
+@pytest.mark.parametrize("kind", [Reading, Tight])
+def test_a_queue_that_is_nothing_but_garbage_goes_at_once(kind: type[Reading]) -> None:
+    frontier, state = resting(kind, 1000)
+    marks(frontier, state, range(1, 1001))
+    assert queue_rows(frontier) == 0
+    frontier.add("h", [Entry(2000, "http://h/2000", 0)])
+    frontier.flush()
+    assert popped(frontier) == [2000]
+
+
+def test_what_is_out_and_done_elsewhere_is_garbage_after_a_crash() -> None:
+    frontier, state = resting()
+    one = frontier.pop(0.0, lambda state: True)
+    assert one is not None
+    frontier.add_done(state, [1])
+    frontier.flush()
+    again = reopened(frontier.store, DictKind(frontier.seen))
+    again._check()
+    assert popped(again) == [2, 3]
+
+
+def test_with_which_status_a_page_was_done_is_known_before_and_after_a_restart() -> None:
+    frontier, state = resting()
+    for status in (200, 404, 0):
+        one = frontier.pop(0.0, lambda state: True)
+        assert one is not None
+        frontier.finish(*one[:1], one[1].key)
+        frontier.note_status(state, one[1].key, status)
+        frontier.free(state, 0.0)
+    assert [frontier.status_of(state, key) for key in (1, 2, 3)] == [200, 404, None]
+    frontier.flush()
+    frontier.note_status(state, 1, 500)  # too late: it is written
+    assert frontier.status_of(state, 1) == 200
+    again = reopened(frontier.store, DictKind(frontier.seen))
+    assert [again.status_of(again.states()[0], key) for key in (1, 2, 3, 99)] == [200, 404, None, None]
+
+
+def test_a_key_that_was_unknown_when_last_asked_for_is_not_taken_for_unknown_later() -> None:
+    frontier = reopened(MemoryStore(), DictKind())
+    entry = Entry(1, "http://h/1", 0)
+    state, _ = frontier.add("h", [Entry(2, "http://h/2", 0)])
+    assert not state.holds(1, 0, 0)
+    assert frontier.add("h", [entry])[1]
+    assert not frontier.add("h", [entry])[1]
+    frontier.flush()
+    assert not frontier.add("h", [entry])[1], "written"
+    assert not state.holds(3, 0, 0)
+    frontier.add_done(state, [3])
+    frontier.flush()
+    assert not frontier.add("h", [Entry(3, "http://h/3", 0)])[1], "done"
+    frontier._check()
