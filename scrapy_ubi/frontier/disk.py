@@ -1,8 +1,8 @@
 """The frontier on disk: millions of URLs in little memory, and a crawl that goes on where it was.
 
-It keeps the contract `protocol.host.Frontier`, as the one in memory does. It is made of the hosts' states (`diskstate`)
-and their entries (`entries`), the part of their queues that is in memory (`window`), what is not written yet
-(`flushes`), and the failures kept (`failures`).
+It keeps the contract `protocol.frontier.Frontier`, as the one in memory does. It is made of the hosts' states
+(`diskstate`) and their entries (`entries`), the part of their queues that is in memory (`window`), what is not written
+yet (`flushes`), and the failures kept (`failures`).
 
 How it is driven, beside the protocol's calls:
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 from bisect import insort
 from collections.abc import Iterator, Mapping
 
-from scrapy_ubi.protocol.host import Entry, HostState, retries_of
+from scrapy_ubi.protocol.host import Entry, HostState, retries_of, xor
 
 from . import rows
 from .seen import Seen
@@ -281,13 +281,6 @@ class DiskState(HostState):
             assert all(queued in head for queued in waiting if queued <= self.head[-1]), self
         done = {*self.told_done(), *self.closing}
         assert len(done) == self.done_count, (self, done)
-        assert _xor(done) == self.done_xor, self
-        assert _xor({*keys, *done, *self.out}) == self.known_xor, self
+        assert xor(done) == self.done_xor, self
+        assert xor({*keys, *done, *self.out}) == self.known_xor, self
         assert self.redo.keys() <= {*keys, *self.out}, self
-
-
-def _xor(keys: set[int]) -> int:
-    total = 0
-    for key in keys:
-        total ^= key
-    return total

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from scrapy_ubi.protocol.host import MOST_FAILED, Failure
+from scrapy_ubi.protocol.frontier import MOST_FAILED
+from scrapy_ubi.protocol.host import Failure
 
 from . import rows
 from .flushes import Flushes

@@ -1,6 +1,6 @@
 """The frontier in memory: every host's state and queue, and the workbench. It is gone when the process ends.
 
-It keeps the contract `protocol.host.Frontier`, the one that a frontier on disk fulfils too. Its bound is the memory
+It keeps the contract `protocol.frontier.Frontier`, the one that a frontier on disk fulfils too. Its bound is the memory
 of the machine: about 300 bytes a waiting URL and 80 a done one.
 """
 
@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-from scrapy_ubi.protocol.host import MOST_FAILED, Entry, Failure, HostState, Notes, SetState
+from scrapy_ubi.protocol.frontier import MOST_FAILED
+from scrapy_ubi.protocol.host import Entry, Failure, HostState, Notes
+from scrapy_ubi.protocol.setstate import SetState
 
 from .queue import HostQueue
 from .workbench import Workbench

@@ -22,7 +22,8 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 
 from scrapy_ubi.protocol.agent import Agent
-from scrapy_ubi.protocol.host import MOST_NOTES, Frontier, HostState, Notes
+from scrapy_ubi.protocol.frontier import Frontier
+from scrapy_ubi.protocol.host import MOST_NOTES, HostState, Notes
 from scrapy_ubi.protocol.notes import canonical
 
 MOST_POSTPONE = 86_400.0  # s: a day; whatever a host has said, it is asked again then

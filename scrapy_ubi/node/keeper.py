@@ -38,7 +38,8 @@ from scrapy_ubi.frontier.seen import SeenDamaged, SeenTable
 from scrapy_ubi.frontier.store import StoreDamaged, StoreError
 from scrapy_ubi.frontier.window import Result
 from scrapy_ubi.protocol.durable import Changes, Group, Saved
-from scrapy_ubi.protocol.host import Frontier, HostState
+from scrapy_ubi.protocol.frontier import Frontier
+from scrapy_ubi.protocol.host import HostState
 from scrapy_ubi.settings import UbiSettings
 
 logger = logging.getLogger("scrapy_ubi")

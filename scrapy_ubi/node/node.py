@@ -18,7 +18,8 @@ from typing import Any
 
 from scrapy_ubi.errors import UbiUnavailable
 from scrapy_ubi.frontier.store import StoreError
-from scrapy_ubi.protocol.host import Entry, SetState
+from scrapy_ubi.protocol.host import Entry
+from scrapy_ubi.protocol.setstate import SetState
 from scrapy_ubi.requestkeys import RequestKeys
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.transport import Transport, TransportDown, TransportFull

@@ -20,7 +20,8 @@ import asyncio
 from collections.abc import Callable
 
 from scrapy_ubi.protocol.agent import Agent
-from scrapy_ubi.protocol.host import HostState, SetState
+from scrapy_ubi.protocol.host import HostState
+from scrapy_ubi.protocol.setstate import SetState
 
 from .waiting import wait_briefly
 

@@ -23,7 +23,8 @@ from dataclasses import dataclass, fields
 from itertools import islice
 from typing import Any, NamedTuple
 
-from scrapy_ubi.protocol.host import Entry, Failure, Frontier, HostState
+from scrapy_ubi.protocol.frontier import Frontier
+from scrapy_ubi.protocol.host import Entry, Failure, HostState
 from scrapy_ubi.urls import learned
 
 ASKS = ("hosts", "url", "failed", "requeue")

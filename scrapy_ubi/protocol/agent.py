@@ -22,8 +22,8 @@ from dataclasses import dataclass, field
 from .closing import Closing
 from .config import Config, Counters
 from .discovery import Discovery
+from .frontier import Frontier
 from .handover import Handover
-from .host import Frontier
 from .journal import Journal
 from .keeping import Keeping
 from .membership import Membership

@@ -24,7 +24,8 @@ from typing import NamedTuple
 
 from .agent import Agent
 from .config import Config
-from .host import Entry, Frontier
+from .frontier import Frontier
+from .host import Entry
 from .journal import Part
 from .mail import LaneIn, Outcome, Record
 

@@ -23,7 +23,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 
-from .host import Frontier, HostState
+from .frontier import Frontier
+from .host import HostState
 from .mail import STATE, Record, Sync, whole
 from .outbox import Outbox
 from .tenure import Alive, Tenure

@@ -21,14 +21,13 @@ Rules of this module:
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any, NamedTuple, NoReturn, Protocol
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple, NoReturn
 
 from .notes import MOST_NOTES as MOST_NOTES
 from .notes import NOTHING
 from .notes import Notes as Notes
 
-MOST_FAILED = 100_000  # failures kept by an agent; what fails beyond is only counted
 MOST_REDO = 1024  # redo records kept a host: far more than are ever under way; beyond it the pages are fetched again
 
 
@@ -107,11 +106,12 @@ class Summary(NamedTuple):
     done_xor: int
 
 
-def _rank(entry: Entry) -> tuple[int, int, int, str, str]:
-    """The total order that decides between two versions of one key: the most retries, then the smallest depth, then the
-    highest priority.
-    """
-    return (-retries_of(entry.request), entry.depth, -entry.priority, entry.url, entry.request)
+def xor(keys: Iterable[int]) -> int:
+    """All these keys in one number, whatever their order."""
+    total = 0
+    for key in keys:
+        total ^= key
+    return total
 
 
 class _Nothing(dict[int, Any]):
@@ -128,7 +128,7 @@ NONE = _Nothing()
 
 class HostState:
     """The state of one host at one agent, with the few facts the agent keeps beside it. Where the sets rest is a
-    subclass's matter: in memory (`SetState`) or on disk (`frontier.diskstate`).
+    subclass's matter: in memory (`setstate`) or on disk (`frontier.diskstate`).
 
     `out`: key -> entry handed out; `closing`: key -> entry of the done whose done mark may not leave yet; `redo`: key
     -> redo of a page that waits here and is done elsewhere, maybe. An empty one may be `NONE`, which none adds to.
@@ -253,7 +253,7 @@ class HostState:
 
     def summary(self) -> Summary:
         """The state in four numbers, as others may know it, to be compared with another agent's."""
-        closing = _xor(self.closing)
+        closing = xor(self.closing)
         return Summary(self.known, self.known_xor, self.done_count - len(self.closing), self.done_xor ^ closing)
 
     def _check(self) -> None:
@@ -261,215 +261,3 @@ class HostState:
         assert all(map(self.is_done, self.closing)), self
         assert all(map(self.is_known, self.redo)), self
         assert self.open_work >= len(self.out), (self, self.open_work)
-
-
-class SetState(HostState):
-    """A host state in memory. `queued`: key -> entry that waits; `done`: keys."""
-
-    __slots__ = ("done", "queued")
-
-    def __init__(self, host: str) -> None:
-        super().__init__(host)
-        self.queued: dict[int, Entry] = {}
-        self.done: set[int] = set()
-
-    @property
-    def waiting(self) -> int:
-        """How many entries wait to be fetched."""
-        return len(self.queued)
-
-    @property
-    def done_count(self) -> int:
-        """How many keys are done."""
-        return len(self.done)
-
-    def is_known(self, key: int) -> bool:
-        """Whether a key is known, done or not."""
-        return key in self.done or key in self.queued or key in self.out
-
-    def is_done(self, key: int) -> bool:
-        """Whether a key is done."""
-        return key in self.done
-
-    def holds(self, key: int, depth: int, priority: int) -> bool:
-        """Whether being told of this key, found so deep and with this priority, would change nothing that matters."""
-        if key in self.done or key in self.out:
-            return True
-        old = self.queued.get(key)
-        if old is None:
-            return False
-        return (old.depth, -old.priority) <= (depth, -priority) or retries_of(old.request) > 0
-
-    def learn(self, entry: Entry) -> bool:
-        """Merge one discovered entry; True when that was news (a new key, or a better version of a waiting one)."""
-        key = entry.key
-        if key in self.done or key in self.out:
-            return False
-        old = self.queued.get(key)
-        if old is None:
-            self.known_xor ^= key
-        elif _rank(entry) >= _rank(old):
-            return False
-        self.queued[key] = entry
-        return True
-
-    def mark_done(self, key: int) -> bool:
-        """Merge one done mark; True when that was news. A key may be done before it is discovered."""
-        if key in self.done:
-            return False
-        self.redo.pop(key, None)
-        if self.queued.pop(key, None) is None and key not in self.out:
-            self.known_xor ^= key
-        self.done.add(key)
-        self.done_xor ^= key
-        return True
-
-    def hand_out(self, key: int) -> Entry:
-        """Take a waiting entry out of the queue to be fetched. KeyError when it does not wait."""
-        entry = self.queued.pop(key)
-        self.out = self.out or {}
-        self.out[key] = entry
-        return entry
-
-    def put_back(self, key: int, entry: Entry | None = None) -> bool:
-        """What was out was not fetched, or is to be fetched again (as `entry`): True when it waits now."""
-        old = self.out.pop(key)
-        if key in self.done:
-            return False
-        self.queued[key] = entry or old
-        return True
-
-    def finish(self, key: int) -> bool:
-        """What was out is done; True when that was news."""
-        news = self.mark_done(key)
-        self.out.pop(key, None)
-        return news
-
-    def undone(self) -> Iterator[Entry]:
-        """Every entry that is known and not done as far as others may know, those handed out included."""
-        yield from self.queued.values()
-        yield from (entry for key, entry in self.out.items() if key not in self.done)
-        yield from self.closing.values()
-
-    def told_done(self) -> Iterator[int]:
-        """The keys that are done and that others may know to be."""
-        return (key for key in self.done if key not in self.closing)
-
-    def _check(self) -> None:
-        """Assert every invariant of the state."""
-        super()._check()
-        assert not self.queued.keys() & self.done, self
-        assert not self.queued.keys() & self.out.keys(), self
-        assert self.redo.keys() <= self.queued.keys() | self.out.keys(), self
-        keys = set(self.queued) | set(self.out) | self.done
-        assert _xor(keys) == self.known_xor, self
-        assert _xor(self.done) == self.done_xor, self
-
-
-def _xor(keys: Iterable[int]) -> int:
-    total = 0
-    for key in keys:
-        total ^= key
-    return total
-
-
-class Frontier(Protocol):
-    """Where an agent keeps its host states, in memory or on disk; what the protocol asks of it.
-
-    Every change of a host's sets goes through it, so that the queue order and the workbench follow. Times are seconds
-    of the agent's clock. `delay` (s) is that between the end of a load and the next of the same host.
-    """
-
-    delay: float
-
-    def __len__(self) -> int:
-        """How many hosts are held."""
-        ...
-
-    def states(self) -> list[HostState]:
-        """Every host state held, as a list of its own."""
-        ...
-
-    def find(self, host: str) -> HostState | None:
-        """The state of a host, None when nothing of it is held."""
-        ...
-
-    def add(self, host: str, entries: Iterable[Entry]) -> tuple[HostState, list[Entry]]:
-        """Merge discovered entries; the state, and those that were news."""
-        ...
-
-    def add_done(self, state: HostState, keys: Iterable[int]) -> list[int]:
-        """Merge done marks; those that were news."""
-        ...
-
-    def note(self, state: HostState, notes: Notes) -> bool:
-        """Merge notes of a host held; True when that was news. They are kept as long as the host is."""
-        ...
-
-    def drop(self, host: str) -> None:
-        """Forget a host."""
-        ...
-
-    def pop(self, now: float, allowed: Callable[[HostState], bool]) -> tuple[HostState, Entry] | None:
-        """Hand out the next entry of the host that waits longest among those ready and allowed; the host is then
-        busy.
-        """
-        ...
-
-    def free(self, state: HostState, now: float) -> None:
-        """The load of a busy host has ended at this time: it may be fetched again after its delay, the frontier's or
-        the host's own `pause`.
-        """
-        ...
-
-    def finish(self, state: HostState, key: int) -> bool:
-        """An entry handed out is done; True when that was news."""
-        ...
-
-    def put_back(self, state: HostState, key: int, entry: Entry | None = None) -> None:
-        """An entry handed out waits again, as `entry` when given."""
-        ...
-
-    def look_again(self) -> None:
-        """What was not allowed may be allowed now."""
-        ...
-
-    def defer(self, state: HostState, now: float) -> None:
-        """Another agent may have fetched this host a moment ago: it is not fetched before its delay has passed."""
-        ...
-
-    def postpone(self, state: HostState, until: float) -> None:
-        """The host is not fetched before that time, nor earlier than it would be anyway."""
-        ...
-
-    def hasten(self, state: HostState, now: float) -> None:
-        """Nothing forbids the next fetch of the host from now on: no load of it was made, or none will be."""
-        ...
-
-    def waits(self, mine: Callable[[HostState], bool]) -> bool:
-        """Whether any entry of such a host is queued."""
-        ...
-
-    def note_status(self, state: HostState, key: int, status: int) -> None:
-        """Keep the HTTP status with which a page was done just now, for people; where it costs little."""
-        ...
-
-    def status_of(self, state: HostState, key: int) -> int | None:
-        """The HTTP status with which a page was done here; None where that is not known."""
-        ...
-
-    def fail(self, failure: Failure) -> None:
-        """Keep a failure, while there is room (`MOST_FAILED`). It is kept even when its host is dropped."""
-        ...
-
-    def failed(self, host: str | None = None) -> Iterator[Failure]:
-        """The failures kept, of one host or of all, in any order."""
-        ...
-
-    def forgive(self, failure: Failure) -> None:
-        """Forget a failure, if it is kept."""
-        ...
-
-    def rests(self, state: HostState) -> bool:
-        """Whether a host with waiting entries has none of them in memory: its turn to be read has yet to come."""
-        ...

@@ -12,7 +12,8 @@ Rules of this module:
 from __future__ import annotations
 
 from .config import Config, Counters
-from .host import MOST_NOTES, Frontier, HostState, Notes
+from .frontier import Frontier
+from .host import MOST_NOTES, HostState, Notes
 from .journal import Journal
 from .mail import STATE, Record, weight
 from .membership import Membership

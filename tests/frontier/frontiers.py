@@ -15,7 +15,8 @@ from scrapy_ubi.frontier.memory import MemoryFrontier
 from scrapy_ubi.frontier.memorystore import MemoryStore
 from scrapy_ubi.frontier.seen import SeenDamaged, Totals
 from scrapy_ubi.frontier.store import Store
-from scrapy_ubi.protocol.host import Entry, Frontier, HostState
+from scrapy_ubi.protocol.frontier import Frontier
+from scrapy_ubi.protocol.host import Entry, HostState
 
 
 class Checked(Frontier, Protocol):

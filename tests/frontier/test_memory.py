@@ -1,4 +1,4 @@
-"""The contract of a frontier (`protocol.host.Frontier`), for every one there is (`frontiers.FRONTIERS`)."""
+"""The contract of a frontier (`protocol.frontier.Frontier`), for every one there is (`frontiers.FRONTIERS`)."""
 
 from __future__ import annotations
 

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from scrapy_ubi.frontier.queue import HostQueue
-from scrapy_ubi.protocol.host import Entry, SetState
+from scrapy_ubi.protocol.host import Entry
+from scrapy_ubi.protocol.setstate import SetState
 
 
 def entry(key: int, depth: int = 0, priority: int = 0) -> Entry:

@@ -12,9 +12,11 @@ from scrapy_ubi.node import hosts as hosts_module
 from scrapy_ubi.node.hosts import MOST_POSTPONE, Hosts
 from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.config import Config
-from scrapy_ubi.protocol.host import MOST_NOTES, Frontier, HostState, Notes, SetState
+from scrapy_ubi.protocol.frontier import Frontier
+from scrapy_ubi.protocol.host import MOST_NOTES, HostState, Notes
 from scrapy_ubi.protocol.mail import STATE
 from scrapy_ubi.protocol.notes import canonical
+from scrapy_ubi.protocol.setstate import SetState
 from scrapy_ubi.protocol.wire import Delta, Received
 from tests.frontier.frontiers import DictKind, Reading, reopened
 from tests.protocol.test_handover import full

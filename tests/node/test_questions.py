@@ -11,7 +11,8 @@ from scrapy import Request
 from scrapy_ubi.frontier.memory import MemoryFrontier
 from scrapy_ubi.node import questions
 from scrapy_ubi.node.questions import COPY, OWNER, Answer, Question, Source, answer
-from scrapy_ubi.protocol.host import Entry, Failure, Frontier
+from scrapy_ubi.protocol.frontier import Frontier
+from scrapy_ubi.protocol.host import Entry, Failure
 from scrapy_ubi.requestcheck import NONCE
 from scrapy_ubi.requestkeys import RequestKeys
 from scrapy_ubi.settings import UbiSettings

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from scrapy_ubi.protocol.host import Entry, SetState
+from scrapy_ubi.protocol.host import Entry
 from scrapy_ubi.protocol.mail import (
     MOST_RESEND,
     RECORD_SIZE,
@@ -26,6 +26,7 @@ from scrapy_ubi.protocol.mail import (
     weight,
     whole,
 )
+from scrapy_ubi.protocol.setstate import SetState
 from scrapy_ubi.protocol.wire import read_answer
 
 BOUNDS = Bounds(window=3, records=4, size=10_000, resend=5.0)

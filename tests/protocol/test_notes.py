@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from scrapy_ubi.protocol import durable
 from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.durable import Group, Saved
-from scrapy_ubi.protocol.host import MOST_NOTES, Notes, SetState
+from scrapy_ubi.protocol.host import MOST_NOTES, Notes
 from scrapy_ubi.protocol.mail import DISCOVERY, STATE, Bounds, Lane, Letter, Record, size, whole
 from scrapy_ubi.protocol.notes import MOST_VERSION, NOTHING, canonical, read_notes
+from scrapy_ubi.protocol.setstate import SetState
 from scrapy_ubi.protocol.wire import Delta, Malformed, Received, decode, encode
 from tests.support.views import ordered
 from tests.support.village import Village, page

@@ -19,13 +19,14 @@ from scrapy_ubi.protocol import custody, durable, handover, mail, tenure
 from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.closing import Closing
 from scrapy_ubi.protocol.handover import Handover
-from scrapy_ubi.protocol.host import HostState, SetState
+from scrapy_ubi.protocol.host import HostState
 from scrapy_ubi.protocol.keeping import Keeping
 from scrapy_ubi.protocol.mail import DISCOVERY, STATE, Lane, Record
 from scrapy_ubi.protocol.membership import Membership
 from scrapy_ubi.protocol.outbox import Outbox
 from scrapy_ubi.protocol.quiescence import Quiescence
 from scrapy_ubi.protocol.ring import Ring, point, replica_points
+from scrapy_ubi.protocol.setstate import SetState
 from scrapy_ubi.protocol.standing import Standing
 from scrapy_ubi.protocol.tenure import Tenure
 from scrapy_ubi.protocol.view import Beat, Watch

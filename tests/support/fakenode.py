@@ -14,7 +14,8 @@ from typing import Any
 
 from scrapy_ubi.frontier.memory import MemoryFrontier
 from scrapy_ubi.node.joins import Joins
-from scrapy_ubi.protocol.host import Entry, HostState, SetState
+from scrapy_ubi.protocol.host import Entry, HostState
+from scrapy_ubi.protocol.setstate import SetState
 
 
 class FakeVisit:

@@ -14,8 +14,9 @@ from zlib import crc32
 from scrapy_ubi.frontier.memory import MemoryFrontier
 from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.config import Config
-from scrapy_ubi.protocol.host import Entry, SetState
+from scrapy_ubi.protocol.host import Entry
 from scrapy_ubi.protocol.mail import Bounds
+from scrapy_ubi.protocol.setstate import SetState
 from scrapy_ubi.protocol.view import Beat
 from scrapy_ubi.protocol.wire import Received, decode
 
