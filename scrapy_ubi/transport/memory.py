@@ -2,19 +2,18 @@
 
 `MemoryHub` is what the agents of one process share in place of a Redis; it can be broken on purpose. `MemoryTransport`
 keeps the contract like the Redis one, and gives way to the event loop where that one would wait for the network. Only
-the beats differ: they come from timers of the event loop, not from a thread, so a loop with a clock of its own drives
-them too; a callback that blocks the loop silences all agents of the process alike.
+the beats differ: they come from timers of the event loop (`loopbeats`), not from a thread.
 """
 
 from __future__ import annotations
 
 import asyncio
-import math
 import secrets
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import count
 
 from .contract import (
     DEAD_LETTERS,
@@ -29,8 +28,8 @@ from .contract import (
     TransportFull,
     always,
 )
-from .heartbeat import SOONER, next_turn
 from .inhand import InHand
+from .loopbeats import LoopBeats
 from .wire import encode, marker, size_of, texts
 
 Raw = dict[bytes, bytes]
@@ -93,35 +92,6 @@ class MemoryHub:
         return number
 
 
-@dataclass(slots=True)
-class _Beating:
-    """One start_beating."""
-
-    agent: str
-    interval: float
-    line: Callable[[int], str]
-    on_ack: Callable[[float], None]
-    on_read: Callable[[float, float, dict[str, str]], None]
-    clock: Callable[[], float]
-    stalled: Callable[[], bool]
-    apart: Callable[[], float]
-    start: float
-    earliest: float
-    last_read: float = -math.inf
-    soon: bool = False  # beat_now was called since the last turn
-    timer: asyncio.Handle | None = None
-
-    def set(self, timer: asyncio.Handle) -> None:
-        """This timer instead of the one before."""
-        self.stop()
-        self.timer = timer
-
-    def stop(self) -> None:
-        """No timer."""
-        if self.timer is not None:
-            self.timer.cancel()
-
-
 class MemoryTransport:
     """The contract's Transport within one process."""
 
@@ -139,8 +109,9 @@ class MemoryTransport:
         self._largest, self._most, self._budget = max_letter_bytes, max_letters, max_read_bytes
         self._in_hand = InHand()
         self._turn = asyncio.Lock()
-        self._beating: _Beating | None = None
-        self._beat = 0
+        self._beats: LoopBeats | None = None
+        self._beating = ""  # whose beats they are
+        self._numbers = count(1)  # of beats
         self._counts: Counter[str] = Counter()
 
     @property
@@ -206,66 +177,41 @@ class MemoryTransport:
         apart: Callable[[], float] = always,
     ) -> None:
         """Beat by timers of the running loop."""
-        if self._beating is not None:
+        if self._beats is not None:
             raise RuntimeError("the agent beats already")
         if not interval > 0:
             raise ValueError("the interval of beats must be more than 0 s")
-        loop = asyncio.get_running_loop()
-        now = loop.time()
-        beating = _Beating(agent, interval, line, on_ack, on_read, clock, stalled, apart, now, now)
-        self._beating = beating
-        beating.set(loop.call_soon(self._turn_of, beating))
+        write, read = partial(self._write_beat, agent), self._read_beats
+        beats = LoopBeats(
+            interval, line, on_ack, on_read, clock, stalled, apart, write, read, self._numbers, self._counts
+        )
+        self._beats, self._beating = beats, agent
+        beats.begin()
 
-    def _turn_of(self, beating: _Beating) -> None:
-        """Set the timer for the next turn, then beat: a callback that raises must not end the beats."""
-        loop = asyncio.get_running_loop()
-        now = loop.time()
-        due = next_turn(beating.start, beating.interval, now)
-        beating.set(loop.call_at(due, self._turn_of, beating))
-        beating.soon, beating.earliest = False, min(due, now + beating.interval / SOONER)
-        if not self._attempt(beating):
-            beating.earliest = due
-
-    def _attempt(self, beating: _Beating) -> bool:
-        if beating.stalled():
-            self._counts["beats_stalled"] += 1
-            return True
-        self._beat += 1
-        line, sent = beating.line(self._beat), beating.clock()
+    def _write_beat(self, agent: str, line: str) -> bool:
         if self._hub.down:
-            self._counts["beats_failed"] += 1
             return False
-        self._shelf.beats[encode(beating.agent)] = encode(line)
+        self._shelf.beats[encode(agent)] = encode(line)
         self._shelf.beats.setdefault(encode(MEMORY), encode(secrets.token_hex(4)))
-        beating.on_ack(sent)
-        if sent - beating.last_read < beating.apart() - beating.interval / 2:
-            return True
-        beating.last_read = sent
-        beats, received = self._texts(self._shelf.beats), beating.clock()
-        asyncio.get_running_loop().call_soon(self._deliver, beating, sent, received, beats)
         return True
 
-    def _deliver(self, beating: _Beating, sent: float, received: float, beats: dict[str, str]) -> None:
-        if beating is self._beating:
-            beating.on_read(sent, received, beats)
+    def _read_beats(self) -> dict[str, str]:
+        return self._texts(self._shelf.beats)
 
     def beat_now(self) -> None:
         """Beat soon."""
-        beating = self._beating
-        if beating is not None and not beating.soon:
-            loop = asyncio.get_running_loop()
-            beating.soon = True
-            beating.set(loop.call_at(max(loop.time(), beating.earliest), self._turn_of, beating))
+        if self._beats is not None:
+            self._beats.soon()
 
     async def stop_beating(self, last_line: str | None) -> None:
         """Stop the timers, write the last line."""
-        beating, self._beating = self._beating, None
-        if beating is None:
+        beats, self._beats = self._beats, None
+        if beats is None:
             return
-        beating.stop()
+        beats.stop()
         await asyncio.sleep(0)
         if last_line is not None and not self._hub.down:
-            self._shelf.beats[encode(beating.agent)] = encode(last_line)
+            self._shelf.beats[encode(self._beating)] = encode(last_line)
 
     # -- mail --------------------------------------------------------------------------------------------------------
 
