@@ -20,7 +20,7 @@ from scrapy.settings import BaseSettings
 
 from scrapy_ubi.errors import UbiDirectoryError
 from scrapy_ubi.identity import AgentLock, holder
-from scrapy_ubi.node.keeper import SEEN, STORE
+from scrapy_ubi.node.storefiles import SEEN, STORE
 
 HOME = Path(".ubi")
 RECORD = "agent.json"

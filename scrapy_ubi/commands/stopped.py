@@ -25,9 +25,10 @@ from scrapy_ubi.frontier.opening import open_frontier
 from scrapy_ubi.frontier.store import Store, StoreError
 from scrapy_ubi.monitor.answers import Answer
 from scrapy_ubi.node.hosts import lifted, plight
-from scrapy_ubi.node.keeper import KINDS, STORE
+from scrapy_ubi.node.keeper import KINDS
 from scrapy_ubi.node.living import NONCE_BYTES
 from scrapy_ubi.node.questions import Question, Source, answer
+from scrapy_ubi.node.storefiles import STORE
 from scrapy_ubi.protocol.host import Failure, HostState
 from scrapy_ubi.requestkeys import RequestKeys
 

@@ -24,8 +24,9 @@ from scrapy_ubi.settings import UbiSettings
 
 from . import joining, profile
 from .config import protocol_config
-from .keeper import FACTS_EVERY, Disk, check_settings
-from .keeper import fixed as fixed_settings
+from .fixed import check_settings
+from .fixed import fixed as fixed_settings
+from .keeper import FACTS_EVERY, Disk
 
 logger = logging.getLogger("scrapy_ubi")
 

@@ -12,7 +12,7 @@ Rules of this module:
 * After a restart no host is fetched before its delay has passed: what was under way when a process was killed, nobody
   knows.
 * What is kept of the crawl beside the protocol's matter: the *run* it belongs to, whether that is finished, the
-  settings that may not change while URLs wait, and the counters.
+  settings that may not change while URLs wait (`fixed`), and the counters.
 * `NoDisk` stands in where nothing is to be kept (a look at a page or two).
 """
 
@@ -20,14 +20,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import shutil
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
-from scrapy_ubi.errors import UbiDirectoryError, UbiRefused
+from scrapy_ubi.errors import UbiDirectoryError
 from scrapy_ubi.frontier import ledger
 from scrapy_ubi.frontier.bloom import SeenBloom
 from scrapy_ubi.frontier.disk import DiskFrontier
@@ -42,16 +41,10 @@ from scrapy_ubi.protocol.frontier import Frontier
 from scrapy_ubi.protocol.host import HostState
 from scrapy_ubi.settings import UbiSettings
 
+from .storefiles import delete, set_aside
+
 logger = logging.getLogger("scrapy_ubi")
 
-STORE, SEEN = "store", "seen"
-FIXED = {
-    "partition": "UBI_PARTITION",
-    "replicas": "UBI_REPLICAS",
-    "replication": "UBI_REPLICATION",
-    "normaliser": "UBI_NORMALISE",
-    "host_rules": "UBI_HOST_RULES",
-}  # what decides where a URL belongs, and what makes two URLs one: not to be changed while URLs wait
 KINDS: dict[str, SeenKind] = {"exact": SeenTable, "bloom": SeenBloom}  # by UBI_SEEN
 SUPPRESSED_BYTES = 100  # of a foreign URL that is remembered as known to its owner, in a dict
 FACTS_EVERY = 1.0  # s between two writes of the counters
@@ -178,7 +171,7 @@ class Keeper:
         try:
             await asyncio.to_thread(keeper._open)
         except StoreDamaged as error:
-            raise UbiDirectoryError(_set_aside(path, error)) from error
+            raise UbiDirectoryError(set_aside(path, error)) from error
         except StoreError as error:
             raise UbiDirectoryError(str(error)) from error
         except OSError as error:
@@ -286,7 +279,7 @@ class Keeper:
             return
         await self._let_go()
         if self._damage is not None:
-            logger.error(await asyncio.to_thread(_set_aside, self.path, self._damage))
+            logger.error(await asyncio.to_thread(set_aside, self.path, self._damage))
 
     async def _let_go(self) -> None:
         self._closed = True
@@ -304,54 +297,6 @@ def memory_for_disk(settings: UbiSettings) -> int:
     memory = settings.memory_mb << 20
     suppressed = settings.suppressed_keys * SUPPRESSED_BYTES if settings.redis_url is not None else 0
     return max(memory - suppressed, memory // 4)
-
-
-def delete(path: Path) -> None:
-    """Delete what a keeper has written in that directory."""
-    shutil.rmtree(path / STORE, ignore_errors=True)
-    for file in path.glob(f"{SEEN}*"):
-        file.unlink(missing_ok=True)
-
-
-def check_settings(path: Path, facts: Mapping[str, Any], own: Mapping[str, Any]) -> None:
-    """Raise UbiRefused when the crawl in that directory was begun with settings that decide otherwise."""
-    before = facts.get("settings")
-    for field, setting in FIXED.items():
-        if isinstance(before, Mapping) and field in before and before[field] != own[field]:
-            raise UbiRefused(
-                f"The crawl in {path} was begun with {setting} = {before[field]!r}, now it is {own[field]!r}: set it "
-                "back to go on with that crawl, or forget the crawl with `scrapy ubi reset`."
-            )
-
-
-def fixed(own: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings that are kept to be compared."""
-    return {field: own[field] for field in FIXED}
-
-
-def _set_aside(path: Path, error: StoreDamaged) -> str:
-    """Move a damaged store out of the way; the sentence about it."""
-    stamp = time.strftime("%Y%m%d-%H%M%S")
-    aside = _free_name(path, stamp)
-    aside.mkdir()
-    for name in _present(path, (STORE, SEEN)):
-        (path / name).rename(aside / name)
-    return (
-        f"{error.file} is damaged ({error.reason}): the agent's store was moved to {aside}. Started again, the agent "
-        "goes on without it: what other agents hold copies of is not lost, and a crawl of one agent begins anew."
-    )
-
-
-def _present(path: Path, names: Iterable[str]) -> list[str]:
-    return [name for name in names if (path / name).exists()]
-
-
-def _free_name(path: Path, stamp: str) -> Path:
-    aside, number = path / f"damaged-{stamp}", 1
-    while aside.exists():
-        number += 1
-        aside = path / f"damaged-{stamp}-{number}"
-    return aside
 
 
 def _raise(error: StoreError) -> None:

@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
-from scrapy_ubi.errors import UbiDirectoryError, UbiRefused
+from scrapy_ubi.errors import UbiDirectoryError
 from scrapy_ubi.frontier.flush import Flush
 from scrapy_ubi.frontier.rocks import RESERVE
 from scrapy_ubi.frontier.seen import SeenDamaged
 from scrapy_ubi.frontier.store import StoreDamaged, StoreError, StoreFull
 from scrapy_ubi.node import Node
-from scrapy_ubi.node.keeper import FIXED, Keeper, check_settings, fixed
+from scrapy_ubi.node.keeper import Keeper
 from scrapy_ubi.node.post import BETTER
 from scrapy_ubi.protocol import durable
 from scrapy_ubi.protocol.agent import Agent
@@ -32,7 +32,6 @@ from tests.support.village import page
 
 SETTINGS = UbiSettings(memory_mb=32)
 FACTS = {"run": "0badcafe", "finished": False, "settings": {"replicas": 200}, "counters": {"pages": 7}}
-OWN = dict.fromkeys(FIXED, "own")
 HOSTS = 20
 PAGES = 300  # of each
 
@@ -181,17 +180,6 @@ def test_after_a_restart_every_host_has_its_delay_first(disk: Path) -> None:
         await keeper.close()
 
     run(test)
-
-
-def test_settings_that_may_not_change_are_named_with_the_remedy(tmp_path: Path) -> None:
-    facts = {"settings": fixed({**OWN, "spider": "s"})}
-    check_settings(tmp_path, facts, OWN)
-    check_settings(tmp_path, {}, OWN)
-    for field, setting in FIXED.items():
-        with pytest.raises(UbiRefused) as caught:
-            check_settings(tmp_path, facts, {**OWN, field: "other"})
-        said = str(caught.value)
-        assert f"{setting} = {OWN[field]!r}, now it is 'other'" in said and "scrapy ubi reset" in said
 
 
 # -- a disk that is full
