@@ -1,6 +1,6 @@
 """The desk of a living agent: questions that people write into the crawl's control hash, and its answers.
 
-A question is a field `ask:<id>` of the control hash, which every agent reads in each exchange; the answer goes into a
+A question is a field `ask:<id>` of the control hash, which every agent reads twice a second; the answer goes into a
 hash of its own, `ubi:<crawl>:{<id>}:answers`, agent -> JSON, which expires by itself. Rules of this module:
 
 * A question is answered once by each agent that it is meant for. Who asked takes the field away again.

@@ -57,7 +57,7 @@ async def begin_run(
     """
     cleared = False
     incoming = await transport.exchange(Outgoing())
-    control, seen = incoming.control, [*incoming.letters]
+    control, seen = incoming.control or {}, [*incoming.letters]
     finished = control.get("finished", "")
     if is_finished(control):
         run = finished.split(" ")[0]
@@ -68,7 +68,7 @@ async def begin_run(
             cleared = await transport.clear(finished)
             past = " ".join([*control.get("past", "").split(), run][-MOST_PAST:])
             incoming = await transport.exchange(Outgoing(control={"past": past} if cleared else {}))
-            control, seen = {**incoming.control, "past": past}, [*seen, *incoming.letters]
+            control, seen = {**(incoming.control or {}), "past": past}, [*seen, *incoming.letters]
     mail.extend(number for number, _ in seen)
     return control, cleared
 

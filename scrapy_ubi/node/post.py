@@ -5,12 +5,14 @@ Rules of this module:
 * One exchange at a time. What a drain gave is repeated until an exchange has taken it (all of it is idempotent); only
   then is there a next drain. While Redis is away the agent goes on with what it has, and the pause between tries
   grows.
-* A letter is validated whole before the protocol sees it. One that does not hold goes to the dead-letter stream with
-  its reason, is counted, and answered: sent again it would be no better.
+* What comes out of the inbox is sorted first (`sorting`): the protocol sees what holds.
 * An inbox entry is deleted after the drain that follows its merge, so never before it is durable.
 * Redis has forgotten everything when the `memory` token in the control hash is not the one seen before: whoever sees it
   missing writes a new one, and whoever sees another sends again what is under way. The `run` is written again as it
   was.
+* The control hash is looked at twice a second, not in every exchange: what it says may come that much later. Who
+  writes to it, or whose last exchange has failed, looks at once; and in every exchange while others may write there
+  what this agent has written, too (at the start of a crawl, and when Redis has forgotten).
 * A disk that is full takes no flush, and so nothing leaves: the same flush is tried again until there is room. The
   profile is published, so that people see why the crawl waits.
 * A Redis that is full refuses what needs memory. Mail is read and deleted all the same, which makes room where the
@@ -28,28 +30,25 @@ from dataclasses import replace
 from scrapy_ubi.frontier.store import StoreError, StoreFull
 from scrapy_ubi.protocol import durable
 from scrapy_ubi.protocol.agent import Agent, Effects
-from scrapy_ubi.protocol.host import Entry
-from scrapy_ubi.protocol.wire import Malformed, Refused, decode, decode_header, sift
+from scrapy_ubi.protocol.wire import Malformed
 from scrapy_ubi.settings import UbiSettings
-from scrapy_ubi.transport import Fields, Incoming, Outgoing, RawFields, Transport, TransportDown, TransportFull
+from scrapy_ubi.transport import Fields, Incoming, Outgoing, Transport, TransportDown, TransportFull
 
 from .courier import Courier
 from .desk import Desk
 from .keeper import Disk
+from .sorting import Judge, Sorting
 
 logger = logging.getLogger("scrapy_ubi")
 
-MOST_RECORDS = 100_000  # in a letter: what UBI_LETTER_RECORDS lets an agent send at most
-HEAD = 256  # characters of a refused letter that people see
-RIVALS = 2.0  # s within which two agents may each write a new memory token
+CONTROL = 0.5  # s between two looks at the control hash
+RIVALS = 2.0  # s within which two agents may each write a new memory token, or name the run
 EAGER = 4  # an answer waits for this part of the flush interval, where the machine is quick
 BUSY = 4  # and for so many times as long as the last exchange took, where it is not; for an interval at most
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 2.0  # s between tries while Redis is away or full
 QUIET = 60.0  # s: a Redis at its memory limit takes one letter and refuses the next; who looks after it is told once
 
 BETTER = {"full": "Redis has room again.", "away": "Redis is back.", "disk": "The disk has room again."}
-
-Judge = Callable[[str, Entry], str | None]  # host, entry -> why it cannot be accepted, None when it can
 
 
 def is_finished(control: Mapping[str, str]) -> bool:
@@ -92,12 +91,11 @@ class Post:
     ) -> None:
         self._agent = agent
         self._transport = transport
-        self._judge = judge
+        self._sorting = Sorting(agent, judge, settings.max_url_length)
         self._courier = courier
         self._on_arrival = on_arrival
         self._desk = desk
         self._interval, self._most_waiting = settings.flush_interval, settings.flush_records
-        self._longest_url = settings.max_url_length
         self._under_way: Future[Incoming] | None = None
         self._due = self._retry_at = self._pause = 0.0
         self._eager = False
@@ -105,7 +103,6 @@ class Post:
         self._spared = 0.0  # how much sooner than usual (s) an eager one is
         self._out: Outgoing | None = None
         self._consumed: list[str] = []
-        self._dead: list[Fields] = []
         self._memory = control.get("memory", "")
         self._disk, self._facts = disk, facts
         self._run = control.get("run") or str(disk.facts.get("run", ""))
@@ -119,8 +116,14 @@ class Post:
         self.full = False  # the last exchange was refused for want of memory
         self.disk_full = False  # the last flush could not be written
         self.writes_refused = 0  # exchanges so far that were
-        self.dead_letters = 0
         self.control = control
+        self._control_due = 0.0  # when to look at it again (s)
+        self._rivals_until = 0.0  # and until when to look in every exchange
+
+    @property
+    def dead_letters(self) -> int:
+        """Letters, and parts of some, set aside so far."""
+        return self._sorting.set_aside
 
     @property
     def busy(self) -> bool:
@@ -142,9 +145,18 @@ class Post:
             self._out = replace(self._out, profile=profile())
         if not self._disk.due:
             self._disk.collect(durable.changes(self._agent), self._facts(self._run))
+        if not self._sent:
+            self._rivals_until = now + RIVALS
         self._sent, self._due, self._eager = now, now + self._interval, False
         blocked = profile() if self.disk_full else None
-        self._under_way = self._courier.send(self._carry(self._out, blocked), self._on_arrival)
+        self._under_way = self._courier.send(self._carry(self._asking(self._out, now), blocked), self._on_arrival)
+
+    def _asking(self, out: Outgoing, now: float) -> Outgoing:
+        """What to send, with what is to be read."""
+        waits = any(lane.unacknowledged for lane in self._agent.outbox.lanes.values())
+        look = now >= self._control_due or now < self._rivals_until
+        look = look or bool(out.control or out.forget_control or self._trouble)
+        return replace(out, read_acks=waits, read_control=look)
 
     async def _carry(self, out: Outgoing, blocked: str | None) -> Incoming:
         """Write the disk, then exchange. What has happened is durable before others hear of it."""
@@ -237,13 +249,12 @@ class Post:
 
     def _outgoing(self, now: float, effects: Effects, profile: str | None) -> Outgoing:
         consumed, self._consumed = self._consumed, []
-        dead, self._dead = self._dead, []
         return Outgoing(
             letters=effects.letters,
             acks=effects.answers,
             consumed=consumed,
             forget_acks=effects.forget,
-            dead_letters=dead,
+            dead_letters=self._sorting.dead_letters(),
             profile=profile,
             control=self._control(now),
             forget_control=self._desk.forget() if self._desk is not None else (),
@@ -259,7 +270,7 @@ class Post:
                 control["past"] = self._past
         if not self.control.get("memory"):
             control["memory"] = secrets.token_hex(4)
-            self._wrote_memory = now
+            self._wrote_memory, self._rivals_until = now, now + RIVALS
         if self._agent.finished and not self._announced:
             self._announced = True
             control["finished"] = f"{self._run} {self._agent.me}{' lossy' if self._agent.lossy else ''}"
@@ -268,81 +279,34 @@ class Post:
         return control
 
     def _take(self, incoming: Incoming, now: float) -> None:
-        memory = incoming.control.get("memory", "")
-        rival = bool(memory) and now - self._wrote_memory < RIVALS  # another wrote one at the same time
-        if self._memory and memory != self._memory and not rival:
-            logger.warning("Redis has forgotten everything: sending what was under way again.")
-            self._agent.mail_lost()
-        self._memory = memory
-        self._run = incoming.control.get("run", "") or self._run
-        self._past = incoming.control.get("past", "") or self._past
-        self._denied = False
-        if is_finished(incoming.control) and not self._agent.finished:
-            self._agent.accept_end(incoming.control["finished"].endswith(" lossy"))
-            self._denied = not self._agent.finished
-        self.control = incoming.control
-        if self._desk is not None:
-            self._desk.look(incoming.control, now)
-            self._dead.extend(refused := self._desk.refused())
-            self.dead_letters += len(refused)
+        if incoming.control is not None:
+            self._control_due = now + CONTROL
+            self._look_at(incoming.control, now)
         self._eager = bool(incoming.letters)
         for number, raw in incoming.letters:
             self._consumed.append(number)
-            self._receive(raw, now)
+            self._sorting.receive(raw)
         for lane, text in incoming.acks.items():
             try:
                 self._agent.answered(lane, text, now)
             except Malformed as error:
                 logger.debug("Answer for lane %s not understood: %s", lane, error)
 
-    def _receive(self, raw: RawFields, now: float) -> None:
-        if b"oversized" in raw:
-            self._refuse(raw, "too large")
-            return
-        try:
-            fields = {name.decode(): value.decode() for name, value in raw.items()}
-        except UnicodeDecodeError:
-            self._refuse(raw, "not UTF-8 text")
-            return
-        try:
-            letter = decode(fields, self._agent.me, MOST_RECORDS, self._longest_url)
-        except Malformed as error:
-            self._refuse(raw, str(error), fields)
-            return
-        letter, refused = sift(letter, self._judge)
-        if refused:
-            self._set_aside(letter.sender, refused)
-        self._agent.receive(letter)
-
-    def _set_aside(self, sender: str, refused: list[Refused]) -> None:
-        """Entries of a letter that this agent cannot take."""
-        self.dead_letters += len(refused)
-        for _, entry, reason in refused:
-            text = f"{entry.url} {entry.request}".rstrip()
-            self._dead.append({"reason": reason[:HEAD], "from": sender, "size": str(len(text)), "head": text[:HEAD]})
-        logger.warning(
-            "%d requests in a letter from %s were set aside (%s); see the dead letters.",
-            len(refused),
-            sender,
-            refused[0].reason[:HEAD],
-        )
-
-    def _refuse(self, raw: RawFields, reason: str, fields: dict[str, str] | None = None) -> None:
-        """Set a letter aside, and answer it where it is one at all."""
-        self.dead_letters += 1
-        size = raw.get(b"oversized") or str(sum(len(name) + len(value) for name, value in raw.items())).encode()
-        head = (
-            raw.get(b"head") or raw.get(b"body") or b" ".join(name + b"=" + value[:HEAD] for name, value in raw.items())
-        )
-        sender = raw.get(b"from", b"?")[:64].decode("utf-8", "replace")
-        letter = {"reason": reason[:HEAD], "from": sender, "size": size.decode("ascii", "replace")}
-        self._dead.append({**letter, "head": head[:HEAD].decode("utf-8", "replace")})
-        logger.warning(
-            "A letter from %r in the own inbox was set aside (%s); see the dead letters.", sender, reason[:HEAD]
-        )
-        if fields is not None:
-            try:
-                header = decode_header(fields, self._agent.me)
-            except Malformed:
-                return
-            self._agent.reception.refuse_whole(header.sender, header.lane, header.seq)
+    def _look_at(self, control: Fields, now: float) -> None:
+        """What the control hash says."""
+        memory = control.get("memory", "")
+        rival = bool(memory) and now - self._wrote_memory < RIVALS  # another wrote one at the same time
+        if self._memory and memory != self._memory and not rival:
+            logger.warning("Redis has forgotten everything: sending what was under way again.")
+            self._agent.mail_lost()
+        self._memory = memory
+        self._run = control.get("run", "") or self._run
+        self._past = control.get("past", "") or self._past
+        self._denied = False
+        if is_finished(control) and not self._agent.finished:
+            self._agent.accept_end(control["finished"].endswith(" lossy"))
+            self._denied = not self._agent.finished
+        self.control = control
+        if self._desk is not None:
+            self._desk.look(control, now)
+            self._sorting.bury(self._desk.refused())

@@ -83,6 +83,10 @@ class Outgoing:
     replies: Fields = field(default_factory=dict)
     """Id of a question that a person asked -> this agent's answer, JSON. It is kept for about `ANSWER` seconds. One
     that cannot be written is lost, without an error."""
+    read_acks: bool = True
+    """Whether the own acks are to be read: nobody needs them who waits for none."""
+    read_control: bool = True
+    """Whether the control hash is to be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,9 +96,9 @@ class Incoming:
     letters: Sequence[tuple[str, RawFields]] = ()
     """(id, raw fields), oldest first, none that is still in hand."""
     acks: Fields = field(default_factory=dict)
-    """Lane name -> text: the whole of the own acks."""
-    control: Fields = field(default_factory=dict)
-    """The whole control hash."""
+    """Lane name -> text: the whole of the own acks; nothing when they were not to be read."""
+    control: Fields | None = field(default_factory=dict)
+    """The whole control hash; None when it was not to be read."""
 
 
 class TransportError(Exception):

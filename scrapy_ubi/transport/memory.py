@@ -225,8 +225,8 @@ class MemoryTransport:
             self._in_hand.deleted(leaving)
             letters = self._letters(self._in_hand.room(self._most))
             self._in_hand.hand_out(one for one, _ in letters)
-            acks = self._texts(self._shelf.acks[self._agent])
-            incoming = Incoming(letters, acks, self._texts(self._shelf.control))
+            acks = self._texts(self._shelf.acks[self._agent]) if out.read_acks else {}
+            incoming = Incoming(letters, acks, self._texts(self._shelf.control) if out.read_control else None)
             await asyncio.sleep(0)  # the way back
             if refused:
                 raise TransportFull("the hub is full", incoming)

@@ -172,18 +172,18 @@ class RedisTransport:
     # -- mail --------------------------------------------------------------------------------------------------------
 
     async def exchange(self, out: Outgoing) -> Incoming:
-        """One round trip: deletions, acks, letters, dead letters, profile, control; then the inbox, acks, control."""
+        """One round trip: deletions, acks, letters, dead letters, profile, control; then what is to be read."""
         async with self._turn:
             self._in_hand.consume(out.consumed)
             leaving, garbage = self._in_hand.leaving, dict(self._garbage)
             commands = [*self._deletions(out, leaving, garbage), *self._writes(out)]
-            room = self._in_hand.room(self._most)
-            reads = [*([self._read_inbox(room)] if room else []), *self._read_hashes()]
-            results = await self._server.call([*commands, *reads], full_is_an_error=False)
+            reads = self._reads(out)
+            results = await self._server.call([*commands, *reads.values()], full_is_an_error=False)
             self._in_hand.deleted(leaving)
             for key in garbage:
                 self._garbage.pop(key, None)
-            return self._incoming(results, len(commands), bool(room))
+            written = results[: len(commands)]
+            return self._incoming(written, dict(zip(reads, results[len(commands) :], strict=True)))
 
     def _deletions(
         self, out: Outgoing, leaving: Sequence[str], garbage: Mapping[str, Iterable[bytes]]
@@ -225,23 +225,31 @@ class RedisTransport:
         limits = (most, self._largest, self._budget, HEAD, FROM)
         return Command(("EVAL", scripts.READ_INBOX, 1, key, *limits, *self._in_hand.held), key, "stream")
 
-    def _read_hashes(self) -> list[Command]:
-        return [Command(("HGETALL", key), key, "hash") for key in (self._keys.acks(self._agent), self._keys.control)]
+    def _reads(self, out: Outgoing) -> dict[str, Command]:
+        """Key -> the command that reads it."""
+        reads, room = {}, self._in_hand.room(self._most)
+        if room:
+            reads[self._keys.inbox(self._agent)] = self._read_inbox(room)
+        hashes = ((self._keys.acks(self._agent), out.read_acks), (self._keys.control, out.read_control))
+        reads |= {key: Command(("HGETALL", key), key, "hash") for key, wanted in hashes if wanted}
+        return reads
 
-    def _incoming(self, results: list[Any], writes: int, read_inbox: bool) -> Incoming:
-        """What was read. Raises TransportFull, which holds it, when writes were refused."""
-        reads = results[writes:]
-        letters = self._letters(reads[0]) if read_inbox else []
-        acks = self._texts(self._keys.acks(self._agent), reads[-2])
-        control = self._texts(self._keys.control, reads[-1])
+    def _incoming(self, written: list[Any], read: Mapping[str, Any]) -> Incoming:
+        """What was read, by key. Raises TransportFull, which holds it, when writes were refused."""
+        inbox, acks, control = self._keys.inbox(self._agent), self._keys.acks(self._agent), self._keys.control
+        letters = self._letters(read.get(inbox, ()))
         self._in_hand.hand_out(one for one, _ in letters)
-        incoming = Incoming(letters, acks, control)
-        refused = next((one for one in results[:writes] if isinstance(one, lib.OutOfMemoryError)), None)
+        incoming = Incoming(
+            letters,
+            self._texts(acks, read.get(acks, {})),
+            self._texts(control, read[control]) if control in read else None,
+        )
+        refused = next((one for one in written if isinstance(one, lib.OutOfMemoryError)), None)
         if refused is not None:
             raise TransportFull(self._server.explain(refused), incoming)
         return incoming
 
-    def _letters(self, found: list[Any]) -> list[tuple[str, RawFields]]:
+    def _letters(self, found: Iterable[Any]) -> list[tuple[str, RawFields]]:
         letters: list[tuple[str, RawFields]] = []
         for name, _size, whole, flat in found:
             letters.append((name.decode(), dict(zip(flat[::2], flat[1::2], strict=True))))

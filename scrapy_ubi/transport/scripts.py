@@ -10,7 +10,9 @@ from __future__ import annotations
 READ_INBOX = """
 -- KEYS[1] inbox. ARGV: most letters, largest letter, most bytes together, bytes of a head, of a name, ids in hand...
 -- Returns {id, size, whole?, {field, value, ...}} for each letter not in hand, from the oldest.
--- Entries are looked at one by one, so a flood of huge ones never fills the memory of Lua.
+-- Entries are looked at a few at a time: each look counts as a command and costs like one, and Lua never holds more of
+-- a flood of huge entries than that few and what fits the budget.
+local few = 4
 local most, largest, budget = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 local head_length, name_length = tonumber(ARGV[4]), tonumber(ARGV[5])
 local in_hand = {}
@@ -46,25 +48,32 @@ local function cut(fields, size)
   return marker
 end
 
-local letters, cursor = {}, '-'
-while cursor and #letters < most and budget > 0 do
-  local entry = redis.call('XRANGE', KEYS[1], cursor, '+', 'COUNT', 1)[1]
-  if not entry then break end
-  local id, fields = entry[1], entry[2]
-  cursor = after(id)
-  if not in_hand[id] then
-    local size = 0
-    for i = 1, #fields do size = size + #fields[i] end
-    if size > largest then
-      letters[#letters + 1] = {id, size, 0, cut(fields, size)}
-      budget = budget - size -- it was looked at whole: many huge ones in one run would hold up the server
-    elseif #letters == 0 or size <= budget then
-      letters[#letters + 1] = {id, size, 1, fields}
-      budget = budget - size
-    else
-      break
-    end
+local letters = {}
+
+-- Whether more may be taken after this entry.
+local function take(id, fields)
+  if in_hand[id] then return true end
+  local size = 0
+  for i = 1, #fields do size = size + #fields[i] end
+  if size > largest then
+    letters[#letters + 1] = {id, size, 0, cut(fields, size)}
+  elseif #letters == 0 or size <= budget then
+    letters[#letters + 1] = {id, size, 1, fields}
+  else
+    return false
   end
+  budget = budget - size -- a huge one was looked at whole, too: many in one run would hold up the server
+  return #letters < most and budget > 0
+end
+
+local cursor, more = '-', most > 0 and budget > 0
+while cursor and more do
+  local entries = redis.call('XRANGE', KEYS[1], cursor, '+', 'COUNT', few)
+  for i = 1, #entries do
+    more = take(entries[i][1], entries[i][2])
+    if not more then break end
+  end
+  cursor = #entries == few and after(entries[few][1]) or nil
 end
 return letters
 """
@@ -87,8 +96,10 @@ REPLACE = """
 -- A server that has reached its memory limit refuses a plain HSET, but lets a script that has begun to write go on. The
 -- text takes the place of one about as long, so the limit means what it meant; and an agent that could not beat only
 -- because Redis is full of something else would stop for no reason.
-redis.call('HDEL', KEYS[1], ARGV[1])
-redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])
+if type(redis.pcall('HSET', KEYS[1], ARGV[1], ARGV[2])) == 'table' then
+  redis.call('HDEL', KEYS[1], ARGV[1])
+  redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])
+end
 return 1
 """
 
@@ -104,8 +115,10 @@ return 1
 
 BEAT = """
 -- KEYS[1] beats. ARGV: agent, line, the field of the token, a new token. As REPLACE; a token that is there stays.
-redis.call('HDEL', KEYS[1], ARGV[1])
-redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])
+if type(redis.pcall('HSET', KEYS[1], ARGV[1], ARGV[2])) == 'table' then
+  redis.call('HDEL', KEYS[1], ARGV[1])
+  redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])
+end
 redis.call('HSETNX', KEYS[1], ARGV[3], ARGV[4])
 return 1
 """

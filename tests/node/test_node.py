@@ -119,6 +119,7 @@ def test_who_is_asked_to_leave_hears_it_once_and_only_in_an_incarnation_of_its_o
         first.node.agent._rejoin()
         assert first.node.agent.incarnation != before
         control[b"drain:a0"] = before.encode()
+        await until(lambda: asked)
         log.go.set()
         await ends(*crawlers)
         assert asked == [1]

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from scrapy_ubi.node.courier import Courier
 from scrapy_ubi.node.keeper import Disk, NoDisk
-from scrapy_ubi.node.post import FIRST_PAUSE, HEAD, LONGEST_PAUSE, MOST_RECORDS, Post, is_finished
+from scrapy_ubi.node.post import CONTROL, FIRST_PAUSE, LONGEST_PAUSE, Post, is_finished
+from scrapy_ubi.node.sorting import HEAD, MOST_RECORDS
 from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.config import Config
 from scrapy_ubi.protocol.host import Entry
@@ -23,6 +24,7 @@ from scrapy_ubi.protocol.view import Beat
 from scrapy_ubi.protocol.wire import decode
 from scrapy_ubi.settings import SETTINGS as TABLE
 from scrapy_ubi.settings import UbiSettings
+from scrapy_ubi.transport import Incoming, Outgoing
 from scrapy_ubi.transport.memory import MemoryHub, MemoryTransport
 from tests.support.views import ordered
 from tests.support.village import page
@@ -348,7 +350,7 @@ def test_when_redis_has_forgotten_what_is_under_way_is_sent_again_at_once() -> N
         await office.trip()
         assert len(office.shelf.inbox["b"]) == 1
         office.hub.flush()
-        await office.trip()
+        await office.trips(1)
         assert len(office.shelf.inbox["b"]) == 0, "it is not known yet"
         await office.trip()
         assert len(office.shelf.inbox["b"]) == 1
@@ -407,6 +409,61 @@ def test_two_that_write_a_token_at_once_have_not_lost_anything() -> None:
         await office.trip()
         assert office.agent.counters.resent == 0
         assert office.control("memory") == "a rival's"
+
+    run(test)
+
+
+# -- what is read
+
+
+def test_the_control_hash_is_looked_at_now_and_then_and_at_once_where_it_was_written_or_something_went_wrong() -> None:
+    async def test() -> None:
+        office = Office()
+        await office.trip()
+        office.say("said", "0")
+        await office.trip()
+        assert office.post.control["said"] == "0", "at the start others may write there, too"
+        await office.trips(1)
+        office.say("said", "1")
+        await office.trip()
+        assert office.post.control["said"] == "0"
+        office.now += CONTROL
+        await office.trip()
+        assert office.post.control["said"] == "1"
+        office.say("said", "2")
+        office.hub.down = True
+        await office.trip()
+        office.hub.down = False
+        office.now += FIRST_PAUSE
+        await office.trip()
+        assert office.post.control["said"] == "2", "a Redis that was away may have forgotten everything"
+        office.say("said", "3")
+        office.agent.finished = True
+        await office.trip()
+        assert office.post.control["said"] == "3", "what was written is read"
+
+    run(test)
+
+
+def test_answers_are_read_while_some_are_waited_for() -> None:
+    async def test() -> None:
+        office = Office()
+        office.join("b")
+        reads: list[bool] = []
+        exchange = office.transport.exchange
+
+        async def listen(out: Outgoing) -> Incoming:
+            reads.append(out.read_acks)
+            return await exchange(out)
+
+        office.transport.exchange = listen  # type: ignore[method-assign]
+        await office.trip()
+        host = ordered("b", "a")
+        office.agent.discover(host, page(host))
+        await office.trips(2)
+        office.shelf.acks["a"][f"{office.agent.outbox.store}/b/discovery".encode()] = b'{"acked":[1]}'
+        await office.trips(2)
+        assert reads == [False, True, True, True, False]
 
     run(test)
 
@@ -611,10 +668,10 @@ def test_word_of_the_end_is_believed() -> None:
         office.agent.discover(HOST, page(HOST))
         await office.trip()
         office.say("finished", "another-run b")
-        await office.trip()
+        await office.trips(1)
         assert not office.agent.finished, "word of an earlier run that comes late"
         office.say("finished", f"{office.control('run')} b")
-        await office.trip()
+        await office.trips(1)
         assert office.agent.finished
 
     run(test)
@@ -626,12 +683,12 @@ def test_an_end_of_agents_that_lost_too_many_is_denied_by_one_that_has_work_left
         office.agent.discover(HOST, page(HOST))
         await office.trip()
         office.say("finished", f"{office.control('run')} b lossy")
-        await office.trip()
+        await office.trips(1)
         assert not office.agent.finished
         await office.trip()
         assert office.control("finished") == "", "a start under this name joins, and does not begin anew"
         office.say("finished", f"{office.control('run')} b")
-        await office.trip()
+        await office.trips(1)
         assert office.agent.finished, "denied once; what is said afterwards is heard"
 
     run(test)

@@ -153,6 +153,38 @@ def test_control_is_shared_and_read_after_the_writes(world: World) -> None:
     play(world, scene)
 
 
+def test_what_is_not_wanted_is_not_read(world: World) -> None:
+    async def scene(a: Transport, b: Transport) -> None:
+        await b.exchange(Outgoing(acks={("a", "one"): "[1]"}, control={"run": "1"}))
+        assert await a.exchange(Outgoing(read_control=False)) == Incoming([], {"one": "[1]"}, None)
+        assert await a.exchange(Outgoing(read_acks=False)) == Incoming([], {}, {"run": "1"})
+        world.fill(True)
+        with pytest.raises(TransportFull) as full:
+            await a.exchange(Outgoing(letters=[("b", letter(1))], read_acks=False, read_control=False))
+        assert full.value.incoming == Incoming([], {}, None)
+
+    play(world, scene)
+
+
+def test_letters_among_those_in_hand_come_in_order(world: World) -> None:
+    """Wherever a look at a few entries begins and ends."""
+
+    async def scene(a: Transport, b: Transport) -> None:
+        held: list[str] = []
+        for number in range(24):
+            await a.exchange(Outgoing(letters=[("b", letter(number))]))
+            incoming = await b.exchange(Outgoing())
+            assert seqs(incoming) == [number]
+            held += ids(incoming)
+            if number % 3 == 0:
+                await b.exchange(Outgoing(consumed=[held.pop(number // 4)]))
+        await a.exchange(Outgoing(letters=[("b", letter(number)) for number in range(24, 40)]))
+        assert seqs(await b.exchange(Outgoing())) == list(range(24, 40))
+        assert world.inbox("b") == 32
+
+    play(world, scene)
+
+
 def test_letters_of_one_exchange_are_bounded_in_number_and_all_come(world: World) -> None:
     async def scene(a: Transport, b: Transport) -> None:
         await a.exchange(Outgoing(letters=[("b", letter(n)) for n in range(25)]))

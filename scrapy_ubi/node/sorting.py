@@ -1,0 +1,97 @@
+"""What comes out of the own inbox is sorted: letters for the protocol, dead letters for people.
+
+Rules of this module:
+
+* A letter is validated whole before the protocol sees it. One that does not hold goes to the dead-letter stream with
+  its reason, is counted, and answered: sent again it would be no better.
+* Of a letter that holds, what this agent's spider cannot take is set aside alone.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable
+
+from scrapy_ubi.protocol.agent import Agent
+from scrapy_ubi.protocol.host import Entry
+from scrapy_ubi.protocol.wire import Malformed, Refused, decode, decode_header, sift
+from scrapy_ubi.transport import Fields, RawFields
+
+logger = logging.getLogger("scrapy_ubi")
+
+MOST_RECORDS = 100_000  # in a letter: what UBI_LETTER_RECORDS lets an agent send at most
+HEAD = 256  # characters of a refused letter that people see
+
+Judge = Callable[[str, Entry], str | None]  # host, entry -> why it cannot be accepted, None when it can
+
+
+class Sorting:
+    """Sorts for `agent`. `judge` knows what only the adapters can; `longest_url` is in characters. `set_aside`: so many
+    dead letters there were so far."""
+
+    def __init__(self, agent: Agent, judge: Judge, longest_url: int) -> None:
+        self._agent, self._judge, self._longest_url = agent, judge, longest_url
+        self._dead: list[Fields] = []
+        self.set_aside = 0
+
+    def dead_letters(self) -> list[Fields]:
+        """Those since the last call."""
+        dead, self._dead = self._dead, []
+        return dead
+
+    def bury(self, letters: Iterable[Fields]) -> None:
+        """These are dead letters."""
+        before = len(self._dead)
+        self._dead += letters
+        self.set_aside += len(self._dead) - before
+
+    def receive(self, raw: RawFields) -> None:
+        """This entry was read."""
+        if b"oversized" in raw:
+            self._refuse(raw, "too large")
+            return
+        try:
+            fields = {name.decode(): value.decode() for name, value in raw.items()}
+        except UnicodeDecodeError:
+            self._refuse(raw, "not UTF-8 text")
+            return
+        try:
+            letter = decode(fields, self._agent.me, MOST_RECORDS, self._longest_url)
+        except Malformed as error:
+            self._refuse(raw, str(error), fields)
+            return
+        letter, refused = sift(letter, self._judge)
+        if refused:
+            self._leave_out(letter.sender, refused)
+        self._agent.receive(letter)
+
+    def _leave_out(self, sender: str, refused: list[Refused]) -> None:
+        """Entries of a letter that this agent cannot take."""
+        for _, entry, reason in refused:
+            text = f"{entry.url} {entry.request}".rstrip()
+            self.bury(({"reason": reason[:HEAD], "from": sender, "size": str(len(text)), "head": text[:HEAD]},))
+        logger.warning(
+            "%d requests in a letter from %s were set aside (%s); see the dead letters.",
+            len(refused),
+            sender,
+            refused[0].reason[:HEAD],
+        )
+
+    def _refuse(self, raw: RawFields, reason: str, fields: dict[str, str] | None = None) -> None:
+        """Set a letter aside, and answer it where it is one at all."""
+        size = raw.get(b"oversized") or str(sum(len(name) + len(value) for name, value in raw.items())).encode()
+        head = (
+            raw.get(b"head") or raw.get(b"body") or b" ".join(name + b"=" + value[:HEAD] for name, value in raw.items())
+        )
+        sender = raw.get(b"from", b"?")[:64].decode("utf-8", "replace")
+        letter = {"reason": reason[:HEAD], "from": sender, "size": size.decode("ascii", "replace")}
+        self.bury(({**letter, "head": head[:HEAD].decode("utf-8", "replace")},))
+        logger.warning(
+            "A letter from %r in the own inbox was set aside (%s); see the dead letters.", sender, reason[:HEAD]
+        )
+        if fields is not None:
+            try:
+                header = decode_header(fields, self._agent.me)
+            except Malformed:
+                return
+            self._agent.reception.refuse_whole(header.sender, header.lane, header.seq)
