@@ -61,8 +61,11 @@ class Exchanges:
         self.turn(self._clock())
 
     def look_for_much(self) -> None:
-        """Hurry when much waits to be sent."""
-        if len(self._crawl.agent.outbox) >= self._most_waiting:
+        """Hurry when much waits to be sent. What is under way is not sent any sooner, nor what waits for that."""
+        outbox = self._crawl.agent.outbox
+        window = outbox.bounds.window
+        lanes = outbox.lanes.values()
+        if sum([len(lane.waiting) for lane in lanes if len(lane.unacknowledged) < window]) >= self._most_waiting:
             self.hurry = True
 
     # -- whoever leaves waits for them
