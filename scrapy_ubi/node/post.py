@@ -10,6 +10,9 @@ Rules of this module:
 * Redis has forgotten everything when the `memory` token in the control hash is not the one seen before: whoever sees it
   missing writes a new one, and whoever sees another sends again what is under way. The `run` is written again as it
   was.
+* What would be fetched again were this agent killed is told the others soon. What they wait for is hurried only where
+  it may matter to them: who has plenty to fetch, like most of a group that crawls at full pelt, reads its mail less
+  often than it sends, so as to spare Redis and itself.
 * The control hash is looked at twice a second, not in every exchange: what it says may come that much later. Who
   writes to it, or whose last exchange has failed, looks at once; and in every exchange while others may write there
   what this agent has written, too (at the start of a crawl, and when Redis has forgotten).
@@ -45,6 +48,9 @@ CONTROL = 0.5  # s between two looks at the control hash
 RIVALS = 2.0  # s within which two agents may each write a new memory token, or name the run
 EAGER = 4  # an answer waits for this part of the flush interval, where the machine is quick
 BUSY = 4  # and for so many times as long as the last exchange took, where it is not; for an interval at most
+PLENTY = 8  # requests handed out: an agent with so many waits for nobody
+ENOUGH = 8  # pages done that such an agent tells the others of before its time
+SELDOM = 2  # and it reads its mail only once in so many flush intervals
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 2.0  # s between tries while Redis is away or full
 QUIET = 60.0  # s: a Redis at its memory limit takes one letter and refuses the next; who looks after it is told once
 
@@ -100,6 +106,7 @@ class Post:
         self._due = self._retry_at = self._pause = 0.0
         self._eager = False
         self._sent = 0.0  # when the last exchange began (s)
+        self._done = 0  # pages done when it began
         self._spared = 0.0  # how much sooner than usual (s) an eager one is
         self._out: Outgoing | None = None
         self._consumed: list[str] = []
@@ -117,7 +124,8 @@ class Post:
         self.disk_full = False  # the last flush could not be written
         self.writes_refused = 0  # exchanges so far that were
         self.control = control
-        self._control_due = 0.0  # when to look at it again (s)
+        self._read_due = 0.0  # when to read the mail again (s), with plenty to fetch
+        self._control_due = 0.0  # and the control hash
         self._rivals_until = 0.0  # and until when to look in every exchange
 
     @property
@@ -134,8 +142,17 @@ class Post:
         """Whether it is time (s) for another exchange, or there is cause to hurry."""
         if self._under_way is not None or now < self._retry_at:
             return False
+        if hurry:
+            return True
         # What has come in wants an answer, and others wait for it: not at once, for what follows is gathered, but soon.
-        return hurry or now >= self._due - (self._spared if self._eager else 0.0)
+        # Who has plenty to fetch lets them wait, but not with what would be fetched again were it killed.
+        soon = self._agent.counters.done - self._done >= ENOUGH if self._has_plenty() else self._eager
+        return now >= self._due - (self._spared if soon else 0.0)
+
+    def _has_plenty(self) -> bool:
+        """Whether this agent has plenty to fetch, and nobody comes, goes or hands over."""
+        agent = self._agent
+        return agent.out >= PLENTY and agent.tenure.complete is agent.view and not agent.leaving
 
     def send(self, now: float, profile: Callable[[], str | None]) -> None:
         """Begin an exchange of what a drain gives (or of what the last exchange did not get rid of)."""
@@ -148,15 +165,19 @@ class Post:
         if not self._sent:
             self._rivals_until = now + RIVALS
         self._sent, self._due, self._eager = now, now + self._interval, False
+        self._done = self._agent.counters.done
         blocked = profile() if self.disk_full else None
         self._under_way = self._courier.send(self._carry(self._asking(self._out, now), blocked), self._on_arrival)
 
     def _asking(self, out: Outgoing, now: float) -> Outgoing:
         """What to send, with what is to be read."""
+        read = bool(self._trouble) or not out.letters or now >= self._read_due or not self._has_plenty()
+        if read:
+            self._read_due = now + SELDOM * self._interval * 0.9  # a turn of the loop is never quite in time
         waits = any(lane.unacknowledged for lane in self._agent.outbox.lanes.values())
         look = now >= self._control_due or now < self._rivals_until
-        look = look or bool(out.control or out.forget_control or self._trouble)
-        return replace(out, read_acks=waits, read_control=look)
+        look = (read and look) or bool(out.control or out.forget_control or self._trouble)
+        return replace(out, read_inbox=read, read_acks=read and waits, read_control=look)
 
     async def _carry(self, out: Outgoing, blocked: str | None) -> Incoming:
         """Write the disk, then exchange. What has happened is durable before others hear of it."""

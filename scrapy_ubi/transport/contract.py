@@ -83,6 +83,8 @@ class Outgoing:
     replies: Fields = field(default_factory=dict)
     """Id of a question that a person asked -> this agent's answer, JSON. It is kept for about `ANSWER` seconds. One
     that cannot be written is lost, without an error."""
+    read_inbox: bool = True
+    """Whether letters are to be read."""
     read_acks: bool = True
     """Whether the own acks are to be read: nobody needs them who waits for none."""
     read_control: bool = True

@@ -223,7 +223,7 @@ class MemoryTransport:
             await self._trip()
             refused = self._apply(out, leaving)
             self._in_hand.deleted(leaving)
-            letters = self._letters(self._in_hand.room(self._most))
+            letters = self._letters(self._in_hand.room(self._most)) if out.read_inbox else []
             self._in_hand.hand_out(one for one, _ in letters)
             acks = self._texts(self._shelf.acks[self._agent]) if out.read_acks else {}
             incoming = Incoming(letters, acks, self._texts(self._shelf.control) if out.read_control else None)

@@ -228,7 +228,7 @@ class RedisTransport:
     def _reads(self, out: Outgoing) -> dict[str, Command]:
         """Key -> the command that reads it."""
         reads, room = {}, self._in_hand.room(self._most)
-        if room:
+        if room and out.read_inbox:
             reads[self._keys.inbox(self._agent)] = self._read_inbox(room)
         hashes = ((self._keys.acks(self._agent), out.read_acks), (self._keys.control, out.read_control))
         reads |= {key: Command(("HGETALL", key), key, "hash") for key, wanted in hashes if wanted}

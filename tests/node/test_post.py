@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from scrapy_ubi.node.courier import Courier
 from scrapy_ubi.node.keeper import Disk, NoDisk
-from scrapy_ubi.node.post import CONTROL, FIRST_PAUSE, LONGEST_PAUSE, Post, is_finished
+from scrapy_ubi.node.post import CONTROL, ENOUGH, FIRST_PAUSE, LONGEST_PAUSE, PLENTY, Post, is_finished
 from scrapy_ubi.node.sorting import HEAD, MOST_RECORDS
 from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.config import Config
@@ -137,6 +137,18 @@ class Office:
 
     def say(self, name: str, value: str) -> None:
         self.shelf.control[name.encode()] = value.encode()
+
+
+def listen(office: Office) -> list[Outgoing]:
+    """What all exchanges from now on give the transport."""
+    exchange, given = office.transport.exchange, []
+
+    async def heard(out: Outgoing) -> Incoming:
+        given.append(out)
+        return await exchange(out)
+
+    office.transport.exchange = heard  # type: ignore[method-assign]
+    return given
 
 
 def run(test: Callable[[], Coroutine[Any, Any, None]]) -> None:
@@ -449,21 +461,14 @@ def test_answers_are_read_while_some_are_waited_for() -> None:
     async def test() -> None:
         office = Office()
         office.join("b")
-        reads: list[bool] = []
-        exchange = office.transport.exchange
-
-        async def listen(out: Outgoing) -> Incoming:
-            reads.append(out.read_acks)
-            return await exchange(out)
-
-        office.transport.exchange = listen  # type: ignore[method-assign]
+        exchanges = listen(office)
         await office.trip()
         host = ordered("b", "a")
         office.agent.discover(host, page(host))
         await office.trips(2)
         office.shelf.acks["a"][f"{office.agent.outbox.store}/b/discovery".encode()] = b'{"acked":[1]}'
         await office.trips(2)
-        assert reads == [False, True, True, True, False]
+        assert [out.read_acks for out in exchanges] == [False, True, True, True, False]
 
     run(test)
 
@@ -608,6 +613,94 @@ def test_an_exchange_each_flush_interval_sooner_when_mail_has_come_or_there_is_h
         assert office.post.may_send(office.now + interval / 2, hurry=False), "but others wait for the answer"
         await office.trip()
         assert not office.post.may_send(office.now + interval / 2, hurry=False)
+
+    run(test)
+
+
+def busy(office: Office) -> None:
+    """The agent has plenty to fetch, and nobody comes or goes."""
+    agent = office.agent
+    agent.tenure.complete, agent.out = agent.view, PLENTY
+
+
+def test_an_agent_with_plenty_to_fetch_hurries_for_pages_that_are_done_and_not_for_letters() -> None:
+    async def test() -> None:
+        office = Office()
+        busy(office)
+        interval = SETTINGS.flush_interval
+        office.put(letter(found("http://h.example/1")))
+        await office.trip()
+        assert not office.post.may_send(office.now + 0.9 * interval, hurry=False)
+        assert office.post.may_send(office.now + interval, hurry=False)
+        assert office.post.may_send(office.now, hurry=True)
+        office.agent.counters.done += ENOUGH
+        assert not office.post.may_send(office.now, hurry=False)
+        assert office.post.may_send(office.now + interval / 2, hurry=False)
+        await office.trip()
+        assert not office.post.may_send(office.now + interval / 2, hurry=False), "those were told"
+
+    run(test)
+
+
+async def send(office: Office) -> None:
+    """A letter, a flush interval after the last exchange."""
+    host = ordered("b", "a")
+    office.agent.discover(host, page(host, office.agent.counters.links))
+    office.now += SETTINGS.flush_interval
+    await office.trip()
+
+
+def test_an_agent_with_plenty_to_fetch_reads_its_mail_less_often_than_it_sends() -> None:
+    async def test() -> None:
+        office = Office()
+        office.join("b")
+        busy(office)
+        await office.trips(1)
+        exchanges = listen(office)
+        for _ in range(4):
+            await send(office)
+        office.hub.down = True
+        await send(office)
+        office.hub.down = False
+        await send(office)
+        assert [out.read_inbox for out in exchanges] == [False, True, False, True, False, True]
+        assert [out.read_acks for out in exchanges] == [out.read_inbox for out in exchanges]
+        assert len(office.links_to("b")) == 5, "and sends each time"
+
+    run(test)
+
+
+@pytest.mark.parametrize("case", ["little to fetch", "a view that is not complete", "it leaves"])
+def test_whoever_others_may_wait_for_reads_its_mail_each_time_and_answers_soon(case: str) -> None:
+    async def test() -> None:
+        office = Office()
+        office.join("b")
+        busy(office)
+        await office.trips(1)
+        if case == "little to fetch":
+            office.agent.out -= 1
+        elif case == "it leaves":
+            office.agent.group.leaving = True
+        else:
+            office.agent.tenure.complete = None
+        exchanges = listen(office)
+        for _ in range(2):
+            office.put(letter())
+            await send(office)
+        assert [out.read_inbox for out in exchanges] == [True, True]
+        assert office.post.may_send(office.now + SETTINGS.flush_interval / 2, hurry=False)
+
+    run(test)
+
+
+def test_an_exchange_without_letters_reads() -> None:
+    async def test() -> None:
+        office = Office()
+        busy(office)
+        exchanges = listen(office)
+        for _ in range(3):
+            await office.trip()
+        assert [out.read_inbox for out in exchanges] == [True] * 3
 
     run(test)
 

@@ -158,6 +158,10 @@ def test_what_is_not_wanted_is_not_read(world: World) -> None:
         await b.exchange(Outgoing(acks={("a", "one"): "[1]"}, control={"run": "1"}))
         assert await a.exchange(Outgoing(read_control=False)) == Incoming([], {"one": "[1]"}, None)
         assert await a.exchange(Outgoing(read_acks=False)) == Incoming([], {}, {"run": "1"})
+        await b.exchange(Outgoing(letters=[("a", letter(1))]))
+        nothing = Outgoing(read_inbox=False, read_acks=False, read_control=False)
+        assert await a.exchange(nothing) == Incoming([], {}, None)
+        assert seqs(await a.exchange(Outgoing())) == [1]
         world.fill(True)
         with pytest.raises(TransportFull) as full:
             await a.exchange(Outgoing(letters=[("b", letter(1))], read_acks=False, read_control=False))
