@@ -152,7 +152,7 @@ class Post:
     def _has_plenty(self) -> bool:
         """Whether this agent has plenty to fetch, and nobody comes, goes or hands over."""
         agent = self._agent
-        return agent.out >= PLENTY and agent.tenure.complete is agent.view and not agent.leaving
+        return agent.work.out >= PLENTY and agent.tenure.complete is agent.view and not agent.leaving
 
     def send(self, now: float, profile: Callable[[], str | None]) -> None:
         """Begin an exchange of what a drain gives (or of what the last exchange did not get rid of)."""

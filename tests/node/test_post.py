@@ -450,7 +450,7 @@ def test_the_control_hash_is_looked_at_now_and_then_and_at_once_where_it_was_wri
         await office.trip()
         assert office.post.control["said"] == "2", "a Redis that was away may have forgotten everything"
         office.say("said", "3")
-        office.agent.finished = True
+        office.agent.accept_end(lossy=False)
         await office.trip()
         assert office.post.control["said"] == "3", "what was written is read"
 
@@ -620,7 +620,7 @@ def test_an_exchange_each_flush_interval_sooner_when_mail_has_come_or_there_is_h
 def busy(office: Office) -> None:
     """The agent has plenty to fetch, and nobody comes or goes."""
     agent = office.agent
-    agent.tenure.complete, agent.out = agent.view, PLENTY
+    agent.tenure.complete, agent.work.out = agent.view, PLENTY
 
 
 def test_an_agent_with_plenty_to_fetch_hurries_for_pages_that_are_done_and_not_for_letters() -> None:
@@ -678,7 +678,7 @@ def test_whoever_others_may_wait_for_reads_its_mail_each_time_and_answers_soon(c
         busy(office)
         await office.trips(1)
         if case == "little to fetch":
-            office.agent.out -= 1
+            office.agent.work.out -= 1
         elif case == "it leaves":
             office.agent.group.leaving = True
         else:
