@@ -170,7 +170,10 @@ class Learner:
         sites = self._sites(state)
         if (normal := self._class(state, sites, form)[0]) == self._class(state, sites, target)[0]:
             self._moved.add(entry.key)
-            self._out.pop(url_key("GET", normal, b"", MARK), None)  # nor may what is fetched now be joined with it
+            key = url_key("GET", normal, b"", MARK)
+            self._out.pop(key, None)  # nor may what is fetched now be joined with it
+            if not state.is_done(key):
+                self._unjoin(key)  # and what was, while it was out: the host is free before its redirect is heard of
 
     def ended(self, state: HostState, entry: Entry, content: int | None) -> None:
         """The visit of this entry has ended, with this content; None: it was not fetched, or cannot be compared."""

@@ -111,6 +111,19 @@ def test_a_step_is_on_after_enough_pairs_and_joins_what_comes_then(house: House)
     assert house.learner.counted == {"agreed": AGREE, "on": 1}
 
 
+def test_what_was_joined_with_a_page_that_is_a_redirect_to_it_is_fetched_after_all(house: House) -> None:
+    """Between the end of a load and the word that it was a redirect the host is free: its next page may be handed out."""
+    house.learn("index")
+    spelling = unsampled("http://h.example/z{}/index.html")
+    target = spelling.removesuffix("index.html")
+    out = house.begin(spelling)
+    assert out is not None and house.begin(target) is None and not house.again
+    house.learner.moved(house.state, out, target)
+    assert [again.url for again in house.again] == [target]
+    house.end(out, None)
+    assert len(house.again) == 1
+
+
 def test_a_disagreement_is_for_good(house: House) -> None:
     house.learn(pairs=1)
     assert house.fetch("http://h.example/x", 100) and house.fetch("http://h.example/X", 101)
