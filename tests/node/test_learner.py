@@ -112,7 +112,7 @@ def test_a_step_is_on_after_enough_pairs_and_joins_what_comes_then(house: House)
 
 
 def test_what_was_joined_with_a_page_that_is_a_redirect_to_it_is_fetched_after_all(house: House) -> None:
-    """Between the end of a load and the word that it was a redirect the host is free: its next page may be handed out."""
+    """Between the end of a load and word of its redirect the host is free: its next page may be handed out."""
     house.learn("index")
     spelling = unsampled("http://h.example/z{}/index.html")
     target = spelling.removesuffix("index.html")
