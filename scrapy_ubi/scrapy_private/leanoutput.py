@@ -57,7 +57,7 @@ class LeanOutput:
         try:
             found = await self._called(response, request, *recovered)
         except Exception:  # noqa: BLE001 - of the spider or a middleware
-            self._scraper.handle_spider_error(Failure(), request, response)  # type: ignore[no-untyped-call]
+            self._scraper.handle_spider_error(failure(), request, response)
             return
         if not self._at_once or isinstance(found, AsyncIterator):
             await self._scraper.handle_spider_output_async(found, request, response)
@@ -115,7 +115,7 @@ class LeanOutput:
             except StopIteration:
                 return True
             except Exception:  # noqa: BLE001 - of the spider or a middleware
-                scraper.handle_spider_error(Failure(), request, response)  # type: ignore[no-untyped-call]
+                scraper.handle_spider_error(failure(), request, response)
                 return False
             count += 1
             if piece is None or count % SLICE == 0:
@@ -124,6 +124,11 @@ class LeanOutput:
                 crawl(piece)
             elif piece is not None:
                 await scraper._process_spidermw_output_async(piece, response)
+
+
+def failure() -> Failure:
+    """The exception that is being handled, as Scrapy passes it on."""
+    return Failure()  # type: ignore[no-untyped-call]
 
 
 def _waits_for_nothing(pipelines: Any) -> bool:

@@ -37,7 +37,7 @@ from scrapy.utils.log import logformatter_adapter
 from scrapy.utils.python import global_object_name
 from twisted.python.failure import Failure
 
-from scrapy_ubi.scrapy_private.leanoutput import LeanOutput
+from scrapy_ubi.scrapy_private.leanoutput import LeanOutput, failure
 
 COMPARED = ((2, 19),)  # versions of Scrapy
 
@@ -133,9 +133,9 @@ class LeanPath:
             task = asyncio.current_task()
             if task is not None and task.cancelling():
                 raise  # the loop is being closed
-            return Failure()  # type: ignore[no-untyped-call]
+            return failure()
         except Exception:  # noqa: BLE001 - whatever a handler or a middleware raises is for the errback
-            return Failure()  # type: ignore[no-untyped-call]
+            return failure()
         finally:
             self._slot.nextcall.schedule()
 
@@ -175,7 +175,8 @@ class LeanPath:
         """As `DownloaderMiddlewareManager._process_request`: most middlewares have nothing to say, and at once."""
         manager = self._manager
         for method in manager.methods["process_request"]:
-            result = manager._handle_mw_method(method, request=request)  # type: ignore[arg-type]
+            assert method is not None
+            result = manager._handle_mw_method(method, request=request)
             if result is None:
                 continue
             result = await ensure_awaitable(result, _warn=global_object_name(method))
@@ -191,7 +192,8 @@ class LeanPath:
             raise TypeError("Received None in process_response")
         manager, result = self._manager, response
         for method in manager.methods["process_response"]:
-            answer = manager._handle_mw_method(method, request=request, response=result)  # type: ignore[arg-type]
+            assert method is not None
+            answer = manager._handle_mw_method(method, request=request, response=result)
             if not isinstance(answer, Response):
                 answer = await ensure_awaitable(answer, _warn=global_object_name(method))
                 if isinstance(answer, Request):
