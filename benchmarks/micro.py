@@ -26,7 +26,7 @@ from scrapy import Spider
 from scrapy.crawler import Crawler
 from scrapy.statscollectors import MemoryStatsCollector, StatsCollector
 
-from scrapy_ubi.leanstats import LeanStats
+from scrapy_ubi.lean.stats import LeanStats
 
 PAGES = 250  # whose links are offered to frontiers in a round
 SIZE = 10_000, 40  # bytes and links of a page

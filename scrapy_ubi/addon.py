@@ -18,12 +18,14 @@ from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
 from scrapy.utils.misc import load_object
 from scrapy.utils.reactor import is_reactor_installed
 
-from scrapy_ubi import botpage, fast
+from scrapy_ubi import botpage
 from scrapy_ubi.body import PRIORITY as BODY
 from scrapy_ubi.body import UbiBodyMiddleware
 from scrapy_ubi.downloadermiddleware import UbiDownloaderMiddleware
 from scrapy_ubi.errors import UbiSettingError
 from scrapy_ubi.feeds import FeedParams
+from scrapy_ubi.http.placing import place_handler
+from scrapy_ubi.lean.placing import place_lean
 from scrapy_ubi.plainmiddleware import INNERMOST as NEXT_TO_SPIDER
 from scrapy_ubi.plainmiddleware import PlainLinksMiddleware
 from scrapy_ubi.politeness import slots
@@ -69,7 +71,8 @@ class Addon:
             settings.set("CONCURRENT_ITEMS", CONCURRENT_ITEMS, _ADDON)
         settings.set("DOWNLOAD_DELAY_JITTER", 0, _ADDON)  # else a slot would now and then add to a host's delay
         settings.setdefault_in_component_priority_dict("EXTENSIONS", StoppedTimers, 0)
-        fast.place(settings)
+        place_lean(settings)
+        place_handler(settings)
         _introduce(settings)
         _wrap_feed_params(settings)
         _say_what_is_not_used(settings)

@@ -90,6 +90,11 @@ class UbiScheduler(BaseScheduler):
     def from_crawler(cls, crawler: Crawler) -> UbiScheduler:
         return cls(crawler)
 
+    @property
+    def is_trial(self) -> bool:
+        """Whether this is only a look at a page or two (`scrapy shell` and the like)."""
+        return self._trial is not None
+
     # Opening and closing
 
     def open(self, spider: Spider) -> Deferred[None] | None:

@@ -94,6 +94,7 @@ class UbiSettings:
     error_burst: int = 50
     error_burst_seconds: float = 60.0
     fast: bool = False
+    lean: bool = True
     filters: tuple[object, ...] = ()  # as given: the chain is made of them where it is needed (urls.filters)
     filter_log: Path | None = None
     foreign_downloads: Literal["refuse", "allow"] = "refuse"
@@ -174,6 +175,16 @@ def read_value(row: Setting, value: object) -> object:
             raise UbiSettingError(row.setting, f"is {value!r}", f"give {row.bounds}")
         return value
     return _read_name(row, value) if row.kind == "name" else _read_url(row, value)
+
+
+def flag(settings: Mapping[Any, Any], name: str) -> bool:
+    """The flag of this name, for what has its place in Scrapy's settings before anything is read. A malformed value
+    is the default here: the start is refused because of it elsewhere."""
+    row = next(row for row in SETTINGS if row.name == name)
+    try:
+        return bool(read_value(row, settings.get(row.setting)))
+    except UbiSettingError:
+        return bool(row.default)
 
 
 def _read_number(row: Setting, value: object) -> int | float:

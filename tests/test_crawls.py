@@ -219,12 +219,12 @@ EVERYTHING = {
 }
 
 
-@pytest.mark.parametrize("fast", [False, True], ids=["", "fast"])
-def test_every_feature_behaves_as_in_plain_scrapy(site: Site, fast: bool) -> None:
+@pytest.mark.parametrize(("lean", "fast"), [(True, False), (False, False), (True, True)], ids=["", "not lean", "fast"])
+def test_every_feature_behaves_as_in_plain_scrapy(site: Site, lean: bool, fast: bool) -> None:
     everything(site)
     plain = crawl(Everything, site.proxy, settings=EVERYTHING | PLAIN)
     asked, site.visits = site.urls(), []
-    outcomes = crawl(Everything, site.proxy, settings=EVERYTHING | {"UBI_FAST": fast})
+    outcomes = crawl(Everything, site.proxy, settings=EVERYTHING | {"UBI_LEAN": lean, "UBI_FAST": fast})
     if fast:  # a response's URL has no fragment with Twisted's handler and ours; with httpx, which is used here, it has
         for item in plain[0].items:
             item.update({name: value.partition("#")[0] for name, value in item.items() if name == "arrived"})

@@ -1,4 +1,4 @@
-"""What a page yields, taken with less ado (UBI_FAST): spider middlewares as plain generators, items one by one.
+"""What a page yields, taken with less ado (UBI_LEAN): spider middlewares as plain generators, items one by one.
 
 Scrapy passes the output of every callback through two dozen asynchronous generators, and hands each piece to one of
 CONCURRENT_ITEMS tasks. Rules of this module:

@@ -1,4 +1,4 @@
-"""A request's way through Scrapy with less ado (UBI_FAST): one task from the scheduler to its page's last output.
+"""A request's way through Scrapy with less ado (UBI_LEAN): one task from the scheduler to its page's last output.
 
 Scrapy starts a task each to ask the downloader middlewares, to wait for a place, to transfer, and to parse, and
 CONCURRENT_ITEMS + 1 more for the output; deferreds pass results from one to the next. Here one task calls the same
@@ -7,8 +7,8 @@ module:
 
 * It does over what `ExecutionEngine`, `Downloader`, `DownloaderMiddlewareManager` and `Scraper` do with a scheduled
   request, so it is for the versions of Scrapy that it was compared with (`COMPARED`), and only where these classes
-  are Scrapy's own: `place` says why it is not used. tests/scrapy_private/test_leanpath.py fails when Scrapy changes
-  one of the functions that it stands for.
+  are Scrapy's own and the functions that it stands for read as they did then (`stoodfor`): `place` says why it is not
+  used.
 * What bypasses the scheduler (robots.txt, media, `engine.download_async`) goes Scrapy's way.
 * A request that has to wait in Scrapy's downloader (a delay, a full slot) waits there.
 * Whoever counts requests (`downloader.active`, the slots of engine, downloader and scraper) counts what is there.
@@ -38,6 +38,7 @@ from scrapy.utils.python import global_object_name
 from twisted.python.failure import Failure
 
 from scrapy_ubi.scrapy_private.leanoutput import LeanOutput, failure
+from scrapy_ubi.scrapy_private.stoodfor import changed
 
 COMPARED = ((2, 19),)  # versions of Scrapy
 
@@ -72,6 +73,8 @@ def place(engine: ExecutionEngine, outcome: Outcome, outermost: type | None) -> 
     for part, cls in parts.items():
         if type(part) is not cls:
             return f"{global_object_name(type(part))} is not Scrapy's {cls.__name__}"
+        if function := changed(part):
+            return f"{function} is not the one that it was compared with"
     path = LeanPath(engine, outcome, outermost)
     engine._start_scheduled_request = path.start  # type: ignore[method-assign]
     return ""

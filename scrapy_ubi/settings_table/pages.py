@@ -54,7 +54,13 @@ ROWS: tuple[Setting, ...] = (
         "fast",
         "flag",
         False,
-        "Whether pages are fetched by a lean HTTP/1.1 handler in place of Scrapy's, and with less ado around it.",
+        "Whether pages are fetched by a lean HTTP/1.1 handler in place of Scrapy's.",
+    ),
+    Setting(
+        "lean",
+        "flag",
+        True,
+        "Whether what Scrapy does for a page is done with less ado: one task, fewer looks at signals, stats, garbage.",
     ),
     Setting(
         "filters",

@@ -1,11 +1,11 @@
-"""Scrapy's own tests, of the version that is installed, with our download handler: `make conformance`.
+"""Scrapy's own tests, of the version that is installed, with our download handler and the lean way: `make conformance`.
 
     python tests/conformance/run.py [--into DIRECTORY] [-- PYTEST-ARGUMENTS]
 
-Scrapy's tests are not part of its wheel: its sdist is fetched by pip, once, into DIRECTORY, and unpacked. Three runs:
-the tests of download handlers with ours in place (handler.py), with Twisted's reactor and without one, and tests of
-whole crawls with ours as the default, all requests on the lean way (swap.py). What needs mitmproxy or the real web is
-left out. They need pytest-twisted and pytest-asyncio.
+Scrapy's tests are not part of its wheel: its sdist is fetched by pip, once, into DIRECTORY, and unpacked. Four runs:
+the tests of download handlers with ours in place (handler.py), with Twisted's reactor and without one; and tests of
+whole crawls with all that is lean (leanway.py), with Scrapy's handler and with ours (ourhandler.py). What needs
+mitmproxy or the real web is left out. They need pytest-twisted and pytest-asyncio.
 """
 
 from __future__ import annotations
@@ -64,7 +64,8 @@ def main() -> None:
     shutil.copy(HERE / "handler.py", tree / "tests" / "test_ubi_handler.py")
     crawls = [f"tests/{name}" for name in CRAWLS]
     ours = "tests/test_ubi_handler.py"
-    runs = [[ours], ["-p", "no:twisted", "--reactor=none", ours], ["-p", "swap", *WITHOUT, *crawls]]
+    whole = ["-p", "leanway", *WITHOUT, *crawls]
+    runs = [[ours], ["-p", "no:twisted", "--reactor=none", ours], whole, ["-p", "ourhandler", *whole]]
     sys.exit(max(run(tree, [*each, *args.rest]) for each in runs))
 
 

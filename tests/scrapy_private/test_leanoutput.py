@@ -139,7 +139,7 @@ def test_callbacks_of_every_shape(shapes: Site, settings: dict[str, Any]) -> Non
 
 
 def test_items_pass_a_plain_pipeline_in_their_order_and_those_of_a_coroutine_at_once(shapes: Site) -> None:
-    settings = {"UBI_FAST": True, "CONCURRENT_ITEMS": 7}
+    settings = {"CONCURRENT_ITEMS": 7}
     [one] = crawl(Shapes, shapes.proxy, settings=settings | {"ITEM_PIPELINES": {Choosy: 1}})
     order = [item["plain"] for item in one.items if "plain" in item]
     assert order == sorted(order) and len(order) == 80
@@ -181,7 +181,7 @@ class TickingItems(Ticking):
 def test_a_page_that_yields_much_lets_others_have_their_turn(shapes: Site, spider: type[Ticking]) -> None:
     shapes.page(f"{HOSTS[0]}/more?0", "")
     shapes.page(f"{HOSTS[0]}/more?1", "")
-    [lean] = crawl(spider, shapes.proxy, settings={"UBI_FAST": True})
+    [lean] = crawl(spider, shapes.proxy)
     assert max(item["turns"] for item in lean.items) >= 20
 
 

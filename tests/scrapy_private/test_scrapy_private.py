@@ -330,6 +330,7 @@ def record(site: Site) -> None:
             "RETRY_TIMES": 1,
             "DOWNLOADER_MIDDLEWARES": {Ignores: 10},
             "ITEM_PIPELINES": {SlowPipeline: 1},
+            "UBI_LEAN": False,  # the hooks are for Scrapy's way
         }
         outcome = crawl(Exits, site.proxy, settings=settings)[0]
     assert outcome.reason == "finished"

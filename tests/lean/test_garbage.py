@@ -9,7 +9,7 @@ import pytest
 from scrapy import Spider, signals
 from scrapy.crawler import Crawler
 
-from scrapy_ubi.garbage import THRESHOLD, FewerCollections
+from scrapy_ubi.lean.garbage import THRESHOLD, FewerCollections
 
 
 @pytest.fixture(autouse=True)

@@ -1,4 +1,4 @@
-"""The lean stats collector of UBI_FAST: Scrapy's numbers, by Scrapy's methods."""
+"""The lean stats collector of UBI_LEAN: Scrapy's numbers, by Scrapy's methods."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from scrapy.settings import Settings
 from scrapy.statscollectors import DummyStatsCollector, MemoryStatsCollector, StatsCollector
 
 from scrapy_ubi import Addon
-from scrapy_ubi.leanstats import LeanStats
+from scrapy_ubi.lean.stats import LeanStats
 
 CALLS: list[tuple[str, tuple[Any, ...]]] = [
     ("set_value", ("a", 1)),
@@ -54,12 +54,12 @@ def test_nothing_is_looked_at_before_a_method() -> None:
 def test_it_takes_the_place_of_the_default_one_only(default: object) -> None:
     chosen = {} if default is None else {"STATS_CLASS": default}
     for users, expected in ((chosen, LeanStats), ({"STATS_CLASS": DummyStatsCollector}, DummyStatsCollector)):
-        settings = Settings({"UBI_FAST": True, **users})
+        settings = Settings(users)
         Addon().update_settings(settings)
         assert settings["STATS_CLASS"] is expected
 
 
-def test_without_ubi_fast_scrapys_stays() -> None:
-    settings = Settings()
+def test_without_ubi_lean_scrapys_stays() -> None:
+    settings = Settings({"UBI_LEAN": False})
     Addon().update_settings(settings)
     assert settings["STATS_CLASS"] == Settings()["STATS_CLASS"]

@@ -1,4 +1,4 @@
-"""Fewer collections of garbage while a crawl runs (UBI_FAST).
+"""Fewer collections of garbage while a crawl runs (UBI_LEAN).
 
 Python looks for garbage in cycles after every few hundred new objects, and a page makes hundreds. What was there before
 the crawl (modules, settings, classes) is not looked at again while it runs, and the youngest objects are looked at less
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import gc
 
-from scrapy_ubi.processwide import ProcessWide, Undo
+from scrapy_ubi.lean.processwide import ProcessWide, Undo
 
 # New objects between two collections, as many as some tens of pages make; 700 by default in Python 3.11.
 THRESHOLD = 10_000

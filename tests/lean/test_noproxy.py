@@ -7,7 +7,7 @@ from scrapy import Request, Spider, signals
 from scrapy.crawler import Crawler
 from scrapy.downloadermiddlewares import httpproxy
 
-from scrapy_ubi.noproxy import NoProxyOnce
+from scrapy_ubi.lean.noproxy import NoProxyOnce
 
 ORIGINAL = httpproxy.proxy_bypass
 

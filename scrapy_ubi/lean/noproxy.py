@@ -1,4 +1,4 @@
-"""What `no_proxy` says of a host is asked once (UBI_FAST).
+"""What `no_proxy` says of a host is asked once (UBI_LEAN).
 
 Where the environment names a proxy (`http_proxy`), Scrapy asks for every request whether `no_proxy` excepts its host,
 and Python reads the whole environment for the answer. Here answers are remembered while the spider runs; Scrapy reads
@@ -8,7 +8,7 @@ the proxies themselves only once, too.
 from __future__ import annotations
 
 from scrapy_ubi import scrapy_private
-from scrapy_ubi.processwide import ProcessWide, Undo
+from scrapy_ubi.lean.processwide import ProcessWide, Undo
 
 
 class NoProxyOnce(ProcessWide):

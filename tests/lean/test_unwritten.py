@@ -10,7 +10,7 @@ import pytest
 from scrapy import Spider, signals
 from scrapy.crawler import Crawler
 
-from scrapy_ubi.unwritten import LOGGERS, UnwrittenRecords, least_written
+from scrapy_ubi.lean.unwritten import LOGGERS, UnwrittenRecords, least_written
 
 
 @contextmanager

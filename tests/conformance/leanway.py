@@ -1,4 +1,4 @@
-"""A pytest plugin for Scrapy's own tests: our download handler is the default one, and requests go the way of UBI_FAST.
+"""A pytest plugin for Scrapy's own tests: the lean parts are in every crawl (`scrapy_ubi.lean`), and requests go that way.
 
 Used by run.py. A line at the end says how often that way was taken, and why it was not.
 """
@@ -10,11 +10,14 @@ from collections import Counter
 from scrapy.core.engine import ExecutionEngine
 from scrapy.settings import default_settings
 
+from scrapy_ubi.lean.onetask import OneTask
+from scrapy_ubi.lean.placing import EXTENSIONS
+from scrapy_ubi.lean.stats import LeanStats
 from scrapy_ubi.scrapy_private.leanpath import place
 
-OURS = "scrapy_ubi.http.handler.UbiDownloadHandler"
-
-default_settings.DOWNLOAD_HANDLERS_BASE.update(http=OURS, https=OURS)
+# OneTask itself is for our scheduler.
+default_settings.EXTENSIONS_BASE.update(dict.fromkeys((each for each in EXTENSIONS if each is not OneTask), 0))
+default_settings.STATS_CLASS = LeanStats
 
 taken: Counter[str] = Counter()  # by why it was not
 _original = ExecutionEngine.open_spider_async

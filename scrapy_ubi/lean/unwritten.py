@@ -1,4 +1,4 @@
-"""Log records that nobody would write are not made (UBI_FAST).
+"""Log records that nobody would write are not made (UBI_LEAN).
 
 Scrapy takes all records of all levels, and leaves it to the handlers of the log to pass over those below LOG_LEVEL:
 for each page it makes a record or two of level DEBUG ("Crawled", "Scraped from") that end nowhere. Here the loggers of
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 
-from scrapy_ubi.processwide import ProcessWide, Undo
+from scrapy_ubi.lean.processwide import ProcessWide, Undo
 
 LOGGERS = ("scrapy.core.engine", "scrapy.core.scraper")
 

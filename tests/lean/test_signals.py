@@ -16,7 +16,7 @@ from scrapy.exceptions import StopDownload
 from twisted.internet.defer import Deferred, succeed
 from twisted.python.failure import Failure
 
-from scrapy_ubi.leansignals import LeanSignals
+from scrapy_ubi.lean.signals import LeanSignals
 
 SIGNAL = object()
 

@@ -1,4 +1,4 @@
-"""Changes of what belongs to the process, not to a crawl, while crawls run (UBI_FAST): the garbage collector, loggers.
+"""Changes of what belongs to the process, not to a crawl, while crawls run (UBI_LEAN): the garbage collector, loggers.
 
 The first crawl of a process makes such a change when its spider opens, the last one undoes it when its spider is
 closed; of those between nobody notices.

@@ -1,4 +1,4 @@
-"""One task of the event loop for each page (UBI_FAST): has scheduled requests go the lean way when the spider opens."""
+"""One task of the event loop for each page (UBI_LEAN): has scheduled requests go the lean way when the spider opens."""
 
 from __future__ import annotations
 
@@ -27,7 +27,9 @@ class OneTask:
 
     def _opened(self) -> None:
         engine = self._crawler.engine
-        if isinstance(engine.scheduler, UbiScheduler):
+        if isinstance(engine.scheduler, UbiScheduler) and not engine.scheduler.is_trial:
             why = place(engine, engine.scheduler.outcome, UbiSpiderMiddleware)
             if why:
-                logger.warning("UBI_FAST leaves the tasks that Scrapy makes for a page as they are: %s.", why)
+                logger.info(
+                    "Pages take Scrapy's own way, in several tasks each: the lean way is not taken, as %s.", why
+                )

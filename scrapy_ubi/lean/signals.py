@@ -1,4 +1,4 @@
-"""Signals sent with less ado (UBI_FAST): to the same receivers, with the same arguments, results and log lines.
+"""Signals sent with less ado (UBI_LEAN): to the same receivers, with the same arguments, results and log lines.
 
 Scrapy sends seven to ten signals a page, and for each looks for receivers in four places, into the code of each for
 the arguments that it takes, and starts a task for each where the signal is one that may be awaited. Here what a

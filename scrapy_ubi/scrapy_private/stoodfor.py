@@ -1,0 +1,82 @@
+"""The functions of Scrapy that the lean way stands for, or calls by private names, each as it was compared with.
+
+A version of Scrapy, or somebody's patch, in which one of them reads otherwise is one that nobody has compared:
+`changed` names it, and the lean way is not taken. Before a digest here is changed, compare what `leanpath` and
+`leanoutput` do.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from scrapy.core.downloader import Downloader
+from scrapy.core.downloader.middleware import DownloaderMiddlewareManager
+from scrapy.core.engine import ExecutionEngine
+from scrapy.core.scraper import Scraper
+from scrapy.core.spidermw import SpiderMiddlewareManager
+
+STOOD_FOR: dict[type, dict[str, str]] = {
+    ExecutionEngine: {
+        "_start_scheduled_request": "92e88b0d07c0",
+        "_download": "c058b362cce4",
+        "_handle_downloader_output": "5457d73c802c",
+        "_remove_request": "82e86f875167",
+    },
+    Downloader: {
+        "fetch": "302384ee47a9",
+        "_enqueue_request": "1a02e3882d82",
+        "_process_queue": "872b81a4bbb4",
+        "_wait_for_download": "35ca6793c879",
+        "_download": "a05f219045c8",
+    },
+    DownloaderMiddlewareManager: {
+        "download_async": "00e854e1a38e",
+        "_handle_mw_method": "0efff254fbd8",
+        "_process_request": "f2b83efff7fc",
+        "_process_response": "d94bf8a9c519",
+    },
+    Scraper: {
+        "enqueue_scrape": "13797600d476",
+        "_scrape_next": "054e33b47d7b",
+        "_wait_for_processing": "8e937afcd76d",
+        "_scrape": "72f0901d7c0d",
+        "call_spider_async": "eed6f753b240",
+        "handle_spider_output_async": "194d54885f02",
+        "_process_spidermw_output_async": "94488bf929eb",
+    },
+    SpiderMiddlewareManager: {
+        "_add_middleware": "0a6100c03365",
+        "_process_spider_input": "c3b9984ad4d1",
+        "_evaluate_iterable": "f785959dca94",
+        "_process_spider_exception": "83a17552806c",
+        "_process_spider_output": "9ec4b7fcb708",
+        "_process_callback_output": "ca84c4beb322",
+        "scrape_response_async": "aef51d7ee01e",
+    },
+}
+
+
+def digest(function: Callable[..., Any]) -> str:
+    """A digest of a function's text. Raises OSError or TypeError for one that has none."""
+    return hashlib.sha256(inspect.getsource(function).encode()).hexdigest()[:12]
+
+
+def changed(part: object) -> str:
+    """The first function of this part of a crawl that reads otherwise than it did, in words; "" when none does.
+
+    Also one that somebody has replaced on the part itself counts, but for `enqueue_scrape`, which we wrap ourselves.
+    """
+    for name, known in STOOD_FOR[type(part)].items():
+        words = f"{type(part).__name__}.{name}"
+        if name in vars(part) and name != "enqueue_scrape":
+            return words
+        function = getattr(type(part), name, None)
+        try:
+            if function is None or digest(function) != known:
+                return words
+        except (OSError, TypeError):
+            return words
+    return ""

@@ -1,0 +1,52 @@
+"""The functions that the lean way stands for: as they were when it was compared with them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from scrapy.core.engine import ExecutionEngine
+from scrapy.crawler import Crawler
+from scrapy.spiders import Spider
+
+from scrapy_ubi.scrapy_private.stoodfor import STOOD_FOR, changed, digest
+
+FUNCTIONS = {
+    f"{cls.__name__}.{name}": (getattr(cls, name), known)
+    for cls, names in STOOD_FOR.items()
+    for name, known in names.items()
+}
+
+
+@pytest.mark.parametrize(("function", "known"), FUNCTIONS.values(), ids=FUNCTIONS)
+def test_it_is_as_it_was(function: Callable[..., Any], known: str) -> None:
+    """When one changes, compare leanpath and leanoutput with it before you change its digest."""
+    assert digest(function) == known
+
+
+def engine() -> ExecutionEngine:
+    """One that was never started: its class and its own attributes are what is looked at."""
+    made = object.__new__(ExecutionEngine)
+    made.crawler = Crawler(Spider)
+    return made
+
+
+def test_nothing_is_changed_in_what_was_compared() -> None:
+    assert changed(engine()) == ""
+
+
+def other(*args: Any) -> None:
+    """Not Scrapy's."""
+
+
+@pytest.mark.parametrize("function", [other, len, None], ids=["another text", "no text", "gone"])
+def test_a_function_of_the_class_that_reads_otherwise(function: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ExecutionEngine, "_download", function)
+    assert changed(engine()) == "ExecutionEngine._download"
+
+
+def test_a_function_that_was_replaced_on_the_part_itself() -> None:
+    part = engine()
+    part._download = other  # type: ignore[assignment,method-assign]
+    assert changed(part) == "ExecutionEngine._download"
