@@ -128,7 +128,7 @@ def of_stats(rounds: int) -> Rows:
 
     ways = {"LeanStats": by(LeanStats(crawler)), "Scrapy's collector": by(MemoryStatsCollector(crawler))}
     found = take_turns(ways, times, rounds)
-    return {"UBI_FAST: a stat counted": row(found, "LeanStats", "Scrapy's collector")}
+    return {"UBI_LEAN: a stat counted": row(found, "LeanStats", "Scrapy's collector")}
 
 
 PARTS: dict[str, Callable[[int], Rows]] = {

@@ -14,6 +14,7 @@ from typing import Any
 import redis
 
 from scrapy_ubi.monitor.plain import plain
+from scrapy_ubi.protocol.envelope import opened
 from scrapy_ubi.protocol.wire import Delta, Malformed, decode
 from scrapy_ubi.transport.keys import Keys
 
@@ -25,8 +26,8 @@ HEAD = 256  # characters shown of what cannot be read
 
 @dataclass(frozen=True, slots=True)
 class Letter:
-    """One entry of an inbox. `time` is unix seconds (Redis's clock); `trouble` says why it is unreadable, '' if it is
-    not.
+    """A letter in an inbox; several may have come in one entry, and share its id. `time` is unix seconds (Redis's
+    clock); `trouble` says why it is unreadable, '' if it is not.
 
     `size` is bytes; `records` counts what the deltas hold.
     """
@@ -80,9 +81,11 @@ class Box:
 
 
 def read_inbox(client: redis.Redis, crawl: str, agent: str, limit: int) -> Box:
-    """The `limit` oldest letters that wait for `agent`. Raises redis.RedisError."""
+    """The letters in the `limit` oldest entries that wait for `agent`; entries that were not read count as one letter
+    each. Raises redis.RedisError."""
     total, rows = _read(client, Keys(crawl).inbox(agent), limit, newest=False)
-    return Box(total, letters=tuple(read_letter(agent, key, fields) for key, fields in rows))
+    letters = tuple(read_letter(agent, key, fields) for key, entry in rows for fields in opened(entry))
+    return Box(max(total - len(rows), 0) + len(letters), letters=letters)
 
 
 def read_dead(client: redis.Redis, crawl: str, agent: str, limit: int) -> Box:
@@ -105,7 +108,7 @@ def _read(
 
 
 def read_letter(receiver: str, key: bytes, fields: Mapping[bytes, bytes]) -> Letter:
-    """An inbox entry as people see it; never raises."""
+    """A letter as people see it; never raises."""
     body = fields.get(b"body", b"")
     deltas: tuple[Delta, ...] = ()
     trouble = ""

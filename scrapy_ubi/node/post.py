@@ -33,10 +33,12 @@ from dataclasses import replace
 from scrapy_ubi.frontier.store import StoreError, StoreFull
 from scrapy_ubi.protocol import durable
 from scrapy_ubi.protocol.agent import Agent, Effects
+from scrapy_ubi.protocol.envelope import gathered
 from scrapy_ubi.protocol.wire import Malformed
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.transport import Fields, Incoming, Outgoing, Transport, TransportDown, TransportFull
 
+from .config import LETTER_BYTES_A_CHARACTER
 from .courier import Courier
 from .desk import Desk
 from .keeper import Disk
@@ -49,7 +51,7 @@ RIVALS = 2.0  # s within which two agents may each write a new memory token, or 
 EAGER = 4  # an answer waits for this part of the flush interval, where the machine is quick
 BUSY = 4  # and for so many times as long as the last exchange took, where it is not; for an interval at most
 PLENTY = 8  # requests handed out: an agent with so many waits for nobody
-ENOUGH = 8  # pages done that such an agent tells the others of before its time
+ENOUGH = 16  # pages done that such an agent tells the others of before its time
 SELDOM = 2  # and it reads its mail only once in so many flush intervals
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 2.0  # s between tries while Redis is away or full
 QUIET = 60.0  # s: a Redis at its memory limit takes one letter and refuses the next; who looks after it is told once
@@ -101,6 +103,7 @@ class Post:
         self._courier = courier
         self._on_arrival = on_arrival
         self._desk = desk
+        self._largest = settings.max_letter_bytes // LETTER_BYTES_A_CHARACTER
         self._interval, self._most_waiting = settings.flush_interval, settings.flush_records
         self._under_way: Future[Incoming] | None = None
         self._due = self._retry_at = self._pause = 0.0
@@ -271,7 +274,7 @@ class Post:
     def _outgoing(self, now: float, effects: Effects, profile: str | None) -> Outgoing:
         consumed, self._consumed = self._consumed, []
         return Outgoing(
-            letters=effects.letters,
+            letters=gathered(effects.letters, self._largest),
             acks=effects.answers,
             consumed=consumed,
             forget_acks=effects.forget,

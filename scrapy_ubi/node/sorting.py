@@ -13,6 +13,7 @@ import logging
 from collections.abc import Callable, Iterable
 
 from scrapy_ubi.protocol.agent import Agent
+from scrapy_ubi.protocol.envelope import opened
 from scrapy_ubi.protocol.host import Entry
 from scrapy_ubi.protocol.wire import Malformed, Refused, decode, decode_header, sift
 from scrapy_ubi.transport import Fields, RawFields
@@ -50,6 +51,10 @@ class Sorting:
         if b"oversized" in raw:
             self._refuse(raw, "too large")
             return
+        for letter in opened(raw):
+            self._receive(letter)
+
+    def _receive(self, raw: RawFields) -> None:
         try:
             fields = {name.decode(): value.decode() for name, value in raw.items()}
         except UnicodeDecodeError:

@@ -71,8 +71,10 @@ class Sending:
         self._told(record, lost=True)
 
     def _told(self, record: Record, lost: bool = False) -> None:
+        if not record.flush or (record.done is None and not lost):
+            return
         state = self._frontier.find(record.host)
-        if state is None or not record.flush:
+        if state is None:
             return
         if lost:
             state.dirty = True

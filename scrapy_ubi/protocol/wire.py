@@ -2,7 +2,7 @@
 
 Rules of this module:
 
-* A letter is a stream entry of short text fields and one JSON body, readable with redis-cli.
+* A letter is a stream entry or a part of one (`envelope`): short text fields and a JSON body, readable with redis-cli.
 * Nothing that arrives is trusted: `decode` validates a letter whole and raises `Malformed` with the reason. Of one that
   holds, `sift` takes out the entries that this receiver cannot take (a callback its spider lacks): the rest is good.
 """
@@ -13,6 +13,7 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from json.encoder import encode_basestring
 from typing import NamedTuple
 
 from .host import Entry, Redo, Summary
@@ -28,7 +29,7 @@ _SCHEMES = ("http://", "https://")
 TEXTS_KEPT, LONGEST_KEPT = 1024, 1000  # texts of requests read lately, and how long they may be: a megabyte or two
 
 _texts: dict[str, str] = {}  # a request as Python shows it -> its text
-_quoted = json.JSONEncoder(ensure_ascii=False).encode
+_quoted = encode_basestring  # what JSONEncoder(ensure_ascii=False).encode does with a text, without its questions
 _to_json = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
 
 

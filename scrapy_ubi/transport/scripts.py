@@ -12,7 +12,7 @@ READ_INBOX = """
 -- Returns {id, size, whole?, {field, value, ...}} for each letter not in hand, from the oldest.
 -- Entries are looked at a few at a time: each look counts as a command and costs like one, and Lua never holds more of
 -- a flood of huge entries than that few and what fits the budget.
-local few = 4
+local few = 8
 local most, largest, budget = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 local head_length, name_length = tonumber(ARGV[4]), tonumber(ARGV[5])
 local in_hand = {}

@@ -1,4 +1,4 @@
-"""A pytest plugin for Scrapy's own tests: the lean parts are in every crawl (`scrapy_ubi.lean`), and requests go that way.
+"""A pytest plugin for Scrapy's own tests: all that is lean (`scrapy_ubi.lean`) is in every crawl.
 
 Used by run.py. A line at the end says how often that way was taken, and why it was not.
 """

@@ -42,6 +42,17 @@ def test_inbox_shows_the_oldest_letters_and_counts_all(crawl: CrawlByHand) -> No
     assert abs(first.time - server_time(crawl.client)) < 60
 
 
+def test_inbox_shows_every_letter_of_an_entry(crawl: CrawlByHand) -> None:
+    crawl.post("a1", letter(BODY, seq="20") | {"lane.2": "state", "seq.2": "7", "body.2": "[]"})
+    crawl.post("a1", letter(BODY, seq="21"))
+    box = read_inbox(crawl.client, CRAWL, "a1", limit=10)
+    assert (box.total, [(one.lane, one.seq, one.records) for one in box.letters]) == (
+        3,
+        [("discovery", "20", 5), ("state", "7", 0), ("discovery", "21", 5)],
+    )
+    assert read_inbox(crawl.client, CRAWL, "a1", limit=1).total == 3, "what was not read counts as one letter"
+
+
 @pytest.mark.parametrize(
     ("fields", "trouble"),
     [

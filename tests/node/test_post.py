@@ -18,6 +18,7 @@ from scrapy_ubi.node.post import CONTROL, ENOUGH, FIRST_PAUSE, LONGEST_PAUSE, PL
 from scrapy_ubi.node.sorting import HEAD, MOST_RECORDS
 from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.config import Config
+from scrapy_ubi.protocol.envelope import opened
 from scrapy_ubi.protocol.host import Entry
 from scrapy_ubi.protocol.mail import Bounds
 from scrapy_ubi.protocol.view import Beat
@@ -263,6 +264,38 @@ def test_garbage_goes_to_the_dead_letters_with_a_reason(
         assert office.answer() == {"acked": [1, 2] if answered else [2]}
         await office.trips(2)
         assert len(office.dead) == 1
+
+    run(test)
+
+
+def test_of_letters_in_one_entry_each_is_judged_by_itself() -> None:
+    async def test() -> None:
+        office = Office()
+        good = letter(found("http://h.example/1"))
+        office.put(good | {b"lane.2": b"gossip", b"seq.3": b"2", b"body.3": b"{"})
+        await office.trips(2)
+        assert len(office.shelf.inbox["a"]) == 0
+        assert [dead["reason"] for dead in office.dead] == ["lane is neither discovery nor state", "body is not JSON"]
+        assert office.answer() == {"acked": [1, 2]}
+        state = office.agent.frontier.find(HOST)
+        assert state is not None and state.known == 1
+
+    run(test)
+
+
+def test_letters_that_leave_together_are_one_entry() -> None:
+    """Two hosts: one that b owns, so that it is told a URL, and one of our own, of which b keeps a copy."""
+
+    async def test() -> None:
+        office = Office()
+        office.join("b")
+        for host in (ordered("b", "a"), ordered("a", "b")):
+            office.agent.discover(host, page(host))
+        await office.trip()
+        (fields,) = office.shelf.inbox["b"].values()
+        told = [decode({n.decode(): v.decode() for n, v in one.items()}, "b", 100, 1000) for one in opened(fields)]
+        assert {one.kind for one in told} == {"discovery", "state"}
+        assert len(told) == 2 < len(fields)
 
     run(test)
 
