@@ -79,14 +79,18 @@ class Sync:
 
 
 def whole(state: HostState, flush: int) -> Iterator[Record]:
-    """All of a host's state as records; what it learns later travels by itself."""
-    entries, done = list(state.undone()), list(state.told_done())
+    """All of a host's state as records; what it learns later travels by itself. Redos come behind the entries, without
+    which they are passed over.
+    """
+    entries, done, redos = list(state.undone()), list(state.told_done()), list(state.redo.values())
     if state.notes.version:
         yield Record(state.host, flush, notes=state.notes)
     for entry in entries:
         yield Record(state.host, flush, entry=entry)
     for key in done:
         yield Record(state.host, flush, done=key)
+    for redo in redos:
+        yield Record(state.host, flush, redo=redo)
 
 
 @dataclass(slots=True)

@@ -57,6 +57,24 @@ def test_an_heir_finds_the_outlinks_of_a_page_whose_mark_had_not_left() -> None:
     assert page(own).key in village.state("b", own).done
 
 
+def test_an_heir_that_came_after_the_page_was_fetched_is_told_its_outlinks_with_the_host() -> None:
+    """The one who kept the host is not who inherits it, when another one joins at the wrong moment."""
+    village = Village("a", "b", "c")
+    own, far = ordered("a", "d", "b", "c"), ordered("c", "b", "d", "a")
+    village.agents["a"].discover(own, page(own))
+    village.settle()
+    village.visit("a", page(own, 5), page(far))
+    village.flush("a")
+    village.inbox["c"].clear()
+    village.take("b")
+    village.kill("a")
+    village.start("d")
+    village.settle()
+    urls = fetched(village, "b", "c", "d")
+    assert sorted(urls) == sorted([page(own, 5).url, page(far).url]), "d need not fetch the page again"
+    assert village.agents["d"].counters.redone == 1
+
+
 def test_outlinks_to_the_pages_own_host_are_keys_since_its_keepers_are_told_their_entries() -> None:
     village, own, far, _ = begun()
     village.visit("a", page(own, 5), page(far))
