@@ -81,11 +81,11 @@ class Box:
 
 
 def read_inbox(client: redis.Redis, crawl: str, agent: str, limit: int) -> Box:
-    """The letters in the `limit` oldest entries that wait for `agent`; entries that were not read count as one letter
-    each. Raises redis.RedisError."""
+    """The `limit` oldest letters that wait for `agent`; in all, entries that were not read count as one letter each.
+    Raises redis.RedisError."""
     total, rows = _read(client, Keys(crawl).inbox(agent), limit, newest=False)
     letters = tuple(read_letter(agent, key, fields) for key, entry in rows for fields in opened(entry))
-    return Box(max(total - len(rows), 0) + len(letters), letters=letters)
+    return Box(max(total - len(rows), 0) + len(letters), letters=letters[:limit])
 
 
 def read_dead(client: redis.Redis, crawl: str, agent: str, limit: int) -> Box:
