@@ -109,7 +109,7 @@ class Discovery:
         owner = self._keeping.owner(record.host)
         if hint in self._keeping.view.members and hint != self._me:
             owner = hint
-        self._outbox.close(record)
+        self._outbox.close((record,))
         if owner == self._me:
             self._keep(record.host, record.entry, record.flush)
         else:

@@ -17,7 +17,7 @@ Rules of this module:
 from __future__ import annotations
 
 import json
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -105,14 +105,15 @@ class Letter:
     pause: float = 0.0
     size: int = 0
 
-    def add(self, record: Record) -> None:
-        """Append a record; `size` follows (characters, about)."""
+    def add(self, record: Record, bounds: Bounds) -> bool:
+        """Append a record where the letter keeps to its bounds with it, too; whether it does. One record has room in
+        any letter."""
+        grown = self.size + size(record)
+        if self.records and (len(self.records) >= bounds.records or grown > bounds.size):
+            return False
         self.records.append(record)
-        self.size += size(record)
-
-    def has_room(self, record: Record, bounds: Bounds) -> bool:
-        """Whether it keeps to its bounds with this record, too. One record has room in any letter."""
-        return not self.records or (len(self.records) < bounds.records and self.size + size(record) <= bounds.size)
+        self.size = grown
+        return True
 
 
 class Bounds(NamedTuple):
@@ -131,12 +132,14 @@ def weight(entry: Entry) -> int:
 
 def size(record: Record) -> int:
     """About how many characters a record adds to a letter."""
+    if record.entry is not None:  # most are one
+        return RECORD_SIZE + len(record.host) + weight(record.entry)
     if record.redo is not None:
         outlinks = sum(RECORD_SIZE + len(host) + weight(entry) for host, entry in record.redo.outlinks)
         return RECORD_SIZE + len(record.host) + outlinks + RECORD_SIZE * len(record.redo.own) // 2
     if record.notes is not None:
         return RECORD_SIZE + len(record.host) + len(record.notes.text)
-    return RECORD_SIZE + len(record.host) + (weight(record.entry) if record.entry is not None else 0)
+    return RECORD_SIZE + len(record.host)
 
 
 class Outcome(NamedTuple):
@@ -226,9 +229,8 @@ class Lane:
         while self.waiting:
             head = self.waiting[0]
             if isinstance(head, Record):
-                if not letter.has_room(head, bounds):
+                if not letter.add(head, bounds):
                     return
-                letter.add(head)
             elif not self._take(head, letter, bounds):
                 return
             self.waiting.popleft()
@@ -236,15 +238,16 @@ class Lane:
     def _take(self, sync: Sync, letter: Letter, bounds: Bounds) -> bool:
         """Move records of a sync into the letter; True when it has no more."""
         record = sync.peek()
-        if record is not None and not letter.has_room(record, bounds):
+        if record is not None and not letter.add(record, bounds):
             return False
         sync.outstanding += 1
         letter.syncs.append(sync)
-        while record is not None and letter.has_room(record, bounds):
-            letter.add(record)
+        while record is not None:
             self._opened(record.flush, 1)
             sync.take()
             record = sync.peek()
+            if record is not None and not letter.add(record, bounds):
+                break
         if sync.exhausted:
             self.closed(sync.flush)
         return sync.exhausted
@@ -253,8 +256,8 @@ class Lane:
         """The letter with this number is answered: take it out; None when it is not under way (an old answer)."""
         letter = self.unacknowledged.pop(seq, None)
         if letter is not None:
-            for record in letter.records:
-                self.closed(record.flush)
+            for flush, count in Counter([record.flush for record in letter.records]).items():
+                self.closed(flush, count)
             for sync in letter.syncs:
                 sync.outstanding -= 1
         return letter

@@ -14,7 +14,7 @@ Rules of this module:
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from math import inf
 
@@ -67,13 +67,14 @@ class Outbox:
             outlinks[flush] = 1
             self.outlinks = dict(sorted(outlinks.items()))
 
-    def close(self, record: Record) -> None:
-        """A record needs no acknowledgement any more."""
-        if record.entry is not None and record.flush:
-            self._close(record.flush)
+    def close(self, records: Iterable[Record]) -> None:
+        """These records need no acknowledgement any more."""
+        flushes = [record.flush for record in records if record.entry is not None and record.flush]
+        for flush, count in Counter(flushes).items():
+            self._close(flush, count)
 
-    def _close(self, flush: int) -> None:
-        left = self.outlinks[flush] - 1
+    def _close(self, flush: int, count: int = 1) -> None:
+        left = self.outlinks[flush] - count
         if left:
             self.outlinks[flush] = left
         else:

@@ -53,30 +53,28 @@ class Sending:
                 continue
             self._quiescence.activity += 1
             refused = outcome.refused if lane.kind == DISCOVERY else {}
-            back = [record for record in letter.records if record.host in refused]
-            for record in letter.records:
-                if record.host not in refused:
-                    self._outbox.close(record)
-                    self._told(record)
-                if record.offer is not None:
+            taken = [record for record in letter.records if record.host not in refused]
+            self._outbox.close(taken)
+            for record in taken:
+                if record.done is not None:
+                    self._close_work(record)
+                elif record.offer is not None:
                     wanted = record.host in outcome.want
                     self._handover.answered(lane.receiver, record, wanted, self._keeping.view)
-            for record in back:
-                self._outbox.hold_back((record,), now + REFUSED_PAUSE, refused[record.host])
+            for record in letter.records if refused else ():
+                if record.host in refused:
+                    self._outbox.hold_back((record,), now + REFUSED_PAUSE, refused[record.host])
             self._handover.sweep(letter.syncs)
 
     def lost(self, record: Record) -> None:
         """The receiver of this record of state is gone."""
         self._outbox.orphan(record)
-        self._told(record, lost=True)
-
-    def _told(self, record: Record, lost: bool = False) -> None:
-        if not record.flush or (record.done is None and not lost):
-            return
         state = self._frontier.find(record.host)
-        if state is None:
-            return
-        if lost:
+        if state is not None and record.flush:
             state.dirty = True
-        if record.done is not None:
+            self._close_work(record)
+
+    def _close_work(self, record: Record) -> None:
+        state = self._frontier.find(record.host)
+        if state is not None and record.flush and record.done is not None:
             self._handover.closed_work(state)

@@ -96,7 +96,7 @@ def test_what_is_not_json_is_not_noted(value: dict[str, Any]) -> None:
 def letter(*records: Record) -> dict[str, str]:
     lane, told = Lane("store", "b", STATE, "01234567"), Letter(1, "0" * 16, [])
     for record in records:
-        told.add(record)
+        told.add(record, Bounds(1, 10, 1000, 1.0))
     return encode("a", lane, "store", told)
 
 
@@ -124,7 +124,7 @@ def test_a_letter_with_others_is_refused_whole(row: Any) -> None:
 def test_a_letter_keeps_to_its_size_with_them() -> None:
     record = Record("h.example", 0, notes=Notes(1, canonical({"a": "x" * 1000})))
     assert size(record) > 1000
-    assert not Letter(1, "", [record]).has_room(record, Bounds(1, 10, 1000, 1.0))
+    assert not Letter(1, "", [record]).add(record, Bounds(1, 10, 1000, 1.0))
 
 
 # -- where they go

@@ -92,11 +92,11 @@ def test_a_done_mark_leaves_when_no_outlink_of_its_flush_or_before_is_open(outbo
     for one in links:
         outbox.put("b", DISCOVERY, one, ABC)
     assert [outbox.done_may_leave(flush) for flush in (2, 3, 4, 5, 6)] == [True, False, False, False, False]
-    outbox.close(links[0])
+    outbox.close([links[0]])
     assert not outbox.done_may_leave(3)
-    outbox.close(links[1])
+    outbox.close([links[1]])
     assert [outbox.done_may_leave(flush) for flush in (3, 4, 5)] == [True, True, False]
-    outbox.close(links[2])
+    outbox.close([links[2]])
     assert outbox.done_may_leave(99)
     assert outbox.outlinks == {}
 
@@ -114,7 +114,7 @@ def test_marks_offers_and_known_state_that_is_brought_are_nobodys_outlinks(outbo
     assert outbox.outlinks == {}
     assert outbox.done_may_leave(1)
     for one in (mark(1, 3), offer(), link(1, 0)):
-        outbox.close(one)
+        outbox.close([one])
     post(outbox)
 
 
@@ -122,7 +122,7 @@ def test_an_old_outlink_that_is_routed_anew_keeps_its_flush(outbox: Outbox) -> N
     old, new = link(1, 3), link(2, 7)
     outbox.put("b", DISCOVERY, old, ABC)
     outbox.put("b", DISCOVERY, new, ABC)
-    outbox.close(old)
+    outbox.close([old])
     assert outbox.done_may_leave(6)
     outbox.put("c", DISCOVERY, old, ABC)
     assert list(outbox.outlinks) == [3, 7]
@@ -147,7 +147,7 @@ def test_mail_for_who_is_gone_is_taken_back(outbox: Outbox) -> None:
     assert outbox.lanes.keys() == {("c", DISCOVERY)}
     assert outbox.by_name.keys() == {"store/c/discovery"}
     for one in links:
-        outbox.close(one)
+        outbox.close([one])
     outbox._check()
 
 
@@ -194,7 +194,7 @@ def test_another_incarnation_is_as_good_as_gone_but_its_lane_stays(outbox: Outbo
     assert outbox.forgotten == []
     assert outbox.take_back(reborn) == (set(), [], [])
     outbox.put("b", DISCOVERY, link(1), reborn)
-    outbox.close(link(1))
+    outbox.close([link(1)])
     assert post(outbox) == [("store/b/discovery", 2, False)]
     assert outbox.lane("b", DISCOVERY, reborn).incarnation == incarnation("b", 1)
 
@@ -204,7 +204,7 @@ def test_a_late_answer_of_the_dead_settles_nothing_new(outbox: Outbox) -> None:
     post(outbox)
     reborn = view("a", "b", "c", b=1)
     outbox.take_back(reborn)
-    outbox.close(link(1))
+    outbox.close([link(1)])
     outbox.put("b", DISCOVERY, link(1), reborn)
     assert post(outbox) == [("store/b/discovery", 2, False)]
     assert outbox.lanes["b", DISCOVERY].settle(1) is None

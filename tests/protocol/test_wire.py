@@ -26,7 +26,7 @@ def made(records: list[Record], kind: str = DISCOVERY, sender: str = "a") -> dic
     lane = Lane("store", "b", kind, "01234567")
     letter = Letter(lane.next_seq, VIEW, [])
     for record in records:
-        letter.add(record)
+        letter.add(record, BOUNDS)
     return encode(sender, lane, "store", letter)
 
 
@@ -127,7 +127,7 @@ def test_a_body_is_at_most_six_bytes_for_a_character_of_its_size(told: list[Reco
     """Whoever bounds the bytes of a letter divides them by six (node/config.LETTER_BYTES_A_CHARACTER)."""
     letter = Letter(1, VIEW, [])
     for record in told:
-        letter.add(record)
+        letter.add(record, BOUNDS)
     assert len(to_bytes(made(told)["body"])) <= 6 * letter.size + 2
 
 

@@ -86,14 +86,14 @@ def _mail_of_the_dead_forgotten() -> Any:
     def forget(self: Outbox, view: Any) -> Any:
         gone, entries, states = take_back(self, view)
         for record in entries:
-            self.close(record)
+            self.close([record])
         return gone, [], states
 
     return patch.object(Outbox, "take_back", forget)
 
 
 def _orphans_closed_at_once() -> Any:
-    return patch.object(Outbox, "orphan", Outbox.close)
+    return patch.object(Outbox, "orphan", lambda self, record: self.close([record]))
 
 
 def _resent_never() -> Any:
