@@ -141,7 +141,8 @@ class Crawler:
         self.wake.set()
 
     async def crash(self) -> None:
-        """kill -9."""
+        """kill -9. An exchange under way may still reach Redis, but nobody hears what it brings."""
+        self.node._exchanges.post = None
         self.node._pulse.stop()
         await self.transport.stop_beating(None)
         self.task.cancel()
