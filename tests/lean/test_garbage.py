@@ -6,10 +6,10 @@ import gc
 from collections.abc import Iterator
 
 import pytest
-from scrapy import Spider, signals
-from scrapy.crawler import Crawler
+from scrapy import signals
 
 from scrapy_ubi.lean.garbage import THRESHOLD, FewerCollections
+from tests.lean.crawlers import crawler_with, send
 
 
 @pytest.fixture(autouse=True)
@@ -22,19 +22,8 @@ def collector() -> Iterator[None]:
     gc.unfreeze()
 
 
-def crawler() -> Crawler:
-    made = Crawler(Spider, {})
-    made.spider = Spider("x")
-    made.extension = FewerCollections.from_crawler(made)  # type: ignore[attr-defined]
-    return made
-
-
-def send(crawler: Crawler, signal: object) -> None:
-    crawler.signals.send_catch_log(signal, spider=crawler.spider, reason="finished")
-
-
 def test_the_first_changes_it_the_last_changes_it_back() -> None:
-    one, other = crawler(), crawler()
+    one, other = crawler_with(FewerCollections), crawler_with(FewerCollections)
     send(one, signals.spider_opened)
     assert gc.get_threshold() == (THRESHOLD, 10, 10) and gc.get_freeze_count() > 0
     send(other, signals.spider_opened)
@@ -52,7 +41,7 @@ def test_the_first_changes_it_the_last_changes_it_back() -> None:
 @pytest.mark.parametrize("threshold", [0, THRESHOLD, 100_000])
 def test_what_was_chosen_stays(threshold: int) -> None:
     gc.set_threshold(threshold)
-    one = crawler()
+    one = crawler_with(FewerCollections)
     send(one, signals.spider_opened)
     assert gc.get_threshold()[0] == threshold and gc.get_freeze_count() == 0
     send(one, signals.spider_closed)
@@ -61,7 +50,7 @@ def test_what_was_chosen_stays(threshold: int) -> None:
 
 def test_switched_off_it_stays_off() -> None:
     gc.disable()
-    one = crawler()
+    one = crawler_with(FewerCollections)
     send(one, signals.spider_opened)
     assert not gc.isenabled() and gc.get_threshold()[0] == 700
     send(one, signals.spider_closed)
@@ -69,6 +58,6 @@ def test_switched_off_it_stays_off() -> None:
 
 
 def test_a_crawl_that_never_opened_changes_nothing() -> None:
-    one = crawler()
+    one = crawler_with(FewerCollections)
     send(one, signals.spider_closed)
     assert gc.get_threshold()[0] == 700

@@ -3,23 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from scrapy import Request, Spider, signals
-from scrapy.crawler import Crawler
+from scrapy import Request, signals
 from scrapy.downloadermiddlewares import httpproxy
 
 from scrapy_ubi.lean.noproxy import NoProxyOnce
+from tests.lean.crawlers import crawler_with, send
 
 ORIGINAL = httpproxy.proxy_bypass
-
-
-def crawler() -> Crawler:
-    made = Crawler(Spider, {})
-    made.extension = NoProxyOnce.from_crawler(made)  # type: ignore[attr-defined]
-    return made
-
-
-def send(crawler: Crawler, signal: object) -> None:
-    crawler.signals.send_catch_log(signal, spider=None, reason="finished")
 
 
 def proxy_of(middleware: httpproxy.HttpProxyMiddleware, url: str) -> object:
@@ -38,7 +28,7 @@ def test_it_is_asked_once_and_says_the_same(monkeypatch: pytest.MonkeyPatch) -> 
         return ORIGINAL(host)
 
     monkeypatch.setattr(httpproxy, "proxy_bypass", ask)
-    middleware, one, other = httpproxy.HttpProxyMiddleware(), crawler(), crawler()
+    middleware, one, other = httpproxy.HttpProxyMiddleware(), crawler_with(NoProxyOnce), crawler_with(NoProxyOnce)
     send(one, signals.spider_opened)
     send(other, signals.spider_opened)
     for _ in range(2):

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
-from scrapy import Spider, signals
-from scrapy.crawler import Crawler
+from scrapy import signals
 
 from scrapy_ubi.lean.unwritten import LOGGERS, UnwrittenRecords, least_written
+from tests.lean.crawlers import crawler_with, send
 
 
 @contextmanager
@@ -26,22 +26,12 @@ def log_of_level(level: int) -> Iterator[logging.Handler]:
         root.handlers[:] = before
 
 
-def crawler() -> Crawler:
-    made = Crawler(Spider, {})
-    made.extension = UnwrittenRecords.from_crawler(made)  # type: ignore[attr-defined]
-    return made
-
-
-def send(crawler: Crawler, signal: object) -> None:
-    crawler.signals.send_catch_log(signal, spider=None, reason="finished")
-
-
 def levels() -> list[int]:
     return [logging.getLogger(name).level for name in LOGGERS]
 
 
 def test_the_first_changes_it_the_last_changes_it_back() -> None:
-    one, other = crawler(), crawler()
+    one, other = crawler_with(UnwrittenRecords), crawler_with(UnwrittenRecords)
     with log_of_level(logging.INFO):
         send(one, signals.spider_opened)
         assert levels() == [logging.INFO] * 2
@@ -56,7 +46,7 @@ def test_the_first_changes_it_the_last_changes_it_back() -> None:
 @pytest.mark.parametrize("level", [logging.NOTSET, logging.DEBUG])
 def test_where_somebody_writes_them_they_are_made(level: int) -> None:
     mine = logging.Handler(level)
-    one = crawler()
+    one = crawler_with(UnwrittenRecords)
     logging.getLogger("scrapy").addHandler(mine)
     try:
         with log_of_level(logging.INFO):
@@ -68,7 +58,7 @@ def test_where_somebody_writes_them_they_are_made(level: int) -> None:
 
 
 def test_a_crawl_that_logs_them_logs_them() -> None:
-    one = crawler()
+    one = crawler_with(UnwrittenRecords)
     with log_of_level(logging.DEBUG):
         send(one, signals.spider_opened)
         assert levels() == [logging.NOTSET] * 2
@@ -76,7 +66,7 @@ def test_a_crawl_that_logs_them_logs_them() -> None:
 
 
 def test_a_level_that_was_given_stays() -> None:
-    logger, one = logging.getLogger(LOGGERS[0]), crawler()
+    logger, one = logging.getLogger(LOGGERS[0]), crawler_with(UnwrittenRecords)
     logger.setLevel(logging.WARNING)
     try:
         with log_of_level(logging.INFO):

@@ -46,7 +46,7 @@ def test_a_function_of_the_class_that_reads_otherwise(function: Any, monkeypatch
     assert changed(engine()) == "ExecutionEngine._download"
 
 
-def test_a_function_that_was_replaced_on_the_part_itself() -> None:
+def test_a_function_that_was_replaced_on_the_part_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     part = engine()
-    part._download = other  # type: ignore[assignment,method-assign]
+    monkeypatch.setattr(part, "_download", other)
     assert changed(part) == "ExecutionEngine._download"
