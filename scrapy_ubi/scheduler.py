@@ -30,6 +30,7 @@ from scrapy.utils.defer import deferred_from_coro
 from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
 
+from scrapy_ubi import processage
 from scrapy_ubi.batch import Ordinary
 from scrapy_ubi.codec import Codec
 from scrapy_ubi.downloadermiddleware import Guard
@@ -167,6 +168,7 @@ class UbiScheduler(BaseScheduler):
             on_given_up=lambda reason: self._sheet.count(f"ubi/failed/{reason}"),
             on_limit=lambda reason, sentence: self._stop(sentence, reason),
             predecessor=self._directory.predecessor,
+            started=processage.asked_for(),
             on_incarnation=self._directory.record_incarnation,
             disk=disk,
         )

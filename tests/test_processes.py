@@ -9,6 +9,7 @@ import subprocess
 import sys
 import textwrap
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -227,6 +228,38 @@ def test_two_agents_share_a_crawl_by_redis(project: Project, site: Site, one_ser
     assert urls == sorted([*hosts, *(f"{host}deep" for host in hosts)])
     assert set(site.urls().values()) == {1}
     assert max(site.most_at_once.values()) == 1
+
+
+GATE = """
+    import os, sys, time
+
+    if "UBI_AGENT_ID=late" in sys.argv:
+        open("waits", "w").close()
+        while not os.path.exists("open"):
+            time.sleep(0.02)
+"""
+
+
+def test_who_was_still_starting_when_the_crawl_ended_fetches_nothing(
+    project: Project, site: Site, one_server: Server
+) -> None:
+    with (project.place / "project" / "settings.py").open("a") as settings:
+        settings.write(textwrap.dedent(GATE))
+    with project.start("crawl", "walk", *on_redis(one_server.url, "late")) as late:
+        end = time.monotonic() + LIMIT
+        while not (project.place / "waits").exists():
+            assert time.monotonic() < end, "it never came to its settings"
+            time.sleep(0.02)
+        assert project.run("crawl", "walk", *on_redis(one_server.url, "soon"))[0] == 0
+        (project.place / "open").touch()
+        output, _ = late.communicate(timeout=LIMIT)
+    assert late.returncode == 0
+    assert "while this process was starting: there is nothing left to fetch" in output
+    assert "Closing spider (finished)" in output and "Traceback" not in output
+    assert not project.items("late.jsonl")
+    assert sorted(site.urls().values()) == [1, 1, 1]
+    assert project.run("crawl", "walk", *on_redis(one_server.url, "soon"))[0] == 0
+    assert sorted(site.urls().values()) == [2, 2, 2], "whoever starts after the end begins a new crawl"
 
 
 def test_a_second_agent_of_one_name_is_refused(project: Project, site: Site, one_server: Server) -> None:

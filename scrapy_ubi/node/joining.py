@@ -5,6 +5,8 @@ Rules of this module:
 * A start under the name of a finished crawl begins a new one: everything the old one left in Redis is cleared, in one
   step, by one of those who start. The last runs that finished are remembered by name, so that a disk which has missed
   the end of one is not taken for part of another.
+* But whose process was started before that end belongs to the crawl that has ended, and finds nothing left to do: it
+  would else fetch all of it again. (It takes seconds to start Python and Scrapy; small crawls end in less.)
 * Agents must agree on what decides where a URL belongs (partition, normal form, replicas, replication). One that
   differs is refused, and told in what.
 * An identifier belongs to one living process. Where its beat is that of the process that ran in this very directory,
@@ -19,6 +21,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import math
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -34,6 +37,7 @@ from .post import is_finished
 logger = logging.getLogger("scrapy_ubi")
 
 MOST_PAST = 16  # finished runs that are remembered by name
+CLOCKS = 1.0  # s by which two agents may differ in what time the server has
 CLAIMS = 5  # tries: each fails only when another process has written in between
 AGREE = {
     "partition": "UBI_PARTITION",
@@ -47,13 +51,13 @@ AGREE = {
 
 
 async def begin_run(
-    transport: Transport, has_work: Callable[[str], bool], mail: list[str]
+    transport: Transport, has_work: Callable[[str], bool], mail: list[str], age: Callable[[], float]
 ) -> tuple[Mapping[str, str], bool]:
     """What the control hash says of the present run, and whether this process has just cleared a finished one.
 
     `has_work`: whether this agent's disk holds requests of that run which are not fetched: a run that ended after
     losses is not over then. `mail` takes the ids of the letters that were seen on the way: they are in hand from now
-    on.
+    on. `age`: how long ago (s) this process was started. A run that has ended since is the present one, and is over.
     """
     cleared = False
     incoming = await transport.exchange(Outgoing())
@@ -63,6 +67,12 @@ async def begin_run(
         run = finished.split(" ")[0]
         if finished.endswith(" lossy") and has_work(run):
             logger.info("The crawl ended after losses, and this agent's disk has more of it: it goes on.")
+        elif _ended_ago(control, transport.now()) < age():
+            logger.info(
+                "The crawl of this name has finished (%s) while this process was starting: there is nothing left to "
+                "fetch. Start again for a new crawl.",
+                finished,
+            )
         else:
             logger.info("The crawl of this name is finished (%s): beginning a new one.", finished)
             cleared = await transport.clear(finished)
@@ -71,6 +81,15 @@ async def begin_run(
             control, seen = {**(incoming.control or {}), "past": past}, [*seen, *incoming.letters]
     mail.extend(number for number, _ in seen)
     return control, cleared
+
+
+def _ended_ago(control: Mapping[str, str], now: float) -> float:
+    """For how long (s) the run has been over; for ever where nobody can tell."""
+    try:
+        ago = now - float(control["finished_at"])
+    except (KeyError, ValueError):
+        return math.inf
+    return ago if ago > -CLOCKS else math.inf  # nan is not, either
 
 
 def is_past(control: Mapping[str, str], run: str) -> bool:

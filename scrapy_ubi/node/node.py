@@ -63,6 +63,7 @@ class Node:
     (None: it can). `on_wake`: look for requests again, a host became ready or the crawl is over. `on_cancel`: abort
     all loads under way, the agent is fenced. `on_fatal`: stop, for the reason given in a sentence. `on_drain`: somebody
     has asked this agent to leave; called once. `on_given_up`: a request failed, for that reason, as its host is ended.
+    `started` is when, by `clock`, the process was started for this crawl, None: just now.
     `on_limit`: leave, for the crawl has reached the limit of that name, as a sentence says; called once. `disk` is
     where it keeps what it knows; without it that is forgotten with the process.
     """
@@ -82,6 +83,7 @@ class Node:
         on_given_up: Callable[[str], None] = lambda reason: None,
         on_limit: Callable[[str, str], None] = lambda reason, sentence: None,
         predecessor: str | None = None,
+        started: float | None = None,
         on_incarnation: Callable[[str], None] = lambda incarnation: None,
         clock: Callable[[], float] = clock.now,
         disk: Disk | None = None,
@@ -94,7 +96,7 @@ class Node:
         self._crawl = Crawl(settings, agent_id, disk, fixed, on_incarnation, clock)
         self._waker = Waker(self._crawl, self._halt, clock, on_wake)
         self._make_crawling(on_given_up, on_limit)
-        self._make_mailing(on_cancel, predecessor)
+        self._make_mailing(on_cancel, predecessor, started)
         self._follow()
 
     def _make_crawling(self, on_given_up: Callable[[str], None], on_limit: Callable[[str, str], None]) -> None:
@@ -111,7 +113,7 @@ class Node:
             crawl, self._halt, self.hosts, self.limits, self.learner, self.addresses, on_given_up, self._waker.arm
         )
 
-    def _make_mailing(self, on_cancel: Callable[[], None], predecessor: str | None) -> None:
+    def _make_mailing(self, on_cancel: Callable[[], None], predecessor: str | None, started: float | None) -> None:
         """What speaks with the others, and tells the time."""
         settings, crawl, halt, clock = self.settings, self._crawl, self._halt, self._clock
         self._asked = False  # to leave
@@ -122,7 +124,15 @@ class Node:
         self._beats = Beats(crawl, self.transport, settings, self._heard, clock)
         self._pulse = Pulse(crawl, settings, halt, self._exchanges.turn, on_cancel, self._ticked, clock)
         self._arriving = Arriving(
-            crawl, settings, self._courier, self.transport, predecessor, self._beats.line, self._begin_anew, clock
+            crawl,
+            settings,
+            self._courier,
+            self.transport,
+            predecessor,
+            self._beats.line,
+            self._begin_anew,
+            clock,
+            started,
         )
         self._leaving = Leaving(crawl, settings, halt, self._exchanges, self._publishing, clock)
 

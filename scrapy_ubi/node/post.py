@@ -297,7 +297,9 @@ class Post:
             self._wrote_memory, self._rivals_until = now, now + RIVALS
         if self._agent.finished and not self._announced:
             self._announced = True
-            control["finished"] = f"{self._run} {self._agent.me}{' lossy' if self._agent.lossy else ''}"
+            if not is_finished(self.control):
+                control["finished"] = f"{self._run} {self._agent.me}{' lossy' if self._agent.lossy else ''}"
+                control["finished_at"] = f"{self._transport.now():.3f}"
         elif self._denied:
             control["finished"] = ""
         return control

@@ -141,6 +141,10 @@ class Transport(Protocol):
     async def open(self) -> None:
         """Connect and try what is needed. Raises TransportError with one sentence when it cannot be."""
 
+    def now(self) -> float:
+        """Seconds of a clock that all agents of the crawl share: with Redis the server's, asked for by `open`, counted
+        on since by this machine. For what may be a little out: it is no lease. Not to be asked before `open`."""
+
     async def beats(self) -> dict[str, str]:
         """Agent -> its beat line, of all agents at one instant, without `MEMORY`. Raises TransportDown."""
 

@@ -16,7 +16,7 @@ from .contract import TransportDown, TransportError, TransportFull
 FAULTS = (redis.RedisError, OSError, TimeoutError)  # what a server, a network or a resolver may cause at any time
 
 _REFUSED = "nothing listens at {at} (connection refused); start Redis or Valkey there, or correct the setting"
-_RIGHTS = "the keys ubi:* with hashes, streams and scripts (EVAL), and SCAN, TYPE, DEL, RENAME"
+_RIGHTS = "the keys ubi:* with hashes, streams and scripts (EVAL), and SCAN, TYPE, DEL, RENAME, TIME"
 _CLUSTERED = "{at} belongs to a Redis Cluster; name a server that is not clustered, one is enough"
 _CLUSTER = (lib.MovedError, lib.AskError, lib.ClusterDownError)
 

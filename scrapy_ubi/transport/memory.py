@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+import time
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -126,6 +127,10 @@ class MemoryTransport:
     async def open(self) -> None:
         """Raises TransportDown when the hub is."""
         await self._trip()
+
+    def now(self) -> float:
+        """The time of this process."""
+        return time.monotonic()
 
     async def close(self) -> None:
         """Stop beating."""

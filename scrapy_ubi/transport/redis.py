@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -66,6 +67,7 @@ class RedisTransport:
         self._largest, self._most, self._budget = max_letter_bytes, max_letters, max_read_bytes
         self._timeout = timeout
         self._trips: RoundTrips | None = None
+        self._ahead: float | None = None  # the server's clock is, of this process's (s)
         self._in_hand = InHand()
         self._garbage: dict[str, set[bytes]] = {}  # key -> fields to delete from that hash: no text, or too long
         self._turn = asyncio.Lock()  # exchanges one after another: each id is handed out once
@@ -85,13 +87,25 @@ class RedisTransport:
         """Connect and try a read, a write and a script. Raises TransportError, one sentence."""
         name = f"ubi:{self._keys.crawl}:{self._agent}"
         self._trips = RoundTrips(address(self._url), name, self._timeout, self._counts)
-        await self._trips.open(self._probes())
+        when, *_ = await self._trips.open(self._probes())
+        try:
+            seconds, microseconds = map(int, when)
+        except (TypeError, ValueError) as error:
+            await self._trips.close()
+            raise TransportError(self._trips.explain(error)) from error
+        self._ahead = seconds + microseconds / 1e6 - time.monotonic()
+
+    def now(self) -> float:
+        """The server's time."""
+        if self._ahead is None:
+            raise RuntimeError("open() comes first")
+        return time.monotonic() + self._ahead
 
     def _probes(self) -> list[Command]:
         """What the transport cannot do without, tried without changing anything."""
         inbox = self._keys.inbox(self._agent)
         return [
-            Command(("PING",)),
+            Command(("TIME",)),
             Command(("XLEN", inbox), inbox, "stream"),
             Command(("HDEL", self._keys.beats, ""), self._keys.beats, "hash"),
             self._read_inbox(1),

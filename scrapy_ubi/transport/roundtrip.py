@@ -51,8 +51,9 @@ class RoundTrips:
         self._name, self._timeout, self._counts = name, timeout, counts
         self._pool: redis.asyncio.ConnectionPool | None = None
 
-    async def open(self, probes: Sequence[Command]) -> None:
-        """Connect and send `probes`. Raises TransportError with one sentence when that, or one of them, fails."""
+    async def open(self, probes: Sequence[Command]) -> list[Any]:
+        """Connect and send `probes`; their results. Raises TransportError with one sentence when that, or one of them,
+        fails."""
         try:
             self._pool = redis.asyncio.BlockingConnectionPool.from_url(
                 self.at.url,
@@ -65,9 +66,11 @@ class RoundTrips:
                 protocol=2,  # RESP2: known to every server, and all that is needed
             )
             async with asyncio.timeout(self._timeout):
-                for result in await self._run(probes):
-                    if isinstance(result, Exception):
-                        raise result
+                results = await self._run(probes)
+            for result in results:
+                if isinstance(result, Exception):
+                    raise result
+            return results
         except (*FAULTS, ValueError, TypeError) as error:  # the last two: bad ssl_ options, or no Redis at all
             await self.close()
             raise TransportError(self.explain(error)) from error

@@ -13,7 +13,7 @@ import pytest
 
 from scrapy_ubi.errors import UbiRefused
 from scrapy_ubi.node import profile
-from scrapy_ubi.node.joining import AGREE, CLAIMS, MOST_PAST, begin_run, check_group, claim, discard, is_past
+from scrapy_ubi.node.joining import AGREE, CLAIMS, CLOCKS, MOST_PAST, begin_run, check_group, claim, discard, is_past
 from scrapy_ubi.protocol.view import LEFT, Beat
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.transport import Outgoing, TransportDown
@@ -70,16 +70,16 @@ def run(test: Callable[[], Coroutine[Any, Any, None]]) -> None:
 
 
 def begin(
-    transport: MemoryTransport, mail: list[str] | None = None, work: str = ""
+    transport: MemoryTransport, mail: list[str] | None = None, work: str = "", age: float = 0.0
 ) -> Coroutine[Any, Any, tuple[Mapping[str, str], bool]]:
-    """An agent whose disk has work left of the run of that name."""
-    return begin_run(transport, lambda run: run == work, [] if mail is None else mail)
+    """An agent whose disk has work left of the run of that name, and whose process was started `age` seconds ago."""
+    return begin_run(transport, lambda run: run == work, [] if mail is None else mail, lambda: age)
 
 
 def test_the_first_start_finds_nothing() -> None:
     async def test() -> None:
         town = Town()
-        assert await begin_run(town.transport, lambda run: False, []) == ({}, False)
+        assert await begin(town.transport) == ({}, False)
 
     run(test)
 
@@ -89,7 +89,7 @@ def test_a_crawl_that_goes_on_is_joined() -> None:
         town = Town()
         town.live("b")
         town.say("control", run="r1", memory="m1")
-        assert await begin_run(town.transport, lambda run: False, []) == ({"run": "r1", "memory": "m1"}, False)
+        assert await begin(town.transport) == ({"run": "r1", "memory": "m1"}, False)
         assert town.beats()
 
     run(test)
@@ -101,9 +101,30 @@ def test_a_finished_crawl_is_cleared() -> None:
         town.live("b")
         town.say("control", run="r1", memory="m1", finished="r1 b")
         town.hub.append(CRAWL, "b", {b"old": b"mail"})
-        assert await begin_run(town.transport, lambda run: False, []) == ({"past": "r1"}, True)
+        assert await begin(town.transport) == ({"past": "r1"}, True)
         assert town.beats() == {}
         assert not town.hub.shelf(CRAWL).inbox["b"]
+
+    run(test)
+
+
+def test_who_was_started_before_the_end_clears_nothing_and_who_was_started_after_it_does() -> None:
+    async def test() -> None:
+        for ended, age, cleared in ((10, 9, True), (10, 11, False), (-CLOCKS / 2, 0, False), (-60, 5, True)):
+            town = Town()
+            control = {"run": "r1", "finished": "r1 b", "finished_at": f"{town.transport.now() - ended:.3f}"}
+            town.say("control", **control)
+            assert await begin(town.transport, age=age) == ({"past": "r1"} if cleared else control, cleared)
+
+    run(test)
+
+
+@pytest.mark.parametrize("when", ["", "inf", "-inf", "nan", "soon", "1e999", "0x1", "9" * 5000])
+def test_an_end_at_no_time_was_long_ago(when: str) -> None:
+    async def test() -> None:
+        town = Town()
+        town.say("control", run="r1", finished="r1 b", finished_at=when)
+        assert (await begin(town.transport, age=1e9))[1]
 
     run(test)
 

@@ -781,9 +781,26 @@ def test_the_end_is_announced_once() -> None:
         office.agent.accept_end(lossy=False)
         await office.trip()
         assert office.control("finished") == f"{office.control('run')} a"
+        assert 0 <= office.transport.now() - float(office.control("finished_at") or 0) < LIMIT
         office.say("finished", "changed by hand")
         await office.trip()
         assert office.control("finished") == "changed by hand"
+
+    run(test)
+
+
+def test_an_end_that_is_known_is_not_announced_again() -> None:
+    """Whoever comes late to a finished crawl makes its end no later."""
+
+    async def test() -> None:
+        office = Office()
+        await office.trip()
+        office.say("finished", f"{office.control('run')} b")
+        await office.trips(1)
+        assert office.agent.finished
+        await office.trips(2)
+        assert office.control("finished") == f"{office.control('run')} b"
+        assert office.control("finished_at") is None
 
     run(test)
 

@@ -14,6 +14,8 @@ from scrapy_ubi.transport import Incoming, Outgoing, Transport, TransportDown, T
 from scrapy_ubi.transport.contract import DEAD_LETTERS, HEAD, MEMORY
 from tests.transport.worlds import World, until
 
+SKEW = 1.0  # s: half of it is how long a server on a busy machine may take to be asked for its time
+
 
 def play(world: World, scene: Callable[..., Awaitable[None]], **limits: int) -> None:
     """Run `scene(a, b)` with two open transports of agents `a` and `b`."""
@@ -54,6 +56,20 @@ async def take(transport: Transport, wanted: int) -> list[int]:
         assert consumed, "letters are missing"
     await transport.exchange(Outgoing(consumed=consumed))
     return got
+
+
+# -- time ------------------------------------------------------------------------------------------------------------
+
+
+def test_agents_share_a_clock(world: World) -> None:
+    async def scene(a: Transport, b: Transport) -> None:
+        for early, late in ((a, b), (b, a)):
+            begun = time.monotonic()
+            before, after = early.now(), late.now()
+            assert before <= after + SKEW
+            assert after - before <= time.monotonic() - begun + SKEW
+
+    play(world, scene)
 
 
 # -- mail ------------------------------------------------------------------------------------------------------------
