@@ -21,6 +21,7 @@ from .mail import MOST_OUTLINKS, Record, size
 from .outbox import Outbox
 
 Outlinks = list[tuple[str, Entry]]  # what one page has taught: hosts and entries
+MakeRedo = Callable[[], Redo]
 
 
 class Closing:
@@ -39,7 +40,7 @@ class Closing:
         self._replicate = replicate
         self._settled = settled
         self.unsent: list[tuple[int, HostState, int]] = []  # flush, host state, key; oldest first
-        self._redos: list[tuple[HostState, Redo]] = []
+        self._redos: list[tuple[HostState, int, MakeRedo]] = []
         self.strays: dict[int, int] = {}  # this same dict for ever: the short path looks into it for every link
 
     def __len__(self) -> int:
@@ -49,12 +50,13 @@ class Closing:
         """The oldest flush with a page whose done mark has not left; None when there is none."""
         return self.unsent[0][0] if self.unsent else None
 
-    def add(self, flush: int, state: HostState, entry: Entry, redo: Redo | None) -> None:
-        """A page is done, in this flush. `redo` is None when its outlinks may not be all."""
+    def add(self, flush: int, state: HostState, entry: Entry, redo: MakeRedo | None) -> None:
+        """A page is done, in this flush. `redo` makes its redo if one is needed; None when its outlinks may not be
+        all."""
         state.close(entry)
         self.unsent.append((flush, state, entry.key))
-        if redo is not None and len(redo.outlinks) + len(redo.own) <= MOST_OUTLINKS:
-            self._redos.append((state, redo))
+        if redo is not None:
+            self._redos.append((state, entry.key, redo))
 
     def resume(self, flush: int, state: HostState, entry: Entry) -> None:
         """A page that the disk says is done in that flush, and whose done mark had not left."""
@@ -82,9 +84,12 @@ class Closing:
 
     def _send_redos(self, flush: int, most: int) -> None:
         redos, self._redos = self._redos, []
-        for state, redo in redos:
+        for state, key, make in redos:
+            if key not in state.closing:
+                continue
+            redo = make()
             record = Record(state.host, flush, redo=redo)
-            if redo.key in state.closing and size(record) <= most:
+            if len(redo.outlinks) + len(redo.own) <= MOST_OUTLINKS and size(record) <= most:
                 self._replicate(state, record)
 
     def _forget_strays(self) -> None:

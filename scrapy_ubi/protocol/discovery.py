@@ -97,10 +97,11 @@ class Discovery:
     def _keep(self, host: str, entry: Entry, flush: int) -> bool:
         """Merge an entry of an own host, and tell its successors what is news."""
         state, news = self._frontier.add(host, (entry,))
-        for item in news:
-            self._quiescence.activity += 1
-            self._keeping.replicate(state, Record(host, flush, entry=item))
-        return bool(news)
+        if not news:
+            return False
+        self._quiescence.activity += len(news)
+        self._keeping.found(state, news, flush)
+        return True
 
     def route(self, record: Record, hint: str) -> None:
         """A discovered entry needs another receiver. `hint`: the owner in the view of the one that refused it."""

@@ -11,9 +11,11 @@ Rules of this module:
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from .config import Config, Counters
 from .frontier import Frontier
-from .host import MOST_NOTES, HostState, Notes
+from .host import MOST_NOTES, Entry, HostState, Notes
 from .journal import Journal
 from .mail import STATE, Record, weight
 from .membership import Membership
@@ -88,9 +90,21 @@ class Keeping:
 
     # -- what they are told
 
+    def others(self, state: HostState, but: str = "") -> list[str]:
+        """The other keepers of a host, but one: those who are to be told of it."""
+        return [keeper for keeper in self.keepers(state) if keeper not in (self.me, but)]
+
+    def found(self, state: HostState, news: Iterable[Entry], flush: int, but: str = "") -> None:
+        """Tell the other keepers of a host, but one, of entries that are news."""
+        if others := self.others(state, but):  # an agent alone has none, and makes no record for nobody
+            for entry in news:
+                self._tell(others, Record(state.host, flush, entry))
+
     def replicate(self, state: HostState, record: Record, but: str = "") -> int:
         """Tell the other keepers of a host, but one; how many they are."""
-        others = [keeper for keeper in self.keepers(state) if keeper not in (self.me, but)]
+        return self._tell(self.others(state, but), record)
+
+    def _tell(self, others: list[str], record: Record) -> int:
         if record.entry is not None and weight(record.entry) > self.config.bounds.size:
             self.counters.untravelled += 1
             return 0

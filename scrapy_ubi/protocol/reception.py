@@ -105,8 +105,7 @@ class Reception:
             hosts.append(delta.host)
             keeping.counters.received += len(delta.discovered)
             state, news = self._frontier.add(delta.host, self._unknown(delta))
-            for entry in news:
-                keeping.replicate(state, Record(delta.host, flush, entry=entry))
+            keeping.found(state, news, flush)
         held = Held(letter.lane, letter.seq, hosts, refused, {}, keeping.view_no)
         self.custody.hold(held, keeping.keepers_of, flush, keeping.view_no)
 
@@ -149,8 +148,7 @@ class Reception:
         elif keepers[0] == self._me and keeping.tenure.released:
             # What an earlier owner still brings; while the view is not released that one tells every keeper itself.
             flush, sender = self._journal.flush, letter.sender
-            for entry in news:
-                keeping.replicate(state, Record(state.host, flush, entry=entry), but=sender)
+            keeping.found(state, news, flush, but=sender)
             for key in done:
                 state.open_work += keeping.replicate(state, Record(state.host, flush, done=key), but=sender)
             if noted:

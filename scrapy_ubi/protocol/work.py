@@ -13,13 +13,13 @@ Rules of this module:
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
-from .closing import Closing, Outlinks
+from .closing import Closing, MakeRedo, Outlinks
 from .discovery import Discovery
 from .handover import Handover
 from .host import Entry, HostState, Redo
 from .keeping import Keeping
-from .mail import Record
 from .quiescence import Quiescence
 
 
@@ -96,7 +96,7 @@ class Work:
         for host, link in redo.outlinks:
             self._discovery.discover(host, link, [])
         self.out -= 1
-        self._finish(state, entry, redo)
+        self._finish(state, entry, lambda: redo)
         self._counters.redone += 1
         return True
 
@@ -129,10 +129,10 @@ class Work:
         """
         self.out -= 1
         self._quiescence.activity += 1
-        redo = Redo.of(state.host, key, outlinks) if outlinks is not None else None
+        redo = partial(Redo.of, state.host, key, outlinks) if outlinks is not None else None
         self._counters.done += self._finish(state, state.out[key], redo)
 
-    def _finish(self, state: HostState, entry: Entry, redo: Redo | None) -> bool:
+    def _finish(self, state: HostState, entry: Entry, redo: MakeRedo | None) -> bool:
         """A page is done, here; False when it was before."""
         if not self._frontier.finish(state, entry.key):
             self._handover.closed_work(state)
@@ -160,7 +160,7 @@ class Work:
         self._quiescence.activity += 1
         self._frontier.put_back(state, key, entry)
         if entry is not None:  # an heir is not to begin with its retries anew
-            self._keeping.replicate(state, Record(state.host, self._journal.flush, entry=entry))
+            self._keeping.found(state, (entry,), self._journal.flush)
         self._handover.closed_work(state)
 
     # -- loads beside the queues

@@ -26,6 +26,8 @@ from scrapy.pipelines import ItemPipelineManager
 from scrapy.utils.defer import _process_pending_io
 from twisted.python.failure import Failure
 
+from scrapy_ubi.scrapy_private.leancalls import lean_calls
+
 SLICE = 32  # pieces of output between two turns of the loop
 PLAIN = "process_spider_output"
 KNOWN = ("scrapy.", "scrapy_ubi.")  # modules where it does what the asynchronous one beside it does
@@ -49,7 +51,9 @@ class LeanOutput:
         methods = [getattr(one, name, None) for one in middlewares for name in (PLAIN, f"{PLAIN}_async")]
         if not all(method is None or method.__module__.startswith(KNOWN) for method in methods):
             return None
-        return [getattr(one, PLAIN, None) for one in middlewares]
+        plain = [getattr(one, PLAIN, None) for one in middlewares]
+        calls = lean_calls(self._manager, plain)
+        return [method and calls.get(method, method) for method in plain]
 
     async def take(self, response: Response, request: Request) -> None:
         """Call the callback of a response and take what it yields. As `Scraper._scrape`."""

@@ -19,6 +19,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from itertools import chain
 from time import monotonic
 from typing import Any
 
@@ -37,6 +38,7 @@ from scrapy.utils.log import logformatter_adapter
 from scrapy.utils.python import global_object_name
 from twisted.python.failure import Failure
 
+from scrapy_ubi.scrapy_private.leancalls import lean_calls
 from scrapy_ubi.scrapy_private.leanoutput import LeanOutput, failure
 from scrapy_ubi.scrapy_private.stoodfor import changed
 
@@ -89,6 +91,8 @@ class LeanPath:
         self._downloader: Downloader = engine.downloader
         self._manager = self._downloader.middleware
         self._scraper, self._signals = engine.scraper, engine.signals
+        methods = [self._manager.methods[name] for name in ("process_request", "process_response")]
+        self._calls = lean_calls(self._manager, chain.from_iterable(methods))
         self._outcome = outcome
         self._output = LeanOutput(engine.scraper, outermost)
         self._says_crawled = type(engine.logformatter).crawled is not LogFormatter.crawled  # at a level of its own?
@@ -179,7 +183,8 @@ class LeanPath:
         manager = self._manager
         for method in manager.methods["process_request"]:
             assert method is not None
-            result = manager._handle_mw_method(method, request=request)
+            call = self._calls.get(method)
+            result = call(request=request) if call else manager._handle_mw_method(method, request=request)
             if result is None:
                 continue
             result = await ensure_awaitable(result, _warn=global_object_name(method))
@@ -196,7 +201,10 @@ class LeanPath:
         manager, result = self._manager, response
         for method in manager.methods["process_response"]:
             assert method is not None
-            answer = manager._handle_mw_method(method, request=request, response=result)
+            if call := self._calls.get(method):
+                answer = call(request=request, response=result)
+            else:
+                answer = manager._handle_mw_method(method, request=request, response=result)
             if not isinstance(answer, Response):
                 answer = await ensure_awaitable(answer, _warn=global_object_name(method))
                 if isinstance(answer, Request):

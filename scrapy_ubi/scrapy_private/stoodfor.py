@@ -1,8 +1,8 @@
 """The functions of Scrapy that the lean way stands for, or calls by private names, each as it was compared with.
 
 A version of Scrapy, or somebody's patch, in which one of them reads otherwise is one that nobody has compared:
-`changed` names it, and the lean way is not taken. Before a digest here is changed, compare what `leanpath` and
-`leanoutput` do.
+`changed` names it, and the lean way is not taken (a middleware is asked as Scrapy asks it). Before a digest here is
+changed, compare what `leanpath`, `leanoutput` and `leancalls` do.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from scrapy.core.downloader.middleware import DownloaderMiddlewareManager
 from scrapy.core.engine import ExecutionEngine
 from scrapy.core.scraper import Scraper
 from scrapy.core.spidermw import SpiderMiddlewareManager
+from scrapy.downloadermiddlewares.redirect import MetaRefreshMiddleware
 
 STOOD_FOR: dict[type, dict[str, str]] = {
     ExecutionEngine: {
@@ -56,7 +57,9 @@ STOOD_FOR: dict[type, dict[str, str]] = {
         "_process_callback_output": "ca84c4beb322",
         "scrape_response_async": "aef51d7ee01e",
     },
+    MetaRefreshMiddleware: {"process_response": "85eb375a65e7"},
 }
+WARNING = "1708aaa52118"  # the decorator `_warn_spider_arg`
 
 
 def digest(function: Callable[..., Any]) -> str:
