@@ -41,10 +41,8 @@ class Custody:
     def __len__(self) -> int:
         return len(self.held)
 
-    def hold(self, held: Held, keepers: Judge, flush: int, view_no: int) -> None:
-        """Hold a letter that was just merged."""
-        held.view_no = view_no - 1
-        self._judge(held, keepers, flush, view_no)
+    def hold(self, held: Held) -> None:
+        """Hold a letter that was just merged, and judged by the view that it names."""
         self.held.append(held)
 
     def _judge(self, held: Held, keepers: Judge, flush: int, view_no: int) -> None:

@@ -96,6 +96,7 @@ class Reception:
 
     def _discovery(self, letter: Received) -> None:
         keeping, flush, hosts, refused = self._keeping, self._journal.flush, [], {}
+        need: dict[str, int] = {}
         for delta in letter.deltas:
             keepers = keeping.keepers_of(delta.host)
             if keepers[:1] != (self._me,):
@@ -103,11 +104,12 @@ class Reception:
                 keeping.counters.refused += len(delta.discovered)
                 continue
             hosts.append(delta.host)
+            for successor in keepers[1:]:
+                need[successor] = flush
             keeping.counters.received += len(delta.discovered)
             state, news = self._frontier.add(delta.host, self._unknown(delta))
             keeping.found(state, news, flush)
-        held = Held(letter.lane, letter.seq, hosts, refused, {}, keeping.view_no)
-        self.custody.hold(held, keeping.keepers_of, flush, keeping.view_no)
+        self.custody.hold(Held(letter.lane, letter.seq, hosts, refused, need, keeping.view_no))
 
     def _unknown(self, delta: Delta) -> tuple[Entry, ...]:
         """What several agents find is news once: not again when another's text would come first in a merge."""

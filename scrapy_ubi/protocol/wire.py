@@ -28,7 +28,11 @@ _HOST = re.compile(r"[^\s\x00-\x1f\x7f]{1,300}")
 _SCHEMES = ("http://", "https://")
 TEXTS_KEPT, LONGEST_KEPT = 1024, 1000  # texts of requests read lately, and how long they may be: a megabyte or two
 
+HOSTS_KEPT = 10_000  # hosts read lately: most come again and again
+
+_hosts: set[str] = set()
 _texts: dict[str, str] = {}  # a request as Python shows it -> its text
+_made = tuple.__new__  # a named tuple of a tuple, in half the time
 _quoted = encode_basestring  # what JSONEncoder(ensure_ascii=False).encode does with a text, without its questions
 _to_json = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
 
@@ -216,12 +220,12 @@ _DELTA = frozenset(("host", "discovered", "done", "offer", "redo", "notes"))
 def _delta(row: object, longest_url: int) -> Delta:
     if not isinstance(row, dict) or not row.keys() <= _DELTA:
         raise Malformed("a delta is not an object of host, discovered, done, offer, redo, notes")
-    host = _match(_HOST, row.get("host"))
+    host = _host(row.get("host"))
     discovered, done, offer, notes = row.get("discovered", []), row.get("done", []), row.get("offer"), row.get("notes")
     redo = row.get("redo", [])
     if not isinstance(discovered, list) or not isinstance(done, list) or not isinstance(redo, list):
         raise Malformed("discovered, done or redo is not a list")
-    return Delta(
+    parts = (
         host,
         tuple([_entry_in(item, longest_url) for item in discovered]),
         _keys(done),
@@ -229,6 +233,7 @@ def _delta(row: object, longest_url: int) -> Delta:
         tuple([_redo(item, longest_url) for item in redo]) if redo else (),
         None if notes is None else _notes(notes),
     )
+    return _made(Delta, parts)
 
 
 def _notes(row: object) -> Notes:
@@ -248,20 +253,23 @@ def _redo(row: object, longest_url: int) -> Redo:
 def _outlink(row: object, longest_url: int) -> tuple[str, Entry]:
     if not isinstance(row, list) or not row:
         raise Malformed("an outlink is not a list of a host and an entry")
-    return _match(_HOST, row[0]), _entry_in(row[1:], longest_url)
+    return _host(row[0]), _entry_in(row[1:], longest_url)
 
 
 def _entry_in(row: object, longest_url: int) -> Entry:
-    if not isinstance(row, list) or not 3 <= len(row) <= 5:
+    if type(row) is not list or not 3 <= (parts := len(row)) <= 5:
         raise Malformed("a discovered entry is not a list of 3 to 5")
-    url, depth, priority = row[1], row[2], row[3] if len(row) > 3 else 0
-    if not isinstance(url, str) or not url or len(url) > longest_url:
+    name, url, depth, priority = row[0], row[1], row[2], row[3] if parts > 3 else 0
+    if type(url) is not str or not url or len(url) > longest_url:
         raise Malformed("a URL is not text of a sensible length")
     if not url.startswith(_SCHEMES) and not url.lstrip()[:8].lower().startswith(_SCHEMES):
         raise Malformed("a URL is neither http nor https")
     if type(depth) is not int or type(priority) is not int or not 0 <= depth < 10**9 or abs(priority) > 10**12:
         raise Malformed("depth or priority is not a number in bounds")
-    return Entry(_key(row[0]), url, depth, priority, _request_in(row[4]) if len(row) == 5 else "")
+    key = (
+        int(name, 16) if type(name) is str and _is_key(name) is not None else _key(name)
+    )  # what calls it costs as much
+    return _made(Entry, (key, url, depth, priority, _request_in(row[4]) if parts == 5 else ""))
 
 
 def _request_in(value: object) -> str:
@@ -298,6 +306,16 @@ def _key(text: object) -> int:
 
 def _keys(texts: list[object]) -> tuple[int, ...]:
     return tuple([_key(text) for text in texts]) if texts else ()
+
+
+def _host(text: object) -> str:
+    if type(text) is str and text in _hosts:
+        return text
+    host = _match(_HOST, text)
+    if len(_hosts) >= HOSTS_KEPT:
+        _hosts.clear()
+    _hosts.add(host)
+    return host
 
 
 def _number(text: object) -> int:

@@ -47,8 +47,8 @@ class Owner:
 
     def hold(self, *hosts: str, seq: int = 1, refused: dict[str, str] | None = None) -> None:
         self.box.outcomes[seq] = None
-        held = Held(LANE, seq, list(hosts), refused or {}, {}, 0)
-        self.custody.hold(held, self.keepers, self.flush, self.view_no)
+        need = {successor: self.flush for host in hosts for successor in self.keepers(host)[1:]}
+        self.custody.hold(Held(LANE, seq, list(hosts), refused or {}, need, self.view_no))
 
     def release(self) -> set[str]:
         def busy(hosts: Iterable[str]) -> bool:
