@@ -27,8 +27,7 @@ _HOST = re.compile(r"[^\s\x00-\x1f\x7f]{1,300}")
 
 _SCHEMES = ("http://", "https://")
 TEXTS_KEPT, LONGEST_KEPT = 1024, 1000  # texts of requests read lately, and how long they may be: a megabyte or two
-
-HOSTS_KEPT = 10_000  # hosts read lately: most come again and again
+HOSTS_KEPT = 10_000  # hosts read lately: they come again and again
 
 _hosts: set[str] = set()
 _texts: dict[str, str] = {}  # a request as Python shows it -> its text
@@ -259,17 +258,14 @@ def _outlink(row: object, longest_url: int) -> tuple[str, Entry]:
 def _entry_in(row: object, longest_url: int) -> Entry:
     if type(row) is not list or not 3 <= (parts := len(row)) <= 5:
         raise Malformed("a discovered entry is not a list of 3 to 5")
-    name, url, depth, priority = row[0], row[1], row[2], row[3] if parts > 3 else 0
+    url, depth, priority = row[1], row[2], row[3] if parts > 3 else 0
     if type(url) is not str or not url or len(url) > longest_url:
         raise Malformed("a URL is not text of a sensible length")
     if not url.startswith(_SCHEMES) and not url.lstrip()[:8].lower().startswith(_SCHEMES):
         raise Malformed("a URL is neither http nor https")
     if type(depth) is not int or type(priority) is not int or not 0 <= depth < 10**9 or abs(priority) > 10**12:
         raise Malformed("depth or priority is not a number in bounds")
-    key = (
-        int(name, 16) if type(name) is str and _is_key(name) is not None else _key(name)
-    )  # what calls it costs as much
-    return _made(Entry, (key, url, depth, priority, _request_in(row[4]) if parts == 5 else ""))
+    return _made(Entry, (_key(row[0]), url, depth, priority, _request_in(row[4]) if parts == 5 else ""))
 
 
 def _request_in(value: object) -> str:
