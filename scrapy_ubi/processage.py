@@ -7,8 +7,8 @@ service) is none of this: its crawl begins when it is asked for.
 
 from __future__ import annotations
 
+import itertools
 import os
-import threading
 from pathlib import Path
 
 from scrapy_ubi.node import clock
@@ -16,14 +16,14 @@ from scrapy_ubi.node import clock
 STAT = Path("/proc/self/stat")
 LONGEST = 60.0  # s: who has run for longer was not started for this crawl
 _IMPORTED = clock.now()
-_first = threading.Lock()  # of the crawls of this process; never released
+_crawls = itertools.count()  # of this process
 
 
 def asked_for() -> float:
     """When, by `node.clock`, the crawl that is being opened was asked for: at the start of this process if it is the
     first one and the process is young, else now."""
     now = clock.now()
-    if not _first.acquire(blocking=False):
+    if next(_crawls):
         return now
     begun = _process_start()
     return begun if now - begun < LONGEST else now

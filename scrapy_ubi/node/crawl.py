@@ -83,7 +83,7 @@ class Crawl:
         """
         disk = self.disk
         if disk.facts.get("finished") or joining.is_past(control, str(disk.facts.get("run", ""))):
-            logger.info("The crawl in %s is finished: beginning a new one.", self._settings.dir)
+            logger.info("The crawl in %s is finished: the directory is emptied.", self._settings.dir)
             await disk.forget()
             self._begin()
             return True

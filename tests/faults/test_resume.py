@@ -189,7 +189,7 @@ def test_a_disk_that_missed_the_end_is_not_mixed_into_the_next_crawl(make_group:
     group.start(*FOUR)  # all of them, whose disks are of two crawls that are over
     verdict = group.end().judge()
     assert verdict.stats["duplicates"] == 0
-    assert all("finished: beginning a new one" in log for log in verdict.logs.values())
+    assert all("is finished: the directory is emptied" in log for log in verdict.logs.values())
     assert not any(GOES_ON in log for log in verdict.logs.values())
 
 
