@@ -235,7 +235,8 @@ GATE = """
 
     if "UBI_AGENT_ID=late" in sys.argv:
         open("waits", "w").close()
-        while not os.path.exists("open"):
+        end = time.monotonic() + 90
+        while not os.path.exists("open") and time.monotonic() < end:
             time.sleep(0.02)
 """
 

@@ -20,7 +20,7 @@ import redis
 
 from scrapy_ubi.monitor.plain import plain
 from scrapy_ubi.monitor.profile import Profile, read_profile
-from scrapy_ubi.node.post import is_finished
+from scrapy_ubi.node.finish import is_finished
 from scrapy_ubi.protocol.ring import replicas_for
 from scrapy_ubi.protocol.view import FENCED, LEAVING, LEFT, Beat
 from scrapy_ubi.transport.contract import MEMORY

@@ -18,7 +18,7 @@ from scrapy_ubi.transport import Transport
 from . import joining
 from .courier import Courier
 from .crawl import Crawl
-from .post import is_finished
+from .finish import is_finished, is_lossy
 
 logger = logging.getLogger("scrapy_ubi")
 
@@ -53,7 +53,7 @@ class Arriving:
         if await crawl.resume(control):
             self._on_new()
         if is_finished(control):
-            crawl.agent.accept_end(control["finished"].endswith(" lossy"))
+            crawl.agent.accept_end(is_lossy(control))
         me = crawl.agent.me
         await call(joining.check_group(transport, settings, me, crawl.fixed))
         await call(joining.claim(transport, settings, me, self._predecessor, self._line(0), self._clock))

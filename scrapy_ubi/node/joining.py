@@ -21,7 +21,6 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import math
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -32,12 +31,11 @@ from scrapy_ubi.protocol.view import LEFT, Beat
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.transport import Outgoing, Transport
 
-from .post import is_finished
+from .finish import ended_ago, is_finished, is_lossy
 
 logger = logging.getLogger("scrapy_ubi")
 
 MOST_PAST = 16  # finished runs that are remembered by name
-CLOCKS = 1.0  # s by which two agents may differ in what time the server has
 CLAIMS = 5  # tries: each fails only when another process has written in between
 AGREE = {
     "partition": "UBI_PARTITION",
@@ -65,9 +63,9 @@ async def begin_run(
     finished = control.get("finished", "")
     if is_finished(control):
         run = finished.split(" ")[0]
-        if finished.endswith(" lossy") and has_work(run):
+        if is_lossy(control) and has_work(run):
             logger.info("The crawl ended after losses, and this agent's disk has more of it: it goes on.")
-        elif _ended_ago(control, transport.now()) < age():
+        elif ended_ago(control, transport.now()) < age():
             logger.info(
                 "The crawl of this name has finished (%s) while this process was starting: there is nothing left to "
                 "fetch. Start again for a new crawl.",
@@ -81,15 +79,6 @@ async def begin_run(
             control, seen = {**(incoming.control or {}), "past": past}, [*seen, *incoming.letters]
     mail.extend(number for number, _ in seen)
     return control, cleared
-
-
-def _ended_ago(control: Mapping[str, str], now: float) -> float:
-    """For how long (s) the run has been over; for ever where nobody can tell."""
-    try:
-        ago = now - float(control["finished_at"])
-    except (KeyError, ValueError):
-        return math.inf
-    return ago if ago > -CLOCKS else math.inf  # nan is not, either
 
 
 def is_past(control: Mapping[str, str], run: str) -> bool:

@@ -124,16 +124,9 @@ class Node:
         self._beats = Beats(crawl, self.transport, settings, self._heard, clock)
         self._pulse = Pulse(crawl, settings, halt, self._exchanges.turn, on_cancel, self._ticked, clock)
         self._arriving = Arriving(
-            crawl,
-            settings,
-            self._courier,
-            self.transport,
-            predecessor,
-            self._beats.line,
-            self._begin_anew,
-            clock,
+            crawl, settings, self._courier, self.transport, predecessor, self._beats.line, self._begin_anew, clock,
             started,
-        )
+        )  # fmt: skip
         self._leaving = Leaving(crawl, settings, halt, self._exchanges, self._publishing, clock)
 
     def _begin_anew(self) -> None:

@@ -41,6 +41,7 @@ from scrapy_ubi.transport import Fields, Incoming, Outgoing, Transport, Transpor
 from .config import LETTER_BYTES_A_CHARACTER
 from .courier import Courier
 from .desk import Desk
+from .finish import is_finished, is_lossy, said
 from .keeper import Disk
 from .sorting import Judge, Sorting
 
@@ -57,14 +58,6 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.1, 2.0  # s between tries while Redis is away or 
 QUIET = 60.0  # s: a Redis at its memory limit takes one letter and refuses the next; who looks after it is told once
 
 BETTER = {"full": "Redis has room again.", "away": "Redis is back.", "disk": "The disk has room again."}
-
-
-def is_finished(control: Mapping[str, str]) -> bool:
-    """Whether the control hash says that the present run is over. Word of an earlier run that comes late does not
-    count.
-    """
-    run = control.get("run", "")
-    return bool(run) and control.get("finished", "").split(" ")[0] == run
 
 
 class DiskFull(Exception):
@@ -298,8 +291,7 @@ class Post:
         if self._agent.finished and not self._announced:
             self._announced = True
             if not is_finished(self.control):
-                control["finished"] = f"{self._run} {self._agent.me}{' lossy' if self._agent.lossy else ''}"
-                control["finished_at"] = f"{self._transport.now():.3f}"
+                control |= said(self._run, self._agent.me, self._agent.lossy, self._transport.now())
         elif self._denied:
             control["finished"] = ""
         return control
@@ -330,7 +322,7 @@ class Post:
         self._past = control.get("past", "") or self._past
         self._denied = False
         if is_finished(control) and not self._agent.finished:
-            self._agent.accept_end(control["finished"].endswith(" lossy"))
+            self._agent.accept_end(is_lossy(control))
             self._denied = not self._agent.finished
         self.control = control
         if self._desk is not None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from scrapy_ubi.node.courier import Courier
 from scrapy_ubi.node.keeper import Disk, NoDisk
-from scrapy_ubi.node.post import CONTROL, ENOUGH, FIRST_PAUSE, LONGEST_PAUSE, PLENTY, Post, is_finished
+from scrapy_ubi.node.post import CONTROL, ENOUGH, FIRST_PAUSE, LONGEST_PAUSE, PLENTY, Post
 from scrapy_ubi.node.sorting import HEAD, MOST_RECORDS
 from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.config import Config
@@ -755,23 +755,6 @@ def test_one_exchange_at_a_time() -> None:
 
 
 # -- the end
-
-
-@pytest.mark.parametrize(
-    ("control", "over"),
-    [
-        ({}, False),
-        ({"run": "r1"}, False),
-        ({"run": "r1", "finished": ""}, False),
-        ({"run": "r1", "finished": "r1 a"}, True),
-        ({"run": "r1", "finished": "r1 a lossy"}, True),
-        ({"run": "r1", "finished": "r0 a"}, False),
-        ({"run": "", "finished": " a"}, False),
-        ({"finished": "r1 a"}, False),
-    ],
-)
-def test_finished_is_said_of_the_present_run(control: dict[str, str], over: bool) -> None:
-    assert is_finished(control) == over
 
 
 def test_the_end_is_announced_once() -> None:
