@@ -12,7 +12,7 @@ Rules of this module:
   was.
 * What would be fetched again were this agent killed is told the others soon. What they wait for is hurried only where
   it may matter to them: who has plenty to fetch, like most of a group that crawls at full pelt, reads its mail less
-  often than it sends, so as to spare Redis and itself.
+  often than it sends, so as to spare Redis and itself. With nothing to send or to read an exchange is for the disk.
 * The control hash is looked at twice a second, not in every exchange: what it says may come that much later. Who
   writes to it, or whose last exchange has failed, looks at once; and in every exchange while others may write there
   what this agent has written, too (at the start of a crawl, and when Redis has forgotten).
@@ -167,7 +167,7 @@ class Post:
 
     def _asking(self, out: Outgoing, now: float) -> Outgoing:
         """What to send, with what is to be read."""
-        read = bool(self._trouble) or not out.letters or now >= self._read_due or not self._has_plenty()
+        read = bool(self._trouble) or now >= self._read_due or not self._has_plenty()
         if read:
             self._read_due = now + SELDOM * self._interval * 0.9  # a turn of the loop is never quite in time
         waits = any(lane.unacknowledged for lane in self._agent.outbox.lanes.values())
@@ -181,7 +181,7 @@ class Post:
             await self._disk.write()
         except StoreFull as error:
             raise DiskFull(error, await self._look(blocked)) from error
-        return await self._transport.exchange(out)
+        return Incoming(control=None) if out.is_nothing else await self._transport.exchange(out)
 
     async def _look(self, profile: str | None) -> Incoming | None:
         """What Redis has, whatever state it is in, while nothing may leave."""

@@ -90,6 +90,14 @@ class Outgoing:
     read_control: bool = True
     """Whether the control hash is to be read."""
 
+    @property
+    def is_nothing(self) -> bool:
+        """Whether nothing is to be written and nothing to be read, so that nobody needs to be asked."""
+        read = self.read_inbox or self.read_acks or self.read_control
+        hold = self.letters or self.acks or self.consumed or self.forget_acks or self.dead_letters
+        say = self.profile is not None or self.control or self.forget_control or self.replies
+        return not (read or hold or say)
+
 
 @dataclass(frozen=True, slots=True)
 class Incoming:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from scrapy_ubi.node.courier import Courier
 from scrapy_ubi.node.keeper import Disk, NoDisk
-from scrapy_ubi.node.post import CONTROL, ENOUGH, FIRST_PAUSE, LONGEST_PAUSE, PLENTY, Post
+from scrapy_ubi.node.post import CONTROL, ENOUGH, FIRST_PAUSE, LONGEST_PAUSE, PLENTY, SELDOM, Post
 from scrapy_ubi.node.sorting import HEAD, MOST_RECORDS
 from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.config import Config
@@ -726,14 +726,24 @@ def test_whoever_others_may_wait_for_reads_its_mail_each_time_and_answers_soon(c
     run(test)
 
 
-def test_an_exchange_without_letters_reads() -> None:
+def test_with_plenty_to_fetch_and_nothing_to_send_redis_is_asked_only_now_and_then() -> None:
     async def test() -> None:
         office = Office()
+        await office.trips(2)
         busy(office)
-        exchanges = listen(office)
+        await office.trips(1)
+        exchanges, interval = listen(office), SETTINGS.flush_interval
         for _ in range(3):
+            office.now += interval / 4
             await office.trip()
-        assert [out.read_inbox for out in exchanges] == [True] * 3
+        assert exchanges == []
+        office.put(letter())
+        office.now += SELDOM * interval
+        await office.trip()
+        assert [out.read_inbox for out in exchanges] == [True]
+        await office.trip()
+        assert [out.read_inbox for out in exchanges] == [True, False]
+        assert office.answer() is not None, "the letter has come, and is answered"
 
     run(test)
 
