@@ -1,11 +1,12 @@
 """Link extraction: UbiLinkExtractor beside Scrapy's LinkExtractor, on made pages and on a directory of real ones.
 
     python benchmarks/links.py                        # pages of 10 kB with 40 links, 50 kB with 200, 300 kB with 1,500
+    python benchmarks/links.py --parsed               # the same of a spider that has called `response.css` before
     python benchmarks/links.py --pages DIR [DIR...]   # and on the *.html below these; differences are listed
 
-Each extractor gets a response that nothing has been read of, as the first one to look at a page does: a spider that
-has called `response.css` before gives Scrapy's extractor a parsed page. Both take turns page by page. Every page's
-links are compared; made pages must give the same, real ones show how they differ. Made pages come with their charset in
+Each extractor gets a response that nothing has been read of, as the first one to look at a page does; with `--parsed`
+one that was parsed for a selector. Both take turns page by page. Every page's links are compared; made pages must give
+the same, and real ones that were parsed before, too; others show how they differ. Made pages come with their charset in
 the header, as most do; real ones without, so that it is looked for.
 """
 
@@ -52,8 +53,14 @@ def response(body: bytes, address: str = ADDRESS, content: str = "text/html; cha
     return HtmlResponse(address, body=body, headers={"Content-Type": content})
 
 
-def on_made_pages(rounds: int) -> dict[str, dict[str, float]]:
-    """Seconds a page each way, for each size."""
+def parsed(page: HtmlResponse) -> HtmlResponse:
+    """After a spider has asked it for something."""
+    page.css("title")
+    return page
+
+
+def on_made_pages(rounds: int, before: bool) -> dict[str, dict[str, float]]:
+    """Seconds a page each way, for each size; `before`: of pages that were parsed before."""
     found = {}
     gc.collect()
     gc.freeze()
@@ -62,9 +69,11 @@ def on_made_pages(rounds: int) -> dict[str, dict[str, float]]:
         assert theirs.extract_links(response(body)) == ours.extract_links(response(body)), "not the same links"
 
         def by(extract, body: bytes = body, times: int = times):
+            pages = [parsed(response(body)) for _ in range(times)] if before else None
+
             def way(turn: int) -> None:
-                for _ in range(times):
-                    extract(response(body))
+                for page in pages or range(times):
+                    extract(page if pages else response(body))
                 gc.collect()  # Scrapy's parsed pages are cycles: who leaves some clears them away
 
             return way
@@ -98,6 +107,8 @@ def on_real_pages(files: list[Path], show: int) -> dict[str, object]:
         for side, extractor in enumerate((theirs, ours)):
             seconds[side] += results[extractor][0]
         counts.update(pages=1, bytes=len(body), links=len(results[theirs][1]))
+        again = parsed(response(body, address, "text/html"))
+        assert ours.extract_links(again) == theirs.extract_links(again), f"{file}, when it was parsed before"
         lines = differences(results[theirs][1], results[ours][1])
         if lines:
             counts["pages that differ"] += 1
@@ -127,11 +138,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=9, help="rounds, of which the median counts (%(default)s)")
     parser.add_argument("--pages", nargs="+", metavar="DIR", default=[], help="directories of real pages")
+    parser.add_argument("--parsed", action="store_true", help="of pages that were parsed for a selector before")
     parser.add_argument("--every", type=int, default=1, metavar="N", help="only each Nth of the real pages")
     parser.add_argument("--show", type=int, default=20, help="pages whose differences are printed (%(default)s)")
     parser.add_argument("--json", metavar="FILE", help="write the figures there, too")
     args = parser.parse_args()
-    made = on_made_pages(args.rounds)
+    made = on_made_pages(args.rounds, args.parsed)
     names = ("Scrapy", "UbiLinkExtractor", "extract_urls")
     rows = {name: [f"{each[name] * 1e6:.0f}" for each in made.values()] for name in names}
     for name in names[1:]:

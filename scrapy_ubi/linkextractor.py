@@ -4,12 +4,13 @@
 else of the add-on. Where it answers otherwise than Scrapy's is in docs/reference/link-extractor.md.
 
 It derives from Scrapy's, which does the work whenever only Scrapy's can: XPath, XML, selectors that lexbor cannot read.
+A page that the spider has had parsed (by `css` or `xpath`) is not parsed again where its tree will do (`links.tree`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import Any, TypeVar
 from weakref import ReferenceType, ref
 
 from scrapy.http import HtmlResponse, TextResponse
@@ -21,14 +22,18 @@ from selectolax.lexbor import LexborNode
 from w3lib.html import strip_html5_whitespace
 from w3lib.url import canonicalize_url
 
+from scrapy_ubi.links import tree
 from scrapy_ubi.links.allowed import Allowed, Patterns
 from scrapy_ubi.links.costly import is_costly
 from scrapy_ubi.links.join import Joiner, plain
 from scrapy_ubi.links.page import Attributes, Page, Places, readable, written
 from scrapy_ubi.links.usual import elements, urls, values_of
+from scrapy_ubi.scrapy_private import parsed_page
 
 _HEAD = 16_384  # characters of a hostile page that are read for its robots
 _SMALL = 400_000  # characters of a page that may be kept until the next one: parsed, some 5 MB, and 13 at worst
+
+Node = TypeVar("Node")
 
 _Names = str | Iterable[str]
 _Regex = Any  # a str or pattern, or several of them, as Scrapy has it
@@ -90,6 +95,8 @@ class UbiLinkExtractor(LxmlLinkExtractor):
         self._texts: Patterns = self.restrict_text
         self._usual = self._places.single if unique and process_value is None else None
         self._rarely = bool(self._texts) or obey_nofollow or canonicalize
+        simple = not (self._regions or obey_nofollow or self._scrapys)
+        self._off_tree = self._usual if simple and tree.can_read(self._places.tags, self._usual or "") else None
         self._process, self._unique = process_value, unique
         self._stripped: Callable[[str], str] = strip_html5_whitespace if strip else str
 
@@ -98,6 +105,9 @@ class UbiLinkExtractor(LxmlLinkExtractor):
         nothing but what `process_value` raises."""
         if self._scrapys or not isinstance(response, HtmlResponse):
             return super().extract_links(response)
+        if self._off_tree is not None and (root := parsed_page(response)) is not None:
+            first, rels = tree.elements(root, self._places.tags, self._off_tree)
+            return self._links_in(first, rels, tree.text_of, _joiner_of_parsed(response))
         text = response.text
         page = _parsed(response, text)
         if page is None:
@@ -117,6 +127,9 @@ class UbiLinkExtractor(LxmlLinkExtractor):
         usual = self._usual
         if usual is None or self._rarely or self._regions or self._scrapys or not isinstance(response, HtmlResponse):
             return [link.url for link in self.extract_links(response)]
+        if self._off_tree is not None and (root := parsed_page(response)) is not None:
+            values = tree.values_of(root, self._places.tags, usual)
+            return list(urls(values, _joiner_of_parsed(response), self._allowed, self._stripped))
         text = response.text
         page = _parsed(response, text)
         if page is None:
@@ -135,12 +148,18 @@ class UbiLinkExtractor(LxmlLinkExtractor):
         """The links of these elements: the first of each URL (if `unique`), and of these what is allowed."""
         if self._usual is None:
             return self._links_of_some(nodes, joiner)
-        first, rels = elements(nodes, self._usual)
+        return self._links_in(*elements(nodes, self._usual), LexborNode.text_lexbor, joiner)
+
+    def _links_in(
+        self, first: dict[str, Node], rels: dict[str, str | None], text_of: Callable[[Node], str], joiner: Joiner
+    ) -> list[Link]:
+        """The same for values of the usual attribute, each with its first element, and the `rel` of those that have
+        one."""
         links: list[Link] = []
         new = Link.__new__  # to call __init__ would take half of the time of this loop
         for url, value in urls(first, joiner, self._allowed, self._stripped).items():
             link = new(Link)
-            link.url, link.text, link.fragment = url, first[value].text_lexbor(), ""
+            link.url, link.text, link.fragment = url, text_of(first[value]), ""
             link.nofollow = value in rels and rel_has_nofollow(rels[value])
             links.append(link)
         return self._finish(links) if self._rarely else links
@@ -220,6 +239,11 @@ def _unique(links: list[Link]) -> list[Link]:
     for link in links:
         first.setdefault(link.url, link)
     return list(first.values())
+
+
+def _joiner_of_parsed(response: HtmlResponse) -> Joiner:
+    """For a page that was parsed by Scrapy, which has found its base."""
+    return Joiner(get_base_url(response), response.url, response.encoding)
 
 
 def _base(response: HtmlResponse, text: str) -> str:

@@ -51,10 +51,13 @@ CHOICES: list[dict[str, Any]] = [
 
 
 def same(response: HtmlResponse, **arguments: Any) -> None:
-    links = LinkExtractor(**arguments).extract_links(response)
+    """Of a page that nobody has looked at, and of one that was parsed for a selector."""
+    fresh, parsed = response.replace(), response
+    links = LinkExtractor(**arguments).extract_links(parsed)
     ours = UbiLinkExtractor(**arguments)
-    assert ours.extract_links(response) == links
-    assert ours.extract_urls(response) == [link.url for link in links]
+    for each in (fresh, parsed):
+        assert ours.extract_links(each) == links
+        assert ours.extract_urls(each) == [link.url for link in links]
 
 
 @pytest.mark.parametrize("number", range(len(CHOICES)))
@@ -237,6 +240,52 @@ def both(text: str | bytes, **arguments: Any) -> tuple[list[tuple[str, str]], li
 )
 def test_where_the_parsers_differ(text: str, scrapys: list[tuple[str, str]], ours: list[tuple[str, str]]) -> None:
     assert both(text) == (scrapys, ours)
+    parsed = page(text)
+    parsed.css("title")
+    found = [(link.url.rpartition("/")[2], link.text) for link in UbiLinkExtractor().extract_links(parsed)]
+    assert found == scrapys, "the links of the tree that the spider sees"
+
+
+pieces = st.sampled_from(
+    [
+        "<a href=x>",
+        "<a href='",
+        "<AREA HREF=y ",
+        "</a>",
+        "<p>",
+        "<td>",
+        "<table>",
+        "<title>",
+        "<base href=b>",
+        "<svg>",
+        "<!--",
+    ]
+)
+
+
+@given(
+    st.lists(pieces | st.text(max_size=4)).map("".join) | st.binary(), st.sampled_from(["utf-8", "latin-1", "utf-16"])
+)
+@example("<a href>x</a><A HREF=y>x<!-- c -->y<?z a?></a><area href=z>", "utf-8")
+@example("<svg><a xlink:href=x href=y>z</a></svg><x:a href=q>r</x:a>", "utf-8")
+@example("", "utf-8")
+def test_of_a_page_that_was_parsed_links_are_scrapys_whatever_it_is(text: str | bytes, charset: str) -> None:
+    for arguments in CHOICES[:10]:
+        try:
+            links = LinkExtractor(**arguments).extract_links(parsed := page(text, charset=charset))
+        except ValueError:  # a <base> that is no URL: then it was not parsed, either
+            continue
+        ours = UbiLinkExtractor(**arguments)
+        if ours._off_tree is not None:
+            assert ours.extract_links(parsed) == links
+            assert ours.extract_urls(parsed) == [link.url for link in links]
+
+
+def test_what_a_spider_drops_from_a_page_is_no_link() -> None:
+    parsed = page("<nav><a href=1>1</a></nav><p><a href=2>2</a></p>")
+    parsed.css("nav")[0].drop()
+    assert [link.text for link in UbiLinkExtractor().extract_links(parsed)] == ["2"]
+    assert len(UbiLinkExtractor(obey_nofollow=True).extract_links(parsed)) == 2, "which lexbor parses anew"
 
 
 def test_where_selectors_differ() -> None:
@@ -251,9 +300,9 @@ def test_regions_within_regions_are_read_once(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(Page, "elements", lambda *arguments: read.append(1) or elements(*arguments))
     nested = "<a href=0>x</a>" + "<div>" * 100 + "<a href=1>y</a><p><a href=2>z</a></p>"
     same(page(nested), restrict_css=["p", "div"])
-    assert len(read) == 2 * 2, "of links and of URLs"
+    assert len(read) == 4 * 2, "of links and of URLs, of two pages"
     same(page(nested), restrict_css=["div", "p"], unique=False)
-    assert len(read) == 2 * (2 + 101)
+    assert len(read) == 4 * (2 + 101)
 
 
 def test_a_base_that_is_no_url_is_no_base() -> None:

@@ -17,7 +17,7 @@ request's way through Scrapy are in `leanpath` and `leanoutput`, which stand for
 | `RobotsTxtMiddleware._parsers` | a derived class of the user's: to forget a robots.txt that we did not let it fetch |
 | `scrapy.utils._download_handlers`, `ssl._make_ssl_context`, `http11.TunnelError` | `http`: words and TLS of Scrapy's |
 | `httpproxy.proxy_bypass` | to ask once what `no_proxy` says of a host |
-| `TextResponse._cached_selector` | a page and what it was parsed into hold each other: to let both go at once |
+| `TextResponse._cached_selector` | whether a page was parsed, to read links off its tree; to let go of both at once |
 | the dict below `scrapy.http.Headers` | `http`: headers whose names and values need no second look |
 
 Scrapy keeps no references to what is wrapped elsewhere (it looks each up by name at every call), so wrapping them on
@@ -207,6 +207,13 @@ def forget_tree(response: Response) -> None:
     """Let go of what a page was parsed into by `selector`, `css` or `xpath`: asked again, it is parsed again."""
     if isinstance(response, TextResponse):
         response._cached_selector = None
+
+
+def parsed_page(response: TextResponse) -> Any | None:
+    """The root of the tree (lxml's) that a page of HTML was parsed into by `selector`, `css` or `xpath`; None where it
+    was not yet."""
+    selector = response._cached_selector
+    return selector.root if selector is not None and selector.type == "html" else None
 
 
 def headers_of(values: dict[bytes, list[bytes]]) -> Headers:

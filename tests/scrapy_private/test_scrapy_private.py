@@ -28,7 +28,7 @@ from scrapy.crawler import Crawler
 from scrapy.downloadermiddlewares.offsite import OffsiteMiddleware
 from scrapy.downloadermiddlewares.robotstxt import RobotsTxtMiddleware
 from scrapy.exceptions import IgnoreRequest, StopDownload
-from scrapy.http import Headers, HtmlResponse, Response
+from scrapy.http import Headers, HtmlResponse, JsonResponse, Response
 from scrapy.link import Link
 from scrapy.linkextractors import LinkExtractor as ScrapysExtractor
 from scrapy.settings import Settings
@@ -53,6 +53,7 @@ from scrapy_ubi.scrapy_private import (
     large,
     no_tunnel,
     only_scrapy_listens,
+    parsed_page,
     robots_known,
     slot_delay,
     stopped_by,
@@ -136,6 +137,16 @@ def test_what_a_page_was_parsed_into_is_let_go() -> None:
         gc.enable()
     assert page.css("title::text").get() == "T"
     forget_tree(Response("http://a.example"))
+
+
+def test_whether_a_page_was_parsed() -> None:
+    page = HtmlResponse("http://a.example", body=b"<title>T</title>", encoding="utf-8")
+    assert parsed_page(page) is None
+    assert page.css("title")
+    assert parsed_page(page) is page.selector.root
+    text = JsonResponse("http://a.example", body=b"{}", encoding="utf-8")
+    assert text.selector.type == "json"
+    assert parsed_page(text) is None
 
 
 def test_the_names_on_the_way_to_a_connection() -> None:
