@@ -4,7 +4,8 @@ Rules of this module:
 
 * What becomes of a link is what becomes of its request in `Intake.take`, with the same stats, after what Scrapy's own
   middlewares would have done (`passing`). tests/test_batch.py compares the two.
-* Most links are known: for these nothing is made but a match, a hash and a look.
+* Most links are known: for these nothing is made but a match, a hash and a look. Those of an own host that are news are
+  told the node at once, host by host.
 * What is no link of a host (`data:`, `ftp:`), and what cannot be said once for all links, goes the ordinary way.
 * Nothing that a page contains raises anything, and after `SLICE` links others have their turn.
 """
@@ -22,7 +23,7 @@ from scrapy.http import Response
 
 from scrapy_ubi.intake import Tools
 from scrapy_ubi.node import Visit
-from scrapy_ubi.node.links import Holds, holders, nothing
+from scrapy_ubi.node.links import Holds, holders
 from scrapy_ubi.passing import Passing, host_name
 from scrapy_ubi.plainlinks import PlainLinks, spider_of
 from scrapy_ubi.protocol.host import Entry
@@ -34,6 +35,8 @@ from scrapy_ubi.urls.normal import usual_parts
 
 SLICE = 500  # links between two turns of the loop: 10 to 20 ms where all are news
 _LOW = (1 << 64) - 1
+
+_new = tuple.__new__  # half the time of calling the class
 
 Ordinary = Callable[[Request], None]  # take this request as if the page had yielded it
 
@@ -50,6 +53,11 @@ class Shared(NamedTuple):
 
 def _foreign(key: int, depth: int, priority: int) -> bool:
     """Stands for what another agent knows of its host."""
+    return False
+
+
+def _from_nowhere(key: int, depth: int, priority: int) -> bool:
+    """Stands for what is known of a host where links come from no page."""
     return False
 
 
@@ -91,9 +99,11 @@ class Batch:
         out, strays, longest, quick = self._tools.flights.keys, agent.closing.strays, self._longest, self._quick
         filters, depth, priority, met = self._filters, self._shared.depth, self._shared.priority, 0
         links = self._plain.urls[start:stop]
+        found: dict[str, list[Entry]] = {}  # by host, where it is this agent's: links that are news
         for number, url in enumerate(links, start):
             match = usual_parts(url) if type(url) is str and len(url) <= longest else None
             if match is None or "/." in url:
+                self._discover_own(found)  # a host's links are queued in the order of the page
                 self._take_odd(number, url)
                 continue
             normal, name = match.groups()
@@ -104,8 +114,10 @@ class Batch:
             if holds is _off_site:
                 self._passing.refuse_off_site(name, url)
                 continue
-            if filters and self._is_filtered(url, normal):
-                continue
+            if filters:
+                self._discover_own(found)  # a filter may ask whether it is known
+                if self._is_filtered(url, normal):
+                    continue
             key = hash128(normal, URL_SEED) & _LOW
             if key in out:
                 self._known += 1
@@ -113,11 +125,13 @@ class Batch:
                 met += 1
             elif holds is _foreign and self._is_met(name, normal, key):
                 self._known += 1
-            else:
+            elif holds is _foreign or holds is _from_nowhere:
                 self._discover(number, url, key, self._host(name, normal))
-                if holds is nothing:
-                    hosts.pop(name, None)
+            else:
+                entry = _new(Entry, (key, url, depth, priority, self._text(number, url)))
+                found.setdefault(self._host(name, normal), []).append(entry)
         agent.counters.links += met
+        self._discover_own(found)
         return self._count(met, len(links))
 
     def _host(self, name: str, normal: str) -> str:
@@ -129,7 +143,7 @@ class Batch:
         if self._offsite and self._passing.off_site(name):
             holds: Holds = _off_site
         elif self._page is None:  # what comes from no page is told the node in any case
-            holds = nothing
+            holds = _from_nowhere
         else:
             holds = self._holder(self._host(name, normal)) or _foreign
         self._hosts[name] = holds
@@ -140,12 +154,24 @@ class Batch:
         host = self._host(name, normal)
         return self._tools.node.met(host, key, self._shared.depth, self._shared.priority)
 
+    def _discover_own(self, found: dict[str, list[Entry]]) -> None:
+        """Links to own hosts that are news, as far as was looked; afterwards there are none left."""
+        node, page = self._tools.node, self._page
+        refused = node.limits.refused
+        for host, entries in found.items():
+            assert page is not None, "what comes from no page is told one by one"
+            news = node.discover_own(host, entries, page)
+            self._taken += news
+            self._known += len(entries) - news
+        self._known -= node.limits.refused - refused
+        found.clear()
+
     def _discover(self, number: int, url: str, key: int, host: str) -> bool | None:
         """A link that is news, as far as was looked. Whether it is; None when a limit refuses it."""
         node, shared = self._tools.node, self._shared
-        text = shared.text if shared.template is None else self._own_text(number, url, shared.template)
         refused = node.limits.refused
-        if node.discover(host, Entry(key, url, shared.depth, shared.priority, text), page=self._page):
+        entry = Entry(key, url, shared.depth, shared.priority, self._text(number, url))
+        if node.discover(host, entry, page=self._page):
             self._taken += 1
             return True
         if node.limits.refused > refused:
@@ -153,9 +179,12 @@ class Batch:
         self._known += 1
         return False
 
-    def _own_text(self, number: int, url: str, template: Request) -> str:
-        """The text of a link that says more than the others."""
-        request = template  # its URL is no part of the text
+    def _text(self, number: int, url: str) -> str:
+        """What a link says beside its URL; some say more than the others."""
+        request = self._shared.template
+        if request is None:
+            return self._shared.text
+        template = request  # its URL is no part of the text
         if self._plain.referer:
             request = template.replace(url=url)
             self._passing.referer(request, self._response)

@@ -162,7 +162,7 @@ class World(UbiScheduler):
             "stats": stats,
             "hosts": hosts,
             "local": local,
-            "outlinks": self.page.outlinks,
+            "outlinks": sorted(self.page.outlinks, key=lambda outlink: outlink[0]),  # of each host in their order
             "counters": asdict(self.node.agent.counters),
             "forwarded": dict(self.node.agent.discovery.forwarded),
             "limits": dict(self.node.limits.counted),

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from scrapy_ubi.errors import UbiUnavailable
@@ -253,6 +253,17 @@ class Node:
         if news:
             self._waker.soon(self._exchanges.look_for_much)
         return news
+
+    def discover_own(self, host: str, entries: Sequence[Entry], page: Visit) -> int:
+        """The same for all that a page says of one host, which this agent owns, with one depth; how many were news."""
+        if reason := self.crawl_limits.refuses(entries[0].depth):
+            for _ in entries:
+                self.limits.refuse(reason, host)
+            return 0
+        news = self.agent.discover_own(host, entries, page.outlinks)
+        if news:
+            self._waker.soon(self._exchanges.look_for_much)
+        return len(news)
 
     def next(self) -> Visit | None:
         """The next request to fetch; None when none may be fetched now, even though some may be pending."""

@@ -5,6 +5,11 @@ Hosts are named by the order of their agents: `ordered("b", "c", "a")` is b's, c
 
 from __future__ import annotations
 
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scrapy_ubi.protocol.closing import Outlinks
 from scrapy_ubi.protocol.mail import DISCOVERY, Bounds
 from tests.support.views import ordered
 from tests.support.village import Village, page
@@ -19,6 +24,37 @@ def test_an_own_link_is_queued_here_and_told_to_the_successor() -> None:
     village.settle()
     assert village.queued("b", host) == {page(host).key}
     assert (a.counters.forwarded, a.counters.suppressed, a.counters.replicated, a.counters.links) == (0, 0, 1, 2)
+
+
+numbers = st.lists(st.integers(0, 5), max_size=4)
+
+
+@given(numbers, numbers, st.lists(st.tuples(st.integers(0, 5), st.integers(0, 2)), min_size=1, max_size=8))
+@pytest.mark.parametrize("limited", [False, True])
+def test_links_of_one_host_may_be_told_at_once(
+    limited: bool, seeds: list[int], known: list[int], found: list[tuple[int, int]]
+) -> None:
+    """`discover_own` is `discover` for each."""
+    outcomes = []
+    for at_once in (True, False):
+        village, host = Village("a", "b"), ordered("a", "b")
+        a, outlinks = village.agents["a"], Outlinks()
+        for number in known:
+            a.discover(host, page(host, number, depth=1), [])
+        village.settle()
+        for number in seeds:
+            a.discover(host, page(host, number, depth=1))
+        if limited:
+            a.discovery.refuses = lambda state, entry: state is not None and state.known >= 3
+        entries = [page(host, number, depth) for number, depth in found]
+        if at_once:
+            news = a.discover_own(host, entries, outlinks)
+        else:
+            news = [entry for entry in entries if a.discover(host, entry, outlinks)]
+        village.settle()
+        states = [sorted(village.state(name, host).undone()) for name in "ab"]
+        outcomes.append((news, sorted(set(outlinks)), states, a.counters))
+    assert outcomes[0] == outcomes[1]
 
 
 def test_what_its_owner_knows_is_not_sent_again() -> None:
