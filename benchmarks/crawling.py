@@ -25,6 +25,8 @@ def start(stage: Stage, system: System, environment: Mapping[str, str] | None = 
             settings[system.redis] = f"redis://127.0.0.1:{stage.redis_port}/0"
         if system.is_ours:
             settings |= {"UBI_AGENT_ID": f"agent{number}", "UBI_DIR": str(stage.directory / f"agent{number}")}
+        if system.apart:
+            settings["UBI_CRAWL"] = f"{CRAWL}{number}"
         if system.jobdir:
             settings["JOBDIR"] = str(stage.directory / "job")
         stage.crawl(f"crawl{number}", settings, environment, system.spider)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import re
 import statistics
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -181,7 +182,7 @@ def draw(figures: Figures, folder: Path) -> None:
 
 
 def color(name: str) -> str:
-    return COLORS[name.rstrip("0123456789")]
+    return COLORS[name[: re.search(r"\d|\Z", name).start()]]
 
 
 def medians(rounds: Rounds, name: str, key: str) -> tuple[float, float, float]:

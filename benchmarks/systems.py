@@ -35,7 +35,7 @@ BREADTH_FIRST: dict[str, Any] = {
 class System:
     """How many processes of which spider, with which settings.
 
-    `redis`: the setting that names the server. `jobdir`: with a JOBDIR.
+    `redis`: the setting that names the server. `jobdir`: with a JOBDIR. `apart`: each crawls for itself.
     """
 
     processes: int
@@ -43,6 +43,7 @@ class System:
     redis: str = ""
     spider: str = "walk"
     jobdir: bool = False
+    apart: bool = False
 
     @property
     def is_ours(self) -> bool:
@@ -63,6 +64,7 @@ PEERS = {
     "fast1": System(1, {**METHOD, **AGENT, **FAST}, "UBI_REDIS_URL", "short"),
     "fast2": System(2, {**METHOD, **AGENT, **FAST}, "UBI_REDIS_URL", "short"),
     "fast4": System(4, {**METHOD, **AGENT, **FAST}, "UBI_REDIS_URL", "short"),
+    "fast4apart": System(4, {**METHOD, **AGENT, **FAST}, "UBI_REDIS_URL", "short", apart=True),
 }
 LABELS = {
     "scrapy": "Scrapy",
@@ -78,4 +80,5 @@ LABELS = {
     "fast1": "short, UBI_FAST, 1 agent",
     "fast2": "short, UBI_FAST, 2 agents",
     "fast4": "short, UBI_FAST, 4 agents",
+    "fast4apart": "short, UBI_FAST, 4 crawls",
 }
