@@ -1,6 +1,6 @@
 """Links off a page that lxml has parsed already, as it has once a spider asks it for anything by `css` or `xpath`.
 
-To read them off that tree takes a tenth of what it takes to parse the page once more. They are what Scrapy's own
+To read them off that tree takes a quarter of what it takes to parse the page once more. They are what Scrapy's own
 extractor finds, which reads the same tree; what a spider has dropped from it is no link to either. For one attribute of
 plain tags only: the usual extractor.
 """

@@ -41,7 +41,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Protocol
 
 HEAD = 256  # bytes shown of what is too large to be read: enough for a person to see what it is
@@ -93,10 +93,7 @@ class Outgoing:
     @property
     def is_nothing(self) -> bool:
         """Whether nothing is to be written and nothing to be read, so that nobody needs to be asked."""
-        read = self.read_inbox or self.read_acks or self.read_control
-        hold = self.letters or self.acks or self.consumed or self.forget_acks or self.dead_letters
-        say = self.profile is not None or self.control or self.forget_control or self.replies
-        return not (read or hold or say)
+        return not any(getattr(self, each.name) for each in fields(self))
 
 
 @dataclass(frozen=True, slots=True)

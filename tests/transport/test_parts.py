@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields, replace
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from scrapy_ubi.transport.contract import HEAD
+from scrapy_ubi.transport.contract import HEAD, Outgoing
 from scrapy_ubi.transport.inhand import InHand
 from scrapy_ubi.transport.keys import AGENT_KEYS, ASIDE, Keys
 from scrapy_ubi.transport.wire import encode, marker, size_of, texts
@@ -61,6 +62,14 @@ class HandMachine(RuleBasedStateMachine):
 
 
 TestInHand = HandMachine.TestCase
+
+
+def test_an_exchange_of_nothing_is_told_by_every_field() -> None:
+    nothing = Outgoing(read_inbox=False, read_acks=False, read_control=False)
+    assert nothing.is_nothing
+    assert replace(nothing, letters=[], acks={}).is_nothing
+    for each in fields(Outgoing):
+        assert not replace(nothing, **{each.name: "something"}).is_nothing, each.name
 
 
 @pytest.mark.parametrize("one", ["", "*", "1", "1-", "1-1 ", "1-1\n", "-", "1" * 21 + "-0"])
