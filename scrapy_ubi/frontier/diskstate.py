@@ -14,7 +14,7 @@ Rules of this module:
 
 from __future__ import annotations
 
-from bisect import insort
+from bisect import bisect_left, insort
 from collections.abc import Iterator, Mapping
 
 from scrapy_ubi.protocol.host import Entry, HostState, retries_of, xor
@@ -144,20 +144,21 @@ class DiskState(HostState):
         head = self.head
         if not head or rows.place(self.hid, priority, depth, 0) > head[0]:
             return None
-        index = self.find(key)
+        # Those of this priority that are no deeper come first, and are no worse.
+        index = self.find(key, bisect_left(head, rows.place(self.hid, priority, depth + 1, 0)))
         if index is None:
             return None
         old = rows.read_queue(self.host, head[index])
         better = (depth, -priority) < (old.depth, -old.priority) and not retries_of(old.request)
         return index if better else None
 
-    def find(self, key: int) -> int | None:
-        """The index in the head of the entry with this key, None when it does not wait there."""
+    def find(self, key: int, first: int = 0) -> int | None:
+        """The index in the head, not before `first`, of the entry with this key; None when it does not wait there."""
         if key in self.out:
             return None
-        sought, start, end = key.to_bytes(8, "big"), rows.ROW, rows.ROW + 8
-        for index, queued in enumerate(self.head):
-            if queued[start:end] == sought:
+        head, sought, start, end = self.head, key.to_bytes(8, "big"), rows.ROW, rows.ROW + 8
+        for index in range(first, len(head)):
+            if head[index][start:end] == sought:
                 return index
         return None
 

@@ -11,7 +11,7 @@ Rules of this module:
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 from .config import Config, Counters
 from .frontier import Frontier
@@ -94,22 +94,24 @@ class Keeping:
         """The other keepers of a host, but one: those who are to be told of it."""
         return [keeper for keeper in self.keepers(state) if keeper not in (self.me, but)]
 
-    def found(self, state: HostState, news: Iterable[Entry], flush: int, but: str = "") -> None:
+    def found(self, state: HostState, news: Sequence[Entry], flush: int, but: str = "") -> None:
         """Tell the other keepers of a host, but one, of entries that are news."""
-        if others := self.others(state, but):  # an agent alone has none, and makes no record for nobody
-            for entry in news:
-                self._tell(others, Record(state.host, flush, entry))
+        others = self.others(state, but)
+        if not others:  # an agent alone has none, and makes no record for nobody
+            return
+        host, most, counters = state.host, self.config.bounds.size, self.counters
+        told = [entry for entry in news if weight(entry) <= most]
+        records = [Record(host, flush, entry) for entry in told]
+        counters.untravelled += len(news) - len(told)
+        counters.replicated += len(others) * len(told)
+        if told and flush:
+            self.journal.told(flush, host)
+        for keeper in others:
+            self.outbox.put_entries(keeper, STATE, records, self.view)
 
     def replicate(self, state: HostState, record: Record, but: str = "") -> int:
-        """Tell the other keepers of a host, but one; how many they are."""
-        return self._tell(self.others(state, but), record)
-
-    def _tell(self, others: list[str], record: Record) -> int:
-        if record.entry is not None and weight(record.entry) > self.config.bounds.size:
-            self.counters.untravelled += 1
-            return 0
-        if others and record.entry is not None and record.flush:
-            self.journal.told(record.flush, record.host)
+        """Tell the other keepers of a host, but one, of this, which is no entry (see `found`); how many they are."""
+        others = self.others(state, but)
         for keeper in others:
             self.outbox.put(keeper, STATE, record, self.view)
         self.counters.replicated += len(others)

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter, deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -132,8 +132,9 @@ def weight(entry: Entry) -> int:
 
 def size(record: Record) -> int:
     """About how many characters a record adds to a letter."""
-    if record.entry is not None:  # most are one
-        return RECORD_SIZE + len(record.host) + weight(record.entry)
+    entry = record.entry
+    if entry is not None:  # most are one: `weight` in place
+        return RECORD_SIZE + len(record.host) + len(entry.url) + len(entry.request)
     if record.redo is not None:
         outlinks = sum(RECORD_SIZE + len(host) + weight(entry) for host, entry in record.redo.outlinks)
         return RECORD_SIZE + len(record.host) + outlinks + RECORD_SIZE * len(record.redo.own) // 2
@@ -169,6 +170,11 @@ class Lane:
         """Let a record wait for its letter."""
         self.waiting.append(record)
         self._opened(record.flush, 1)
+
+    def put_all(self, records: Sequence[Record]) -> None:
+        """Let records of one flush wait for their letter."""
+        self.waiting.extend(records)
+        self._opened(records[0].flush, len(records))
 
     def put_sync(self, sync: Sync) -> None:
         """Let the whole state of a host wait for its letters."""
@@ -226,14 +232,12 @@ class Lane:
         return letters
 
     def _fill(self, letter: Letter, bounds: Bounds) -> None:
-        while self.waiting:
-            head = self.waiting[0]
-            if isinstance(head, Record):
-                if not letter.add(head, bounds):
-                    return
-            elif not self._take(head, letter, bounds):
+        waiting, add = self.waiting, letter.add
+        while waiting:
+            head = waiting[0]
+            if not (add(head, bounds) if isinstance(head, Record) else self._take(head, letter, bounds)):
                 return
-            self.waiting.popleft()
+            waiting.popleft()
 
     def _take(self, sync: Sync, letter: Letter, bounds: Bounds) -> bool:
         """Move records of a sync into the letter; True when it has no more."""

@@ -15,7 +15,7 @@ Rules of this module:
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from math import inf
 
 from .mail import DISCOVERY, STATE, Bounds, Lane, Letter, Record, Sync
@@ -57,14 +57,21 @@ class Outbox:
         if record.entry is not None and record.flush:
             self._open(record.flush)
 
-    def _open(self, flush: int) -> None:
+    def put_entries(self, receiver: str, kind: str, records: Sequence[Record], view: View) -> None:
+        """The same for entries of one flush, at once: what one page has told of one host."""
+        if records:
+            self.lane(receiver, kind, view).put_all(records)
+            if records[0].flush:
+                self._open(records[0].flush, len(records))
+
+    def _open(self, flush: int, count: int = 1) -> None:
         outlinks = self.outlinks
         if flush in outlinks:
-            outlinks[flush] += 1
+            outlinks[flush] += count
         elif not outlinks or flush > next(reversed(outlinks)):
-            outlinks[flush] = 1
+            outlinks[flush] = count
         else:
-            outlinks[flush] = 1
+            outlinks[flush] = count
             self.outlinks = dict(sorted(outlinks.items()))
 
     def close(self, records: Iterable[Record]) -> None:

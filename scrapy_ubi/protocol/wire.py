@@ -17,8 +17,9 @@ from json.encoder import encode_basestring
 from typing import NamedTuple
 
 from .host import Entry, Redo, Summary
-from .mail import DISCOVERY, MOST_OUTLINKS, STATE, Lane, Letter, Outcome
+from .mail import DISCOVERY, MOST_OUTLINKS, STATE, Lane, Letter, Outcome, Record
 from .notes import Notes, read_notes
+from .repeats import Read, Written
 
 _KEY = re.compile(r"[0-9a-f]{16}")
 NAME = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
@@ -26,14 +27,11 @@ _is_key = _KEY.fullmatch
 _HOST = re.compile(r"[^\s\x00-\x1f\x7f]{1,300}")
 
 _SCHEMES = ("http://", "https://")
-TEXTS_KEPT, LONGEST_KEPT = 1024, 1000  # texts of requests read lately, and how long they may be: a megabyte or two
 HOSTS_KEPT = 10_000  # hosts read lately: they come again and again
 
 _hosts: set[str] = set()
-_texts: dict[str, str] = {}  # a request as Python shows it -> its text
 _made = tuple.__new__  # a named tuple of a tuple, in half the time
 _quoted = encode_basestring  # what JSONEncoder(ensure_ascii=False).encode does with a text, without its questions
-_to_json = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
 
 
 class Malformed(ValueError):
@@ -64,28 +62,11 @@ def encode(sender: str, lane: Lane, store: str, letter: Letter) -> dict[str, str
 
     The body is put together of texts: a request is one already, and nothing is gained by reading it to write it again.
     """
-    deltas: dict[str, dict[str, list[str]]] = {}
+    hosts: dict[str, list[Record]] = {}
     for record in letter.records:
-        delta = deltas.get(record.host)
-        if delta is None:
-            delta = deltas[record.host] = {}
-        if record.entry is not None:
-            delta.setdefault("discovered", []).append(f"[{_entry_out(record.entry)}]")
-        elif record.done is not None:
-            delta.setdefault("done", []).append(f'"{record.done:016x}"')
-        elif record.redo is not None:
-            outlinks = [f',"{key:016x}"' for key in record.redo.own]
-            outlinks += [f",[{_quoted(host)},{_entry_out(entry)}]" for host, entry in record.redo.outlinks]
-            delta.setdefault("redo", []).append(f'["{record.redo.key:016x}"{"".join(outlinks)}]')
-        elif record.offer is not None:
-            known, known_xor, done, done_xor = record.offer
-            delta["offer"] = [f'{known},"{known_xor:016x}",{done},"{done_xor:016x}"']
-        elif record.notes is not None:
-            delta["notes"] = [f"{record.notes.version},{record.notes.text}"]
-    rows = [
-        f'{{"host":{_quoted(host)}' + "".join(f',"{name}":[{",".join(all_)}]' for name, all_ in delta.items()) + "}"
-        for host, delta in deltas.items()
-    ]
+        hosts.setdefault(record.host, []).append(record)
+    requests = Written()
+    rows = [_row(host, records, requests) for host, records in hosts.items()]
     body = f"[{','.join(rows)}]"
     return {
         "from": sender,
@@ -100,12 +81,38 @@ def encode(sender: str, lane: Lane, store: str, letter: Letter) -> dict[str, str
     }
 
 
-def _entry_out(entry: Entry) -> str:
+def _row(host: str, records: list[Record], requests: Written) -> str:
+    """What is said of one host. Its entries come first, then redos: the order in which requests are numbered."""
+    discovered = [f"[{_entry_out(record.entry, requests)}]" for record in records if record.entry is not None]
+    text = f'{{"host":{_quoted(host)}'
+    if discovered:
+        text += f',"discovered":[{",".join(discovered)}]'
+    if len(discovered) < len(records):
+        done = [f'"{record.done:016x}"' for record in records if record.done is not None]
+        redo = [_redo_out(record.redo, requests) for record in records if record.redo is not None]
+        text += "".join(f',"{name}":[{",".join(all_)}]' for name, all_ in (("done", done), ("redo", redo)) if all_)
+        for record in records:  # of several the last one counts
+            if record.offer is not None:
+                known, known_xor, done_count, done_xor = record.offer
+                text += f',"offer":[{known},"{known_xor:016x}",{done_count},"{done_xor:016x}"]'
+            elif record.notes is not None:
+                text += f',"notes":[{record.notes.version},{record.notes.text}]'
+    return text + "}"
+
+
+def _entry_out(entry: Entry, requests: Written) -> str:
     """The members of an entry's list."""
-    text = f'"{entry.key:016x}",{_quoted(entry.url)},{entry.depth}'
-    if entry.request:
-        return f"{text},{entry.priority},{entry.request}"
-    return f"{text},{entry.priority}" if entry.priority else text
+    key, url, depth, priority, request = entry
+    text = f'"{key:016x}",{_quoted(url)},{depth}'
+    if request:
+        return f"{text},{priority},{requests.write(request)}"
+    return f"{text},{priority}" if priority else text
+
+
+def _redo_out(redo: Redo, requests: Written) -> str:
+    outlinks = [f',"{key:016x}"' for key in redo.own]
+    outlinks += [f",[{_quoted(host)},{_entry_out(entry, requests)}]" for host, entry in redo.outlinks]
+    return f'["{redo.key:016x}"{"".join(outlinks)}]'
 
 
 class Delta(NamedTuple):
@@ -200,7 +207,8 @@ def decode(fields: Mapping[str, str], receiver: str, most: int, longest_url: int
         raise Malformed("body is not JSON") from error
     if not isinstance(body, list):
         raise Malformed("body is not a list")
-    deltas = tuple(_delta(row, longest_url) for row in body)
+    requests = Read()
+    deltas = tuple([_delta(row, longest_url, requests) for row in body])
     records = sum(map(_records, deltas))
     if records > most:
         raise Malformed(f"{records} records, more than {most}")
@@ -216,7 +224,7 @@ def _records(delta: Delta) -> int:
 _DELTA = frozenset(("host", "discovered", "done", "offer", "redo", "notes"))
 
 
-def _delta(row: object, longest_url: int) -> Delta:
+def _delta(row: object, longest_url: int, requests: Read) -> Delta:
     if not isinstance(row, dict) or not row.keys() <= _DELTA:
         raise Malformed("a delta is not an object of host, discovered, done, offer, redo, notes")
     host = _host(row.get("host"))
@@ -226,10 +234,10 @@ def _delta(row: object, longest_url: int) -> Delta:
         raise Malformed("discovered, done or redo is not a list")
     parts = (
         host,
-        tuple([_entry_in(item, longest_url) for item in discovered]),
+        tuple([_entry_in(item, longest_url, requests) for item in discovered]),
         _keys(done),
         None if offer is None else _summary(offer),
-        tuple([_redo(item, longest_url) for item in redo]) if redo else (),
+        tuple([_redo(item, longest_url, requests) for item in redo]) if redo else (),
         None if notes is None else _notes(notes),
     )
     return _made(Delta, parts)
@@ -242,20 +250,21 @@ def _notes(row: object) -> Notes:
         raise Malformed(str(error)) from error
 
 
-def _redo(row: object, longest_url: int) -> Redo:
+def _redo(row: object, longest_url: int, requests: Read) -> Redo:
     if not isinstance(row, list) or not 1 <= len(row) <= MOST_OUTLINKS + 1:
         raise Malformed("a redo is not a list of a key and outlinks")
     own = _keys([item for item in row[1:] if isinstance(item, str)])
-    return Redo(_key(row[0]), tuple(_outlink(i, longest_url) for i in row[1:] if not isinstance(i, str)), own)
+    outlinks = tuple([_outlink(item, longest_url, requests) for item in row[1:] if not isinstance(item, str)])
+    return Redo(_key(row[0]), outlinks, own)
 
 
-def _outlink(row: object, longest_url: int) -> tuple[str, Entry]:
+def _outlink(row: object, longest_url: int, requests: Read) -> tuple[str, Entry]:
     if not isinstance(row, list) or not row:
         raise Malformed("an outlink is not a list of a host and an entry")
-    return _host(row[0]), _entry_in(row[1:], longest_url)
+    return _host(row[0]), _entry_in(row[1:], longest_url, requests)
 
 
-def _entry_in(row: object, longest_url: int) -> Entry:
+def _entry_in(row: object, longest_url: int, requests: Read) -> Entry:
     if type(row) is not list or not 3 <= (parts := len(row)) <= 5:
         raise Malformed("a discovered entry is not a list of 3 to 5")
     url, depth, priority = row[1], row[2], row[3] if parts > 3 else 0
@@ -265,26 +274,11 @@ def _entry_in(row: object, longest_url: int) -> Entry:
         raise Malformed("a URL is neither http nor https")
     if type(depth) is not int or type(priority) is not int or not 0 <= depth < 10**9 or abs(priority) > 10**12:
         raise Malformed("depth or priority is not a number in bounds")
-    return _made(Entry, (_key(row[0]), url, depth, priority, _request_in(row[4]) if parts == 5 else ""))
-
-
-def _request_in(value: object) -> str:
-    """A request's text, in ASCII as its sender had it: one request, one text, wherever it came from."""
-    if not isinstance(value, dict):
-        raise Malformed("a request is not an object")
     try:
-        # Those that come from one page mostly are alike, and to show one costs a third of writing it.
-        shown = repr(value)
-        text = _texts.get(shown)
-        if text is None:
-            text = _to_json(value)
-            if len(shown) <= LONGEST_KEPT:
-                if len(_texts) >= TEXTS_KEPT:
-                    _texts.clear()
-                _texts[shown] = text
-        return text
-    except (ValueError, RecursionError) as error:  # Python reads 1e999, NaN and Infinity; JSON has none of them
-        raise Malformed("a request is not JSON") from error
+        request = requests.read(row[4]) if parts == 5 else ""
+    except ValueError as error:
+        raise Malformed(str(error)) from error
+    return _made(Entry, (_key(row[0]), url, depth, priority, request))
 
 
 def _summary(row: object) -> Summary:

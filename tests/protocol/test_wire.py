@@ -65,7 +65,7 @@ json_values = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
     max_leaves=6,
 )
-requests = st.just("") | st.dictionaries(texts, json_values, max_size=3).map(
+requests = st.sampled_from(["", '{"a":1}', '{"method":"POST"}']) | st.dictionaries(texts, json_values, max_size=3).map(
     lambda value: json.dumps(value, separators=(",", ":"))  # as codec.py writes it
 )
 entries = st.builds(
@@ -252,6 +252,8 @@ MALFORMED: list[tuple[str, dict[str, str], str]] = [
         fields(body=json.dumps(body(discovered=[entry()])).replace("{}", '{"a":1e999}')),
         "not JSON",
     ),
+    ("request a number that none has", fields(body(discovered=[entry(), entry((4, 1))])), "no request before it"),
+    ("request a truth", fields(body(discovered=[entry(), entry((4, True))])), "request is not an object"),
     ("done a number", fields(body(done=[5])), "look like"),
     ("offer an object", fields(body(offer={})), "an offer is not"),
     ("offer too short", fields(body(offer=[1, KEY, 1])), "an offer is not"),
@@ -288,6 +290,24 @@ def test_what_the_malformed_letters_are_made_of_holds() -> None:
     assert len(read(fields(body(done=[KEY] * MOST))).deltas[0].done) == MOST
     assert read(fields(seq="7", floor="7")).floor == 7
     assert read({**good, "more": "is not minded"}).sender == "a"
+
+
+def test_a_request_that_several_entries_have_is_written_once() -> None:
+    post = '{"method":"POST"}'
+    told = [
+        Record("h1.example", 1, entry=Entry(1, "http://h1.example/a", 0, 0, post)),
+        Record("h2.example", 1, redo=Redo(2, (("h3.example", Entry(3, "http://h3.example/", 0, 0, post)),))),
+        Record("h2.example", 1, entry=Entry(4, "http://h2.example/b", 0, 0, "{}")),
+        Record("h1.example", 1, entry=Entry(5, "http://h1.example/c", 0, 0, post)),
+        Record("h3.example", 1, entry=Entry(6, "http://h3.example/", 0, 0, "{}")),
+    ]
+    letter = made(told)
+    assert letter["body"].count(post) == letter["body"].count("{}") == 1
+    first, second, third = read(travelled(letter)).deltas
+    assert [entry.request for entry in first.discovered] == [post, post]
+    assert [entry.request for entry in second.discovered] == ["{}"]
+    assert [entry.request for _, entry in second.redo[0].outlinks] == [post]
+    assert [entry.request for entry in third.discovered] == ["{}"]
 
 
 def test_header_of_a_malformed_letter_is_enough_to_answer_it() -> None:

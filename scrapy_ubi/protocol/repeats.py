@@ -1,0 +1,80 @@
+"""The requests of a letter's entries: most that come from one page are the same, and only the first one is written out.
+
+Rules of this module:
+
+* Where an entry has its request there is an object, which is the request, or a number: the same as that object of this
+  letter, counted from 0 in the order of the text.
+* A request is one text, in ASCII as its sender had it, wherever it came from.
+* Numbers stand for so many characters at most, on both ends: a small letter is not to fill the receiver's disk. Beyond
+  it requests are written out.
+"""
+
+from __future__ import annotations
+
+import json
+
+MOST_REPEATED = 1 << 23  # characters that the numbers of a letter stand for
+
+TEXTS_KEPT, LONGEST_KEPT = 1024, 1000  # texts of requests read lately, and how long they may be: a megabyte or two
+
+_texts: dict[str, str] = {}  # a request as Python shows it -> its text
+_to_json = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
+
+
+class Written:
+    """The requests of a letter that is being written."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[str, int] = {}
+        self._count = 0
+        self._room = MOST_REPEATED
+
+    def write(self, request: str) -> str | int:
+        """What to write for this request."""
+        number = self._numbers.get(request)
+        if number is not None and len(request) <= self._room:
+            self._room -= len(request)
+            return number
+        self._numbers[request] = self._count
+        self._count += 1
+        return request
+
+
+class Read:
+    """The requests of a letter that is being read."""
+
+    def __init__(self) -> None:
+        self._texts: list[str] = []
+        self._room = MOST_REPEATED
+
+    def read(self, value: object) -> str:
+        """The request that was written so. Raises ValueError."""
+        if type(value) is not int:
+            text = _text(value)
+            self._texts.append(text)
+            return text
+        if not 0 <= value < len(self._texts):
+            raise ValueError("a request is a number that no request before it has")
+        text = self._texts[value]
+        self._room -= len(text)
+        if self._room < 0:
+            raise ValueError(f"requests are repeated to more than {MOST_REPEATED} characters")
+        return text
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, dict):
+        raise ValueError("a request is not an object")
+    try:
+        # Those that come from one page mostly are alike, and to show one costs a third of writing it.
+        shown = repr(value)
+        text = _texts.get(shown)
+        if text is None:
+            text = _to_json(value)
+            if len(shown) <= LONGEST_KEPT:
+                if len(_texts) >= TEXTS_KEPT:
+                    _texts.clear()
+                _texts[shown] = text
+        return text
+    except (ValueError, RecursionError) as error:  # Python reads 1e999, NaN and Infinity; JSON has none of them
+        raise ValueError("a request is not JSON") from error
