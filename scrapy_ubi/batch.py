@@ -4,8 +4,8 @@ Rules of this module:
 
 * What becomes of a link is what becomes of its request in `Intake.take`, with the same stats, after what Scrapy's own
   middlewares would have done (`passing`). tests/test_batch.py compares the two.
-* Most links are known: for these nothing is made but a match, a hash and a look. Those of an own host that are news are
-  told the node at once, host by host.
+* Most links are known: for these nothing is made but a match, a hash and a look. Those that are news are told the node
+  at once, host by host.
 * What is no link of a host (`data:`, `ftp:`), and what cannot be said once for all links, goes the ordinary way.
 * Nothing that a page contains raises anything, and after `SLICE` links others have their turn.
 """
@@ -51,11 +51,6 @@ class Shared(NamedTuple):
     template: Request | None
 
 
-def _foreign(key: int, depth: int, priority: int) -> bool:
-    """Stands for what another agent knows of its host."""
-    return False
-
-
 def _from_nowhere(key: int, depth: int, priority: int) -> bool:
     """Stands for what is known of a host where links come from no page."""
     return False
@@ -88,7 +83,7 @@ class Batch:
         self._offsite = not shared.anywhere and self._passing.has_offsite
         self._quick = self._tools.keys.plain
         self._longest = min(self._tools.settings.max_url_length, self._passing.longest)
-        self._holder: Callable[[str], Holds | None] = lambda host: None
+        self._holder: Callable[[str], Holds] = lambda host: _from_nowhere
         self._taken = self._known = self._apart = 0
 
     def run(self, start: int, stop: int) -> int:
@@ -99,11 +94,11 @@ class Batch:
         out, strays, longest, quick = self._tools.flights.keys, agent.closing.strays, self._longest, self._quick
         filters, depth, priority, met = self._filters, self._shared.depth, self._shared.priority, 0
         links = self._plain.urls[start:stop]
-        found: dict[str, list[Entry]] = {}  # by host, where it is this agent's: links that are news
+        found: dict[str, list[Entry]] = {}  # by host: links that are news, as far as was looked
         for number, url in enumerate(links, start):
             match = usual_parts(url) if type(url) is str and len(url) <= longest else None
             if match is None or "/." in url:
-                self._discover_own(found)  # a host's links are queued in the order of the page
+                self._discover_all(found)  # a host's links are queued in the order of the page
                 self._take_odd(number, url)
                 continue
             normal, name = match.groups()
@@ -115,23 +110,21 @@ class Batch:
                 self._passing.refuse_off_site(name, url)
                 continue
             if filters:
-                self._discover_own(found)  # a filter may ask whether it is known
+                self._discover_all(found)  # a filter may ask whether it is known
                 if self._is_filtered(url, normal):
                     continue
             key = hash128(normal, URL_SEED) & _LOW
             if key in out:
                 self._known += 1
-            elif holds(key, depth, priority) and key not in strays:
+            elif key not in strays and holds(key, depth, priority):
                 met += 1
-            elif holds is _foreign and self._is_met(name, normal, key):
-                self._known += 1
-            elif holds is _foreign or holds is _from_nowhere:
+            elif holds is _from_nowhere:
                 self._discover(number, url, key, self._host(name, normal))
             else:
                 entry = _new(Entry, (key, url, depth, priority, self._text(number, url)))
                 found.setdefault(self._host(name, normal), []).append(entry)
         agent.counters.links += met
-        self._discover_own(found)
+        self._discover_all(found)
         return self._count(met, len(links))
 
     def _host(self, name: str, normal: str) -> str:
@@ -145,22 +138,17 @@ class Batch:
         elif self._page is None:  # what comes from no page is told the node in any case
             holds = _from_nowhere
         else:
-            holds = self._holder(self._host(name, normal)) or _foreign
+            holds = self._holder(self._host(name, normal))
         self._hosts[name] = holds
         return holds
 
-    def _is_met(self, name: str, normal: str, key: int) -> bool:
-        """Whether a link to another agent's host is known."""
-        host = self._host(name, normal)
-        return self._tools.node.met(host, key, self._shared.depth, self._shared.priority)
-
-    def _discover_own(self, found: dict[str, list[Entry]]) -> None:
-        """Links to own hosts that are news, as far as was looked; afterwards there are none left."""
+    def _discover_all(self, found: dict[str, list[Entry]]) -> None:
+        """Links that are news, as far as was looked; afterwards there are none left."""
         node, page = self._tools.node, self._page
         refused = node.limits.refused
         for host, entries in found.items():
             assert page is not None, "what comes from no page is told one by one"
-            news = node.discover_own(host, entries, page)
+            news = node.discover_all(host, entries, page)
             self._taken += news
             self._known += len(entries) - news
         self._known -= node.limits.refused - refused

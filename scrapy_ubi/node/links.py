@@ -14,19 +14,19 @@ def nothing(key: int, depth: int, priority: int) -> bool:
     return False
 
 
-def holders(agent: Agent) -> Callable[[str], Holds | None]:
-    """What tells of a host what tells of a key, depth and priority whether this agent knows it; None for a host of
-    another's.
+def holders(agent: Agent) -> Callable[[str], Holds]:
+    """What tells of a host what tells of a key, depth and priority whether this agent knows it; of another's host,
+    whether that one was told.
 
     It holds for a moment of the loop: until the view changes, or a host is met that was not known. `Agent.met` is the
     same for one link, strays and counting included.
     """
     me, find, keeping = agent.me, agent.frontier.find, agent.keeping
-    owner = keeping.ring.owner if keeping.view.members else None
+    owner, told = keeping.ring.owner if keeping.view.members else None, agent.discovery.told
 
-    def holder(host: str) -> Holds | None:
+    def holder(host: str) -> Holds:
         if owner is not None and owner(host) != me:
-            return None
+            return told
         state = find(host)
         return nothing if state is None else state.holds
 

@@ -254,13 +254,13 @@ class Node:
             self._waker.soon(self._exchanges.look_for_much)
         return news
 
-    def discover_own(self, host: str, entries: Sequence[Entry], page: Visit) -> int:
-        """The same for all that a page says of one host, which this agent owns, with one depth; how many were news."""
+    def discover_all(self, host: str, entries: Sequence[Entry], page: Visit) -> int:
+        """The same for all that a page says of one host, with one depth; how many were news."""
         if reason := self.crawl_limits.refuses(entries[0].depth):
             for _ in entries:
                 self.limits.refuse(reason, host)
             return 0
-        news = self.agent.discover_own(host, entries, page.outlinks)
+        news = self.agent.discover_all(host, entries, page.outlinks)
         if news:
             self._waker.soon(self._exchanges.look_for_much)
         return len(news)

@@ -107,7 +107,7 @@ class Agent:
         self.keepers, self.keepers_of = keeping.keepers, keeping.keepers_of
         self.owns, self.note = keeping.owns, keeping.note
         self.met, self.discover = self.discovery.met, self.discovery.discover
-        self.discover_own = self.discovery.discover_own
+        self.discover_all = self.discovery.discover_all
         self.may_fetch, self.next, self.freed = work.may_fetch, work.next, work.freed
         self.ended, self.also_done, self.put_back = work.ended, work.also_done, work.put_back
         self.borrow, self.give_back = work.borrow, work.give_back

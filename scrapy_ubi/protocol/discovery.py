@@ -59,8 +59,12 @@ class Discovery:
         if owner == self._me:
             state = self._frontier.find(host)
             return state is not None and state.holds(key, depth, priority)
-        known = self.forwarded.get(key)
-        if known is None or known > depth:
+        return self.told(key, depth, priority)
+
+    def told(self, key: int, depth: int, priority: int) -> bool:
+        """Whether a URL of another's host was told its owner before, as one found no deeper; counted if so."""
+        before = self.forwarded.get(key)
+        if before is None or before > depth:
             return False
         self._counters.suppressed += 1
         return True
@@ -78,12 +82,16 @@ class Discovery:
             outlinks.append((host, entry))
         return news
 
-    def discover_own(self, host: str, entries: Sequence[Entry], outlinks: Outlinks) -> list[Entry]:
-        """The same for what one page says of one own host, at once: that costs half as much. Those that were news."""
+    def discover_all(self, host: str, entries: Sequence[Entry], outlinks: Outlinks) -> list[Entry]:
+        """The same for what one page says of one host, at once: that costs half as much. Those that were news."""
         if self.refuses is not nothing:  # which may depend on those before
             return [entry for entry in entries if self.discover(host, entry, outlinks)]
         self._counters.links += len(entries)
-        news = self._keep(host, entries, self._journal.flush)
+        owner = self._keeping.owner(host)
+        if owner == self._me:
+            news = self._keep(host, entries, self._journal.flush)
+        else:
+            news = self._tell(owner, host, entries)
         outlinks += [(host, entry) for entry in news]
         if strays := self._closing.strays:
             outlinks += [(host, entry) for entry in entries if entry.key in strays and entry not in news]
@@ -97,18 +105,28 @@ class Discovery:
             if self.refuses(self._frontier.find(host), entry):
                 return False
             return bool(self._keep(host, (entry,), self._journal.flush))
-        if weight(entry) > self._config.bounds.size:
-            self._counters.untravelled += 1
-            return False
-        if len(self.forwarded) >= self._config.suppressed_keys:
-            self.forwarded.clear()
-        self.forwarded[entry.key] = entry.depth
-        self._quiescence.activity += 1
-        self._counters.forwarded += 1
-        record = Record(host, self._journal.flush, entry=entry)
-        self._outbox.put(owner, DISCOVERY, record, self._keeping.view)
-        self._journal.discovered(record)
-        return True
+        return bool(self._tell(owner, host, (entry,)))
+
+    def _tell(self, owner: str, host: str, entries: Sequence[Entry]) -> list[Entry]:
+        """Tell the owner of a host of entries; those that it was not told before."""
+        forwarded, config, flush = self.forwarded, self._config, self._journal.flush
+        news = []
+        for entry in entries:
+            if self.told(entry.key, entry.depth, entry.priority):
+                continue
+            if weight(entry) > config.bounds.size:
+                self._counters.untravelled += 1
+                continue
+            if len(forwarded) >= config.suppressed_keys:
+                forwarded.clear()
+            forwarded[entry.key] = entry.depth
+            news.append(entry)
+        records = [Record(host, flush, entry) for entry in news]
+        self._outbox.put_entries(owner, DISCOVERY, records, self._keeping.view)
+        self._journal.discovered(records)
+        self._quiescence.activity += len(news)
+        self._counters.forwarded += len(news)
+        return news
 
     def _keep(self, host: str, entries: Iterable[Entry], flush: int) -> list[Entry]:
         """Merge entries of an own host, and tell its successors what is news, which is returned."""

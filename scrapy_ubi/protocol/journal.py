@@ -11,7 +11,7 @@ Rules of this module:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from .host import Entry
@@ -54,9 +54,10 @@ class Journal:
             fresh = self._fresh[flush] = _Fresh()
         return fresh
 
-    def discovered(self, record: Record) -> None:
-        """An entry was told to its owner."""
-        self._of(record.flush).discovered.append(record)
+    def discovered(self, records: Sequence[Record]) -> None:
+        """Entries were told to their owner, in one flush."""
+        if records:
+            self._of(records[0].flush).discovered.extend(records)
 
     def told(self, flush: int, host: str) -> None:
         """An entry of an own host was told to its successors."""

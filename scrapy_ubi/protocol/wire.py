@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+import struct
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from json.encoder import encode_basestring
 from typing import NamedTuple
@@ -24,6 +25,7 @@ from .repeats import Read, Written
 _KEY = re.compile(r"[0-9a-f]{16}")
 NAME = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
 _is_key = _KEY.fullmatch
+_are_keys = re.compile(r"(?:[0-9a-f]{16})+").fullmatch
 _HOST = re.compile(r"[^\s\x00-\x1f\x7f]{1,300}")
 
 _SCHEMES = ("http://", "https://")
@@ -110,7 +112,7 @@ def _entry_out(entry: Entry, requests: Written) -> str:
 
 
 def _redo_out(redo: Redo, requests: Written) -> str:
-    outlinks = [f',"{key:016x}"' for key in redo.own]
+    outlinks = [f',"{_packed(redo.own)}"'] if redo.own else []
     outlinks += [f",[{_quoted(host)},{_entry_out(entry, requests)}]" for host, entry in redo.outlinks]
     return f'["{redo.key:016x}"{"".join(outlinks)}]'
 
@@ -253,9 +255,11 @@ def _notes(row: object) -> Notes:
 def _redo(row: object, longest_url: int, requests: Read) -> Redo:
     if not isinstance(row, list) or not 1 <= len(row) <= MOST_OUTLINKS + 1:
         raise Malformed("a redo is not a list of a key and outlinks")
-    own = _keys([item for item in row[1:] if isinstance(item, str)])
+    own = [key for item in row[1:] if isinstance(item, str) for key in _unpacked(item)]
+    if len(own) > MOST_OUTLINKS:
+        raise Malformed("a redo has more outlinks than one may have")
     outlinks = tuple([_outlink(item, longest_url, requests) for item in row[1:] if not isinstance(item, str)])
-    return Redo(_key(row[0]), outlinks, own)
+    return Redo(_key(row[0]), outlinks, tuple(own))
 
 
 def _outlink(row: object, longest_url: int, requests: Read) -> tuple[str, Entry]:
@@ -296,6 +300,17 @@ def _key(text: object) -> int:
 
 def _keys(texts: list[object]) -> tuple[int, ...]:
     return tuple([_key(text) for text in texts]) if texts else ()
+
+
+def _packed(keys: Sequence[int]) -> str:
+    """Keys one after the other, without a gap: a page has many, and so they cost a fifth."""
+    return struct.pack(f">{len(keys)}Q", *keys).hex()
+
+
+def _unpacked(text: str) -> tuple[int, ...]:
+    if _are_keys(text) is None:
+        raise Malformed(f"{text[:40]!r} does not look like keys")
+    return struct.unpack(f">{len(text) // 16}Q", bytes.fromhex(text))
 
 
 def _host(text: object) -> str:

@@ -31,13 +31,14 @@ numbers = st.lists(st.integers(0, 5), max_size=4)
 
 @given(numbers, numbers, st.lists(st.tuples(st.integers(0, 5), st.integers(0, 2)), min_size=1, max_size=8))
 @pytest.mark.parametrize("limited", [False, True])
+@pytest.mark.parametrize("owner", ["a", "b"])
 def test_links_of_one_host_may_be_told_at_once(
-    limited: bool, seeds: list[int], known: list[int], found: list[tuple[int, int]]
+    owner: str, limited: bool, seeds: list[int], known: list[int], found: list[tuple[int, int]]
 ) -> None:
-    """`discover_own` is `discover` for each."""
+    """`discover_all` is `discover` for each."""
     outcomes = []
     for at_once in (True, False):
-        village, host = Village("a", "b"), ordered("a", "b")
+        village, host = Village("a", "b"), ordered("a", "b") if owner == "a" else ordered("b", "a")
         a, outlinks = village.agents["a"], Outlinks()
         for number in known:
             a.discover(host, page(host, number, depth=1), [])
@@ -48,11 +49,11 @@ def test_links_of_one_host_may_be_told_at_once(
             a.discovery.refuses = lambda state, entry: state is not None and state.known >= 3
         entries = [page(host, number, depth) for number, depth in found]
         if at_once:
-            news = a.discover_own(host, entries, outlinks)
+            news = a.discover_all(host, entries, outlinks)
         else:
             news = [entry for entry in entries if a.discover(host, entry, outlinks)]
         village.settle()
-        states = [sorted(village.state(name, host).undone()) for name in "ab"]
+        states = [sorted(village.state(name, host).undone()) for name in sorted(village.holders(host))]
         outcomes.append((news, sorted(set(outlinks)), states, a.counters))
     assert outcomes[0] == outcomes[1]
 

@@ -250,6 +250,10 @@ def test_a_redo_travels() -> None:
     (delta,) = decode(fields(GOOD), "b", 10, 100).deltas
     link = Entry(0xBB, "http://g.example/", 1)
     assert delta.redo == (Redo(0xAA, (("g.example", link),), (0xFF,)),)
+    (delta,) = decode(
+        fields('[{"host":"h.example","redo":[["00000000000000aa","00000000000000ff00000000000000fe"]]}]'), "b", 10, 100
+    ).deltas
+    assert delta.redo == (Redo(0xAA, (), (0xFF, 0xFE)),)
 
 
 @pytest.mark.parametrize(
@@ -260,6 +264,10 @@ def test_a_redo_travels() -> None:
         "[[]]",
         '[["short"]]',
         '[["00000000000000aa","x"]]',
+        '[["00000000000000aa",""]]',
+        '[["00000000000000aa","00000000000000ff0"]]',
+        '[["00000000000000aa","00000000000000f\u0661"]]',
+        '[["00000000000000aa","%s"]]' % ("00000000000000ff" * (MOST_OUTLINKS + 1)),
         '[["00000000000000aa",[]]]',
         '[["00000000000000aa",["g.example","00000000000000bb"]]]',
         '[["00000000000000aa",["g example","00000000000000bb","http://g.example/",1]]]',
