@@ -1,16 +1,18 @@
 """Longer turns on a processor that several processes want (UBI_LEAN), on Linux.
 
-A processor with more to do than one process goes from one to the next every few milliseconds, and whoever wakes up may
-cut that short. An agent works on megabytes of objects, which come back from memory, slowly, after each turn of another:
-four agents on one core spent a third of their time on that (docs/how-to/fast.md has the figures). So its threads are
-made batch tasks of the kernel, which cut nobody short when they wake up, and ask for turns of a tenth of a second.
-While nobody else wants the processor nothing changes, and who asks for shorter turns, as every other process does, need
-not wait for the end of ours.
+A processor with more to do than one process goes from one to the next every few milliseconds. An agent works on
+megabytes of objects, which come back from memory, slowly, after each turn of another: four agents on one core spent
+more than a third of their time on that (docs/how-to/fast.md has the figures). So its threads ask for turns of a tenth
+of a second. While nobody else wants the processor nothing changes, and who asks for shorter turns, as every other
+process does, need not wait for the end of ours.
 
-All threads of the process, as the one that crawls has the interpreter's lock: the others get nowhere until its turn
-comes again. Threads that are like it, that is: what the user has chosen (`chrt`, another policy for a thread) stays.
-What is started while crawls run inherits it, as it does `nice`. Needs no privileges; where the system refuses, all is
-as it was.
+Their policy stays the usual one. Batch tasks cut nobody short when they wake up: four agents would cost a sixth less
+still, but the mail of each would wait for the turns of the others, and a crash would cost twice as many pages twice
+(decision 0025).
+
+This is for all threads of the process that are like the one that crawls; what the user has chosen for one (`chrt`)
+stays. What is started while crawls run inherits it, as it does `nice`. Needs no privileges; where the system refuses,
+all is as it was.
 
 Sources: sched(7), sched_setattr(2). The length of a turn is a request, heard since Linux 6.12 and ignored before.
 """
@@ -24,7 +26,6 @@ import platform
 import struct
 import sys
 import threading
-from collections.abc import Callable
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -32,9 +33,9 @@ from scrapy_ubi.lean.processwide import ProcessWide, Undo
 
 logger = logging.getLogger(__name__)
 
-TURN = 100_000_000  # ns, the longest that Linux grants; with 50 ms half the gain is lost
+TURN = 100_000_000  # ns, the longest that Linux grants; with 40 ms a third of the gain is left
 
-OTHER, BATCH = 0, 3  # SCHED_OTHER and SCHED_BATCH
+OTHER = 0  # SCHED_OTHER
 
 # The numbers of sched_setattr and sched_getattr: no C library before glibc 2.41 has functions for them.
 _SET_AND_GET = {"x86_64": (314, 315), "aarch64": (274, 275), "riscv64": (274, 275), "loongarch64": (274, 275)}
@@ -50,7 +51,7 @@ class Scheduling(NamedTuple):
     flags: int
     nice: int
     priority: int
-    runtime: int  # ns: of OTHER and BATCH the length of a turn
+    runtime: int  # ns: of OTHER the length of a turn
     deadline: int
     period: int
 
@@ -75,18 +76,19 @@ def _lengthen() -> Undo:
     usual = scheduling(threading.get_native_id())
     if usual.policy != OTHER:
         return lambda: None
-    _change_threads(lambda now: now == usual, usual._replace(policy=BATCH, runtime=TURN))
-    return lambda: _change_threads(lambda now: now.policy == BATCH, usual)
+    longer = usual._replace(runtime=TURN)
+    _change_threads(usual, longer)
+    return lambda: _change_threads(longer, usual)
 
 
-def _change_threads(which: Callable[[Scheduling], bool], to: Scheduling) -> None:
-    """Raises OSError."""
+def _change_threads(before: Scheduling, after: Scheduling) -> None:
+    """Threads that are as `before` says, whatever their nice value, will be as `after` says. Raises OSError."""
     for thread in [thread.native_id for thread in threading.enumerate()]:
         if thread is not None:
             with suppress(ProcessLookupError):  # it has just ended
                 now = scheduling(thread)
-                if which(now):
-                    _tell(thread, to._replace(nice=now.nice))  # `renice` may have been called meanwhile
+                if now == before._replace(nice=now.nice):  # `renice` may have been called meanwhile
+                    _tell(thread, after._replace(nice=now.nice))
 
 
 def scheduling(thread: int) -> Scheduling:

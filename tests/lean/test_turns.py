@@ -31,7 +31,7 @@ HEAD = """
 import os, subprocess, sys, threading
 from scrapy import signals
 from scrapy_ubi.lean import turns
-from scrapy_ubi.lean.turns import BATCH, OTHER, TURN, LongerTurns, scheduling
+from scrapy_ubi.lean.turns import TURN, LongerTurns, scheduling
 from tests.lean.crawlers import crawler_with, send
 
 def me():
@@ -58,17 +58,17 @@ def run(script: str) -> None:
 def test_the_first_asks_the_last_gives_back() -> None:
     run("""
 send(one, signals.spider_opened)
-assert (me().policy, me().runtime) == (BATCH, LONG), me()
+assert me() == usual._replace(runtime=LONG), me()
 send(two, signals.spider_opened)
 send(one, signals.spider_closed)
-assert me().policy == BATCH
+assert me().runtime == LONG
 os.setpriority(os.PRIO_PROCESS, 0, 5)
 send(two, signals.spider_closed)
 assert me() == usual._replace(nice=5), me()
 send(one, signals.spider_opened)
-assert (me().policy, me().runtime) == (BATCH, LONG), "and again"
+assert me() == usual._replace(runtime=LONG, nice=5), "and again"
 send(one, signals.spider_closed)
-assert me().policy == OTHER
+assert me() == usual._replace(nice=5)
 """)
 
 
@@ -81,7 +81,7 @@ for thread in threads:
 alike, other = (thread.native_id for thread in threads)
 os.sched_setscheduler(other, os.SCHED_IDLE, os.sched_param(0))
 send(one, signals.spider_opened)
-assert scheduling(alike).runtime == LONG and scheduling(alike).policy == BATCH
+assert scheduling(alike) == usual._replace(runtime=LONG)
 assert scheduling(other).policy == os.SCHED_IDLE
 send(one, signals.spider_closed)
 assert scheduling(alike) == usual
@@ -97,7 +97,7 @@ ended = threading.Event()
 later = threading.Thread(target=ended.wait, daemon=True)
 later.start()
 send(one, signals.spider_closed)
-assert scheduling(later.native_id).policy == OTHER
+assert scheduling(later.native_id) == usual
 ended.set()
 """)
 
