@@ -2,7 +2,7 @@
 
 A processor with more to do than one process goes from one to the next every few milliseconds. An agent works on
 megabytes of objects, which come back from memory, slowly, after each turn of another: four agents on one core spent
-more than a third of their time on that (docs/how-to/fast.md has the figures). So its threads ask for turns of a tenth
+a third of their time on that (docs/how-to/fast.md has the figures). So its threads ask for turns of a tenth
 of a second. While nobody else wants the processor nothing changes, and who asks for shorter turns, as every other
 process does, need not wait for the end of ours.
 
