@@ -3,7 +3,7 @@
 It makes the parts of an agent and lets them work together; each has its idea, and its rules, in a module of its own.
 Rules of this module:
 
-* `met`, `discover`, `next`, `ended`, `retry`, `put_back`, `release` touch memory only. The mail's I/O happens in a
+* `met`, `discover` (`finding`), `next`, `ended`, `retry`, `put_back`, `release` touch memory only. The mail's I/O happens in a
   thread of its own (`courier`); whoever comes by takes what has arrived and gives what is due (`Exchanges.turn`).
 * Whoever may have made a host ready arms the waker.
 * Parts that last as long as the node follow the crawl when it is begun anew (`_follow`).
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from scrapy_ubi.errors import UbiUnavailable
@@ -36,6 +36,7 @@ from .crawl import Crawl
 from .crawllimits import CrawlLimits
 from .desk import Desk
 from .exchanges import Exchanges
+from .finding import Finding
 from .halt import Halt
 from .hosts import Hosts
 from .joins import Joins
@@ -105,10 +106,12 @@ class Node:
         self._keys = RequestKeys(settings)
         self.addresses = Addresses() if settings.polite_by_ip else None
         self.hosts = Hosts(crawl.agent, crawl.frontier, self._clock, time.time)
-        self.learner = Learner.of(settings, self._keys, self.discover)
         self.limits = HostLimits(settings, self.hosts, time.time, self.note)
         self.crawl_limits = CrawlLimits(settings, self.agent_id, on_limit)
-        self._visits = Visits(crawl, self.learner, self.addresses, self._clock)
+        finding = Finding(crawl, self.crawl_limits, self.limits, self._waker, lambda: self._exchanges.look_for_much())
+        self.met, self.discover, self.discover_all = finding.met, finding.discover, finding.discover_all
+        self.learner = Learner.of(settings, self._keys, finding.discover)
+        self._visits = Visits(crawl, self.learner, self.addresses, lambda: finding.strays, self._clock)
         self._choice = Choice(
             crawl, self._halt, self.hosts, self.limits, self.learner, self.addresses, on_given_up, self._waker.arm
         )
@@ -236,34 +239,6 @@ class Node:
             return {"agent": self.agent_id, "refused": str(error)}
 
     # -- what the adapters call
-
-    def met(self, host: str, key: int, depth: int, priority: int) -> bool:
-        """Whether a URL that was found is known already, so that `discover` would be in vain; it is counted if so."""
-        return self.agent.met(host, key, depth, priority)
-
-    def discover(self, host: str, entry: Entry, seed: bool = False, page: Visit | None = None) -> bool:
-        """A URL was found, by `start()` (`seed`) or on a page: queued here, sent to its owner, or known. True when it
-        was news, as far as is known here.
-        """
-        if reason := self.crawl_limits.refuses(entry.depth):
-            self.limits.refuse(reason, host)
-            return False
-        self._visits.strays += page is None and not seed
-        news = self.agent.discover(host, entry, page.outlinks if page is not None else None)
-        if news:
-            self._waker.soon(self._exchanges.look_for_much)
-        return news
-
-    def discover_all(self, host: str, entries: Sequence[Entry], page: Visit) -> int:
-        """The same for all that a page says of one host, with one depth; how many were news."""
-        if reason := self.crawl_limits.refuses(entries[0].depth):
-            for _ in entries:
-                self.limits.refuse(reason, host)
-            return 0
-        news = self.agent.discover_all(host, entries, page.outlinks)
-        if news:
-            self._waker.soon(self._exchanges.look_for_much)
-        return len(news)
 
     def next(self) -> Visit | None:
         """The next request to fetch; None when none may be fetched now, even though some may be pending."""

@@ -41,14 +41,19 @@ class Visit:
 
 
 class Visits:
-    """The visits of one agent. `strays`: requests so far that came from no page."""
+    """The visits of one agent. `strays`: how many requests so far came from no page."""
 
     def __init__(
-        self, crawl: Crawl, learner: Learner | None, addresses: Addresses | None, clock: Callable[[], float]
+        self,
+        crawl: Crawl,
+        learner: Learner | None,
+        addresses: Addresses | None,
+        strays: Callable[[], int],
+        clock: Callable[[], float],
     ) -> None:
         self._crawl, self._learner, self._addresses, self._clock = crawl, learner, addresses, clock
+        self._strays = strays
         self._under_way: set[Visit] = set()
-        self.strays = 0
 
     def under_way(self) -> list[Visit]:
         """Those that have not ended."""
@@ -56,7 +61,7 @@ class Visits:
 
     def begin(self, state: HostState, entry: Entry, now: float) -> Visit:
         """This request is handed out."""
-        visit = Visit(state, entry, self.strays)
+        visit = Visit(state, entry, self._strays())
         self._under_way.add(visit)
         if self._addresses is not None:
             self._addresses.taken(visit.host, now)
@@ -75,7 +80,7 @@ class Visits:
             return True
         if failed is not None:
             crawl.fail(visit.host, entry, failed)
-        crawl.agent.ended(state, entry.key, visit.outlinks if visit.strays == self.strays else None)
+        crawl.agent.ended(state, entry.key, visit.outlinks if visit.strays == self._strays() else None)
         crawl.frontier.note_status(state, entry.key, status)
         if self._learner is not None:
             self._learner.ended(state, entry, content)

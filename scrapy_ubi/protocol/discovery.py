@@ -50,19 +50,21 @@ class Discovery:
 
         A stray (see `discover`) is never met.
         """
-        if key in self._closing.strays or not self._known(host, self._keeping.owner(host), key, depth, priority):
+        if key in self._closing.strays:
             return False
-        self._counters.links += 1
-        return True
-
-    def _known(self, host: str, owner: str, key: int, depth: int, priority: int) -> bool:
+        owner = self._keeping.owner(host)
         if owner == self._me:
             state = self._frontier.find(host)
-            return state is not None and state.holds(key, depth, priority)
-        return self.told(key, depth, priority)
+            known = state is not None and state.holds(key, depth, priority)
+        else:
+            known = self.told(key, depth, priority)
+        self._counters.links += known
+        return known
 
     def told(self, key: int, depth: int, priority: int) -> bool:
-        """Whether a URL of another's host was told its owner before, as one found no deeper; counted if so."""
+        """Whether a URL of another's host was told its owner before, as one found no deeper; counted if so. The
+        priority does not matter: it is there for this to be asked as `SetState.holds` is.
+        """
         before = self.forwarded.get(key)
         if before is None or before > depth:
             return False
@@ -99,13 +101,14 @@ class Discovery:
 
     def _discover(self, host: str, entry: Entry) -> bool:
         owner = self._keeping.owner(host)
-        if self._known(host, owner, entry.key, entry.depth, entry.priority):
+        if owner != self._me:
+            return bool(self._tell(owner, host, (entry,)))
+        state = self._frontier.find(host)
+        if state is not None and state.holds(entry.key, entry.depth, entry.priority):
             return False
-        if owner == self._me:
-            if self.refuses(self._frontier.find(host), entry):
-                return False
-            return bool(self._keep(host, (entry,), self._journal.flush))
-        return bool(self._tell(owner, host, (entry,)))
+        if self.refuses(state, entry):
+            return False
+        return bool(self._keep(host, (entry,), self._journal.flush))
 
     def _tell(self, owner: str, host: str, entries: Sequence[Entry]) -> list[Entry]:
         """Tell the owner of a host of entries; those that it was not told before."""

@@ -256,9 +256,9 @@ def _redo(row: object, longest_url: int, requests: Read) -> Redo:
     if not isinstance(row, list) or not 1 <= len(row) <= MOST_OUTLINKS + 1:
         raise Malformed("a redo is not a list of a key and outlinks")
     own = [key for item in row[1:] if isinstance(item, str) for key in _unpacked(item)]
-    if len(own) > MOST_OUTLINKS:
-        raise Malformed("a redo has more outlinks than one may have")
     outlinks = tuple([_outlink(item, longest_url, requests) for item in row[1:] if not isinstance(item, str)])
+    if len(own) + len(outlinks) > MOST_OUTLINKS:
+        raise Malformed("a redo has more outlinks than one may have")
     return Redo(_key(row[0]), outlinks, tuple(own))
 
 
@@ -303,7 +303,7 @@ def _keys(texts: list[object]) -> tuple[int, ...]:
 
 
 def _packed(keys: Sequence[int]) -> str:
-    """Keys one after the other, without a gap: a page has many, and so they cost a fifth."""
+    """Keys one after the other, without a gap: a page has many, and so they cost a third."""
     return struct.pack(f">{len(keys)}Q", *keys).hex()
 
 
