@@ -1,5 +1,5 @@
-"""What becomes of URLs that were found, by `start()`, on pages, or by people: told the agent, as far as the crawl's limits
-allow, and what follows from news.
+"""What becomes of URLs that were found, by `start()`, on pages, or by people: told the agent, as far as the crawl's
+limits allow, and what follows from news.
 
 Rules of this module:
 

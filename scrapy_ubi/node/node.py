@@ -3,8 +3,9 @@
 It makes the parts of an agent and lets them work together; each has its idea, and its rules, in a module of its own.
 Rules of this module:
 
-* `met`, `discover` (`finding`), `next`, `ended`, `retry`, `put_back`, `release` touch memory only. The mail's I/O happens in a
-  thread of its own (`courier`); whoever comes by takes what has arrived and gives what is due (`Exchanges.turn`).
+* `met`, `discover` (`finding`), `next`, `ended`, `retry`, `put_back`, `release` touch memory only. The mail's I/O
+  happens in a thread of its own (`courier`); whoever comes by takes what has arrived and gives what is due
+  (`Exchanges.turn`).
 * Whoever may have made a host ready arms the waker.
 * Parts that last as long as the node follow the crawl when it is begun anew (`_follow`).
 """
