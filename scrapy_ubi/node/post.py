@@ -11,8 +11,9 @@ Rules of this module:
   missing writes a new one, and whoever sees another sends again what is under way. The `run` is written again as it
   was.
 * What would be fetched again were this agent killed is told the others soon. What they wait for is hurried only where
-  it may matter to them: who has plenty to fetch, like most of a group that crawls at full pelt, reads its mail less
-  often than it sends, so as to spare Redis and itself. With nothing to send or to read an exchange is for the disk.
+  it may matter to them: who has plenty to fetch, like most of a group that crawls at full pelt, sends and reads less
+  often, so as to spare Redis and itself, and where it is quick, reads less often than it sends. With nothing to send or
+  to read an exchange is for the disk.
 * The control hash is looked at twice a second, not in every exchange: what it says may come that much later. Who
   writes to it, or whose last exchange has failed, looks at once; and in every exchange while others may write there
   what this agent has written, too (at the start of a crawl, and when Redis has forgotten).
@@ -52,8 +53,8 @@ RIVALS = 2.0  # s within which two agents may each write a new memory token, or 
 EAGER = 4  # an answer waits for this part of the flush interval, where the machine is quick
 BUSY = 4  # and for so many times as long as the last exchange took, where it is not; for an interval at most
 PLENTY = 8  # requests handed out: an agent with so many waits for nobody
-ENOUGH = 16  # pages done that such an agent tells the others of before its time
-SELDOM = 2  # and it reads its mail only once in so many flush intervals
+ENOUGH = 24  # pages done that such an agent tells the others of before its time
+SELDOM = 2  # else it sends, and it reads its mail, only once in so many flush intervals
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 2.0  # s between tries while Redis is away or full
 QUIET = 60.0  # s: a Redis at its memory limit takes one letter and refuses the next; who looks after it is told once
 
@@ -142,8 +143,11 @@ class Post:
             return True
         # What has come in wants an answer, and others wait for it: not at once, for what follows is gathered, but soon.
         # Who has plenty to fetch lets them wait, but not with what would be fetched again were it killed.
-        soon = self._agent.counters.done - self._done >= ENOUGH if self._has_plenty() else self._eager
-        return now >= self._due - (self._spared if soon else 0.0)
+        if not self._has_plenty():
+            return now >= self._due - (self._spared if self._eager else 0.0)
+        if self._agent.counters.done - self._done >= ENOUGH:
+            return now >= self._due - self._spared
+        return now >= self._due + (SELDOM - 1) * self._interval
 
     def _has_plenty(self) -> bool:
         """Whether this agent has plenty to fetch, and nobody comes, goes or hands over."""
