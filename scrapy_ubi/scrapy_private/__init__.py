@@ -27,8 +27,9 @@ the instance is enough. Every wrapper calls what it wraps with the arguments it 
 from __future__ import annotations
 
 import ssl
+import urllib.request
 from collections.abc import Awaitable, Callable, Iterable
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 from pydispatch.dispatcher import getAllReceivers, liveReceivers
@@ -229,10 +230,13 @@ def values_of(headers: Headers) -> Iterable[tuple[bytes, list[bytes]]]:
 
 
 def remember_no_proxy() -> Callable[[], None]:
-    """Remember what `no_proxy` says of hosts. What is returned ends that."""
+    """Remember what `no_proxy` says, and what of hosts. What is returned ends that."""
     module: Any = httpproxy
-    original = module.proxy_bypass
-    module.proxy_bypass = lru_cache(maxsize=10_000)(original)
+    original = ask = module.proxy_bypass
+    by_environment: Any = getattr(urllib.request, "proxy_bypass_environment", None)
+    if original is by_environment:  # as everywhere but on Windows and macOS
+        ask = partial(by_environment, proxies=urllib.request.getproxies())
+    module.proxy_bypass = lru_cache(maxsize=10_000)(ask)
 
     def forget() -> None:
         module.proxy_bypass = original

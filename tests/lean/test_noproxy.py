@@ -1,6 +1,8 @@
-"""no_proxy is asked once for a host, while a spider runs, and says what it says without us."""
+"""no_proxy is read once, and asked once for a host, while a spider runs, and says what it says without us."""
 
 from __future__ import annotations
+
+import urllib.request
 
 import pytest
 from scrapy import Request, signals
@@ -42,3 +44,17 @@ def test_it_is_asked_once_and_says_the_same(monkeypatch: pytest.MonkeyPatch) -> 
     send(other, signals.spider_closed)
     send(other, signals.spider_closed)
     assert httpproxy.proxy_bypass is ask
+
+
+@pytest.mark.parametrize("excepted", ["", "*", "inside.example, .Other.example,third.example:8080"])
+def test_the_environment_is_read_once_and_says_the_same(monkeypatch: pytest.MonkeyPatch, excepted: str) -> None:
+    monkeypatch.setenv("http_proxy", "http://proxy.example:3128")
+    monkeypatch.setenv("no_proxy", excepted)
+    middleware, crawler = httpproxy.HttpProxyMiddleware(), crawler_with(NoProxyOnce)
+    hosts = ["inside.example", "a.inside.example", "Other.example", "third.example", "outside.example", "insideexample"]
+    usual = [proxy_of(middleware, f"http://{host}/") for host in hosts]
+    assert len({*usual}) == (1 if excepted in ("", "*") else 2)
+    send(crawler, signals.spider_opened)
+    monkeypatch.setattr(urllib.request, "getproxies_environment", lambda: pytest.fail("the environment is read again"))
+    assert [proxy_of(middleware, f"http://{host}/") for host in hosts] == usual
+    send(crawler, signals.spider_closed)
