@@ -7,9 +7,9 @@ Rules of this module:
   the present keepers that may lack it: whole where a keeper surely has nothing, else by an *offer* (sizes and XOR of
   the key sets) that the keeper answers with *want* or not.
 * Who leaves a host to those who have owned it *relies on* them. One that is outside the present view is leaving, and
-  may be gone without a change of view: until it has published *settled* for this view, those who rely on it have not
-  settled either, and when it is gone before they go through all hosts again. Who is leaving relies on nobody outside
-  the view, or two would wait for each other.
+  may be gone without a change of view: until it has handed on all it holds under this view, those who rely on it have
+  not settled either, and when it is gone before they go through all hosts again. Who is leaving relies on nobody
+  outside the view, or two would wait for each other.
 * Several offers and syncs of one host may be under way, one a keeper. A copy that gets dirty meanwhile is gone
   through again.
 * A copy is dropped only by an agent outside the host's keepers, and only after the view is complete. The last to leave,
@@ -80,7 +80,7 @@ class Handover:
             if beat is None or beat.incarnation != incarnation:
                 self.enter()
                 return
-            if beat.settled == self.tenure.view.digest:
+            if beat.has_brought(self.tenure.view.digest):
                 del self.relied_on[agent]
 
     def completed(self) -> None:
@@ -231,9 +231,14 @@ class Handover:
         return bool(self.open) and any(host in self.open for host in hosts)
 
     @property
+    def brought(self) -> bool:
+        """Whether everything is handed on, but for what the pending hosts wait for."""
+        return not self.todo and not self.open and not self.relied_on
+
+    @property
     def settled(self) -> bool:
-        """Whether everything is handed on, but for the pending hosts (few enough to be named)."""
-        return not self.todo and not self.open and not self.relied_on and len(self.pending) <= MOST_PENDING
+        """The same, with pending hosts that are few enough to be named."""
+        return self.brought and len(self.pending) <= MOST_PENDING
 
     def _drop(self, host: str) -> None:
         state = self.frontier.find(host)

@@ -17,7 +17,7 @@ from .mail import STATE
 from .quiescence import Quiescence
 from .reception import Reception
 from .tenure import point
-from .view import BLANK, FENCED, LEAVING, LEFT, LOSSY, NEW, OVER, PASSIVE, Beat
+from .view import BLANK, FENCED, LEAVING, LEFT, LOSSY, MANY, NEW, OVER, PASSIVE, Beat
 from .work import Work
 
 
@@ -49,7 +49,12 @@ class Standing:
     @property
     def settled(self) -> bool:
         """Whether this agent has handed on all it holds under the present view, but for the pending hosts."""
-        if not self._group.sure or not self._handover.settled or self._outbox.orphans:
+        return self._handover.settled and self._brought
+
+    @property
+    def _brought(self) -> bool:
+        """The same, however many hosts are pending."""
+        if not self._group.sure or not self._handover.brought or self._outbox.orphans:
             return False
         return all(
             oldest is None or oldest > self._keeping.view_flush
@@ -88,6 +93,7 @@ class Standing:
         flags += LOSSY if group.lossy else ""
         flags += NEW if tenure.complete is None else ""
         settled = view.digest if self.settled else ""
+        flags += MANY if not self._handover.settled and self._brought else ""
         pending = tuple(point(host) for host in self._handover.pending) if settled else ()
         dead = tuple(incarnation for incarnation in group.watch.dead if incarnation != group.incarnation)
         return Beat(

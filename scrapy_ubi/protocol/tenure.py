@@ -42,6 +42,7 @@ class Tenure:
         self.complete: View | None = None
         self.entered: list[View] = []
         self.released = False  # everybody has settled in the present view, but for the hosts listed
+        self.copied = False  # everybody has handed on all, whatever is pending
         self.forced = False  # the handoff time-out has passed, and nobody has agreed to that
         self.listed: frozenset[str] = frozenset()
         self.since = 0.0
@@ -50,7 +51,7 @@ class Tenure:
         """A new incarnation has been in no view."""
         self.complete = None
         del self.entered[:-1]
-        self.released = self.forced = False
+        self.released = self.copied = self.forced = False
 
     def doubt(self, view: View) -> None:
         """Members of this view whom the last complete one did not have may have fetched while nobody knew of the other:
@@ -68,13 +69,14 @@ class Tenure:
             del self.entered[:-1]
         self.view = view
         self.entered.append(view)
-        self.released, self.forced, self.listed, self.since = False, False, frozenset(), now
+        self.released, self.copied, self.forced, self.listed, self.since = False, False, False, frozenset(), now
 
     def read(self, beats: Mapping[str, Beat]) -> bool:
         """Take in the beats of everybody alive, the own included, of one read; True when more may be fetched than
         before.
         """
         digest = self.view.digest
+        self.copied = self.copied or all(beat.has_brought(digest) for beat in beats.values())
         if not all(beat.settled == digest and beat.digest == digest for beat in beats.values()):
             return False
         listed = frozenset(host for beat in beats.values() for host in beat.pending)
@@ -116,10 +118,12 @@ class Tenure:
 
     @property
     def enough(self) -> bool:
-        """Whether what was acknowledged lately has as many copies as it can have: everybody has settled in the present
-        view, or none of the views since the last complete one had too few members.
+        """Whether what was acknowledged lately has as many copies as it can have: everybody has handed on all under the
+        present view, or none of the views since the last complete one had too few members.
+
+        That nobody has too many pending hosts is not asked for: they wait for this, and would wait for ever.
         """
-        if self.released:
+        if self.released or self.copied:
             return True
         sizes = [len(view.members) for view in (self.complete, *self.entered) if view is not None]
         return self.complete is not None and min(sizes) >= min(self.replication + 1, max(sizes))

@@ -27,18 +27,19 @@ import mmh3
 
 from .ring import Ring, RingCollision
 
-MOST_PENDING = 64  # a beat stays short: an agent with more pending hosts is not settled yet
+MOST_PENDING = 64  # a beat stays short: an agent with more pending hosts has not settled yet, and says so (MANY)
 MOST_DEAD = 16  # deaths named in a beat; those older than the last 16 have long been seen by everybody
 EDITS = 8  # agents whose points are drawn and sorted anew in the time one is added to a ring of hundreds
 DEAD_REMEMBERED = 4096  # incarnations an observer remembers as dead; the oldest are forgotten beyond it
 
 # Flags of a beat: going; gone; nothing left to do; without the right to fetch; has seen more agents lost than there are
-# copies; has never seen a view complete; has left because the crawl is over; knows of no URL of the crawl.
-LEAVING, LEFT, PASSIVE, FENCED, LOSSY, NEW, OVER, BLANK = "l", "L", "p", "f", "x", "n", "o", "b"
+# copies; has never seen a view complete; has left because the crawl is over; knows of no URL of the crawl; would have
+# settled, but for too many pending hosts.
+LEAVING, LEFT, PASSIVE, FENCED, LOSSY, NEW, OVER, BLANK, MANY = "l", "L", "p", "f", "x", "n", "o", "b", "m"
 
 _BEAT = re.compile(
-    r"([0-9a-f]{8})\.(\d{1,9}) (\d{1,15}) ([1-9]\d{0,5}) ([0-9a-f]{16}) ([0-9a-f]{16}|-) ([lLpfxnob]{1,8}|-) (\d{1,15})"
-    r" ([0-9a-f]{16}(?:,[0-9a-f]{16}){0,63}|-) ([0-9a-f]{8}(?:,[0-9a-f]{8}){0,15}|-)",
+    r"([0-9a-f]{8})\.(\d{1,9}) (\d{1,15}) ([1-9]\d{0,5}) ([0-9a-f]{16}) ([0-9a-f]{16}|-) ([lLpfxnobm]{1,9}|-)"
+    r" (\d{1,15}) ([0-9a-f]{16}(?:,[0-9a-f]{16}){0,63}|-) ([0-9a-f]{8}(?:,[0-9a-f]{8}){0,15}|-)",
     re.ASCII,
 )
 
@@ -62,6 +63,10 @@ class Beat:
     pending: tuple[str, ...] = ()
     dead: tuple[str, ...] = ()
     counter: int = 0
+
+    def has_brought(self, digest: str) -> bool:
+        """Whether the agent has handed on all it holds under this view, however many hosts are pending."""
+        return self.settled == digest or (MANY in self.flags and self.digest == digest)
 
     def line(self, counter: int) -> str:
         """The beat as a short line of text, with this counter."""

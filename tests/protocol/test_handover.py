@@ -323,6 +323,26 @@ def test_more_pending_hosts_than_a_beat_names_is_not_settled() -> None:
     assert len(a.beat.pending) == MOST_PENDING
 
 
+def test_one_with_many_pending_hosts_may_leave_while_another_comes() -> None:
+    village = Village("a", "b")
+    hosts = [ordered("a", "b", nth=nth) for nth in range(2 * MOST_PENDING)]
+    a = village.agents["a"]
+    for host in hosts:
+        a.discover(host, page(host))
+    village.settle()
+    out = [a.next(village.now) for _ in hosts]
+    a.leave(village.now)
+    village.turn()
+    assert len(a.view.members) == 1, "the one that stays has no copy at hand"
+    for one in out:
+        state, entry = one or pytest.fail("nothing to fetch")
+        a.freed(state, village.now)
+        a.ended(state, entry.key)
+    village.start("c")
+    village.until(a.may_go)
+    assert not a.handover.pending
+
+
 def test_a_host_that_comes_back_is_not_pending_any_more() -> None:
     village, host = Village("a", "b"), ordered("c", "a", "b")
     full(village, host)
