@@ -92,7 +92,13 @@ class Agent:
             self.me, self.config, self.counters, self.frontier, group, tenure, outbox, self.journal
         )
         self.handover = handover = Handover(
-            self.me, self.frontier, outbox, tenure, keeping.keepers, self.config.failure_timeout
+            self.me,
+            self.frontier,
+            outbox,
+            tenure,
+            keeping.keepers,
+            self.config.failure_timeout,
+            self.config.most_pending,
         )
         self.closing = Closing(outbox, keeping.replicate, handover.closed_work)
         self.discovery = Discovery(keeping, self.closing, quiescence)

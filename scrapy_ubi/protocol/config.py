@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from .mail import Bounds
+from .view import MOST_PENDING
 
 
 class Config(NamedTuple):
-    """What the protocol is told. Times in seconds."""
+    """What the protocol is told. Times in seconds. `most_pending`: hosts that a beat lists as pending, 64 at most."""
 
     replication: int = 1
     replicas: int = 200
@@ -19,6 +20,7 @@ class Config(NamedTuple):
     bounds: Bounds = Bounds(window=8, records=500, size=150_000, resend=5.0)
     outbox_records: int = 200_000
     suppressed_keys: int = 1_000_000
+    most_pending: int = MOST_PENDING
 
     @property
     def grace(self) -> float:

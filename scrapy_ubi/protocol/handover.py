@@ -28,7 +28,7 @@ from .host import HostState
 from .mail import STATE, Record, Sync, whole
 from .outbox import Outbox
 from .tenure import Alive, Tenure
-from .view import MOST_PENDING, Beat, View
+from .view import Beat, View
 
 SLICE = 2000  # hosts gone through a tick: some milliseconds
 BROUGHT = 0  # the flush of records that bring known state: they are nobody's outlinks
@@ -38,7 +38,7 @@ class Handover:
     """What is still to be brought to whom.
 
     `keepers(state)` gives owner and successors under the present view; `failure_timeout` (s) is how long somebody's
-    beats may be missing before it is dead.
+    beats may be missing before it is dead; `most_pending` how many hosts a beat lists.
     """
 
     def __init__(
@@ -49,6 +49,7 @@ class Handover:
         tenure: Tenure,
         keepers: Callable[[HostState], tuple[str, ...]],
         failure_timeout: float,
+        most_pending: int,
     ) -> None:
         self.me = me
         self.frontier = frontier
@@ -58,7 +59,7 @@ class Handover:
         self.todo: deque[str] = deque()
         self.to_drop: deque[str] = deque()
         self._later: deque[tuple[float, str]] = deque()  # to be dropped from that time on
-        self.failure_timeout = failure_timeout
+        self.failure_timeout, self._most_pending = failure_timeout, most_pending
         self.now = 0.0
         self.again: set[str] = set()
         self.open: dict[str, dict[str, Sync | None]] = {}  # host -> keeper -> the sync, or None while only offered
@@ -238,7 +239,7 @@ class Handover:
     @property
     def settled(self) -> bool:
         """The same, with pending hosts that are few enough to be named."""
-        return self.brought and len(self.pending) <= MOST_PENDING
+        return self.brought and len(self.pending) <= self._most_pending
 
     def _drop(self, host: str) -> None:
         state = self.frontier.find(host)

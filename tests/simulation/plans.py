@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from random import Random
 
 from scrapy_ubi.protocol.mail import Bounds
+from scrapy_ubi.protocol.view import MOST_PENDING
 
 from .process import FAILURE, Process
 from .world import STRIDE, World
@@ -46,8 +47,9 @@ class Plan:
         self, seed: int, tight: bool | None = None, kinds: Sequence[str] | None = None, on_disk: bool = False
     ) -> None:
         """`kinds`: only these faults (None: drawn). `tight` (None: drawn): letters and windows so small that they are
-        often full, absences that end about when others notice them, agents that leave as soon as they have joined, and
-        sometimes no copies at all. `on_disk`: with the frontier on disk, not the one in memory."""
+        often full, beats that list few pending hosts or none, absences that end about when others notice them, agents
+        that leave as soon as they have joined, and sometimes no copies at all. `on_disk`: with the frontier on disk,
+        not the one in memory."""
         self.seed = seed
         random = self.random = Random(f"plan {seed}")
         self.tight = random.random() < 0.4 if tight is None else tight
@@ -57,7 +59,10 @@ class Plan:
         hosts, pages = random.choice(((12, 12), (4, 30), (30, 5), (2, 60)))
         self.world = World(seed, hosts, pages, self.replication, concurrency=random.choice((1, 4, 8)), on_disk=on_disk)
         if self.tight:
-            self.world.config = self.world.config._replace(bounds=Bounds(window=1, records=3, size=100_000, resend=2.0))
+            self.world.config = self.world.config._replace(
+                bounds=Bounds(window=1, records=3, size=100_000, resend=2.0),
+                most_pending=Random(f"pending {seed}").choice((0, 2, MOST_PENDING)),  # draws nothing from the others
+            )
         self.world.drift = random.choice((0.0, 0.0, 0.02, 0.1))
         drawn = random.sample([*KINDS], random.randint(0, 4))
         self.kinds = drawn if kinds is None else list(kinds)
