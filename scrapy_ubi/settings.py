@@ -40,6 +40,7 @@ class UbiSettings:
     """All settings of one agent, checked. Times in seconds. See `SETTINGS` for what each is."""
 
     redis_url: str | None = field(default=None, repr=False)  # may hold a password
+    redis_wait: float = 10.0
     crawl: str = "scrapybot:spider"
     agent_id: str | None = None
     capacity: float = 1.0

@@ -125,7 +125,7 @@ def test_a_crawl_ends_by_itself_and_feeds_know_the_agent(project: Project, site:
         (["UBI_LEASE_TIMEOUT=20"], "UBI_FAILURE_TIMEOUT"),
         (["SCHEDULER=scrapy.core.scheduler.Scheduler"], "SCHEDULER is set"),
         (["TWISTED_REACTOR=twisted.internet.epollreactor.EPollReactor"], "TWISTED_REACTOR is set"),
-        (["UBI_REDIS_URL=redis://127.0.0.1:1"], "UBI_REDIS_URL"),
+        (["UBI_REDIS_URL=redis://127.0.0.1:1", "UBI_REDIS_WAIT=1"], "UBI_REDIS_URL"),
         (["UBI_DIR=scrapy.cfg"], "set UBI_DIR"),
         (["UBI_FILTERS=depth(3); lenght(5)"], "UBI_FILTERS has 'depth(3); lenght(5)', which names the filter 'lenght'"),
         (["UBI_FILTER_LOG=no/directory"], "UBI_FILTER_LOG is 'no/directory', which cannot be written"),
@@ -261,6 +261,22 @@ def test_who_was_still_starting_when_the_crawl_ended_fetches_nothing(
     assert sorted(site.urls().values()) == [1, 1, 1]
     assert project.run("crawl", "walk", *on_redis(one_server.url, "soon"))[0] == 0
     assert sorted(site.urls().values()) == [2, 2, 2], "whoever starts after the end begins a new crawl"
+
+
+def test_a_redis_that_is_not_there_yet_is_waited_for(project: Project, site: Site, one_server: Server) -> None:
+    one_server.kill()
+    arguments = ("-s", f"UBI_REDIS_URL={one_server.url}", "-s", f"UBI_REDIS_WAIT={LIMIT}")
+    said = ""
+    with project.start("crawl", "walk", *arguments) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            said += line
+            if "Trying again for up to" in line:
+                one_server.start()
+    assert process.returncode == 0, said
+    assert f"nothing listens at {one_server.url} " in said
+    assert "Redis is there now." in said
+    assert sorted(site.urls().values()) == [1, 1, 1]
 
 
 def test_a_second_agent_of_one_name_is_refused(project: Project, site: Site, one_server: Server) -> None:

@@ -3,6 +3,7 @@
 Rules of this module:
 
 * What asks Redis runs at the courier's; the disk is looked at here, in the loop.
+* Where Redis is away, a step is tried again (`patience`): each may be repeated, whether or not it was done.
 * The disk is looked at before settings are compared and the identifier is claimed: the first beat is that of the crawl
   which is gone on with.
 """
@@ -10,7 +11,8 @@ Rules of this module:
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any, TypeVar
 
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.transport import Transport
@@ -19,7 +21,9 @@ from . import joining
 from .courier import Courier
 from .crawl import Crawl
 from .finish import is_finished, is_lossy
+from .patience import patiently
 
+T = TypeVar("T")
 logger = logging.getLogger("scrapy_ubi")
 
 
@@ -46,21 +50,25 @@ class Arriving:
 
     async def go(self) -> Mapping[str, str]:
         """What the control hash says, once the agent is one of the group."""
-        transport, settings, crawl, call = self._transport, self._settings, self._crawl, self._courier.call
-        await call(transport.open())
+        transport, settings, crawl, ask = self._transport, self._settings, self._crawl, self._ask
+        await ask(transport.open)
         mail: list[str] = []
-        control, cleared = await call(joining.begin_run(transport, crawl.has_work, mail, self._age))
+        control, cleared = await ask(lambda: joining.begin_run(transport, crawl.has_work, mail, self._age))
         if await crawl.resume(control):
             self._on_new()
         if is_finished(control):
             crawl.agent.accept_end(is_lossy(control))
         me = crawl.agent.me
-        await call(joining.check_group(transport, settings, me, crawl.fixed))
-        await call(joining.claim(transport, settings, me, self._predecessor, self._line(0), self._clock))
-        await call(joining.discard(transport, mail))
+        line = self._line(0)
+        await ask(lambda: joining.check_group(transport, settings, me, crawl.fixed))
+        await ask(lambda: joining.claim(transport, settings, me, self._predecessor, line, self._clock))
+        await ask(lambda: joining.discard(transport, mail))
         if cleared or settings.redis_url is None:
             crawl.agent.sure()
         return control
+
+    async def _ask(self, step: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        return await patiently(lambda: self._courier.call(step()), self._settings.redis_wait, self._clock)
 
     def _age(self) -> float:
         return self._clock() - self._started

@@ -58,8 +58,7 @@ async def begin_run(
     on. `age`: how long ago (s) this process was started. A run that has ended since is the present one, and is over.
     """
     cleared = False
-    incoming = await transport.exchange(Outgoing())
-    control, seen = incoming.control or {}, [*incoming.letters]
+    control = await _look(transport, Outgoing(), mail)
     finished = control.get("finished", "")
     if is_finished(control):
         run = finished.split(" ")[0]
@@ -75,10 +74,17 @@ async def begin_run(
             logger.info("The crawl of this name is finished (%s): beginning a new one.", finished)
             cleared = await transport.clear(finished)
             past = " ".join([*control.get("past", "").split(), run][-MOST_PAST:])
-            incoming = await transport.exchange(Outgoing(control={"past": past} if cleared else {}))
-            control, seen = {**(incoming.control or {}), "past": past}, [*seen, *incoming.letters]
-    mail.extend(number for number, _ in seen)
+            told = Outgoing(control={"past": past} if cleared else {})
+            control = {**await _look(transport, told, mail), "past": past}
     return control, cleared
+
+
+async def _look(transport: Transport, out: Outgoing, mail: list[str]) -> Mapping[str, str]:
+    """What the control hash says after an exchange. The letters seen are noted at once: should a later step fail and be
+    tried again, they would else be in hand for ever."""
+    incoming = await transport.exchange(out)
+    mail.extend(number for number, _ in incoming.letters)
+    return incoming.control or {}
 
 
 def is_past(control: Mapping[str, str], run: str) -> bool:
@@ -87,13 +93,13 @@ def is_past(control: Mapping[str, str], run: str) -> bool:
 
 
 async def discard(transport: Transport, mail: list[str]) -> None:
-    """Throw away the letters in hand and all that wait behind them: they were for a predecessor. Not before the
-    identifier is claimed, for until then they may be a living agent's."""
+    """Throw away the letters in hand (`mail`, which is empty after it) and all that wait behind them: they were for a
+    predecessor. Not before the identifier is claimed, for until then they may be a living agent's."""
     count = 0
     while mail:
         count += len(mail)
         incoming = await transport.exchange(Outgoing(consumed=mail))
-        mail = [number for number, _ in incoming.letters]
+        mail[:] = [number for number, _ in incoming.letters]
     if count:
         logger.info("%d letters for a predecessor of this agent were thrown away.", count)
 
@@ -132,6 +138,8 @@ async def claim(
     """Make the identifier this process's own. Raises UbiRefused when another process lives under it."""
     for _ in range(CLAIMS):
         present = (await transport.beats()).get(agent)
+        if present == line:  # claimed before; Redis went away before it could say so
+            return
         beat = Beat.parse(present) if present is not None else None
         if beat is not None and LEFT not in beat.flags and beat.incarnation != predecessor:
             await _outlast(transport, settings, agent, beat, clock)

@@ -17,13 +17,12 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from scrapy_ubi.errors import UbiUnavailable
 from scrapy_ubi.frontier.store import StoreError
 from scrapy_ubi.protocol.host import Entry
 from scrapy_ubi.protocol.setstate import SetState
 from scrapy_ubi.requestkeys import RequestKeys
 from scrapy_ubi.settings import UbiSettings
-from scrapy_ubi.transport import Transport, TransportDown, TransportFull
+from scrapy_ubi.transport import Transport
 from scrapy_ubi.transport.keys import drain_field
 from scrapy_ubi.urls import partition_key
 
@@ -155,10 +154,8 @@ class Node:
         self._courier.start()
         try:
             control = await self._arriving.go()
-        except BaseException as error:
+        except BaseException:
             await self._let_go()
-            if isinstance(error, TransportDown | TransportFull):
-                raise UbiUnavailable(f"Redis went away while joining: {error}") from error
             raise
         self._exchanges.open(self._make_post(control))
         self._beats.start(self._pulse.stalled)

@@ -13,6 +13,15 @@ ROWS: tuple[Setting, ...] = (
         default_text="None",
     ),
     Setting(
+        "redis_wait",
+        "float",
+        10.0,
+        "How long a starting agent waits for a Redis that is away, in seconds; one that has joined waits as long as it "
+        "takes.",
+        low=0,
+        high=86_400,
+    ),
+    Setting(
         "crawl",
         "name",
         None,

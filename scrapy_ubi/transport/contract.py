@@ -109,8 +109,8 @@ class Incoming:
 
 
 class TransportError(Exception):
-    """The mail cannot be carried. Raised as such by `open` only: the message is one sentence for the user, which names
-    UBI_REDIS_URL and the remedy and never holds a password."""
+    """The mail cannot be carried, and trying again will not help. Raised as such by `open` only: the message is one
+    sentence for the user, which names UBI_REDIS_URL and the remedy and never holds a password."""
 
 
 class TransportDown(TransportError):
@@ -144,7 +144,8 @@ class Transport(Protocol):
         (keys renamed), `beats_failed`, `beats_stalled`, `reads_dropped` (the loop was too busy to take them)."""
 
     async def open(self) -> None:
-        """Connect and try what is needed. Raises TransportError with one sentence when it cannot be."""
+        """Connect and try what is needed. Raises TransportError with one sentence when it cannot be, and TransportDown
+        when it cannot be now; then it may be called again."""
 
     def now(self) -> float:
         """Seconds of a clock that all agents of the crawl share: with Redis the server's, asked for by `open`, counted

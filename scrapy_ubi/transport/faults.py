@@ -22,15 +22,23 @@ _CLUSTER = (lib.MovedError, lib.AskError, lib.ClusterDownError)
 
 
 class _Case(NamedTuple):
-    """An error of this class whose text holds this pattern means this; {at}, {text}, ... are filled in."""
+    """An error of this class whose text holds this pattern means this; {at}, {text}, ... are filled in. `passing`: it
+    may well be gone in a moment, with nothing done about it."""
 
     kind: type[BaseException] | tuple[type[BaseException], ...]
     pattern: str
     sentence: str
+    passing: bool = False
 
+
+_CAUSES = (  # of the operating system's
+    _Case(socket.gaierror, r"", "the host name of {at} cannot be resolved; correct it, or the name service"),
+    _Case(ConnectionRefusedError, r"", _REFUSED, True),
+    _Case(FileNotFoundError, r"", "there is no {at}; start Redis or Valkey there, or correct the setting", True),
+)
 
 _CASES = (  # asked in this order
-    _Case(Exception, r"Connect call failed|Connection refused", _REFUSED),
+    _Case(Exception, r"Connect call failed|Connection refused", _REFUSED, True),
     _Case(
         lib.AuthenticationError,
         r"without any password|no password is set",
@@ -46,7 +54,7 @@ _CASES = (  # asked in this order
         r"",
         "{at} refuses this user or password; correct them (percent-encode what is not a letter or digit)",
     ),
-    _Case(lib.BusyLoadingError, r"", "{at} is still loading its data; start again when it has finished"),
+    _Case(lib.BusyLoadingError, r"", "{at} is still loading its data; start again when it has finished", True),
     _Case(lib.ReadOnlyError, r"", "{at} is a read-only replica; name its primary"),
     _Case(_CLUSTER, r"", _CLUSTERED),  # as newer versions of redis-py say it; then as older ones do
     _Case(lib.ResponseError, r"^(CLUSTERDOWN|MOVED|ASK|CROSSSLOT)", _CLUSTERED),
@@ -64,7 +72,9 @@ _CASES = (  # asked in this order
         r"protected mode",
         "{at} is in protected mode and refuses other machines; give it a password, and write that in the setting",
     ),
-    _Case(lib.ConnectionError, r"max number of clients", "{at} has all the clients it allows; raise its maxclients"),
+    _Case(
+        lib.ConnectionError, r"max number of clients", "{at} has all the clients it allows; raise its maxclients", True
+    ),
     _Case(
         lib.ConnectionError,
         r"SSL|certificate",
@@ -76,11 +86,13 @@ _CASES = (  # asked in this order
         r"",
         "{at} did not answer within {timeout} s; see that it runs, is a Redis (with TLS: rediss://), and no firewall "
         "stands between",
+        True,
     ),
     _Case(
         lib.ConnectionError,
         r"",
         "{at} closed the connection ({text}); see that it is a Redis (with TLS: rediss://) and has room for clients",
+        True,
     ),
     _Case(BaseException, r"", "{at} cannot be used ({text}); correct the setting, or see to that server"),
 )
@@ -88,25 +100,22 @@ _CASES = (  # asked in this order
 
 def explain(error: BaseException, at: Address, timeout: float) -> str:
     """One sentence that names the setting; `timeout` in seconds."""
-    sentence = _by_cause(error) or next(
-        case.sentence
+    text = at.scrub(f"{type(error).__name__}: {error}")
+    sentence = _case(error).sentence.format(at=at.shown, text=text, timeout=f"{timeout:g}", rights=_RIGHTS)
+    return f"UBI_REDIS_URL: {sentence}."
+
+
+def _case(error: BaseException) -> _Case:
+    """What the operating system said, if it did: redis-py wraps that. Else what redis-py says."""
+    for one in _chain(error):
+        for case in _CAUSES:
+            if isinstance(one, case.kind):
+                return case
+    return next(
+        case
         for case in _CASES
         if isinstance(error, case.kind) and re.search(case.pattern, str(error), re.IGNORECASE | re.DOTALL)
     )
-    text = at.scrub(f"{type(error).__name__}: {error}")
-    return f"UBI_REDIS_URL: {sentence.format(at=at.shown, text=text, timeout=f'{timeout:g}', rights=_RIGHTS)}."
-
-
-def _by_cause(error: BaseException) -> str | None:
-    """What the operating system said, if it did: redis-py wraps that."""
-    for one in _chain(error):
-        if isinstance(one, socket.gaierror):
-            return "the host name of {at} cannot be resolved; correct it, or the name service"
-        if isinstance(one, ConnectionRefusedError):
-            return _REFUSED
-        if isinstance(one, FileNotFoundError):
-            return "there is no {at}; start Redis or Valkey there, or correct the setting"
-    return None
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
@@ -114,6 +123,12 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
     while at is not None:
         yield at
         at = at.__cause__ or at.__context__
+
+
+def fault_at_start(error: BaseException, at: Address, timeout: float) -> TransportError:
+    """The contract's error for what goes wrong when the server is first asked: TransportDown when waiting may help."""
+    sentence = explain(error, at, timeout)
+    return TransportDown(sentence) if _case(error).passing else TransportError(sentence)
 
 
 def fault(error: BaseException, at: Address, timeout: float) -> TransportError:

@@ -84,7 +84,7 @@ class RedisTransport:
     # -- opening and closing -----------------------------------------------------------------------------------------
 
     async def open(self) -> None:
-        """Connect and try a read, a write and a script. Raises TransportError, one sentence."""
+        """Connect and try a read, a write and a script. Raises TransportError or TransportDown, one sentence."""
         name = f"ubi:{self._keys.crawl}:{self._agent}"
         self._trips = RoundTrips(address(self._url), name, self._timeout, self._counts)
         when, *_ = await self._trips.open(self._probes())

@@ -24,8 +24,7 @@ from redis.backoff import NoBackoff
 
 from . import scripts
 from .address import Address
-from .contract import TransportError
-from .faults import FAULTS, explain, fault, spoilt
+from .faults import FAULTS, explain, fault, fault_at_start, spoilt
 from .keys import ASIDE
 
 logger = logging.getLogger(__name__)
@@ -53,7 +52,7 @@ class RoundTrips:
 
     async def open(self, probes: Sequence[Command]) -> list[Any]:
         """Connect and send `probes`; their results. Raises TransportError with one sentence when that, or one of them,
-        fails."""
+        fails; TransportDown where trying again may help."""
         try:
             self._pool = redis.asyncio.BlockingConnectionPool.from_url(
                 self.at.url,
@@ -73,7 +72,7 @@ class RoundTrips:
             return results
         except (*FAULTS, ValueError, TypeError) as error:  # the last two: bad ssl_ options, or no Redis at all
             await self.close()
-            raise TransportError(self.explain(error)) from error
+            raise fault_at_start(error, self.at, self._timeout) from error
 
     async def close(self) -> None:
         """Disconnect. Calls after this raise TransportDown."""

@@ -21,6 +21,7 @@ SETTINGS = UbiSettings(
     flush_interval=0.02,
     resend_timeout=0.5,
     leave_timeout=5.0,
+    redis_wait=0.1,
 )
 LIMIT = 20.0  # s; a condition that has not come true by then never will
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import itertools
 import json
 import re
 from typing import Any
@@ -11,12 +12,12 @@ from unittest.mock import patch
 
 import pytest
 
-from scrapy_ubi.errors import UbiRefused, UbiUnavailable
+from scrapy_ubi.errors import UbiRefused
 from scrapy_ubi.protocol.host import Entry
 from scrapy_ubi.protocol.view import LEFT, Beat
 from scrapy_ubi.transport import Incoming, TransportDown
 from scrapy_ubi.transport.contract import MEMORY
-from scrapy_ubi.transport.memory import MemoryHub
+from scrapy_ubi.transport.memory import MemoryHub, MemoryTransport
 from tests.node.crawler import LIMIT, SETTINGS, Crawler, Log, crawl, entry, reachable
 from tests.transport.worlds import until
 
@@ -170,11 +171,54 @@ def test_a_redis_that_goes_away_while_joining() -> None:
             hub.down = True
 
         crawler.transport.open = open_and_lose  # type: ignore[method-assign]
-        with pytest.raises(UbiUnavailable, match="while joining"):
+        with pytest.raises(TransportDown):
             await crawler.node.open()
         await crawler.node.leave("test")
 
     crawl(run)
+
+
+STEPS = 12  # more than an agent asks Redis for while it joins
+
+
+@pytest.mark.parametrize("lost", [False, True], ids=["not_done", "done_but_not_said"])
+@pytest.mark.parametrize("at", range(STEPS))
+@pytest.mark.parametrize("before", ["", "mail", "finished"])
+def test_a_redis_that_goes_away_for_a_moment_at_any_step_of_joining(at: int, lost: bool, before: str) -> None:
+    async def run() -> None:
+        hub, log = MemoryHub(), Log()
+        for number in range(70 if before == "mail" else 0):  # for a predecessor, more than one exchange reads
+            hub.append(SETTINGS.crawl, "a", {b"old": str(number).encode()})
+        if before == "finished":
+            hub.shelf(SETTINGS.crawl).control.update({b"run": b"r1", b"finished": b"r1 a"})
+        crawler = Crawler(hub, "a", log)
+        fail_once(hub, crawler.transport, at, lost)
+        crawler.start(SEEDS)
+        await ends(crawler)
+        log.judge(SEEDS)
+        assert not hub.shelf(SETTINGS.crawl).inbox["a"]
+
+    crawl(run)
+
+
+def fail_once(hub: MemoryHub, transport: MemoryTransport, at: int, lost: bool) -> None:
+    """The call of that number (from 0) finds Redis away: before it has done anything, or when that is done (`lost`)."""
+    calls = itertools.count()
+    for name in ("open", "exchange", "beats", "profiles", "claim", "clear"):
+        ask = getattr(transport, name)
+
+        async def call(*given: Any, name: str = name, ask: Any = ask) -> Any:
+            failing = next(calls) == at
+            if failing and not lost:
+                raise TransportDown("away")
+            if failing and name == "exchange":
+                hub.break_after = 1_000_000  # it loses the reply by itself
+            result = await ask(*given)
+            if failing:
+                raise TransportDown("away")
+            return result
+
+        setattr(transport, name, call)
 
 
 def test_one_that_never_joined_leaves_without_a_word() -> None:
@@ -182,7 +226,7 @@ def test_one_that_never_joined_leaves_without_a_word() -> None:
         hub = MemoryHub()
         hub.down = True
         crawler = Crawler(hub, "a", Log())
-        with pytest.raises((UbiUnavailable, TransportDown)):
+        with pytest.raises(TransportDown):
             await crawler.node.open()
         await crawler.node.leave("test")
         hub.down = False

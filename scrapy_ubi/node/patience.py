@@ -1,0 +1,40 @@
+"""Waiting for a Redis that is away while an agent joins: it may be restarting, or not be up yet.
+
+An agent that has joined keeps everything and waits for its Redis as long as it takes. One that joins holds nothing of
+the crawl yet, and its address may be wrong: it waits for a while, says so at once, and then gives the error.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from scrapy_ubi.transport import TransportDown
+
+logger = logging.getLogger("scrapy_ubi")
+
+T = TypeVar("T")
+PAUSE = 0.5  # s between two tries
+
+
+async def patiently(step: Callable[[], Awaitable[T]], most: float, clock: Callable[[], float]) -> T:
+    """What comes of a step, which is tried again while Redis is away, for `most` seconds (by `clock`). Raises
+    TransportDown of the last try."""
+    end: float | None = None
+    while True:
+        try:
+            result = await step()
+        except TransportDown as error:
+            now = clock()
+            if end is None:
+                end = now + most
+                logger.info("%s Trying again for up to %g s (UBI_REDIS_WAIT).", error, most)
+            if now >= end:
+                raise
+            await asyncio.sleep(min(PAUSE, end - now))
+        else:
+            if end is not None:
+                logger.info("Redis is there now.")
+            return result
