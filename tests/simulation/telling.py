@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.host import Entry, HostState
 from scrapy_ubi.protocol.tenure import point
-from scrapy_ubi.protocol.view import View
+from scrapy_ubi.protocol.view import MANY, View
 from scrapy_ubi.protocol.wire import Delta, Received, read_answer
 from tests.support.views import ordered
 from tests.support.village import page
@@ -101,7 +101,9 @@ class Telling:
     def settled(self, agent: Agent) -> None:
         """It beats: say what it publishes, when that is news."""
         but, view = self.names.listed(iter(agent.beat.pending)), self.names.views.get(agent.beat.settled)
-        self._fact(agent.me, "settled", (f"settled {view}" + (f" but {but}" if but else "")) if view else "")
+        text = (f"settled {view}" + (f" but {but}" if but else "")) if view else ""
+        many = "has handed on all but too many pending hosts" if MANY in agent.beat.flags else ""
+        self._fact(agent.me, "settled", text or many)
 
     def letter(self, receiver: str, letter: Received) -> None:
         """A letter was sent."""

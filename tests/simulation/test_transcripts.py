@@ -11,7 +11,7 @@ import pytest
 
 from scrapy_ubi.protocol.membership import Membership
 from scrapy_ubi.protocol.tenure import Alive, Tenure
-from scrapy_ubi.protocol.view import Watch
+from scrapy_ubi.protocol.view import Beat, Watch
 
 from .mutations import MUTATIONS
 from .transcripts import GOLDEN, SCENES, row, text
@@ -64,6 +64,10 @@ def _never_lossy() -> Any:
     return patch.object(Membership, "lossy", property(lambda self: False, lambda self, value: None), create=True)
 
 
+def _many_pending_hosts_not_told() -> Any:
+    return patch.object(Beat, "has_brought", lambda self, digest: self.settled == digest)
+
+
 WITHOUT: list[tuple[str, Callable[[], Any]]] = [
     ("all_killed", MUTATIONS["restored_done_marks_early"]),
     ("all_killed", MUTATIONS["restored_outbox_thrown_away"]),
@@ -80,6 +84,7 @@ WITHOUT: list[tuple[str, Callable[[], Any]]] = [
     ("leaver_keeps_its_copies", MUTATIONS["leaver_gone_before_the_others_are_settled"]),
     ("leaver_is_killed", MUTATIONS["pending_hosts_not_listed"]),
     ("leaver_still_loads", MUTATIONS["pending_hosts_not_listed"]),
+    ("more_pending_than_a_beat_lists", _many_pending_hosts_not_told),
     ("newcomer_was_alone", _nothing_doubted_after_a_fence),
     ("one_comes_back_later", MUTATIONS["absent_peers_not_missed"]),
     ("old_beats_say_passive", MUTATIONS["one_wave_of_quiescence"]),

@@ -200,3 +200,26 @@ def newcomer_was_alone() -> Scene:
     s.in_order("a2 fetch h12/1", "a1 goes on", "a1 waits with h12", "a2 done h12/1", "a1 fetch h12/2")
     assert not s.count("dead")
     return s
+
+
+def more_pending_than_a_beat_lists() -> Scene:
+    """A leaver has more pending hosts than a beat lists, and was in a view with too few members; then a newcomer comes.
+
+    Rule: done marks wait until everybody has handed on all but what is pending, not until all pending hosts are named:
+    those wait for the marks.
+    Look: a beat lists none here, so a1 cannot settle; when {a2} was all that was left of the group its done mark had to
+    stay. It says in its beat that only pending hosts are left, and that is enough: the mark leaves, a1 settles, goes.
+    """
+    s = Scene("a1 a2", most_pending=0)
+    s.slow = {"h123/1"}
+    s.find("a1", "h123/1 h123/2")
+    s.settle()
+    s.leave("a1")
+    s.turn()
+    s.start("a3")
+    s.answer("h123/1")
+    s.wait("a2 fetch h123/2")
+    s.in_order("a1 view {a2}", "a1 done h123/1", "a1 has handed on all but", "h123 done 1", "a1 settled {a2 a3}")
+    s.in_order("a1 settled {a2 a3}", "a2 fetch h123/2")
+    s.end()
+    return s
