@@ -44,11 +44,11 @@ class RedisLink:
 
     def beat(self, line: str) -> dict[str, str]:
         """Write the line, then read all beats. Raises TransportDown; then the line may still be read."""
-        commands = [self._written(line), ("HGETALL", self._key)]
-        if self._garbage:
-            commands.insert(0, ("HDEL", self._key, *self._garbage))
-        results = self._run(commands)
-        good, bad = texts(results[-1].items(), self._largest)
+        more: list[tuple[Any, ...]] = [("HDEL", self._key, *self._garbage)] if self._garbage else []
+        read = self._write(line, [*more, ("HGETALL", self._key)])[-1]
+        if MEMORY.encode() not in read:  # nobody has read since the server forgot
+            read = self._run([self._with_token(line), ("HGETALL", self._key)])[-1]
+        good, bad = texts(read.items(), self._largest)
         # After kill -9, or a failover, a server is one that has forgotten the last moments, with a token or without.
         good[MEMORY] = f"{good.get(MEMORY, '')} {self._connections}"
         self._garbage = bad
@@ -59,7 +59,7 @@ class RedisLink:
 
     def write(self, line: str) -> None:
         """Write the line only. Raises TransportDown, TransportFull."""
-        self._run([self._written(line)])
+        self._write(line, [])
 
     def close(self) -> None:
         """Disconnect."""
@@ -71,16 +71,23 @@ class RedisLink:
         self._connections += 1
         connection.on_connect()
 
-    def _written(self, line: str) -> tuple[Any, ...]:
+    def _write(self, line: str, then: list[tuple[Any, ...]]) -> list[Any]:
+        """Write plainly: a script is three commands. By the script where the server is full."""
+        results = self._run([("HSET", self._key, self._agent, encode(line)), *then], full_is_an_error=False)
+        return self._run([self._with_token(line), *then]) if isinstance(results[0], lib.OutOfMemoryError) else results
+
+    def _with_token(self, line: str) -> tuple[Any, ...]:
         return ("EVAL", scripts.BEAT, 1, self._key, self._agent, encode(line), MEMORY, secrets.token_hex(4))
 
-    def _run(self, commands: list[tuple[Any, ...]]) -> list[Any]:
+    def _run(self, commands: list[tuple[Any, ...]], full_is_an_error: bool = True) -> list[Any]:
         try:
             results = self._pipeline(commands)
             if any(map(spoilt, results)):
                 if self._pipeline([("EVAL", scripts.SET_ASIDE, 2, self._key, self._key + ASIDE, "hash")]) == [1]:
                     self._counts["set_aside"] += 1
                 results = self._pipeline(commands)
+            if not full_is_an_error and isinstance(results[0], lib.OutOfMemoryError):
+                return results
             for result in results:
                 if isinstance(result, Exception):
                     raise result

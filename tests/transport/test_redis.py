@@ -52,6 +52,25 @@ def test_token_is_another_on_another_connection(redis_world: RedisWorld) -> None
     play(redis_world, scene)
 
 
+def test_a_beat_is_two_commands_and_the_first_brings_the_token(redis_world: RedisWorld) -> None:
+    async def scene(a: Transport, b: Transport) -> None:
+        heart = Heart("b")
+        heart.start(b)
+        await until(lambda: len(heart.reads) >= 5)
+        await b.stop_beating(None)
+        with redis_world.server.client() as client:
+            stats = client.info("commandstats")
+        calls = {name: stats[f"cmdstat_{name}"]["calls"] for name in ("eval", "hsetnx", "hset", "hgetall")}
+        beats = len(heart.acks)
+        opens = 2  # each tries a script
+        assert calls == {"eval": opens + 1, "hsetnx": 1, "hset": beats + 1, "hgetall": beats + 1}
+        assert all(heart.memories)
+
+    with redis_world.server.client() as client:
+        client.config_resetstat()
+    play(redis_world, scene)
+
+
 async def _again(call: Callable[[], Awaitable[Any]]) -> Any:
     """Repeat as the node does: the first call after a death may find the old connection."""
     for _ in range(5):
