@@ -94,10 +94,11 @@ class Exchanges:
 
     @property
     def choked(self) -> bool:
-        """Whether the disk is full, or Redis is and so much waits to be sent that no more should come: were this agent
-        killed now, all pages that are not written, or whose done marks wait, would be fetched again.
+        """Whether the disk is full, or Redis full or away and so much waits to be sent that no more should come: were
+        this agent killed now, or cut off until it is held dead, all pages that are not written, or whose done marks
+        wait, would be fetched again.
         """
         post = self.post
         if post is None:
             return False
-        return post.disk_full or (post.full and len(self._crawl.agent.outbox) >= self._most_waiting)
+        return post.disk_full or ((post.full or post.away) and len(self._crawl.agent.outbox) >= self._most_waiting)

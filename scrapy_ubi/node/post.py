@@ -3,8 +3,8 @@
 Rules of this module:
 
 * One exchange at a time. What a drain gave is repeated until an exchange has taken it (all of it is idempotent); only
-  then is there a next drain. While Redis is away the agent goes on with what it has, and the pause between tries
-  grows.
+  then is there a next drain. While Redis is away the agent goes on with what it has, up to so much that others do not
+  know of (`Exchanges.choked`), and the pause between tries grows.
 * What comes out of the inbox is sorted first (`sorting`): the protocol sees what holds.
 * An inbox entry is deleted after the drain that follows its merge, so never before it is durable.
 * Redis has forgotten everything when the `memory` token in the control hash is not the one seen before: whoever sees it
@@ -129,6 +129,11 @@ class Post:
     def dead_letters(self) -> int:
         """Letters, and parts of some, set aside so far."""
         return self._sorting.set_aside
+
+    @property
+    def away(self) -> bool:
+        """Whether the last exchange has not reached Redis."""
+        return self._trouble == "away"
 
     @property
     def busy(self) -> bool:

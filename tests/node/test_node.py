@@ -424,6 +424,29 @@ def test_while_redis_is_full_an_agent_with_much_to_send_fetches_no_more() -> Non
     crawl(run)
 
 
+def test_while_redis_is_away_an_agent_with_much_to_send_fetches_no_more() -> None:
+    async def run() -> None:
+        hub, log = MemoryHub(), Log(HELD)
+        settings = dataclasses.replace(SETTINGS, flush_records=5, lease_timeout=LIMIT, failure_timeout=2 * LIMIT)
+        crawlers = [Crawler(hub, f"a{number}", log, settings) for number in range(2)]
+        for crawler in crawlers:
+            crawler.node.agent.sure()
+            crawler.start(SEEDS)
+        await asyncio.wait_for(log.held.wait(), LIMIT)
+        hub.down = True
+        log.go.set()
+        await until(lambda: all(crawler.node._exchanges.choked for crawler in crawlers))
+        await until(lambda: not any(crawler.loads for crawler in crawlers))
+        assert all(crawler.node.agent.lease.holds(crawler.node._clock()) for crawler in crawlers)
+        assert all(crawler.node.next() is None for crawler in crawlers)
+        assert log.fetched.keys() < reachable(SEEDS)
+        hub.down = False
+        await ends(*crawlers)
+        log.judge(SEEDS)
+
+    crawl(run)
+
+
 def test_garbage_in_the_inbox_goes_to_the_dead_letters_and_the_crawl_goes_on() -> None:
     async def run() -> None:
         hub, log = MemoryHub(), Log(HELD)
