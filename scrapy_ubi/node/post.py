@@ -225,7 +225,12 @@ class Post:
             self._refused(now, error)
             return True
         except TransportDown as error:
-            self._complain(now, "away", f"Redis is away, the crawl goes on when it is back: {error}")
+            self._complain(
+                now,
+                "away",
+                f"Redis is away: this agent fetches on until its lease ends or {self._most_waiting:,} records wait to "
+                f"be sent (UBI_FLUSH_RECORDS), and goes on when it is back. {error}",
+            )
             return True
         if self._said:
             logger.info(BETTER[self._trouble])
