@@ -29,7 +29,6 @@ from scrapy.statscollectors import MemoryStatsCollector, StatsCollector
 from scrapy_ubi.lean.stats import LeanStats
 
 PAGES = 250  # whose links are offered to frontiers in a round
-SIZE = 10_000, 40  # bytes and links of a page
 Rows = dict[str, dict[str, float | str]]
 
 
@@ -53,20 +52,12 @@ def of_urls(rounds: int) -> Rows:
 
 
 def of_links(rounds: int) -> Rows:
-    size, count = SIZE
-    times = 20
-    body = links.made_page(size, count)
-
-    def by(extractor: Any) -> Way:
-        return lambda turn: [extractor.extract_links(links.response(body)) for _ in range(times)]
-
-    ways = {"UbiLinkExtractor": by(links.ours), "Scrapy LinkExtractor": by(links.theirs)}
-    found = take_turns(ways, times, rounds)
-    return {
-        f"page of {size // 1000} kB with {count} links: its links": row(
-            found, "UbiLinkExtractor", "Scrapy LinkExtractor"
-        )
-    }
+    rows = {}
+    for page, found in links.on_made_pages(rounds, before=False).items():
+        size, _, count = page.partition(", ")
+        both = {"Scrapy LinkExtractor": found["Scrapy"], "ours": found["UbiLinkExtractor"]}
+        rows[f"page of {size} with {count} links: its links"] = row(both, "ours", "Scrapy LinkExtractor")
+    return rows
 
 
 def of_frontier(rounds: int) -> Rows:

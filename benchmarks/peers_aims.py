@@ -67,8 +67,21 @@ def memory_mb(name: str, pages: int) -> Callable[[Figures], Values]:
     return lambda figures: [memory_at(figures, name, pages)]
 
 
+def micro_ratio(operation: str) -> Callable[[Figures], Values]:
+    """What the peer's way takes by what ours does: one value, the ratio of medians."""
+
+    def values(figures: Figures) -> Values:
+        row = figures["micro"]["seconds"][operation]
+        return [row["theirs"] / row["ours"]]
+
+    return values
+
+
 def _aims() -> Iterator[Aim]:
     cpu, rate = "cpu_ms", "pages_per_second"
+    for page, bound in (("10 kB with 40", 9.0), ("50 kB with 200", 12.0), ("300 kB with 1500", 12.0)):
+        operation = f"page of {page} links: its links"
+        yield Aim(f"Scrapy's LinkExtractor : ours, {page} links", bound, micro_ratio(operation), True, "{:.1f}")
     for family, kind, bound in (
         ("walk", "unmodified spider", 0.75),
         ("short", "short path", 0.20),
