@@ -19,7 +19,7 @@ and the systems, as many processes as their number says:
     walk1, 2, 4       agents (disk frontier, Redis, UBI_REPLICATION = 1) with the same, unmodified spider
     short1, 2, 4      agents with the spider by the short path (`yield self.links(response)`)
     fast1, 2, 4       the same with UBI_FAST
-    fast4apart        four of these, each alone in a crawl of its own: what of four agents' cost is no mail
+    walk4apart, ...   four of these, each alone in a crawl of its own: what of four agents' cost is no mail
 
 In a round every system has one turn, in an order that rotates, so a slow spell of the machine hits all of them; what
 counts are the ratios of one round, and their median. CPU is that of the crawlers, all threads, from the moment the web

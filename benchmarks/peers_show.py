@@ -110,6 +110,20 @@ def pages(figures: Figures) -> None:
         cells = [spread([each[name][key] for each in rounds], form) for key, form in columns.values()]
         rows[LABELS[name]] = cells if PEERS[name].redis else [cells[0], "", "", "", *cells[4:]]
     table("a page, on one core", [f"{title:>19}" for title in columns], rows)
+    four(rounds)
+
+
+def four(rounds: Rounds) -> None:
+    """What four agents on one core cost beyond one: sharing the core, and having to do with each other."""
+    rows = {}
+    for family in FAMILIES:
+        one, apart, group = f"{family}1", f"{family}4apart", f"{family}4"
+        if {one, apart, group} <= rounds[0].keys():
+            pairs = ((apart, one), (group, apart), (group, one))
+            ratios = [[each[above]["cpu_ms"] / each[below]["cpu_ms"] for each in rounds] for above, below in pairs]
+            rows[FAMILIES[family]] = [spread(each) for each in ratios]
+    if rows:
+        table("CPU a page, ratios", ["  4 crawls : 1 crawl", "4 agents : 4 crawls", "  4 agents : 1 agent"], rows)
 
 
 def two(figures: Figures) -> None:

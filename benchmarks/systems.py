@@ -64,6 +64,8 @@ PEERS = {
     "fast1": System(1, {**METHOD, **AGENT, **FAST}, "UBI_REDIS_URL", "short"),
     "fast2": System(2, {**METHOD, **AGENT, **FAST}, "UBI_REDIS_URL", "short"),
     "fast4": System(4, {**METHOD, **AGENT, **FAST}, "UBI_REDIS_URL", "short"),
+    "walk4apart": System(4, {**METHOD, **AGENT}, "UBI_REDIS_URL", apart=True),
+    "short4apart": System(4, {**METHOD, **AGENT, **SHORT}, "UBI_REDIS_URL", "short", apart=True),
     "fast4apart": System(4, {**METHOD, **AGENT, **FAST}, "UBI_REDIS_URL", "short", apart=True),
 }
 LABELS = {
@@ -80,5 +82,7 @@ LABELS = {
     "fast1": "short, UBI_FAST, 1 agent",
     "fast2": "short, UBI_FAST, 2 agents",
     "fast4": "short, UBI_FAST, 4 agents",
+    "walk4apart": "unmodified, 4 crawls",
+    "short4apart": "short path, 4 crawls",
     "fast4apart": "short, UBI_FAST, 4 crawls",
 }

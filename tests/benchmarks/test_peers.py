@@ -13,6 +13,7 @@ FOLDER = ROOT / "benchmarks"
 sys.path.insert(0, str(FOLDER))  # the benchmarks are scripts, which find each other beside themselves
 sys.path.insert(0, str(FOLDER / "crawl"))
 
+import links  # noqa: E402
 import mail  # noqa: E402
 import peers  # noqa: E402
 import peers_show  # noqa: E402
@@ -20,6 +21,8 @@ import systems  # noqa: E402
 import web  # noqa: E402
 from pages import END, spread  # noqa: E402
 from peers_aims import AIMS, Aim, memory_at, ratio  # noqa: E402
+
+PAGES = [f"{size // 1000} kB with {count}" for size, count, _ in links.SIZES]
 
 
 def test_the_page_holds_the_committed_figures() -> None:
@@ -46,6 +49,7 @@ def test_aims_name_systems_that_there_are() -> None:
         "two": {"rounds": [{name: row for name in systems.PEERS if name.endswith("2")}]},
         "hosts": {"rounds": [{name: {"1": row, "2": row} for name in systems.PEERS}], "settings": {"sizes": [1, 2]}},
         "memory": {"runs": {name: {"samples": [(30_000, 1.0, 1.0)]} for name in systems.PEERS}},
+        "micro": {"seconds": {f"page of {page} links: its links": {"ours": 1.0, "theirs": 9.0} for page in PAGES}},
     }
     assert all(aim.judge(everything) for aim in AIMS)
     assert systems.LABELS.keys() == systems.PEERS.keys()
