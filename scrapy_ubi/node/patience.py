@@ -28,11 +28,11 @@ async def patiently(step: Callable[[], Awaitable[T]], most: float, clock: Callab
             result = await step()
         except TransportDown as error:
             now = clock()
-            if end is None:
-                end = now + most
-                logger.info("%s Trying again for up to %g s (UBI_REDIS_WAIT).", error, most)
+            first, end = end is None, now + most if end is None else end
             if now >= end:
                 raise
+            if first:
+                logger.info("%s Trying again for up to %g s (UBI_REDIS_WAIT).", error, most)
             await asyncio.sleep(min(PAUSE, end - now))
         else:
             if end is not None:
