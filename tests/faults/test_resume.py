@@ -268,7 +268,7 @@ def test_a_damaged_store_is_refused_once_and_the_crawl_begins_anew(make_group: M
 def test_an_agent_whose_store_is_damaged_goes_on_with_what_others_hold(make_group: MakeGroup) -> None:
     group = make_group(latency=0.05, hosts=20, pages=200)
     group.start("a0", "a1")
-    group.until_served(0.3)
+    group.until_served(0.5)
     group.kill("a0", "a1")
     left = unwritten([group.place / "a1"], fetched(group))
     assert len(left) < len(fetched(group))
