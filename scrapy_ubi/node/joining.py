@@ -58,7 +58,7 @@ async def begin_run(
     on. `age`: how long ago (s) this process was started. A run that has ended since is the present one, and is over.
     """
     cleared = False
-    control = await _look(transport, Outgoing(), mail)
+    control = await _look(transport, mail)
     finished = control.get("finished", "")
     if is_finished(control):
         run = finished.split(" ")[0]
@@ -72,17 +72,16 @@ async def begin_run(
             )
         else:
             logger.info("The crawl of this name is finished (%s): beginning a new one.", finished)
-            cleared = await transport.clear(finished)
-            past = " ".join([*control.get("past", "").split(), run][-MOST_PAST:])
-            told = Outgoing(control={"past": past} if cleared else {})
-            control = {**await _look(transport, told, mail), "past": past}
+            past = {"past": " ".join([*control.get("past", "").split(), run][-MOST_PAST:])}
+            cleared = await transport.clear(finished, past)
+            control = {**await _look(transport, mail), **past}
     return control, cleared
 
 
-async def _look(transport: Transport, out: Outgoing, mail: list[str]) -> Mapping[str, str]:
+async def _look(transport: Transport, mail: list[str]) -> Mapping[str, str]:
     """What the control hash says after an exchange. The letters seen are noted at once: should a later step fail and be
     tried again, they would else be in hand for ever."""
-    incoming = await transport.exchange(out)
+    incoming = await transport.exchange(Outgoing())
     mail.extend(number for number, _ in incoming.letters)
     return incoming.control or {}
 

@@ -42,6 +42,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from types import MappingProxyType
 from typing import Protocol
 
 HEAD = 256  # bytes shown of what is too large to be read: enough for a person to see what it is
@@ -57,6 +58,7 @@ finds none, and in what `on_read` gets the number of the connection besides. So 
 forgotten everything, or may have forgotten the last moments."""
 
 Fields = Mapping[str, str]
+NO_FIELDS: Fields = MappingProxyType({})
 RawFields = Mapping[bytes, bytes]
 
 
@@ -198,12 +200,13 @@ class Transport(Protocol):
         """Stop, then write `last_line` if given (once; a failure is only logged). When it returns no callback runs any
         more and none of this agent's beats is under way, unless the server hangs. Does nothing when not beating."""
 
-    async def clear(self, finished: str | None = None) -> bool:
-        """Delete all keys of this crawl, whoever wrote them; True when done.
+    async def clear(self, finished: str | None = None, control: Fields = NO_FIELDS) -> bool:
+        """Delete all keys of this crawl, whoever wrote them, but that control then says `control`; True when done.
 
         With `finished`: only if the control hash still says `finished` = that text, else False and nothing is deleted.
-        The comparison and the deletion of control, beats, profiles and the mail of all known agents are one step: of
-        several agents that start at once after a finished crawl, one clears, and wipes nothing of the others.
+        The comparison, the deletion of control, beats, profiles and the mail of all known agents, and the writing of
+        `control` are one step: of several agents that start at once after a finished crawl, one clears, and wipes
+        nothing of the others.
         Raises TransportDown.
         """
 

@@ -20,6 +20,7 @@ from .contract import (
     DEAD_LETTERS,
     INBOX,
     MEMORY,
+    NO_FIELDS,
     TEXT,
     Fields,
     Incoming,
@@ -300,12 +301,13 @@ class MemoryTransport:
             del raw[name]
         return good
 
-    async def clear(self, finished: str | None = None) -> bool:
+    async def clear(self, finished: str | None = None, control: Fields = NO_FIELDS) -> bool:
         """Forget the crawl, if it is the finished one that is meant."""
         await self._trip()
         if finished is not None and self._shelf.control.get(b"finished") != encode(finished):
             return False
         self._hub.forget(self._crawl)
+        self._shelf.control.update(_raw(control))
         return True
 
 

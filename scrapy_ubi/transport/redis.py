@@ -25,6 +25,7 @@ from .contract import (
     HEAD,
     INBOX,
     MEMORY,
+    NO_FIELDS,
     TEXT,
     Fields,
     Incoming,
@@ -282,7 +283,7 @@ class RedisTransport:
 
     # -- forgetting --------------------------------------------------------------------------------------------------
 
-    async def clear(self, finished: str | None = None) -> bool:
+    async def clear(self, finished: str | None = None, control: Fields = NO_FIELDS) -> bool:
         """The keys of all known agents in one step, by a script; then what else is found of this crawl."""
         shared = self._keys.shared
         expected: tuple[str, bytes] = ("0", b"") if finished is None else ("1", encode(finished))
@@ -293,7 +294,9 @@ class RedisTransport:
             *shared,
             *expected,
             self._keys.prefix,
+            len(AGENT_KEYS),
             *AGENT_KEYS,
+            *_flat(control),
         )
         (cleared,) = await self._server.call([Command(args)])
         if not cleared:

@@ -134,16 +134,18 @@ return 1
 
 CLEAR = """
 -- KEYS: control, beats, agents, then other shared keys. ARGV: '1' if a text is expected, the expected `finished`,
--- the names before and between an agent's name in a key, the names of its keys...
+-- what the key of an agent begins with, how many names its keys have, those names..., fields and values that control
+-- says afterwards...
 local kind = redis.call('TYPE', KEYS[1]).ok
 if ARGV[1] == '1' and (kind ~= 'hash' or redis.call('HGET', KEYS[1], 'finished') ~= ARGV[2]) then return 0 end
 for i = 2, 3 do
   if redis.call('TYPE', KEYS[i]).ok == 'hash' then
     for _, agent in ipairs(redis.call('HKEYS', KEYS[i])) do
-      for k = 4, #ARGV do redis.call('DEL', ARGV[3] .. '{' .. agent .. '}:' .. ARGV[k]) end
+      for k = 5, 4 + ARGV[4] do redis.call('DEL', ARGV[3] .. '{' .. agent .. '}:' .. ARGV[k]) end
     end
   end
 end
 for i = 1, #KEYS do redis.call('DEL', KEYS[i]) end
+for i = 5 + ARGV[4], #ARGV, 2 do redis.call('HSET', KEYS[1], ARGV[i], ARGV[i + 1]) end
 return 1
 """

@@ -197,6 +197,8 @@ def test_a_redis_that_goes_away_for_a_moment_at_any_step_of_joining(at: int, los
         await ends(crawler)
         log.judge(SEEDS)
         assert not hub.shelf(SETTINGS.crawl).inbox["a"]
+        if before == "finished":
+            assert hub.shelf(SETTINGS.crawl).control[b"past"] == b"r1"
 
     crawl(run)
 

@@ -502,6 +502,17 @@ def test_of_several_that_clear_a_finished_crawl_one_does(world: World) -> None:
     play(world, scene)
 
 
+def test_what_control_says_after_a_clearing_is_written_with_it(world: World) -> None:
+    async def scene(a: Transport, b: Transport) -> None:
+        await fill_everything(a, b)
+        assert not await a.clear("run0", {"past": "run0"})
+        assert (await a.exchange(Outgoing())).control == {"finished": "run1", "run": "run1"}
+        assert await a.clear("run1", {"past": "run1", "more": "é"})
+        assert (await b.exchange(Outgoing())).control == {"past": "run1", "more": "é"}
+
+    play(world, scene)
+
+
 # -- beats -----------------------------------------------------------------------------------------------------------
 
 
