@@ -19,7 +19,8 @@ and the systems, as many processes as their number says:
     walk1, 2, 4       agents (disk frontier, Redis, UBI_REPLICATION = 1) with the same, unmodified spider
     short1, 2, 4      agents with the spider by the short path (`yield self.links(response)`)
     fast1, 2, 4       the same with UBI_FAST
-    walk4apart, ...   four of these, each alone in a crawl of its own: what of four agents' cost is no mail
+    walk4apart, ...   four of these, each alone in a crawl of its own, of as many pages as one agent's: what sharing the
+                      core costs without any mail
 
 In a round every system has one turn, in an order that rotates, so a slow spell of the machine hits all of them; what
 counts are the ratios of one round, and their median. CPU is that of the crawlers, all threads, from the moment the web
@@ -66,13 +67,14 @@ def say(text: str) -> None:
 
 
 def one_run(args: argparse.Namespace, name: str, hosts: int, cores: tuple[int, int] | None) -> Row:
-    """One system's turn: what a page has cost."""
+    """One system's turn: what a page has cost. Crawls apart go as far as one does, each: early pages cost more."""
+    system = PEERS[name]
     with Stage(hosts, args.web, 0.0, cores if args.pin else None, "scattered") as stage:
-        start(stage, PEERS[name])
-        reach(stage, args.warm)
+        start(stage, system)
+        reach(stage, args.warm * system.crawls)
         wait_until_opened(stage)
         before = snapshot(stage)
-        reach(stage, before["served"]["pages"] + args.pages)
+        reach(stage, before["served"]["pages"] + args.pages * system.crawls)
         after = snapshot(stage)
         return {**per_page(before, after), "memory_mb": memory(stage)[1]}
 

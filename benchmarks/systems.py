@@ -49,6 +49,11 @@ class System:
     def is_ours(self) -> bool:
         return "ADDONS" in self.settings
 
+    @property
+    def crawls(self) -> int:
+        """How many crawls its processes are, with pages of their own."""
+        return self.processes if self.apart else 1
+
 
 PEERS = {
     "scrapy": System(1, {**METHOD, **BREADTH_FIRST}),
