@@ -16,12 +16,14 @@ Shows the hosts of the crawl, from its living agents or from the directories of 
   host        the host (or registered domain) that is fetched one page at a time
   agent       its owner
   state       busy (a page is being fetched), waiting, held (not yet handed over to this agent), resting (its URLs are
-              on disk, and its turn is yet to come), idle (nothing waits)
+              on disk, and its turn is yet to come), idle (nothing waits), excluded (it does not answer),
+              postponed (left alone for another reason, which follows), ended (given up, or at a limit)
   queued      URLs that wait
   done        URLs fetched, or failed for good
   failed      URLs failed for good, and kept
   next        how long until it may be fetched again
   last error  why the last of them failed
+  learned     what was learned of it (UBI_NORMALISE = "learned")
 """
 URL = """\
 Shows where a URL is: unknown, filtered (by which filter), on its way to its owner, queued (how deep, and behind how
@@ -32,7 +34,8 @@ Shows the requests that failed for good, the newest first: when, at which agent,
 
 Reasons: http/404 (a status that the spider does not handle), robots (robots.txt forbids it), redirects (too many),
 exception/<class> (of a download), callback/<class> (of the spider), ignored/<class>, codec/<what> (a request that could
-not be made again). --reason http stands for all of http/404, http/500, ...
+not be made again), limit/<limit> (of its host), load/too_long, robots/unreachable, host/dead and host/busy (given up),
+other. --reason http stands for all of http/404, http/500, ...
 """
 REQUEUE = """\
 Has failed requests fetched again, once, by the owners of their hosts. They are chosen by reason, host, URL (all that

@@ -25,7 +25,7 @@ Shows the crawl at one look: one row for each agent, and the sum.
   pages/s    in the last seconds
   hosts      hosts it owns
   queue      URLs that wait to be fetched
-  inbox      letters that wait in Redis for it
+  inbox      entries that wait in Redis for it, of a letter or several each
   forwarded  URLs it sent to other agents
 """
 AGENTS = """\
@@ -40,7 +40,7 @@ Shows who the agents are.
   up         how long it has run
   seen       how long ago it published its figures
   view       the view it believes in, 8 of 16 digits: the same for all when they agree
-  dead       its dead letters: mail that it refused
+  dead       its dead letters: mail that it set aside
 """
 INBOX = """\
 Shows the letters that wait for an agent, the oldest first: when they came, from whom, on which lane and with which
@@ -80,7 +80,7 @@ def add_subcommands(parser: argparse.ArgumentParser) -> None:
     inbox.add_argument("agent", metavar="AGENT", help="the agent's identifier")
     inbox.add_argument("--limit", metavar="N", type=_limit, default=10, help="letters shown, at most (default: 10)")
     inbox.add_argument("--full", action="store_true", help="show every URL and done mark of the letters, uncut")
-    inbox.add_argument("--dead", action="store_true", help="show what the agent refused instead, the newest first")
+    inbox.add_argument("--dead", action="store_true", help="show what the agent set aside instead, the newest first")
     _offline(_sub(what, "owner", "who owns a URL's host, and who comes next", OWNER))
     _sub(what, "report", "the measures of the whole crawl", REPORT)
     _drain(_sub(what, "drain", "ask an agent to hand over and leave", DRAIN))

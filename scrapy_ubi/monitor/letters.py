@@ -67,7 +67,8 @@ class DeadLetter:
     time: float
     reason: str
     sender: str
-    size: str
+    size: int
+    """Bytes; 0 where its entry does not say so."""
     head: str
 
 
@@ -141,7 +142,7 @@ def _dead_letter(key: bytes, fields: Mapping[bytes, bytes]) -> DeadLetter:
         time=_time(key),
         reason=plain(fields.get(b"reason", b""), HEAD),
         sender=plain(fields.get(b"from", b""), 64),
-        size=plain(fields.get(b"size", b""), 20),
+        size=int(size) if (size := fields.get(b"size", b"")).isdigit() and len(size) < 16 else 0,
         head=plain(fields.get(b"head", b""), HEAD),
     )
 

@@ -91,7 +91,7 @@ def test_dead_letters_newest_first(crawl: CrawlByHand) -> None:
     crawl.refuse("a1", reason="too large")
     box = read_dead(crawl.client, CRAWL, "a1", 10)
     assert (box.total, [one.reason for one in box.dead]) == (2, ["too large", "not JSON"])
-    assert (box.dead[1].sender, box.dead[1].size, box.dead[1].head) == ("a2", "12", "\\x1b[2J")
+    assert (box.dead[1].sender, box.dead[1].size, box.dead[1].head) == ("a2", 12, "\\x1b[2J")
 
 
 def test_an_inbox_of_another_type_is_empty(crawl: CrawlByHand) -> None:
