@@ -5,7 +5,8 @@
 2,000 new URLs of 400 hosts a round, in letters of up to 500 records, as agents send them. `encode` makes the text of
 letters, `decode` reads and validates it whole; `tell` is all that the finder does (a look at the ring, the lane, the
 letter as text, its acknowledgement), `take` all that the owner does (decode, merge into its frontier in memory,
-custody, the answer). `with a request` are URLs that carry a callback, meta and headers besides; most do not.
+custody, the answer). `with a request` are URLs that carry a callback, meta and headers besides; most do not. `ten of a
+page` are URLs of which ten in a row have host, depth and request in common, as those that a page links to on its own.
 
 Beside that: what scrapy-redis does with each request on its way through Redis (a dict of it, pickled, and back), and
 the bare lists as JSON and back, validated by nobody. Redis and the network are not in here: cost.py and peers.py have
@@ -44,11 +45,11 @@ def two_agents() -> tuple[Agent, Agent, list[str]]:
     return one, other, hosts[:HOSTS]
 
 
-def entries(turn: int, hosts: list[str], request: str = "") -> list[tuple[str, Entry]]:
-    """New URLs, and for each its host."""
+def entries(turn: int, hosts: list[str], request: str = "", together: int = 1) -> list[tuple[str, Entry]]:
+    """New URLs, so many in a row of one host, and for each its host."""
     found = []
     for number in range(URLS):
-        host = hosts[number % len(hosts)]
+        host = hosts[number // together % len(hosts)]
         key = (turn * URLS + number + 1) * 0x9E3779B97F4A7C15 % (1 << 64)
         url = f"https://{host}/articles/2026/11/a-page-about-{turn}-{number:05}.html"
         found.append((host, Entry(key, url, 3, 0, request)))
@@ -103,8 +104,10 @@ def ways(rounds: int) -> dict[str, Way]:
     turns = range(rounds + 1)
     bare = [entries(turn, hosts) for turn in turns]
     rich = [entries(turn, hosts, REQUEST) for turn in turns]
-    made = {"": [letters(each) for each in bare], ", with a request": [letters(each) for each in rich]}
-    texts = {"": [written(each) for each in bare], ", with a request": [written(each) for each in rich]}
+    paged = [entries(turn, hosts, REQUEST, 10) for turn in turns]
+    kinds = {"": bare, ", with a request": rich, ", ten of a page": paged}
+    made = {kind: [letters(each) for each in found] for kind, found in kinds.items()}
+    texts = {kind: [written(each) for each in found] for kind, found in kinds.items()}
     requests = [[Request(entry.url) for _, entry in each] for each in bare]
     rows = [[[host, entry.url, entry.depth] for host, entry in each] for each in bare]
     lane = Lane("store", "other", DISCOVERY, "1")
@@ -134,7 +137,11 @@ def sizes() -> dict[str, float]:
     bare = entries(0, hosts)
     size = {
         f"letter{kind}": sum(len(text) for fields in written(found) for pair in fields.items() for text in pair) / URLS
-        for kind, found in (("", bare), (", with a request", entries(0, hosts, REQUEST)))
+        for kind, found in (
+            ("", bare),
+            (", with a request", entries(0, hosts, REQUEST)),
+            (", ten of a page", entries(0, hosts, REQUEST, 10)),
+        )
     }
     pickled = [pickle.dumps(Request(entry.url).to_dict(), protocol=-1) for _, entry in bare]
     return {

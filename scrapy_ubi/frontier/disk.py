@@ -126,28 +126,44 @@ class DiskFrontier:
         state = self._states.get(host)
         if state is None:
             state = self._new(host)
-        keys, salt, news = self.keys, state.salt, []
-        fresh, unknown = keys.fresh, keys.unknown
+        keys, salt = self.keys, state.salt
+        fresh, unknown, writing, status = keys.fresh, keys.unknown, keys.writing, keys.seen.status
+        news: list[Entry] = []
+        first = 0  # of the news: those before it have their rows
         for entry in entries:
             key = entry[0]
             salted = key ^ salt
-            known = fresh.get(salted)
-            if known is None and salted != unknown:
-                known = keys.status(salted)
+            known = fresh.get(salted)  # as `Keys.status`
+            if known is None and salted not in unknown:
+                known = writing.get(salted)
+                if known is None:
+                    known = status(salted)
             if not known:
                 fresh[salted] = 1
                 state.known_xor ^= key
-                state.waiting += 1
-                self._entries.put(state, entry)
                 news.append(entry)
-            elif known == 1 and retries_of(entry.request):
-                if self._entries.retry(state, entry):
+            elif known == 1:
+                self._entries.put_all(state, news[first:])
+                if self._found_again(state, entry):
                     news.append(entry)
-            elif known == 1 and (place := state.better(key, entry.depth, entry.priority)) is not None:
-                self._entries.delete(state, self.window.take_out(state, place))
-                self._entries.put(state, entry)
-                news.append(entry)
+                first = len(news)
+        if len(news) == first + 1:
+            self._entries.put(state, news[first])
+        else:
+            self._entries.put_all(state, news[first:] if first else news)
         return state, news
+
+    def _found_again(self, state: DiskState, entry: Entry) -> bool:
+        """What is known was found again: nearer, or retried elsewhere; True when that is news."""
+        if retries_of(entry.request):
+            return self._entries.retry(state, entry)
+        place = state.better(entry.key, entry.depth, entry.priority)
+        if place is None:
+            return False
+        self._entries.delete(state, self.window.take_out(state, place))
+        state.waiting -= 1
+        self._entries.put(state, entry)
+        return True
 
     def add_done(self, state: HostState, keys: Iterable[int]) -> list[int]:
         """Merge done marks; those that were news."""
@@ -176,7 +192,6 @@ class DiskFrontier:
         old = own.out.pop(key)
         own.out = own.out or NONE
         if self._entries.returned(own, key):
-            own.waiting += 1
             self._entries.put(own, entry or old)
 
     def _own(self, state: HostState) -> DiskState:

@@ -24,6 +24,7 @@ from .seen import Seen
 from .store import Store, every
 
 PIECE = 256  # rows read at once by those who want all
+MOST_UNKNOWN = 10_000  # keys of which it is remembered for a moment that they are new
 
 Head = list[bytes]  # rows of the queue with their values (`rows.read_queue`); ascending
 NO_HEAD: Head = []  # shared by all who have none; never changed
@@ -39,8 +40,8 @@ none.
 class Keys:
     """Which salted keys are known and done, for all hosts: `fresh` is not flushed, `writing` is being written.
 
-    `unknown` is the last key that was asked for and found nowhere: who asks is about to add it. It holds until the next
-    flush is collected, but for what is fresh.
+    `unknown` has keys asked for lately and found nowhere: who asks is about to add them. They hold until the next flush
+    is collected, but for what is fresh.
     """
 
     __slots__ = ("fresh", "seen", "unknown", "writing")
@@ -48,7 +49,7 @@ class Keys:
     def __init__(self, seen: Seen) -> None:
         self.fresh: dict[int, int] = {}
         self.writing: Mapping[int, int] = {}
-        self.unknown = -1
+        self.unknown: set[int] = set()
         self.seen = seen
 
     def status(self, salted: int) -> int:
@@ -59,6 +60,12 @@ class Keys:
             if status is None:
                 return self.seen.status(salted)
         return status
+
+    def missed(self, salted: int) -> None:
+        """A key was asked for and found nowhere."""
+        if len(self.unknown) >= MOST_UNKNOWN:
+            self.unknown.clear()
+        self.unknown.add(salted)
 
 
 class DiskState(HostState):
@@ -131,7 +138,7 @@ class DiskState(HostState):
         if status is None:
             status = keys.seen.status(salted)
             if not status:
-                keys.unknown = salted
+                keys.missed(salted)
                 return False
         if status == 2 or (depth >= self.deepest and priority <= 0):
             return True
@@ -240,11 +247,30 @@ class DiskState(HostState):
                     yield key
             start = found[-1][0] + b"\0"
 
-    def insert(self, queued: bytes, entry: Entry) -> None:
-        """Put an entry into the head."""
+    def append(self, queued: Head, entry: Entry) -> bool:
+        """Put entries behind all others of the head, where they belong; whether they do. They are in their order, and
+        each is as deep as this one, with its priority.
+        """
+        head, first = self.head, queued[0]
+        if head and first < head[-1]:
+            return False
+        if first < self.low:
+            self.low = first[: rows.ROW]
+        self._deepen(entry)
+        if head is NO_HEAD:
+            self.head = queued
+        else:
+            head += queued
+        return True
+
+    def _deepen(self, entry: Entry) -> None:
         deep = entry[2] if entry[3] >= 0 else entry[2] + 1
         if deep > self.deepest:
             self.deepest = deep
+
+    def insert(self, queued: bytes, entry: Entry) -> None:
+        """Put an entry into the head."""
+        self._deepen(entry)
         if self.head is NO_HEAD:
             self.head = [queued]
         else:

@@ -11,6 +11,8 @@ Rules of this module:
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from scrapy_ubi.protocol.host import Entry, HostState, retries_of
 
 from . import rows
@@ -18,6 +20,8 @@ from .diskstate import DiskState, Keys
 from .flushes import Flushes
 from .store import Store
 from .window import Window
+
+ALIKE = 3  # entries of one page and host from which on they are put together
 
 
 class Entries:
@@ -39,11 +43,28 @@ class Entries:
         """An entry waits, behind those of its kind."""
         queued = rows.queued(state.hid, state.host, entry, state.arrival)
         state.arrival += 1
+        state.waiting += 1
         changes = state.fresh
         if changes is None:
             changes = state.fresh = self._flushes.changes.hosts[state] = {}
         changes[queued[: rows.ROW]] = queued
         self._window.insert(state, queued, entry)
+
+    def put_all(self, state: DiskState, entries: Sequence[Entry]) -> None:
+        """Entries wait, one after the other, as most are found on a page."""
+        if len(entries) < ALIKE:
+            for entry in entries:
+                self.put(state, entry)
+            return
+        queued = rows.queued_all(state.hid, state.host, entries, state.arrival)
+        state.arrival += len(queued)
+        changes = self._flushes.of(state)
+        for row in queued:
+            changes[row[: rows.ROW]] = row
+        if not self._window.append(state, queued, entries[0]):
+            for row, entry in zip(queued, entries, strict=True):
+                state.waiting += 1
+                self._window.insert(state, row, entry)
 
     def retry(self, state: DiskState, entry: Entry) -> bool:
         """An entry that waits was retried elsewhere: True when that was news. It stays where it stands; one that is not

@@ -104,7 +104,8 @@ class Flushes:
         records.update(self.log.add(logged, hosts, self._offset))
         records[rows.FRONTIER] = self._saved()
         self.unwritten = Flush(self._number, keys.fresh, changes, records, clear, extra)
-        keys.writing, keys.fresh, keys.unknown = keys.fresh, {}, -1
+        keys.writing, keys.fresh = keys.fresh, {}
+        keys.unknown.clear()
         return self.unwritten
 
     def written(self, flush: Flush) -> None:

@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import mmh3
@@ -71,6 +71,9 @@ _FAILURE: dict[str, type | tuple[type, ...]] = {
 _made = tuple.__new__  # an `Entry` of a tuple, in half the time
 _QUEUED = struct.Struct(">5xHII5xQB")  # kind and host; priority (2), depth; arrival; key, flag
 _MADE = struct.Struct(">B4sHIIBIQB")  # the same with what is left out there
+_PLAIN = struct.Struct(">BIQB")  # arrival (2); key, flag
+_WITH_REQUEST = struct.Struct(">BIQBI")  # the same, and the length of the URL
+_ARRIVAL = 5  # bytes
 _URL = _QUEUED.size
 _KEYS = struct.Struct(">QI")  # of a recent row: flush, how many keys are known; the rest are done
 
@@ -134,6 +137,38 @@ def queued(hid: bytes, host: str, entry: Entry, arrival: int) -> bytes:
     return _MADE.pack(_QUEUE, hid, upper, lower, depth, arrival >> 32, arrival & 0xFFFFFFFF, key, flag) + text
 
 
+def queued_all(hid: bytes, host: str, entries: Iterable[Entry], arrival: int) -> list[bytes]:
+    """The same of several entries, one after the other. Those of one page differ in key and URL only: what they have in
+    common is made once, which pays for three and more.
+    """
+    found: list[bytes] = []
+    common: tuple[object, ...] = ()
+    rank, request, start, flag = b"", b"", "", 0
+    for number, entry in enumerate(entries, arrival):
+        key, url = entry[0], entry[1]
+        if entry[2:] != common:
+            common = entry[2:]
+            rank = place(hid, entry[3], entry[2], 0)[: ROW - _ARRIVAL]
+            request = entry[4].encode("utf-8", "surrogatepass")
+        if not start or not url.startswith(start):
+            start, flag = _start(host, url)
+        text = _encoded(url[len(start) :])
+        upper, lower = number >> 32, number & 0xFFFFFFFF
+        if request:
+            head = _WITH_REQUEST.pack(upper, lower, key, flag | _REQUEST, len(text))
+            found.append(b"%b%b%b%b" % (rank, head, text, request))
+        else:
+            found.append(b"%b%b%b" % (rank, _PLAIN.pack(upper, lower, key, flag), text))
+    return found
+
+
+def _start(host: str, url: str) -> tuple[str, int]:
+    """What a URL begins with that its host's name says, and the flag for it; nothing where it is no such URL."""
+    at = url.find(host, 7, 12 + len(host))
+    flag = _FLAGS.get(url[:at], 0) if at > 0 else 0
+    return (url[: at + len(host)], flag) if flag else ("", 0)
+
+
 def joined(found: Sequence[tuple[bytes, bytes]]) -> list[bytes]:
     """Rows of a queue with their values. Raises `StoreDamaged`."""
     queued = [row + value for row, value in found if len(row) == ROW]
@@ -151,6 +186,11 @@ def queued_key(queued: bytes) -> int:
 def arrival_of(queued: bytes) -> int:
     """Which arrival of its host an entry that waits was."""
     return int.from_bytes(queued[ROW - 5 : ROW], "big")
+
+
+def are_alike(queued: list[bytes]) -> bool:
+    """Whether these rows are in their order, and of entries of one depth and priority."""
+    return queued[0][: ROW - _ARRIVAL] == queued[-1][: ROW - _ARRIVAL] and sorted(queued) == queued
 
 
 def deepest(head: Sequence[bytes]) -> int:

@@ -111,9 +111,26 @@ class Window:
         if state.waiting < 2:  # else it has its place already
             self.settle(state)
 
-    def _has_room(self, rows_held: int) -> bool:
-        """Whether a head of so many rows may have one more."""
-        return self.held < self.most and rows_held < (self.grown if self._roomy else self.head)
+    def append(self, state: DiskState, queued: Head, entry: Entry) -> bool:
+        """Entries that wait from now on were put into the host's queue: behind all others of its head, where that is
+        their place, all are like this one, and there is room; whether they are there.
+        """
+        count = len(queued)
+        if not state.complete or state in self.resting or not self._has_room(len(state.head), count):
+            return False
+        if not rows.are_alike(queued) or not state.append(queued, entry):
+            return False
+        self.held += count
+        state.waiting += count
+        if state.waiting == count:  # else it has its place already
+            self.settle(state)
+        return True
+
+    def _has_room(self, rows_held: int, more: int = 1) -> bool:
+        """Whether a head of so many rows may have so many more."""
+        held = self.held + more - 1  # when the last one comes
+        most = self.grown if held + self._coming < self.most // 2 else self.head
+        return held < self.most and rows_held + more <= most
 
     def take_out(self, state: DiskState, index: int) -> bytes:
         """Take a row out of a head."""

@@ -2,18 +2,18 @@
 
 Rules of this module:
 
-* Where an entry has its request there is an object, which is the request, or a number: the same as that object of this
-  letter, counted from 0 in the order of the text.
+* Where an entry, or several together, have their request there is an object, which is the request, or a number: the
+  same as that object of this letter, counted from 0 in the order of the text.
 * A request is one text, in ASCII as its sender had it, wherever it came from.
-* Numbers stand for so many characters at most, on both ends: a small letter is not to fill the receiver's disk. Beyond
-  it requests are written out.
+* What is not written out stands for so many characters at most, on both ends: a small letter is not to fill the
+  receiver's disk. Beyond it requests are written out, for each entry.
 """
 
 from __future__ import annotations
 
 import json
 
-MOST_REPEATED = 1 << 23  # characters that the numbers of a letter stand for
+MOST_REPEATED = 1 << 23  # characters of requests that a letter stands for and does not have
 
 TEXTS_KEPT, LONGEST_KEPT = 1024, 1000  # texts of requests read lately, and how long they may be: a megabyte or two
 
@@ -29,12 +29,17 @@ class Written:
         self._count = 0
         self._room = MOST_REPEATED
 
-    def write(self, request: str) -> str | int:
-        """What to write for this request."""
+    def fits(self, request: str, entries: int) -> bool:
+        """Whether so many entries may have this request together."""
+        return len(request) * entries <= self._room
+
+    def write(self, request: str, entries: int = 1) -> str | int:
+        """What to write for this request of an entry, or of as many together as fit."""
         number = self._numbers.get(request)
-        if number is not None and len(request) <= self._room:
-            self._room -= len(request)
+        if number is not None and self.fits(request, entries):
+            self._room -= len(request) * entries
             return number
+        self._room -= len(request) * (entries - 1)
         self._numbers[request] = self._count
         self._count += 1
         return request
@@ -56,10 +61,14 @@ class Read:
         if not 0 <= value < len(self._texts):
             raise ValueError("a request is a number that no request before it has")
         text = self._texts[value]
-        self._room -= len(text)
+        self.repeat(text, 1)
+        return text
+
+    def repeat(self, request: str, entries: int) -> None:
+        """So many entries more have a request that was read. Raises ValueError."""
+        self._room -= len(request) * entries
         if self._room < 0:
             raise ValueError(f"requests are repeated to more than {MOST_REPEATED} characters")
-        return text
 
 
 def _text(value: object) -> str:

@@ -3,6 +3,8 @@
 Rules of this module:
 
 * A letter is a stream entry or a part of one (`envelope`): short text fields and a JSON body, readable with redis-cli.
+* Some entries in a row that differ in key and URL only, as most from one page do, are said together: as one list, with
+  all their keys in one text, and a list of their URLs.
 * Nothing that arrives is trusted: `decode` validates a letter whole and raises `Malformed` with the reason. Of one that
   holds, `sift` takes out the entries that this receiver cannot take (a callback its spider lacks): the rest is good.
 """
@@ -14,8 +16,10 @@ import re
 import struct
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 from json.encoder import encode_basestring
-from typing import NamedTuple
+from operator import itemgetter
+from typing import Any, NamedTuple
 
 from .host import Entry, Redo, Summary
 from .mail import DISCOVERY, MOST_OUTLINKS, STATE, Lane, Letter, Outcome, Record
@@ -29,6 +33,8 @@ _are_keys = re.compile(r"(?:[0-9a-f]{16})+").fullmatch
 _HOST = re.compile(r"[^\s\x00-\x1f\x7f]{1,300}")
 
 _SCHEMES = ("http://", "https://")
+_common = itemgetter(2, 3, 4)  # of an entry: depth, priority, request
+TOGETHER = 3  # entries that are said together at least: two cost more so than one by one
 HOSTS_KEPT = 10_000  # hosts read lately: they come again and again
 
 _hosts: set[str] = set()
@@ -85,11 +91,13 @@ def encode(sender: str, lane: Lane, store: str, letter: Letter) -> dict[str, str
 
 def _row(host: str, records: list[Record], requests: Written) -> str:
     """What is said of one host. Its entries come first, then redos: the order in which requests are numbered."""
-    discovered = [f"[{_entry_out(record.entry, requests)}]" for record in records if record.entry is not None]
+    entries = [record.entry for record in records if record.entry is not None]
     text = f'{{"host":{_quoted(host)}'
-    if discovered:
-        text += f',"discovered":[{",".join(discovered)}]'
-    if len(discovered) < len(records):
+    if len(entries) == 1:  # most that travel to another host's owner
+        text += f',"discovered":[[{_entry_out(entries[0], requests)}]]'
+    elif entries:
+        text += f',"discovered":[{",".join(_entries_out(entries, requests))}]'
+    if len(entries) < len(records):
         done = [f'"{record.done:016x}"' for record in records if record.done is not None]
         redo = [_redo_out(record.redo, requests) for record in records if record.redo is not None]
         text += "".join(f',"{name}":[{",".join(all_)}]' for name, all_ in (("done", done), ("redo", redo)) if all_)
@@ -100,6 +108,24 @@ def _row(host: str, records: list[Record], requests: Written) -> str:
             elif record.notes is not None:
                 text += f',"notes":[{record.notes.version},{record.notes.text}]'
     return text + "}"
+
+
+def _entries_out(entries: list[Entry], requests: Written) -> list[str]:
+    """The lists of entries, or of several together, in their order."""
+    texts: list[str] = []
+    for (depth, priority, request), together in groupby(entries, _common):
+        run = list(together)
+        if len(run) >= TOGETHER and requests.fits(request, len(run)):
+            urls = ",".join([_quoted(entry[1]) for entry in run])
+            text = f'"{_packed([entry[0] for entry in run])}",[{urls}],{depth}'
+            if request:
+                text += f",{priority},{requests.write(request, len(run))}"
+            elif priority:
+                text += f",{priority}"
+            texts.append(f"[{text}]")
+        else:
+            texts += [f"[{_entry_out(entry, requests)}]" for entry in run]
+    return texts
 
 
 def _entry_out(entry: Entry, requests: Written) -> str:
@@ -236,7 +262,7 @@ def _delta(row: object, longest_url: int, requests: Read) -> Delta:
         raise Malformed("discovered, done or redo is not a list")
     parts = (
         host,
-        tuple([_entry_in(item, longest_url, requests) for item in discovered]),
+        _entries_in(discovered, longest_url, requests),
         _keys(done),
         None if offer is None else _summary(offer),
         tuple([_redo(item, longest_url, requests) for item in redo]) if redo else (),
@@ -266,6 +292,35 @@ def _outlink(row: object, longest_url: int, requests: Read) -> tuple[str, Entry]
     if not isinstance(row, list) or not row:
         raise Malformed("an outlink is not a list of a host and an entry")
     return _host(row[0]), _entry_in(row[1:], longest_url, requests)
+
+
+def _entries_in(items: list[object], longest_url: int, requests: Read) -> tuple[Entry, ...]:
+    if len(items) == 1 and type(item := items[0]) is list and len(item) > 1 and type(item[1]) is str:
+        return (_entry_in(item, longest_url, requests),)
+    entries: list[Entry] = []
+    for item in items:
+        if type(item) is list and len(item) > 1 and type(item[1]) is list:
+            entries += _together(item, longest_url, requests)
+        else:
+            entries.append(_entry_in(item, longest_url, requests))
+    return tuple(entries)
+
+
+def _together(row: list[Any], longest_url: int, requests: Read) -> list[Entry]:
+    """Entries that are said together: what the first one has besides key and URL, all have."""
+    keys, urls = _unpacked(row[0]), row[1]
+    if len(keys) != len(urls):
+        raise Malformed("there are not as many keys as URLs")
+    first = _entry_in([row[0][:16], urls[0], *row[2:]], longest_url, requests)
+    _, _, depth, priority, request = first
+    try:
+        requests.repeat(request, len(keys) - 1)
+    except ValueError as error:
+        raise Malformed(str(error)) from error
+    # Nearly all are as they should be: those that are not, or are written oddly, are looked at one by one.
+    for url in [url for url in urls if type(url) is not str or not url.startswith(_SCHEMES) or len(url) > longest_url]:
+        _entry_in([row[0][:16], url, depth], longest_url, requests)
+    return [_made(Entry, (key, url, depth, priority, request)) for key, url in zip(keys, urls, strict=True)]
 
 
 def _entry_in(row: object, longest_url: int, requests: Read) -> Entry:
@@ -307,9 +362,9 @@ def _packed(keys: Sequence[int]) -> str:
     return struct.pack(f">{len(keys)}Q", *keys).hex()
 
 
-def _unpacked(text: str) -> tuple[int, ...]:
-    if _are_keys(text) is None:
-        raise Malformed(f"{text[:40]!r} does not look like keys")
+def _unpacked(text: object) -> tuple[int, ...]:
+    if type(text) is not str or _are_keys(text) is None:
+        raise Malformed(f"{str(text)[:40]!r} does not look like keys")
     return struct.unpack(f">{len(text) // 16}Q", bytes.fromhex(text))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from scrapy_ubi.frontier import diskstate
 from scrapy_ubi.frontier.memorystore import MemoryStore
 from scrapy_ubi.protocol.host import Entry, HostState
 from tests.frontier.frontiers import DictKind, Reading, Tight, popped, reopened, resting
@@ -97,4 +98,15 @@ def test_a_key_that_was_unknown_when_last_asked_for_is_not_taken_for_unknown_lat
     frontier.add_done(state, [3])
     frontier.flush()
     assert not frontier.add("h", [Entry(3, "http://h/3", 0)])[1], "done"
+    frontier._check()
+
+
+def test_of_so_many_keys_it_is_remembered_that_they_were_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(diskstate, "MOST_UNKNOWN", 2)
+    frontier = reopened(MemoryStore(), DictKind())
+    state, _ = frontier.add("h", [Entry(9, "http://h/9", 0)])
+    for key in range(5):
+        assert not state.holds(key, 0, 0)
+        assert 0 < len(frontier.keys.unknown) <= 2
+    assert len(frontier.add("h", [Entry(key, f"http://h/{key}", 0) for key in range(5)])[1]) == 5
     frontier._check()

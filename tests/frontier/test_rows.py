@@ -38,6 +38,19 @@ def test_an_entry_comes_back_as_it_was(
     assert rows.is_queued(row) and len(row) == len(rows.QUEUE + HID) + rows.RANK
 
 
+@given(
+    st.lists(st.builds(Entry, KEYS, URLS, st.integers(0, 1), st.integers(0, 1), st.sampled_from(["", "{}"]))),
+    HOSTS,
+    st.integers(0, 2**40 - 100),
+)
+def test_several_entries_are_what_each_is_alone(entries: list[Entry], host: str, arrival: int) -> None:
+    alone = [rows.queued(HID, host, entry, number) for number, entry in enumerate(entries, arrival)]
+    assert rows.queued_all(HID, host, entries, arrival) == alone
+    if entries:
+        alike = len({(entry.depth, entry.priority) for entry in entries}) == 1
+        assert rows.are_alike(alone) == alike
+
+
 @given(st.lists(st.tuples(PRIORITIES, DEPTHS, st.integers(0, 2**40 - 1)), max_size=10))
 def test_rows_sort_as_entries_are_fetched(places: list[tuple[int, int, int]]) -> None:
     expected = sorted(places, key=lambda place: (-place[0], place[1], place[2]))

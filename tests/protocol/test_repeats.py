@@ -55,3 +55,20 @@ def test_numbers_stand_for_so_many_characters_at_most(monkeypatch: pytest.Monkey
     with pytest.raises(ValueError, match="more than 40"):
         reading.read(0)
     assert MOST_REPEATED > 10**6
+
+
+def test_a_request_of_several_entries_together_counts_for_all_but_where_it_is_written(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(repeats, "MOST_REPEATED", 100)
+    writing, reading = Written(), Read()
+    text = '{"method":"POST"}'  # 17 characters
+    assert writing.fits(text, 5) and not writing.fits(text, 6)
+    assert [writing.write(text, 3), writing.write(text, 3)] == [text, 0]
+    assert not writing.fits(text, 1), "15 of 100 are left"
+    assert reading.read({"method": "POST"}) == text
+    reading.repeat(text, 2)
+    assert reading.read(0) == text
+    reading.repeat(text, 2)
+    with pytest.raises(ValueError, match="more than 100"):
+        reading.read(0)

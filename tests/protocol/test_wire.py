@@ -10,6 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from scrapy_ubi.protocol import repeats
 from scrapy_ubi.protocol.host import Entry, Redo, Summary
 from scrapy_ubi.protocol.mail import DISCOVERY, STATE, Bounds, Lane, LaneIn, Letter, Outcome, Record
 from scrapy_ubi.protocol.wire import Delta, Header, Malformed, decode, decode_header, encode, read_answer
@@ -150,6 +151,73 @@ def test_a_letter_by_hand() -> None:
         },
         {"host": "h2.example", "done": ["00000000000000fe"], "offer": [3, "000000000000000f", 2, "0000000000000001"]},
     ]
+
+
+def test_entries_that_differ_in_key_and_url_only_are_said_together() -> None:
+    def of(number: int, *rest: Any) -> Record:
+        return Record("h.example", 1, entry=Entry(number, f"http://h.example/{number}", *rest))
+
+    told = [*(of(n, 2) for n in (1, 2, 3)), of(4, 2, 1), of(5, 2), of(6, 2)]
+    told += [of(n, 2, 0, '{"method":"PUT"}') for n in (7, 8, 9)] + [of(n, 3, 1) for n in (10, 11, 12)]
+
+    def key(*numbers: int) -> str:
+        return "".join(f"{number:016x}" for number in numbers)
+
+    assert json.loads(made(told)["body"])[0]["discovered"] == [
+        [key(1, 2, 3), ["http://h.example/1", "http://h.example/2", "http://h.example/3"], 2],
+        [key(4), "http://h.example/4", 2, 1],
+        [key(5), "http://h.example/5", 2],
+        [key(6), "http://h.example/6", 2],
+        [key(7, 8, 9), ["http://h.example/7", "http://h.example/8", "http://h.example/9"], 2, 0, {"method": "PUT"}],
+        [key(10, 11, 12), ["http://h.example/10", "http://h.example/11", "http://h.example/12"], 3, 1],
+    ]
+    assert read(travelled(made(told))).deltas[0].discovered == tuple(record.entry for record in told)
+
+
+def test_a_request_too_long_to_be_said_for_many_is_written_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(repeats, "MOST_REPEATED", 40)
+    told = [Record("h", 1, entry=Entry(n, f"http://h/{n}", 0, 0, '{"meta":{"a":"bcde"}}')) for n in (1, 2, 3)]
+    found = json.loads(made(told)["body"])[0]["discovered"]
+    assert [row[1] for row in found] == ["http://h/1", "http://h/2", "http://h/3"]
+    assert read(made(told)).deltas[0].discovered == tuple(record.entry for record in told)
+    together = [KEY * 3, ["http://h/"] * 3, 0, 0, {"meta": {"a": "bcde"}}]
+    with pytest.raises(Malformed, match="repeated to more than 40"):
+        read(fields([{"host": "h", "discovered": [together]}]))
+
+
+@pytest.mark.parametrize(
+    ("row", "reason"),
+    [
+        ([KEY * 2, ["http://h/"], 1], "as many keys as URLs"),
+        ([KEY, [], 1], "as many keys as URLs"),
+        (["", [], 1], "look like keys"),
+        ([[KEY], ["http://h/"], 1], "look like keys"),
+        ([KEY[1:] + "g", ["http://h/"], 1], "look like keys"),
+        ([KEY * 2, ["http://h/", 1], 1], "sensible length"),
+        ([KEY * 2, ["http://h/", ""], 1], "sensible length"),
+        ([KEY * 2, ["http://h/", "http://h/" + "a" * LONGEST], 1], "sensible length"),
+        ([KEY * 2, ["http://h/", "file:///etc/passwd"], 1], "neither http nor https"),
+        ([KEY * 2, ["http://h/", ["http://h/"]], 1], "sensible length"),
+        ([KEY, ["http://h/"]], "3 to 5"),
+        ([KEY, ["http://h/"], 1, 0, {}, 1], "3 to 5"),
+        ([KEY, ["http://h/"], -1], "in bounds"),
+        ([KEY, ["http://h/"], 1, 0, 0], "no request before it"),
+    ],
+)
+def test_entries_said_together_that_do_not_hold_are_malformed(row: list[Any], reason: str) -> None:
+    with pytest.raises(Malformed, match=reason):
+        read(fields([{"host": "h", "discovered": [row]}]))
+
+
+def test_a_url_written_oddly_is_taken_among_others() -> None:
+    row = [KEY * 3, ["http://h/", " HTTPS://h/", "http://h/\nx"], 1]
+    (delta,) = read(fields([{"host": "h", "discovered": [row]}])).deltas
+    assert [entry.url for entry in delta.discovered] == row[1]
+
+
+def test_an_outlink_of_a_redo_is_one_entry() -> None:
+    with pytest.raises(Malformed):
+        read(fields([{"host": "h", "redo": [[KEY, ["g", KEY, ["http://g/"], 1]]]}]))
 
 
 @pytest.mark.parametrize("url", ["http://h1.example/\ud800", "http://h1.example/\\\udfff", "http://h1.example/\x00\n"])
