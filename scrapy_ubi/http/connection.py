@@ -19,7 +19,7 @@ from httptools import HttpParserCallbackError, HttpParserError, HttpParserUpgrad
 from scrapy.exceptions import DownloadFailedError
 
 from scrapy_ubi.http.load import Field, Load, Peer, header_name
-from scrapy_ubi.http.mending import may_end, mend
+from scrapy_ubi.http.mending import after_interim, may_end, mend
 from scrapy_ubi.http.pool import Pool
 from scrapy_ubi.http.route import Route
 from scrapy_ubi.writegate import NoRight, Right
@@ -68,7 +68,7 @@ class Connection(asyncio.Protocol):
         self._tail = b""  # the end of it, while it waits to be mended
         self._barren = 0
         self._headed = self._complete = self._surplus = self._keep = False
-        self._broken = self._doubtful = self._until_close = False
+        self._broken = self._mended = self._doubtful = self._until_close = False
 
     # What is written
 
@@ -171,13 +171,16 @@ class Connection(asyncio.Protocol):
 
     def on_header(self, name: bytes, value: bytes) -> None:
         if not self._headed:  # trailers are not kept
-            self._fields.append((name, value))
+            self._fields.append((name, value.strip()))
 
     def on_headers_complete(self) -> None:
         load, parser = self._load, self._parser
-        if load is None or parser is None or self._complete:
+        if load is None or parser is None or self._complete or load.ended:
             return
         status = parser.get_status_code()
+        if status < 100:
+            load.fail(DownloadFailedError(f"The response has the status {status}, which is none"))
+            return
         if status < 200 and status != 101:
             self._fields = []
             return
@@ -213,6 +216,8 @@ class Connection(asyncio.Protocol):
         load = self._load
         if self._complete or load is None:
             self._surplus = True
+        elif not self._headed:  # the parser knows the interim responses up to 103 as such, we all
+            load.fail(DownloadFailedError("An interim response has a body"))
         elif not load.ended:
             self._barren = 0
             load.body(data)
@@ -239,17 +244,23 @@ class Connection(asyncio.Protocol):
                 load.fail(cast(Exception, error.__context__))
             elif self._headed:
                 load.lost(f"The body makes no sense: {error}")
-            elif self._doubtful:  # mended already
+            elif self._mended:
                 load.fail(DownloadFailedError(f"The response makes no sense: {error}"))
             else:
-                self._broken = self._doubtful = True
+                self._broken = self._mended = self._doubtful = True
                 self._pool.counts["mended"] += 1
                 self._mend(b"".join(self._raw))
 
     def _mend(self, data: bytes) -> None:
         """The head cannot be read as it is: try again with a mended one, once it is whole. `data`: what is new."""
+        load = self._load
+        assert load is not None
         self._tail = (self._tail + data)[-len(data) - 3 :]
-        if (mended := mend(b"".join(self._raw)) if may_end(self._tail) else None) is not None:
+        if not may_end(self._tail):
+            return
+        come = after_interim(b"".join(self._raw))
+        self._raw = [come]  # an interim response is looked at once, however many there are
+        if (mended := mend(come, load.bodyless)) is not None:
             self._broken = False
             self._fields = []
             self._parser = _parser(self)

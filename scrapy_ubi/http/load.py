@@ -38,7 +38,12 @@ CONNECTION_HEADERS = frozenset(
 )
 
 Field = tuple[bytes, bytes]
-header_name = lru_cache(maxsize=2048)(bytes.title)  # as scrapy.http.Headers has names
+
+
+@lru_cache(maxsize=2048)
+def header_name(name: bytes) -> bytes:
+    """A header's name as `scrapy.http.Headers` has it. The parser leaves white space after the names that it knows."""
+    return name.rstrip().title()
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,9 +17,12 @@ from scrapy import Request, Spider
 from scrapy.crawler import Crawler
 from scrapy.http import Response
 
+from scrapy_ubi.http.connection import Connection
 from scrapy_ubi.http.handler import UbiDownloadHandler
+from scrapy_ubi.http.route import Route
 
 LIMIT = 30.0  # seconds for anything that a test waits for
+ROUTE = Route(False, "h.example", 80, False, False, None, None, None)
 
 T = TypeVar("T")
 Answer = bytes | Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
@@ -125,6 +128,30 @@ def then(data: bytes, after: Answer) -> Answer:
         await after(reader, writer)
 
     return write
+
+
+class Wire:
+    """A transport without a network."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.closed = False
+        self._connection = connection
+        connection.connection_made(self)  # type: ignore[arg-type]
+
+    def get_extra_info(self, name: str) -> Any:
+        return ("127.0.0.1", 80) if name == "peername" else None
+
+    def write(self, data: bytes) -> None:
+        pass
+
+    def is_closing(self) -> bool:
+        return self.closed
+
+    def get_write_buffer_size(self) -> int:
+        return 0
+
+    def abort(self) -> None:
+        self.closed = True
 
 
 @asynccontextmanager

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import random
-from typing import Any
 
 from scrapy import Request, Spider
 from scrapy.crawler import Crawler
@@ -15,11 +14,10 @@ from scrapy.http import Response
 from scrapy_ubi.http.connection import Connection, Unanswered
 from scrapy_ubi.http.load import Load
 from scrapy_ubi.http.pool import Pool
-from scrapy_ubi.http.route import Route
+from tests.http.raw import ROUTE, Wire
 
 SEED = int(os.environ.get("HTTP_SEED") or random.randrange(10**9))
 CASES = 3000
-ROUTE = Route(False, "h.example", 80, False, False, None, None, None)
 OK = b"HTTP/1.1 200 OK\r\n"
 ANSWERS = [
     OK + b"Content-Type: text/html\r\nContent-Length: 12\r\n\r\n<p>hello</p>",
@@ -28,6 +26,7 @@ ANSWERS = [
     OK + b"Content-Encoding: gzip\r\nConnection: close\r\n\r\nto the end of the connection",
     b"HTTP/1.0 404 Not Found\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nno\r\n0\r\n\r\n",
     b"HTTP/1.1 304 Not Modified\r\nETag: x\r\n\r\n",
+    b"HTTP/1.1 103 Early Hints\r\nno colon\r\n\r\n" + OK + b"Content-Length: 2\r\nContent-Length: 2\r\n\r\nok",
     OK + b"a line without colon\r\nX: folded\r\n value\r\nContent-Length: 2\r\n\r\nok" + OK,
 ]
 PIECES = [
@@ -44,30 +43,6 @@ PIECES = [
     b"chunked",
     OK,
 ]
-
-
-class Wire:
-    """A transport without a network."""
-
-    def __init__(self, connection: Connection) -> None:
-        self.closed = False
-        self._connection = connection
-        connection.connection_made(self)  # type: ignore[arg-type]
-
-    def get_extra_info(self, name: str) -> Any:
-        return ("127.0.0.1", 80) if name == "peername" else None
-
-    def write(self, data: bytes) -> None:
-        pass
-
-    def is_closing(self) -> bool:
-        return self.closed
-
-    def get_write_buffer_size(self) -> int:
-        return 0
-
-    def abort(self) -> None:
-        self.closed = True
 
 
 def mangled(draw: random.Random) -> list[bytes]:

@@ -6,10 +6,14 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from scrapy import Request
+from scrapy import Request, Spider, signals
+from scrapy.crawler import Crawler
 from scrapy.exceptions import DownloadFailedError, DownloadTimeoutError, ResponseDataLossError
 
-from tests.http.raw import Answer, Server, answer, endless, fetch, handler, run, then, until_closed
+from scrapy_ubi.http.connection import Connection
+from scrapy_ubi.http.load import Load
+from scrapy_ubi.http.pool import Pool
+from tests.http.raw import ROUTE, Answer, Server, Wire, answer, endless, fetch, handler, run, then, until_closed
 
 OK = b"HTTP/1.1 200 OK\r\n"
 CHUNKED = OK + b"Transfer-Encoding: chunked\r\n\r\n"
@@ -23,10 +27,11 @@ CHUNKED = OK + b"Transfer-Encoding: chunked\r\n\r\n"
         endless(OK + b"X-Long: ", b"x" * 1000),
         endless(OK + b"no colon\r\n", b"X-Padding: x\r\n" * 100),
         endless(b"", b"HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n" * 100),
+        endless(b"HTTP/1.1 103 Early Hints\r\nno colon\r\n\r\n", b"HTTP/1.1 103 Early Hints\r\n\r\n" * 100),
         endless(b"", b"\r\n" * 1000),
         OK + b"".join(b"X-%d: x\r\n" % number for number in range(1001)) + b"\r\n",
     ],
-    ids=["headers", "status", "header", "mended", "interim", "nothing", "many"],
+    ids=["headers", "status", "header", "mended", "interim", "mended-interim", "nothing", "many"],
 )
 def test_a_head_without_an_end(served: Answer) -> None:
     with pytest.raises(DownloadFailedError):
@@ -42,9 +47,14 @@ def test_a_head_without_an_end(served: Answer) -> None:
         OK + b"Content-Length: -1\r\n\r\nok",
         OK + b"Content-Length: 2\r\nContent-Length: 3\r\n\r\nok",
         OK + b"Content-Length: 2, 3\r\n\r\nok",
+        OK + b"Content-Length: 2, \r\n\r\nok",
+        OK + b"Content-Length: 2\rX: y\r\n\r\nok",
+        OK + b"Content-Length:\r\n\r\nok",
         OK + b"Content-Length: 99999999999999999999999999\r\n\r\nok",
         OK + b"Content-Length: 0x2\r\n\r\nok",
         b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\nok",
+        b"HTTP/1.1 199 x\r\nContent-Length: 5\r\n\r\n" + answer(),
+        b"HTTP/1.1 199 x\r\nContent-Length: %d\r\n\r\n" % len(answer()) + answer() + answer(),
         OK + b"Content-Type: text/html\r\n",
         b"HTT",
         b"",
@@ -59,6 +69,8 @@ def test_a_head_that_makes_no_sense_or_ends_too_early(served: bytes) -> None:
     "served",
     [
         OK + b"Content-Length: 4\r\n\r\nok",
+        OK + b"Content-Length: 4 \t\r\n\r\nok",
+        OK + b"Content-Length : 4\r\n\r\nok",
         CHUNKED + b"2\r\nok\r\n",
         CHUNKED + b"2\r\nok\r\nzz\r\nok\r\n0\r\n\r\n",
         CHUNKED + b"2\r\nok\r\n-2\r\nok\r\n0\r\n\r\n",
@@ -67,7 +79,7 @@ def test_a_head_that_makes_no_sense_or_ends_too_early(served: bytes) -> None:
         endless(CHUNKED + b"2\r\nok\r\n0\r\n", b"X-Trailer: " + b"x" * 1000 + b"\r\n"),
         endless(CHUNKED + b"2\r\nok\r\n1;", b"extension" * 1000),
     ],
-    ids=["short", "unended", "letters", "negative", "overflow", "empty", "trailers", "extensions"],
+    ids=["short", "space", "spaced", "unended", "letters", "negative", "overflow", "empty", "trailers", "extensions"],
 )
 def test_a_body_that_breaks_off_is_a_loss(served: Answer) -> None:
     with pytest.raises(ResponseDataLossError):
@@ -104,8 +116,12 @@ def test_a_slow_drip_ends_at_the_time_out(start: bytes) -> None:
         OK + b"Connection: close\r\nContent-Length: 2\r\n\r\nok",
         b"HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nok",
         OK + b"no colon\r\nContent-Length: 2\r\n\r\nok",
+        OK + b"Content-Length: 2\r\nContent-Length: 2\r\n\r\nok",
+        OK + b"X: a\rContent-Length: 1\r\nContent-Length: 2\r\n\r\nok",
+        b"HTTP/1.0 100 Continue\r\n\r\n" + answer(),
+        b"HTTP/1.1 100 Continue\r\nConnection: close\r\n\r\n" + answer(),
     ],
-    ids=["garbage", "two", "begun", "two-lengths", "close", "1.0", "mended"],
+    ids="garbage two begun two-lengths close 1.0 mended length-twice return interim-1.0 interim-close".split(),
 )
 def test_a_connection_in_doubt_is_not_used_again(served: bytes) -> None:
     async def main() -> None:
@@ -162,6 +178,14 @@ def test_a_body_where_there_is_none_is_no_answer_to_the_next_request(method: str
         b"HTTP/1.1 200 \xfcber\r\nX: \xff\x01\r\nContent-Length: 2\r\n\r\nok",
         OK + b"<html>\r\nX : spaced\r\n: nameless\r\nContent-Length: 2\r\n\r\nok",
         OK + b"Content-Length: 2\r\nX-Empty:\r\nX-Folded: a\r\n\tb\r\n\r\nok",
+        OK + b"Content-Length: 2\r\ncontent-length:2 \r\n\r\nok" + OK,
+        OK + b"Content-Length: 2, 2\r\n\r\nok" + OK,
+        OK + b"X: a\rX-Interim: b\r\nY: c\r\r\nContent-Length: 2\r\n\r\nok",
+        b"HTTP/1.1 200 O\rK\r\nContent-Length: 2\r\n\r\nok",
+        b"HTTP/1.1 103 Early Hints\r\nX-Interim: 1\r\n\r\n" * 2 + OK + b"no colon\r\nContent-Length: 2\r\n\r\nok",
+        b"HTTP/1.1 103 Early Hints\r\nno colon\r\n\r\n\r\n" + OK + b"Content-Length: 2\r\n\r\nok",
+        b"HTTP/1.0 100 Continue\r\n\r\n" + answer(),
+        b"HTTP/1.1 100 Continue\r\nConnection: close\r\n\r\n" + answer(),
         CHUNKED + b"1 \r\no\r\n1;name=value\r\nk\r\n0\r\nX-Trailer: x\r\n\r\n",
     ],
 )
@@ -169,6 +193,65 @@ def test_what_breaks_the_grammar_without_harm_is_read(served: bytes) -> None:
     response = fetch([served])
     assert response.body == b"ok" and response.status == 200
     assert b"X-Interim" not in response.headers and b"X-Trailer" not in response.headers
+
+
+@pytest.mark.parametrize("length", [b"", b"x", b"2, 3", b"2\r\nContent-Length: 3", b"9" * 30])
+@pytest.mark.parametrize(("method", "status"), [("HEAD", b"200 OK"), ("GET", b"204 No Content"), ("GET", b"304")])
+def test_a_length_that_is_none_does_no_harm_where_no_body_follows(method: str, status: bytes, length: bytes) -> None:
+    response = fetch([b"HTTP/1.1 " + status + b"\r\nContent-Length: " + length + b"\r\nX: y\r\n\r\n"], method=method)
+    assert (response.status, response.headers["X"], response.headers["Content-Length"]) == (int(status[:3]), b"y", b"0")
+
+
+def test_white_space_around_a_value_is_no_part_of_it() -> None:
+    response = fetch([OK + b"X: \t a b \t\r\nContent-Encoding: gzip \r\nContent-Length: 2 \r\n\r\nok"])
+    assert (response.headers["X"], response.headers["Content-Encoding"], response.body) == (b"a b", b"gzip", b"ok")
+
+
+@pytest.mark.parametrize("status", [b"000", b"099"])
+def test_a_status_that_is_none_is_refused_at_once(status: bytes) -> None:
+    heard = []
+
+    async def main() -> None:
+        served = b"HTTP/1.1 " + status + b" x\r\nContent-Length: 2\r\n\r\nok" + answer()
+        async with Server([then(served, until_closed)]) as server, handler() as ours:
+
+            def receiver(headers: object) -> None:
+                heard.append(headers)
+
+            ours.crawler.signals.connect(receiver, signals.headers_received)
+            with pytest.raises(DownloadFailedError, match=str(int(status))):
+                await ours.download_request(Request(server.url))
+            await server.closed(0)
+
+    run(main())
+    assert not heard
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        b"HTTP/1.1 103 Early Hints\r\nno colon\r\n\r\n\r\nHTTP/1.1 103 Early Hints\r\n\r\n" + OK + b"no colon\r\n",
+        b"HTTP/1.0 100 Continue\r\n\r\n" + OK,
+        b"HTTP/1.1 100 Continue\r\nConnection: close\r\n\r\n" + OK,
+    ],
+)
+def test_every_split_of_a_head_to_be_mended_is_read_alike(before: bytes) -> None:
+    whole = before + b"X: y\r\nContent-Length: 2\r\n\r\nok"
+
+    async def main() -> None:
+        for place in range(1, len(whole)):
+            connection = Connection(ROUTE, Pool(8, 8))
+            wire = Wire(connection)
+            load = Load(Request("http://h.example/"), Crawler(Spider, {}), (0, 0, True))
+            connection.start(load, b"", b"", None)
+            connection.data_received(whole[:place])
+            assert not load.done.done(), place
+            connection.data_received(whole[place:])
+            await load.done
+            response = load.response()
+            assert wire.closed and (response.body, response.headers["X"]) == (b"ok", b"y"), place
+
+    run(main())
 
 
 def test_every_split_of_an_answer_is_read_alike() -> None:
