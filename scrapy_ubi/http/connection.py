@@ -31,6 +31,7 @@ MOST_BARREN = 64 * 1024  # bytes that may come without one of the body among the
 SLICE = 64 * 1024  # bytes of a request that are written at once
 
 _BODYLESS = (204, 304)
+_OF_CONNECTION = (b"Connection", b"Proxy-Connection")
 # What servers do wrong without leaving it open where a response ends.
 _LENIENT = {
     "lenient_headers": True,
@@ -67,7 +68,7 @@ class Connection(asyncio.Protocol):
         self._raw_size = 0
         self._tail = b""  # the end of it, while it waits to be mended
         self._barren = 0
-        self._headed = self._complete = self._surplus = self._keep = False
+        self._headed = self._complete = self._trailing = self._surplus = self._keep = False
         self._broken = self._mended = self._doubtful = self._until_close = False
 
     # What is written
@@ -191,26 +192,35 @@ class Connection(asyncio.Protocol):
         self._headed = True
         self._raw.clear()
         length = self._length(status, load, fields)
-        load.head(status, parser.get_http_version(), fields, length, self._peer)
+        version = parser.get_http_version()
+        load.head(status, version, fields, length, self._peer)
         if load.bodyless:
             self._complete = True
-            self._keep = parser.should_keep_alive()
+            self._keep = parser.should_keep_alive() or _goes_on(version, fields)
             self._parser = None  # it would wait for the body
 
     def _length(self, status: int, load: Load, fields: list[Field]) -> int | None:
         """The length of the body, None where it is not known before."""
         if load.bodyless or status in _BODYLESS:
             return 0
-        length, chunked = None, False
+        length, coding = None, None
         for name, value in fields:
             key = header_name(name)
             if key == b"Transfer-Encoding":
-                chunked = value.rstrip().lower().endswith(b"chunked")
+                coding = value.rpartition(b",")[2].strip().lower()  # the last one
             elif key == b"Content-Length" and value.isdigit():
                 length = int(value)
-        self._doubtful |= chunked and length is not None  # a proxy on the way may have read the other one
-        self._until_close = not chunked and length is None
-        return None if chunked else length
+        if coding is None:
+            self._until_close = length is None
+            return length
+        self._doubtful |= length is not None  # a proxy on the way may have read the other one
+        self._until_close = coding != b"chunked"
+        return None
+
+    def on_chunk_header(self) -> None:
+        if self._complete:
+            self._surplus = True
+        self._trailing = True  # until there is a byte in it: the last chunk has none, and trailers follow
 
     def on_body(self, data: bytes) -> None:
         load = self._load
@@ -220,6 +230,7 @@ class Connection(asyncio.Protocol):
             load.fail(DownloadFailedError("An interim response has a body"))
         elif not load.ended:
             self._barren = 0
+            self._trailing = False
             load.body(data)
 
     def on_message_complete(self) -> None:
@@ -242,6 +253,8 @@ class Connection(asyncio.Protocol):
                 self._surplus = True
             elif isinstance(error, HttpParserCallbackError) and error.__context__ is not None:
                 load.fail(cast(Exception, error.__context__))
+            elif self._trailing:  # the body is whole
+                self._complete = self._surplus = True
             elif self._headed:
                 load.lost(f"The body makes no sense: {error}")
             elif self._mended:
@@ -250,6 +263,8 @@ class Connection(asyncio.Protocol):
                 self._broken = self._mended = self._doubtful = True
                 self._pool.counts["mended"] += 1
                 self._mend(b"".join(self._raw))
+        if load.bodyless and self._complete and not data.endswith(b"\n"):
+            self._surplus = True  # the beginning of a chunk's size, of which the parser does not tell
 
     def _mend(self, data: bytes) -> None:
         """The head cannot be read as it is: try again with a mended one, once it is whole. `data`: what is new."""
@@ -283,6 +298,13 @@ class Connection(asyncio.Protocol):
         if self._load is not None:
             self._load.fail(error)
         self.abort()
+
+
+def _goes_on(version: str, fields: list[Field]) -> bool:
+    """Whether the server goes on after a head that has no body: for the parser a body without a length ends with the
+    connection."""
+    closes = any(header_name(name) in _OF_CONNECTION and b"close" in value.lower() for name, value in fields)
+    return version == "1.1" and not closes
 
 
 def _parser(connection: Connection) -> HttpResponseParser:

@@ -146,6 +146,8 @@ class Load:
 
     def lost(self, why: str) -> None:
         """The body ended too early, or makes no sense from here on."""
+        if self.ended:
+            return
         if self.keeps_losses:
             self.flags.append("dataloss")
             self._end()

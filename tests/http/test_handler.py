@@ -209,6 +209,20 @@ def test_stop_download(signal: object, fail: bool) -> None:
     run(main())
 
 
+def test_what_comes_after_a_stop_is_no_loss() -> None:
+    def stop(**_: Any) -> None:
+        raise StopDownload(fail=False)
+
+    async def main() -> None:
+        served = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\nzz\r\n"
+        async with Server([served]) as server, handler(DOWNLOAD_FAIL_ON_DATALOSS=False) as ours:
+            ours.crawler.signals.connect(stop, signals.bytes_received)
+            response = await ours.download_request(Request(server.url))
+            assert (response.body, response.flags) == (b"ok", ["download_stopped"])
+
+    run(main())
+
+
 def test_no_more_than_so_many_connections_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     async def many(ours: Any, url: str, number: int, **meta: Any) -> None:
         requests = [ours.download_request(Request(url, meta=dict(meta))) for _ in range(number)]

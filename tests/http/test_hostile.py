@@ -76,10 +76,12 @@ def test_a_head_that_makes_no_sense_or_ends_too_early(served: bytes) -> None:
         CHUNKED + b"2\r\nok\r\n-2\r\nok\r\n0\r\n\r\n",
         CHUNKED + b"2\r\nok\r\nFFFFFFFFFFFFFFFFFFFFF\r\nok",
         CHUNKED + b"2\r\nok\r\n2\r\n",
+        CHUNKED + b"2\r\nok0\r\n\r\n",
+        CHUNKED + b"2\r\nok\r\n0;;\r\n\r\n",
         endless(CHUNKED + b"2\r\nok\r\n0\r\n", b"X-Trailer: " + b"x" * 1000 + b"\r\n"),
         endless(CHUNKED + b"2\r\nok\r\n1;", b"extension" * 1000),
     ],
-    ids=["short", "space", "spaced", "unended", "letters", "negative", "overflow", "empty", "trailers", "extensions"],
+    ids="short space spaced unended letters negative overflow empty glued extension trailers extensions".split(),
 )
 def test_a_body_that_breaks_off_is_a_loss(served: Answer) -> None:
     with pytest.raises(ResponseDataLossError):
@@ -120,8 +122,9 @@ def test_a_slow_drip_ends_at_the_time_out(start: bytes) -> None:
         OK + b"X: a\rContent-Length: 1\r\nContent-Length: 2\r\n\r\nok",
         b"HTTP/1.0 100 Continue\r\n\r\n" + answer(),
         b"HTTP/1.1 100 Continue\r\nConnection: close\r\n\r\n" + answer(),
+        CHUNKED + b"2\r\nok\r\n0\r\nno colon\r\n\r\n",
     ],
-    ids="garbage two begun two-lengths close 1.0 mended length-twice return interim-1.0 interim-close".split(),
+    ids="garbage two begun two-lengths close 1.0 mended length-twice return interim-1.0 interim-close trailer".split(),
 )
 def test_a_connection_in_doubt_is_not_used_again(served: bytes) -> None:
     async def main() -> None:
@@ -186,6 +189,9 @@ def test_a_body_where_there_is_none_is_no_answer_to_the_next_request(method: str
         b"HTTP/1.1 103 Early Hints\r\nno colon\r\n\r\n\r\n" + OK + b"Content-Length: 2\r\n\r\nok",
         b"HTTP/1.0 100 Continue\r\n\r\n" + answer(),
         b"HTTP/1.1 100 Continue\r\nConnection: close\r\n\r\n" + answer(),
+        b"HTTP/1.0 103 Early Hints\r\n\r\n" + OK + b"no colon\r\nContent-Length: 2\r\n\r\nok",
+        CHUNKED + b"2\r\nok\r\n0\r\nno colon\r\n\r\n",
+        CHUNKED + b"2\r\nok\r\n0\r\nX-Trailer: x\r\nX y: 1\r\n\r\n",
         CHUNKED + b"1 \r\no\r\n1;name=value\r\nk\r\n0\r\nX-Trailer: x\r\n\r\n",
     ],
 )
@@ -193,6 +199,41 @@ def test_what_breaks_the_grammar_without_harm_is_read(served: bytes) -> None:
     response = fetch([served])
     assert response.body == b"ok" and response.status == 200
     assert b"X-Interim" not in response.headers and b"X-Trailer" not in response.headers
+
+
+@pytest.mark.parametrize("coding", [b"identity", b"gzip", b"xchunked", b"chunked, gzip"])
+def test_a_body_in_another_coding_goes_to_the_close_whatever_its_length(coding: bytes) -> None:
+    served = OK + b"Transfer-Encoding: " + coding + b"\r\nContent-Length: %d\r\n\r\nok, and more"
+    for length in (2, 100):
+        response = fetch([served % length])
+        assert (response.body, response.flags) == (b"ok, and more", ["partial"])
+        assert "Content-Length" not in response.headers
+
+
+@pytest.mark.parametrize(
+    ("served", "kept"),
+    [
+        (OK + b"\r\n", True),
+        (OK + b"Content-Length: 5\r\n\r\n", True),
+        (OK + b"Transfer-Encoding: gzip\r\n\r\n", True),
+        (CHUNKED, True),
+        (OK + b"Connection: x, Close\r\n\r\n", False),
+        (OK + b"Proxy-Connection: close\r\n\r\n", False),
+        (b"HTTP/1.0 200 OK\r\n\r\n", False),
+        (b"HTTP/1.1 100 Continue\r\nConnection: close\r\n\r\n" + OK + b"\r\n", False),
+        (OK + b"\r\nok", False),
+        (CHUNKED + b"2a\r\n", False),
+        (CHUNKED + b"2a", False),
+    ],
+)
+def test_after_head_the_connection_is_kept_where_both_go_on_and_nothing_follows(served: bytes, kept: bool) -> None:
+    async def main() -> None:
+        async with Server([served, answer(b"")], [answer(b"")]) as server, handler() as ours:
+            for _ in range(2):
+                assert (await ours.download_request(Request(server.url, method="HEAD"))).status == 200
+            assert server.opened == 2 - kept
+
+    run(main())
 
 
 @pytest.mark.parametrize("length", [b"", b"x", b"2, 3", b"2\r\nContent-Length: 3", b"9" * 30])
