@@ -57,7 +57,7 @@ class Connection(asyncio.Protocol):
         self._pool = pool
         self._load: Load | None = None
         self._parser: HttpResponseParser | None = None
-        self._unsent = b""
+        self._unsent: bytes | memoryview = b""
         self._right: Right | None = None
         self._reset()
 
@@ -90,7 +90,7 @@ class Connection(asyncio.Protocol):
         if len(data) <= SLICE:
             transport.write(data)
             return
-        self._unsent, self._right = data, right
+        self._unsent, self._right = memoryview(data), right
         transport.set_write_buffer_limits(0)
         self.resume_writing()
 
@@ -103,7 +103,8 @@ class Connection(asyncio.Protocol):
                 self._unsent = b""
                 self._fail(NoRight("The right to fetch this host has ended"))
                 return
-            data, self._unsent = self._unsent[:SLICE], self._unsent[SLICE:]
+            data = self._unsent[:SLICE]
+            self._unsent = self._unsent[SLICE:] or b""  # an empty view would hold the body as long as this is kept
             transport.write(data)
             if transport.get_write_buffer_size():
                 return

@@ -4,6 +4,7 @@ Rules of this module:
 
 * Nothing of a request may end a line before its end: a method, target, header name or value that could make a second
   header or request of one is refused (`Unsendable`), never cleaned.
+* A request has one Host, its own or the URL's.
 * The length is that of the body: a request's own Content-Length and Transfer-Encoding are not sent.
 * Headers go in the order and the spelling in which Scrapy has them; Host comes first where the request has none.
 """
@@ -41,6 +42,8 @@ def head(request: Request, target: bytes, host: bytes, *, to_proxy: bool) -> byt
     lines = [b"%b %b HTTP/1.1" % (method, target)]
     if b"Host" not in headers:
         lines.append(b"Host: " + host)
+    elif len(headers.getlist(b"Host")) != 1:
+        raise Unsendable("a request has one Host (RFC 9112, 3.2)")
     length = len(request.body)
     if length or method in _EXPECT_BODY:
         lines.append(b"Content-Length: %d" % length)

@@ -135,13 +135,17 @@ class Wire:
 
     def __init__(self, connection: Connection) -> None:
         self.closed = False
+        self.written = 0  # bytes
         self._connection = connection
         connection.connection_made(self)  # type: ignore[arg-type]
 
     def get_extra_info(self, name: str) -> Any:
         return ("127.0.0.1", 80) if name == "peername" else None
 
-    def write(self, data: bytes) -> None:
+    def write(self, data: bytes | memoryview) -> None:
+        self.written += len(data)
+
+    def set_write_buffer_limits(self, high: int) -> None:
         pass
 
     def is_closing(self) -> bool:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import tracemalloc
 from collections.abc import Callable
 from typing import Any
 
 import pytest
-from scrapy import Request, signals
+from scrapy import Request, Spider, signals
+from scrapy.crawler import Crawler
 from scrapy.exceptions import (
     CannotResolveHostError,
     DownloadCancelledError,
@@ -21,9 +23,12 @@ from twisted.internet.ssl import Certificate
 
 from scrapy_ubi import writegate
 from scrapy_ubi.http import connection, pool
+from scrapy_ubi.http.connection import Connection
+from scrapy_ubi.http.load import Load
+from scrapy_ubi.http.pool import Pool
 from scrapy_ubi.http.writing import Unsendable
 from scrapy_ubi.writegate import NoRight
-from tests.http.raw import Answer, Server, answer, fetch, handler, run, then, tls, until_closed
+from tests.http.raw import ROUTE, Answer, Server, Wire, answer, fetch, handler, run, then, tls, until_closed
 
 ALWAYS: list[Answer] = [answer()] * 20
 
@@ -81,6 +86,17 @@ def test_what_would_break_out_of_its_line_is_refused(arguments: dict[str, Any]) 
                 await ours.download_request(Request(url, meta={"verbatim_url": True}, **arguments))
             assert (await ours.download_request(Request(server.url))).body == b"ok"
             assert len(server.requests) == 1
+
+    run(main())
+
+
+@pytest.mark.parametrize("hosts", [["a.example", "b.example"], ["a.example", "a.example"], None])
+def test_a_request_has_one_host(hosts: list[str] | None) -> None:
+    async def main() -> None:
+        async with Server(ALWAYS) as server, handler() as ours:
+            with pytest.raises(Unsendable, match="Host"):
+                await ours.download_request(Request(server.url, headers={"Host": hosts}))
+            assert not server.requests
 
     run(main())
 
@@ -369,7 +385,8 @@ def test_no_tunnel_without_the_right() -> None:
     run(main())
 
 
-def test_a_large_request_goes_as_long_as_the_right_holds() -> None:
+@pytest.mark.parametrize("secure", [False, True])
+def test_a_large_request_goes_as_long_as_the_right_holds(secure: bool) -> None:
     size = 4_000_000
     asked = 0
 
@@ -379,12 +396,32 @@ def test_a_large_request_goes_as_long_as_the_right_holds() -> None:
         return asked < 20
 
     async def main() -> None:
-        async with Server(ALWAYS) as server, handler() as ours:
+        async with Server(ALWAYS, tls=tls() if secure else None) as server, handler() as ours:
             await ours.download_request(Request(server.url, method="POST", body=b"x" * size))
             assert len(server.requests[0][1].partition(b"\r\n\r\n")[2]) == size
             writegate.may_write.set(right)
             with pytest.raises(NoRight):
                 await ours.download_request(Request(server.url, method="POST", body=b"x" * size))
             assert size > 20 * connection.SLICE and asked == 20
+
+    run(main())
+
+
+def test_a_large_request_takes_its_size_in_memory_once_and_nothing_when_it_is_written() -> None:
+    size = 20 * connection.SLICE
+
+    async def main() -> None:
+        written = Connection(ROUTE, Pool(8, 8))
+        wire = Wire(written)
+        body = b"x" * size
+        load = Load(Request("http://h.example/"), Crawler(Spider, {}), (0, 0, True))
+        tracemalloc.start()
+        try:
+            written.start(load, b"head", body, None)
+            kept, most = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+        assert wire.written == size + 4
+        assert most < 1.5 * size and kept < 0.5 * size
 
     run(main())
