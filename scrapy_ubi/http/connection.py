@@ -101,7 +101,7 @@ class Connection(asyncio.Protocol):
         while self._unsent and not transport.is_closing():
             if self._right is not None and not self._right():
                 self._unsent = b""
-                self._fail(NoRight("The right to fetch this host has ended"))
+                self.fail(NoRight("The right to fetch this host has ended"))
                 return
             data = self._unsent[:SLICE]
             self._unsent = self._unsent[SLICE:] or b""  # an empty view would hold the body as long as this is kept
@@ -119,6 +119,12 @@ class Connection(asyncio.Protocol):
         self._pool.forget(self)
         if self.transport is not None:
             self.transport.abort()
+
+    def fail(self, error: Exception) -> None:
+        """Close at once, with this error for a load that is under way."""
+        if self._load is not None:
+            self._load.fail(error)
+        self.abort()
 
     def certificate_names(self) -> tuple[str, str] | None:
         """Issuer and subject of the peer's certificate, None without one."""
@@ -151,7 +157,7 @@ class Connection(asyncio.Protocol):
                 load.lost(f"More than {MOST_BARREN} bytes came without one of the body")
                 self.abort()
         elif self._raw_size > MOST_HEAD or len(self._raw) > MOST_PIECES:
-            self._fail(DownloadFailedError("The head of the response does not end"))
+            self.fail(DownloadFailedError("The head of the response does not end"))
 
     def connection_lost(self, exc: Exception | None) -> None:
         load, self._load, self._parser = self._load, None, None
@@ -294,11 +300,6 @@ class Connection(asyncio.Protocol):
             self._pool.put(self)
         else:
             transport.abort()
-
-    def _fail(self, error: Exception) -> None:
-        if self._load is not None:
-            self._load.fail(error)
-        self.abort()
 
 
 def _goes_on(version: str, fields: list[Field]) -> bool:

@@ -14,7 +14,12 @@ import asyncio
 import logging
 import ssl
 
-from scrapy.exceptions import DownloadConnectionRefusedError, DownloadFailedError, DownloadTimeoutError
+from scrapy.exceptions import (
+    CannotResolveHostError,
+    DownloadConnectionRefusedError,
+    DownloadFailedError,
+    DownloadTimeoutError,
+)
 from scrapy.settings import BaseSettings
 
 from scrapy_ubi import scrapy_private
@@ -28,6 +33,7 @@ from scrapy_ubi.writegate import NoRight, Right
 logger = logging.getLogger(__name__)
 
 STAGGER = 0.25  # seconds between two addresses (RFC 8305, 5)
+HANDSHAKE_SECONDS = 24 * 3600.0  # of TLS: the request's time-out ends it, and not asyncio's 60 s before
 
 
 class Dialer:
@@ -90,7 +96,8 @@ class Dialer:
             address,
             route.port,
             ssl=tls,
-            server_hostname=None if tls is None else route.host.rstrip("."),
+            server_hostname=None if tls is None else _tls_name(route.host),
+            ssl_handshake_timeout=None if tls is None else HANDSHAKE_SECONDS,
             local_addr=route.local,
         )
         return connection
@@ -98,6 +105,8 @@ class Dialer:
     async def _through(self, route: Route, address: str, right: Right | None) -> Connection:
         """A connection to the tunnel's end."""
         loop = asyncio.get_running_loop()
+        assert route.tunnel is not None
+        name = _tls_name(route.tunnel[0])
         transport, tunnel = await loop.create_connection(
             lambda: Tunnel(route), address, route.port, local_addr=route.local
         )
@@ -106,9 +115,9 @@ class Dialer:
                 raise NoRight("The right to fetch this host has ended")
             await tunnel.open()
             connection = Connection(route, self._pool)
-            assert route.tunnel is not None
-            name = route.tunnel[0].rstrip(".")
-            secured = await loop.start_tls(transport, connection, self._tls, server_hostname=name)
+            secured = await loop.start_tls(
+                transport, connection, self._tls, server_hostname=name, ssl_handshake_timeout=HANDSHAKE_SECONDS
+            )
             if secured is None:
                 raise ConnectionResetError("The proxy closed the tunnel")
         except BaseException:
@@ -116,6 +125,18 @@ class Dialer:
             raise
         connection.connection_made(secured)
         return connection
+
+
+def _tls_name(host: str) -> str:
+    """The name of a host as TLS has it. Raises `CannotResolveHostError` for what is none: a tunnel's is not looked up
+    here, and asyncio would fail with it in the middle of the handshake."""
+    name = host.rstrip(".")
+    try:
+        if name.encode("idna"):
+            return name
+    except UnicodeError as error:
+        raise CannotResolveHostError(f"{host!r} is no name of a host: {error}") from error
+    raise CannotResolveHostError(f"{host!r} is no name of a host")
 
 
 def _let_go(attempt: asyncio.Task[Connection]) -> None:

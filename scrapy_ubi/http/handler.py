@@ -7,6 +7,7 @@ Rules of this module:
 * A kept connection may have been closed by the server the moment it is used. Then a request without a body, of a
   method that may be repeated, is written once more, on a new connection; as Scrapy's handler has it.
 * A request that is cancelled closes its connection at once.
+* When the handler is closed, requests under way fail at once; one whose connection is being dialed, when it is there.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from scrapy_ubi.http.writing import head
 logger = logging.getLogger(__name__)
 
 TIMEOUT = 10.0  # seconds, of a request that brings none; as Scrapy's handler
+CLOSED = "The download handler was closed"
 REPEATABLE = frozenset({"GET", "HEAD", "OPTIONS", "DELETE", "TRACE"})
 
 
@@ -91,10 +93,10 @@ class UbiDownloadHandler(BaseDownloadHandler):
         self._pool.counts.clear()
 
     async def close(self) -> None:
-        """Close all connections."""
+        """Close all connections. Requests under way fail."""
         self._pool.close()
         for connection in list(self._under_way):
-            connection.abort()
+            connection.fail(DownloadFailedError(CLOSED))
         await asyncio.sleep(0)  # the transports close their sockets in the loop's next turn
 
     async def _exchange(
@@ -112,6 +114,9 @@ class UbiDownloadHandler(BaseDownloadHandler):
             self._pool.counts["repeated"] += 1
         async with asyncio.timeout_at(deadline):
             connection = await self._dialer.dial(route, right)
+        if self._pool.closed:
+            connection.abort()
+            raise DownloadFailedError(CLOSED)
         self._pool.counts["opened"] += 1
         return await self._load(connection, load, data, deadline, right)
 

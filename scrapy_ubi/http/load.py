@@ -110,7 +110,8 @@ class Load:
         self.status, self.version, self.peer = status, version, peer
         self.headers = _headers(fields, length, self.bodyless)
         announced = UNKNOWN_LENGTH if length is None else length
-        if self._stop(signals.headers_received, headers=self.headers, body_length=announced) or not length:
+        told = scrapy_private.copy_of(self.headers)  # receivers may change it; to ask who listens would cost more
+        if self._stop(signals.headers_received, headers=told, body_length=announced) or not length:
             return
         if self.maxsize and length > self.maxsize:
             self._too_large(length, expected=True)

@@ -18,7 +18,7 @@ SCHEMES = ("http", "https")
 
 _ADDON = SETTINGS_PRIORITIES["addon"]
 # Settings of Scrapy's handler for https that mean something to Twisted only.
-_OF_TWISTED = ("DOWNLOADER_CLIENTCONTEXTFACTORY",)
+_OF_TWISTED = ("DOWNLOADER_CLIENTCONTEXTFACTORY", "DOWNLOADER_CLIENT_TLS_METHOD")
 
 
 def place_handler(settings: BaseSettings) -> None:

@@ -32,6 +32,7 @@ class Pool:
         self._routes: dict[Route, list[Connection]] = {}
         self._since: dict[Connection, float] = {}  # longest idle first
         self._timer: asyncio.TimerHandle | None = None
+        self.closed = False
         self.counts: Counter[str] = Counter()  # what happened, for the stats
 
     def __len__(self) -> int:
@@ -73,7 +74,8 @@ class Pool:
                 del self._routes[connection.route]
 
     def close(self) -> None:
-        """Close all that are here."""
+        """Close all that are here. No more may come."""
+        self.closed = True
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

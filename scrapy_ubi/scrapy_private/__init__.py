@@ -224,6 +224,11 @@ def headers_of(values: dict[bytes, list[bytes]]) -> Headers:
     return headers
 
 
+def copy_of(headers: Headers) -> Headers:
+    """A copy of headers, to be changed; `Headers.copy` looks at each name and value again."""
+    return headers_of({name: values[:] for name, values in dict.items(headers)})
+
+
 def values_of(headers: Headers) -> Iterable[tuple[bytes, list[bytes]]]:
     """Names and values as `Headers` keeps them."""
     return dict.items(headers)

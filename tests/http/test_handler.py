@@ -15,10 +15,11 @@ from scrapy.exceptions import (
     DownloadCancelledError,
     DownloadConnectionRefusedError,
     DownloadFailedError,
+    DownloadTimeoutError,
     StopDownload,
     UnsupportedURLSchemeError,
 )
-from scrapy.http import FormRequest, HtmlResponse
+from scrapy.http import FormRequest, Headers, HtmlResponse
 from twisted.internet.ssl import Certificate
 
 from scrapy_ubi import writegate
@@ -202,6 +203,62 @@ def test_the_end_of_the_handler_is_that_of_its_connections() -> None:
     run(main())
 
 
+def test_requests_under_way_end_with_the_handler() -> None:
+    async def main() -> None:
+        started = asyncio.Event()
+
+        async def wait(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            started.set()
+            await until_closed(reader, writer)
+
+        async with Server([wait]) as server, handler() as ours:
+            task = asyncio.create_task(ours.download_request(Request(server.url)))
+            await started.wait()
+            await ours.close()
+            with pytest.raises(DownloadFailedError):
+                await task
+            await server.closed(0)
+
+    run(main())
+
+
+def test_a_connection_that_is_there_after_the_end_of_the_handler_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def main() -> None:
+        asked, known = asyncio.Event(), asyncio.Event()
+
+        async def addresses(host: str) -> list[str]:
+            asked.set()
+            await known.wait()
+            return [host]
+
+        async with Server(ALWAYS) as server, handler() as ours:
+            monkeypatch.setattr(ours._dialer._names, "addresses", addresses)
+            task = asyncio.create_task(ours.download_request(Request(server.url)))
+            await asked.wait()
+            await ours.close()
+            known.set()
+            with pytest.raises(DownloadFailedError):
+                await task
+            await server.closed(0)
+            assert not server.requests and len(ours._pool) == 0
+
+    run(main())
+
+
+def test_a_receiver_that_changes_its_headers_changes_no_response() -> None:
+    def receiver(headers: Headers) -> None:
+        headers.appendlist("X", "mine")
+        del headers["Content-Type"]
+
+    async def main() -> None:
+        async with Server([answer(b"ok", b"X: theirs")]) as server, handler() as ours:
+            ours.crawler.signals.connect(receiver, signals.headers_received)
+            headers = (await ours.download_request(Request(server.url))).headers
+            assert headers.getlist("X") == [b"theirs"] and headers["Content-Type"] == b"text/html"
+
+    run(main())
+
+
 @pytest.mark.parametrize("fail", [True, False])
 @pytest.mark.parametrize("signal", [signals.headers_received, signals.bytes_received])
 def test_stop_download(signal: object, fail: bool) -> None:
@@ -350,6 +407,32 @@ def test_a_proxy_that_opens_no_tunnel(said: bytes) -> None:
             with pytest.raises(Exception) as raised:
                 await ours.download_request(Request("https://h.example/", meta={"proxy": server.url}))
             assert type(raised.value).__name__ == ("TunnelError" if said else "DownloadFailedError")
+
+    run(main())
+
+
+@pytest.mark.parametrize("host", ["a..b", f"{'x' * 70}.example", "."])
+def test_no_tunnel_to_what_is_no_host(host: str) -> None:
+    async def main() -> None:
+        async with Server([then(b"HTTP/1.1 200 OK\r\n\r\n", until_closed)]) as server, handler() as ours:
+            with pytest.raises(CannotResolveHostError):
+                await ours.download_request(Request(f"https://{host}/", meta={"proxy": server.url}))
+            assert not server.requests
+
+    run(main())
+
+
+@pytest.mark.parametrize("tunnel", [False, True])
+def test_a_handshake_may_take_as_long_as_the_request(tunnel: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(asyncio.constants, "SSL_HANDSHAKE_TIMEOUT", 0.05)
+
+    async def main() -> None:
+        mute = then(b"HTTP/1.1 200 OK\r\n\r\n", until_closed) if tunnel else until_closed
+        async with Server([mute]) as server, handler() as ours:
+            meta = {"download_timeout": 0.3} | ({"proxy": server.url} if tunnel else {})
+            with pytest.raises(DownloadTimeoutError):
+                await ours.download_request(Request(server.url.replace("http:", "https:"), meta=meta))
+            await server.closed(0)
 
     run(main())
 

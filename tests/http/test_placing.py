@@ -50,11 +50,17 @@ def test_a_handler_of_the_users_stays_with_a_warning(scheme: str, caplog: pytest
     assert f"how {scheme}:// is fetched: DOWNLOAD_HANDLERS" in caplog.text
 
 
-def test_contexts_for_twisted_keep_scrapys_handler_for_https(caplog: pytest.LogCaptureFixture) -> None:
-    settings = applied(UBI_FAST=True, DOWNLOADER_CLIENTCONTEXTFACTORY="own.Factory")
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("DOWNLOADER_CLIENTCONTEXTFACTORY", "own.Factory"), ("DOWNLOADER_CLIENT_TLS_METHOD", "TLSv1.2")],
+)
+def test_tls_for_twisted_keeps_scrapys_handler_for_https(
+    name: str, value: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    settings = applied(UBI_FAST=True, **{name: value})
     assert handlers(settings)["https"] == handlers(Settings())["https"]
     assert handlers(settings)["http"] is UbiDownloadHandler
-    assert "DOWNLOADER_CLIENTCONTEXTFACTORY" in caplog.text
+    assert f"how https:// is fetched: {name} is set" in caplog.text
 
 
 def test_another_loop_keeps_scrapys_handlers(caplog: pytest.LogCaptureFixture) -> None:

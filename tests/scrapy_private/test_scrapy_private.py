@@ -45,6 +45,7 @@ from scrapy_ubi.scrapy_private import (
     Download,
     EngineHooks,
     RulesByPage,
+    copy_of,
     data_loss,
     forget_robots,
     forget_tree,
@@ -203,6 +204,10 @@ def test_headers_are_a_dict_of_names_in_titles_and_lists() -> None:
     ours = headers_of({b"Set-Cookie": [b"a", b"b"], b"x-UPPER-x".title(): [b"c"]})
     assert dict(values_of(usual)) == dict(values_of(ours)) and type(ours) is Headers
     assert ours.getlist("SET-cookie") == [b"a", b"b"] and ours["X-Upper-X"] == b"c"
+    copy = copy_of(ours)
+    assert copy == ours and type(copy) is Headers
+    copy.appendlist("Set-Cookie", "d")
+    assert ours.getlist("Set-Cookie") == [b"a", b"b"]
 
 
 class Exits(Spider):
