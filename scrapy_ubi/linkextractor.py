@@ -35,6 +35,11 @@ _SMALL = 400_000  # characters of a page that may be kept until the next one: pa
 
 Node = TypeVar("Node")
 
+# What Scrapy's extractor looks at for each page, and may be given another value at any time.
+_RULES = frozenset(
+    {"allow_res", "deny_res", "allow_domains", "deny_domains", "deny_extensions", "restrict_text", "canonicalize"}
+)
+
 _Names = str | Iterable[str]
 _Regex = Any  # a str or pattern, or several of them, as Scrapy has it
 
@@ -89,16 +94,27 @@ class UbiLinkExtractor(LxmlLinkExtractor):
             raise ValueError(f"{asked}: not with restrict_xpaths, nor with a restrict_css that lexbor cannot read")
         self._obey_nofollow = obey_nofollow
         self._places = Places(*names, frames=frames, canonical=canonical, srcset=srcset)
-        self._allowed = Allowed(
-            self.allow_res, self.deny_res, self.allow_domains, self.deny_domains, self.deny_extensions
-        )
-        self._texts: Patterns = self.restrict_text
         self._usual = self._places.single if unique and process_value is None else None
-        self._rarely = bool(self._texts) or obey_nofollow or canonicalize
         simple = not (self._regions or obey_nofollow or self._scrapys)
         self._off_tree = self._usual if simple and tree.can_read(self._places.tags, self._usual or "") else None
         self._process, self._unique = process_value, unique
         self._stripped: Callable[[str], str] = strip_html5_whitespace if strip else str
+        self._prepare()
+
+    def _prepare(self) -> None:
+        self._allowed = Allowed(
+            self.allow_res, self.deny_res, self.allow_domains, self.deny_domains, self.deny_extensions
+        )
+        self._texts: Patterns = self.restrict_text
+        self._rarely = bool(self._texts) or self._obey_nofollow or self.canonicalize
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        super().__setattr__(name, value)
+        if "_allowed" in self.__dict__:  # else `__init__` is not through
+            if name in _RULES:
+                self._prepare()
+            elif name == "restrict_xpaths":
+                self._scrapys = True
 
     def extract_links(self, response: TextResponse) -> list[Link]:
         """The links of a page, in its order, as scrapy.link.Link. Whatever the bytes of an HTML page are, it raises
@@ -118,7 +134,8 @@ class UbiLinkExtractor(LxmlLinkExtractor):
         if not self._regions:
             return self._links(page.elements(self._places), joiner)
         links: list[Link] = []
-        for node in page.regions(self._regions, outermost=self._unique):
+        # Of the same URL in a region and in one within it, either may be the one whose text is wanted.
+        for node in page.regions(self._regions, outermost=self._unique and not self._texts):
             links += self._links(page.elements(self._places, node), joiner)
         return _unique(links) if self._unique else links
 

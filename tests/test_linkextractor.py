@@ -145,6 +145,30 @@ def test_it_is_scrapys_where_only_scrapys_can() -> None:
     same(page("<p>x<a href=x>x</a></p><p>z<a href=y>y</a>"), restrict_css="p:contains('z')")
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("allow_res", [re.compile(r"\.html")]),
+        ("deny_res", [re.compile(r"\.html")]),
+        ("allow_domains", {"other.example"}),
+        ("deny_domains", {"other.example"}),
+        ("deny_extensions", {".html"}),
+        ("restrict_text", [re.compile("t")]),
+        ("canonicalize", True),
+        ("restrict_xpaths", ["//p"]),
+    ],
+)
+def test_what_is_set_later_counts_from_then_on(name: str, value: object) -> None:
+    response = page("<a href=/x?b&a#f>t</a><a href=/b.html>u</a><p><a href=http://other.example/>v</a></p>")
+    ours, theirs = UbiLinkExtractor(), LinkExtractor()
+    before = ours.extract_links(response)
+    for extractor in (ours, theirs):
+        setattr(extractor, name, value)
+    links = theirs.extract_links(response)
+    assert ours.extract_links(response) == links != before
+    assert ours.extract_urls(response) == [link.url for link in links]
+
+
 def test_links_are_whole() -> None:
     (link,) = UbiLinkExtractor().extract_links(page("<a href=x rel=nofollow>y</a>"))
     assert set(Link.__slots__) == {"url", "text", "fragment", "nofollow"}, "UbiLinkExtractor sets these four itself"
@@ -292,6 +316,9 @@ def test_where_selectors_differ() -> None:
     assert both("<table><tr><td><a href=1>x</a></table>", restrict_css="table > tr") == ([("1", "x")], [])
     assert both("<div class=m><a href=1>x</a></div>", restrict_css=".M") == ([], [("1", "x")])
     assert both("<!DOCTYPE html><div class=m><a href=1>x</a></div>", restrict_css=".M") == ([], [])
+    assert both("<a href=1 rel=nofollow>x</a>", restrict_css="a[rel='NOFOLLOW']") == ([], [("1", "x")])
+    assert both("<a href=1>x</a>", restrict_css="a:enabled") == ([], [("1", "x")])
+    assert both("<image src=1>", tags="img", attrs="src", deny_extensions=()) == ([], [("1", "")])
 
 
 def test_regions_within_regions_are_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -303,6 +330,12 @@ def test_regions_within_regions_are_read_once(monkeypatch: pytest.MonkeyPatch) -
     assert len(read) == 4 * 2, "of links and of URLs, of two pages"
     same(page(nested), restrict_css=["div", "p"], unique=False)
     assert len(read) == 4 * (2 + 101)
+
+
+def test_of_a_url_in_a_region_and_in_one_within_it_the_one_with_the_text_counts() -> None:
+    nested = "<!doctype html><div><a href=x>foo</a><div><a href=x>bar</a></div></div>"
+    same(page(nested), restrict_css="div", restrict_text="bar")
+    same(page(nested), restrict_css="div", restrict_text="foo")
 
 
 def test_a_base_that_is_no_url_is_no_base() -> None:
