@@ -7,6 +7,8 @@ receiver that has something to wait for. Rules of this module:
 
 * PyDispatcher keeps the receivers, as ever: connecting and disconnecting is not touched, at any time.
 * What is not plain (a receiver connected in two places, one that is no function or method) is sent by Scrapy itself.
+* Receivers are those that were connected when the signal was sent. With Scrapy one that an earlier receiver disconnects
+  is not called, where the signal is not awaited: to look after each call would cost every page for what nobody does.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from types import CodeType, FunctionType, MethodType
 from typing import Any
 
@@ -83,19 +85,18 @@ class LeanSignals:
         if not receivers:
             return []
         results: Results = []
-        waiting: list[tuple[int, Awaitable[Any]]] = []
         for receiver in receivers:
             result, error = self._call(receiver, signal, named)
             if error is None and (isinstance(result, Deferred) or inspect.isawaitable(result)):
-                waiting.append((len(results), self._awaited(receiver, result, named)))
-            elif error is not None:
+                # As with Scrapy those that come after it are called when it waits for the first time.
+                later = (self._told(each, signal, named) for each in receivers[len(results) + 1 :])
+                waiting = asyncio.gather(self._awaited(receiver, result, named), *later, return_exceptions=True)
+                of_these: list[Any] = await waiting  # a cancellation stands alone among them, as ever
+                return results + of_these
+            if error is not None:
                 self._log(receiver, error, named)
             results.append((receiver, result if error is None else error))
-        if waiting:
-            for (place, _), value in zip(waiting, await asyncio.gather(*(each for _, each in waiting)), strict=True):
-                results[place] = results[place][0], value
-        else:
-            await asyncio.sleep(0)  # who sends in a loop lets the loop turn, as ever
+        await asyncio.sleep(0)  # who sends in a loop lets the loop turn, as ever
         return results
 
     def _receivers(self, signal: Any, named: dict[str, Any]) -> list[Receiver] | None:
@@ -142,12 +143,20 @@ class LeanSignals:
         except Exception as error:  # noqa: BLE001 - of whatever a user connected
             return None, error
 
-    async def _awaited(self, receiver: Receiver, result: Any, named: dict[str, Any]) -> Any:
+    async def _told(self, receiver: Receiver, signal: Any, named: dict[str, Any]) -> tuple[Receiver, Any]:
+        """A receiver, called now, and its result."""
+        result, error = self._call(receiver, signal, named)
+        if error is None:
+            return await self._awaited(receiver, result, named)
+        self._log(receiver, error, named)
+        return receiver, error
+
+    async def _awaited(self, receiver: Receiver, result: Any, named: dict[str, Any]) -> tuple[Receiver, Any]:
         try:
-            return await ensure_awaitable(result, _warn=global_object_name(receiver))
+            return receiver, await ensure_awaitable(result, _warn=global_object_name(receiver))
         except Exception as error:  # noqa: BLE001 - likewise
             self._log(receiver, error, named)
-            return error
+            return receiver, error
 
     @staticmethod
     def _log(receiver: Receiver, error: Exception, named: dict[str, Any]) -> None:

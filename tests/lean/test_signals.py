@@ -63,6 +63,9 @@ class Receivers:
     async def fails(self, item: Any) -> None:
         raise ValueError("later")
 
+    async def cancelled(self, item: Any) -> None:
+        raise asyncio.CancelledError
+
     def deferred(self, item: Any) -> Deferred[Any]:
         return succeed(item)
 
@@ -125,6 +128,47 @@ def test_who_has_something_to_wait_for_is_waited_for(names: list[str]) -> None:
     theirs, ours = sent(False, names, awaited), sent(True, names, awaited)
     assert ours[0] == theirs[0] and ours[2] == theirs[2]
     assert sorted(ours[1], key=repr) == sorted(theirs[1], key=repr)
+
+
+@pytest.mark.parametrize("returned", [False, True])
+def test_a_receiver_that_waits_begins_before_those_that_were_connected_later(returned: bool) -> None:
+    """Also where a plain function returns what is to be awaited."""
+
+    def receivers(told: list[str]) -> list[Callable[..., Any]]:
+        async def waits() -> None:
+            told.append("begins")
+            await asyncio.sleep(0)
+            told.append("ends")
+
+        def returns() -> Any:
+            return waits()
+
+        waiting = returns if returned else waits
+        return [lambda: told.append("first"), waiting, lambda: told.append("second"), lambda: told.append("third")]
+
+    async def send(lean: bool) -> list[str]:
+        crawler, told = Crawler(Spider, {}), list[str]()
+        if lean:
+            LeanSignals.from_crawler(crawler)
+        for receiver in receivers(told):
+            crawler.signals.connect(receiver, SIGNAL, weak=False)
+        await crawler.signals.send_catch_log_async(SIGNAL)
+        return told
+
+    theirs, ours = asyncio.run(send(lean=False)), asyncio.run(send(lean=True))
+    assert ours == theirs == ["first", "begins", "second", "third", "ends"]
+
+
+def test_a_receiver_that_is_cancelled_leaves_the_others_alone() -> None:
+    def send(crawler: Crawler) -> Any:
+        results.append(awaited(crawler))  # a cancellation in place of a receiver and its result
+        return [(None, each) for each in results[-1]]
+
+    results: list[Any] = []
+    names = ["one", "cancelled", "later", "error", "all"]
+    theirs, ours = sent(False, names, send), sent(True, names, send)
+    assert [type(each) for each in results[1]] == [type(each) for each in results[0]]
+    assert type(results[1][1]) is asyncio.CancelledError and ours[1] == theirs[1]
 
 
 def test_a_deferred_where_none_can_be_awaited_is_said(caplog: pytest.LogCaptureFixture) -> None:
