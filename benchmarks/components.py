@@ -38,6 +38,7 @@ OWNERS: tuple[tuple[str, str, str | None], ...] = (
     ("our scheduler", "scrapy_ubi/statsheet.py", None),
     ("engine", "scrapy_ubi/scrapy_private/leanpath.py", None),
     ("scraper, items", "scrapy_ubi/scrapy_private/leanoutput.py", None),
+    ("scraper, items", "scrapy_ubi/scrapy_private/leanpieces.py", None),
     ("our scheduler", "scrapy_ubi/scrapy_private/", None),
     ("the short path", "scrapy_ubi/batch.py", None),
     ("the short path", "scrapy_ubi/passing.py", None),

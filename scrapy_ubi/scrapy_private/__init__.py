@@ -1,7 +1,8 @@
 """Every name of Scrapy's that is private, undocumented or about to change, and why it is needed. Nowhere else.
 
 tests/scrapy_private fails, one name at a time, when a new Scrapy changes any of them. Those that make up a scheduled
-request's way through Scrapy are in `leanpath` and `leanoutput`, which stand for it while it is as it was (`stoodfor`).
+request's way through Scrapy are in `leanpath`, `leanoutput` and `leanpieces`, which stand for it while it is as it was
+(`stoodfor`).
 
 | name | used for |
 | --- | --- |

@@ -1,34 +1,27 @@
-"""What a page yields, taken with less ado (UBI_LEAN): spider middlewares as plain generators, items one by one.
+"""What a page yields, with less ado (UBI_LEAN): callbacks called, and their output passed through plain generators.
 
-Scrapy passes the output of every callback through two dozen asynchronous generators, and hands each piece to one of
-CONCURRENT_ITEMS tasks. Rules of this module:
+Scrapy passes the output of every callback through two dozen asynchronous generators. Rules of this module:
 
 * A callback that is no asynchronous generator is taken by plain generators: each spider middleware by its
   `process_spider_output`. That of a user's may be a stub beside the asynchronous one, which is what Scrapy calls: where
   one of them is neither Scrapy's nor ours, and for callbacks that are asynchronous generators, Scrapy's way is taken.
 * Errors are treated as by `SpiderMiddlewareManager`: those below see them first, what they give instead comes last.
-* Items pass through the pipelines one after the other where no pipeline is a coroutine, and so waits for nothing; else
-  CONCURRENT_ITEMS of them at once, as ever.
-* Others have their turn after `SLICE` pieces, or where the outermost middleware yields None.
+* The pieces that come out of it are `leanpieces`' to take.
 """
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
-from inspect import iscoroutinefunction, unwrap
 from typing import Any
 
 from scrapy import Request
 from scrapy.core.scraper import Scraper
 from scrapy.http import Response
-from scrapy.pipelines import ItemPipelineManager
 from scrapy.utils.defer import _process_pending_io
-from twisted.python.failure import Failure
 
 from scrapy_ubi.scrapy_private.leancalls import lean_calls
+from scrapy_ubi.scrapy_private.leanpieces import LeanPieces, failure
 
-SLICE = 32  # pieces of output between two turns of the loop
 PLAIN = "process_spider_output"
 KNOWN = ("scrapy.", "scrapy_ubi.")  # modules where it does what the asynchronous one beside it does
 
@@ -36,14 +29,14 @@ Layer = Callable[..., Iterable[Any]]
 
 
 class LeanOutput:
-    """Takes the output of callbacks for one scraper. `is_lean`: whether it may be asked to."""
+    """Takes the output of callbacks for one scraper. `is_lean`: whether `take` may be asked to."""
 
     def __init__(self, scraper: Scraper, outermost: type | None) -> None:
         self._scraper, self._manager = scraper, scraper.spidermw
         self._layers = self._plain_layers()
         last = next(iter(self._manager.middlewares), None)  # the first in their order is the last that sees output
         self.is_lean = self._layers is not None and outermost in (type(last), None)
-        self._at_once = _waits_for_nothing(scraper.itemproc)
+        self._pieces = LeanPieces(scraper)
 
     def _plain_layers(self) -> list[Layer | None] | None:
         """`process_spider_output` of all middlewares, from the spider outwards; None where one may not be called."""
@@ -63,9 +56,9 @@ class LeanOutput:
         except Exception:  # noqa: BLE001 - of the spider or a middleware
             self._scraper.handle_spider_error(failure(), request, response)
             return
-        if not self._at_once or isinstance(found, AsyncIterator):
+        if not self._pieces.is_lean or isinstance(found, AsyncIterator):
             await self._scraper.handle_spider_output_async(found, request, response)
-        elif not await self._one_by_one(found, request, response):
+        elif not await self._pieces.take(found, request, response):
             return
         for instead in (*recovered[0], *recovered[1]):
             await self._scraper.handle_spider_output_async(instead, request, response)
@@ -109,34 +102,3 @@ class LeanOutput:
             if getattr(error, "_spidermw_unhandled", False):
                 raise
             recovered.append(self._manager._process_spider_exception(response, error, number))
-
-    async def _one_by_one(self, found: Iterator[Any], request: Request, response: Response) -> bool:
-        """Take each piece when it comes; False after an error, which is the end."""
-        scraper, crawl, count = self._scraper, self._scraper.crawler.engine.crawl, 0
-        while True:
-            try:
-                piece = next(found)
-            except StopIteration:
-                return True
-            except Exception:  # noqa: BLE001 - of the spider or a middleware
-                scraper.handle_spider_error(failure(), request, response)
-                return False
-            count += 1
-            if piece is None or count % SLICE == 0:
-                await asyncio.sleep(0)
-            if isinstance(piece, Request):
-                crawl(piece)
-            elif piece is not None:
-                await scraper._process_spidermw_output_async(piece, response)
-
-
-def failure() -> Failure:
-    """The exception that is being handled, as Scrapy passes it on."""
-    return Failure()  # type: ignore[no-untyped-call]
-
-
-def _waits_for_nothing(pipelines: Any) -> bool:
-    """Whether items pass the pipelines without a wait. An ITEM_PROCESSOR of the user's own may do anything."""
-    if type(pipelines) is not ItemPipelineManager:
-        return False
-    return not any(iscoroutinefunction(unwrap(each)) for each in pipelines.methods["process_item"])  # type: ignore[arg-type]

@@ -39,7 +39,8 @@ from scrapy.utils.python import global_object_name
 from twisted.python.failure import Failure
 
 from scrapy_ubi.scrapy_private.leancalls import lean_calls
-from scrapy_ubi.scrapy_private.leanoutput import LeanOutput, failure
+from scrapy_ubi.scrapy_private.leanoutput import LeanOutput
+from scrapy_ubi.scrapy_private.leanpieces import failure
 from scrapy_ubi.scrapy_private.stoodfor import changed
 
 COMPARED = ((2, 19),)  # versions of Scrapy

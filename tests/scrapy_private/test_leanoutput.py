@@ -11,7 +11,7 @@ from scrapy import Request, Spider
 from scrapy.exceptions import CloseSpider, DropItem
 from scrapy.http import Response
 
-from scrapy_ubi.scrapy_private import leanoutput
+from scrapy_ubi.scrapy_private import leanoutput, leanpieces
 from tests.scrapy_private.test_leanpath import Later, both
 from tests.support.crawls import crawl, items_of
 from tests.support.site import Site
@@ -173,7 +173,7 @@ class Ticking(Spider):
 
 class TickingItems(Ticking):
     def pieces(self, response: Response) -> Iterator[Any]:
-        for number in range(leanoutput.SLICE * 20):
+        for number in range(leanpieces.SLICE * 20):
             yield {"turns": -number}
 
 

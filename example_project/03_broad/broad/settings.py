@@ -14,7 +14,6 @@ UBI_HOST_DELAY = 0.05
 
 # Many hosts at once make it fast, as each of them has one request at a time.
 CONCURRENT_REQUESTS = 64
-CONCURRENT_ITEMS = 1
 REACTOR_THREADPOOL_MAXSIZE = 20
 
 # A broad crawl can do without the slow, the huge and the personal.

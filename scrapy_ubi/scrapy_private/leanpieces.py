@@ -1,0 +1,179 @@
+"""The pieces of a page's output, requests and items, taken with less ado (UBI_LEAN): items one by one while none waits.
+
+Scrapy starts CONCURRENT_ITEMS tasks for each page, to which it hands each piece. Rules of this module:
+
+* Where no pipeline is a coroutine, an item mostly waits for nothing, and the next one follows when it has passed. One
+  that does wait (for what a plain function returned, for a receiver of a signal) goes on in the task in which it began,
+  and the others of its page are taken meanwhile, CONCURRENT_ITEMS at once: it may wait for one of them.
+* Where one is a coroutine, CONCURRENT_ITEMS of them pass at once, as ever.
+* What escapes the processing of one piece ends that piece only, and is logged.
+* Others have their turn after `SLICE` pieces, or where the outermost middleware yields None.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+from collections.abc import AsyncIterator, Awaitable, Coroutine, Generator, Iterable, Iterator
+from inspect import iscoroutinefunction, unwrap
+from types import coroutine
+from typing import Any
+
+from scrapy import Request
+from scrapy.core.scraper import Scraper
+from scrapy.http import Response
+from scrapy.pipelines import ItemPipelineManager
+from scrapy.utils.asyncgen import as_async_generator
+from scrapy.utils.defer import aiter_errback
+from twisted.python.failure import Failure
+
+SLICE = 32  # pieces of output between two turns of the loop
+
+scraper_log = logging.getLogger("scrapy.core.scraper")  # where people look for what is said of a page
+
+
+class LeanPieces:
+    """Takes the pieces for one scraper. `is_lean`: whether it does, as no pipeline is a coroutine."""
+
+    def __init__(self, scraper: Scraper) -> None:
+        self._scraper = scraper
+        self.is_lean = _waits_for_nothing(scraper.itemproc)
+        if self.is_lean:
+            scraper.handle_spider_output_async = self._handle  # type: ignore[method-assign]
+
+    async def take(self, found: Iterator[Any], request: Request, response: Response) -> bool:
+        """Take each piece when it comes; False after an error, which is the end."""
+        scraper, crawl, count = self._scraper, self._scraper.crawler.engine.crawl, 0
+        while True:
+            try:
+                piece = next(found)
+            except StopIteration:
+                return True
+            except Exception:  # noqa: BLE001 - of the spider or a middleware
+                scraper.handle_spider_error(failure(), request, response)
+                return False
+            count += 1
+            if piece is None or count % SLICE == 0:
+                await asyncio.sleep(0)
+            try:
+                if isinstance(piece, Request):
+                    crawl(piece)
+                elif piece is not None:
+                    waiting = await _begun(scraper.start_itemproc_async(piece, response=response))
+                    if waiting is not None and not await self._meanwhile(waiting, found, request, response):
+                        return False
+            except (Exception, asyncio.CancelledError):  # noqa: BLE001 - of whatever is hooked in
+                self._escaped(request)
+
+    async def _meanwhile(
+        self, waiting: Awaitable[None], found: Iterator[Any], request: Request, response: Response
+    ) -> bool:
+        """Wait for an item, and take the rest of its page meanwhile; False after an error in that rest."""
+        room = self._scraper.concurrent_items - 1
+        if room < 1:
+            await waiting
+            return True
+        others = asyncio.create_task(self._side_by_side(found, room, request, response))
+        await self._passed(waiting, request)
+        return await others
+
+    async def _handle(
+        self, result: Iterable[Any] | AsyncIterator[Any], request: Request, response: Response | Failure
+    ) -> None:
+        """Take output that comes asynchronously, or of an errback. As `Scraper.handle_spider_output_async`, which
+        starts CONCURRENT_ITEMS + 1 tasks for each page; here an item has one of its own."""
+        await self._side_by_side(result, self._scraper.concurrent_items, request, response)
+
+    async def _side_by_side(
+        self, found: Iterable[Any] | AsyncIterator[Any], room: int, request: Request, response: Response | Failure
+    ) -> bool:
+        """Take the pieces, with so many items at once; False after an error of the output."""
+        scraper, crawl, errors = self._scraper, self._scraper.crawler.engine.crawl, list[Failure]()
+        free, passing = asyncio.Semaphore(max(1, room)), set[asyncio.Task[None]]()
+
+        def failed(error: Failure) -> None:
+            errors.append(error)
+            scraper.handle_spider_error(error, request, response)
+
+        def passed(task: asyncio.Task[None]) -> None:
+            passing.discard(task)
+            free.release()
+
+        count = 0
+        async for piece in aiter_errback(as_async_generator(found), failed):
+            count += 1
+            if isinstance(piece, Request):
+                async with free:  # after the items before it, as far as they leave no room
+                    try:
+                        crawl(piece)
+                    except Exception:  # noqa: BLE001 - of whatever is hooked in
+                        self._escaped(request)
+            elif piece is not None:
+                await free.acquire()
+                item = scraper.start_itemproc_async(piece, response=response)
+                task = asyncio.create_task(self._passed(item, request))
+                passing.add(task)
+                task.add_done_callback(passed)
+            if not isinstance(piece, Request) or count % SLICE == 0:
+                await asyncio.sleep(0)  # also for the item to begin before what comes after it
+        if passing:
+            await asyncio.wait(passing)
+        return not errors
+
+    async def _passed(self, item: Awaitable[None], request: Request) -> None:
+        """Wait for an item that others do not wait for."""
+        try:
+            await item
+        except (Exception, asyncio.CancelledError):  # noqa: BLE001 - of whatever is hooked in
+            self._escaped(request)
+
+    def _escaped(self, request: Request) -> None:
+        """Say what has escaped the processing of a piece. A cancellation from inside ends the piece without a word, as
+        it ends one of Scrapy's tasks; that of our own task goes on."""
+        error, task = sys.exception(), asyncio.current_task()
+        if not isinstance(error, asyncio.CancelledError):
+            words, spider = "Scraper bug processing %(request)s", self._scraper.crawler.spider
+            scraper_log.error(words, {"request": request}, exc_info=True, extra={"spider": spider})
+        elif task is not None and task.cancelling():
+            raise error
+
+
+@coroutine
+def _begun(item: Coroutine[Any, Any, None]) -> Generator[Any, Any, Awaitable[None] | None]:
+    """Run an item's coroutine until it ends, or waits: then the rest of it, to be awaited by the same task."""
+    try:
+        waits_for = item.send(None)
+        if waits_for is None:  # a turn of the loop, which sending a signal takes
+            yield
+            waits_for = item.send(None)
+    except StopIteration:
+        return None
+    return _rest(item, waits_for)
+
+
+@coroutine
+def _rest(item: Coroutine[Any, Any, None], waits_for: Any) -> Generator[Any, Any, None]:
+    """Go on with a coroutine that waits for this, as `await` would."""
+    try:
+        while True:
+            try:
+                yield waits_for
+            except BaseException as error:  # noqa: BLE001 - the task is cancelled, which the coroutine is to hear
+                waits_for = item.throw(error)
+            else:
+                waits_for = item.send(None)
+    except StopIteration:
+        return
+
+
+def failure() -> Failure:
+    """The exception that is being handled, as Scrapy passes it on."""
+    return Failure()  # type: ignore[no-untyped-call]
+
+
+def _waits_for_nothing(pipelines: Any) -> bool:
+    """Whether items pass the pipelines without a wait. An ITEM_PROCESSOR of the user's own may do anything."""
+    if type(pipelines) is not ItemPipelineManager:
+        return False
+    return not any(iscoroutinefunction(unwrap(each)) for each in pipelines.methods["process_item"])  # type: ignore[arg-type]
