@@ -45,6 +45,11 @@ ASYNCIO_REACTOR = "twisted.internet.asyncioreactor.AsyncioSelectorReactor"
 OUTERMOST = -1_000_000  # of the spider middlewares: next to the engine
 INNERMOST = 1_000_000  # of the downloader middlewares: next to the downloader
 
+# For each page Scrapy starts CONCURRENT_ITEMS tasks, 100 by default, to feed the item pipelines. Where there are none a
+# few do as well, at a third less processor time a page; not one, as an error that escapes it would be its last. Where
+# the lean way is taken items have tasks of their own when they need them, as many as with Scrapy.
+CONCURRENT_ITEMS = 4
+
 _ADDON = SETTINGS_PRIORITIES["addon"]
 
 
@@ -63,6 +68,8 @@ class Addon:
         settings.setdefault_in_component_priority_dict("DOWNLOADER_MIDDLEWARES", UbiDownloaderMiddleware, INNERMOST)
         settings.setdefault_in_component_priority_dict("DOWNLOADER_MIDDLEWARES", UbiBodyMiddleware, BODY)
         place_robots(settings)
+        if not settings.get_component_priority_dict_with_base("ITEM_PIPELINES"):
+            settings.set("CONCURRENT_ITEMS", CONCURRENT_ITEMS, _ADDON)
         settings.set("DOWNLOAD_DELAY_JITTER", 0, _ADDON)  # else a slot would now and then add to a host's delay
         settings.setdefault_in_component_priority_dict("EXTENSIONS", StoppedTimers, 0)
         place_lean(settings)

@@ -14,7 +14,7 @@ from scrapy.settings import BaseSettings, Settings
 from scrapy.utils.conf import build_component_list
 
 from scrapy_ubi import Addon
-from scrapy_ubi.addon import ASYNCIO_REACTOR, refusal
+from scrapy_ubi.addon import ASYNCIO_REACTOR, CONCURRENT_ITEMS, refusal
 from scrapy_ubi.downloadermiddleware import UbiDownloaderMiddleware
 from scrapy_ubi.feeds import FeedParams
 from scrapy_ubi.scheduler import REFUSAL, UbiScheduler
@@ -43,7 +43,7 @@ def test_one_line_puts_everything_in_place() -> None:
     settings = applied()
     assert settings["SCHEDULER"] is UbiScheduler
     assert settings[REFUSAL] is None
-    assert settings.getint("CONCURRENT_ITEMS") == 100  # with one at a time items could not wait for each other
+    assert settings.getint("CONCURRENT_ITEMS") == CONCURRENT_ITEMS
 
 
 @pytest.mark.parametrize("priority", [-1000, 0, 1, 5000])
@@ -62,6 +62,7 @@ def test_applied_twice_it_is_there_once() -> None:
 
 def test_the_users_values_stay() -> None:
     assert applied(CONCURRENT_ITEMS=50).getint("CONCURRENT_ITEMS") == 50
+    assert applied(ITEM_PIPELINES={First: 1}).getint("CONCURRENT_ITEMS") == 100
     assert applied(SCHEDULER=OwnScheduler)["SCHEDULER"] is OwnScheduler
     assert applied(SCHEDULER="scrapy_ubi.scheduler.UbiScheduler")[REFUSAL] is None
 

@@ -24,6 +24,7 @@ from scrapy import Request
 from scrapy.core.scraper import Scraper
 from scrapy.http import Response
 from scrapy.pipelines import ItemPipelineManager
+from scrapy.settings import SETTINGS_PRIORITIES, default_settings
 from scrapy.utils.asyncgen import as_async_generator
 from scrapy.utils.defer import aiter_errback
 from twisted.python.failure import Failure
@@ -40,6 +41,7 @@ class LeanPieces:
         self._scraper = scraper
         self.is_lean = _waits_for_nothing(scraper.itemproc)
         if self.is_lean:
+            self._most = _at_once(scraper)
             scraper.handle_spider_output_async = self._handle  # type: ignore[method-assign]
 
     async def take(self, found: Iterator[Any], request: Request, response: Response) -> bool:
@@ -70,7 +72,7 @@ class LeanPieces:
         self, waiting: Awaitable[None], found: Iterator[Any], request: Request, response: Response
     ) -> bool:
         """Wait for an item, and take the rest of its page meanwhile; False after an error in that rest."""
-        room = self._scraper.concurrent_items - 1
+        room = self._most - 1
         if room < 1:
             await waiting
             return True
@@ -83,7 +85,7 @@ class LeanPieces:
     ) -> None:
         """Take output that comes asynchronously, or of an errback. As `Scraper.handle_spider_output_async`, which
         starts CONCURRENT_ITEMS + 1 tasks for each page; here an item has one of its own."""
-        await self._side_by_side(result, self._scraper.concurrent_items, request, response)
+        await self._side_by_side(result, self._most, request, response)
 
     async def _side_by_side(
         self, found: Iterable[Any] | AsyncIterator[Any], room: int, request: Request, response: Response | Failure
@@ -170,6 +172,15 @@ def _rest(item: Coroutine[Any, Any, None], waits_for: Any) -> Generator[Any, Any
 def failure() -> Failure:
     """The exception that is being handled, as Scrapy passes it on."""
     return Failure()  # type: ignore[no-untyped-call]
+
+
+def _at_once(scraper: Scraper) -> int:
+    """So many items of a page may wait at once. That the add-on has Scrapy start few tasks is to save those that have
+    nothing to do: here there are none."""
+    settings = scraper.crawler.settings
+    if settings.getpriority("CONCURRENT_ITEMS") == SETTINGS_PRIORITIES["addon"]:
+        return int(default_settings.CONCURRENT_ITEMS)
+    return scraper.concurrent_items
 
 
 def _waits_for_nothing(pipelines: Any) -> bool:
