@@ -152,7 +152,7 @@ class Intake:
             return False if node.limits.refused > refused else self._duplicate(request, place, key)
         if keys.lossy:
             node.joins.first(keys.spelling(request, place), key, request.url, place.steps)
-        if encoded.losses:
+        if encoded.losses or tools.losses.all_kept:
             tools.losses.keep(request, key, encoded)
         self._sums["ubi/scheduler/enqueued"] += 1
         return True

@@ -4,7 +4,7 @@ Rules of this module:
 
 * What is dropped, and could never be fetched, has a reason: one stat and one sentence for each.
 * A request that cannot travel whole is kept as the object it is (`originals`), so nothing is lost while it is fetched
-  here. Where no request ever travels there is nothing to say.
+  here. Where no request ever travels there is nothing to say. In a trial every request is kept.
 * A text too large for a letter is said, and left to the node.
 """
 
@@ -22,15 +22,22 @@ from scrapy_ubi.originals import Originals
 
 class Losses:
     """The losses of one agent. `count` adds one to the stat of a name; `most` is UBI_MAX_LETTER_BYTES, and `alone` an
-    agent whose requests never travel.
+    agent whose requests never travel. `all_kept`: every request is kept as the object it is.
     """
 
     def __init__(
-        self, count: Callable[[str], object], notices: Notices, originals: Originals, most: int, alone: bool
+        self,
+        count: Callable[[str], object],
+        notices: Notices,
+        originals: Originals,
+        most: int,
+        alone: bool,
+        all_kept: bool = False,
     ) -> None:
         self._count, self._notices, self._originals = count, notices, originals
         self._longest = most // LETTER_BYTES_A_CHARACTER
         self._alone = alone
+        self.all_kept = all_kept
 
     def drop(self, kind: str, sentence: str) -> bool:
         """A request or link is dropped; False, as `enqueue_request` says it."""
@@ -46,7 +53,7 @@ class Losses:
             )
 
     def keep(self, request: Request, key: int, encoded: Encoded) -> None:
-        """Keep the object of a request that cannot travel whole, and say what cannot."""
+        """Keep the object of a request that cannot travel whole, and say what cannot; in a trial that of any."""
         for loss in encoded.losses:
             self._count(f"ubi/codec/untravelled/{loss.kind}")
             if not self._alone:
@@ -55,6 +62,6 @@ class Losses:
                     f"{request}: {loss.what} cannot travel to another agent. It is there if this agent fetches the "
                     "request, and missing if another one does.",
                 )
-        if encoded.losses and not self._originals.add(key, request):
+        if (encoded.losses or self.all_kept) and not self._originals.add(key, request):
             self._count("ubi/codec/originals_dropped")
             self._notices.once("originals", "Too many requests wait that cannot travel whole: the oldest lose a part.")

@@ -122,6 +122,7 @@ class UbiScheduler(BaseScheduler):
         self._filtering = Filtering.from_settings(wanted, self._sheet.count)
         if is_trial(settings, self.crawler.spider):
             self._trial = Trial()
+            self._originals = self._trial.originals
             wanted = self._trial.settings(wanted)
         self._directory = AgentDirectory.open(wanted)
         self.agent_id = self._directory.agent_id
@@ -177,7 +178,9 @@ class UbiScheduler(BaseScheduler):
         """Put together what requests go through, before this agent's node."""
         settings, originals = self.settings, self._originals
         self._local = LocalRequests(self.crawler.request_fingerprinter, self._tell_start)
-        losses = Losses(self._sheet.count, self._notices, originals, settings.max_letter_bytes, self.alone)
+        losses = Losses(
+            self._sheet.count, self._notices, originals, settings.max_letter_bytes, self.alone, self.is_trial
+        )
         self._tools = Tools(settings, self._codec, self._keys, self.node, self._flights, self._filtering, losses)
         self._intake = Intake(self._tools, self._local, self._sheet)
         self._filtering.ask_frontier(self._intake.is_visited)

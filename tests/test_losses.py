@@ -16,9 +16,9 @@ CALLBACK = Encoded("", 0, 0, (Loss("callback", "a lambda"),))
 
 
 class World:
-    def __init__(self, alone: bool = False) -> None:
-        self.counts, self.originals = Counter[str](), Originals(most=1)
-        self.losses = Losses(self._count, Notices(), self.originals, 6000, alone)
+    def __init__(self, alone: bool = False, most: int = 1, all_kept: bool = False) -> None:
+        self.counts, self.originals = Counter[str](), Originals(most)
+        self.losses = Losses(self._count, Notices(), self.originals, 6000, alone, all_kept)
 
     def _count(self, stat: str) -> None:
         self.counts[stat] += 1
@@ -56,3 +56,10 @@ def test_what_cannot_travel_whole_is_kept(alone: bool, caplog: pytest.LogCapture
     said = [record.getMessage() for record in caplog.records]
     assert sum("a lambda cannot travel" in sentence for sentence in said) == (not alone)
     assert sum("the oldest lose a part" in sentence for sentence in said) == 1
+
+
+def test_in_a_trial_each_request_is_kept() -> None:
+    world = World(alone=True, most=9, all_kept=True)
+    request = Request("http://h1.example/")
+    world.losses.keep(request, 1, Encoded("", 0, 0, ()))
+    assert world.originals.take(1) is request and not world.counts

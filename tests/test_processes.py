@@ -203,6 +203,8 @@ def test_scrapys_other_commands_join_no_crawl(project: Project, site: Site) -> N
     nowhere = ["-s", "UBI_REDIS_URL=redis://127.0.0.1:1", "-s", "LOG_LEVEL=WARNING"]
     code = f"[fetch('{HOST}/a'), fetch('{HOST}/a'), fetch('{HOST}/b')] and response.text"
     assert project.run("shell", *nowhere, "-c", code, f"{HOST}/") == (0, "b\n")
+    code = f"[fetch(scrapy.Request('{HOST}/a')), fetch('{HOST}/b', redirect=False)] and response.text"
+    assert project.run("shell", *nowhere, "--no-redirect", "-c", code, f"{HOST}/") == (0, "b\n")
     status, output = project.run("fetch", *nowhere, f"{HOST}/a")
     assert (status, output) == (0, "a\n")
     status, output = project.run("parse", *nowhere, "--spider", "walk", "--noitems", f"{HOST}/")

@@ -29,6 +29,7 @@ from scrapy_ubi.scheduler import SEED, UbiScheduler
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.statsheet import StatSheet
 from scrapy_ubi.transport import Transport
+from scrapy_ubi.trial import Trial
 from tests.support.crawls import crawl
 from tests.support.fakenode import FakeNode
 from tests.support.site import Site
@@ -52,9 +53,10 @@ class Unit(UbiScheduler):
 
     node: Any
 
-    def __init__(self, **settings: Any) -> None:
+    def __init__(self, trial: Trial | None = None, **settings: Any) -> None:
         crawler = Crawler(Walk)
         super().__init__(crawler)
+        self._trial = trial
         crawler.stats = MemoryStatsCollector(crawler)
         crawler.request_fingerprinter = RequestFingerprinter()
         crawler.spider = Walk()
@@ -63,7 +65,7 @@ class Unit(UbiScheduler):
         self._sheet = StatSheet(crawler.stats)
         self._codec = Codec(crawler.spider, crawler.settings)
         self._keys = RequestKeys(self.settings)
-        self._originals = Originals(most=2)
+        self._originals = trial.originals if trial is not None else Originals(most=2)
         self.node = FakeNode()
         self.guard = Guard(crawler, self.node, self.settings, self._flights, self._notices)
         self._filtering = Filtering.from_settings(self.settings, self._sheet.count)
@@ -351,6 +353,22 @@ def test_local_requests_come_first_and_keep_the_crawl_open() -> None:
     unit._handout.removed(local)
     assert unit.node.agent.start_exhausted
     assert unit.take().url == URL
+
+
+def test_in_a_trial_the_request_handed_out_is_the_one_that_came() -> None:
+    """Scrapy's shell says who is told of a page when the request has come in already."""
+    trial = Trial()
+    trial.close()
+    unit = Unit(trial)
+    request = Request(URL)
+    unit.enqueue_request(request)
+    request.callback = print
+    assert unit.take() is request
+    again = request.replace(dont_filter=True)
+    assert unit.enqueue_request(again), "a retry"
+    again.callback = repr
+    unit.let_go(request)
+    assert unit.take() is again
 
 
 def test_the_spider_stays_open_until_the_crawl_is_over_everywhere() -> None:
