@@ -141,6 +141,8 @@ class Intake:
         on_page = not asked and flight is None and (seed or page is not None)
         if on_page and node.met(place.host, key, depth_of(request), request.priority):
             return self._duplicate(request, place, key)
+        if page is None and flight is None and not seed and node.over:
+            return tools.losses.late(request)
         encoded = tools.codec.encode(request)
         tools.losses.look_at_size(request, encoded.text)
         entry = Entry(key, request.url, encoded.depth, encoded.priority, encoded.text)

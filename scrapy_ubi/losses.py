@@ -10,6 +10,7 @@ Rules of this module:
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 
 from scrapy import Request
@@ -43,6 +44,18 @@ class Losses:
         """A request or link is dropped; False, as `enqueue_request` says it."""
         self._count(f"ubi/scheduler/dropped/{kind}")
         self._notices.once(kind, f"{sentence}: it is dropped.")
+        return False
+
+    def late(self, request: Request) -> bool:
+        """A request of somebody who knows of no end comes after the end of the crawl: it is dropped; False."""
+        self._count("ubi/scheduler/dropped/over")
+        self._notices.once(
+            "over",
+            f"The crawl is over for all agents: {request} comes too late, and is dropped. A spider that is fed from "
+            "outside has to hold itself open while more may come, by a handler of spider_idle that raises "
+            "DontCloseSpider.",
+            logging.ERROR,
+        )
         return False
 
     def look_at_size(self, request: object, text: str) -> None:

@@ -13,8 +13,8 @@ class Notices:
     def __init__(self) -> None:
         self._said: set[str] = set()
 
-    def once(self, kind: str, sentence: str) -> None:
-        """Warn with `sentence`, unless something of this kind was said before."""
+    def once(self, kind: str, sentence: str, level: int = logging.WARNING) -> None:
+        """Warn with `sentence`, or log it at another level, unless something of this kind was said before."""
         if kind not in self._said:
             self._said.add(kind)
-            logger.warning("%s (Shown once.)", sentence)
+            logger.log(level, "%s (Shown once.)", sentence)

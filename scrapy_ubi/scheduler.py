@@ -7,6 +7,7 @@ Rules of this module:
 * What becomes of a request that comes in is the matter of `intake`, of one that goes out that of `handout`; here they
   are put together, joined to a node, and hung on Scrapy's engine.
 * The spider stays open, idle or not, until the crawl is over everywhere; then it closes with the reason `finished`.
+* The crawl is not over as long as a handler of the user's holds the spider open at idle: more may come from there.
 * Errors of the user's settings, and refusals by the other agents, end the process with one sentence and exit status 1
   before anything is fetched (`SystemExit` out of `open`: the only way that does so in Scrapy 2.19).
 """
@@ -23,7 +24,6 @@ from scrapy import Request, Spider, signals
 from scrapy.core.scheduler import BaseScheduler
 from scrapy.crawler import Crawler
 from scrapy.dupefilters import BaseDupeFilter
-from scrapy.exceptions import DontCloseSpider
 from scrapy.http import Response
 from scrapy.utils.asyncio import is_asyncio_available
 from scrapy.utils.defer import deferred_from_coro
@@ -86,6 +86,7 @@ class UbiScheduler(BaseScheduler):
         self._trial: Trial | None = None
         self._opened = False
         self._start_ended = False
+        self._held = True  # by the user's handlers at idle; until they were asked nobody knows
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> UbiScheduler:
@@ -204,7 +205,7 @@ class UbiScheduler(BaseScheduler):
         self._hooks.on_closing(self._closing)
         self._hooks.on_outcome(self.outcome)
         self._hooks.around_transfers(self.guard.carry)
-        self.crawler.signals.connect(self._spider_idle, signals.spider_idle)
+        self._hooks.at_idle(self._idle)
         self.crawler.signals.connect(self._handout.spider_error, signals.spider_error)
         self._errors.listen()
         if not self.alone:  # else there is nobody to hand over to; and Scrapy's shell never closes its spider
@@ -328,10 +329,13 @@ class UbiScheduler(BaseScheduler):
         self._tell_start()
 
     def _tell_start(self) -> None:
-        """Tell the node whether more may come from outside of its queues: from start(), or from a local request."""
+        """Tell the node whether more may come from outside of its queues: from start(), from a local request, or from
+        who holds the spider open."""
         if self._opened:
-            self.node.agent.start_exhausted = self._start_ended and self._local.over
+            self.node.agent.start_exhausted = self._start_ended and self._local.over and not self._held
 
-    def _spider_idle(self) -> None:
-        if not self.node.over:
-            raise DontCloseSpider("the crawl is not over everywhere")
+    def _idle(self, held: bool) -> bool:
+        """The engine is idle; whether a handler of the user's holds the spider open. True when it has to stay open."""
+        self._held = held
+        self._tell_start()
+        return not self.node.over

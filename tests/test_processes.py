@@ -232,6 +232,54 @@ def test_two_agents_share_a_crawl_by_redis(project: Project, site: Site, one_ser
     assert max(site.most_at_once.values()) == 1
 
 
+FED = """
+    import scrapy
+    from scrapy import signals
+
+    class Fed(scrapy.Spider):
+        name = "fed"
+        start_urls = ["http://h1.example/"]
+        food = [f"http://h{number}.example/" for number in range(2, 9)]
+        reads = 0  # of all beats while nothing else is left to do: more than the end of a crawl takes
+
+        @classmethod
+        def from_crawler(cls, crawler, *args, **kwargs):
+            self = super().from_crawler(crawler, *args, **kwargs)
+            crawler.signals.connect(self.idle, signals.spider_idle)
+            return self
+
+        def idle(self):
+            agent = self.crawler.engine.scheduler.node.agent
+            if agent.me == "a1" and self.food:
+                if not self.reads:
+                    self.reads, self.read, agent.read = 1, agent.read, self.count
+                raise scrapy.exceptions.DontCloseSpider
+
+        def count(self, sent, received, *arguments):
+            self.read(sent, received, *arguments)
+            self.reads += self.crawler.engine.scheduler.node.agent.standing.passive(received, True)
+            if self.reads > 20 and self.food:
+                self.crawler.engine.crawl(scrapy.Request(self.food.pop()))
+
+        def parse(self, response):
+            yield {"url": response.url}
+"""
+
+
+def test_agents_wait_for_one_that_is_fed_from_outside(project: Project, site: Site, one_server: Server) -> None:
+    hosts = [f"http://h{number}.example/" for number in range(1, 9)]
+    for host in hosts:
+        site.page(host, "here")
+    (project.place / "project" / "spiders" / "fed.py").write_text(textwrap.dedent(FED))
+    agents = ("a1", "a2")
+    processes = [project.start("crawl", "fed", *on_redis(one_server.url, agent)) for agent in agents]
+    outputs = [process.communicate(timeout=LIMIT)[0] for process in processes]
+    assert [process.returncode for process in processes] == [0, 0], outputs
+    assert all("Closing spider (finished)" in output and "ERROR" not in output for output in outputs), outputs
+    urls = sorted(item["url"] for agent in agents for item in project.items(f"{agent}.jsonl"))
+    assert urls == sorted(hosts)
+
+
 GATE = """
     import os, sys, time
 

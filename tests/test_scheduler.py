@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 from scrapy import Request, Spider
 from scrapy.crawler import Crawler
-from scrapy.exceptions import DontCloseSpider
 from scrapy.http import Response
 from scrapy.statscollectors import MemoryStatsCollector
 from scrapy.utils.request import RequestFingerprinter
@@ -346,6 +345,7 @@ def test_local_requests_come_first_and_keep_the_crawl_open() -> None:
     assert unit.enqueue_request(Request("data:,x"))
     assert not unit.enqueue_request(Request("data:,x"))
     unit.start_ended()
+    unit._idle(False)
     assert not unit.node.agent.start_exhausted
     local = unit.take()
     assert local.url == "data:,x"
@@ -373,10 +373,35 @@ def test_in_a_trial_the_request_handed_out_is_the_one_that_came() -> None:
 
 def test_the_spider_stays_open_until_the_crawl_is_over_everywhere() -> None:
     unit = Unit()
-    with pytest.raises(DontCloseSpider):
-        unit._spider_idle()
+    assert unit._idle(False)
     unit.start_ended()
-    unit._spider_idle()
+    assert not unit._idle(False)
+
+
+def test_the_crawl_is_not_over_while_a_handler_holds_the_spider_open() -> None:
+    unit = Unit()
+    unit.start_ended()
+    assert not unit.node.agent.start_exhausted, "nobody was asked yet"
+    for held in (True, False, True):
+        assert unit._idle(held) == held
+        assert unit.node.agent.start_exhausted != held
+    assert unit.enqueue_request(Request(URL))
+
+
+def test_what_comes_after_the_end_is_dropped(caplog: pytest.LogCaptureFixture) -> None:
+    unit = Unit()
+    unit.start_ended()
+    unit.enqueue_request(Request(URL))
+    page = unit.take()
+    unit._idle(False)
+    unit.node.out = 0  # as if others had said that all is over, while the page is still out
+    assert not unit.enqueue_request(Request(f"{HOST}/late")) and not unit.enqueue_request(Request(f"{HOST}/later"))
+    assert unit.stat("scheduler/dropped/over") == 2
+    assert [record.levelname for record in caplog.records] == ["ERROR"]
+    child = Request(f"{HOST}/child")
+    unit.mark_child(child, page)
+    assert unit.enqueue_request(child) and unit.enqueue_request(Request(f"{HOST}/seed", meta={SEED: True}))
+    assert unit.enqueue_request(page.replace(dont_filter=True)), "a retry"
 
 
 class FakeScheduler(UbiScheduler):

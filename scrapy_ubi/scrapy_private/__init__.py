@@ -9,6 +9,7 @@ request's way through Scrapy are in `leanpath`, `leanoutput` and `leanpieces`, w
 | `engine._slot.remove_request` | the one moment after a request's last output, whatever became of it |
 | `engine._slot.close` | the crawl is being closed: nobody may wait for a permit any more |
 | `engine._slot.nextcall.schedule` | to make the engine look for requests now, not at its next heartbeat in 5 s |
+| `engine._spider_idle`, its use of `engine.signals` | who holds the spider open at idle; to do so last |
 | `engine.scraper.enqueue_scrape` | what became of a request: a response, or the error that ended it |
 | `engine.downloader.handlers.download_request_async` | where a transfer starts, so that it can be cancelled |
 | `handlers._get_handler`, `HTTP11DownloadHandler._pool`, Twisted's `_clientProtocol` | the connection of a request |
@@ -34,7 +35,7 @@ from functools import lru_cache, partial
 from typing import Any
 
 from pydispatch.dispatcher import getAllReceivers, liveReceivers
-from scrapy import Request
+from scrapy import Request, signals
 from scrapy.core.downloader.handlers import DownloadHandlers
 from scrapy.core.downloader.handlers.http11 import HTTP11DownloadHandler, TunnelError
 from scrapy.core.engine import ExecutionEngine
@@ -42,10 +43,11 @@ from scrapy.crawler import Crawler
 from scrapy.downloadermiddlewares import httpproxy
 from scrapy.downloadermiddlewares.offsite import OffsiteMiddleware
 from scrapy.downloadermiddlewares.robotstxt import RobotsTxtMiddleware
-from scrapy.exceptions import StopDownload
+from scrapy.exceptions import DontCloseSpider, StopDownload
 from scrapy.http import Headers, HtmlResponse, Response, TextResponse
 from scrapy.link import Link
 from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
+from scrapy.signalmanager import SignalManager
 from scrapy.spiders import CrawlSpider, Spider
 from scrapy.spiders.crawl import _identity_process_request
 from scrapy.utils._download_handlers import (
@@ -108,6 +110,21 @@ class EngineHooks:
 
         self._engine.scraper.enqueue_scrape = enqueue_scrape  # type: ignore[method-assign]
 
+    def at_idle(self, asked: Callable[[bool], bool]) -> None:
+        """Call `asked(held)` when all receivers of `spider_idle` have been asked, however they were connected: whether
+        one of them holds the spider open. When it returns True the spider stays open in any case."""
+        engine, original = self._engine, self._engine._spider_idle
+
+        def spider_idle() -> None:
+            usual = engine.signals
+            engine.signals = _Idle(usual, asked)  # type: ignore[assignment]
+            try:
+                original()
+            finally:
+                engine.signals = usual
+
+        engine._spider_idle = spider_idle  # type: ignore[method-assign]
+
     def around_transfers(self, carry: Callable[[Request, Download], Awaitable[Response]]) -> None:
         """Let `carry(request, download)` do every transfer, by awaiting `download(request)` or not.
 
@@ -129,6 +146,26 @@ class EngineHooks:
         """Make the engine look for requests, and whether it is idle, at once. Harmless at any time, in the loop."""
         if self._engine.running and self._engine.scraper.slot is not None and self._slot.closing is None:
             self._slot.nextcall.schedule()
+
+
+class _Idle:
+    """The signals of an engine while it asks whether the spider may be closed: `asked` has the last word."""
+
+    def __init__(self, usual: SignalManager, asked: Callable[[bool], bool]) -> None:
+        self._usual, self._asked = usual, asked
+
+    def send_catch_log(self, signal: object, **named: Any) -> list[tuple[Any, Any]]:
+        """As `SignalManager.send_catch_log`."""
+        results = self._usual.send_catch_log(signal, **named)
+        if signal is signals.spider_idle:
+            errors = [result.value for _, result in results if isinstance(result, Failure)]
+            if self._asked(any(isinstance(error, DontCloseSpider) for error in errors)):
+                not_over = DontCloseSpider("the crawl is not over everywhere")
+                results.append((self._asked, Failure(not_over)))  # type: ignore[no-untyped-call]
+        return results
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._usual, name)
 
 
 def _pool(handlers: DownloadHandlers, scheme: str) -> HTTPConnectionPool | None:

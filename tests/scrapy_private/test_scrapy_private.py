@@ -13,6 +13,7 @@ import ssl
 import weakref
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -27,7 +28,7 @@ from scrapy.core.scraper import Scraper
 from scrapy.crawler import Crawler
 from scrapy.downloadermiddlewares.offsite import OffsiteMiddleware
 from scrapy.downloadermiddlewares.robotstxt import RobotsTxtMiddleware
-from scrapy.exceptions import IgnoreRequest, StopDownload
+from scrapy.exceptions import CloseSpider, DontCloseSpider, IgnoreRequest, StopDownload
 from scrapy.http import Headers, HtmlResponse, JsonResponse, Response
 from scrapy.link import Link
 from scrapy.linkextractors import LinkExtractor as ScrapysExtractor
@@ -164,6 +165,7 @@ def test_the_names_on_the_way_to_a_connection() -> None:
         (ExecutionEngine._remove_request, "self._slot.remove_request(request)"),
         (ExecutionEngine.download_async, "self._slot.remove_request(request)"),
         (ExecutionEngine.close_spider_async, "await self._slot.close()"),
+        (ExecutionEngine._start_scheduled_requests, "self._spider_idle()"),
         (ExecutionEngine._handle_downloader_output, "self.scraper.enqueue_scrape(result, request)"),
         (Downloader._download, "self.handlers.download_request_async(request)"),
     ],
@@ -171,6 +173,38 @@ def test_the_names_on_the_way_to_a_connection() -> None:
 def test_each_name_is_looked_up_where_it_is_called(function: Any, look_up: str) -> None:
     """Wrapping on the instance is enough only as long as Scrapy keeps no reference of its own."""
     assert look_up in inspect.getsource(inspect.unwrap(function))
+
+
+@pytest.mark.parametrize("ours", [False, True])
+@pytest.mark.parametrize("theirs", [False, True])
+def test_who_holds_a_spider_open_at_idle(theirs: bool, ours: bool) -> None:
+    """We are asked last, whoever was connected when, and whatever else the others raise."""
+    crawler = Crawler(Spider)
+    heard: list[object] = []
+    engine: Any = SimpleNamespace(_slot=object(), signals=crawler.signals, spider=Spider("s"), _start_error=False)
+    engine.spider_is_idle = lambda: heard.append("closes")
+    engine._spider_idle = partial(ExecutionEngine._spider_idle, engine)
+
+    def asked(held: bool) -> bool:
+        heard.append(held)
+        return ours
+
+    def holds() -> None:
+        assert engine.signals.send_catch_log(signals.request_dropped, request=None) == []
+        if theirs:
+            raise DontCloseSpider
+
+    def closes() -> None:
+        raise CloseSpider
+
+    crawler.signals.connect(closes, signals.spider_idle)
+    EngineHooks(engine).at_idle(asked)
+    crawler.signals.connect(holds, signals.spider_idle)
+    for _ in range(2):
+        engine._spider_idle()
+        assert heard == [theirs] + ["closes"] * (not theirs and not ours)
+        assert engine.signals is crawler.signals
+        heard.clear()
 
 
 def test_what_our_download_handler_has_of_scrapys() -> None:
