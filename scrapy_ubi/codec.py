@@ -11,7 +11,8 @@ left out where there is nothing else: a plain GET that the spider's default call
 * A callback travels by its name among the spider's methods. One that has no such name (a lambda, a partial, another
   object's method) is marked as lost: an agent that has not the original object fails that page with the reason
   `codec/callback` rather than hand it to the wrong callback.
-* FormRequest, JsonRequest and XmlRpcRequest have done their work when they are made: they travel as plain requests.
+* FormRequest, JsonRequest and XmlRpcRequest arrive as such, as spiders make the next one of the last by `replace`. What
+  they do when they are made is done: body, headers and method are those that were sent. Other classes do not travel.
 * Nothing is imported or called because the data names it: a callback is one of the spider's own methods, out of a table
   made beforehand. What came from outside is checked whole by `requestcheck` before it gets here.
 """
@@ -36,7 +37,9 @@ from scrapy_ubi.jsonvalues import Untravelled, class_name, is_item_class, pack, 
 from scrapy_ubi.protocol.host import Entry
 from scrapy_ubi.requestcheck import DERIVED_META, LOST_NAME, NO_CALLBACK_NAME, RequestCheck, parse_object
 
-_PLAIN_CLASSES = (Request, FormRequest, JsonRequest, XmlRpcRequest)
+_CLASSES: dict[str, type[Request]] = {cls.__name__: cls for cls in (FormRequest, JsonRequest, XmlRpcRequest)}
+_NAMES = {cls: name for name, cls in _CLASSES.items()}
+_USUAL_JSON = JsonRequest("http://usual.invalid/").dumps_kwargs
 
 # Methods of a spider that are no callbacks, whatever they accept.
 _NOT_CALLBACKS = frozenset({"start", "start_requests", "closed", "close", "log", "update_settings", "from_crawler"})
@@ -110,9 +113,8 @@ class Codec:
             fields["flags"] = self._pack(request.flags, "flags", "flags", losses)
         if request.dont_filter:
             fields["dont_filter"] = True
-        if type(request) not in _PLAIN_CLASSES:
-            name = type(request).__name__
-            losses.append(Loss(f"class/{name}", f"its class {name} (it travels as a Request)"))
+        if type(request) is not Request:
+            fields["class"] = _class_name(request, losses)
         said = {name: value for name, value in fields.items() if value and value is not _NOTHING}
         return Encoded(_to_json(said) if said else "", depth_of(request), request.priority, tuple(losses))
 
@@ -197,12 +199,15 @@ class Codec:
         meta = {key: unpack(value, self._items) for key, value in fields.get("meta", {}).items()}
         if entry.depth:
             meta["depth"] = entry.depth
-        return Request(
+        name = fields.get("class")
+        cls = Request if name is None else _CLASSES[name]
+        headers = _unpack_headers(fields.get("headers", {}))
+        request = cls(
             entry.url,
             callback=self._method(fields.get("callback")),
             errback=self._method(fields.get("errback")),
             method=fields.get("method", "GET"),
-            headers=_unpack_headers(fields.get("headers", {})),
+            headers=headers,
             body=_unpack_bytes(fields.get("body", "")),
             encoding=fields.get("encoding", "utf-8"),
             priority=entry.priority,
@@ -212,6 +217,9 @@ class Codec:
             flags=unpack(fields.get("flags")),
             cb_kwargs={key: unpack(value, self._items) for key, value in fields.get("cb_kwargs", {}).items()},
         )
+        if name is not None:
+            request.headers = headers  # without those that its class has added
+        return request
 
     def _method(self, name: str | None) -> Callable[..., Any] | None:
         if name is None:
@@ -262,6 +270,16 @@ def item_classes(spider_class: type[Spider]) -> dict[str, type]:
         value for module in modules for value in vars(sys.modules.get(module, object)).values() if is_item_class(value)
     ]
     return {class_name(cls): cls for cls in found}
+
+
+def _class_name(request: Request, losses: list[Loss]) -> str | None:
+    """The name of a class that travels."""
+    cls = type(request)
+    if cls not in _NAMES:
+        losses.append(Loss(f"class/{cls.__name__}", f"its class {cls.__name__} (it travels as a Request)"))
+    elif isinstance(request, JsonRequest) and request.dumps_kwargs != _USUAL_JSON:
+        losses.append(Loss("dumps_kwargs", "its dumps_kwargs"))
+    return _NAMES.get(cls)
 
 
 def _default_headers(settings: BaseSettings) -> dict[bytes, list[bytes]]:

@@ -27,6 +27,9 @@ NONCE = "ubi_nonce"  # meta key: makes the key of a request that is meant to be 
 NO_CALLBACK_NAME = "<none>"
 LOST_NAME = "<lost>"
 
+# Scrapy's own subclasses of Request, by name: no other class is ever made of a text.
+READY_MADE = ("FormRequest", "JsonRequest", "XmlRpcRequest")
+
 # Meta that the middlewares make while a request is fetched: it is made again, so it neither travels nor is accepted.
 DERIVED_META = frozenset(
     {"depth", "download_latency", "cached_response", "cache_timestamp", "_dont_cache", "_auth_proxy", "_scheme_proxy"}
@@ -74,6 +77,9 @@ class RequestCheck:
         return None
 
     # What each field has to be. Each returns None or a reason, or raises `ValueError` with one.
+
+    def _check_class(self, value: Any) -> str | None:
+        return None if value in READY_MADE else f"{str(value)[:40]!r} is no class of requests"
 
     def _check_method(self, value: Any) -> str | None:
         holds = isinstance(value, str) and _TOKEN.fullmatch(value) and value == value.upper()
@@ -146,6 +152,7 @@ class RequestCheck:
 
 
 _CHECKS: dict[str, Callable[[RequestCheck, Any], str | None]] = {
+    "class": RequestCheck._check_class,
     "method": RequestCheck._check_method,
     "body": RequestCheck._check_body,
     "headers": RequestCheck._check_headers,

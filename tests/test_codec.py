@@ -152,10 +152,43 @@ def test_all_of_a_request_arrives(request_: Request) -> None:
         XmlRpcRequest(URL, methodname="m", params=(1, "x")),
     ],
 )
-def test_ready_made_requests_arrive_as_plain_ones_with_their_bodies(request_: Request) -> None:
+def test_ready_made_requests_arrive_as_they_are(request_: Request) -> None:
     arrived = through(request_)
     assert attributes(arrived) == attributes(request_)
-    assert type(arrived) is Request
+    assert type(arrived) is type(request_)
+    assert attributes(through(arrived)) == attributes(arrived)
+    assert type(arrive(request_, codec.encode(arrived.copy()))) is type(request_)
+
+
+def test_what_a_ready_made_request_has_been_given_or_lacks_is_left_so() -> None:
+    """Its class would add headers, and choose method and dont_filter by itself."""
+    bare = JsonRequest(URL, data=1, method="GET")
+    bare.headers.clear()
+    usual = JsonRequest(URL, data=1, headers={"Accept": Settings()["DEFAULT_REQUEST_HEADERS"]["Accept"]})
+    once = XmlRpcRequest(URL, methodname="m", params=(), dont_filter=False, method="PUT", encoding="cp1252")
+    for request in (bare, once, FormRequest(URL, method="GET", formdata={"a": "1"}), JsonRequest(URL)):
+        assert attributes(through(request)) == attributes(request)
+    assert "Accept" not in through(usual).headers, "the default that it has, which is made again"
+
+
+def test_a_ready_made_request_may_be_made_anew_with_other_data() -> None:
+    json_, form = through(JsonRequest(URL, data=1)), through(FormRequest(URL, formdata={"a": "1"}))
+    assert json_.replace(data={"b": 1, "a": 2}).body == b'{"a": 2, "b": 1}'  # type: ignore[call-arg]
+    assert form.replace(formdata={"a": "2"}).body == b"a=2"  # type: ignore[call-arg]
+
+
+def test_how_a_json_request_is_written_does_not_travel() -> None:
+    request = JsonRequest(URL, data={"b": 1, "a": 2}, dumps_kwargs={"sort_keys": False})
+    assert lost(request) == ["dumps_kwargs"]
+    arrived = arrive(request, codec.encode(request))
+    assert (arrived.body, type(arrived)) == (request.body, JsonRequest)
+    assert not lost(JsonRequest(URL, dumps_kwargs={"sort_keys": True}))
+
+
+def test_a_class_that_is_none_of_these_is_not_made() -> None:
+    with pytest.raises(CodecError) as caught:
+        codec.decode(Entry(1, URL, 0, 0, '{"class":"Special"}'))
+    assert caught.value.reason == "value"
 
 
 texts = st.text(st.characters(codec="utf-8"))

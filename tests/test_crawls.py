@@ -309,6 +309,41 @@ def test_seeds_are_taken_once_also_unfiltered_and_through_redirects(site: Site, 
     assert all(item["start"] for item in items_of(outcomes))
 
 
+class Pages(Spider):
+    """Asks for one page after the other by requests that are made of the one before."""
+
+    name = "pages"
+
+    async def start(self) -> AsyncIterator[Any]:
+        for host in HOSTS[:4]:
+            yield JsonRequest(f"{host}/json", data={"page": 1}, callback=self.by_json)
+
+    def by_json(self, response: Response) -> Iterator[Any]:
+        request: Any = response.request
+        page = json.loads(request.body)["page"]
+        yield {"url": response.url, "page": page, "as": type(request).__name__}
+        if page < 3:
+            yield request.replace(data={"page": page + 1})
+        else:
+            yield FormRequest(f"{HOSTS[page]}/form", formdata={"of": response.url}, callback=self.by_form)
+
+    def by_form(self, response: Response) -> Iterator[Any]:
+        request: Any = response.request
+        yield {"body": request.body.decode(), "as": type(request).__name__}
+        if b"again" not in request.body:
+            yield request.replace(formdata={"again": request.body.decode()})
+
+
+def test_requests_for_json_and_forms_are_what_they_were_in_their_callbacks(site: Site) -> None:
+    for host in HOSTS[:4]:
+        site.page(f"{host}/json")
+        site.page(f"{host}/form")
+    plain = items_of(crawl(Pages, site.proxy, settings=PLAIN))
+    assert len(plain) == 4 * 3 + 4 * 2
+    for agents in (1, 3):
+        assert items_of(crawl(Pages, site.proxy, agents)) == plain
+
+
 class Important(Spider):
     """One host, so that the order is that of the frontier alone."""
 

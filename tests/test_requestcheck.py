@@ -41,6 +41,7 @@ json_values: st.SearchStrategy[Any] = st.deferred(
         {"callback": "<none>"},
         {"retries": 2, "meta": {"retry_times": 2}},
         {"callback": "<lost>"},
+        {"class": "JsonRequest", "method": "POST"},
     ],
 )
 def test_requests_that_hold(fields: dict[str, Any]) -> None:
@@ -61,6 +62,9 @@ def test_no_text_is_a_plain_get() -> None:
         ("[" * 100_000, "nested too deeply"),
         ('{"meta": {"x": ' + "[" * 50 + "]" * 50 + "}}", "nested too deeply"),
         ('{"_class": "os.system"}', "unknown field '_class'"),
+        ('{"class": "os.system"}', "class: 'os.system'"),
+        ('{"class": "Request"}', "class"),
+        ('{"class": ["JsonRequest"]}', "class"),
         ('{"url": "file:///etc/passwd"}', "unknown field 'url'"),
         ('{"method": "GET /x HTTP/1.1\\r\\nX: y"}', "method"),
         ('{"method": "get"}', "method"),
