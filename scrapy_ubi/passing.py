@@ -78,6 +78,11 @@ class Passing:
             passed = middleware.get_processed_request(passed, response)
         return passed
 
+    def begin(self, response: Response) -> None:
+        """Links of this page are next. What a middleware yields in place of an error may have passed its depth by."""
+        if self._depth is not None:
+            response.meta.setdefault("depth", 0)
+
     def place(self, priority: int, response: Response) -> tuple[int, int]:
         """Depth and priority of links of this page without meta."""
         if self._depth is None:

@@ -42,6 +42,7 @@ class Taking:
         signals of requests. Raises ValueError or TypeError for what the spider has said wrongly, such as a callback
         that is none of its methods."""
         why = self._why or ("" if unheard else "somebody listens to request_scheduled or request_dropped")
+        self.passing.begin(response)
         shared = None if why else self._shared(plain, response)
         if shared is None:
             yield from self._expand(plain, response, ordinary, why or "not all that they carry can travel")

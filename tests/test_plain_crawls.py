@@ -306,6 +306,39 @@ def test_start_and_errbacks_may_yield_them(site: Site, agents: int, settings: di
     assert all(outcome.reason == "finished" for outcome in outcomes)
 
 
+class Recovering:
+    """A spider middleware that yields links in place of an error; they have not come by Scrapy's DepthMiddleware."""
+
+    def process_spider_exception(self, response: Response, exception: Exception) -> list[Any]:
+        if response.url != f"{HOSTS[0]}/":
+            return []
+        meta = {"listener": print} if response.meta.get("odd") else {}
+        return [PlainLinks([f"{HOSTS[1]}/", f"{HOSTS[2]}/"], "told", meta=meta), {"instead": type(exception).__name__}]
+
+
+class Failing(Wander):
+    """Fails on its first page; links in its place may have something in common, or something that cannot travel."""
+
+    more: ClassVar[dict[str, Any]] = {}
+
+    async def start(self) -> AsyncIterator[Any]:
+        yield Request(f"{HOSTS[0]}/", meta=self.more)
+
+    def parse(self, response: Response) -> Iterator[Any]:
+        raise RuntimeError
+
+    def told(self, response: Response) -> Any:
+        return [super().told(response)]
+
+
+@pytest.mark.parametrize("more", [{}, {"odd": True}], ids=["", "odd"])
+def test_a_spider_middleware_may_yield_them_in_place_of_an_error(site: Site, more: dict[str, Any]) -> None:
+    [outcome] = crawl(Failing, site.proxy, settings={"SPIDER_MIDDLEWARES": {Recovering: 543}}, more=more)
+    pages = [{"url": f"{host}/", "depth": 1, "priority": 0} for host in HOSTS[1:3]]
+    assert items_of([outcome]) == [{"instead": "RuntimeError"}, *pages]
+    assert "spider_exceptions/KeyError" not in outcome.stats
+
+
 class Wrong(UbiSpider):
     """Says callbacks that are none."""
 
