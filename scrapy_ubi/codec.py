@@ -115,8 +115,11 @@ class Codec:
             fields["dont_filter"] = True
         if type(request) is not Request:
             fields["class"] = _class_name(request, losses)
+        depth = depth_of(request)
+        if not depth and request.meta.get("depth") == 0:  # as `depth_reset` leaves it; a seed has none
+            fields["reset"] = True
         said = {name: value for name, value in fields.items() if value and value is not _NOTHING}
-        return Encoded(_to_json(said) if said else "", depth_of(request), request.priority, tuple(losses))
+        return Encoded(_to_json(said) if said else "", depth, request.priority, tuple(losses))
 
     def _pack(self, value: object, kind: str, what: str, losses: list[Loss]) -> Any:
         try:
@@ -197,7 +200,7 @@ class Codec:
 
     def _build(self, entry: Entry, fields: Mapping[str, Any]) -> Request:
         meta = {key: unpack(value, self._items) for key, value in fields.get("meta", {}).items()}
-        if entry.depth:
+        if entry.depth or "reset" in fields:
             meta["depth"] = entry.depth
         name = fields.get("class")
         cls = Request if name is None else _CLASSES[name]

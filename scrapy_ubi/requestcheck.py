@@ -147,7 +147,7 @@ class RequestCheck:
     def _check_retries(self, value: Any) -> str | None:
         return None if _is_count(value) else "not a count"
 
-    def _check_dont_filter(self, value: Any) -> str | None:
+    def _check_truth(self, value: Any) -> str | None:
         return None if isinstance(value, bool) else "neither true nor false"
 
 
@@ -163,7 +163,8 @@ _CHECKS: dict[str, Callable[[RequestCheck, Any], str | None]] = {
     "errback": RequestCheck._check_callback,
     "encoding": RequestCheck._check_encoding,
     "flags": RequestCheck._check_flags,
-    "dont_filter": RequestCheck._check_dont_filter,
+    "dont_filter": RequestCheck._check_truth,
+    "reset": RequestCheck._check_truth,
     "retries": RequestCheck._check_retries,
 }
 

@@ -86,7 +86,7 @@ class Taking:
         if encoded.losses or template.meta.get("verbatim_url"):
             return None
         self.tools.losses.look_at_size(plain, encoded.text)
-        if not (template.headers or template.cb_kwargs or template.meta.keys() - {"depth"}):
+        if encoded.depth and not (template.headers or template.cb_kwargs or template.meta.keys() - {"depth"}):
             self._texts[plain.callback, plain.errback] = encoded.text
         each = template if plain.link_texts or plain.referer else None
         anywhere = bool(template.meta.get("allow_offsite"))

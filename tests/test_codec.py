@@ -213,8 +213,13 @@ def test_any_request_arrives(request_: Request) -> None:
 
 def test_the_depth_travels_beside_the_text() -> None:
     assert through(Request(URL, meta={"depth": 4})).meta == {"depth": 4}
-    assert through(Request(URL, meta={"depth": 0})).meta == {}
-    assert codec.encode(Request(URL, meta={"depth": "deep"})).depth == 0
+    assert codec.encode(Request(URL, meta={"depth": "deep"}))[:2] == ("", 0)
+
+
+def test_a_depth_that_begins_anew_is_told_from_none() -> None:
+    """Scrapy counts a page without a depth as one of depth 0, once more."""
+    assert through(Request(URL, meta={"depth": 0})).meta == {"depth": 0}
+    assert through(Request(URL)).meta == {}
 
 
 def test_a_crawl_spider_keeps_its_rules_and_tells_parse_from_the_default() -> None:

@@ -306,6 +306,32 @@ def test_start_and_errbacks_may_yield_them(site: Site, agents: int, settings: di
     assert all(outcome.reason == "finished" for outcome in outcomes)
 
 
+class Resetting(Wander):
+    """What its first page leads to begins anew at depth 0; what that leads to counts from there."""
+
+    def parse(self, response: Response) -> Any:
+        depth = response.meta.get("depth")  # not in a generator: Scrapy has not added what is missing yet
+        anew = {"depth_reset": True} if response.url == f"{HOSTS[0]}/" else {}
+        return [{"url": response.url, "depth": depth}, *self.follow(response, meta=anew)]
+
+
+class PlainResetting(Resetting):
+    plain = True
+
+
+@pytest.mark.parametrize("spider", [Resetting, PlainResetting])
+def test_a_depth_may_begin_anew_as_in_plain_scrapy(site: Site, spider: type[Wander]) -> None:
+    site.page(f"{HOSTS[0]}/", links(f"{HOSTS[1]}/deep", f"{HOSTS[2]}/deep"))
+    site.page(f"{HOSTS[1]}/deep", links(f"{HOSTS[3]}/deep"))
+    settings = {"DEPTH_STATS_VERBOSE": True}
+    expected, ours = (
+        crawl(Resetting, site.proxy, settings=settings | PLAIN),
+        crawl(spider, site.proxy, settings=settings),
+    )
+    assert items_of(ours) == items_of(expected)
+    assert counts(ours)["request_depth_count/0"] == counts(expected)["request_depth_count/0"] == 3
+
+
 class Recovering:
     """A spider middleware that yields links in place of an error; they have not come by Scrapy's DepthMiddleware."""
 

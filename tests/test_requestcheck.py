@@ -42,6 +42,7 @@ json_values: st.SearchStrategy[Any] = st.deferred(
         {"retries": 2, "meta": {"retry_times": 2}},
         {"callback": "<lost>"},
         {"class": "JsonRequest", "method": "POST"},
+        {"reset": True},
     ],
 )
 def test_requests_that_hold(fields: dict[str, Any]) -> None:
@@ -65,6 +66,7 @@ def test_no_text_is_a_plain_get() -> None:
         ('{"class": "os.system"}', "class: 'os.system'"),
         ('{"class": "Request"}', "class"),
         ('{"class": ["JsonRequest"]}', "class"),
+        ('{"reset": 1}', "neither true nor false"),
         ('{"url": "file:///etc/passwd"}', "unknown field 'url'"),
         ('{"method": "GET /x HTTP/1.1\\r\\nX: y"}', "method"),
         ('{"method": "get"}', "method"),
