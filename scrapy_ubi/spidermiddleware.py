@@ -59,9 +59,11 @@ class UbiSpiderMiddleware:
 
     def process_spider_output(self, response: Response, result: Iterable[Any]) -> Iterable[Any]:
         """Yields None where others should have their turn; to Scrapy that is nothing."""
-        unheard = only_scrapy_listens(self._crawler, signals.request_scheduled, signals.request_dropped)
-        hand_over = self._taker(response, unheard)
+        hand_over = None
         for number, found in enumerate(result, 1):
+            if hand_over is None:  # not before: the callback itself may let somebody listen
+                unheard = self._is_unheard()
+                hand_over = self._taker(response, unheard)
             if isinstance(found, Request):
                 hand_over(found)
                 if number % PAUSE_EVERY == 0:
@@ -73,9 +75,11 @@ class UbiSpiderMiddleware:
         forget_tree(response)
 
     async def process_spider_output_async(self, response: Response, result: AsyncIterator[Any]) -> AsyncIterator[Any]:
-        unheard = only_scrapy_listens(self._crawler, signals.request_scheduled, signals.request_dropped)
-        hand_over = self._taker(response, unheard)
+        hand_over = None
         async for found in result:
+            if hand_over is None:
+                unheard = self._is_unheard()
+                hand_over = self._taker(response, unheard)
             if isinstance(found, Request):
                 hand_over(found)
             elif type(found) is PlainLinks:
@@ -84,6 +88,10 @@ class UbiSpiderMiddleware:
             else:
                 yield found
         forget_tree(response)
+
+    def _is_unheard(self) -> bool:
+        """Whether nobody listens who would miss requests that are not sent signals about."""
+        return only_scrapy_listens(self._crawler, signals.request_scheduled, signals.request_dropped)
 
     def _taker(self, response: Response, unheard: bool) -> Callable[[Request], None]:
         """What takes the requests that the page of this response yields. `unheard`: nobody listens who would miss

@@ -91,6 +91,26 @@ def test_stats_are_the_same_whether_somebody_hears_of_every_request_or_nobody(si
     assert heard.stats["heard/scheduled"] == len(HOSTS) * 3 * 4 + 1
 
 
+class HeardLate(Walk):
+    """The same with a listener that is connected by the first callback."""
+
+    def parse(self, response: Response) -> Iterator[Any]:
+        if response.url == self.start_urls[0]:
+            self.dropped = list[str]()
+            self.crawler.signals.connect(self.drop, signals.request_dropped)
+            yield from (Request(f"{HOSTS[0]}/a") for _ in range(2))
+
+    def drop(self, request: Request) -> None:
+        self.dropped.append(request.url)
+
+
+def test_who_listens_from_a_callback_on_hears_of_its_own_links(site: Site) -> None:
+    site.page(f"{HOSTS[0]}/")
+    site.page(f"{HOSTS[0]}/a")
+    [outcome] = crawl(HeardLate, site.proxy)
+    assert outcome.crawler.spider.dropped == [f"{HOSTS[0]}/a"]  # type: ignore[union-attr]
+
+
 def test_depths_are_those_of_one_agent(site: Site) -> None:
     ring(site)
     assert items_of(crawl(Walk, site.proxy, 3)) == items_of(crawl(Walk, site.proxy, 1))
