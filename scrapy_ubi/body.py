@@ -75,7 +75,7 @@ class UbiBodyMiddleware:
 
     # The transfer
 
-    def _headers_received(self, headers: Headers, request: Request) -> None:
+    def _headers_received(self, headers: Headers, request: Request, body_length: object) -> None:
         most = self._limit(request)
         if not most:
             self._loads.pop(request, None)
@@ -83,7 +83,15 @@ class UbiBodyMiddleware:
         before = self._loads.get(request)
         load = self._loads[request] = _Load(most, headers, before is not None and before.lifted)
         # Scrapy refuses what is announced as larger than DOWNLOAD_MAXSIZE, 1 GiB unless somebody chose it.
-        if self._may_lift and "download_maxsize" not in request.meta and self._is_cut(request, headers, request.url):
+        if self._may_lift and type(body_length) is int and body_length > self._most_scrapy:
+            self._lift(load, request)
+
+    def _lift(self, load: _Load, request: Request) -> None:
+        """Have a page be loaded that Scrapy would refuse, if it will be cut. No redirect, whose meta its target gets
+        before it is taken back here."""
+        if "download_maxsize" in request.meta or b"Location" in load.headers:
+            return
+        if self._is_cut(request, load.headers, request.url):
             request.meta["download_maxsize"] = 0
             load.lifted = True
 

@@ -117,6 +117,29 @@ def test_a_page_of_a_gigabyte_is_not_read_to_its_end(site: Site, announced: bool
     assert sent < 50_000_000  # what fits into the buffers of the sockets
 
 
+@pytest.mark.parametrize("fast", [False, True])
+@pytest.mark.parametrize("length", ["3", "2000000000"])
+def test_what_a_page_redirects_to_keeps_scrapys_limit(site: Site, length: str, fast: bool) -> None:
+    """A redirect gives its meta to its target, which need not be a page."""
+    sent = 0
+
+    def chunks() -> Iterator[bytes]:
+        nonlocal sent
+        for _ in range(1000):
+            sent += 50_000
+            yield b"x" * 50_000
+
+    moved = {"Location": f"{HOST}/file", "Content-Length": length}
+    file = {"Content-Type": "application/octet-stream", "Content-Length": "2000000000"}
+    site.page(f"{HOST}/page", lambda visit: Page("<p>", status=302, headers=moved, chunks=iter([])))
+    site.page(f"{HOST}/file", lambda visit: Page("", headers=file, chunks=chunks()))
+    urls = [f"{HOST}/page"]
+    (outcome,) = crawl(Look, site.proxy, settings={"UBI_FAST": fast, "RETRY_ENABLED": False}, start_urls=urls)
+    (item,) = outcome.items
+    assert "DownloadCancelledError" in item["error"]
+    assert sent < 50_000_000
+
+
 def test_a_bomb_is_cut(site: Site) -> None:
     bomb = gzip.compress(b"<html>" + bytes(50_000_000))
     site.page(f"{HOST}/", Page(bomb, headers={"Content-Encoding": "gzip, gzip"}))
