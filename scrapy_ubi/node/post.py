@@ -168,7 +168,8 @@ class Post:
         if not self._disk.due:
             self._disk.collect(durable.changes(self._agent), self._facts(self._run))
         if not self._sent:
-            self._rivals_until = now + RIVALS
+            # Who starts at the same time may write a token now, in the place of the one that was seen, too.
+            self._rivals_until, self._wrote_memory = now + RIVALS, now
         self._sent, self._due, self._eager = now, now + self._interval, False
         self._done = self._agent.counters.done
         blocked = profile() if self.disk_full else None

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from scrapy_ubi.node.courier import Courier
 from scrapy_ubi.node.keeper import Disk, NoDisk
-from scrapy_ubi.node.post import CONTROL, ENOUGH, FIRST_PAUSE, LONGEST_PAUSE, PLENTY, SELDOM, Post
+from scrapy_ubi.node.post import CONTROL, ENOUGH, FIRST_PAUSE, LONGEST_PAUSE, PLENTY, RIVALS, SELDOM, Post
 from scrapy_ubi.node.sorting import HEAD, MOST_RECORDS
 from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.config import Config
@@ -438,6 +438,23 @@ def test_another_token_says_the_same() -> None:
         await office.trips(2)
         assert len(office.shelf.inbox["b"]) == 1
         assert office.control("memory") == "another"
+
+    run(test)
+
+
+def test_who_starts_while_others_write_their_tokens_has_not_lost_anything() -> None:
+    async def test() -> None:
+        office = Office({"run": "r1", "memory": "one"})
+        office.join("b")
+        host = ordered("b", "a")
+        office.say("memory", "another")
+        office.agent.discover(host, page(host))
+        await office.trips(2)
+        assert office.agent.counters.resent == 0
+        office.now += RIVALS
+        office.say("memory", "a third")
+        await office.trips(2)
+        assert office.agent.counters.resent == 1, "nobody starts any more"
 
     run(test)
 
