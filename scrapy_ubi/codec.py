@@ -8,6 +8,8 @@ left out where there is nothing else: a plain GET that the spider's default call
 * How often a request was retried stands before all else (`protocol.host.retried`), and is no part of the request.
 * A value travels exactly (`jsonvalues`) or not at all. `encode` names what does not; the scheduler then keeps the
   original object for as long as the request stays at this agent, where nothing is lost.
+* No text leaves that its receivers would refuse: what `requestcheck` has against it is left out, and named as well.
+  Without the method that it has a request is another one, so its callback is lost with it.
 * A callback travels by its name among the spider's methods. One that has no such name (a lambda, a partial, another
   object's method) is marked as lost: an agent that has not the original object fails that page with the reason
   `codec/callback` rather than hand it to the wrong callback.
@@ -78,6 +80,7 @@ class Codec:
         self._functions = {function: name for name, function in self._names.items()}
         self._items = item_classes(type(spider))
         self._check = RequestCheck(self._names, self._items)
+        self._held = self._check.held
         self._timeout = settings.getfloat("DOWNLOAD_TIMEOUT")
         self._cookies_enabled = settings.getbool("COOKIES_ENABLED")
         self._default_headers = _default_headers(settings)
@@ -119,7 +122,23 @@ class Codec:
         if not depth and request.meta.get("depth") == 0:  # as `depth_reset` leaves it; a seed has none
             fields["reset"] = True
         said = {name: value for name, value in fields.items() if value and value is not _NOTHING}
-        return Encoded(_to_json(said) if said else "", depth, request.priority, tuple(losses))
+        text = _to_json(said) if said else ""
+        if text and text not in self._held:  # most texts were seen to hold
+            text = self._acceptable(text, said, losses)
+        return Encoded(text, depth, request.priority, tuple(losses))
+
+    def _acceptable(self, text: str, fields: dict[str, Any], losses: list[Loss]) -> str:
+        """The text of these fields without what its receivers would refuse."""
+        refused = self._check.refused(text, fields)
+        for name, key in refused:
+            if key is None:
+                del fields[name]
+            else:
+                fields[name] = {other: value for other, value in fields[name].items() if other != key}
+            if name == "method":
+                fields["callback"] = LOST_NAME
+            losses.append(_refused(name, key))
+        return _to_json({name: value for name, value in fields.items() if value}) if refused else text
 
     def _pack(self, value: object, kind: str, what: str, losses: list[Loss]) -> Any:
         try:
@@ -283,6 +302,16 @@ def _class_name(request: Request, losses: list[Loss]) -> str | None:
     elif isinstance(request, JsonRequest) and request.dumps_kwargs != _USUAL_JSON:
         losses.append(Loss("dumps_kwargs", "its dumps_kwargs"))
     return _NAMES.get(cls)
+
+
+def _refused(name: str, key: str | None) -> Loss:
+    """What is left out as its receivers would refuse it. Metadata is counted by its key: only Scrapy's own is looked
+    at so closely."""
+    if name == "meta":
+        return Loss(f"meta/{key}", f"meta[{key!r:.60}] with such a value")
+    if key is None:
+        return Loss(name, f"its {name} with such a value" if name != "method" else "such a method")
+    return Loss(name, f"{name}[{key!r:.60}] with such a name or value")
 
 
 def _default_headers(settings: BaseSettings) -> dict[bytes, list[bytes]]:

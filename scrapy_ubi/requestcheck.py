@@ -5,6 +5,8 @@ Rules of this module:
 * The text is refused whole, with one short reason, at the first thing that does not hold; nothing is repaired.
 * Only known fields, of the right type; only names of callbacks that the spider has; header names and values that cannot
   break out of their line; no metadata that only middlewares make. Values are read by `jsonvalues` and never built.
+* What Scrapy itself takes without harm is accepted: cookies as exporters write them, None and 0 where they mean "none".
+* Whoever writes a request asks the same check before it leaves (`refused`): a receiver would only set it aside.
 * Reasons quote at most 40 characters of the data.
 
 Who can write to the Redis can make the agents fetch URLs, with headers, cookies and proxies of their choice, and hand
@@ -15,7 +17,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -37,7 +39,8 @@ DERIVED_META = frozenset(
 
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}")  # RFC 9110, 5.6.2
 _FORBIDDEN_IN_HEADER = re.compile(r"[\r\n\0]")  # RFC 9110, 5.5: they would end the field
-_PROXY_SCHEMES = ("http", "https", "socks4", "socks5", "socks5h")
+_PROXY_SCHEMES = ("http", "https", "socks4", "socks4a", "socks5", "socks5h")
+_COOKIE_PARTS = ("name", "value", "path", "domain")  # what Scrapy makes text of; it looks at `secure`, and no further
 
 
 # Texts that held are remembered: the requests that one page yields mostly have one text. A megabyte or two.
@@ -45,36 +48,63 @@ TEXTS_KEPT, LONGEST_KEPT = 1024, 1000
 
 
 class RequestCheck:
-    """The check for one spider: `callbacks` holds the names of its callbacks, `items` its item classes."""
+    """The check for one spider: `callbacks` holds the names of its callbacks, `items` its item classes. `held`: texts
+    that were seen to hold.
+    """
 
     def __init__(self, callbacks: Container[str], items: ItemClasses) -> None:
         self._callbacks = callbacks
         self._items = items
-        self._held: set[str] = set()
+        self.held: set[str] = set()
 
     def __call__(self, text: str) -> str | None:
         """None when `text` holds, else the reason why not. Never raises."""
-        if not text or text in self._held:
+        if not text or text in self.held:
             return None
         reason = self._reason(text)
-        if reason is None and len(text) <= LONGEST_KEPT:
-            if len(self._held) >= TEXTS_KEPT:
-                self._held.clear()
-            self._held.add(text)
+        if reason is None:
+            self._remember(text)
         return reason
+
+    def refused(self, text: str, fields: Mapping[str, Any]) -> list[tuple[str, str | None]]:
+        """What would be refused of `fields`, which `text` says: fields by name, with the key where that is one of a
+        field's many. Without these the rest holds. `text` is not read: it was just written.
+        """
+        found: list[tuple[str, str | None]] = []
+        for name, value in fields.items():
+            if self._field_reason(name, value) is None:
+                continue
+            if name in _KEYED:
+                found += [(name, key) for key, one in value.items() if self._field_reason(name, {key: one}) is not None]
+            else:
+                found.append((name, None))
+        if not found:
+            self._remember(text)
+        return found
+
+    def _remember(self, text: str) -> None:
+        if len(text) <= LONGEST_KEPT:
+            if len(self.held) >= TEXTS_KEPT:
+                self.held.clear()
+            self.held.add(text)
 
     def _reason(self, text: str) -> str | None:
         try:
-            for name, value in parse_object(text).items():
-                check = _CHECKS.get(name)
-                if check is None:
-                    return f"unknown field {name[:40]!r}"
-                reason = check(self, value)
-                if reason is not None:
-                    return f"{name}: {reason}"
+            fields = parse_object(text)
         except ValueError as error:
             return str(error)
-        return None
+        reasons = (self._field_reason(name, value) for name, value in fields.items())
+        return next((reason for reason in reasons if reason is not None), None)
+
+    def _field_reason(self, name: str, value: Any) -> str | None:
+        check = _CHECKS.get(name)
+        if check is None:
+            return f"unknown field {name[:40]!r}"
+        try:
+            reason = check(self, value)
+        except ValueError as error:
+            return str(error)
+        return f"{name}: {reason}" if reason is not None else None
 
     # What each field has to be. Each returns None or a reason, or raises `ValueError` with one.
 
@@ -103,13 +133,13 @@ class RequestCheck:
 
     def _check_cookies(self, value: Any) -> str | None:
         cookies = unpack(value)
-        parts = cookies if isinstance(cookies, list) else [cookies]
-        simple = all(
-            isinstance(part, dict)
-            and all(isinstance(name, str | bytes) for name in part)
-            and all(isinstance(one, str | bytes | bool | int | float) for one in part.values())
-            for part in parts
-        )
+        if isinstance(cookies, dict):
+            simple = all(_is_cookie_text(one) for pair in cookies.items() for one in pair)
+        else:
+            simple = isinstance(cookies, list | tuple) and all(
+                isinstance(cookie, dict) and all(_is_cookie_text(cookie.get(part)) for part in _COOKIE_PARTS)
+                for cookie in cookies
+            )
         return None if simple else "neither names and values nor a list of such"
 
     def _check_meta(self, value: Any) -> str | None:
@@ -141,8 +171,8 @@ class RequestCheck:
         return None if holds else "unknown"
 
     def _check_flags(self, value: Any) -> str | None:
-        holds = isinstance(value, list) and all(isinstance(flag, str) for flag in value)
-        return None if holds else "not a list of texts"
+        holds = isinstance(value, list) and all(flag is None or isinstance(flag, _SCALARS) for flag in value)
+        return None if holds else "not a list of texts and numbers"
 
     def _check_retries(self, value: Any) -> str | None:
         return None if _is_count(value) else "not a count"
@@ -167,6 +197,10 @@ _CHECKS: dict[str, Callable[[RequestCheck, Any], str | None]] = {
     "reset": RequestCheck._check_truth,
     "retries": RequestCheck._check_retries,
 }
+
+
+_KEYED = ("headers", "meta", "cb_kwargs")  # one value says nothing of the others
+_SCALARS = str | int | float  # a truth value is an int
 
 
 def parse_object(text: str) -> dict[str, Any]:
@@ -194,13 +228,33 @@ def _is_count(value: object) -> bool:
     return type(value) is int and value >= 0
 
 
+def _is_count_or_none(value: object) -> bool:
+    return value is None or _is_count(value)
+
+
+def _is_cookie_text(value: object) -> bool:
+    return value is None or isinstance(value, _SCALARS | bytes)
+
+
+def _is_slot(value: object) -> bool:
+    """A key of the downloader's slots. No float: one that is not equal to itself would be a slot for each request."""
+    parts = value if isinstance(value, tuple) else (value,)
+    return len(parts) <= 16 and all(
+        one is None or isinstance(one, int) or (isinstance(one, str) and len(one) <= 256) for one in parts
+    )
+
+
+def _is_timeout(value: object) -> bool:
+    return value is None or (isinstance(value, int | float) and 0 <= value < 1e6)
+
+
 def _is_text_list(value: object) -> bool:
     return isinstance(value, list | tuple) and all(isinstance(one, str) for one in value)
 
 
 def _is_proxy(value: object) -> bool:
     """A proxy chosen by the spider may travel; from outside it has at least to be one."""
-    if value is None:
+    if value is None or value == "":  # by none, whatever the environment says
         return True
     if not isinstance(value, str) or not value.isprintable() or " " in value:
         return False
@@ -215,11 +269,11 @@ def _is_proxy(value: object) -> bool:
 _META_CHECKS: dict[str, Callable[[object], bool]] = {
     NONCE: lambda value: isinstance(value, str) and len(value) <= 256,
     "proxy": _is_proxy,
-    "retry_times": _is_count,
-    "redirect_times": _is_count,
-    "redirect_ttl": _is_count,
+    "retry_times": _is_count_or_none,
+    "redirect_times": _is_count_or_none,
+    "redirect_ttl": _is_count_or_none,
     "redirect_urls": _is_text_list,
-    "download_slot": lambda value: isinstance(value, str) and len(value) <= 256,
-    "download_timeout": lambda value: isinstance(value, int | float) and 0 < value < 1e6,
-    "handle_httpstatus_list": lambda value: isinstance(value, list | tuple | set | frozenset),
+    "download_slot": _is_slot,
+    "download_timeout": _is_timeout,
+    "handle_httpstatus_list": lambda value: isinstance(value, list | tuple | set | frozenset | dict),
 }

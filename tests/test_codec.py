@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import datetime as dt
 import functools
 import json
 from collections.abc import Iterator
@@ -22,6 +23,7 @@ from scrapy.spiders import CrawlSpider, Rule
 
 from scrapy_ubi.codec import Codec, CodecError, Encoded, callback_names
 from scrapy_ubi.protocol.host import Entry
+from scrapy_ubi.requestcheck import _META_CHECKS, DERIVED_META
 
 URL = "http://h1.example/a?b=%20c"
 
@@ -132,6 +134,11 @@ def test_a_plain_get_is_nothing_but_url_depth_and_priority(request_: Request) ->
         Request(URL, meta={"~": {"~": 1}, "handle_httpstatus_list": [404, 500], "is_start_request": True}),
         Request(URL, meta={"proxy": "http://user:pass@proxy.example:3128", "download_slot": "mine"}),
         Request(URL, meta={"download_timeout": 3.5, "verbatim_url": True}),
+        Request(URL, cookies={"a": None, "b": "1"}),
+        Request(URL, cookies=[{"name": "a", "value": "1", "domain": None, "sameSite": None}]),  # type: ignore[typeddict-unknown-key]
+        Request(URL, cookies=({"name": "a", "value": "1"},)),  # type: ignore[arg-type]
+        Request(URL, meta={"download_timeout": 0, "download_slot": None, "proxy": "", "redirect_ttl": None}),
+        Request(URL, meta={"handle_httpstatus_list": {404: True}, "download_slot": ("a", 1)}, flags=[1]),  # type: ignore[list-item]
         Request(URL, meta={"redirect_times": 2, "redirect_ttl": 18, "redirect_urls": ["http://a.example/"]}),
         Request(URL, cb_kwargs={"item": {1: {2, 3}}, "~": b"x"}, callback=spider.parse_item),
         Request(URL, errback=spider.failed, flags=["a"], dont_filter=True, priority=7),
@@ -209,6 +216,78 @@ texts = st.text(st.characters(codec="utf-8"))
 )
 def test_any_request_arrives(request_: Request) -> None:
     assert attributes(through(request_)) == attributes(request_)
+
+
+@pytest.mark.parametrize(
+    ("request_", "kinds"),
+    [
+        (Request(URL, meta={"download_timeout": "5", "n": 1}), ["meta/download_timeout"]),
+        (Request(URL, meta={"proxy": "http://p:1 ", "retry_times": -1, "n": 1}), ["meta/proxy", "meta/retry_times"]),
+        (Request(URL, headers={"Authorization": "Bearer x\n", ":authority": "h"}, meta={"n": 1}), ["headers"] * 2),
+        (Request(URL, cookies={"a": dt.date(2020, 1, 1)}, meta={"n": 1}), ["cookies"]),  # type: ignore[dict-item]
+        (Request(URL, flags=[["a"]], meta={"n": 1}), ["flags"]),  # type: ignore[list-item]
+    ],
+)
+def test_what_receivers_would_refuse_is_left_out_and_named(request_: Request, kinds: list[str]) -> None:
+    assert lost(request_) == kinds
+    arrived = arrive(request_, codec.encode(request_))
+    assert (arrived.meta, dict(arrived.headers), arrived.cookies, arrived.flags) == ({"n": 1}, {}, {}, [])
+
+
+def test_nobody_sends_a_request_without_the_method_that_it_has() -> None:
+    request = Request(URL, method="GET x", callback=spider.parse_item)
+    encoded = codec.encode(request)
+    assert [loss.kind for loss in encoded.losses] == ["method"]
+    with pytest.raises(CodecError) as caught:
+        arrive(request, encoded)
+    assert caught.value.reason == "callback"
+
+
+odd_texts = st.text(max_size=6) | st.sampled_from(["", "X-A", ":authority", "a\r\nb", "x\n", "http://p:1", "\ud800"])
+odd_scalars = (
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | odd_texts
+    | st.binary(max_size=4)
+    | st.dates()
+    | st.decimals(allow_nan=False)
+)
+odd_values: st.SearchStrategy[Any] = st.recursive(
+    odd_scalars,
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.lists(inner, max_size=3).map(tuple)
+        | st.dictionaries(odd_scalars, inner, max_size=3)
+        | st.builds(Page, inner, inner)
+    ),
+    max_leaves=6,
+)
+looked_at = sorted({*_META_CHECKS, *DERIVED_META, "max_retry_times", "bindaddress", "~"})
+sendable = st.text(st.characters(codec="utf-8"), max_size=6) | st.sampled_from(["", "X-A", ":authority", "x\n", "a\0"])
+
+
+@given(
+    st.builds(
+        Request,
+        st.just(URL),
+        method=st.sampled_from(["GET", "POST", "GET x", "M-SEARCH", "straße"]),
+        body=st.binary(max_size=5),
+        meta=st.dictionaries(st.sampled_from(looked_at) | odd_scalars, odd_values, max_size=4),
+        cb_kwargs=st.dictionaries(odd_texts, odd_values, max_size=2),
+        headers=st.dictionaries(sendable, st.none() | sendable | st.lists(sendable, max_size=2), max_size=3),
+        cookies=st.dictionaries(odd_scalars, odd_values, max_size=2)
+        | st.lists(st.dictionaries(st.sampled_from(["name", "value", "domain", "sameSite"]), odd_values), max_size=2)
+        | odd_values,
+        flags=st.lists(odd_values, max_size=2),
+        encoding=st.sampled_from(["utf-8", "utf-16"]),
+        callback=st.sampled_from([None, spider.parse_item, NO_CALLBACK]),
+    )
+)
+def test_whatever_is_written_is_accepted(request_: Request) -> None:
+    encoded = codec.encode(request_)
+    assert codec_of(spider).check(encoded.text) is None
 
 
 def test_the_depth_travels_beside_the_text() -> None:

@@ -35,8 +35,17 @@ json_values: st.SearchStrategy[Any] = st.deferred(
         {"headers": {"X-A": ["1", "2"], "Referer": "http://h1.example/"}},
         {"cookies": {"a": "1"}},
         {"cookies": [{"name": "a", "value": 1, "secure": False}]},
+        {"cookies": {"a": None}},
+        {"cookies": [{"name": "a", "value": "1", "domain": None, "sameSite": None, "expiry": 1.5, "rest": {"x": []}}]},
+        {"cookies": {"~": "tuple", "v": [{"name": "a", "value": None}]}},
+        {"flags": ["a", 1, 1.5, None, True]},
+        {"headers": {"User-Agent": []}},
         {"meta": {"item": {"a": [1, 2.5, None]}, NONCE: "0f.1", "retry_times": 2, "proxy": "http://p:3128"}},
         {"meta": {"proxy": None, "redirect_urls": ["http://h1.example/"], "handle_httpstatus_list": [404]}},
+        {"meta": {"proxy": "", "download_timeout": None, "download_slot": None, "retry_times": None}},
+        {"meta": {"proxy": "socks4a://p:1", "download_timeout": 0, "redirect_times": None, "redirect_ttl": None}},
+        {"meta": {"download_timeout": False, "download_slot": {"~": "tuple", "v": ["a", 1]}}},
+        {"meta": {"handle_httpstatus_list": {"~": "dict", "v": [[404, 1]]}, "download_slot": 0}},
         {"callback": "parse_item", "errback": "parse", "cb_kwargs": {"n": {"~": "tuple", "v": [1]}}},
         {"callback": "<none>"},
         {"retries": 2, "meta": {"retry_times": 2}},
@@ -80,6 +89,9 @@ def test_no_text_is_a_plain_get() -> None:
         ('{"headers": [["X", "y"]]}', "headers"),
         ('{"cookies": "a=b"}', "cookies"),
         ('{"cookies": {"a": {"b": 1}}}', "cookies"),
+        ('{"cookies": [{"name": "a", "value": []}]}', "cookies"),
+        ('{"cookies": [["a", "b"]]}', "cookies"),
+        ('{"cookies": {"~": "set", "v": ["a"]}}', "cookies"),
         ('{"meta": []}', "meta"),
         ('{"meta": {"depth": 3}}', "'depth' may not be '3'"),
         ('{"meta": {"cached_response": null}}', "cached_response"),
@@ -91,8 +103,12 @@ def test_no_text_is_a_plain_get() -> None:
         ('{"meta": {"redirect_times": true}}', "redirect_times"),
         ('{"meta": {"redirect_urls": [1]}}', "redirect_urls"),
         ('{"meta": {"ubi_nonce": 1}}', "ubi_nonce"),
-        ('{"meta": {"download_slot": 1}}', "download_slot"),
+        ('{"meta": {"proxy": false}}', "proxy"),
+        ('{"meta": {"download_slot": []}}', "download_slot"),
+        ('{"meta": {"download_slot": {"~": "tuple", "v": [[]]}}}', "download_slot"),
+        ('{"meta": {"download_slot": {"~": "float", "v": "nan"}}}', "download_slot"),
         ('{"meta": {"download_timeout": -1}}', "download_timeout"),
+        ('{"meta": {"download_timeout": {"~": "float", "v": "nan"}}}', "download_timeout"),
         ('{"meta": {"handle_httpstatus_list": 404}}', "handle_httpstatus_list"),
         ('{"cb_kwargs": [1]}', "cb_kwargs"),
         ('{"cb_kwargs": {"x": {"~": "pickle", "v": ""}}}', "unknown tag 'pickle'"),
@@ -104,7 +120,8 @@ def test_no_text_is_a_plain_get() -> None:
         ('{"encoding": "zip"}', "encoding"),
         ('{"encoding": "rot13"}', "encoding"),
         ('{"encoding": 8}', "encoding"),
-        ('{"flags": ["a", 1]}', "flags"),
+        ('{"flags": ["a", []]}', "flags"),
+        ('{"flags": "a"}', "flags"),
         ('{"dont_filter": 1}', "dont_filter"),
     ],
 )
@@ -127,6 +144,27 @@ def test_reasons_are_short_whatever_the_data() -> None:
         {"meta": {"depth": "x" * 9999}},
     ):
         assert len(check(json.dumps(fields)) or "") < 200
+
+
+def test_what_would_be_refused_is_named_one_by_one() -> None:
+    fields = {
+        "method": "GET x",
+        "headers": {"X": "1", ":authority": "h", "A": "1\n"},
+        "meta": {"proxy": False, "n": 1},
+        "cookies": {"a": [1]},
+        "flags": ["x"],
+    }
+    found = check.refused(json.dumps(fields), fields)
+    assert found == [
+        ("method", None),
+        ("headers", ":authority"),
+        ("headers", "A"),
+        ("meta", "proxy"),
+        ("cookies", None),
+    ]
+    assert json.dumps(fields) not in check.held
+    assert check.refused('{"flags":["y"]}', {"flags": ["y"]}) == []
+    assert '{"flags":["y"]}' in check.held, "it need not be read again"
 
 
 @given(st.text() | json_values.map(json.dumps))
