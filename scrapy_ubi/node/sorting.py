@@ -10,6 +10,7 @@ Rules of this module:
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Callable, Iterable
 
 from scrapy_ubi.protocol.agent import Agent
@@ -22,6 +23,7 @@ logger = logging.getLogger("scrapy_ubi")
 
 MOST_RECORDS = 100_000  # in a letter: what UBI_LETTER_RECORDS lets an agent send at most
 HEAD = 256  # characters of a refused letter that people see
+MOST_REASONS = 5  # of one letter's requests that are said
 
 Judge = Callable[[str, Entry], str | None]  # host, entry -> why it cannot be accepted, None when it can
 
@@ -75,11 +77,16 @@ class Sorting:
         for _, entry, reason in refused:
             text = f"{entry.url} {entry.request}".rstrip()
             self.bury(({"reason": reason[:HEAD], "from": sender, "size": str(len(text)), "head": text[:HEAD]},))
+        reasons = Counter(one.reason[:HEAD] for one in refused).most_common()
+        said = [f"{number} for {reason!r}" for reason, number in reasons[:MOST_REASONS]]
+        if (rest := len(refused) - sum(number for _, number in reasons[:MOST_REASONS])) > 0:
+            said.append(f"{rest} for other reasons")
         logger.warning(
-            "%d requests in a letter from %s were set aside (%s); see the dead letters.",
+            "%d requests in a letter from %s were set aside, such as %s: %s; see the dead letters.",
             len(refused),
             sender,
-            refused[0].reason[:HEAD],
+            repr(refused[0].entry.url[:HEAD]),
+            ", ".join(said),
         )
 
     def _refuse(self, raw: RawFields, reason: str, fields: dict[str, str] | None = None) -> None:

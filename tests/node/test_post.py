@@ -320,6 +320,28 @@ def test_what_only_the_adapters_can_judge_is_taken_out_and_the_rest_is_good() ->
     run(test)
 
 
+def test_how_many_were_set_aside_for_what_is_said(caplog: pytest.LogCaptureFixture) -> None:
+    reasons = {
+        "1": "no such callback",
+        "2": "no header",
+        "3": "no such callback",
+        "4": "a",
+        "5": "b",
+        "6": "c",
+        "7": "d",
+    }
+
+    async def test() -> None:
+        office = Office(judge=lambda host, entry: reasons[entry.url[-1]])
+        office.put(letter(found(*(f"http://h.example/{number}" for number in reasons))))
+        await office.trip()
+
+    run(test)
+    [said] = [record.getMessage() for record in caplog.records]
+    assert "7 requests in a letter from z" in said and "such as 'http://h.example/1'" in said
+    assert "2 for 'no such callback', 1 for 'no header', 1 for 'a'" in said and "1 for other reasons" in said
+
+
 def test_reasons_and_names_of_strangers_are_cut() -> None:
     async def test() -> None:
         office = Office(judge=lambda host, entry: "r" * 5000)
