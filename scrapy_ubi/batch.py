@@ -145,24 +145,32 @@ class Batch:
     def _discover_all(self, found: dict[str, list[Entry]]) -> None:
         """Links that are news, as far as was looked; afterwards there are none left."""
         node, page = self._tools.node, self._page
-        refused = node.limits.refused
         for host, entries in found.items():
             assert page is not None, "what comes from no page is told one by one"
+            before = node.limits.refused
             news = node.discover_all(host, entries, page)
             self._taken += news
-            self._known += len(entries) - news
-        self._known -= node.limits.refused - refused
+            if news < len(entries):
+                refused = node.limits.refused - before
+                self._known += len(entries) - news - (refused or self._too_large(host, entries))
         found.clear()
 
+    def _too_large(self, host: str, entries: list[Entry]) -> int:
+        """Drop what no letter can carry to the host's owner; how many they were."""
+        too_large = [entry for entry in entries if self._tools.node.too_large(host, entry)]
+        for entry in too_large:
+            self._tools.losses.too_large(entry.url)
+        return len(too_large)
+
     def _discover(self, number: int, url: str, key: int, host: str) -> bool | None:
-        """A link that is news, as far as was looked. Whether it is; None when a limit refuses it."""
+        """A link that is news, as far as was looked. Whether it is; None when it is dropped for another reason."""
         node, shared = self._tools.node, self._shared
         refused = node.limits.refused
         entry = Entry(key, url, shared.depth, shared.priority, self._text(number, url))
         if node.discover(host, entry, page=self._page):
             self._taken += 1
             return True
-        if node.limits.refused > refused:
+        if node.limits.refused > refused or self._too_large(host, [entry]):
             return None
         self._known += 1
         return False

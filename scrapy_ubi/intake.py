@@ -144,14 +144,17 @@ class Intake:
         if page is None and flight is None and not seed and node.over:
             return tools.losses.late(request)
         encoded = tools.codec.encode(request)
-        tools.losses.look_at_size(request, encoded.text)
         entry = Entry(key, request.url, encoded.depth, encoded.priority, encoded.text)
         if flight is not None and flight.visit is not None:
             again = self._take_again(flight, flight.visit, request, entry, encoded, seed)
             return again or self._duplicate(request, place, key)
         refused = node.limits.refused
         if not node.discover(place.host, entry, seed=seed, page=page):
-            return False if node.limits.refused > refused else self._duplicate(request, place, key)
+            if node.limits.refused > refused:
+                return False
+            too_large = node.too_large(place.host, entry)
+            return tools.losses.too_large(entry.url) if too_large else self._duplicate(request, place, key)
+        tools.losses.look_at_size(request, encoded.text)
         if keys.lossy:
             node.joins.first(keys.spelling(request, place), key, request.url, place.steps)
         if encoded.losses or tools.losses.all_kept:

@@ -5,7 +5,7 @@ Rules of this module:
 * What is dropped, and could never be fetched, has a reason: one stat and one sentence for each.
 * A request that cannot travel whole is kept as the object it is (`originals`), so nothing is lost while it is fetched
   here. Where no request ever travels there is nothing to say. In a trial every request is kept.
-* A text too large for a letter is said, and left to the node.
+* A text too large for a letter is said. Where its host is another agent's it is dropped, for nobody could fetch it.
 """
 
 from __future__ import annotations
@@ -58,11 +58,21 @@ class Losses:
         )
         return False
 
+    def too_large(self, url: str) -> bool:
+        """A request or link of another agent's host, which no letter can carry, is dropped; False."""
+        return self.drop(
+            "too_large",
+            f"The request for {url[:200]} is too large for a letter (UBI_MAX_LETTER_BYTES), and its host is another "
+            "agent's",
+        )
+
     def look_at_size(self, request: object, text: str) -> None:
         """Say so of a text that cannot travel."""
         if not self._alone and len(text) > self._longest:
             self._notices.once(
-                "size", f"{request} is too large to travel (UBI_MAX_LETTER_BYTES): only its finder can fetch it."
+                "size",
+                f"{request} is too large for a letter (UBI_MAX_LETTER_BYTES): it is fetched only if its host is this "
+                "agent's own.",
             )
 
     def keep(self, request: Request, key: int, encoded: Encoded) -> None:

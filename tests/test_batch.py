@@ -288,6 +288,36 @@ def test_links_to_hosts_of_others_are_told_them_once(scrapy: dict[str, Any]) -> 
     assert outcome["forwarded"] or "UBI_FILTERS" in scrapy
 
 
+def test_links_too_large_for_a_letter_are_no_duplicates(caplog: pytest.LogCaptureFixture) -> None:
+    """Their owner could not be told of them, and nobody else fetches them."""
+    far = [f"http://h{number}.example/" for number in range(2, 12)]
+    large = PlainLinks(far, headers={"X-A": "x" * 3000})
+    for normalise in ("safe", "larm"):  # at once, and one by one
+        scrapy = {"UBI_MAX_LETTER_BYTES": 16_384, "UBI_NORMALISE": normalise}
+        outcome = compare([(large, 1)], scrapy, group=True)
+        own = len([host for host in outcome["hosts"] if host != "h1.example"])
+        assert 0 < own < len(far) and not outcome["forwarded"]
+        stats = outcome["stats"]
+        assert stats["ubi/scheduler/dropped/too_large"] == len(far) - own
+        assert stats["ubi/scheduler/enqueued"] == own and "ubi/scheduler/duplicates" not in stats
+        limited = compare([(large, 1)], {**scrapy, "UBI_CRAWL_MAX_DEPTH": 1}, group=True)
+        assert "ubi/scheduler/dropped/too_large" not in limited["stats"]
+    assert "UBI_MAX_LETTER_BYTES), and its host is another agent's: it is dropped" in caplog.text
+
+
+def test_a_request_too_large_for_a_letter_is_refused() -> None:
+    async def run() -> tuple[list[bool], dict[str, Any]]:
+        world = World({"UBI_MAX_LETTER_BYTES": 16_384}, group=True)
+        urls = [f"http://h{number}.example/" for number in range(2, 12)]
+        taken = [world.enqueue_request(Request(url, method="POST", body="x" * 3000)) for url in urls]
+        return taken, world.outcome()["stats"]
+
+    taken, stats = asyncio.run(run())
+    assert stats["ubi/scheduler/dropped/too_large"] == taken.count(False) > 0
+    assert stats["ubi/scheduler/enqueued"] == taken.count(True) > 0
+    assert "ubi/scheduler/duplicates" not in stats
+
+
 def test_after_some_hundred_links_others_have_their_turn() -> None:
     async def run() -> tuple[int, int]:
         world = World()

@@ -54,6 +54,10 @@ class Finding:
             self._waker.soon(self._on_news)
         return news
 
+    def too_large(self, host: str, entry: Entry) -> bool:
+        """Whether a URL that was no news is known to nobody, as no letter to its host's owner could carry it."""
+        return self._crawl.agent.discovery.too_large(host, entry)
+
     def discover_all(self, host: str, entries: Sequence[Entry], page: Visit) -> int:
         """The same for all that a page says of one host, with one depth; how many were news."""
         if reason := self._crawl_limits.refuses(entries[0].depth):

@@ -6,6 +6,7 @@ Rules of this module:
   that one has been told before: a bounded memory, forgotten when an agent dies, for what the dead knew may be lost.
 * Most links of a page are known. Whether one is (`met`) is asked before an entry is made of it, which costs ten times
   as much; nothing on that way may cost a call more than it must.
+* What is too large for a letter is no news of another's host: it is not told, and whoever asks hears why (`too_large`).
 * A link that was found on no page is a *stray* (`closing.py`), and belongs into the redo of every page that has it.
 * Mail that was refused, or whose receiver is gone, is routed by the present view; the name in a refusal is a hint,
   followed only if that agent is in the view.
@@ -70,6 +71,12 @@ class Discovery:
             return False
         self._counters.suppressed += 1
         return True
+
+    def too_large(self, host: str, entry: Entry) -> bool:
+        """Whether a URL that was no news is of another's host, and too large to tell its owner: nobody has it."""
+        if weight(entry) <= self._config.bounds.size or entry.key in self.forwarded:
+            return False
+        return self._keeping.owner(host) != self._me
 
     def discover(self, host: str, entry: Entry, outlinks: Outlinks | None = None) -> bool:
         """A URL was found: queue it here, tell its owner, or let it be. True when it was news, as far as is known

@@ -145,6 +145,9 @@ def test_what_is_too_large_does_not_travel() -> None:
     far, own = ordered("b", "a"), ordered("a", "b")
     assert not a.discover(far, page(far, request='{"body":"%s"}' % ("x" * 200)))
     assert a.counters.untravelled == 1
+    assert a.discovery.too_large(far, page(far, request='{"body":"%s"}' % ("x" * 200)))
+    assert not a.discovery.too_large(far, page(far))
+    assert not a.discovery.too_large(own, page(own, request='{"body":"%s"}' % ("x" * 200)))
     assert a.discover(own, page(own, request='{"body":"%s"}' % ("x" * 200))), "here it can be fetched"
     assert a.counters.untravelled == 2, "but nobody else has it"
     village.settle()

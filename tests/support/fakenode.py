@@ -102,6 +102,9 @@ class FakeNode:
         self._queue.append(FakeVisit(host, entry))
         return True
 
+    def too_large(self, host: str, entry: Entry) -> bool:
+        return False
+
     def next(self) -> FakeVisit | None:
         if not self._queue:
             return None
