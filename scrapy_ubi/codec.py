@@ -10,6 +10,7 @@ left out where there is nothing else: a plain GET that the spider's default call
   original object for as long as the request stays at this agent, where nothing is lost.
 * No text leaves that its receivers would refuse: what `requestcheck` has against it is left out, and named as well.
   Without the method that it has a request is another one, so its callback is lost with it.
+* A header without a value travels: it keeps the middlewares from setting theirs.
 * A callback travels by its name among the spider's methods. One that has no such name (a lambda, a partial, another
   object's method) is marked as lost: an agent that has not the original object fails that page with the reason
   `codec/callback` rather than hand it to the wrong callback.
@@ -177,7 +178,7 @@ class Codec:
         from_jar = self._cookies_enabled and not request.meta.get("dont_merge_cookies")
         out = {}
         for name, values in request.headers.items():
-            if not values or self._default_headers.get(name) == values or (name == b"Cookie" and from_jar):
+            if self._default_headers.get(name) == values or (name == b"Cookie" and from_jar):
                 continue
             if name == b"Proxy-Authorization" and "_scheme_proxy" in request.meta:
                 continue

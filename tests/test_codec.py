@@ -134,6 +134,7 @@ def test_a_plain_get_is_nothing_but_url_depth_and_priority(request_: Request) ->
         Request(URL, meta={"~": {"~": 1}, "handle_httpstatus_list": [404, 500], "is_start_request": True}),
         Request(URL, meta={"proxy": "http://user:pass@proxy.example:3128", "download_slot": "mine"}),
         Request(URL, meta={"download_timeout": 3.5, "verbatim_url": True}),
+        Request(URL, headers={"User-Agent": None, "Accept": []}),  # type: ignore[dict-item]
         Request(URL, cookies={"a": None, "b": "1"}),
         Request(URL, cookies=[{"name": "a", "value": "1", "domain": None, "sameSite": None}]),  # type: ignore[typeddict-unknown-key]
         Request(URL, cookies=({"name": "a", "value": "1"},)),  # type: ignore[arg-type]
