@@ -104,6 +104,7 @@ class _Packer:
     def _pack_dict(self, value: dict[Any, Any], depth: int) -> Any:
         if TAG not in value and all(type(key) is str and _encodable(key) for key in value):
             return {key: self.pack(element, depth + 1) for key, element in value.items()}
+        depth = _inside(depth) if value else depth  # its pairs are lists of their own
         return _tagged(
             "dict", [[self.pack(key, depth + 1), self.pack(element, depth + 1)] for key, element in value.items()]
         )
@@ -118,7 +119,7 @@ class _Packer:
             fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}  # type: ignore[arg-type]
         else:
             raise Untravelled(type(value).__name__)  # its constructor cannot set all its fields
-        return _tagged("item", [name, self._pack_dict(fields, depth)])
+        return _tagged("item", [name, self._pack_dict(fields, _inside(depth))])
 
 
 class _Unpacker:
@@ -190,6 +191,13 @@ def _field_names(cls: Any) -> set[str]:
     if issubclass(cls, Item):
         return set(cls.fields)
     return {field.name for field in dataclasses.fields(cls)}
+
+
+def _inside(depth: int) -> int:
+    """The depth of what is one level deeper, as `unpack` will count it."""
+    if depth >= MAX_DEPTH:
+        raise Untravelled("depth")
+    return depth + 1
 
 
 def _tagged(tag: str, payload: Any) -> dict[str, Any]:

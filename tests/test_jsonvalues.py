@@ -181,6 +181,29 @@ def test_endless_and_hugely_shared_values_do_not_travel() -> None:
 
 
 @pytest.mark.parametrize(
+    "around",
+    [
+        lambda value: [value],
+        lambda value: (value,),
+        lambda value: {"a": value},
+        lambda value: {1: value},
+        lambda value: {(1, value): "a"} if isinstance(value, int | tuple) else {TAG: value},
+        lambda value: Author(value),
+        lambda value: Book(title=value),
+    ],
+)
+@pytest.mark.parametrize("innermost", [1, "a", ()])
+def test_what_can_be_packed_is_not_too_deep_to_be_unpacked(around: Any, innermost: Any) -> None:
+    value, deep = innermost, 0
+    with pytest.raises(Untravelled, match="depth"):
+        while True:
+            text = json.dumps(pack(value, ITEMS))
+            assert unpack(json.loads(text), ITEMS) == value
+            value, deep = around(value), deep + 1
+    assert deep >= MAX_DEPTH // 2
+
+
+@pytest.mark.parametrize(
     "data",
     [
         {TAG: "tuple"},
