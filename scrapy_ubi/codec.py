@@ -227,8 +227,8 @@ class Codec:
         headers = _unpack_headers(fields.get("headers", {}))
         request = cls(
             entry.url,
-            callback=self._method(fields.get("callback")),
-            errback=self._method(fields.get("errback")),
+            callback=self._method(fields.get("callback"), entry.url),
+            errback=self._method(fields.get("errback"), entry.url),
             method=fields.get("method", "GET"),
             headers=headers,
             body=_unpack_bytes(fields.get("body", "")),
@@ -244,13 +244,15 @@ class Codec:
             request.headers = headers  # without those that its class has added
         return request
 
-    def _method(self, name: str | None) -> Callable[..., Any] | None:
+    def _method(self, name: str | None, url: str) -> Callable[..., Any] | None:
         if name is None:
             return None
         if name == NO_CALLBACK_NAME:
             return NO_CALLBACK
         if name not in self._names:
-            raise CodecError("callback", f"The callback {name} could not travel to this agent, or is none (any more)")
+            raise CodecError(
+                "callback", f"The callback {name} of {url} could not travel to this agent, or is none (any more)"
+            )
         method: Callable[..., Any] = getattr(self._spider, name)
         return method
 

@@ -333,7 +333,7 @@ def test_a_callback_without_a_name_is_lost_and_never_replaced(callback: Any) -> 
     assert lost(request) == ["callback"]
     with pytest.raises(CodecError) as caught:
         arrive(request, codec.encode(request))
-    assert caught.value.reason == "callback"
+    assert caught.value.reason == "callback" and URL in str(caught.value)
 
 
 def test_an_errback_without_a_name_is_lost_alone() -> None:
