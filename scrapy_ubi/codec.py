@@ -27,12 +27,14 @@ import json
 import sys
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
+from urllib.parse import urlsplit
 
 from scrapy import Request, Spider
 from scrapy.downloadermiddlewares.httpcompression import ACCEPTED_ENCODINGS
 from scrapy.http import FormRequest, JsonRequest, XmlRpcRequest
 from scrapy.http.headers import Headers
 from scrapy.http.request import NO_CALLBACK
+from scrapy.resolver import dnscache
 from scrapy.settings import BaseSettings
 
 from scrapy_ubi.errors import UbiError
@@ -162,17 +164,18 @@ class Codec:
         travels = {
             key: value
             for key, value in meta.items()
-            if key not in DERIVED_META and not self._is_made_again(key, value, meta)
+            if key not in DERIVED_META and not self._is_made_again(key, value, request)
         }
         return self._pack_each(travels, "meta", losses) if travels else travels
 
-    def _is_made_again(self, key: object, value: object, meta: Mapping[str, Any]) -> bool:
+    def _is_made_again(self, key: object, value: object, request: Request) -> bool:
         """Whether a middleware or the downloader set this and will set it again where the request is fetched."""
         if key == "download_timeout":
             return bool(value == self._timeout)
-        if key == "download_slot":  # on a copy for a retry or redirect it is the downloader's, else the user's
-            return "retry_times" in meta or "redirect_times" in meta
-        return key == "proxy" and "_scheme_proxy" in meta  # of this machine's environment
+        if key == "download_slot":  # a copy for a retry or redirect has one: the downloader's, or the user's
+            copied = "retry_times" in request.meta or "redirect_times" in request.meta
+            return copied and value in _usual_slots(request)
+        return key == "proxy" and "_scheme_proxy" in request.meta  # of this machine's environment
 
     def _pack_headers(self, request: Request) -> dict[str, Any]:
         from_jar = self._cookies_enabled and not request.meta.get("dont_merge_cookies")
@@ -305,6 +308,21 @@ def _class_name(request: Request, losses: list[Loss]) -> str | None:
     elif isinstance(request, JsonRequest) and request.dumps_kwargs != _USUAL_JSON:
         losses.append(Loss("dumps_kwargs", "its dumps_kwargs"))
     return _NAMES.get(cls)
+
+
+def _host_of(url: str) -> str:
+    try:
+        return urlsplit(url).hostname or ""
+    except ValueError:
+        return ""
+
+
+def _usual_slots(request: Request) -> list[str]:
+    """The slots that Scrapy's downloader gives by itself to the URL, and to the one that led to it by a redirect."""
+    came_by = request.meta.get("redirect_urls")
+    urls = [request.url, *(came_by if isinstance(came_by, list) else ())]
+    hosts = [_host_of(url) for url in urls if isinstance(url, str)]
+    return [*hosts, *(dnscache.get(host, host) for host in hosts)]  # addresses: CONCURRENT_REQUESTS_PER_IP
 
 
 def _refused(name: str, key: str | None) -> Loss:

@@ -108,13 +108,14 @@ def lost(request: Request) -> list[str]:
         Request(URL, meta={"depth": 3, "download_latency": 0.1, "_dont_cache": True, "download_timeout": 180.0}),
         Request(URL, meta={"proxy": "http://127.0.0.1:1", "_scheme_proxy": True}),
         Request(URL, meta={"retry_times": 1, "download_slot": "h1.example"}),
+        Request(URL, meta={"retry_times": 1, "redirect_urls": ["http://h2.example/"], "download_slot": "h2.example"}),
         Request(URL, headers={"User-Agent": Settings()["USER_AGENT"], "Accept-Encoding": "gzip, deflate, br, zstd"}),
         Request(URL, headers={"Accept-Language": "en", "Cookie": "a=b"}),
     ],
 )
 def test_a_plain_get_is_nothing_but_url_depth_and_priority(request_: Request) -> None:
     encoded = codec.encode(request_)
-    retried = {"retry_times": 1} if "retry_times" in request_.meta else {}
+    retried = {key: value for key, value in request_.meta.items() if key in ("retry_times", "redirect_urls")}
     assert json.loads(encoded.text or "{}").get("meta", {}) == retried
     assert encoded.depth == request_.meta.get("depth", 0)
     assert encoded.priority == request_.priority
@@ -135,6 +136,8 @@ def test_a_plain_get_is_nothing_but_url_depth_and_priority(request_: Request) ->
         Request(URL, meta={"proxy": "http://user:pass@proxy.example:3128", "download_slot": "mine"}),
         Request(URL, meta={"download_timeout": 3.5, "verbatim_url": True}),
         Request(URL, headers={"User-Agent": None, "Accept": []}),  # type: ignore[dict-item]
+        Request(URL, meta={"retry_times": 1, "download_slot": "mine"}),
+        Request(URL, meta={"redirect_times": 1, "redirect_urls": ["http://h2.example/"], "download_slot": "mine"}),
         Request(URL, cookies={"a": None, "b": "1"}),
         Request(URL, cookies=[{"name": "a", "value": "1", "domain": None, "sameSite": None}]),  # type: ignore[typeddict-unknown-key]
         Request(URL, cookies=({"name": "a", "value": "1"},)),  # type: ignore[arg-type]
