@@ -17,9 +17,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .mapped import SeenDamaged
 from .shards import Shape, Shards
@@ -149,7 +150,7 @@ class SeenTable(Shards):
         return bool((slots & 255 < 254).any())
 
 
-def _xor(slots: Slots, shard: int) -> int:
+def _xor(slots: NDArray[Any], shard: int) -> int:
     """The XOR of the keys in used slots."""
     upper = int(np.bitwise_xor.reduce(slots)) & ~255
     return upper ^ (shard if len(slots) % 2 else 0)
