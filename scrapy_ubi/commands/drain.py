@@ -21,7 +21,7 @@ from scrapy_ubi.errors import UbiError
 from scrapy_ubi.monitor.document import Document
 from scrapy_ubi.monitor.plain import plain
 from scrapy_ubi.monitor.status import DEAD, SILENT, AgentStatus, CrawlStatus, read_status
-from scrapy_ubi.protocol.view import LOSSY
+from scrapy_ubi.protocol.view import LEFT, LOSSY
 from scrapy_ubi.transport.keys import Keys, drain_field
 
 LOOK_EVERY = 0.5  # seconds
@@ -97,7 +97,7 @@ class Drain:
                 "the copies they keep."
             )
         replaced = None not in (_process(now), _process(self._agent)) and _process(now) != _process(self._agent)
-        if now.state != "left" and not replaced:
+        if not replaced and (now.state != "left" or _beats(now)):
             return None
         with self._to.explained():
             self._to.client.hdel(self._keys.control, self._field)
@@ -149,6 +149,11 @@ def _stays(status: CrawlStatus, other: AgentStatus) -> bool:
 def _process(agent: AgentStatus) -> tuple[str, int, float] | None:
     """What tells one process from the next under the same name; a new incarnation may be the same process."""
     return (agent.profile.host_name, agent.profile.pid, agent.profile.started) if agent.profile is not None else None
+
+
+def _beats(agent: AgentStatus) -> bool:
+    """Whether its last beat is still to come, which says whether all was handed over; its profile comes before."""
+    return agent.beat is not None and LEFT not in agent.beat.flags
 
 
 def _lossy(agent: AgentStatus) -> bool:

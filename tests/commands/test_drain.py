@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -45,6 +46,17 @@ def leaves(crawl: CrawlByHand, flags: str = LEFT) -> None:
     raw = crawl.client.hget(crawl.keys.agents, "a1")
     assert raw is not None
     crawl.agent("a1", {"state": "left", "started": json.loads(raw)["started"]}, flags=flags)
+
+
+def look_again(crawl: CrawlByHand) -> None:
+    """Return when all that is there now has been looked at, or the command has ended."""
+
+    def reads() -> int:
+        return int(crawl.client.info("commandstats")["cmdstat_hgetall"]["calls"])
+
+    before, end = reads(), time.monotonic() + 3
+    while reads() < before + 6 and time.monotonic() < end:  # three a look; one may be under way
+        time.sleep(0.01)
 
 
 def word(crawl: CrawlByHand) -> str | None:
@@ -95,6 +107,17 @@ def test_an_agent_that_does_not_get_to_hand_over_is_a_failure(
     with when_asked(crawl, lambda: happens(crawl)):
         assert shell("drain", "a1") == 1
     assert words in shell.err.splitlines()[-1]
+
+
+def test_whether_it_handed_everything_over_is_said_by_its_last_beat(shell: Shell, crawl: CrawlByHand) -> None:
+    def happens() -> None:
+        leaves(crawl, "")  # the profile says so before
+        look_again(crawl)
+        leaves(crawl, LEFT + LOSSY)
+
+    with when_asked(crawl, happens):
+        assert shell("drain", "a1") == 1
+    assert "not everything was handed over" in shell.err.splitlines()[-1]
 
 
 def test_a_crawl_that_ends_meanwhile_is_as_good(shell: Shell, crawl: CrawlByHand) -> None:
