@@ -18,6 +18,8 @@ FAULTS = (redis.RedisError, OSError, TimeoutError)  # what a server, a network o
 _REFUSED = "nothing listens at {at} (connection refused); start Redis or Valkey there, or correct the setting"
 _RIGHTS = "the keys ubi:* with hashes, streams and scripts (EVAL), and SCAN, TYPE, DEL, RENAME, TIME"
 _CLUSTERED = "{at} belongs to a Redis Cluster; name a server that is not clustered, one is enough"
+_IN_SCRIPT = re.compile(r"Error running script .*: -([A-Z]+) (.*)", re.DOTALL)
+_KINDS = {"OOM": lib.OutOfMemoryError, "READONLY": lib.ReadOnlyError}
 _CLUSTER = (lib.MovedError, lib.AskError, lib.ClusterDownError)
 
 
@@ -135,6 +137,12 @@ def fault(error: BaseException, at: Address, timeout: float) -> TransportError:
     """The contract's error for what went wrong after the start."""
     sentence = explain(error, at, timeout)
     return TransportFull(sentence) if isinstance(error, lib.OutOfMemoryError) else TransportDown(sentence)
+
+
+def unwrapped(error: lib.ResponseError) -> lib.ResponseError:
+    """What went wrong inside a script: servers before Redis 7 say that in the text of another error."""
+    said = _IN_SCRIPT.match(str(error))
+    return _KINDS[said[1]](said[2]) if said is not None and said[1] in _KINDS else error
 
 
 def spoilt(result: object) -> bool:

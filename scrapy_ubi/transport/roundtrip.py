@@ -24,7 +24,7 @@ from redis.backoff import NoBackoff
 
 from . import scripts
 from .address import Address
-from .faults import FAULTS, explain, fault, fault_at_start, spoilt
+from .faults import FAULTS, explain, fault, fault_at_start, spoilt, unwrapped
 from .keys import ASIDE
 
 logger = logging.getLogger(__name__)
@@ -144,7 +144,7 @@ async def _reply(connection: Any, command: Command) -> Any:
     try:
         result = await connection.read_response()
     except lib.ResponseError as error:
-        return error
+        return unwrapped(error)
     if command.args[0] == "HGETALL":
         return dict(zip(result[::2], result[1::2], strict=True))
     if command.args[0] == "SCAN":

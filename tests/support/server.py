@@ -66,7 +66,7 @@ class Server:
 
     def client(self) -> redis.Redis:
         """A new synchronous client without retries, for looking and for faults."""
-        return redis.Redis(host="127.0.0.1", port=self.port, socket_timeout=10, retry=Retry(NoBackoff(), 0))
+        return redis.Redis(host="127.0.0.1", port=self.port, protocol=2, socket_timeout=10, retry=Retry(NoBackoff(), 0))
 
     def start(self) -> Server:
         """Start, and wait until it answers. Does nothing when it runs. Raises ServerError."""

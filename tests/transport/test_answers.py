@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pytest
+import redis
+
 from scrapy_ubi.transport import Outgoing, Transport
 from scrapy_ubi.transport.contract import ANSWER
 from scrapy_ubi.transport.keys import Keys
@@ -63,7 +66,10 @@ def test_an_answer_that_cannot_be_written_is_lost_and_nothing_else(world: World)
 def test_a_server_that_lets_nobody_set_an_end_gets_no_answer(server: Server) -> None:
     async def scene(a: Transport, b: Transport) -> None:
         with server.client() as client:
-            client.execute_command("ACL", "SETUSER", "default", "-expire")
+            try:
+                client.execute_command("ACL", "SETUSER", "default", "-expire")
+            except redis.ResponseError:
+                pytest.skip("this server has no rights by command: a Redis before 6")
             try:
                 await a.exchange(Outgoing(replies={ASKED: "{}"}))
             finally:

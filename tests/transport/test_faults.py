@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 import socket
+import subprocess
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -12,14 +14,16 @@ from pathlib import Path
 from urllib.parse import quote
 
 import pytest
+import redis
 from hypothesis import given
 from hypothesis import strategies as st
 
 from scrapy_ubi.transport import TransportDown, TransportError
 from scrapy_ubi.transport.address import address
+from scrapy_ubi.transport.faults import spoilt, unwrapped
 from scrapy_ubi.transport.redis import RedisTransport
 from tests.conftest import KINDS, no_server
-from tests.support.server import Server, free_port
+from tests.support.server import Server, binary, free_port
 
 PASSWORD = "s3cr3t+/w0rd"
 
@@ -89,6 +93,15 @@ def kind(request: pytest.FixtureRequest) -> str:
 def special(kind: str, options: Sequence[str]) -> Iterator[Server]:
     with Server(kind, options=options) as server:
         yield server
+
+
+def needs(kind: str, version: int) -> None:
+    """Skip where the server of this machine is older and does not know an option."""
+    said = subprocess.run([str(binary(kind)), "--version"], capture_output=True, text=True, check=True).stdout
+    found = re.search(r"v=(\d+)", said)
+    assert found is not None, said
+    if int(found[1]) < version:
+        pytest.skip(f"needs version {version}: {said.strip()}")
 
 
 def with_password(url: str, user: str = "") -> str:
@@ -223,20 +236,39 @@ def test_right_password_opens(kind: str) -> None:
         asyncio.run(run(with_password(server.url)))
 
 
-def test_replica_cluster_and_missing_rights(kind: str) -> None:
+def test_replica_and_missing_commands(kind: str) -> None:
     with special(kind, ()) as primary, special(kind, ("--replicaof", "127.0.0.1", str(primary.port))) as replica:
         assert "read-only replica; name its primary" in refusal(replica.url)
-    with special(kind, ("--cluster-enabled", "yes", "--cluster-port", str(free_port()))) as server:
-        assert "belongs to a Redis Cluster" in refusal(server.url)
     with special(kind, ("--rename-command", "EVAL", "")) as server:
         assert "EVAL switched off" in refusal(server.url)
     with special(kind, ("--rename-command", "XLEN", "")) as server:  # what a Redis 4 says
         assert "too old or lacks streams" in refusal(server.url)
+
+
+def test_cluster(kind: str) -> None:
+    needs(kind, 7)
+    with special(kind, ("--cluster-enabled", "yes", "--cluster-port", str(free_port()))) as server:
+        assert "belongs to a Redis Cluster" in refusal(server.url)
+
+
+def test_missing_rights(kind: str) -> None:
     rights = ("--user", "bob", "on", f">{PASSWORD}", "~other:*", "+@all")
+    needs(kind, 6)
     with special(kind, rights) as server:
         sentence = refusal(with_password(server.url, "bob"))
         assert "lacks rights" in sentence
         assert "ubi:*" in sentence
+
+
+def test_what_servers_before_7_say_of_a_script_is_understood() -> None:
+    where = "Error running script (call to f_0123): @user_script:10: @user_script: 10: "
+    full = unwrapped(redis.ResponseError(where + "-OOM command not allowed when used memory > 'maxmemory'."))
+    assert isinstance(full, redis.OutOfMemoryError)
+    replica = unwrapped(redis.ResponseError(where + "-READONLY You can't write against a read only replica."))
+    assert isinstance(replica, redis.ReadOnlyError)
+    other = redis.ResponseError(where + "-WRONGTYPE Operation against a key")
+    assert unwrapped(other) is other
+    assert spoilt(other)
 
 
 def test_server_without_room_for_clients(kind: str) -> None:
