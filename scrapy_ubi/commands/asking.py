@@ -2,7 +2,8 @@
 
 Rules of this module:
 
-* Asked are the agents that take part, or the one that is named. Who is silent is not waited for, and is named.
+* Asked are the agents that take part, or the one that is named. Who cannot be asked (it is silent, or has published
+  nothing yet) is not waited for, and is named.
 * The question is taken away when all have answered, when the time is over, and when the person presses Ctrl-C.
 """
 
@@ -50,8 +51,7 @@ def living(status: CrawlStatus) -> list[AgentStatus]:
 def ask(to: Connection, status: CrawlStatus, question: Question, timeout: float) -> Answers:
     """What the living agents answer within `timeout` seconds. Raises UbiUnavailable."""
     asked = [agent.name for agent in living(status) if question.agent in ("", agent.name)]
-    silent = [agent for agent in status.agents if agent.state in ("silent", "unreadable")]
-    missing = {agent.name: agent.state for agent in silent if question.agent in ("", agent.name)}
+    missing = {agent.name: agent.state for agent in status.agents if _is_missed(agent, question, asked)}
     keys, number = Keys(status.crawl), secrets.token_hex(ID_BYTES)
     text = replace(question, expires=round(status.now + timeout + GRACE, 3)).text()
     with to.explained():
@@ -71,15 +71,23 @@ def ask(to: Connection, status: CrawlStatus, question: Question, timeout: float)
     return Answers(found, missing)
 
 
+def _is_missed(agent: AgentStatus, question: Question, asked: list[str]) -> bool:
+    """Whether an agent is meant that cannot be asked. The hosts of those that are gone others have; only who asks for
+    such a one by name misses it."""
+    meant = not agent.gone and agent.state != "finished" if not question.agent else agent.name == question.agent
+    return meant and agent.name not in asked
+
+
 def _wait(to: Connection, key: str, asked: list[str], timeout: float) -> dict[str, bytes]:
     """Agent -> its answer, when all have answered or the time is over."""
     end = time.monotonic() + timeout
     raw: dict[str, bytes] = {}
-    while True:
-        raw |= _fields(to.client.hmget(key, asked), asked)
+    while left := [name for name in asked if name not in raw]:  # an answer may have a megabyte: each is read once
+        raw |= _fields(to.client.hmget(key, left), left)
         if len(raw) == len(asked) or time.monotonic() > end:
-            return raw
+            break
         time.sleep(LOOK_EVERY)
+    return raw
 
 
 def _fields(values: Any, names: list[str]) -> dict[str, bytes]:

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
+import redis
 
 from scrapy_ubi.node.questions import Question
 from scrapy_ubi.transport.keys import ASK
@@ -114,6 +115,35 @@ def test_one_agent_is_asked_by_name(shell: Shell, crawl: CrawlByHand) -> None:
     with answering(crawl, lambda agent, question: hosts(agent) if agent == question.agent else None) as asked:
         data = shell.json("hosts", "--agent", "a2", "--timeout", "600")
     assert [row["agent"] for row in data["hosts"]] == ["a2"] and asked[0].agent == "a2"
+
+
+def test_who_has_gone_and_is_asked_by_name_is_named(shell: Shell, crawl: CrawlByHand) -> None:
+    crawl.agent("a2", {"state": "left"}, flags="L")
+    assert shell("hosts", "--agent", "a2", "--timeout", "600") == 1
+    assert shell.err == "scrapy ubi: What some agents know is missing: a2 (left).\n"
+
+
+def test_who_has_published_nothing_yet_is_named(shell: Shell, crawl: CrawlByHand) -> None:
+    crawl.client.hdel(crawl.keys.agents, "a2")  # as a Redis that has just forgotten everything: it beats again
+    with answering(crawl, lambda agent, question: hosts(agent), agents="a1"):
+        assert shell("hosts", "--timeout", "600") == 1
+    assert shell.err == "scrapy ubi: What some agents know is missing: a2 (joining).\n"
+
+
+def test_an_answer_is_read_once_while_others_are_waited_for(
+    shell: Shell, crawl: CrawlByHand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked: list[list[str]] = []
+
+    def read(client: redis.Redis, key: str, names: list[str]) -> list[bytes | None]:
+        looked.append(names)
+        ready = "a1" if len(looked) == 1 else "a2"
+        return [json.dumps(hosts(name)).encode() if name == ready else None for name in names]
+
+    monkeypatch.setattr(redis.Redis, "hmget", read)
+    assert shell("hosts", "--timeout", "600") == 0, shell.err
+    assert looked == [["a1", "a2"], ["a2"]]
+    assert "a1.example" in shell.out and "a2.example" in shell.out
 
 
 @pytest.mark.parametrize(
