@@ -12,7 +12,7 @@ Rules of this module:
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -156,13 +156,23 @@ def read_status(client: redis.Redis, crawl: str) -> CrawlStatus:
 def find_crawls(client: redis.Redis) -> list[str]:
     """The names of all crawls in this Redis, sorted. Looks at up to a million keys."""
     found: set[str] = set()
-    for looked, key in enumerate(client.scan_iter(match="ubi:*", count=1000, _type="hash")):
+    for looked, key in enumerate(_hashes(client)):
         crawl = _crawl_of(cast(bytes, key).decode("utf-8", "replace"))
         if crawl is not None:
             found.add(crawl)
         if looked >= MAX_SCAN:
             break
     return sorted(found)
+
+
+def _hashes(client: redis.Redis) -> Iterator[Any]:
+    """Keys of hashes that may be a crawl's. A server before Redis 6 does not look for types itself."""
+    try:
+        yield from client.scan_iter(match="ubi:*", count=1000, _type="hash")
+    except redis.ResponseError as trouble:
+        if "syntax error" not in str(trouble):
+            raise
+        yield from (key for key in client.scan_iter(match="ubi:*", count=1000) if client.type(key) == b"hash")
 
 
 def _crawl_of(key: str) -> str | None:

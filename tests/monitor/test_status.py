@@ -119,6 +119,23 @@ def test_find_crawls_knows_colons_and_ignores_others(crawl: CrawlByHand) -> None
     assert find_crawls(crawl.client) == ["demo:web", "demo:web:2", "plain"]
 
 
+def test_find_crawls_of_a_server_that_does_not_look_for_types(
+    crawl: CrawlByHand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    crawl.agent("a1")
+    crawl.post("a1", {"x": "y"})
+    crawl.client.set("ubi:string:agents", "x")
+    execute = redis.Redis.execute_command
+
+    def as_redis_5(client: redis.Redis, *words: object, **options: object) -> object:
+        if words[0] == "SCAN" and b"TYPE" in words:
+            raise redis.ResponseError("syntax error")
+        return execute(client, *words, **options)
+
+    monkeypatch.setattr(redis.Redis, "execute_command", as_redis_5)
+    assert find_crawls(crawl.client) == [CRAWL]
+
+
 def _profile(state: str) -> Profile:
     return Profile("a1", state=state, incarnation="0000aaaa")
 
