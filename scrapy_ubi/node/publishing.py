@@ -1,13 +1,16 @@
-"""When an agent publishes its profile (`profile`): every two seconds, and where counting takes long, seldomer."""
+"""When an agent publishes its profile (`profile`): every two seconds, so that nobody takes it for silent. Where
+counting takes long, it counts seldomer, and says its last counters again in between.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from . import profile
 from .crawl import Crawl
 
-COUNTING = 50  # where counting takes long (it is linear in the hosts): how many times that long between profiles
+COUNTING = 50  # where counting takes long (it is linear in the hosts): how many times that long until the next time
 
 
 class Publishing:
@@ -15,21 +18,23 @@ class Publishing:
 
     def __init__(self, crawl: Crawl, state: Callable[[], str], clock: Callable[[], float]) -> None:
         self._crawl, self._state, self._clock = crawl, state, clock
-        self._next_at = 0.0
+        self._next_at = self._count_at = 0.0
+        self._counters: dict[str, Any] = {}
 
     def profile(self) -> str | None:
         """The profile, None when it is too soon for another one."""
         now = self._clock()
         if now < self._next_at:
             return None
-        text = profile.text(self._crawl.fixed, self._crawl.agent, self._state(), self._crawl.counters())
-        took = self._clock() - now
-        self._next_at = now + max(profile.PUBLISH, took * COUNTING)
-        return text
+        self._next_at = now + profile.PUBLISH
+        if now >= self._count_at:
+            self._counters = self._crawl.counters()
+            self._count_at = now + (self._clock() - now) * COUNTING
+        return profile.text(self._crawl.fixed, self._crawl.agent, self._state(), self._counters)
 
     def renew(self) -> None:
-        """Let the next one be due now."""
-        self._next_at = 0.0
+        """Let the next one be due now, and counted anew."""
+        self._next_at = self._count_at = 0.0
 
     @property
     def is_new(self) -> bool:

@@ -1,25 +1,29 @@
-"""A profile is published every two seconds, and where counting takes long, seldomer."""
+"""A profile is published every two seconds; where counting takes long, its counters are seldomer new."""
 
 from __future__ import annotations
 
 import json
+from typing import Any
 
+from scrapy_ubi.monitor.status import SILENT_AFTER
 from scrapy_ubi.node.profile import PUBLISH
 from scrapy_ubi.node.publishing import COUNTING, Publishing
 from tests.node.parts import Part
 
 
 class Agent(Part):
-    """`takes`: how long making a profile takes (s)."""
+    """`takes`: how long counting takes (s)."""
 
     def __init__(self, takes: float = 0.0) -> None:
         super().__init__()
-        self.takes = takes
-        self.publishing = Publishing(self.crawl, self.state, self.clock)
+        self.takes, self.counted = takes, 0
+        self.publishing = Publishing(self.crawl, lambda: "crawling", self.clock)
+        self.count, self.crawl.counters = self.crawl.counters, self.counters  # type: ignore[method-assign]
 
-    def state(self) -> str:
+    def counters(self) -> dict[str, Any]:
         self.now += self.takes
-        return "crawling"
+        self.counted += 1
+        return self.count()
 
     def is_due(self) -> bool:
         return self.publishing.profile() is not None
@@ -44,9 +48,19 @@ def test_counting_takes_a_small_part_of_the_time_at_most() -> None:
     began = agent.now
     assert agent.is_due()
     agent.now = began + COUNTING - 0.5
-    assert not agent.is_due()
-    agent.now = began + COUNTING
+    assert agent.is_due() and agent.counted == 1
+    agent.now = began + COUNTING + PUBLISH
+    assert agent.is_due() and agent.counted == 2
+
+
+def test_an_agent_of_very_many_hosts_is_not_taken_for_silent_while_it_does_not_count() -> None:
+    agent = Agent(takes=1.0)
     assert agent.is_due()
+    for _ in range(int(SILENT_AFTER // PUBLISH)):
+        agent.now += PUBLISH
+        told = json.loads(agent.publishing.profile() or "{}")
+        assert told["counters"]["pages"] == 0
+    assert agent.counted == 1
 
 
 def test_one_that_is_wanted_anew_is_made_at_once() -> None:
@@ -54,4 +68,4 @@ def test_one_that_is_wanted_anew_is_made_at_once() -> None:
     assert agent.is_due() and agent.publishing.is_new
     agent.publishing.renew()
     assert not agent.publishing.is_new
-    assert agent.is_due() and agent.publishing.is_new
+    assert agent.is_due() and agent.publishing.is_new and agent.counted == 2
