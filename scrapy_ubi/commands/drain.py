@@ -123,7 +123,7 @@ def _refusal(status: CrawlStatus, agent: AgentStatus, force: bool) -> str | None
         return f"Agent {name} has left already."
     if agent.state == DEAD:
         return f"Agent {name} is dead: the others have taken its hosts over."
-    if not agent.incarnation:
+    if not agent.incarnation or _is_new(agent):
         return f"Agent {name} has not joined yet, or what it says of itself cannot be read: try again in a moment."
     if force:
         return None
@@ -149,6 +149,12 @@ def _stays(status: CrawlStatus, other: AgentStatus) -> bool:
 def _process(agent: AgentStatus) -> tuple[str, int, float] | None:
     """What tells one process from the next under the same name; a new incarnation may be the same process."""
     return (agent.profile.host_name, agent.profile.pid, agent.profile.started) if agent.profile is not None else None
+
+
+def _is_new(agent: AgentStatus) -> bool:
+    """Whether it beats, and what is published under its name is still a predecessor's."""
+    beat, profile = agent.beat, agent.profile
+    return beat is not None and profile is not None and beat.incarnation != profile.incarnation
 
 
 def _beats(agent: AgentStatus) -> bool:

@@ -265,7 +265,8 @@ def shown_state(
     if profile is None:
         return UNREADABLE if unreadable else "joining"
     if profile.state in ("finished", "left"):
-        return profile.state
+        # A process that has just begun under the name of one that has gone beats before it publishes.
+        return profile.state if incarnation == profile.incarnation else "joining"
     if age is not None and age > SILENT_AFTER:
         return SILENT
     if beat is not None and LEAVING in beat.flags:

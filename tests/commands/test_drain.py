@@ -141,6 +141,8 @@ def test_an_unknown_agent_is_refused(shell: Shell, crawl: CrawlByHand) -> None:
     ("what", "words", "force"),
     [
         (lambda crawl: crawl.agent("a1", {"state": "left"}, flags=LEFT), "has left already", False),
+        (lambda crawl: crawl.agent("a1", {"state": "left"}, incarnation="0000beef"), "try again in a moment", False),
+        (lambda crawl: crawl.agent("a1", incarnation="0000beef"), "try again in a moment", False),
         (lambda crawl: crawl.agent("a2", dead=(incarnation("a1"),)), "is dead", False),
         (lambda crawl: crawl.finish(), "is finished", False),
         (lambda crawl: crawl.agent("a1", {"updated": 5.0}), "may have crashed", True),

@@ -140,8 +140,8 @@ def _profile(state: str) -> Profile:
     return Profile("a1", state=state, incarnation="0000aaaa")
 
 
-def _beat(flags: str = "") -> Beat:
-    return Beat("0000aaaa", 0, 200, "0" * 16, flags=flags)
+def _beat(flags: str = "", incarnation: str = "0000aaaa") -> Beat:
+    return Beat(incarnation, 0, 200, "0" * 16, flags=flags)
 
 
 @pytest.mark.parametrize(
@@ -155,6 +155,9 @@ def _beat(flags: str = "") -> Beat:
         ((_profile("finished"), _beat("L"), 100.0), "finished"),
         ((_profile("crawling"), _beat(), 100.0), "silent"),
         ((_profile("left"), None, 100.0), "left"),
+        ((_profile("left"), _beat(), 1.0), "left"),
+        ((_profile("left"), _beat(incarnation="0000bbbb"), 1.0), "joining"),
+        ((_profile("finished"), _beat(incarnation="0000bbbb"), 1.0), "joining"),
     ],
 )
 def test_shown_state(given: tuple[Profile | None, Beat | None, float], state: str) -> None:
