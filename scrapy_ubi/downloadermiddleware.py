@@ -212,7 +212,10 @@ class Guard:
             await asyncio.sleep(0)
 
     async def _permit_soon(self, flight: Flight, most: float) -> None:
-        """As `_permit`, but a host that leaves one waiting for longer than so many seconds raises TimeoutError."""
+        """As `_permit`, but a host that leaves one waiting for so many seconds beyond its delay raises TimeoutError."""
+        assert flight.host is not None
+        state = self._node.frontier.find(flight.host)
+        most += max(self._node.frontier.delay, 0.0 if state is None else state.pause)
         loop = asyncio.get_running_loop()
         timer = loop.call_later(most, self._withdraw, flight)
         try:

@@ -391,6 +391,15 @@ def test_redirects_are_followed_to_hosts_of_other_agents(site: Site) -> None:
     assert set(site.urls().values()) == {1}
 
 
+def test_a_redirect_is_followed_after_the_delay_of_its_host_however_long_that_is(site: Site) -> None:
+    """Mostly it leads to the same host, by https."""
+    allowed = pages(site)
+    site.redirect(f"{HOST}/robots.txt", "/rules")
+    site.page(f"{HOST}/rules", FORBIDS)
+    assert one(site, UBI_HOST_DELAY=1.0, UBI_ROBOTS_TIMEOUT=0.8, UBI_ROBOTS_GIVE_UP=0).items == allowed
+    assert min(site.gaps("h0.example")) >= 1.0
+
+
 @pytest.mark.parametrize("to", ["/robots.txt", "ftp://h.example/x", "http://["])
 def test_redirects_without_end_or_aim_mean_that_there_is_none(site: Site, to: str) -> None:
     pages(site)
