@@ -129,7 +129,7 @@ class UbiRobotsMiddleware:
         known = cache.get(authority)
         if known is None and state is not None:
             noted = self._noted(state).get(authority)
-            if noted is not None:
+            if noted is not None and (noted.known or noted.tries):  # else only its delay has travelled
                 known = self._parsers.restore(noted)
                 cache.put(authority, known)
                 self._count("ubi/robots/from_notes")

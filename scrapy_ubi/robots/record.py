@@ -8,6 +8,8 @@ module:
 * One that is not known and was asked for in vain is *unreachable*: nothing may be fetched (section 2.3.1.4). It is
   asked for again after growing pauses; when that has lasted too long it is *given up* for a while: pages fail.
 * Records travel as JSON, beside the host's URLs. What comes from elsewhere is data: what does not hold is no record.
+* Of one that is too long to travel the delay does: the host's is the largest of all its authorities', whoever is asked
+  next. As its rules are to be fetched again, such a record is not known.
 
 Times are seconds since the epoch, as they travel and outlive processes.
 """
@@ -118,8 +120,8 @@ _NUMBERS = {"t": "fetched", "d": "delay", "s": "since", "x": "again"}
 
 
 def to_json(record: Record) -> dict[str, Any] | None:
-    """The record as it travels, without what is as it begins; None when there is nothing to tell: its rules are too
-    long, so whoever comes next has to fetch them.
+    """The record as it travels, without what is as it begins; None when its rules are too long, so whoever comes next
+    has to fetch them.
     """
     if record.known and record.rules is None:
         return None
@@ -162,17 +164,18 @@ def _is_time(value: object) -> bool:
 
 
 def to_section(records: dict[str, Record]) -> dict[str, Any] | None:
-    """Records of one host as they travel, by authority, the last one first; what does not fit into `MOST_TRAVEL` is
-    left out, so that it is fetched again. None when there are none.
+    """Records of one host as they travel, by authority, the last one first; of what does not fit into `MOST_TRAVEL` the
+    delay is left, so that it is fetched again. None when there are none.
     """
     section: dict[str, Any] = {}
     room = MOST_TRAVEL
     for authority, record in reversed(records.items()):
-        value = to_json(record)
-        size = len(json.dumps({authority: value}))
-        if value is not None and size <= room:
-            room -= size
-            section[authority] = value
+        for value in (to_json(record), to_json(Record(delay=record.delay))):
+            size = len(json.dumps({authority: value}))
+            if value and size <= room:
+                room -= size
+                section[authority] = value
+                break
     return section or None
 
 

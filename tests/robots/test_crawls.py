@@ -454,6 +454,27 @@ def test_a_crawl_delay_is_honoured_up_to_a_bound(site: Site, most: float, noted:
     assert one(site, Looks, UBI_MAX_CRAWL_DELAY=most).items == [noted]
 
 
+class Delays(Walk):
+    """Yields the delays of its host at each page."""
+
+    start_urls = ("http://www.d.example/",)
+
+    def parse(self, response: Response) -> Iterator[Any]:
+        node = self.crawler.engine.scheduler.node  # type: ignore[union-attr]
+        (state,) = node.frontier.states()
+        yield node.hosts.delays(state)
+        assert isinstance(response, TextResponse)
+        yield from response.follow_all(css="a")
+
+
+def test_the_longest_crawl_delay_of_a_domain_holds_however_long_the_rules_beside_it(site: Site) -> None:
+    site.page("http://www.d.example/robots.txt", LONG + "Crawl-delay: 0.1\n")
+    site.page("http://www.d.example/", links("http://shop.d.example/"))
+    site.page("http://shop.d.example/", "x")
+    outcome = one(site, Delays, UBI_HOST_RULES=["startsWith(www.) =", "startsWith(shop.) ="])
+    assert outcome.items == [{"robots": 0.1}] * 2
+
+
 # -- again, and elsewhere
 
 

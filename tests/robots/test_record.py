@@ -91,9 +91,12 @@ def test_a_record_travels(record: Record) -> None:
     assert r.from_json(travelled, NOW) == record
 
 
-def test_rules_too_long_to_travel_are_fetched_again() -> None:
+def test_rules_too_long_to_travel_are_fetched_again_and_the_delay_holds_until_then() -> None:
     assert r.to_json(replace(KNOWN, rules=None)) is None
-    assert r.to_section({"http://h": replace(KNOWN, rules=None)}) is None
+    assert r.to_section({"http://h": replace(KNOWN, rules=None, delay=0.0)}) is None
+    section = r.to_section({"http://h": replace(KNOWN, rules=None, delay=2.0)})
+    assert r.from_section(section, NOW) == {"http://h": Record(delay=2.0)}
+    assert r.next_step(Record(delay=2.0), NOW, TTL) is Step.ASK
 
 
 def test_of_many_authorities_the_latest_travel() -> None:
@@ -106,8 +109,8 @@ def test_of_many_authorities_the_latest_travel() -> None:
 
 
 def test_one_too_large_does_not_push_the_others_out() -> None:
-    records = {"http://a": KNOWN, "http://b": replace(KNOWN, rules="é" * 1000), "http://c": KNOWN}
-    assert set(r.to_section(records) or ()) == {"http://a", "http://c"}
+    records = {"http://a": KNOWN, "http://b": replace(KNOWN, rules="é" * 1000, delay=2.0), "http://c": KNOWN}
+    assert r.from_section(r.to_section(records), NOW) == {**records, "http://b": Record(delay=2.0)}
 
 
 @pytest.mark.parametrize(
