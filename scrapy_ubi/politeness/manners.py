@@ -3,7 +3,8 @@
 The guard tells of every load that had the host's permit: pages, robots.txt, media. Rules of this module:
 
 * The delay of a host is the largest of UBI_HOST_DELAY, what its robots.txt wants, the delay of the download slot that
-  its last page went through (`slots`), and UBI_DELAY_FACTOR times its last response time (Mercator's rule).
+  its last page went through (`slots`), and UBI_DELAY_FACTOR times its last response time (Mercator's rule). What was
+  noted under other settings, before a restart, holds until the first load after it.
 * 429 and 503 with a Retry-After that can be read postpone the *host*. The page goes back to its queue, without using up
   one of its retries, where Scrapy would have retried it and nobody handles that status; else it goes on as ever. A host
   that answers nothing else any more, `UBI_RETRY_AFTER_TIMES` times in a row, is given up: `host/busy`.
@@ -77,6 +78,7 @@ class Manners:
         self._settings = settings
         self._policy = health.Policy(settings.host_failures, settings.host_pause, settings.host_tries)
         self._throttled = crawler.settings.getbool("AUTOTHROTTLE_ENABLED")
+        self._obeys = crawler.settings.getbool("ROBOTSTXT_OBEY")
 
     def responded(self, flight: Flight, response: Response, seconds: float) -> bool:
         """A load has ended with a response, after so many seconds. True: the page is to be fetched again, later."""
@@ -127,9 +129,10 @@ class Manners:
         """What this load wants of the time until the next one."""
         slot = slot_delay(self._crawler, request)
         self._want(state, "slot", slot if slot > self._settings.host_delay else 0.0, kept=not self._throttled)
-        if self._settings.delay_factor:
-            wanted = min(self._settings.delay_factor * seconds, self._settings.max_delay)
-            self._want(state, "response", math.ceil(wanted * GRID) / GRID, kept=True)
+        wanted = min(self._settings.delay_factor * seconds, self._settings.max_delay)
+        self._want(state, "response", math.ceil(wanted * GRID) / GRID, kept=True)
+        if not self._obeys:
+            self._want(state, "robots", 0.0, kept=True)
 
     def _learn_address(self, state: HostState, request: Request, response: Response) -> None:
         """Note where the response came from; that of a proxy says nothing."""

@@ -97,10 +97,10 @@ class UbiRobotsMiddleware:
 
     async def _known(self, authority: str, request: Request, agent: str, scheduler: UbiScheduler) -> Known:
         """What is known of an authority, asked for where that is due. Raises as `process_request` does."""
-        settings, ttl = scheduler.settings, scheduler.settings.robots_ttl
+        ttl = scheduler.settings.robots_ttl
         state = scheduler.guard.state_of(request)
         while True:
-            known = self._remembered(authority, agent, state, settings)
+            known = self._remembered(authority, agent, state, scheduler)
             now = self._wall()
             step = record.next_step(known.record if known is not None else None, now, ttl)
             if step is Step.USE and known is not None:
@@ -123,15 +123,16 @@ class UbiRobotsMiddleware:
             self._count("ubi/robots/refused")
             raise IgnoreRequest(UNREACHABLE)
 
-    def _remembered(self, authority: str, agent: str, state: HostState | None, settings: UbiSettings) -> Known | None:
+    def _remembered(self, authority: str, agent: str, state: HostState | None, scheduler: UbiScheduler) -> Known | None:
         """What is in memory, else in the host's notes; None where that is nothing that helps this user agent."""
-        cache = self._cache_for(settings)
+        cache = self._cache_for(scheduler.settings)
         known = cache.get(authority)
         if known is None and state is not None:
             noted = self._noted(state).get(authority)
             if noted is not None and (noted.known or noted.tries):  # else only its delay has travelled
                 known = self._parsers.restore(noted)
                 cache.put(authority, known)
+                self._follow_delay(state, self._noted(state), scheduler)  # UBI_MAX_CRAWL_DELAY may be another one now
                 self._count("ubi/robots/from_notes")
         if known is None or known.agent in (None, record.digest(agent)):
             return known
@@ -155,7 +156,7 @@ class UbiRobotsMiddleware:
 
     async def _ask(self, authority: str, request: Request, agent: str, scheduler: UbiScheduler) -> Known:
         state = scheduler.guard.state_of(request)
-        before = self._remembered(authority, agent, state, scheduler.settings)
+        before = self._remembered(authority, agent, state, scheduler)
         most = self._crawler.settings.getfloat("DOWNLOAD_TIMEOUT")  # 0: none
         timeout = min(scheduler.settings.robots_timeout, most or math.inf)
         why = ""
@@ -267,16 +268,21 @@ class UbiRobotsMiddleware:
         records = self._noted(state)
         records.pop(authority, None)
         records[authority] = after
-        hosts = scheduler.node.hosts
-        hosts.put(state, SECTION, record.to_section(records))
+        node = scheduler.node
+        node.hosts.put(state, SECTION, record.to_section(records))
+        if self._follow_delay(state, records, scheduler) and node.frontier.find(state.host) is state:
+            node.frontier.defer(state, clock.now())  # it holds between this load and the first page
+
+    def _follow_delay(self, state: HostState, records: dict[str, Record], scheduler: UbiScheduler) -> bool:
+        """Let the host have the largest Crawl-delay of its authorities, within bounds; whether it has or had one."""
+        hosts, most = scheduler.node.hosts, scheduler.settings.max_crawl_delay
         delay = max(one.delay for one in records.values())
-        most = scheduler.settings.max_crawl_delay
         if delay > most > 0:
             self._count("ubi/robots/crawl_delay_cut")
-        if delay or SECTION in hosts.delays(state):
+        wanted = delay > 0 or SECTION in hosts.delays(state)
+        if wanted:
             hosts.set_delay(state, SECTION, min(delay, most))
-            if scheduler.node.frontier.find(state.host) is state:
-                scheduler.node.frontier.defer(state, clock.now())  # it holds between this load and the first page
+        return wanted
 
     # -- where things are
 

@@ -128,7 +128,7 @@ def to_json(record: Record) -> dict[str, Any] | None:
     out: dict[str, Any] = {}
     for key, name in _NUMBERS.items():
         if value := getattr(record, name):
-            out[key] = round(value, 1)
+            out[key] = round(value, 3 if key == "d" else 1)
     if record.rules:
         out["r"] = record.rules
     if record.agent:

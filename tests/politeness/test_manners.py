@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -107,6 +108,27 @@ def test_a_delay_by_response_time_has_a_bound(site: Site) -> None:
     (one,) = run(site, UBI_DELAY_FACTOR=1000, UBI_MAX_DELAY=0.2)
     assert min(site.gaps(SLOW)) >= 0.2
     assert one.stats["finish_reason"] == "finished", "and not after 300 seconds"
+
+
+class Stops(Both):
+    """Closes after its first page. Items are the delays of its host."""
+
+    async def start(self) -> Any:
+        self.node = self.crawler.engine.scheduler.node
+        for number in range(3):
+            yield Request(f"http://{SLOW}/{number}")
+
+    def parse(self, response: Response) -> Any:
+        yield self.node.hosts.delays(self.node.frontier.find(SLOW))
+        if self.settings["UBI_DELAY_FACTOR"]:
+            raise CloseSpider("enough")
+
+
+def test_after_a_restart_without_a_factor_response_times_do_not_matter(site: Site, tmp_path: Path) -> None:
+    place = {"UBI_DIR": str(tmp_path)}
+    slow, quick = {**place, "UBI_DELAY_FACTOR": 1000, "UBI_MAX_DELAY": 0.2}, {**place, "UBI_DELAY_FACTOR": 0}
+    assert crawl(Stops, site.proxy, settings=slow)[0].items == [{"response": 0.2}]
+    assert crawl(Stops, site.proxy, settings=quick)[0].items == [{}, {}]
 
 
 # -- hosts on one address

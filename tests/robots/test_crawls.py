@@ -538,6 +538,35 @@ def test_after_a_restart_it_is_known_unless_its_rules_are_too_long(
     assert outcome.stats.get("ubi/robots/from_notes", 0) == 2 - fetches
 
 
+class StopsDelayed(Stops):
+    """Yields the delays of its host at each page."""
+
+    def parse(self, response: Response) -> Iterator[Any]:
+        node = self.crawler.engine.scheduler.node  # type: ignore[union-attr]
+        yield node.hosts.delays(node.frontier.find("h0.example"))
+        yield from super().parse(response)
+
+
+@pytest.mark.parametrize(
+    ("changed", "then"),
+    [
+        ({}, {"robots": 0.25}),
+        ({"UBI_MAX_CRAWL_DELAY": 0.1}, {"robots": 0.1}),
+        ({"UBI_MAX_CRAWL_DELAY": 0}, {}),
+        ({"ROBOTSTXT_OBEY": False}, {}),
+    ],
+)
+def test_after_a_restart_a_crawl_delay_is_honoured_as_the_settings_say_now(
+    site: Site, tmp_path: Path, changed: dict[str, Any], then: dict[str, float]
+) -> None:
+    pages(site)
+    site.page(f"{HOST}/robots.txt", FORBIDS + "Crawl-delay: 0.25\n")
+    before = one(site, StopsDelayed, UBI_DIR=str(tmp_path))
+    assert before.items == [{"robots": 0.25}, f"{HOST}/"]
+    after = one(site, StopsDelayed, TEST_GO_ON=True, UBI_DIR=str(tmp_path), **changed)
+    assert after.items[:2] == [then, f"{HOST}/yes"]
+
+
 def test_after_a_handoff_it_is_known_and_so_is_its_delay(site: Site) -> None:
     allowed = pages(site, *HOSTS)
     for host in HOSTS:
