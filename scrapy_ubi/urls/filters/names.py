@@ -79,7 +79,7 @@ def _names(path: Path, lines: Iterable[str]) -> Iterator[str]:
     for number, line in enumerate(lines, 1):
         text = line.strip()
         usual = text.rpartition(",")[2]
-        if _usual_host(usual):
+        if _usual_host(usual) and "#" not in text:
             yield usual
             continue
         text = text.partition("#")[0].strip()

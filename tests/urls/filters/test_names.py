@@ -59,6 +59,15 @@ def test_a_file_of_names(tmp_path: Path) -> None:
     assert "example" not in names and "xa.example" not in names
 
 
+def test_a_line_of_a_ranked_list_can_be_commented_out(tmp_path: Path) -> None:
+    path = tmp_path / "domains.txt"
+    path.write_text("#rank,domain\n1,a.example\n#2,b.example\n3,c.example#4,d.example\n")
+    names = read_names(path)
+    assert [host in names for host in ("a.example", "b.example", "c.example", "d.example", "domain")] == [
+        True, False, True, False, False,
+    ]  # fmt: skip
+
+
 def test_a_line_that_is_no_name_is_shown(tmp_path: Path) -> None:
     path = tmp_path / "domains.txt"
     path.write_text("a.example\nhttp://b.example/\n")
