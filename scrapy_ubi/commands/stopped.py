@@ -75,7 +75,7 @@ class Stopped:
 
         def requeue(failure: Failure) -> bool:
             if (state := frontier.find(failure.host)) is not None:
-                frontier.note(state, lifted(state.notes))
+                frontier.note(state, lifted(state.notes, state.done_count))
             entry = keys.again(failure.entry, secrets.token_hex(NONCE_BYTES))
             return entry is not None and bool(frontier.add(failure.host, (entry,))[1])
 

@@ -10,7 +10,8 @@ Rules of this module:
   is the largest delay, `next_at` no earlier than `until`. Of these nothing holds for more than `MOST_POSTPONE`.
 * A host may be *ended* (section `end`: why). Nothing of it is fetched any more: what waits, and what is found later,
   fails with that reason when its turn comes, a slice at a time (`Node.next`). All else that was noted of it is
-  forgotten, until it is lifted.
+  forgotten, until it is lifted. What failed so is done and was not loaded: how much that was is noted when it is lifted
+  (section `passed`), for limits that count pages.
 * Whoever wants more room than `MOST_NOTES` does not get it: its section is left out and counted.
 """
 
@@ -28,6 +29,7 @@ from scrapy_ubi.protocol.notes import canonical
 
 MOST_POSTPONE = 86_400.0  # s: a day; whatever a host has said, it is asked again then
 DELAY, UNTIL, END = "delay", "until", "end"
+LOADED, PASSED = "loaded", "passed"  # pages done when the host was ended; those done without a load by its ends
 PARSED = 1024  # texts of notes kept as objects: a hundred hosts are fetched at a time, and many have equal notes
 NEVER = 1e12  # unix seconds: far beyond any date that is meant
 MOST_BRIEF = 1024  # hosts with delays for here and now only, before those not held any more are forgotten
@@ -182,7 +184,7 @@ class Hosts:
         if self.ended(state):
             return
         self.counted[f"ended/{reason}"] += 1
-        self._agent.note(state, canonical({END: reason}))
+        self._agent.note(state, canonical({END: reason, LOADED: max(0, self.before(state))}))
         self._follow_delays(state)
         self._hasten(state)
 
@@ -198,7 +200,15 @@ class Hosts:
         """Fetch of this host again, if it was ended: nothing is held against it."""
         state = self._frontier.find(host)
         if state is not None and self.ended(state):
-            self.put(state, END, None)
+            self._agent.note(state, lifted(state.notes, state.done_count).text)
+
+    def before(self, state: HostState) -> int:
+        """How many pages of the host were loaded before the one that has its turn: done, or in their callbacks still;
+        not those that failed as the host was ended.
+        """
+        passed = self._read(state).get(PASSED)
+        done = state.done_count + len(state.out) - 1
+        return done - passed if type(passed) is int and 0 <= passed <= done else done
 
     def _hasten(self, state: HostState) -> None:
         """Let what waits of it have its turn, though something else of the host may have been loaded just now."""
@@ -257,10 +267,13 @@ def plight(notes: Mapping[str, object], wall: float) -> str:
     return noted[1] if isinstance(noted[1], str) and _WHY.fullmatch(noted[1]) else "?"
 
 
-def lifted(notes: Notes) -> Notes:
-    """The same without what ends the host, for a frontier that no agent runs on."""
+def lifted(notes: Notes, done: int) -> Notes:
+    """The same without what ends the host, of which so many pages are `done`, loaded or not."""
     said = json.loads(notes.text) if notes.text else {}
     if not ended_by(said):
         return notes
     del said[END]
+    loaded = said.pop(LOADED, None)
+    if type(loaded) is int and 0 <= loaded < done:
+        said[PASSED] = done - loaded
     return Notes(notes.version + 1, canonical(said))

@@ -125,7 +125,7 @@ class HostLimits:
 
     def _reached(self, state: HostState) -> str:
         """The limit that the host's state has reached, if any."""
-        settings, done = self._settings, _before(state)
+        settings, done = self._settings, self._hosts.before(state)
         if 0 < settings.host_max_pages <= done:
             return PAGES
         if 0 < settings.host_max_known <= done:  # more were known, from elsewhere: these are the first
@@ -144,7 +144,7 @@ class HostLimits:
         """With the iterations that have passed without a new URL, if one has just ended."""
         if not self._settings.host_stable_iterations:
             return facts
-        number, known = _before(state) // self._settings.host_load_take, state.known
+        number, known = self._hosts.before(state) // self._settings.host_load_take, state.known
         then, before = self._watched.get(state.host, (number, known))
         if state.host not in self._watched or number > then:
             if len(self._watched) >= MOST_WATCHED:
@@ -159,8 +159,3 @@ class HostLimits:
 
     def _facts(self, state: HostState) -> _Facts:
         return _Facts.read(self._hosts.get(state, SECTION))
-
-
-def _before(state: HostState) -> int:
-    """How many pages of the host were loaded before the one that has its turn: done, or in their callbacks still."""
-    return state.done_count + len(state.out) - 1

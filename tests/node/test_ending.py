@@ -176,6 +176,8 @@ def test_what_is_said_of_a_host_may_be_nonsense() -> None:
 
 
 def test_a_host_on_a_disk_is_lifted_in_its_notes() -> None:
-    assert lifted(NOTHING) == NOTHING
-    assert lifted(Notes(3, '{"a":1}')) == Notes(3, '{"a":1}')
-    assert lifted(Notes(3, '{"a":1,"end":"host/dead"}')) == Notes(4, '{"a":1}')
+    assert lifted(NOTHING, 9) == NOTHING
+    assert lifted(Notes(3, '{"a":1}'), 9) == Notes(3, '{"a":1}')
+    for nonsense in ("", ',"loaded":"x"', ',"loaded":-1', ',"loaded":10', ',"loaded":9'):
+        assert lifted(Notes(3, f'{{"a":1,"end":"host/dead"{nonsense}}}'), 9) == Notes(4, '{"a":1}')
+    assert lifted(Notes(3, '{"a":1,"end":"host/dead","loaded":2}'), 9) == Notes(4, '{"a":1,"passed":7}')

@@ -205,6 +205,38 @@ def test_what_is_counted_goes_on_with_another_agent() -> None:
     assert fourth.turn() == "limit/host_seconds"
 
 
+@pytest.mark.parametrize("limit", ["host_max_pages", "host_max_iterations"])
+def test_what_failed_by_a_limit_does_not_count_when_the_host_is_lifted(limit: str) -> None:
+    """`scrapy ubi requeue` lifts it, and takes what has failed in again, under other keys."""
+    house = House(**{limit: 3})
+    house.find(*range(9))
+    assert house.turns().count("") == 3
+    for more in (1, 2):
+        house = House(house.agent, **{limit: 3 + 2 * more})
+        house.hosts.lift(HOST)
+        house.find(*range(10 * more, 10 * more + 6))
+        assert house.turns().count("") == 2
+
+
+def test_what_failed_as_its_host_was_given_up_does_not_count_either() -> None:
+    house = House(host_max_pages=4)
+    house.find(*range(9))
+    house.turn()
+    house.hosts.end(house.state, "host/dead")
+    assert set(house.turns()) == {"host/dead"}
+    house.hosts.lift(HOST)
+    house.find(*range(20, 30))
+    assert 3 <= house.turns().count("") <= 4, "the page whose load failed last counts or not"
+
+
+@pytest.mark.parametrize("passed", [None, "x", -1, 99, True])
+def test_whatever_another_agent_says_was_passed(passed: object) -> None:
+    house = House(host_max_pages=3)
+    house.find(*range(9))
+    house.hosts.put(house.state, "passed", passed)
+    assert house.turns().count("") == 3
+
+
 @pytest.mark.parametrize(
     "value", [None, 7, "x", [], [1, 2], ["a", None, -1], [True, 1.5, 2**60], [None, None, None], {"begun": 1}]
 )
