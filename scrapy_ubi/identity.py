@@ -7,6 +7,7 @@ Rules of this module:
 * One process a directory: an exclusive lock (`flock`) on the file `lock` is held as long as the process lives; the
   kernel drops it when the process dies, however it dies. A second process on the machine that was not told a directory
   takes the next free one (`.ubi/<crawl>`, `.ubi/<crawl>/1`, `.ubi/<crawl>/2`, ...); one that was told is refused.
+* A process forked by this one (a worker of multiprocessing) has no part in the lock: it may outlive the agent.
 * With UBI_AGENT_ID but no directory the agent lives in `.ubi/<crawl>/<agent id>`, so that several named agents of one
   machine need no UBI_DIR each.
 * `agent.json` is written beside and moved over: a crash leaves the old one or the new one.
@@ -23,6 +24,7 @@ import socket
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from weakref import WeakSet
 
 from scrapy_ubi.errors import UbiDirectoryError
 from scrapy_ubi.settings import UbiSettings
@@ -47,12 +49,25 @@ class AgentLock:
         except OSError:
             os.close(self._file)
             raise
+        _HELD.add(self)
 
     def release(self) -> None:
         """Let go; a second call does nothing."""
         if self._file >= 0:
             os.close(self._file)
             self._file = -1
+
+
+_HELD: WeakSet[AgentLock] = WeakSet()
+
+
+def _release_copies() -> None:
+    """In a process just forked: its copies of the locks' files would hold the locks as well. The parent's hold on."""
+    for lock in list(_HELD):
+        lock.release()
+
+
+os.register_at_fork(after_in_child=_release_copies)
 
 
 @dataclass(slots=True)

@@ -86,6 +86,26 @@ def test_the_lock_falls_with_its_process(tmp_path: Path) -> None:
     AgentDirectory.open(given(tmp_path))
 
 
+def test_a_worker_that_outlives_its_agent_does_not_hold_the_directory(tmp_path: Path) -> None:
+    """Of multiprocessing by fork: after kill -9 of the agent it waits for work for ever."""
+    code = (
+        "import os, sys; from pathlib import Path; from scrapy_ubi.identity import AgentDirectory;"
+        "from scrapy_ubi.settings import UbiSettings;"
+        f"held = AgentDirectory.open(UbiSettings(crawl='c', dir=Path({str(tmp_path / 'd')!r}), dir_given=True));"
+        "os.fork() or print('forked', flush=True); sys.stdin.read()"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "forked\n"
+        with pytest.raises(UbiDirectoryError, match=str(process.pid)):  # the worker has not let go of it for the agent
+            AgentDirectory.open(given(tmp_path))
+        process.kill()
+        process.wait()
+        AgentDirectory.open(given(tmp_path))
+
+
 def test_the_incarnation_before_is_known(tmp_path: Path) -> None:
     first = AgentDirectory.open(given(tmp_path))
     assert first.predecessor is None
