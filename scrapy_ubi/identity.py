@@ -8,6 +8,7 @@ Rules of this module:
   kernel drops it when the process dies, however it dies. A second process on the machine that was not told a directory
   takes the next free one (`.ubi/<crawl>`, `.ubi/<crawl>/1`, `.ubi/<crawl>/2`, ...); one that was told is refused.
 * A process forked by this one (a worker of multiprocessing) has no part in the lock: it may outlive the agent.
+* The path is absolute from the start: a spider may change the working directory.
 * With UBI_AGENT_ID but no directory the agent lives in `.ubi/<crawl>/<agent id>`, so that several named agents of one
   machine need no UBI_DIR each.
 * `agent.json` is written beside and moved over: a crash leaves the old one or the new one.
@@ -133,7 +134,7 @@ def _take(settings: UbiSettings) -> tuple[Path, AgentLock]:
     candidates = _candidates(settings)
     for path in candidates:
         try:
-            return path, AgentLock(path)
+            return path.absolute(), AgentLock(path)
         except BlockingIOError:
             continue
         except OSError as error:

@@ -106,6 +106,16 @@ def test_a_worker_that_outlives_its_agent_does_not_hold_the_directory(tmp_path: 
         AgentDirectory.open(given(tmp_path))
 
 
+def test_a_spider_may_change_the_working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    agent = AgentDirectory.open(UbiSettings(crawl="c", dir=Path(".ubi") / "c"))
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    agent.record_incarnation("00c0ffee")
+    assert agent.path == tmp_path / ".ubi" / "c"
+    assert "00c0ffee" in (agent.path / "agent.json").read_text()
+
+
 def test_the_incarnation_before_is_known(tmp_path: Path) -> None:
     first = AgentDirectory.open(given(tmp_path))
     assert first.predecessor is None
