@@ -36,11 +36,15 @@ class PlainLinksMiddleware:
     def from_crawler(cls, crawler: Crawler) -> PlainLinksMiddleware:
         """Raises NotConfigured where plain links may pass: then this takes no time."""
         why = watcher_of(crawler.settings) if _is_ours(crawler.settings) else "there is no scheduler of scrapy_ubi's"
-        self = cls(crawler, why)
-        crawler.signals.connect(self._opened, signals.spider_opened, weak=False)
+
+        def opened(sender: Crawler) -> None:
+            cls(sender, why)._opened()
+
+        # Nobody else keeps it. It knows of no crawler: what is connected lasts as long as its sender does.
+        crawler.signals.connect(opened, signals.spider_opened, weak=False)
         if not why:
             raise NotConfigured
-        return self
+        return cls(crawler, why)
 
     async def process_start(self, start: AsyncIterator[Any]) -> AsyncIterator[Any]:
         count = 0

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
+import weakref
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -17,7 +19,7 @@ from scrapy.http import FormRequest, JsonRequest, Response, TextResponse
 from scrapy.linkextractors import LinkExtractor
 from scrapy.spiders import CrawlSpider, Rule
 
-from tests.support.crawls import crawl, items_of, total
+from tests.support.crawls import FAST, LIMIT, crawl, items_of, total
 from tests.support.site import Held, Page, Site, Visit, links
 
 HOSTS = [f"http://h{number}.example" for number in range(8)]
@@ -603,3 +605,19 @@ def test_known_links_may_be_dropped_by_the_chain(site: Site, agents: int, chain:
     outcomes = crawl(Walk, site.proxy, agents, settings={"UBI_FILTERS": chain})
     assert site.urls() == dict.fromkeys(urls, 1)
     assert total(outcomes, "ubi/filtered/visited") > len(urls)
+
+
+def test_a_crawl_that_has_ended_leaves_nothing_in_memory(
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A process may run one after another for months."""
+    ring(site)
+    monkeypatch.setenv("http_proxy", site.proxy)
+    crawler = Crawler(Walk, {**FAST, "UBI_DIR": str(tmp_path)})
+    asyncio.run(asyncio.wait_for(crawler.crawl_async(), LIMIT))
+    assert site.visits
+    kept = weakref.ref(crawler)
+    del crawler
+    caplog.clear()
+    gc.collect()
+    assert kept() is None
