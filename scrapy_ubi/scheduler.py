@@ -203,6 +203,7 @@ class UbiScheduler(BaseScheduler):
     def _hook_in(self) -> None:
         self._hooks.on_removed(self._handout.removed)
         self._hooks.on_closing(self._closing)
+        self._hooks.outlast_signals()
         self._hooks.on_outcome(self.outcome)
         self._hooks.around_transfers(self.guard.carry)
         self._hooks.at_idle(self._idle)

@@ -8,6 +8,7 @@ request's way through Scrapy are in `leanpath`, `leanoutput` and `leanpieces`, w
 | --- | --- |
 | `engine._slot.remove_request` | the one moment after a request's last output, whatever became of it |
 | `engine._slot.close` | the crawl is being closed: nobody may wait for a permit any more |
+| `engine._slot.closing` | whether the spider is being closed: a signal that comes then waits for the end of it |
 | `engine._slot.nextcall.schedule` | to make the engine look for requests now, not at its next heartbeat in 5 s |
 | `engine._spider_idle`, its use of `engine.signals` | who holds the spider open at idle; to do so last |
 | `engine.scraper.enqueue_scrape` | what became of a request: a response, or the error that ended it |
@@ -28,9 +29,11 @@ the instance is enough. Every wrapper calls what it wraps with the arguments it 
 
 from __future__ import annotations
 
+import asyncio
 import ssl
 import urllib.request
 from collections.abc import Awaitable, Callable, Iterable
+from contextvars import ContextVar
 from functools import lru_cache, partial
 from typing import Any
 
@@ -68,6 +71,8 @@ _LEGACY_SERVER_CONNECT = 0x4  # OpenSSL's SSL_OP_LEGACY_SERVER_CONNECT: servers 
 
 Download = Callable[[Request], Awaitable[Response]]
 
+_closes: ContextVar[bool] = ContextVar("closes", default=False)  # whether what runs is part of a spider's closing
+
 
 class EngineHooks:
     """The hooks on one running engine. Made in the scheduler's `open`, when the engine has its slot."""
@@ -99,6 +104,28 @@ class EngineHooks:
             await original()
 
         self._slot.close = close  # type: ignore[method-assign]
+
+    def outlast_signals(self) -> None:
+        """Let Scrapy's `close_spider_async` end when the spider is closed, also where it is being closed already.
+
+        Else the first Ctrl-C or SIGTERM ends a process that closes for another reason before it is done. What the
+        closing itself calls (a handler of `spider_closed` may stop the crawler) does not wait for it.
+        """
+        engine, slot, original, ended = self._engine, self._slot, self._engine.close_spider_async, asyncio.Event()
+
+        async def close_spider_async(*, reason: str = "cancelled") -> None:
+            if engine.spider is None or (slot.closing is not None and _closes.get()):
+                await original(reason=reason)
+            elif slot.closing is not None:
+                await ended.wait()
+            else:
+                _closes.set(True)
+                try:
+                    await original(reason=reason)
+                finally:
+                    ended.set()
+
+        engine.close_spider_async = close_spider_async  # type: ignore[method-assign]
 
     def on_outcome(self, outcome: Callable[[Response | Failure, Request], bool]) -> None:
         """Call `outcome(result, request)` when a scheduled request has its final response or error, before the spider

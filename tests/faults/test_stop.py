@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from threading import Thread
+
 import pytest
 
 from tests.support.proxy import Cable
@@ -41,6 +43,24 @@ def test_a_drained_agent_hands_over_and_closes_and_its_successor_is_let_be(make_
     verdict = group.end().judge()
     assert "Closing spider (drained)" in verdict.logs["a1"] and "Handed over in" in verdict.logs["a1"]
     assert verdict.stats["duplicates"] == 0
+    assert not any(beat.dead for beat in group.beats().values())
+
+
+def test_told_once_while_it_closes_anyway_an_agent_hands_over_all_the_same(make_group: MakeGroup) -> None:
+    """Drained, or at a limit such as CLOSESPIDER_TIMEOUT: the one signal is the first."""
+    group = make_group(latency=2.0, hosts=20, pages=80)
+    group.start("a0", "a1", "a2")
+    group.until(lambda: "a1" in group.web.stats()["agents"], "a page fetched by it")
+    asked = Thread(target=group.drain, args=["a1"])
+    asked.start()
+    group.until(lambda: group.said("a1", "loads under way end first"), "that it closes")
+    group.stop("a1")
+    group.until_ended("a1")
+    asked.join()
+    verdict = group.end().judge()
+    said = verdict.logs["a1"]
+    assert "Received SIGTERM" in said and "Handed over in" in said and "Spider closed (drained)" in said
+    assert not any(row["status"] == 0 for row in verdict.log if row["agent"] == "a1"), "no load is broken off"
     assert not any(beat.dead for beat in group.beats().values())
 
 

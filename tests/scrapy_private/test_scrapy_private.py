@@ -7,6 +7,7 @@ name.
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import gc
 import inspect
 import ssl
@@ -421,6 +422,42 @@ def test_every_transfer_is_carried(recorded: tuple[type[Recording], Site]) -> No
 
 def test_closing_is_seen_once(recorded: tuple[type[Recording], Site]) -> None:
     assert recorded[0].closing == 1
+
+
+def test_what_stops_the_crawler_while_it_closes_waits_for_the_end_unless_it_is_part_of_it(site: Site) -> None:
+    site.page(f"{HOST}/")
+    ended: list[str] = []
+
+    class Ends(Spider):
+        name = "ends"
+        start_urls = (f"{HOST}/",)
+
+        @classmethod
+        def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> Ends:
+            self = super().from_crawler(crawler, *args, **kwargs)
+            self.told, context = asyncio.Event(), contextvars.copy_context()  # as of a signal
+            self.signal = asyncio.get_running_loop().create_task(self.from_outside(), context=context)
+            crawler.signals.connect(self.within, signals.spider_closed)
+            return self
+
+        async def from_outside(self) -> None:
+            await self.told.wait()
+            await self.crawler.engine.close_spider_async(reason="shutdown")
+            ended.append("outside")
+
+        async def within(self) -> None:
+            self.told.set()
+            await self.crawler.engine.close_spider_async(reason="within")
+            for _ in range(9):  # turns in which the other one would end
+                await asyncio.sleep(0)
+            ended.append("within")
+
+        def parse(self, response: Response) -> None:
+            """Nothing."""
+
+    (outcome,) = crawl(Ends, site.proxy)
+    assert outcome.reason == "finished"
+    assert ended[0] == "within"
 
 
 def robots(parsers: dict[str, Any] | None) -> Crawler:
