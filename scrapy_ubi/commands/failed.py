@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections import Counter
+from functools import partial
 
 from scrapy.settings import BaseSettings
 
@@ -60,13 +61,15 @@ def requeue(settings: BaseSettings, opts: argparse.Namespace) -> Outcome:
             else "Nothing is chosen: give --reason, --host, --url, or --all for every failed request."
         )
     by_agent: Counter[str] = Counter()
+    begun, before = time.time(), 0.0
     while True:  # an agent takes some thousands at once
-        found = gather(settings, opts, lambda group: _question("requeue", opts, group))
+        found = gather(settings, opts, partial(_question, "requeue", opts, before=before))
         answers = found.answers.by_agent
         for agent, answer in answers.items():
             by_agent[agent] += answer["requeued"]
         if not any(answer["more"] and answer["requeued"] for answer in answers.values()):
             break
+        before = begun  # what was queued again may have failed again at once, for ever
     requeued, unfit = by_agent.total(), found.total("unfit")
     document = {**found.document(), "requeued": requeued, "unfit": unfit, "agents": by_agent}
     line = f"{found.whose}: {count(requeued)} failed {'request is' if requeued == 1 else 'requests are'} queued again"
@@ -79,7 +82,7 @@ def requeue(settings: BaseSettings, opts: argparse.Namespace) -> Outcome:
     return Outcome(lines, document, found.answers.complaint)
 
 
-def _question(ask: str, opts: argparse.Namespace, group: Group) -> Question:
+def _question(ask: str, opts: argparse.Namespace, group: Group, before: float = 0.0) -> Question:
     key = key_of(opts.url, group) if opts.url else ""
     return Question(
         ask,
@@ -91,6 +94,7 @@ def _question(ask: str, opts: argparse.Namespace, group: Group) -> Question:
         url=opts.url or "",
         key=key,
         everything=getattr(opts, "all", False),
+        before=before,
     )
 
 

@@ -53,7 +53,7 @@ class Question:
     """What is asked. `agent`: of this one only ("": of all). `expires`: unix seconds after which nobody waits for an
     answer. `hosts` has `sort`, `limit`, `copies`; `url` has `host` and `key` (16 hex digits); `failed` and `requeue`
     choose by `reason`, `host`, and `url` with `key` (all that are given have to hold); `requeue` chooses everything
-    with `everything` only.
+    with `everything` only, and of all this what failed `before` (unix seconds; 0: whenever).
     """
 
     ask: str
@@ -67,6 +67,7 @@ class Question:
     url: str = ""
     reason: str = ""
     everything: bool = False
+    before: float = 0.0
 
     def text(self) -> str:
         """As JSON: what is not at its default."""
@@ -108,7 +109,7 @@ class Question:
 
     def wants(self, failure: Failure) -> bool:
         """Whether a failure is among the chosen. A reason stands for all that begin with it and a slash, too."""
-        if self.host and failure.host != self.host:
+        if (self.host and failure.host != self.host) or 0 < self.before <= failure.when:
             return False
         if self.reason and failure.reason != self.reason and not failure.reason.startswith(f"{self.reason}/"):
             return False
@@ -121,9 +122,13 @@ def _is_text(most: int) -> Callable[[object], bool]:
     return lambda value: isinstance(value, str) and len(value) <= most
 
 
+def _is_time(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < 2**53
+
+
 _CHECKS: Mapping[str, Callable[[Any], bool]] = {
     "ask": lambda value: value in ASKS,
-    "expires": lambda value: type(value) in (int, float) and 0 <= value < 2**53 and math.isfinite(value),
+    "expires": _is_time,
     "agent": lambda value: isinstance(value, str) and bool(NAME.fullmatch(value)),
     "sort": lambda value: value in SORTS,
     "limit": lambda value: type(value) is int and 1 <= value <= MOST_ROWS,
@@ -133,6 +138,7 @@ _CHECKS: Mapping[str, Callable[[Any], bool]] = {
     "url": _is_text(65_536),
     "reason": _is_text(MOST_REASON),
     "everything": lambda value: isinstance(value, bool),
+    "before": _is_time,
 }
 
 

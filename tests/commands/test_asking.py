@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -240,6 +241,17 @@ def test_url_goes_by_the_normal_form_of_the_crawl(shell: Shell, crawl: CrawlByHa
         for url in ("http://h1.example/a/b", "http://h1.example/a//b", "http://h1.example/A/b"):
             shell.json("url", url)
     assert len({question.key for question in asked}) == 2
+
+
+def test_requeue_ends_although_what_it_takes_in_fails_again_at_once(shell: Shell, crawl: CrawlByHand) -> None:
+    def answer(agent: str, question: Question) -> Any:
+        failed_again = not question.before and len(asked) < 20
+        return {"agent": agent, "ask": "requeue", "requeued": 5000, "unfit": 0, "more": failed_again}
+
+    begun = time.time()
+    with answering(crawl, answer) as asked:
+        assert shell.json("requeue", "--all", "--timeout", "600")["requeued"] == 20_000
+    assert [begun <= question.before <= time.time() for question in asked] == [False, True]
 
 
 def test_requeue_is_summed_up(shell: Shell, crawl: CrawlByHand) -> None:

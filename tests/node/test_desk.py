@@ -134,6 +134,6 @@ def test_a_question_reads_as_it_was_written() -> None:
         Question("hosts", 1.5, agent="a1", sort="next", limit=1000, copies=True),
         Question("url", 1.0, host="h", key="0" * 16),
         Question("failed", 1.0, reason="http/404", host="h", url="http://h/", key="f" * 16),
-        Question("requeue", 1.0, everything=True),
+        Question("requeue", 1.0, everything=True, before=2.5),
     ):
         assert Question.parse(question.text()) == question

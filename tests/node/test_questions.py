@@ -253,6 +253,13 @@ def test_many_failures_are_requeued_some_at_a_time(agent: Agent, monkeypatch: py
     assert [(one["requeued"], one["more"]) for one in made] == [(2, True), (2, True), (1, False), (0, False)]
 
 
+def test_what_has_failed_again_meanwhile_is_not_requeued(agent: Agent) -> None:
+    for key in range(3):
+        agent.frontier.fail(failure(key, "a", "limit/host_pages", float(key)))
+    assert agent("requeue", everything=True, before=2.0) == {"requeued": 2, "unfit": 0, "more": False}
+    assert [one.entry.key for one in agent.taken] == [0, 1]
+
+
 # -- a request again (requestkeys)
 
 
