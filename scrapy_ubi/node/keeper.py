@@ -41,6 +41,7 @@ from scrapy_ubi.protocol.frontier import Frontier
 from scrapy_ubi.protocol.host import HostState
 from scrapy_ubi.settings import UbiSettings
 
+from .hosts import MOST_POSTPONE
 from .storefiles import delete, set_aside
 
 logger = logging.getLogger("scrapy_ubi")
@@ -186,6 +187,7 @@ class Keeper:
             memory=memory_for_disk(settings),
             offset=now - self._clock(),
             earliest=now + settings.host_delay if settings.host_delay else 0.0,
+            latest=now + max(settings.host_delay, MOST_POSTPONE),
             kind=KINDS[settings.seen],
             report=logger.warning,
         )

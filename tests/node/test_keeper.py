@@ -6,7 +6,9 @@ import asyncio
 import logging
 import shutil
 import threading
+import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -622,3 +624,27 @@ def test_a_node_whose_disk_is_damaged_stops_with_one_sentence_and_sets_it_aside(
         assert set_aside(disk).is_dir()
 
     run(test)
+
+
+def test_a_host_does_not_wait_for_a_clock_that_was_ahead(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = replace(SETTINGS, host_delay=5.0)
+    ahead = time.time() + 30 * 86_400.0
+
+    async def go() -> None:
+        with monkeypatch.context() as wrong:
+            wrong.setattr(time, "time", lambda: ahead)
+            keeper = await opened(tmp_path, settings)
+            state, _ = keeper.frontier.add(HOST, [page(HOST, n) for n in range(2)])
+            handed = keeper.frontier.pop(100.0, anyone)
+            assert handed is not None
+            keeper.frontier.finish(state, handed[1].key)
+            keeper.frontier.free(state, 100.0)
+            await flush(keeper, agent_on(keeper))
+            await keeper.close()
+        keeper = await opened(tmp_path, settings)
+        keeper.frontier.load(105.0, anyone)
+        assert keeper.frontier.pop(104.9, anyone) is None
+        assert keeper.frontier.pop(105.1, anyone) is not None
+        await keeper.close()
+
+    asyncio.run(go())
