@@ -27,6 +27,7 @@ from scrapy.dupefilters import BaseDupeFilter
 from scrapy.http import Response
 from scrapy.utils.asyncio import is_asyncio_available
 from scrapy.utils.defer import deferred_from_coro
+from scrapy.utils.reactor import is_reactor_installed
 from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
 
@@ -110,11 +111,11 @@ class UbiScheduler(BaseScheduler):
     async def _open(self, spider: Spider) -> None:
         refusal = self.crawler.settings.get(REFUSAL)
         if refusal:
-            raise SystemExit(f"scrapy_ubi: {refusal}")
+            raise _process_ended(refusal)
         try:
             await self._join(spider)
         except (UbiError, TransportError) as error:
-            raise SystemExit(f"scrapy_ubi: {error}") from error
+            raise _process_ended(error) from error
 
     async def _join(self, spider: Spider) -> None:
         settings = self.crawler.settings
@@ -340,3 +341,13 @@ class UbiScheduler(BaseScheduler):
         self._held = held
         self._tell_start()
         return not self.node.over
+
+
+def _process_ended(sentence: object) -> SystemExit:
+    """What ends the process with this sentence. The threads that crawls before this one have left in the reactor would
+    keep it from its end: nobody stops them when the reactor is left like that."""
+    if is_reactor_installed():
+        from twisted.internet import reactor
+
+        reactor.getThreadPool().stop()
+    return SystemExit(f"scrapy_ubi: {sentence}")

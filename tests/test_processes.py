@@ -75,8 +75,11 @@ class Project:
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
         """Start `scrapy` with these arguments."""
+        return self.start_python("-m", "scrapy", *arguments)
+
+    def start_python(self, *arguments: str) -> subprocess.Popen[str]:
         return subprocess.Popen(
-            [sys.executable, "-m", "scrapy", *arguments],
+            [sys.executable, *arguments],
             cwd=self.place,
             env=self._environment,
             stdout=subprocess.PIPE,
@@ -140,6 +143,36 @@ def test_a_start_is_refused_with_one_sentence_and_exit_status_1(
     assert output.startswith("scrapy_ubi: ") and output.count("\n") == 1, output
     assert said in output
     assert not site.visits
+
+
+ONE_AFTER_ANOTHER = """
+    from scrapy.crawler import Crawler, CrawlerRunner
+    from scrapy.utils.project import get_project_settings
+    from scrapy.utils.reactor import install_reactor
+    install_reactor("twisted.internet.asyncioreactor.AsyncioSelectorReactor")
+    from twisted.internet import reactor
+    from project.spiders.walk import Walk
+
+    class Refused(Walk):
+        custom_settings = {"UBI_HOST_DELAY": -1}
+
+    runner = CrawlerRunner(get_project_settings())
+    crawl = runner.crawl(Walk)
+    crawl.addCallback(lambda _: runner.crawl(Refused))
+    reactor.run()
+"""
+
+
+def test_a_crawl_that_is_refused_after_another_one_ends_the_process_too(project: Project, site: Site) -> None:
+    """The first one has left threads of Twisted's, which nobody stops when the reactor is left by SystemExit."""
+    with project.start_python("-c", textwrap.dedent(ONE_AFTER_ANOTHER)) as process:
+        try:
+            output, _ = process.communicate(timeout=LIMIT)
+        finally:
+            process.kill()
+    assert process.returncode == 1, output
+    assert output.startswith("scrapy_ubi: UBI_HOST_DELAY is -1") and output.count("\n") == 1, output
+    assert len(site.visits) == 3
 
 
 def test_a_cancelled_transfer_is_repeated_and_nobody_is_told(project: Project, site: Site) -> None:
