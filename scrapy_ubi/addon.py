@@ -59,8 +59,9 @@ class Addon:
     def update_settings(self, settings: BaseSettings) -> None:
         """Scrapy's hook: puts scheduler, middlewares and feed parameters in place."""
         settings.set(REFUSAL, refusal(settings), _ADDON)
-        # Also over a scheduler or a reactor of the user's: the start is refused with ours.
-        settings.set("SCHEDULER", _own_scheduler(settings) or UbiScheduler, _at_least_addon(settings, "SCHEDULER"))
+        # Also over a scheduler or a reactor of the user's: the start is refused with ours. And before that of an add-on
+        # that comes after this one: nothing here works with another.
+        settings.set("SCHEDULER", _own_scheduler(settings) or UbiScheduler, _over_addons(settings, "SCHEDULER"))
         if _lacks_asyncio(settings):
             settings.set("TWISTED_REACTOR", ASYNCIO_REACTOR, _at_least_addon(settings, "TWISTED_REACTOR"))
         settings.setdefault_in_component_priority_dict("SPIDER_MIDDLEWARES", UbiSpiderMiddleware, OUTERMOST)
@@ -124,6 +125,10 @@ def _is_users(settings: BaseSettings, name: str) -> bool:
 
 def _at_least_addon(settings: BaseSettings, name: str) -> int:
     return max(_ADDON, settings.getpriority(name) or 0)
+
+
+def _over_addons(settings: BaseSettings, name: str) -> int:
+    return max(SETTINGS_PRIORITIES["project"], settings.getpriority(name) or 0)
 
 
 def _introduce(settings: BaseSettings) -> None:

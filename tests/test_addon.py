@@ -74,6 +74,14 @@ def test_another_scheduler_is_refused_by_ours(scheduler: Any) -> None:
     assert settings[REFUSAL].startswith("SCHEDULER is set to")
 
 
+def test_another_add_on_does_not_put_its_scheduler_in_the_place_of_ours() -> None:
+    settings = applied()
+    settings.set("SCHEDULER", Scheduler, "addon")
+    assert settings["SCHEDULER"] is UbiScheduler
+    Addon().update_settings(settings)
+    assert settings[REFUSAL] is None
+
+
 @pytest.mark.parametrize("reactor", ["twisted.internet.epollreactor.EPollReactor", None, ""])
 def test_a_reactor_without_asyncio_is_refused_on_one_with(reactor: str | None) -> None:
     settings = applied(TWISTED_REACTOR=reactor)
