@@ -30,7 +30,7 @@ from scrapy_ubi.plainmiddleware import INNERMOST as NEXT_TO_SPIDER
 from scrapy_ubi.plainmiddleware import PlainLinksMiddleware
 from scrapy_ubi.politeness import slots
 from scrapy_ubi.robots.placing import place_robots
-from scrapy_ubi.scheduler import NO_FILTER, REFUSAL, UbiScheduler
+from scrapy_ubi.scheduler import REFUSAL, UbiScheduler
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.spidermiddleware import UbiSpiderMiddleware
 from scrapy_ubi.stoppedtimers import StoppedTimers
@@ -77,7 +77,7 @@ class Addon:
         place_handler(settings)
         _introduce(settings)
         _wrap_feed_params(settings)
-        _say_what_is_not_used(settings)
+        _say_what_is_done_otherwise(settings)
 
 
 def refusal(settings: BaseSettings) -> str | None:
@@ -151,14 +151,7 @@ def _wrap_feed_params(settings: BaseSettings) -> None:
         settings.set("FEEDS", wrapped, _at_least_addon(settings, "FEEDS"))
 
 
-def _say_what_is_not_used(settings: BaseSettings) -> None:
+def _say_what_is_done_otherwise(settings: BaseSettings) -> None:
     if settings[REFUSAL] is None:
         for sentence in slots.remarks(settings):
             logger.warning("%s", sentence)
-    for name in ("DUPEFILTER_CLASS", "REQUEST_FINGERPRINTER_CLASS"):
-        if _is_users(settings, name) and settings[name] not in NO_FILTER:
-            logger.warning(
-                "%s is set, but not used: what makes two requests the same one is decided among all agents, by method, "
-                "normal form of the URL and body. Requests with dont_filter=True are fetched anyway.",
-                name,
-            )

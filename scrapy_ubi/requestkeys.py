@@ -19,10 +19,12 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from scrapy import Request
+from scrapy.dupefilters import BaseDupeFilter
+from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
 
 from scrapy_ubi.jsonvalues import unpack
 from scrapy_ubi.protocol.host import Entry
@@ -30,6 +32,20 @@ from scrapy_ubi.requestcheck import NONCE, parse_object
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.urls import Normaliser, normal_form, partition_key, url_key
 from scrapy_ubi.urls.normaliser import parse
+
+# The dupe filter that filters nothing (Scrapy's shell sets it): every request is fetched, but for seeds.
+NO_FILTER = ("scrapy.dupefilters.BaseDupeFilter", BaseDupeFilter)
+
+
+def not_used(settings: BaseSettings) -> Iterator[str]:
+    """A sentence for each setting by which the user, or an add-on, wants it otherwise. Asked when all add-ons were."""
+    for name in ("DUPEFILTER_CLASS", "REQUEST_FINGERPRINTER_CLASS"):
+        is_set = (settings.getpriority(name) or 0) >= SETTINGS_PRIORITIES["addon"]
+        if is_set and settings[name] not in NO_FILTER:
+            yield (
+                f"{name} is set, but not used: what makes two requests the same one is decided among all agents, by "
+                "method, normal form of the URL and body. Requests with dont_filter=True are fetched anyway."
+            )
 
 
 class Place(NamedTuple):

@@ -23,7 +23,6 @@ from dataclasses import replace
 from scrapy import Request, Spider, signals
 from scrapy.core.scheduler import BaseScheduler
 from scrapy.crawler import Crawler
-from scrapy.dupefilters import BaseDupeFilter
 from scrapy.http import Response
 from scrapy.utils.asyncio import is_asyncio_available
 from scrapy.utils.defer import deferred_from_coro
@@ -49,7 +48,7 @@ from scrapy_ubi.node.keeper import Keeper
 from scrapy_ubi.notices import Notices
 from scrapy_ubi.originals import Originals
 from scrapy_ubi.plainlinks import PlainLinks
-from scrapy_ubi.requestkeys import RequestKeys
+from scrapy_ubi.requestkeys import NO_FILTER, RequestKeys, not_used
 from scrapy_ubi.robots.sitemaps import Sitemaps
 from scrapy_ubi.scrapy_private import EngineHooks, is_trial
 from scrapy_ubi.settings import UbiSettings
@@ -61,9 +60,6 @@ from scrapy_ubi.transport.redis import RedisTransport
 from scrapy_ubi.trial import Trial
 
 logger = logging.getLogger(__name__)
-
-# The dupe filter that filters nothing (Scrapy's shell sets it): every request is fetched, but for seeds.
-NO_FILTER = ("scrapy.dupefilters.BaseDupeFilter", BaseDupeFilter)
 
 SEED = "ubi_seed"  # meta key: set by the spider middleware on what start() yields, taken off here
 REFUSAL = "SCRAPY_UBI_REFUSAL"  # setting in which the add-on leaves the sentence why the crawl may not start
@@ -120,6 +116,8 @@ class UbiScheduler(BaseScheduler):
     async def _join(self, spider: Spider) -> None:
         settings = self.crawler.settings
         wanted = UbiSettings.from_scrapy(settings, spider.name)
+        for sentence in not_used(settings):
+            logger.warning("%s", sentence)
         self._sheet = StatSheet(self.crawler.stats)
         self._filtering = Filtering.from_settings(wanted, self._sheet.count)
         if is_trial(settings, self.crawler.spider):

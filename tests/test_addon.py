@@ -100,14 +100,6 @@ def test_an_old_scrapy_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "too old" in (refusal(Settings()) or "")
 
 
-@pytest.mark.parametrize("name", ["DUPEFILTER_CLASS", "REQUEST_FINGERPRINTER_CLASS"])
-def test_what_is_not_used_is_said(name: str, caplog: pytest.LogCaptureFixture) -> None:
-    applied()
-    assert caplog.records == []
-    applied(**{name: "own.Class"})
-    assert [record.getMessage().split()[0] for record in caplog.records] == [name]
-
-
 def test_a_setting_of_politeness_that_is_not_done_as_it_says_is_named(caplog: pytest.LogCaptureFixture) -> None:
     applied(CONCURRENT_REQUESTS_PER_DOMAIN=16)
     assert [record.getMessage().split()[0] for record in caplog.records] == ["CONCURRENT_REQUESTS_PER_DOMAIN"]
@@ -119,11 +111,6 @@ def test_no_slot_adds_to_a_delay_unless_somebody_asks_for_it() -> None:
     assert _default_jitter(applied(DOWNLOAD_DELAY_JITTER=0.2)) == 0.2
     with pytest.warns(ScrapyDeprecationWarning):
         assert _default_jitter(applied(RANDOMIZE_DOWNLOAD_DELAY=True)) == 0.5
-
-
-def test_the_dupe_filter_that_filters_nothing_is_heeded(caplog: pytest.LogCaptureFixture) -> None:
-    applied(DUPEFILTER_CLASS="scrapy.dupefilters.BaseDupeFilter")
-    assert caplog.records == []
 
 
 def test_feed_parameters_are_composed_with_the_users() -> None:

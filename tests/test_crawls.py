@@ -17,7 +17,9 @@ from scrapy import Request, Spider, signals
 from scrapy.crawler import Crawler
 from scrapy.http import FormRequest, JsonRequest, Response, TextResponse
 from scrapy.linkextractors import LinkExtractor
+from scrapy.settings import BaseSettings
 from scrapy.spiders import CrawlSpider, Rule
+from scrapy.utils.request import RequestFingerprinter
 
 from tests.support.crawls import FAST, LIMIT, crawl, items_of, total
 from tests.support.site import Held, Page, Site, Visit, links
@@ -427,6 +429,21 @@ class Stops(Walk):
     def parse(self, response: Response) -> Iterator[Any]:
         yield from super().parse(response)
         raise scrapy.exceptions.CloseSpider("enough")
+
+
+class Fingerprints:
+    """An add-on with a fingerprinter of its own, as scrapy-poet's and scrapy-zyte-api's have."""
+
+    def update_settings(self, settings: BaseSettings) -> None:
+        settings.set("REQUEST_FINGERPRINTER_CLASS", RequestFingerprinter, "addon")
+
+
+@pytest.mark.parametrize("order", [499, 501])
+def test_a_fingerprinter_of_an_add_on_is_said_not_to_be_used(
+    site: Site, caplog: pytest.LogCaptureFixture, order: int
+) -> None:
+    crawl(Seeds, site.proxy, settings={"ADDONS": {**FAST["ADDONS"], Fingerprints: order}})
+    assert caplog.text.count("REQUEST_FINGERPRINTER_CLASS is set, but not used") == 1
 
 
 def test_a_spider_that_closes_itself_closes_with_its_reason(site: Site) -> None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from scrapy import Request
+from scrapy.settings import Settings
 
 from scrapy_ubi.requestcheck import NONCE
-from scrapy_ubi.requestkeys import RequestKeys
+from scrapy_ubi.requestkeys import RequestKeys, not_used
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.urls.hosts import read_rules
 
@@ -100,3 +102,16 @@ def test_names_of_one_host_have_one_owner_and_synonyms_one_page() -> None:
     assert {place.host for place in places if place is not None} == {"h1.example"}
     assert len({key(url, of) for url in urls}) == 3
     assert key(urls[0], of) == key(urls[1], of) == key(urls[0])
+
+
+@pytest.mark.parametrize("name", ["DUPEFILTER_CLASS", "REQUEST_FINGERPRINTER_CLASS"])
+@pytest.mark.parametrize("priority", ["addon", "project", "spider"])
+def test_what_is_not_used_is_said_whoever_has_set_it(name: str, priority: str) -> None:
+    settings = Settings()
+    assert list(not_used(settings)) == []
+    settings.set(name, "own.Class", priority)
+    assert [sentence.split()[0] for sentence in not_used(settings)] == [name]
+
+
+def test_the_dupe_filter_that_filters_nothing_is_heeded() -> None:
+    assert list(not_used(Settings({"DUPEFILTER_CLASS": "scrapy.dupefilters.BaseDupeFilter"}))) == []
