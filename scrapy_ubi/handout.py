@@ -16,6 +16,7 @@ import logging
 from scrapy import Request, Spider
 from scrapy.crawler import Crawler
 from scrapy.http import Response
+from scrapy.spidermiddlewares.httperror import HttpErrorMiddleware
 from twisted.python.failure import Failure
 
 from scrapy_ubi.codec import Codec, CodecError
@@ -50,7 +51,7 @@ class Handout:
         sitemaps: Sitemaps,
         sheet: StatSheet,
     ) -> None:
-        self._settings, self._spider = crawler.settings, spider
+        self._crawler, self._settings, self._spider = crawler, crawler.settings, spider
         self._node, self._codec = node, codec
         self._flights, self._local, self._originals = flights, local, originals
         self._guard, self._errors, self._sitemaps, self._sheet = guard, errors, sitemaps, sheet
@@ -82,6 +83,8 @@ class Handout:
         if self._node.learner is not None and CUT not in result.flags:
             flight.content = content_of(result.status, result.body)
         flight.failed = status_reason(result.status, request, self._spider, self._settings)
+        if flight.failed is not None and self._crawler.get_spider_middleware(HttpErrorMiddleware) is None:
+            flight.failed = None  # the user has switched it off: callbacks get whatever comes
         return self._sitemaps.took(result, request)
 
     def spider_error(self, failure: Failure, response: Response | Failure | None) -> None:

@@ -431,6 +431,16 @@ class Stops(Walk):
         raise scrapy.exceptions.CloseSpider("enough")
 
 
+OPEN = {"SPIDER_MIDDLEWARES": {"scrapy.spidermiddlewares.httperror.HttpErrorMiddleware": None}}
+
+
+@pytest.mark.parametrize("settings", [OPEN, {"HTTPERROR_ALLOW_ALL": True}], ids=["switched off", "allowed"])
+def test_an_error_status_that_callbacks_get_is_no_failure(site: Site, settings: dict[str, Any]) -> None:
+    [outcome] = crawl(Seeds, site.proxy, settings=settings)
+    assert [item["url"] for item in items_of([outcome])] == [f"{host}/" for host in HOSTS]  # all are 404
+    assert not [stat for stat in outcome.stats if stat.startswith("ubi/failed")]
+
+
 class Fingerprints:
     """An add-on with a fingerprinter of its own, as scrapy-poet's and scrapy-zyte-api's have."""
 

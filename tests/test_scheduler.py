@@ -59,6 +59,7 @@ class Unit(UbiScheduler):
         crawler.stats = MemoryStatsCollector(crawler)
         crawler.request_fingerprinter = RequestFingerprinter()
         crawler.spider = Walk()
+        crawler.get_spider_middleware = lambda cls: cls  # type: ignore[assignment, return-value]
         self.agent_id = "a1"
         self.settings = UbiSettings(**settings)
         self._sheet = StatSheet(crawler.stats)
