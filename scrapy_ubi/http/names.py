@@ -38,6 +38,10 @@ class Names:
             pass
         else:
             return [host]
+        try:
+            host.encode("idna")  # Twisted's resolver asks in a thread, and never tells that this fails there
+        except UnicodeError as error:
+            raise CannotResolveHostError(f"{host!r} is no name of a host: {error}") from error
         found = await (_by_reactor(host) if self._by_reactor else self._by_thread(host))
         if not found:
             raise CannotResolveHostError(f"No address of {host!r} is known")
