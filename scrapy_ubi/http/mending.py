@@ -2,9 +2,9 @@
 
 Only what the parser has refused comes here. Lines that are no header fields (no colon, or a name that is none) are
 left out; lines that continue the one before are joined to it; a carriage return within a line is a space (RFC 9112,
-2.2). A Content-Length that is said twice alike is said once; one that is no number is left out where no body follows,
-and else stays, for the parser to refuse. Interim responses are left out, also those after
-which the parser expects nothing more (of HTTP/1.0, or with "close"). What comes after the head stays.
+2.2); `http/1.1` is HTTP/1.1. A Content-Length that is said twice alike is said once; one that is no number is left out
+where no body follows, and else stays, for the parser to refuse. Interim responses are left out, also those after which
+the parser expects nothing more (of HTTP/1.0, or with "close"). What comes after the head stays.
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ from scrapy_ubi.http.load import Field
 
 _END = re.compile(rb"\r?\n\r?\n")
 _FIELD = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+)[ \t]*:[ \t]*(.*)", re.DOTALL)
-_INTERIM = re.compile(rb"[\r\n]*HTTP/\d\.\d 1(?!01)\d\d(?=[ \r\n])")
+_INTERIM = re.compile(rb"[\r\n]*(?i:HTTP)/\d\.\d 1(?!01)\d\d(?=[ \r\n])")
+_fold = re.compile(rb"\r*\n(?=[ \t])").sub  # white space stays, as the parser and Scrapy's have it
+_version = re.compile(rb"http/", re.IGNORECASE).match
 _has_no_body = re.compile(rb"HTTP/\d\.\d (?:204|304)(?: |$)").match
 _is_length = re.compile(rb"[0-9]{1,18}").fullmatch
 
@@ -39,13 +41,11 @@ def mend(data: bytes, bodyless: bool) -> bytes | None:
     end = _END.search(data)
     if end is None:
         return None
-    status, *rest = (line.rstrip(b"\r").replace(b"\r", b" ") for line in data[: end.start()].split(b"\n"))
-    lines: list[bytes] = []
-    for line in rest:
-        if line[:1] in (b" ", b"\t") and lines:
-            lines[-1] = lines[-1].rstrip() + b" " + line.strip()
-        else:
-            lines.append(line)
+    status, _, rest = data[: end.start()].partition(b"\n")
+    status = status.rstrip(b"\r").replace(b"\r", b" ")
+    if _version(status):
+        status = b"HTTP/" + status[5:]
+    lines = [line.rstrip(b"\r").replace(b"\r", b" ") for line in _fold(b"", rest).split(b"\n")]
     fields = [(field[1], field[2]) for line in lines if (field := _FIELD.fullmatch(line))]
     fields = _with_one_length(fields, bodyless or _has_no_body(status) is not None)
     return b"\r\n".join([status, *(b"%b: %b" % field for field in fields)]) + b"\r\n\r\n" + data[end.end() :]

@@ -183,6 +183,9 @@ def test_a_body_where_there_is_none_is_no_answer_to_the_next_request(method: str
         OK + b"Content-Length: 2\r\nX-Empty:\r\nX-Folded: a\r\n\tb\r\n\r\nok",
         OK + b"Content-Length: 2\r\ncontent-length:2 \r\n\r\nok" + OK,
         OK + b"Content-Length: 2, 2\r\n\r\nok" + OK,
+        b"http/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok",
+        b"HTTP/1.1 103 Early Hints\r\n\r\nhttp/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok",
+        b"http/1.1 103 Early Hints\r\nX-Interim: 1\r\n\r\nHttp/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok",
         OK + b"X: a\rX-Interim: b\r\nY: c\r\r\nContent-Length: 2\r\n\r\nok",
         b"HTTP/1.1 200 O\rK\r\nContent-Length: 2\r\n\r\nok",
         b"HTTP/1.1 103 Early Hints\r\nX-Interim: 1\r\n\r\n" * 2 + OK + b"no colon\r\nContent-Length: 2\r\n\r\nok",
@@ -316,3 +319,9 @@ def test_every_split_of_an_answer_is_read_alike() -> None:
                 assert server.opened == 1
 
     run(main())
+
+
+def test_lines_that_go_on_keep_their_white_space_whether_mended_or_not() -> None:
+    folded = b"X-Folded: a\r\n\tb\r\n  c\r\nContent-Length: 2\r\n\r\nok"
+    for served in (OK + folded, OK + b"no colon\r\n" + folded):
+        assert fetch([served]).headers["X-Folded"] == b"a\tb  c"
