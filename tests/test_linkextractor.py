@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import re
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 from hypothesis import example, given
@@ -77,12 +78,38 @@ def test_what_both_parsers_read_alike_has_the_same_links(text: str, address: str
     same(page(text, address), **arguments)
 
 
-@pytest.mark.parametrize("charset", ["utf-8", "latin-1", "windows-1251", "shift_jis", "gb18030", "utf-16"])
+@pytest.mark.parametrize("charset", ["utf-8", "latin-1", "windows-1251", "shift_jis", "gb18030"])
 def test_encodings(charset: str) -> None:
     text = "<a href='/é?ü=я日'>é я 日</a>"
     same(page(text, charset=charset))
     body = f"<meta charset={charset}>{text}".encode(charset, "xmlcharrefreplace")
     same(HtmlResponse(ADDRESS, body=body))
+
+
+@pytest.mark.parametrize("charset", ["utf-16", "utf-16-le", "utf-16-be", "utf-32"])
+def test_where_an_encoding_does_not_keep_ascii_queries_are_utf_8_as_in_a_browser(charset: str) -> None:
+    text = "<a href='/é?ü=я日'>é я 日</a><a href='/?q=1'>1</a>"
+    for parsed in (False, True):
+        response = page(text, charset=charset)
+        assert not parsed or response.css("a")
+        assert [(link.url, link.text) for link in UbiLinkExtractor().extract_links(response)] == [
+            (f"http://{urlsplit(ADDRESS).netloc}/%C3%A9?%C3%BC=%D1%8F%E6%97%A5", "é я 日"),
+            (f"http://{urlsplit(ADDRESS).netloc}/?q=1", "1"),
+        ]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"tags": ()},
+        {"tags": None},
+        {"deny_tags": ("a", "area")},
+        {"tags": "a", "deny_tags": "a", "attrs": ["href", "src"]},
+    ],
+)
+@pytest.mark.parametrize("more", [{}, {"restrict_css": "body"}, {"attrs": "*"}, {"unique": False}])
+def test_no_tags_no_links(arguments: dict[str, Any], more: dict[str, Any]) -> None:
+    same(page("<div><a href=x>x</a></div>"), **{**arguments, **more})
 
 
 @given(st.binary(max_size=300), st.sampled_from(["utf-8", "latin-1", "utf-16", "shift_jis", "nonsense"]))
@@ -258,6 +285,7 @@ def both(text: str | bytes, **arguments: Any) -> tuple[list[tuple[str, str]], li
         ("</br><a href=1>x</a></html><a href=2>y</a>", [("1", "x")], [("1", "x"), ("2", "y")]),
         # elements of SVG are no scripts, styles, titles
         ("<svg><style><a href=1>x</a></style></svg>", [], [("1", "x")]),
+        ("<script/><a href=1>x</a>", [("1", "x")], []),
         ("<div>" * 3000 + "<a href=1>x</a>", [], [("1", "x")]),  # libxml2 gives up at 2,048 levels
         ("<a href=1><pre>\nx</pre></a>", [("1", "\nx")], [("1", "x")]),
     ],
@@ -288,7 +316,8 @@ pieces = st.sampled_from(
 
 
 @given(
-    st.lists(pieces | st.text(max_size=4)).map("".join) | st.binary(), st.sampled_from(["utf-8", "latin-1", "utf-16"])
+    st.lists(pieces | st.text(max_size=4)).map("".join) | st.binary(),
+    st.sampled_from(["utf-8", "latin-1", "shift_jis"]),
 )
 @example("<a href>x</a><A HREF=y>x<!-- c -->y<?z a?></a><area href=z>", "utf-8")
 @example("<svg><a xlink:href=x href=y>z</a></svg><x:a href=q>r</x:a>", "utf-8")

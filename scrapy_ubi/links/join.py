@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import lru_cache
 from urllib.parse import urljoin
 
 from w3lib.url import safe_url_string
@@ -27,6 +28,7 @@ WEB = ("http://", "https://")
 ORIGIN = "https?://[a-z0-9.-]++(?::[1-9][0-9]{0,3}+)?+"
 _PLAIN = re.compile(rf"([{PATH}:]*+)({QUERY})?+({FRAGMENT})?+\Z")
 _ORIGIN = re.compile(rf"{ORIGIN}(?=/|\Z)")
+_OF_QUERIES = "ABCXYZabcxyz0189&=%"
 _LEVELS = re.compile(r"\./|(?:\.\./)++")
 
 Process = Callable[[str], object]
@@ -53,7 +55,7 @@ class Joiner:
     def __init__(self, base: str, address: str, encoding: str, process: Process | None = None) -> None:
         self._base = base
         self._address = address
-        self._encoding = encoding
+        self._encoding = _for_queries(encoding)
         self._process = process
         # The site, the folder of relative links and the page without query, each with what joins it to a path; empty
         # where the base is unusual.
@@ -129,6 +131,16 @@ class Joiner:
             return urljoin(self._address, safe_url_string(made, encoding=self._encoding))  # type: ignore[arg-type]
         except ValueError:
             return None
+
+
+@lru_cache(64)
+def _for_queries(encoding: str) -> str:
+    """The encoding of letters in queries: the page's, but UTF-8 for one that does not keep ASCII (UTF-16), as in a
+    browser."""
+    try:
+        return encoding if _OF_QUERIES.encode(encoding) == _OF_QUERIES.encode() else "utf-8"
+    except UnicodeError:
+        return "utf-8"
 
 
 def plain(url: str) -> bool:

@@ -36,6 +36,8 @@ class Page:
 
     def elements(self, places: Places, region: LexborNode | None = None) -> list[LexborNode]:
         """The elements that may hold links, in the page or in the region, itself included."""
+        if not places.selector:  # no tag is left: no selector either, for lexbor
+            return []
         if region is not None:
             return region.css(places.selector)
         if places.single is None:
