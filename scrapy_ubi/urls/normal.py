@@ -9,7 +9,7 @@ The idea is LARM's (Marschner, 2003): a stemming function for URLs. Rules of thi
   slashes) stays apart, unless the lossy steps of `urls.steps` are asked for, which come after these.
 * Nor is a URL taken for one that a client which repairs less could not fetch: the good one would then count as known.
   Browsers do read `http:///h/a`, `http:\\h\a` and `http://h%2eexample/` as URLs of a host; here they have no normal
-  form, and a `\` in a path is `%5C`, as it is in Scrapy's requests.
+  form, and a `\` in a path is `%5C`. No request has one: w3lib makes `/` of it, `%5C` before its version 2.5.
 
 In this order, always 1 to 4, and of the rest the steps that are switched on (all, by default):
 
@@ -70,6 +70,7 @@ _authority = re.compile(
     rf"(?P<scheme>https?://)(?P<user>[^/@]*@)?(?P<host>{_HOST})(?P<dot>\.?)(?P<port>:[0-9]+)?(?=/)"
 ).match
 
+_DOTS = {".": 1, "..": 2}  # it has decoded or resolved those that are escaped
 _UNRESERVED = string.ascii_letters + string.digits + "-._~"  # RFC 3986, section 2.3
 _to_escape = re.compile(r"%(?:[0-9A-Fa-f]{2})?|[][\\^`{|}]")
 
@@ -120,7 +121,10 @@ def by_steps(url: str, steps: frozenset[str] = _ALL, look: bool = True) -> str |
     if len(host) > LONGEST_HOST:
         return None
     table = _ESCAPES["escapes" in steps, "unsafe" in steps]
-    rest = _escaped(parsed[match.end() :], table)
+    rest = parsed[match.end() :]
+    if "/." in rest:
+        rest = _without_dots(rest)
+    rest = _escaped(rest, table)
     if "empty-query" in steps:
         rest = _without_empty_query(rest)
     if "host-dot" in steps:
@@ -140,6 +144,23 @@ def _parsed(text: str) -> str | None:
 
 def _escaped(text: str, table: dict[str, str]) -> str:
     return _to_escape.sub(lambda match: table[match[0]], text) if text else ""
+
+
+def _without_dots(rest: str) -> str:
+    """`rest` (path and query) with the dot segments resolved that the parser has left: Ada 3 passes over all of a path
+    in which a segment such as `.x` comes first (`/a/.x/../b`)."""
+    path, question, query = rest.partition("?")
+    kept: list[str] = []
+    *before, last = path.split("/")[1:]
+    for segment in (*before, last):
+        dots = _DOTS.get(segment)
+        if dots is None:
+            kept.append(segment)
+        elif dots == 2 and kept:
+            kept.pop()
+    if last in _DOTS:
+        kept.append("")
+    return "".join(["/", "/".join(kept), question, query])
 
 
 def _without_empty_query(rest: str) -> str:

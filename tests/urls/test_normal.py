@@ -65,6 +65,10 @@ usual = st.from_regex(normal.USUAL, fullmatch=True)
         (["http://h/a/", "http://h/a/.", "http://h/a/b/..", "http://h/a/b/%2e%2E"], "http://h/a/"),
         (["http://h/...", "http://h/%2e%2e%2e"], "http://h/..."),
         (["http://h/.well-known/x"], "http://h/.well-known/x"),
+        (["http://h/a/y", "http://h/a/.x/../y", "http://h/a/.x/.%2e/y", "http://h/a/.x/.././../a/y"], "http://h/a/y"),
+        (["http://h//.x/", "http://h//.x/.", "http://h//.x/y/..", "http://h//.x/./"], "http://h//.x/"),
+        (["http://h/a/.x/?b/../c", "http://h/a/.x/.?b/../c"], "http://h/a/.x/?b/../c"),
+        (["http://h/", "http://h/a/.x/../..", "http://h//.x/../../.."], "http://h/"),
         (["http://h/a?b=/../c"], "http://h/a?b=/../c"),
         # escapes
         (
@@ -167,6 +171,7 @@ def test_a_backslash_does_not_move_a_url_to_another_host() -> None:
 @example("http://1.2.3../")
 @example("http://h/a?%")
 @example("http://h/?'#")
+@example("http://h//.x/.")
 def test_never_raises_and_is_idempotent(text: str) -> None:
     form = normal_form(text)
     if form is not None:
