@@ -189,7 +189,10 @@ class Connection(asyncio.Protocol):
         if status < 100:
             load.fail(DownloadFailedError(f"The response has the status {status}, which is none"))
             return
-        if status < 200 and status != 101:
+        if status == 101:  # no request asks for one
+            load.fail(DownloadFailedError("The server wants another protocol"))
+            return
+        if status < 200:
             self._fields = []
             return
         fields = self._fields

@@ -55,7 +55,7 @@ class Dialer:
         except TimeoutError as error:  # the system's, not ours
             raise DownloadTimeoutError(str(error)) from error
         except (OSError, ssl.SSLError, ssl.CertificateError) as error:
-            raise DownloadFailedError(str(error)) from error
+            raise DownloadFailedError(str(error) or "The connection was closed during the TLS handshake") from error
         if self._tells_tls and route.secure:
             _tell_tls(connection)
         return connection

@@ -339,6 +339,28 @@ def test_errors_are_scrapys() -> None:
     run(main())
 
 
+@pytest.mark.parametrize("tunnel", [False, True])
+def test_a_server_that_closes_in_the_handshake_is_an_error_with_a_text(tunnel: bool) -> None:
+    """As those do that know older versions of TLS only."""
+
+    async def main() -> None:
+        async def close(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            if tunnel:
+                await reader.readuntil(b"\r\n\r\n")
+                writer.write(b"HTTP/1.1 200 Connected\r\n\r\n")
+            await reader.read(1)
+            writer.write_eof()
+            await reader.read()
+
+        async with await asyncio.start_server(close, "127.0.0.1") as server, handler() as ours:
+            address = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
+            meta = {"proxy": f"http://{address}"} if tunnel else {}
+            with pytest.raises(DownloadFailedError, match="closed during the TLS handshake"):
+                await ours.download_request(Request(f"https://{address}/", meta=meta))
+
+    run(main())
+
+
 def test_the_next_address_is_tried(monkeypatch: pytest.MonkeyPatch) -> None:
     async def main() -> None:
         async with Server(ALWAYS) as server, handler() as ours:

@@ -53,6 +53,7 @@ def test_a_head_without_an_end(served: Answer) -> None:
         OK + b"Content-Length: 99999999999999999999999999\r\n\r\nok",
         OK + b"Content-Length: 0x2\r\n\r\nok",
         b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\nok",
+        b"HTTP/1.1 101 Switching Protocols\r\n\r\n",
         b"HTTP/1.1 199 x\r\nContent-Length: 5\r\n\r\n" + answer(),
         b"HTTP/1.1 199 x\r\nContent-Length: %d\r\n\r\n" % len(answer()) + answer() + answer(),
         OK + b"Content-Type: text/html\r\n",
