@@ -80,7 +80,7 @@ class Handout:
                 self._errors.failed(request, result.value)
             return flight.withdrawn
         flight.withdrawn, flight.status = False, result.status
-        if self._node.learner is not None and CUT not in result.flags:
+        if self._node.learner is not None and not any(flag in result.flags for flag in CUT):
             flight.content = content_of(result.status, result.body)
         flight.failed = status_reason(result.status, request, self._spider, self._settings)
         if flight.failed is not None and self._crawler.get_spider_middleware(HttpErrorMiddleware) is None:

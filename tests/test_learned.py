@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import pytest
-from scrapy import Request, Spider
+from scrapy import Request, Spider, signals
+from scrapy.crawler import Crawler
+from scrapy.exceptions import StopDownload
 from scrapy.http import Response, TextResponse
 from scrapy.linkextractors import LinkExtractor
 
@@ -136,6 +138,31 @@ def test_pages_of_which_only_the_beginning_is_kept_are_not_compared(site: Site) 
     site.page(f"{HOME}/", links(*urls))
     (outcome,) = crawl(Learn, site.proxy, 1, {**SETTINGS, "UBI_MAX_BODY": 1500})
     assert outcome.stats["ubi/body/truncated"] == len(urls)
+    assert "ubi/learned/agreed" not in outcome.stats
+
+
+class Stops(Learn):
+    """Wants of no page more than its headers, but of the first."""
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> Self:
+        spider = super().from_crawler(crawler, *args, **kwargs)
+        crawler.signals.connect(spider.stop, signals.headers_received)
+        return spider
+
+    def stop(self, request: Request) -> None:
+        if not request.url.endswith("/"):
+            raise StopDownload(fail=False)
+
+
+@pytest.mark.parametrize("fast", [True, False])
+def test_pages_of_which_the_spider_stops_the_load_are_not_compared(site: Site, fast: bool) -> None:
+    urls = [f"{HOME}/{name}{number}" for number in range(AGREE) for name in ("p", "P")]
+    for url in urls:
+        site.page(url, f"<p>{url}</p>")
+    site.page(f"{HOME}/", links(*urls))
+    (outcome,) = crawl(Stops, site.proxy, 1, {**SETTINGS, "UBI_FAST": fast})
+    assert all(site.urls()[url] == 1 for url in urls)
     assert "ubi/learned/agreed" not in outcome.stats
 
 

@@ -15,8 +15,8 @@ The policy and its note are `urls.learned`'s; here is what an owner does with it
   page fetched for it fails, it is fetched after all, under a key of its own. What was joined before a crash or a
   handoff, and what is beyond, stays joined: that is the loss which this preset accepts.
 * Contents are compared by a hash of the body, of pages answered with 200; not found (404, 410) is a content too, but
-  two of them teach nothing. Of whatever else is answered nothing is learned. Redirects from one spelling to another say
-  that both are one page. Contents are remembered for `MOST_PAGES` keys, in this process only.
+  two of them teach nothing. Of whatever else is answered, or was cut, nothing is learned. Redirects from one spelling
+  to another say that both are one page. Contents are remembered for `MOST_PAGES` keys, in this process only.
 """
 
 from __future__ import annotations
@@ -43,7 +43,8 @@ MOST_JOINED = 10_000  # 5 MB, with usual URLs
 MARK = "ubi-class"  # in place of a nonce, in the key of a class
 UNJOINED = "ubi-unjoined"  # the nonce of what is fetched after all
 
-CUT = "truncated"  # `body.FLAG`, of a response of which only the beginning was kept
+# Flags of a response of which only the beginning is there: `body.FLAG`, and Scrapy's.
+CUT = ("truncated", "dataloss", "download_stopped")
 
 NOT_FOUND = -1
 MOVED = -2  # to another spelling of itself
