@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from weakref import WeakKeyDictionary
 
 from scrapy import Request, signals
 from scrapy.core.downloader.handlers.base import BaseDownloadHandler
@@ -35,6 +36,9 @@ TIMEOUT = 10.0  # seconds, of a request that brings none; as Scrapy's handler
 CLOSED = "The download handler was closed"
 REPEATABLE = frozenset({"GET", "HEAD", "OPTIONS", "DELETE", "TRACE"})
 
+# The connections that the handlers of a crawl keep, for the bound on all of them.
+_idle: WeakKeyDictionary[Crawler, dict[Connection, float]] = WeakKeyDictionary()
+
 
 class UbiDownloadHandler(BaseDownloadHandler):
     """The handler of http:// or https://, in place of `HTTP11DownloadHandler`."""
@@ -48,7 +52,8 @@ class UbiDownloadHandler(BaseDownloadHandler):
             settings.getbool("DOWNLOAD_FAIL_ON_DATALOSS"),
         )
         per_host, at_once = settings.getint("CONCURRENT_REQUESTS_PER_DOMAIN"), settings.getint("CONCURRENT_REQUESTS")
-        self._pool = Pool(max(1, per_host), max(1, per_host, at_once))
+        idle = _idle.setdefault(crawler, {})
+        self._pool = Pool(max(1, per_host), max(1, per_host, at_once), idle)
         self._router = Router(settings.get("DOWNLOAD_BIND_ADDRESS"))
         self._dialer = Dialer(settings, self._pool)
         self._under_way: set[Connection] = set()

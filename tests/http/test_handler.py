@@ -25,6 +25,7 @@ from twisted.internet.ssl import Certificate
 from scrapy_ubi import writegate
 from scrapy_ubi.http import connection, pool
 from scrapy_ubi.http.connection import Connection
+from scrapy_ubi.http.handler import UbiDownloadHandler
 from scrapy_ubi.http.load import Load
 from scrapy_ubi.http.pool import Pool
 from scrapy_ubi.http.writing import Unsendable
@@ -313,6 +314,28 @@ def test_no_more_than_so_many_connections_are_kept(monkeypatch: pytest.MonkeyPat
             monkeypatch.setattr(pool, "IDLE_SECONDS", 0.0)
             ours._pool._tick()
             assert len(ours._pool) == 0
+
+    run(main())
+
+
+def test_the_handlers_of_both_schemes_keep_no_more_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pool, "MOST_IDLE", 5)
+
+    async def main() -> None:
+        crawler = Crawler(Spider, {"TWISTED_REACTOR_ENABLED": False})
+        crawler.spider = Spider("both")
+        async with Server(ALWAYS) as plain, Server(ALWAYS, tls=tls()) as secure:
+            ours = UbiDownloadHandler(crawler), UbiDownloadHandler(crawler)
+            for number in range(1, 5):
+                for each, server in zip(ours, (plain, secure), strict=True):
+                    meta = {"bindaddress": f"127.0.0.{number}"}  # a route of its own
+                    await each.download_request(Request(server.url, meta=meta))
+            kept = [len(each._pool) for each in ours]
+            assert sum(kept) == 5 and max(kept) == 3, "the youngest"
+            await ours[0].close()
+            assert [len(each._pool) for each in ours] == [0, kept[1]], "each closes its own"
+            await ours[1].close()
+            assert len(ours[1]._pool) == 0
 
     run(main())
 
