@@ -6,7 +6,7 @@ import re
 
 # A URL is what stands before white space; commas at its end separate it from the next one, and so does a comma after
 # its descriptors. Commas within parentheses belong to a descriptor.
-_CANDIDATE = re.compile(r"[\s,]*([^\s]+)")
+_CANDIDATE = re.compile(r"[ \t\n\f\r,]*([^ \t\n\f\r]+)")
 _DESCRIPTORS = re.compile(r"(?:[^,(]|\([^)]*(?:\)|\Z))*")
 
 

@@ -20,6 +20,7 @@ from scrapy_ubi.links.srcset import candidates
         ("a x(1,2) 3w, b", ["a", "b"]),
         ("a x(1, b", ["a"]),
         ("data:,x 1x, y", ["data:,x", "y"]),
+        ("a\xa0b.png 1x,\fc\u3000d.png\t2x", ["a\xa0b.png", "c\u3000d.png"]),  # only ASCII's white space separates
     ],
 )
 def test_candidates(srcset: str, urls: list[str]) -> None:
