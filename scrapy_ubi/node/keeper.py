@@ -23,8 +23,9 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from scrapy_ubi.errors import UbiDirectoryError
 from scrapy_ubi.frontier import ledger
@@ -51,6 +52,7 @@ SUPPRESSED_BYTES = 100  # of a foreign URL that is remembered as known to its ow
 FACTS_EVERY = 1.0  # s between two writes of the counters
 
 Allowed = Callable[[HostState], bool]
+T = TypeVar("T")
 
 
 class NodeFrontier(Frontier, Protocol):
@@ -161,6 +163,9 @@ class Keeper:
         self._closed = False
         self._damage: StoreDamaged | None = None
         self._gate = threading.Lock()  # whoever writes or closes
+        # Threads of its own, to write and to read: in asyncio's it would wait behind the names of hosts that are looked
+        # up there, when Twisted's reactor is off, and behind what spiders do there.
+        self._threads = ThreadPoolExecutor(2, "ubi-disk")
 
     @classmethod
     async def open(cls, path: Path, settings: UbiSettings, clock: Callable[[], float]) -> Keeper:
@@ -170,7 +175,7 @@ class Keeper:
         """
         keeper = cls(path, settings, clock)
         try:
-            await asyncio.to_thread(keeper._open)
+            await keeper._apart(keeper._open)
         except StoreDamaged as error:
             raise UbiDirectoryError(set_aside(path, error)) from error
         except StoreError as error:
@@ -216,11 +221,15 @@ class Keeper:
         """Whether what was collected is not settled yet."""
         return self._flush is not None
 
+    def _apart(self, call: Callable[..., T], *arguments: Any) -> asyncio.Future[T]:
+        """Have something done in another thread."""
+        return asyncio.get_running_loop().run_in_executor(self._threads, call, *arguments)
+
     async def write(self) -> None:
         """Write what was collected."""
         flush = self._flush
         if flush is not None and not self._written:
-            await asyncio.to_thread(self._write, flush)
+            await self._apart(self._write, flush)
             self._written = True
 
     def _write(self, flush: Flush) -> None:
@@ -248,7 +257,7 @@ class Keeper:
             return
         scans = self.frontier.needs(now, allowed)
         if scans:
-            self._read = asyncio.ensure_future(asyncio.to_thread(self.frontier.read, scans))
+            self._read = self._apart(self.frontier.read, scans)
             self._read.add_done_callback(lambda future: self._arrived(future, arrived))
 
     def _arrived(self, future: asyncio.Future[list[Result]], arrived: Callable[[], None]) -> None:
@@ -267,9 +276,9 @@ class Keeper:
     async def forget(self) -> None:
         """Throw everything away and begin with nothing."""
         await self._let_go()
-        await asyncio.to_thread(delete, self.path)
+        await self._apart(delete, self.path)
         self._closed, self._flush, self._group = False, None, None
-        await asyncio.to_thread(self._open)
+        await self._apart(self._open)
 
     def condemn(self, error: StoreDamaged) -> None:
         """A file turned out to be damaged: when it is closed, all is set aside."""
@@ -281,13 +290,13 @@ class Keeper:
             return
         await self._let_go()
         if self._damage is not None:
-            logger.error(await asyncio.to_thread(set_aside, self.path, self._damage))
+            logger.error(await self._apart(set_aside, self.path, self._damage))
 
     async def _let_go(self) -> None:
         self._closed = True
         if self._read is not None:
             await asyncio.wait([self._read])
-        await asyncio.to_thread(self._shut)
+        await self._apart(self._shut)
 
     def _shut(self) -> None:
         with self._gate:  # not while an abandoned exchange still writes

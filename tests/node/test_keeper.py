@@ -8,6 +8,7 @@ import shutil
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -56,6 +57,28 @@ async def flush(keeper: Keeper, agent: Agent, facts: dict[str, Any] | None = Non
     keeper.collect(durable.changes(agent), facts)
     await keeper.write()
     keeper.settle()
+
+
+def test_the_disk_does_not_wait_for_what_others_do_in_asyncios_threads(tmp_path: Path) -> None:
+    """Names of hosts are looked up there without Twisted's reactor, and a name server that is gone takes a minute."""
+
+    async def main() -> None:
+        looked_up, loop = threading.Event(), asyncio.get_running_loop()
+        loop.set_default_executor(ThreadPoolExecutor(1))
+        try:
+            busy = loop.run_in_executor(None, looked_up.wait, 30.0)
+            keeper = await opened(tmp_path)
+            agent = agent_on(keeper)
+            keeper.frontier.add(HOST, [page(HOST, 1)])
+            await flush(keeper, agent, FACTS)
+            await keeper.forget()
+            await keeper.close()
+            assert not busy.done()
+        finally:
+            looked_up.set()
+        await busy
+
+    run(main)
 
 
 async def filled(path: Path, killed: Path) -> None:
