@@ -263,8 +263,12 @@ def no_tunnel(message: str) -> Exception:
 
 
 def tls_context(settings: BaseSettings) -> ssl.SSLContext:
-    """TLS as Scrapy's settings have it. Raises ValueError for a version that is none."""
-    context = _make_ssl_context(settings)
+    """TLS as Scrapy's settings have it. Raises ValueError for a version that is none, and where no cipher is known."""
+    try:
+        context = _make_ssl_context(settings)
+    except ssl.SSLError as error:
+        ciphers = settings["DOWNLOADER_CLIENT_TLS_CIPHERS"]
+        raise ValueError(f"DOWNLOADER_CLIENT_TLS_CIPHERS is {ciphers!r}: OpenSSL knows none of them") from error
     context.options |= _LEGACY_SERVER_CONNECT  # as Scrapy's handler has it
     return context
 

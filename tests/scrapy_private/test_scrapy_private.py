@@ -232,6 +232,8 @@ def test_tls_is_as_the_settings_have_it() -> None:
     assert tls_context(Settings({"DOWNLOAD_VERIFY_CERTIFICATES": True})).verify_mode == ssl.CERT_REQUIRED
     with pytest.raises(ValueError, match="DOWNLOAD_TLS_MIN_VERSION"):
         tls_context(Settings({"DOWNLOAD_TLS_MIN_VERSION": "none"}))
+    with pytest.raises(ValueError, match="DOWNLOADER_CLIENT_TLS_CIPHERS is 'NONE-SUCH'"):
+        tls_context(Settings({"DOWNLOADER_CLIENT_TLS_CIPHERS": "NONE-SUCH"}))
 
 
 def test_headers_are_a_dict_of_names_in_titles_and_lists() -> None:
