@@ -9,7 +9,10 @@ Rules of this module:
 * An inbox entry is deleted after the drain that follows its merge, so never before it is durable.
 * Redis has forgotten everything when the `memory` token in the control hash is not the one seen before: whoever sees it
   missing writes a new one, and whoever sees another sends again what is under way. The `run` is written again as it
-  was.
+  was. So it is where Redis comes back as it was in a former run (restored from its file): that one's end is not this
+  one's.
+* Who finds another run there, to which its own is past, was away over the end of its crawl: it closes, and tells
+  nobody of what it holds, for the same pages are to be fetched anew. After an absence an agent looks before it sends.
 * What would be fetched again were this agent killed is told the others soon. What they wait for is hurried only where
   it may matter to them: who has plenty to fetch, like most of a group that crawls at full pelt, sends and reads less
   often, so as to spare Redis and itself, and where it is quick, reads less often than it sends. With nothing to send or
@@ -57,6 +60,8 @@ ENOUGH = 24  # pages done that such an agent tells the others of before its time
 SELDOM = 2  # else it sends, and it reads its mail, only once in so many flush intervals
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 2.0  # s between tries while Redis is away or full
 QUIET = 60.0  # s: a Redis at its memory limit takes one letter and refuses the next; who looks after it is told once
+
+LOOK = Outgoing(read_inbox=False, read_acks=False)  # at the control hash
 
 BETTER = {"full": "Redis has room again.", "away": "Redis is back.", "disk": "The disk has room again."}
 
@@ -107,6 +112,7 @@ class Post:
         self._spared = 0.0  # how much sooner than usual (s) an eager one is
         self._out: Outgoing | None = None
         self._consumed: list[str] = []
+        self._absence, self._looked, self._only_looks = settings.lease_timeout, 0.0, False
         self._memory = control.get("memory", "")
         self._disk, self._facts = disk, facts
         self._run = control.get("run") or str(disk.facts.get("run", ""))
@@ -161,6 +167,10 @@ class Post:
 
     def send(self, now: float, profile: Callable[[], str | None]) -> None:
         """Begin an exchange of what a drain gives (or of what the last exchange did not get rid of)."""
+        self._only_looks = bool(self._sent) and now - self._looked > self._absence
+        if self._only_looks:
+            self._under_way = self._courier.send(self._transport.exchange(LOOK), self._on_arrival)
+            return
         if self._out is None:
             self._out = self._outgoing(now, self._agent.drain(now), profile())
         elif self.full:
@@ -169,7 +179,7 @@ class Post:
             self._disk.collect(durable.changes(self._agent), self._facts(self._run))
         if not self._sent:
             # Who starts at the same time may write a token now, in the place of the one that was seen, too.
-            self._rivals_until, self._wrote_memory = now + RIVALS, now
+            self._rivals_until, self._wrote_memory, self._looked = now + RIVALS, now, now
         self._sent, self._due, self._eager = now, now + self._interval, False
         self._done = self._agent.counters.done
         blocked = profile() if self.disk_full else None
@@ -236,7 +246,7 @@ class Post:
         if self._said:
             logger.info(BETTER[self._trouble])
         self._trouble, self._said, self.full, self.disk_full = "", False, False, False
-        self._out, self._pause = None, 0.0
+        self._out, self._pause = self._out if self._only_looks else None, 0.0
         self._take(incoming, now)
         return True
 
@@ -295,7 +305,9 @@ class Post:
 
     def _control(self, now: float) -> dict[str, str]:
         """What the control hash lacks: the name of this run, and a token that is gone when Redis has forgotten."""
-        control = {}
+        control: dict[str, str] = {}
+        if self._agent.outlived:
+            return control
         if not self.control.get("run"):
             control["run"] = self._run = self._run or secrets.token_hex(4)
             if self._past:
@@ -313,8 +325,10 @@ class Post:
 
     def _take(self, incoming: Incoming, now: float) -> None:
         if incoming.control is not None:
-            self._control_due = now + CONTROL
+            self._control_due, self._looked = now + CONTROL, now
             self._look_at(incoming.control, now)
+        if self._agent.outlived:
+            return
         self._eager = bool(incoming.letters)
         for number, raw in incoming.letters:
             self._consumed.append(number)
@@ -327,6 +341,14 @@ class Post:
 
     def _look_at(self, control: Fields, now: float) -> None:
         """What the control hash says."""
+        run, past = control.get("run", ""), control.get("past", "")
+        if self._run != run and self._run in past.split():
+            logger.warning("The crawl ended while this agent was away, and another one of its name has begun: it ends.")
+            self._out, self._consumed = None, []
+            self._agent.outlive()
+            return
+        if self._run != run and run in self._past.split():
+            control = {}
         memory = control.get("memory", "")
         rival = bool(memory) and now - self._wrote_memory < RIVALS  # another wrote one at the same time
         if self._memory and memory != self._memory and not rival:

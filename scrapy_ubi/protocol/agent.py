@@ -17,7 +17,7 @@ Rules of this module:
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from .closing import Closing
 from .config import Config, Counters
@@ -34,7 +34,7 @@ from .ring import Ring
 from .sending import Sending
 from .standing import Standing
 from .tenure import Tenure
-from .view import BLANK, LOSSY, OVER, Beat, View
+from .view import BLANK, LEFT, LOSSY, OVER, Beat, View
 from .work import Work
 
 
@@ -58,7 +58,8 @@ class Effects:
 class Agent:
     """One peer agent's whole protocol state. `store` names the disk or memory in which its lane numbers live.
 
-    `start_exhausted`: `start()` has nothing more; `finished`: the crawl is over. For the rest see `Effects`.
+    `start_exhausted`: `start()` has nothing more; `finished`: the crawl is over; `outlived`: and those who are there
+    now crawl anew, so nobody is told anything any more. For the rest see `Effects`.
     """
 
     def __init__(
@@ -77,7 +78,7 @@ class Agent:
         self._put_together()
         self._bind()
         self.start_exhausted = False
-        self.finished = False
+        self.finished = self.outlived = False
         self.cancel = False
         self.overdue: int | None = None
         self._held_lease = False
@@ -241,6 +242,10 @@ class Agent:
         if not lossy or not self.work.is_left():
             self.finished = self.work.stopped = True
 
+    def outlive(self) -> None:
+        """Word came that the crawl is over, and that those who are there now have begun another one."""
+        self.finished = self.work.stopped = self.outlived = self.cancel = True
+
     # ------------------------------------------------------------------ time
 
     def resume(self, flush: int) -> None:
@@ -291,10 +296,14 @@ class Agent:
 
     def last_beat(self) -> Beat:
         """What a leaver says last (`Standing.last_beat`)."""
+        if self.outlived:
+            return replace(self.beat, flags=LEFT, settled="", pending=())
         return self.standing.last_beat(self.beat, self.finished)
 
     def drain(self, now: float) -> Effects:
         """What is to be done about everything since the last drain; this ends the flush."""
+        if self.outlived:
+            return Effects()
         letters = self.sending.letters(now)
         answers = self.reception.answers()
         effects = Effects(letters, answers, tuple(self.outbox.forgotten))

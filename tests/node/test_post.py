@@ -867,3 +867,63 @@ def test_an_end_of_agents_that_lost_too_many_is_denied_by_one_that_has_work_left
         assert office.agent.finished, "denied once; what is said afterwards is heard"
 
     run(test)
+
+
+# -- runs before and after
+
+
+def test_a_redis_that_comes_back_as_it_was_in_a_former_run_ends_nothing() -> None:
+    async def test() -> None:
+        office = Office({"past": "0ld"})
+        office.agent.discover(HOST, page(HOST))
+        await office.trips(2)
+        run = office.control("run")
+        office.shelf.control.clear()
+        for name, value in {"run": "0ld", "memory": "of then", "finished": "0ld b", "finished_at": "1.0"}.items():
+            office.say(name, value)
+        await office.trips(2)
+        assert not office.agent.finished
+        assert (office.control("run"), office.control("past")) == (run, "0ld")
+        assert office.control("memory") not in (None, "of then")
+
+    run(test)
+
+
+def test_who_was_away_over_the_end_closes_and_brings_nothing_into_the_next_run() -> None:
+    async def test() -> None:
+        office = Office()
+        office.join("b")
+        await office.trip()
+        old = office.control("run") or ""
+        office.agent.discover(ordered("b", "a"), page(ordered("b", "a")))
+        office.shelf.control.clear()
+        office.say("run", "a-new-one")
+        office.say("past", f"older {old}")
+        before = dict(office.shelf.control)
+        office.put(letter(found("http://h.example/1")))
+        office.now += SETTINGS.lease_timeout + 1
+        for _ in range(4):
+            await office.trip()
+        assert office.agent.finished
+        assert office.shelf.control == before, "it says nothing of the run that is none of its own"
+        assert not office.shelf.inbox["b"], "it looks before it sends"
+        assert len(office.shelf.inbox["a"]) == 1
+        assert office.agent.last_beat().flags == "L", "that the crawl is over would end the next one"
+
+    run(test)
+
+
+def test_after_an_absence_what_waits_is_sent_once_it_has_looked() -> None:
+    async def test() -> None:
+        office = Office()
+        office.join("b")
+        await office.trip()
+        office.agent.discover(ordered("b", "a"), page(ordered("b", "a")))
+        office.now += SETTINGS.lease_timeout + 1
+        await office.trip()
+        assert not office.shelf.inbox["b"]
+        assert office.post.may_send(office.now, hurry=False), "at once"
+        await office.trip()
+        assert office.links_to("b")
+
+    run(test)
