@@ -8,7 +8,8 @@ Rules of this module:
 * But whose process was started before that end belongs to the crawl that has ended, and finds nothing left to do: it
   would else fetch all of it again. (It takes seconds to start Python and Scrapy; small crawls end in less.)
 * Agents must agree on what decides where a URL belongs (partition, normal form, replicas, replication). One that
-  differs is refused, and told in what.
+  differs is refused, and told in what. Who has published lately is there; by a clock that is wrong nobody may have:
+  then it is there if it beats on.
 * An identifier belongs to one living process. Where its beat is that of the process that ran in this very directory,
   whose lock this process now holds, the predecessor is dead for sure; else it is watched for the failure timeout.
 * Mail that waits for the identifier when a process takes it over is its predecessor's, and is thrown away: whoever sent
@@ -36,6 +37,7 @@ from .finish import ended_ago, is_finished, is_lossy
 logger = logging.getLogger("scrapy_ubi")
 
 MOST_PAST = 16  # finished runs that are remembered by name
+SEVERAL = 2.5  # heartbeat intervals, within which a beat comes from whoever lives
 CLAIMS = 5  # tries: each fails only when another process has written in between
 AGREE = {
     "partition": "UBI_PARTITION",
@@ -106,24 +108,47 @@ async def discard(transport: Transport, mail: list[str]) -> None:
 async def check_group(transport: Transport, settings: UbiSettings, agent: str, own: Mapping[str, Any]) -> None:
     """Raise UbiRefused when a living agent's settings differ, or when the ring has no room for this agent."""
     lines, profiles = await transport.beats(), await transport.profiles()
+    unsure: dict[str, tuple[Beat, str]] = {}
     for name, line in lines.items():
         beat = Beat.parse(line)
         if name == agent or beat is None or LEFT in beat.flags:
             continue
         profile = _profile(profiles.get(name, ""))
-        if time.time() - _number(profile.get("updated")) > 4 * settings.failure_timeout:
-            continue  # long gone
-        for field, setting in AGREE.items():
-            theirs = profile.get(field)
-            if theirs is not None and theirs != own[field]:
-                raise UbiRefused(
-                    f"Agent {name} of crawl {settings.crawl} has {setting} = {theirs!r}, this one {own[field]!r}: "
-                    "all agents of a crawl must agree; set it alike, or choose another UBI_CRAWL."
-                )
+        refusal = _difference(name, profile, settings, own)
+        if abs(time.time() - _number(profile.get("updated"))) > 4 * settings.failure_timeout:
+            if refusal:
+                unsure[name] = beat, refusal
+            continue  # long gone, or clocks differ
+        if refusal:
+            raise UbiRefused(refusal)
         try:
             Ring.of({name: beat.replicas, agent: settings.ring_replicas})
         except RingCollision as error:
             raise UbiRefused(f"{error}: choose another UBI_AGENT_ID.") from error
+    if unsure:
+        await asyncio.sleep(SEVERAL * settings.heartbeat_interval)
+        lines = await transport.beats()
+        for name, (beat, refusal) in unsure.items():
+            if _beats_on(beat, lines.get(name)):
+                raise UbiRefused(refusal)
+
+
+def _difference(name: str, profile: Mapping[str, Any], settings: UbiSettings, own: Mapping[str, Any]) -> str:
+    """In what the agent with this profile does not agree, as a sentence; '' where it does."""
+    for field, setting in AGREE.items():
+        theirs = profile.get(field)
+        if theirs is not None and theirs != own[field]:
+            return (
+                f"Agent {name} of crawl {settings.crawl} has {setting} = {theirs!r}, this one {own[field]!r}: "
+                "all agents of a crawl must agree; set it alike, or choose another UBI_CRAWL."
+            )
+    return ""
+
+
+def _beats_on(beat: Beat, line: str | None) -> bool:
+    """Whether that line is another beat than this one."""
+    now = Beat.parse(line) if line is not None else None
+    return now is not None and (now.incarnation, now.counter) != (beat.incarnation, beat.counter)
 
 
 async def claim(
@@ -161,8 +186,7 @@ async def _outlast(
     while clock() < end:
         await asyncio.sleep(min(settings.heartbeat_interval, max(0.0, end - clock())))
         line = (await transport.beats()).get(agent)
-        now = Beat.parse(line) if line is not None else None
-        if now is not None and (now.incarnation, now.counter) != (beat.incarnation, beat.counter):
+        if _beats_on(beat, line):
             raise _in_use(settings, agent)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import time
 from collections.abc import Callable, Coroutine, Mapping
@@ -224,6 +225,27 @@ def test_who_has_left_or_is_long_gone_need_not_agree() -> None:
         town.live("c", partition="domain", updated=time.time() - 4.5 * SETTINGS.failure_timeout)
         town.live("a", partition="domain")  # this agent's own former life
         await town.check()
+
+    run(test)
+
+
+@pytest.mark.parametrize("ahead", [-3600.0, 3600.0])
+def test_who_beats_on_must_agree_whatever_time_it_is_there(ahead: float) -> None:
+    """The machines' clocks need not agree."""
+
+    async def test() -> None:
+        town = Town()
+        town.live("b", partition="domain", updated=time.time() + ahead)
+        await town.check()  # no beat has come: it is gone
+        seen, counters = town.transport.beats, itertools.count(100)
+
+        async def beats() -> dict[str, str]:
+            town.live("b", beat(counter=next(counters)), partition="domain", updated=time.time() + ahead)
+            return await seen()
+
+        town.transport.beats = beats  # type: ignore[method-assign]
+        with pytest.raises(UbiRefused, match="UBI_PARTITION"):
+            await town.check()
 
     run(test)
 
