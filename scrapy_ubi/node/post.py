@@ -148,8 +148,8 @@ class Post:
 
     def may_send(self, now: float, hurry: bool) -> bool:
         """Whether it is time (s) for another exchange, or there is cause to hurry."""
-        if self._under_way is not None or now < self._retry_at:
-            return False
+        if self._under_way is not None or now < self._retry_at or self._agent.usurped:
+            return False  # what is in the inbox of a usurped agent is for that other process
         if hurry:
             return True
         # What has come in wants an answer, and others wait for it: not at once, for what follows is gathered, but soon.

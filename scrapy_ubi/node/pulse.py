@@ -57,8 +57,9 @@ class Pulse:
             self._task.cancel()
 
     def stalled(self) -> bool:
-        """Whether the loop has been busy for too long. From any thread."""
-        return self._clock() - self._ticked > self._settings.stall_timeout
+        """Whether no beat may be sent: the loop has been busy for too long, or the identifier is another process's now.
+        From any thread."""
+        return self._crawl.agent.usurped or self._clock() - self._ticked > self._settings.stall_timeout
 
     async def _pass(self) -> None:
         turns = 0

@@ -157,7 +157,8 @@ class Agent:
         """One atomic read of all beats, asked for and received at these times, from a Redis with this `memory`
         (`Watch.read`).
 
-        Once the crawl is over nothing changes any more: those who close are no reason to take over their hosts.
+        Once the crawl is over nothing changes any more: those who close are no reason to take over their hosts. Nor
+        where another process lives under this identifier: a new incarnation of this one would be the death of that one.
         """
         for agent, beat in beats.items():
             if OVER in beat.flags and beat.incarnation == self.keeping.view.incarnation(agent):
@@ -165,6 +166,8 @@ class Agent:
         if self.finished:
             return
         alive = self.group.read(sent, received, beats, memory)
+        if self.usurped:
+            return
         if self.group.dead:
             self._rejoin()
         self._notice_gaps()

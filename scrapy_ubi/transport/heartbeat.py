@@ -10,6 +10,8 @@ answers that.
 Rules:
 * The schedule is start + k * interval; beats missed are not made up for. `beat_now` beats out of turn, at most 20 times
   an interval, and never before the next turn after a failure: a server that is away is asked once an interval.
+* After a silence it looks first: somebody else may have taken the identifier over meanwhile, and a line in the place of
+  that one's would take it back. What is found instead of the own last line is handed over as read.
 * The thread ends when told, or when its event loop is closed. Nothing that happens to the server ends it.
 """
 
@@ -30,6 +32,7 @@ logger = logging.getLogger(__name__)
 
 READS = 64  # reads that wait for a busy loop: a minute of beats, after which the agent counts as stalled anyway
 SOONER = 20  # out-of-turn beats an interval, at most
+SILENCE = 2.5  # intervals without a word with the server, after which a beat begins with a look
 
 Read = tuple[float, float, dict[str, str]]  # sent, received, beats
 
@@ -42,6 +45,9 @@ class Link(Protocol):
 
     def write(self, line: str) -> None:
         """Write the line only."""
+
+    def look(self) -> dict[str, str] | None:
+        """All beats where the own one is not the line last written; else None."""
 
     def close(self) -> None:
         """Disconnect."""
@@ -75,6 +81,7 @@ class Heartbeat:
         self._link, self._interval, self._line = link, interval, line
         self._on_ack, self._on_read, self._clock, self._stalled = on_ack, on_read, clock, stalled
         self._counts, self._apart = counts, apart
+        self._contact = math.inf  # when the server last answered, s of the clock; the thread's own
         self._last_read = -math.inf  # when the last read was begun, s of the clock; the thread's own
         self._turn = threading.Condition()  # guards the four below
         self._stopping = False
@@ -152,8 +159,13 @@ class Heartbeat:
                 return True
             line = self._line()
             sent = self._clock()
+            beats = self._link.look() if sent - self._contact > SILENCE * self._interval else None
+            if beats is not None:
+                self._contact = self._clock()
+                self._hand_over((sent, self._contact, beats))
+                return True
             beats = self._exchange(line, sent)
-            received = self._clock()
+            received = self._contact = self._clock()
             self._on_ack(sent)
         except TransportError as error:
             self._failed(f"{error} Beats are tried again every {self._interval:g} s.", trace=False)

@@ -31,6 +31,7 @@ class RedisLink:
         self._timeout, self._largest, self._counts = timeout, largest, counts
         self._garbage: list[bytes] = []  # fields to delete: no text, or too long
         self._connections = 0
+        self._line: bytes | None = None  # last written, or tried to
         self._pool = redis.ConnectionPool.from_url(
             at.url,
             socket_timeout=timeout,
@@ -48,6 +49,15 @@ class RedisLink:
         read = self._write(line, [*more, ("HGETALL", self._key)])[-1]
         if MEMORY.encode() not in read:  # nobody has read since the server forgot
             read = self._run([self._with_token(line), ("HGETALL", self._key)])[-1]
+        return self._texts(read)
+
+    def look(self) -> dict[str, str] | None:
+        """All beats where the own one is another line. Raises TransportDown."""
+        read = self._run([("HGETALL", self._key)])[-1]
+        there = read.get(self._agent.encode(), self._line)
+        return None if there == self._line else self._texts(read)
+
+    def _texts(self, read: dict[bytes, bytes]) -> dict[str, str]:
         good, bad = texts(read.items(), self._largest)
         # After kill -9, or a failover, a server is one that has forgotten the last moments, with a token or without.
         good[MEMORY] = f"{good.get(MEMORY, '')} {self._connections}"
@@ -73,6 +83,7 @@ class RedisLink:
 
     def _write(self, line: str, then: list[tuple[Any, ...]]) -> list[Any]:
         """Write plainly: a script is three commands. By the script where the server is full."""
+        self._line = encode(line)
         results = self._run([("HSET", self._key, self._agent, encode(line)), *then], full_is_an_error=False)
         return self._run([self._with_token(line), *then]) if isinstance(results[0], lib.OutOfMemoryError) else results
 

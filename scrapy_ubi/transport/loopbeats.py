@@ -16,14 +16,14 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from .heartbeat import SOONER, next_turn
+from .heartbeat import SILENCE, SOONER, next_turn
 
 
 @dataclass(slots=True)
 class LoopBeats:
     """The beats of one agent, from `begin` to `stop`. `write` writes a line to where everybody's are, False when that
-    cannot be done; `read` reads all; `numbers` count the beats, `counts` what went wrong. The rest is what the
-    contract's `start_beating` is given.
+    cannot be done; `read` reads all; `look` does so where the own line is not the one last written, else it gives None;
+    `numbers` count the beats, `counts` what went wrong. The rest is what the contract's `start_beating` is given.
     """
 
     interval: float
@@ -35,11 +35,13 @@ class LoopBeats:
     apart: Callable[[], float]
     write: Callable[[str], bool]
     read: Callable[[], dict[str, str]]
+    look: Callable[[], dict[str, str] | None]
     numbers: Iterator[int]
     counts: Counter[str]
     _start: float = 0.0
     _earliest: float = 0.0
     _last_read: float = -math.inf
+    _contact: float = math.inf
     _soon: bool = False  # asked for since the last turn
     _timer: asyncio.Handle | None = None
     _open: bool = True
@@ -83,9 +85,14 @@ class LoopBeats:
             self.counts["beats_stalled"] += 1
             return True
         line, sent = self.line(next(self.numbers)), self.clock()
+        if sent - self._contact > SILENCE * self.interval and (beats := self.look()) is not None:
+            self._contact = sent
+            asyncio.get_running_loop().call_soon(self._deliver, sent, sent, beats)
+            return True
         if not self.write(line):
             self.counts["beats_failed"] += 1
             return False
+        self._contact = sent
         self.on_ack(sent)
         if sent - self._last_read < self.apart() - self.interval / 2:
             return True

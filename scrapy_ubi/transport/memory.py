@@ -113,6 +113,7 @@ class MemoryTransport:
         self._turn = asyncio.Lock()
         self._beats: LoopBeats | None = None
         self._beating = ""  # whose beats they are
+        self._line: bytes | None = None  # the last one written
         self._numbers = count(1)  # of beats
         self._counts: Counter[str] = Counter()
 
@@ -187,9 +188,9 @@ class MemoryTransport:
             raise RuntimeError("the agent beats already")
         if not interval > 0:
             raise ValueError("the interval of beats must be more than 0 s")
-        write, read = partial(self._write_beat, agent), self._read_beats
+        write, read, look = partial(self._write_beat, agent), self._read_beats, partial(self._look, agent)
         beats = LoopBeats(
-            interval, line, on_ack, on_read, clock, stalled, apart, write, read, self._numbers, self._counts
+            interval, line, on_ack, on_read, clock, stalled, apart, write, read, look, self._numbers, self._counts
         )
         self._beats, self._beating = beats, agent
         beats.begin()
@@ -197,9 +198,13 @@ class MemoryTransport:
     def _write_beat(self, agent: str, line: str) -> bool:
         if self._hub.down:
             return False
-        self._shelf.beats[encode(agent)] = encode(line)
+        self._line = self._shelf.beats[encode(agent)] = encode(line)
         self._shelf.beats.setdefault(encode(MEMORY), encode(secrets.token_hex(4)))
         return True
+
+    def _look(self, agent: str) -> dict[str, str] | None:
+        there = self._line if self._hub.down else self._shelf.beats.get(encode(agent), self._line)
+        return None if there == self._line else self._read_beats()
 
     def _read_beats(self) -> dict[str, str]:
         return self._texts(self._shelf.beats)

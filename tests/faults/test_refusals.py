@@ -47,3 +47,20 @@ def test_a_second_process_of_one_identifier_is_refused_and_the_first_goes_on(mak
     assert "UBI_AGENT_ID" in said
     verdict = group.end().judge()
     assert set(verdict.stats["agents"]) == {"a0"}
+
+
+def test_a_process_that_wakes_when_another_has_its_identifier_stops_and_that_one_goes_on(make_group: MakeGroup) -> None:
+    group = make_group(latency=0.3, hosts=30)
+    group.start("a0", "a1", "a2")
+    group.until_served(0.08)
+    group.pause("a1")
+    group.until_replaced("a1")
+    group.start("second", UBI_AGENT_ID="a1")
+    group.until(lambda: "second" in group.web.stats()["agents"], "a page fetched by the second")
+    group.resume("a1")
+    group.until_ended("a1")
+    stopped = group.agents.pop("a1").log.read_text()
+    assert "Another process lives as agent a1" in stopped
+    assert "Closing spider (ubi_stopped)" in stopped
+    group.end().judge(lost=["a1"])
+    assert group.counters()["a1"]["rejoins"] == 0

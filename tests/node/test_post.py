@@ -927,3 +927,9 @@ def test_after_an_absence_what_waits_is_sent_once_it_has_looked() -> None:
         assert office.links_to("b")
 
     run(test)
+
+
+def test_whose_name_was_taken_over_leaves_the_mail_alone() -> None:
+    office = Office()
+    office.agent.read(office.now, office.now, {"a": Beat("f" * 8, 0, REPLICAS, "0" * 16, counter=1)})
+    assert not office.post.may_send(office.now + 1000, hurry=True)

@@ -5,6 +5,8 @@ Hosts are named by the order of their agents: `ordered("b", "c", "a")` is b's, c
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -551,6 +553,17 @@ def test_another_process_under_ones_name_is_noticed() -> None:
     village.now += 1.0
     a.read(village.now, village.now, {"a": Beat.parse(stranger) or pytest.fail("no beat")})
     assert a.usurped
+
+
+def test_whose_name_was_taken_over_begins_no_other_incarnation() -> None:
+    """It would be the death of the one that has the name now, and that one's next one of its own, for ever."""
+    village = Village("a", "b")
+    a, before = village.agents["a"], village.agents["a"].incarnation
+    stranger = Beat("ffffffff", 0, 20, a.view.digest, counter=1)
+    village.now += 1.0
+    a.read(village.now, village.now, {"a": stranger, "b": replace(village.agents["b"].beat, dead=(before,))})
+    assert a.usurped
+    assert a.incarnation == before
 
 
 # -- the end

@@ -526,6 +526,7 @@ class Heart:
         self.memories: list[str] = []
         self.stalled = False
         self.apart = 0.0
+        self._last = ""
 
     def start(self, transport: Transport, interval: float = 0.02) -> None:
         transport.start_beating(
@@ -539,7 +540,12 @@ class Heart:
             lambda: self.apart,
         )
 
+    def stop_at(self, line: str) -> None:
+        """Be stalled again as soon as this line is read."""
+        self._last = line
+
     def _read(self, sent: float, received: float, beats: dict[str, str]) -> None:
+        self.stalled = self.stalled or beats.get(self.agent) == self._last
         self.memories.append(beats.pop(MEMORY))
         self.reads.append((sent, received, beats))
 
@@ -636,6 +642,32 @@ def test_stalled_agent_neither_beats_nor_reads(world: World) -> None:
         heart.stalled = False
         await until(lambda: heart.reads)
         assert heart.counters()[0] == 1
+
+    play(world, scene)
+
+
+def test_after_a_silence_the_line_of_who_came_meanwhile_stays_and_is_read(world: World) -> None:
+    async def scene(a: Transport, b: Transport) -> None:
+        heart = Heart()
+        heart.start(a, 0.1)
+        await until(lambda: len(heart.reads) >= 2)
+        heart.stalled = True
+        stalled = a.counts["beats_stalled"]
+        await until(lambda: a.counts["beats_stalled"] > stalled + 4)
+        heart.stalled = False
+        acks = len(heart.acks)
+        await until(lambda: len(heart.acks) > acks)  # its own line there: it goes on
+        heart.stalled = True
+        stalled = a.counts["beats_stalled"]
+        await until(lambda: a.counts["beats_stalled"] > stalled + 4)
+        assert await b.claim("a", (await b.beats())["a"], "another")
+        reads, acks = len(heart.reads), len(heart.acks)
+        heart.stop_at("another")
+        heart.stalled = False
+        await until(lambda: len(heart.reads) > reads)
+        assert heart.reads[reads][2]["a"] == "another"
+        assert (await b.beats())["a"] == "another"
+        assert len(heart.acks) == acks
 
     play(world, scene)
 

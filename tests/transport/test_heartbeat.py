@@ -40,6 +40,9 @@ class FakeLink:
     def write(self, line: str) -> None:
         self.lines.append(line)
 
+    def look(self) -> dict[str, str] | None:
+        return None
+
     def close(self) -> None:
         self.closed = True
 
