@@ -8,6 +8,7 @@ Rules of this module:
   it.
 * An observer that was itself away (no read for longer than the lease) starts all ages anew. So does one that finds that
   Redis has forgotten everything since its last read: beats may have been written, and gone, in between.
+  And what it finds there may be from long ago: a line of an unknown incarnation counts when the next one follows.
 * Death is for ever for that incarnation, and contagious: beats name the incarnations their writers hold dead, and a
   reader believes them. It may: the writer saw no beat for the failure timeout, so the lease of the dead has ended. It
   must: an incarnation that one agent holds dead may not go on anyway.
@@ -171,6 +172,7 @@ class Watch:
         self.restless = False  # whether, at the last read, one held dead had beaten lately: it does not know, maybe
         self._named: tuple[str, ...] = ()
         self._last_read: float | None = None
+        self._found: dict[str, Beat] = {}  # what stood there when Redis came back: it may be from long ago
         self._memory: str | None = None
 
     @property
@@ -189,6 +191,8 @@ class Watch:
         forgotten = self._memory is not None and self._memory != memory
         away = forgotten or (self._last_read is not None and sent - self._last_read > self.lease_timeout)
         self._last_read, self._memory = received, memory
+        if forgotten:
+            self._found = dict(beats)
         for agent, beat in beats.items():
             for incarnation in beat.dead:
                 self._bury(incarnation)
@@ -217,6 +221,8 @@ class Watch:
                 self._quiet = received + self.failure_timeout
             return  # an old line that came late, maybe: it says nothing of a newer incarnation
         sight = self.seen.get(agent)
+        if self._is_old(agent, beat) and (sight is None or sight.beat.incarnation != beat.incarnation):
+            return
         if sight is None:
             self.seen[agent] = Sight(beat, received)
         elif beat.incarnation != sight.beat.incarnation:
@@ -224,6 +230,12 @@ class Watch:
             sight.beat, sight.changed = beat, received
         elif beat.counter > sight.beat.counter or LEFT in beat.flags:  # else it is old, and came late, maybe
             sight.beat, sight.changed = beat, received
+
+    def _is_old(self, agent: str, beat: Beat) -> bool:
+        """Whether this beat has stood there since Redis came back: of another incarnation than the one known it says
+        nothing, until there is a next one."""
+        found = self._found.get(agent)
+        return found is not None and (found.incarnation, found.counter) == (beat.incarnation, beat.counter)
 
     def _bury(self, incarnation: str) -> None:
         if incarnation not in self._dead:

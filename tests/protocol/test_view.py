@@ -203,6 +203,23 @@ def test_ages_start_anew_when_redis_has_forgotten() -> None:
     assert observer.living == set()
 
 
+def test_lines_of_long_ago_that_redis_comes_back_with_are_nobodys_death() -> None:
+    """It was restored from its file, maybe, with the beats of former lives of those who are here."""
+    observer = Observer()
+    observer.read({"b": beat(counter=7)})
+    observer.memory = "of long ago"
+    old = {"b": beat("0000000b", counter=3), "c": beat("0000000c", counter=3)}
+    observer.go_on(old, 2 * INTERVAL)
+    assert observer.living == {"b"}
+    assert observer.watch.alive("b", INCARNATION)
+    observer.go_on({**old, "b": beat(counter=9)}, FAILURE + INTERVAL)
+    assert observer.watch.dead == ()
+    observer.read({"b": beat("0000000b", counter=4), "c": beat("0000000c", counter=4)})
+    assert observer.living == {"b", "c"}, "it goes on: it is there"
+    assert observer.watch.alive("b", "0000000b")
+    assert observer.watch.dead == (INCARNATION,)
+
+
 def test_age_is_measured_to_the_sending_of_the_read() -> None:
     """A slow answer counts for the observed: what it says may have been true for long when it arrives."""
     observer = Observer()
