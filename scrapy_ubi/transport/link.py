@@ -46,9 +46,12 @@ class RedisLink:
     def beat(self, line: str) -> dict[str, str]:
         """Write the line, then read all beats. Raises TransportDown; then the line may still be read."""
         more: list[tuple[Any, ...]] = [("HDEL", self._key, *self._garbage)] if self._garbage else []
-        read = self._write(line, [*more, ("HGETALL", self._key)])[-1]
+        last = self._line
+        before, *_, read = self._write(line, [*more, ("HGETALL", self._key)], look=True)
         if MEMORY.encode() not in read:  # nobody has read since the server forgot
             read = self._run([self._with_token(line), ("HGETALL", self._key)])[-1]
+        if last is not None and before not in (last, None):  # this one has written over another's line
+            read[self._agent.encode()] = before
         return self._texts(read)
 
     def look(self) -> dict[str, str] | None:
@@ -81,11 +84,15 @@ class RedisLink:
         self._connections += 1
         connection.on_connect()
 
-    def _write(self, line: str, then: list[tuple[Any, ...]]) -> list[Any]:
-        """Write plainly: a script is three commands. By the script where the server is full."""
+    def _write(self, line: str, then: list[tuple[Any, ...]], look: bool = False) -> list[Any]:
+        """Write plainly: a script is three commands. By the script where the server is full. The results, with `look`
+        that of a look at what was there before first."""
         self._line = encode(line)
-        results = self._run([("HSET", self._key, self._agent, encode(line)), *then], full_is_an_error=False)
-        return self._run([self._with_token(line), *then]) if isinstance(results[0], lib.OutOfMemoryError) else results
+        before = [("HGET", self._key, self._agent)] if look else []
+        write = ("HSET", self._key, self._agent, encode(line))
+        results = self._run([*before, write, *then], full_is_an_error=False)
+        full = isinstance(results[len(before)], lib.OutOfMemoryError)
+        return self._run([*before, self._with_token(line), *then]) if full else results
 
     def _with_token(self, line: str) -> tuple[Any, ...]:
         return ("EVAL", scripts.BEAT, 1, self._key, self._agent, encode(line), MEMORY, secrets.token_hex(4))
@@ -97,7 +104,7 @@ class RedisLink:
                 if self._pipeline([("EVAL", scripts.SET_ASIDE, 2, self._key, self._key + ASIDE, "hash")]) == [1]:
                     self._counts["set_aside"] += 1
                 results = self._pipeline(commands)
-            if not full_is_an_error and isinstance(results[0], lib.OutOfMemoryError):
+            if not full_is_an_error and any(isinstance(result, lib.OutOfMemoryError) for result in results[:2]):
                 return results
             for result in results:
                 if isinstance(result, Exception):

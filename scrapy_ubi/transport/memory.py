@@ -114,6 +114,7 @@ class MemoryTransport:
         self._beats: LoopBeats | None = None
         self._beating = ""  # whose beats they are
         self._line: bytes | None = None  # the last one written
+        self._over: dict[str, str] = {}  # another's line that it was written over
         self._numbers = count(1)  # of beats
         self._counts: Counter[str] = Counter()
 
@@ -192,12 +193,14 @@ class MemoryTransport:
         beats = LoopBeats(
             interval, line, on_ack, on_read, clock, stalled, apart, write, read, look, self._numbers, self._counts
         )
-        self._beats, self._beating = beats, agent
+        self._beats, self._beating, self._line = beats, agent, None
         beats.begin()
 
     def _write_beat(self, agent: str, line: str) -> bool:
         if self._hub.down:
             return False
+        there = self._shelf.beats.get(encode(agent), self._line)
+        self._over = {agent: there.decode()} if there is not None and self._line not in (None, there) else {}
         self._line = self._shelf.beats[encode(agent)] = encode(line)
         self._shelf.beats.setdefault(encode(MEMORY), encode(secrets.token_hex(4)))
         return True
@@ -207,7 +210,7 @@ class MemoryTransport:
         return None if there == self._line else self._read_beats()
 
     def _read_beats(self) -> dict[str, str]:
-        return self._texts(self._shelf.beats)
+        return self._texts(self._shelf.beats) | self._over
 
     def beat_now(self) -> None:
         """Beat soon."""

@@ -672,6 +672,21 @@ def test_after_a_silence_the_line_of_who_came_meanwhile_stays_and_is_read(world:
     play(world, scene)
 
 
+def test_a_line_that_another_wrote_between_two_beats_is_read(world: World) -> None:
+    async def scene(a: Transport, b: Transport) -> None:
+        heart = Heart()
+        heart.start(a)
+        await until(lambda: len(heart.reads) >= 2)
+        while not await b.claim("a", (await b.beats())["a"], "another 0"):
+            pass
+        await until(lambda: 0 in heart.counters())
+        count = len(heart.reads)
+        await until(lambda: len(heart.reads) > count + 1)
+        assert heart.counters().count(0) == 1, "its own is there again"
+
+    play(world, scene)
+
+
 def test_beats_outlive_an_outage_and_are_not_acknowledged_in_it(world: World) -> None:
     async def scene(a: Transport, b: Transport) -> None:
         heart = Heart()
