@@ -220,6 +220,19 @@ class Plan:
         world.at(world.now + first + moment, world.forget if whole else lambda: world.redis.restore(kept))
         world.at(world.now + first + moment + second, self._back)
 
+    def rewind(self) -> None:
+        """Redis goes, and comes back as it was some time before, as from its file. Not drawn, as `blink`."""
+        world, random = self.world, self.random
+        kept, seconds, away = world.redis.copy(), random.choice((0.3, 3.0, 12.0)), random.uniform(0.0, 6.0)
+
+        def lose() -> None:
+            self._away()
+            world.redis.restore(kept)
+            world.referee.forgotten()
+            world.at(min(world.now + away, CALM), self._back)
+
+        world.at(min(world.now + seconds, CALM - 1), lose)
+
     def _away(self) -> None:
         self.world.redis.up = False
 

@@ -67,6 +67,11 @@ def test_promises_hold_when_redis_forgets_beats_that_nobody_has_read() -> None:
         Plan(seed, kinds=("blink", "blink", "join" if seed % 2 else "cut")).run()
 
 
+def test_promises_hold_when_redis_comes_back_as_it_was_long_before() -> None:
+    for seed in range(10):
+        Plan(seed, kinds=("rewind", "rewind", "comeback" if seed % 2 else "restart")).run()
+
+
 def test_promises_hold_under_fresh_seeds() -> None:
     first = int(os.environ.get("UBI_TEST_SEED") or time.time_ns() // 1_000_000)
     for seed in range(first, first + 40):
