@@ -158,7 +158,7 @@ class Agent:
         (`Watch.read`).
 
         Once the crawl is over nothing changes any more: those who close are no reason to take over their hosts. Nor
-        where another process lives under this identifier: a new incarnation of this one would be the death of that one.
+        where another process may live under this identifier: a new incarnation of this one would be that one's death.
         """
         for agent, beat in beats.items():
             if OVER in beat.flags and beat.incarnation == self.keeping.view.incarnation(agent):
@@ -166,7 +166,7 @@ class Agent:
         if self.finished:
             return
         alive = self.group.read(sent, received, beats, memory)
-        if self.usurped:
+        if self.usurped or self.group.shadowed:
             return
         if self.group.dead:
             self._rejoin()

@@ -23,7 +23,8 @@ from .view import LOSSY, NEW, Beat, Lease, Member, View, Watch
 
 
 class Membership:
-    """The membership of one agent. `usurped`: another process was seen to live under this identifier."""
+    """The membership of one agent. `shadowed`: another process's line was under this identifier at the last read;
+    `usurped`: that process lives."""
 
     def __init__(self, me: str, config: Config, counters: Counters, new_incarnation: Callable[[], str]) -> None:
         self.me = me
@@ -35,13 +36,14 @@ class Membership:
         self.watch = Watch(me, config.failure_timeout, config.lease_timeout)
         self.leaving = False
         self.lossy = False
-        self.usurped = False
+        self.shadowed = self.usurped = False
         self.sure = False
         self._new_incarnation = new_incarnation
         self._own = {self.incarnation}
         self._gaps = 0
         self._begun: float | None = None
         self._beat: Beat | None = None  # the own one, as last read
+        self._stranger: Beat | None = None  # another process's under this identifier, as last read
         self._lost: set[str] = set()
         self.peers: frozenset[str] = frozenset()  # who was in the last view that was complete
         self._missed: frozenset[str] = frozenset()  # who was in that of the disk, until a view is complete again
@@ -58,8 +60,9 @@ class Membership:
         there.
         """
         own = beats.get(self.me)
-        if own is not None and own.incarnation not in self._own:
-            self.usurped = True
+        self.shadowed = own is not None and own.incarnation not in self._own
+        if own is not None and self.shadowed:
+            self.usurped = self.usurped or self._goes_on(own)
         forgotten = self.watch.read(sent, received, beats, memory)
         self.lossy = self.lossy or any(LOSSY in beat.flags for beat in beats.values())
         if self._begun is None or forgotten:
@@ -71,6 +74,11 @@ class Membership:
         if own is not None and own.incarnation == self.incarnation:
             alive[self.me] = self._latest(own)
         return alive
+
+    def _goes_on(self, stranger: Beat) -> bool:
+        """Whether this is another line of that process: a first one may be of a former life, from a file of Redis's."""
+        last, self._stranger = self._stranger, stranger
+        return last is not None and last.incarnation == stranger.incarnation and last.counter != stranger.counter
 
     def _latest(self, own: Beat) -> Beat:
         """The own beat, or the one read before where a read has overtaken another."""

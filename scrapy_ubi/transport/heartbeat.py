@@ -11,7 +11,9 @@ Rules:
 * The schedule is start + k * interval; beats missed are not made up for. `beat_now` beats out of turn, at most 20 times
   an interval, and never before the next turn after a failure: a server that is away is asked once an interval.
 * After a silence it looks first: somebody else may have taken the identifier over meanwhile, and a line in the place of
-  that one's would take it back. What is found instead of the own last line is handed over as read.
+  that one's would take it back. What is found instead of an own line is handed over as read, and looked at again: who
+  lives writes the next one. Where none follows, the line is written over: it was in the file that the server has
+  come back from, maybe.
 * The thread ends when told, or when its event loop is closed. Nothing that happens to the server ends it.
 """
 
@@ -33,8 +35,32 @@ logger = logging.getLogger(__name__)
 READS = 64  # reads that wait for a busy loop: a minute of beats, after which the agent counts as stalled anyway
 SOONER = 20  # out-of-turn beats an interval, at most
 SILENCE = 2.5  # intervals without a word with the server, after which a beat begins with a look
+PATIENCE = 2.5  # intervals for which another's line is looked at, to see whether a next one follows
 
 Read = tuple[float, float, dict[str, str]]  # sent, received, beats
+
+
+class Looks:
+    """Whether the own line is looked at before it is written, as there was a silence. Times are of one clock (s)."""
+
+    def __init__(self, interval: float) -> None:
+        self._interval = interval
+        self._contact = math.inf  # when the server last answered
+        self._end = -math.inf
+
+    def are_due(self, now: float) -> bool:
+        """Whether to look before a beat."""
+        if now - self._contact > SILENCE * self._interval:
+            self._end = now + PATIENCE * self._interval
+        return now < self._end
+
+    def found(self, now: float) -> None:
+        """Another line was there."""
+        self._contact = now
+
+    def wrote(self, now: float) -> None:
+        """A beat was written."""
+        self._contact, self._end = now, -math.inf
 
 
 class Link(Protocol):
@@ -47,7 +73,7 @@ class Link(Protocol):
         """Write the line only."""
 
     def look(self) -> dict[str, str] | None:
-        """All beats where the own one is not the line last written; else None."""
+        """All beats where another process's line is in the place of the own one; else None."""
 
     def close(self) -> None:
         """Disconnect."""
@@ -81,7 +107,7 @@ class Heartbeat:
         self._link, self._interval, self._line = link, interval, line
         self._on_ack, self._on_read, self._clock, self._stalled = on_ack, on_read, clock, stalled
         self._counts, self._apart = counts, apart
-        self._contact = math.inf  # when the server last answered, s of the clock; the thread's own
+        self._looks = Looks(interval)  # the thread's own
         self._last_read = -math.inf  # when the last read was begun, s of the clock; the thread's own
         self._turn = threading.Condition()  # guards the four below
         self._stopping = False
@@ -159,13 +185,13 @@ class Heartbeat:
                 return True
             line = self._line()
             sent = self._clock()
-            beats = self._link.look() if sent - self._contact > SILENCE * self._interval else None
-            if beats is not None:
-                self._contact = self._clock()
-                self._hand_over((sent, self._contact, beats))
+            if self._looks.are_due(sent) and (found := self._link.look()) is not None:
+                self._looks.found(self._clock())
+                self._hand_over((sent, self._clock(), found))
                 return True
             beats = self._exchange(line, sent)
-            received = self._contact = self._clock()
+            received = self._clock()
+            self._looks.wrote(received)
             self._on_ack(sent)
         except TransportError as error:
             self._failed(f"{error} Beats are tried again every {self._interval:g} s.", trace=False)

@@ -18,7 +18,7 @@ from .address import Address
 from .contract import MEMORY
 from .faults import FAULTS, fault, spoilt
 from .keys import ASIDE, Keys
-from .wire import encode, texts
+from .wire import encode, texts, writer
 
 logger = logging.getLogger(__name__)
 
@@ -31,7 +31,7 @@ class RedisLink:
         self._timeout, self._largest, self._counts = timeout, largest, counts
         self._garbage: list[bytes] = []  # fields to delete: no text, or too long
         self._connections = 0
-        self._line: bytes | None = None  # last written, or tried to
+        self._writers: set[bytes] = set()  # of the own lines
         self._pool = redis.ConnectionPool.from_url(
             at.url,
             socket_timeout=timeout,
@@ -46,19 +46,22 @@ class RedisLink:
     def beat(self, line: str) -> dict[str, str]:
         """Write the line, then read all beats. Raises TransportDown; then the line may still be read."""
         more: list[tuple[Any, ...]] = [("HDEL", self._key, *self._garbage)] if self._garbage else []
-        last = self._line
+        first = not self._writers
         before, *_, read = self._write(line, [*more, ("HGETALL", self._key)], look=True)
         if MEMORY.encode() not in read:  # nobody has read since the server forgot
             read = self._run([self._with_token(line), ("HGETALL", self._key)])[-1]
-        if last is not None and before not in (last, None):  # this one has written over another's line
-            read[self._agent.encode()] = before
-        return self._texts(read)
+        good = self._texts(read)
+        if not first and self._is_anothers(before):  # it was written over
+            good |= texts([(self._agent.encode(), before)], self._largest)[0]
+        return good
 
     def look(self) -> dict[str, str] | None:
-        """All beats where the own one is another line. Raises TransportDown."""
+        """All beats where the own one is another's line. Raises TransportDown."""
         read = self._run([("HGETALL", self._key)])[-1]
-        there = read.get(self._agent.encode(), self._line)
-        return None if there == self._line else self._texts(read)
+        return self._texts(read) if self._is_anothers(read.get(self._agent.encode())) else None
+
+    def _is_anothers(self, line: bytes | None) -> bool:
+        return line is not None and writer(line) not in self._writers
 
     def _texts(self, read: dict[bytes, bytes]) -> dict[str, str]:
         good, bad = texts(read.items(), self._largest)
@@ -87,10 +90,10 @@ class RedisLink:
     def _write(self, line: str, then: list[tuple[Any, ...]], look: bool = False) -> list[Any]:
         """Write plainly: a script is three commands. By the script where the server is full. The results, with `look`
         that of a look at what was there before first."""
-        self._line = encode(line)
+        text = encode(line)
+        self._writers.add(writer(text))
         before = [("HGET", self._key, self._agent)] if look else []
-        write = ("HSET", self._key, self._agent, encode(line))
-        results = self._run([*before, write, *then], full_is_an_error=False)
+        results = self._run([*before, ("HSET", self._key, self._agent, text), *then], full_is_an_error=False)
         full = isinstance(results[len(before)], lib.OutOfMemoryError)
         return self._run([*before, self._with_token(line), *then]) if full else results
 

@@ -14,9 +14,9 @@ import asyncio
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from .heartbeat import SILENCE, SOONER, next_turn
+from .heartbeat import SOONER, Looks, next_turn
 
 
 @dataclass(slots=True)
@@ -41,10 +41,13 @@ class LoopBeats:
     _start: float = 0.0
     _earliest: float = 0.0
     _last_read: float = -math.inf
-    _contact: float = math.inf
     _soon: bool = False  # asked for since the last turn
     _timer: asyncio.Handle | None = None
     _open: bool = True
+    _looks: Looks = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._looks = Looks(self.interval)
 
     def begin(self) -> None:
         """Beat as soon as the running loop turns, and go on."""
@@ -85,14 +88,14 @@ class LoopBeats:
             self.counts["beats_stalled"] += 1
             return True
         line, sent = self.line(next(self.numbers)), self.clock()
-        if sent - self._contact > SILENCE * self.interval and (beats := self.look()) is not None:
-            self._contact = sent
-            asyncio.get_running_loop().call_soon(self._deliver, sent, sent, beats)
+        if self._looks.are_due(sent) and (found := self.look()) is not None:
+            self._looks.found(sent)
+            asyncio.get_running_loop().call_soon(self._deliver, sent, sent, found)
             return True
         if not self.write(line):
             self.counts["beats_failed"] += 1
             return False
-        self._contact = sent
+        self._looks.wrote(sent)
         self.on_ack(sent)
         if sent - self._last_read < self.apart() - self.interval / 2:
             return True

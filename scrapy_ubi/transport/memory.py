@@ -32,7 +32,7 @@ from .contract import (
 )
 from .inhand import InHand
 from .loopbeats import LoopBeats
-from .wire import encode, marker, size_of, texts
+from .wire import encode, marker, size_of, texts, writer
 
 Raw = dict[bytes, bytes]
 
@@ -113,7 +113,7 @@ class MemoryTransport:
         self._turn = asyncio.Lock()
         self._beats: LoopBeats | None = None
         self._beating = ""  # whose beats they are
-        self._line: bytes | None = None  # the last one written
+        self._writers: set[bytes] = set()  # of its lines
         self._over: dict[str, str] = {}  # another's line that it was written over
         self._numbers = count(1)  # of beats
         self._counts: Counter[str] = Counter()
@@ -193,21 +193,26 @@ class MemoryTransport:
         beats = LoopBeats(
             interval, line, on_ack, on_read, clock, stalled, apart, write, read, look, self._numbers, self._counts
         )
-        self._beats, self._beating, self._line = beats, agent, None
+        self._beats, self._beating, self._writers = beats, agent, set()
         beats.begin()
 
     def _write_beat(self, agent: str, line: str) -> bool:
         if self._hub.down:
             return False
-        there = self._shelf.beats.get(encode(agent), self._line)
-        self._over = {agent: there.decode()} if there is not None and self._line not in (None, there) else {}
-        self._line = self._shelf.beats[encode(agent)] = encode(line)
+        there = self._another(agent) if self._writers else None
+        self._over = {} if there is None else {agent: there.decode()}
+        self._shelf.beats[encode(agent)] = encode(line)
+        self._writers.add(writer(encode(line)))
         self._shelf.beats.setdefault(encode(MEMORY), encode(secrets.token_hex(4)))
         return True
 
     def _look(self, agent: str) -> dict[str, str] | None:
-        there = self._line if self._hub.down else self._shelf.beats.get(encode(agent), self._line)
-        return None if there == self._line else self._read_beats()
+        return None if self._hub.down or self._another(agent) is None else self._read_beats()
+
+    def _another(self, agent: str) -> bytes | None:
+        """Another process's line in the place of the own one."""
+        there = self._shelf.beats.get(encode(agent))
+        return there if there is not None and writer(there) not in self._writers else None
 
     def _read_beats(self) -> dict[str, str]:
         return self._texts(self._shelf.beats) | self._over

@@ -29,6 +29,11 @@ def texts(raw: Iterable[tuple[bytes, bytes]], longest: int) -> tuple[dict[str, s
     return good, bad
 
 
+def writer(line: bytes) -> bytes:
+    """What names the process that wrote this beat: its beginning, up to a full stop or a space."""
+    return line.partition(b" ")[0].partition(b".")[0]
+
+
 def size_of(fields: RawFields) -> int:
     """Bytes of all names and values."""
     return sum(len(name) + len(value) for name, value in fields.items())

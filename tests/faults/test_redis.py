@@ -45,6 +45,32 @@ def test_an_outage_that_is_longer_than_lease_and_failure_timeout_stops_the_crawl
     assert all(c["fences"] for c in counters.values())
 
 
+@pytest.mark.parametrize("away", [0.0, 4.0])
+def test_a_redis_that_comes_back_from_its_file_with_former_lives_costs_nothing(
+    make_group: MakeGroup, away: float
+) -> None:
+    """All agents were started again since it was written: the beats in it are of incarnations that are gone."""
+    group = make_group(latency=0.05)
+    group.start(*FOUR)
+    group.until_served(0.1)
+    group.until_settled(*FOUR)
+    with group.server.client() as client:
+        client.save()
+    group.stop_all()
+    group.start(*FOUR)
+    group.until_served(0.3)
+    group.server.kill()
+    if away:
+        until_quiet(group, away)
+    try:
+        group.server.start()
+        verdict = group.end().judge()
+    finally:
+        group.server.forget_file()
+    assert {name: counters["rejoins"] for name, counters in group.counters().items()} == dict.fromkeys(FOUR, 0)
+    assert not any("Another process" in text or "lossy" in text for text in verdict.logs.values())
+
+
 def until_quiet(group: Group, seconds: float) -> None:
     """Until nobody has asked the web for anything for so long."""
     last = [(group.web.count(), time.monotonic())]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tests.support.server import Server, free_port
@@ -63,4 +65,27 @@ def test_a_process_that_wakes_when_another_has_its_identifier_stops_and_that_one
     assert "Another process lives as agent a1" in stopped
     assert "Closing spider (ubi_stopped)" in stopped
     group.end().judge(lost=["a1"])
+    assert group.counters()["a1"]["rejoins"] == 0
+
+
+@pytest.mark.parametrize("paused", [False, True])
+def test_a_line_of_a_former_life_stops_nobody(make_group: MakeGroup, paused: bool) -> None:
+    """As a Redis has it that comes back from its file: everybody's connections are new then."""
+    group = make_group(latency=0.1, hosts=30)
+    group.start("a0", "a1")
+    group.until_served(0.05)
+    if paused:
+        group.pause("a1")
+        count = group.beats()["a0"].counter
+        group.until(lambda: group.beats()["a0"].counter > count + 4, "some beats")
+    beat = group.beats()["a1"]
+    with group.server.client() as client:
+        together = client.pipeline(transaction=True)
+        together.hset(group.keys.beats, "a1", replace(beat, incarnation="0" * 8).line(beat.counter))
+        together.execute_command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+        together.execute()
+    if paused:
+        group.resume("a1")
+    group.until(lambda: group.beats()["a1"].incarnation != "0" * 8, "a beat over it")
+    group.end().judge(lost=["a1"] if paused else [])
     assert group.counters()["a1"]["rejoins"] == 0

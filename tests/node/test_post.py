@@ -931,5 +931,6 @@ def test_after_an_absence_what_waits_is_sent_once_it_has_looked() -> None:
 
 def test_whose_name_was_taken_over_leaves_the_mail_alone() -> None:
     office = Office()
-    office.agent.read(office.now, office.now, {"a": Beat("f" * 8, 0, REPLICAS, "0" * 16, counter=1)})
+    for counter in (1, 2):
+        office.agent.read(office.now, office.now, {"a": Beat("f" * 8, 0, REPLICAS, "0" * 16, counter=counter)})
     assert not office.post.may_send(office.now + 1000, hurry=True)

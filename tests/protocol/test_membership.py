@@ -196,9 +196,19 @@ def test_own_former_lives_are_no_other_process() -> None:
     group.rejoin()
     assert "a" not in group.read(0.0, 0.0, {"a": former}), "but it speaks for nobody now"
     assert not group.usurped
-    group.read(0.1, 0.1, {"a": beat("a", incarnation="ffffffff")})
-    assert group.usurped
-    group.read(0.2, 0.2, {"a": beat("a", incarnation=group.incarnation)})
+
+
+def test_another_process_under_ones_identifier_is_one_whose_next_line_follows() -> None:
+    """A single line may be of a former life, from a file that Redis came back from."""
+    group = membership()
+    for _ in range(2):
+        group.read(0.0, 0.0, {"a": replace(beat("a", incarnation="ffffffff"), counter=7)})
+        assert group.shadowed and not group.usurped
+        group.read(0.1, 0.1, {"a": beat("a", incarnation=group.incarnation)})
+        assert not group.shadowed and not group.usurped
+    group.read(0.2, 0.2, {"a": replace(beat("a", incarnation="ffffffff"), counter=8)})
+    assert group.shadowed and group.usurped
+    group.read(0.3, 0.3, {"a": beat("a", incarnation=group.incarnation)})
     assert group.usurped, "for ever"
 
 

@@ -141,6 +141,11 @@ class Server:
         with self.client() as client:
             client.flushall()
 
+    def forget_file(self) -> None:
+        """Without the file that SAVE wrote the next start is an empty one again."""
+        assert self._directory is not None
+        (Path(self._directory.name) / "dump.rdb").unlink(missing_ok=True)
+
     def __enter__(self) -> Server:
         return self.start()
 

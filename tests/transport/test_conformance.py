@@ -660,14 +660,54 @@ def test_after_a_silence_the_line_of_who_came_meanwhile_stays_and_is_read(world:
         heart.stalled = True
         stalled = a.counts["beats_stalled"]
         await until(lambda: a.counts["beats_stalled"] > stalled + 4)
-        assert await b.claim("a", (await b.beats())["a"], "another")
+        assert await b.claim("a", (await b.beats())["a"], "another 0")
         reads, acks = len(heart.reads), len(heart.acks)
-        heart.stop_at("another")
+        heart.stop_at("another 2")
+        heart.stalled = False
+        await until(lambda: heart.reads[-1][2]["a"] == "another 0")
+        assert await b.claim("a", "another 0", "another 1"), "it stays"
+        await until(lambda: heart.reads[-1][2]["a"] == "another 1")
+        assert await b.claim("a", "another 1", "another 2"), "it stays"
+        await until(lambda: heart.stalled)
+        assert len(heart.acks) == acks
+        assert [beats["a"] for _, _, beats in heart.reads[reads:]] == ["another 0", "another 1", "another 2"]
+
+    play(world, scene)
+
+
+def test_after_a_silence_a_line_that_no_next_one_follows_is_written_over(world: World) -> None:
+    """It is from long ago: the server came back from its file."""
+
+    async def scene(a: Transport, b: Transport) -> None:
+        heart = Heart()
+        heart.start(a, 0.1)
+        await until(lambda: len(heart.reads) >= 2)
+        heart.stalled = True
+        stalled = a.counts["beats_stalled"]
+        await until(lambda: a.counts["beats_stalled"] > stalled + 4)
+        assert await b.claim("a", (await b.beats())["a"], "another 0")
+        reads, acks = len(heart.reads), len(heart.acks)
+        heart.stalled = False
+        await until(lambda: len(heart.acks) > acks + 1)
+        lines = [beats["a"].split()[0] for _, _, beats in heart.reads[reads:]]
+        assert lines.count("another") in (3, 4) and lines[-1] == "beat", "and as that beat's, which was written over it"
+
+    play(world, scene)
+
+
+def test_after_a_silence_an_older_line_of_the_same_process_is_no_reason_to_wait(world: World) -> None:
+    async def scene(a: Transport, b: Transport) -> None:
+        heart = Heart()
+        heart.start(a, 0.1)
+        await until(lambda: len(heart.reads) >= 2)
+        heart.stalled = True
+        stalled = a.counts["beats_stalled"]
+        await until(lambda: a.counts["beats_stalled"] > stalled + 4)
+        assert await b.claim("a", (await b.beats())["a"], "beat 0")
+        reads, acks = len(heart.reads), len(heart.acks)
         heart.stalled = False
         await until(lambda: len(heart.reads) > reads)
-        assert heart.reads[reads][2]["a"] == "another"
-        assert (await b.beats())["a"] == "another"
-        assert len(heart.acks) == acks
+        assert len(heart.acks) > acks and heart.counters()[-1] > 0
 
     play(world, scene)
 
