@@ -16,7 +16,8 @@ from scrapy_ubi.http.load import Field
 _END = re.compile(rb"\r?\n\r?\n")
 _FIELD = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+)[ \t]*:[ \t]*(.*)", re.DOTALL)
 _INTERIM = re.compile(rb"[\r\n]*(?i:HTTP)/\d\.\d 1(?!01)\d\d(?=[ \r\n])")
-_fold = re.compile(rb"\r*\n(?=[ \t])").sub  # white space stays, as the parser and Scrapy's have it
+# White space stays, as the parser and Scrapy's have it. A run of returns is looked at once, however long.
+_fold = re.compile(rb"(?<!\r)\r*+\n(?=[ \t])").sub
 _version = re.compile(rb"http/", re.IGNORECASE).match
 _has_no_body = re.compile(rb"HTTP/\d\.\d (?:204|304)(?: |$)").match
 _is_length = re.compile(rb"[0-9]{1,18}").fullmatch

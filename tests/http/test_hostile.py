@@ -326,3 +326,9 @@ def test_lines_that_go_on_keep_their_white_space_whether_mended_or_not() -> None
     folded = b"X-Folded: a\r\n\tb\r\n  c\r\nContent-Length: 2\r\n\r\nok"
     for served in (OK + folded, OK + b"no colon\r\n" + folded):
         assert fetch([served]).headers["X-Folded"] == b"a\tb  c"
+
+
+def test_a_head_full_of_returns_is_mended_in_no_time() -> None:
+    padding = b"no colon\r\nX-Padding: " + b"\r" * 200_000 + b"x\r\n"
+    response = fetch([OK + padding + b"X: y\r\nContent-Length: 2\r\n\r\nok"])
+    assert (response.body, response.headers["X"]) == (b"ok", b"y")
