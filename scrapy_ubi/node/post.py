@@ -169,14 +169,14 @@ class Post:
         """Begin an exchange of what a drain gives (or of what the last exchange did not get rid of)."""
         self._only_looks = bool(self._sent) and now - self._looked > self._absence
         if self._only_looks:
-            self._under_way = self._courier.send(self._transport.exchange(LOOK), self._on_arrival)
+            self._collect()  # while Redis is away the disk is written all the same
+            self._under_way = self._courier.send(self._carry(LOOK, None), self._on_arrival)
             return
         if self._out is None:
             self._out = self._outgoing(now, self._agent.drain(now), profile())
         elif self.full:
             self._out = replace(self._out, profile=profile())
-        if not self._disk.due:
-            self._disk.collect(durable.changes(self._agent), self._facts(self._run))
+        self._collect()
         if not self._sent:
             # Who starts at the same time may write a token now, in the place of the one that was seen, too.
             self._rivals_until, self._wrote_memory, self._looked = now + RIVALS, now, now
@@ -184,6 +184,11 @@ class Post:
         self._done = self._agent.counters.done
         blocked = profile() if self.disk_full else None
         self._under_way = self._courier.send(self._carry(self._asking(self._out, now), blocked), self._on_arrival)
+
+    def _collect(self) -> None:
+        """Have the disk take in what is new."""
+        if not self._disk.due:
+            self._disk.collect(durable.changes(self._agent), self._facts(self._run))
 
     def _asking(self, out: Outgoing, now: float) -> Outgoing:
         """What to send, with what is to be read."""

@@ -929,6 +929,25 @@ def test_after_an_absence_what_waits_is_sent_once_it_has_looked() -> None:
     run(test)
 
 
+def test_while_redis_is_away_the_disk_is_written_however_long_that_lasts() -> None:
+    class Disk(NoDisk):
+        async def write(self) -> None:
+            written.append(office.now)
+
+    written: list[float] = []
+    office = Office(disk=Disk(0.0))
+
+    async def test() -> None:
+        await office.trip()
+        office.hub.down = True
+        office.now += SETTINGS.lease_timeout + 1
+        await office.trips(2)
+        assert office.post.away
+        assert office.now in written
+
+    run(test)
+
+
 def test_whose_name_was_taken_over_leaves_the_mail_alone() -> None:
     office = Office()
     for counter in (1, 2):
