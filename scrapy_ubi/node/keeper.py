@@ -291,6 +291,7 @@ class Keeper:
         await self._let_go()
         if self._damage is not None:
             logger.error(await self._apart(set_aside, self.path, self._damage))
+        self._threads.shutdown(wait=False)
 
     async def _let_go(self) -> None:
         self._closed = True

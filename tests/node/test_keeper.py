@@ -81,6 +81,22 @@ def test_the_disk_does_not_wait_for_what_others_do_in_asyncios_threads(tmp_path:
     run(main)
 
 
+def test_its_threads_end_when_it_is_closed(tmp_path: Path) -> None:
+    """A process may run one crawl after another, and what a crawl was made of may be held for a while."""
+
+    async def main() -> None:
+        others = set(threading.enumerate())
+        keeper = await opened(tmp_path)
+        await keeper.forget()
+        await flush(keeper, agent_on(keeper), FACTS)
+        await keeper.close()
+        while any(thread.name.startswith("ubi-disk") for thread in set(threading.enumerate()) - others):
+            await asyncio.sleep(0)
+        await keeper.close()
+
+    run(main)
+
+
 async def filled(path: Path, killed: Path) -> None:
     """A disk with some thousand URLs, some of them done; `killed` is what kill -9 would have left of it: most lies in a
     table file, and some flushes in the log.
