@@ -330,7 +330,9 @@ class Post:
 
     def _take(self, incoming: Incoming, now: float) -> None:
         if incoming.control is not None:
-            self._control_due, self._looked = now + CONTROL, now
+            self._control_due = now + CONTROL
+            # What was asked for before an absence may have waited for its end.
+            self._looked = now if self._only_looks else self._sent
             self._look_at(incoming.control, now)
         if self._agent.outlived:
             return

@@ -929,6 +929,28 @@ def test_after_an_absence_what_waits_is_sent_once_it_has_looked() -> None:
     run(test)
 
 
+def test_an_answer_that_has_waited_over_the_absence_is_no_look() -> None:
+    """A process that is suspended finds what came before, when it wakes."""
+
+    async def test() -> None:
+        office = Office()
+        office.join("b")
+        await office.trip()
+        office.now += CONTROL
+        office.post.send(office.now, lambda: None)
+        while not office.arrivals >= 2:
+            await asyncio.sleep(0)
+        office.agent.discover(ordered("b", "a"), page(ordered("b", "a")))
+        office.now += SETTINGS.lease_timeout + 1
+        await office.arrival()
+        await office.trip()
+        assert not office.shelf.inbox["b"], "it looks before it sends"
+        await office.trip()
+        assert office.links_to("b")
+
+    run(test)
+
+
 def test_while_redis_is_away_the_disk_is_written_however_long_that_lasts() -> None:
     class Disk(NoDisk):
         async def write(self) -> None:
