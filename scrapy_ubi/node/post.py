@@ -10,7 +10,7 @@ Rules of this module:
 * Redis has forgotten everything when the `memory` token in the control hash is not the one seen before: whoever sees it
   missing writes a new one, and whoever sees another sends again what is under way. The `run` is written again as it
   was. So it is where Redis comes back as it was in a former run (restored from its file): that one's end is not this
-  one's.
+  one's, nor is the mail that is read with it.
 * Who finds another run there, to which its own is past, was away over the end of its crawl: it closes, and tells
   nobody of what it holds, for the same pages are to be fetched anew. After an absence an agent looks before it sends.
 * What would be fetched again were this agent killed is told the others soon. What they wait for is hurried only where
@@ -329,6 +329,7 @@ class Post:
         return control
 
     def _take(self, incoming: Incoming, now: float) -> None:
+        is_former = self._is_former(incoming.control or {})
         if incoming.control is not None:
             self._control_due = now + CONTROL
             # What was asked for before an absence may have waited for its end.
@@ -339,12 +340,18 @@ class Post:
         self._eager = bool(incoming.letters)
         for number, raw in incoming.letters:
             self._consumed.append(number)
-            self._sorting.receive(raw)
+            if not is_former:  # else it was for that run
+                self._sorting.receive(raw)
         for lane, text in incoming.acks.items():
             try:
                 self._agent.answered(lane, text, now)
             except Malformed as error:
                 logger.debug("Answer for lane %s not understood: %s", lane, error)
+
+    def _is_former(self, control: Fields) -> bool:
+        """Whether Redis has come back as it was in a former run."""
+        run = control.get("run", "")
+        return self._run != run and run in self._past.split()
 
     def _look_at(self, control: Fields, now: float) -> None:
         """What the control hash says."""
@@ -354,7 +361,7 @@ class Post:
             self._out, self._consumed = None, []
             self._agent.outlive()
             return
-        if self._run != run and run in self._past.split():
+        if self._is_former(control):
             control = {}
         memory = control.get("memory", "")
         rival = bool(memory) and now - self._wrote_memory < RIVALS  # another wrote one at the same time

@@ -889,6 +889,22 @@ def test_a_redis_that_comes_back_as_it_was_in_a_former_run_ends_nothing() -> Non
     run(test)
 
 
+def test_mail_of_a_former_run_that_comes_back_with_it_is_thrown_away() -> None:
+    async def test() -> None:
+        office = Office({"past": "0ld"})
+        office.agent.discover(HOST, page(HOST))
+        await office.trips(2)
+        for name, value in {"run": "0ld", "memory": "of then"}.items():
+            office.say(name, value)
+        office.put(letter([{"host": HOST, "done": [f"{page(HOST).key:016x}"]}]))
+        await office.trips(2)
+        assert not office.shelf.inbox["a"]
+        state = office.agent.frontier.find(HOST)
+        assert state is not None and not state.done_count, "it was fetched in that run, not in this one"
+
+    run(test)
+
+
 def test_who_was_away_over_the_end_closes_and_brings_nothing_into_the_next_run() -> None:
     async def test() -> None:
         office = Office()
