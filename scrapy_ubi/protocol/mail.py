@@ -47,7 +47,10 @@ class Record(NamedTuple):
 
 @dataclass(slots=True)
 class Sync:
-    """The whole state of one host on its way to one receiver, taken from the host in pieces as the window allows."""
+    """The whole state of one host on its way to one receiver, taken from the host in pieces as the window allows.
+
+    `waits`: not all of it has left its lane; one that was cancelled stays there and waits no more.
+    """
 
     host: str
     receiver: str
@@ -55,6 +58,7 @@ class Sync:
     records: Iterator[Record]
     outstanding: int = 0
     exhausted: bool = False
+    waits: bool = False
     _ahead: Record | None = None
 
     def peek(self) -> Record | None:
@@ -178,8 +182,17 @@ class Lane:
 
     def put_sync(self, sync: Sync) -> None:
         """Let the whole state of a host wait for its letters."""
+        sync.waits = True
         self.waiting.append(sync)
         self._opened(sync.flush, 1)  # the promise itself is open until the last record of it is
+
+    def cancel(self, sync: Sync) -> None:
+        """What of a sync has not left need not. It is passed over when it has its turn: to seek it among all that wait
+        takes long, and a change of view cancels thousands.
+        """
+        if sync.waits:
+            sync.waits = False
+            self.closed(sync.flush)
 
     def _opened(self, flush: int, count: int) -> None:
         self._count += count
@@ -223,13 +236,20 @@ class Lane:
     def post(self, now: float, view: str, bounds: Bounds) -> list[Letter]:
         """New letters of what waits, as far as the window allows."""
         letters = []
-        while self.waiting and len(self.unacknowledged) < bounds.window:
+        while len(self.unacknowledged) < bounds.window and self._waits():
             letter = Letter(self.next_seq, view, [], pause=bounds.resend, due=now + bounds.resend)
             self._fill(letter, bounds)
             self.next_seq += 1
             self.unacknowledged[letter.seq] = letter
             letters.append(letter)
         return letters
+
+    def _waits(self) -> bool:
+        """Whether anything waits; what was cancelled and stands before it goes."""
+        waiting = self.waiting
+        while waiting and isinstance(head := waiting[0], Sync) and not head.waits:
+            waiting.popleft()
+        return bool(waiting)
 
     def _fill(self, letter: Letter, bounds: Bounds) -> None:
         waiting, add = self.waiting, letter.add
@@ -241,6 +261,8 @@ class Lane:
 
     def _take(self, sync: Sync, letter: Letter, bounds: Bounds) -> bool:
         """Move records of a sync into the letter; True when it has no more."""
+        if not sync.waits:
+            return True
         record = sync.peek()
         if record is not None and not letter.add(record, bounds):
             return False
@@ -253,6 +275,7 @@ class Lane:
             if record is not None and not letter.add(record, bounds):
                 break
         if sync.exhausted:
+            sync.waits = False
             self.closed(sync.flush)
         return sync.exhausted
 
@@ -279,6 +302,9 @@ class Lane:
     def empty(self) -> list[Record]:
         """Take everything out, under way or waiting, syncs excepted (the receiver is gone)."""
         records = self.records()
+        for item in self.waiting:
+            if isinstance(item, Sync):
+                item.waits = False
         self.unacknowledged.clear()
         self.waiting.clear()
         self.open.clear()
@@ -291,7 +317,8 @@ class Lane:
         assert list(self.open) == sorted(self.open), self.name
         assert len(self) == sum(self.open.values()), self.name
         count = sum(len(letter.records) for letter in self.unacknowledged.values())
-        assert count + len(self.waiting) == len(self), (self.name, count, len(self.waiting), self.open)
+        waiting = sum(1 for item in self.waiting if isinstance(item, Record) or item.waits)
+        assert count + waiting == len(self), (self.name, count, waiting, self.open)
 
 
 class LaneIn:

@@ -194,9 +194,8 @@ class Outbox:
     def cancel(self, sync: Sync) -> None:
         """The receiver of a sync keeps the host no longer: what has not left need not."""
         lane = self.lanes.get((sync.receiver, STATE))
-        if lane is not None and sync in lane.waiting:
-            lane.waiting.remove(sync)
-            lane.closed(sync.flush)
+        if lane is not None:
+            lane.cancel(sync)
 
     def _check(self) -> None:
         """Assert every invariant of the outbox."""

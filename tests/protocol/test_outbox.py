@@ -275,7 +275,43 @@ def test_syncs_of_two_hosts_are_told_apart(outbox: Outbox) -> None:
     lane.put_sync(one)
     lane.put_sync(two)
     outbox.cancel(two)
-    assert [item is one for item in lane.waiting] == [True]
+    assert [item is one for item in lane.waiting if isinstance(item, Sync) and item.waits] == [True]
+    outbox._check()
+
+
+def test_a_sync_is_not_sought_among_all_others_to_be_cancelled(outbox: Outbox) -> None:
+    """When a third agent joins thousands are cancelled at once: each of 50,000 took 25 ms of the loop."""
+    lane, compared = outbox.lane("b", STATE, ABC), 0
+
+    class Compared(Sync):
+        def __eq__(self, other: object) -> bool:
+            nonlocal compared
+            compared += 1
+            return self is other
+
+    syncs = [Compared(f"h{n}.example", "b", 0, iter([link(n, 0)])) for n in range(100)]
+    for sync in syncs:
+        lane.put_sync(sync)
+    for sync in syncs[50:]:
+        outbox.cancel(sync)
+    assert (len(outbox), compared) == (50, 0)
+    outbox._check()
+
+
+def test_what_was_cancelled_leaves_no_empty_letter(outbox: Outbox) -> None:
+    lane = outbox.lane("b", STATE, ABC)
+    syncs = [Sync(f"h{n}.example", "b", 0, iter([link(n, 0)])) for n in range(4)]
+    for sync in syncs:
+        lane.put_sync(sync)
+    for cancelled in (0, 2, 3):
+        outbox.cancel(syncs[cancelled])
+    assert post(outbox) == [("store/b/state", 1, False)]
+    assert lane.unacknowledged[1].records == [link(1, 0)]
+    lane.settle(1)
+    assert len(outbox) == 0
+    assert post(outbox) == []
+    outbox.put("b", STATE, mark(1), ABC)
+    assert post(outbox) == [("store/b/state", 2, False)]
 
 
 def test_everybody_gone(outbox: Outbox) -> None:
