@@ -6,7 +6,7 @@ waiting there means that its turn to be read has not come, busy there that it is
 
 * At most about `most` rows of queues are in memory. While less than half of that is used, heads grow up to `GROWN`
   rows and stay complete: a small crawl reads nothing. Beyond, a head has `HEAD` rows, and hosts that may not be fetched
-  here, or not for long, give theirs away.
+  here, or not for long, give theirs away; those that keep one from before get no more. So they have half of it at most.
 * A host whose head is used up goes behind those that rest, so all have their turn.
 """
 
@@ -100,7 +100,7 @@ class Window:
         if queued < state.low:
             state.low = queued[: rows.ROW]
         head = state.head
-        if state.complete and self._has_room(len(head)) and state not in self.resting:
+        if state.complete and self._has_room(state) and state not in self.resting:
             state.insert(queued, entry)  # (one that rests, though nothing waited, is read)
             self.held += 1
         else:
@@ -116,7 +116,7 @@ class Window:
         their place, all are like this one, and there is room; whether they are there.
         """
         count = len(queued)
-        if not state.complete or state in self.resting or not self._has_room(len(state.head), count):
+        if not state.complete or state in self.resting or not self._has_room(state, count):
             return False
         if not rows.are_alike(queued) or not state.append(queued, entry):
             return False
@@ -126,11 +126,16 @@ class Window:
             self.settle(state)
         return True
 
-    def _has_room(self, rows_held: int, more: int = 1) -> bool:
-        """Whether a head of so many rows may have so many more."""
+    def _has_room(self, state: DiskState, more: int = 1) -> bool:
+        """Whether the host's head may have so many rows more."""
         held = self.held + more - 1  # when the last one comes
-        most = self.grown if held + self._coming < self.most // 2 else self.head
-        return held < self.most and rows_held + more <= most
+        if held + self._coming < self.most // 2:
+            return len(state.head) + more <= self.grown
+        return held < self.most and len(state.head) + more <= self.head and self._soon(state)
+
+    def _soon(self, state: DiskState) -> bool:
+        """Whether the host gives back what it has before long: else all others would wait for it."""
+        return state.next_at <= self._now + self._ahead and not self.workbench.is_parked(state)
 
     def take_out(self, state: DiskState, index: int) -> bytes:
         """Take a row out of a head."""

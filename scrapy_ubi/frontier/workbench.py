@@ -52,6 +52,10 @@ class Workbench(Generic[Host]):
         """Whether the host is handed out."""
         return self._places.get(host) == _BUSY
 
+    def is_parked(self, host: Host) -> bool:
+        """Whether the host's time had come, and it may not be fetched here."""
+        return self._places.get(host) == _PARKED
+
     def activate(self, host: Host, at: float) -> None:
         """Something of this host is queued, to be fetched from that time on. Nothing changes unless it was idle."""
         if host not in self._places:

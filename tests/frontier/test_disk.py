@@ -12,7 +12,7 @@ from hypothesis.stateful import precondition, rule, run_state_machine_as_test
 from scrapy_ubi.frontier.flush import Flush
 from scrapy_ubi.frontier.memorystore import MemoryStore
 from scrapy_ubi.frontier.window import Result, Scan
-from scrapy_ubi.protocol.host import Entry
+from scrapy_ubi.protocol.host import Entry, HostState
 from tests.frontier.frontiers import DictKind, DictSeen, Reading, Tight, popped, reopened, resting
 from tests.frontier.test_memory import life
 
@@ -238,3 +238,38 @@ def test_a_host_that_may_not_be_fetched_gives_its_memory_to_others() -> None:
     frontier._check()
     frontier.look_again()
     assert len(popped_unchecked(frontier)) == 64
+
+
+@pytest.mark.parametrize("why", ["theirs", "late"])
+def test_hosts_that_are_not_fetched_for_long_take_no_memory_from_the_others_by_and_by(why: str) -> None:
+    """Copies of others' hosts that had come while there was room grew until nothing was read, and all stood still."""
+    frontier = reopened(MemoryStore(), DictKind())
+    frontier.window.most = 256
+
+    def add(host: str, key: int) -> None:
+        name = f"{host}.example"
+        frontier.add(name, [Entry(hash(name) % 2**60 + key, f"http://{name}/{key}", 0)])
+
+    def mine(state: HostState) -> bool:
+        return why == "late" or state.host.startswith("mine")
+
+    for number in range(16):
+        add(f"{why}{number}", 0)
+        if why == "late":
+            state = frontier.find(f"late{number}.example")
+            assert state is not None
+            frontier.postpone(state, 1e6)
+    assert frontier.pop(0.0, mine) is None
+    for key in range(1, 40):
+        for number in range(16):
+            add(f"{why}{number}", key)
+    for key in range(40):
+        add("mine", key)
+    frontier.flush()
+    found = 0
+    while (one := frontier.pop(0.0, mine)) is not None:
+        frontier.finish(one[0], one[1].key)
+        frontier.free(one[0], 0.0)
+        found += 1
+    assert found == 40
+    frontier._check()
