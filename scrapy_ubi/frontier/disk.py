@@ -32,7 +32,7 @@ from .flush import Extra, Flush
 from .flushes import LEAST_GARBAGE, Flushes
 from .seen import Seen
 from .store import Store
-from .window import Result, Scan, Window
+from .window import Result, Scan, Window, cut
 from .workbench import Workbench
 
 
@@ -276,7 +276,7 @@ class DiskFrontier:
 
     def read(self, scans: Iterable[Scan]) -> list[Result]:
         """Read these, in any thread. Raises `StoreDamaged`."""
-        return [(scan, rows.joined(self.store.scan(scan.start, scan.end, scan.most))) for scan in scans]
+        return [cut(scan, rows.joined(self.store.scan(scan.start, scan.end, scan.most))) for scan in scans]
 
     def take(self, results: Iterable[Result]) -> None:
         """Take in what was read: hosts are ready, or rid of garbage. Raises `StoreDamaged`."""

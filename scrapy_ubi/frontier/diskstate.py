@@ -281,13 +281,13 @@ class DiskState(HostState):
         self.head, self.deepest = (head, rows.deepest(head)) if head else (NO_HEAD, 0)
 
     def release(self) -> int:
-        """Give the head away, which is in the store or in the changes; how many rows it had."""
+        """Give the head away, which is in the store or in the changes; the weight it had."""
         head = self.head
         self.fill(NO_HEAD)
         if head:
             self.low = min(self.low, head[0][: rows.ROW])
             self.complete = False
-        return len(head)
+        return rows.weight(head)
 
     def _check(self) -> None:
         """Assert every invariant of the state, by reading all of it."""

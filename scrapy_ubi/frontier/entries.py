@@ -79,7 +79,8 @@ class Entries:
             return False
         entry = entry._replace(depth=old.depth, priority=old.priority)
         queued = rows.queued(state.hid, state.host, entry, rows.arrival_of(queued))
-        state.head[place] = self._flushes.of(state)[queued[: rows.ROW]] = queued
+        self._flushes.of(state)[queued[: rows.ROW]] = queued
+        self._window.exchange(state, place, queued)
         return True
 
     def delete(self, state: DiskState, row: bytes) -> None:

@@ -43,6 +43,7 @@ RECENT = META + b"recent."
 RECENTS = 8  # flushes whose keys are at hand when a seen table is behind its store
 
 _QUEUE = QUEUE[0]
+HEAVY = 8  # bits: a row counts once more for each 256 bytes that it has, most have fewer
 RANK = 15  # bytes
 ROW = 5 + RANK
 _PRIORITY = 1 << 47
@@ -176,6 +177,11 @@ def joined(found: Sequence[tuple[bytes, bytes]]) -> list[bytes]:
         wrong = next(row for row, _ in found if len(row) != ROW)
         raise damaged(wrong, ValueError(f"{len(wrong)} bytes"))
     return queued
+
+
+def weight(head: Iterable[bytes]) -> int:
+    """How many rows of usual length take the memory that these do."""
+    return sum([1 + (len(queued) >> HEAVY) for queued in head])
 
 
 def queued_key(queued: bytes) -> int:

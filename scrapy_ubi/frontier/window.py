@@ -4,9 +4,10 @@ A host with waiting entries is in exactly one of two places: on the *workbench* 
 or among the *resting* (its waiting entries are in the store or in the changes only), which is a workbench of its own:
 waiting there means that its turn to be read has not come, busy there that it is being read.
 
-* At most about `most` rows of queues are in memory. While less than half of that is used, heads grow up to `GROWN`
-  rows and stay complete: a small crawl reads nothing. Beyond, a head has `HEAD` rows, and hosts that may not be fetched
-  here, or not for long, give theirs away; those that keep one from before get no more. So they have half of it at most.
+* At most about `most` rows of queues are in memory, where one with a large request counts as several (`rows.weight`).
+  While less than half of that is used, heads grow up to `GROWN` rows and stay complete: a small crawl reads nothing.
+  Beyond, a head has `HEAD` rows, and hosts that may not be fetched here, or not for long, give theirs away; those that
+  keep one from before get no more. So they have half of it at most.
 * A host whose head is used up goes behind those that rest, so all have their turn.
 """
 
@@ -19,6 +20,7 @@ from scrapy_ubi.protocol.host import Entry, HostState
 
 from . import rows
 from .diskstate import NO_HEAD, DiskState, Head, HostChanges
+from .rows import HEAVY
 from .workbench import Workbench
 
 HEAD = 64  # rows of a head when memory is scarce: one read serves so many fetches
@@ -45,6 +47,16 @@ class Scan(NamedTuple):
 Result = tuple[Scan, Head]
 
 
+def cut(scan: Scan, read: Head) -> Result:
+    """What was read for this, and no more of it than weighs as much as was asked for; one row in any case."""
+    weight = 0
+    for count, queued in enumerate(read):
+        weight += 1 + (len(queued) >> HEAVY)
+        if weight > scan.most and count:
+            return scan._replace(most=count, whole=False), read[:count]
+    return scan, read
+
+
 class Window:
     """The heads in memory. `workbench` holds the hosts that have one; `delay` is the politeness delay (s)."""
 
@@ -53,7 +65,7 @@ class Window:
         self.resting: Workbench[DiskState] = Workbench()
         self.most = max(most, 2 * HEAD)
         self.head, self.grown = HEAD, GROWN
-        self.held = 0  # rows in heads
+        self.held = 0  # rows in heads, by weight
         self._coming = 0  # rows that are being read
         self._ahead = max(AHEAD, 2 * delay)
         self._now = 0.0
@@ -85,7 +97,7 @@ class Window:
 
     def clear(self, state: DiskState) -> None:
         """Nothing is left in the host's queue."""
-        self.held -= len(state.head)
+        self.held -= rows.weight(state.head)
         state.fill(NO_HEAD)
         state.complete = True
         if state not in self._late:
@@ -102,11 +114,11 @@ class Window:
         head = state.head
         if state.complete and self._has_room(state) and state not in self.resting:
             state.insert(queued, entry)  # (one that rests, though nothing waited, is read)
-            self.held += 1
+            self.held += 1 + (len(queued) >> HEAVY)
         else:
             if head and queued < head[-1]:
                 state.insert(queued, entry)
-                head.pop()
+                self.held += (len(queued) >> HEAVY) - (len(head.pop()) >> HEAVY)
             state.complete = False
         if state.waiting < 2:  # else it has its place already
             self.settle(state)
@@ -120,7 +132,7 @@ class Window:
             return False
         if not rows.are_alike(queued) or not state.append(queued, entry):
             return False
-        self.held += count
+        self.held += rows.weight(queued)
         state.waiting += count
         if state.waiting == count:  # else it has its place already
             self.settle(state)
@@ -140,14 +152,19 @@ class Window:
     def take_out(self, state: DiskState, index: int) -> bytes:
         """Take a row out of a head."""
         queued = state.head.pop(index)
-        self.held -= 1
+        self.held -= 1 + (len(queued) >> HEAVY)
         return queued[: rows.ROW]
+
+    def exchange(self, state: DiskState, index: int, queued: bytes) -> None:
+        """Put another version of a row into its place in a head."""
+        self.held += (len(queued) >> HEAVY) - (len(state.head[index]) >> HEAVY)
+        state.head[index] = queued
 
     def first(self, state: DiskState) -> bytes:
         """Take the first entry out of a head."""
         head = state.head
         first = head.pop(0)
-        self.held -= 1
+        self.held -= 1 + (len(first) >> HEAVY)
         if not head:
             state.head, state.deepest = NO_HEAD, 0
             state.low = first[: rows.ROW] + b"\0"  # what is put before it later lowers that again
@@ -239,7 +256,7 @@ class Window:
         state.complete = whole and len(found) <= scan.most
         del found[scan.most :]
         state.fill(found)
-        self.held += len(found)
+        self.held += rows.weight(found)
         self.settle(state)
 
     def _merged(self, state: DiskState, read: Head, late: HostChanges, end: bytes) -> Head:
@@ -269,10 +286,10 @@ class Window:
 
     def forget(self, state: DiskState, gone: set[bytes]) -> None:
         """These rows are deleted: none of them is in the head any more."""
-        before = len(state.head)
+        before = rows.weight(state.head)
         if before:
             state.fill([queued for queued in state.head if queued[: rows.ROW] not in gone])
-            self.held -= before - len(state.head)
+            self.held -= before - rows.weight(state.head)
 
     def is_read(self, state: DiskState) -> bool:
         """Whether the host's head is being read."""
@@ -295,7 +312,7 @@ class Window:
         self.workbench._check()
         self.resting._check()
         states = list(states)
-        assert self.held == sum(len(state.head) for state in states)
+        assert self.held == sum(rows.weight(state.head) for state in states)
         assert self._coming == self.head * len(self._late)
         assert not NO_HEAD
         for state in states:

@@ -273,3 +273,43 @@ def test_hosts_that_are_not_fetched_for_long_take_no_memory_from_the_others_by_a
         found += 1
     assert found == 40
     frontier._check()
+
+
+@pytest.mark.parametrize("size", [100, 3_000, 100_000])
+def test_large_requests_count_for_what_they_take_in_memory(size: int) -> None:
+    """Rows were counted only: 100,000 requests with bodies of 100 kB took 3 GB where 32 MB was asked for."""
+    frontier = reopened(MemoryStore(), DictKind())
+    frontier.window.most, most = 2_000, 2_000 * 256
+
+    def kept() -> int:
+        return sum(len(queued) for state in frontier.states() for queued in state.head)  # type: ignore[attr-defined]
+
+    keys = set()
+    for number in range(300):
+        host = f"h{number % 10}"
+        request = f'{{"body":"{"x" * size}"}}'
+        frontier.add(host, [Entry(number, f"http://{host}/{number}", number % 3, request=request)])
+        assert kept() <= most + size
+        keys.add(number)
+    frontier.flush()
+    found = set()
+    while (one := frontier.pop(1e9, lambda state: True)) is not None:
+        assert kept() <= most + frontier.window.head * 256 + 10 * size, "what was asked for, and a row for each host"
+        found.add(one[1].key)
+        frontier.finish(one[0], one[1].key)
+        frontier.free(one[0], 0.0)
+    assert found == keys
+    frontier._check()
+
+
+def test_large_requests_that_are_garbage_are_found() -> None:
+    frontier = reopened(MemoryStore(), DictKind())
+    large = [Entry(key, f"http://h/{key}", 5, request=f'{{"body":"{"x" * 1000}"}}') for key in range(1, 2001)]
+    state, _ = frontier.add("h", large)
+    frontier.flush()
+    frontier.add_done(state, range(1, 1500))
+    while frontier.load(0.0, lambda state: True):
+        frontier.flush()
+    assert state.garbage == 0  # type: ignore[attr-defined]
+    frontier._check()
+    assert popped_unchecked(frontier) == list(range(1500, 2001))
