@@ -227,23 +227,27 @@ class DiskState(HostState):
         return key not in self.out and self._keys.status(key ^ self.salt) != 2
 
     def undone(self) -> Iterator[Entry]:
-        """Every entry that is known and not done as far as others may know, those handed out included."""
+        """Every entry that is known and not done as far as others may know, those handed out included. What is handed
+        out meanwhile has its row still; what was out before may come back in front of where this has come to.
+        """
+        out = {**self.out}
         for queued in self.queue_rows():
-            if self.waits(queued):
+            key = rows.queued_key(queued)
+            if key not in out and not self.is_done(key):
                 yield rows.read_queue(self.host, queued)
-        yield from [entry for key, entry in self.out.items() if not self.is_done(key)]
+        yield from [entry for key, entry in out.items() if not self.is_done(key)]
         yield from [*self.closing.values()]
 
     def told_done(self) -> Iterator[int]:
         """The keys that are done and that others may know to be."""
         changed = [row for changes in (self.writing, self.fresh) for row in changes or ()]
         fresh = [rows.done_key(row) for row in changed if not rows.is_queued(row)]
-        yield from (key for key in fresh if key not in self.closing)
         told = {*fresh, *self.closing}
+        yield from [key for key in fresh if key not in self.closing]
         start, end = rows.of_host(rows.DONE, self.hid)
         while found := self._store.scan(start, end, PIECE):
             for row, _ in found:
-                if (key := rows.done_key(row)) not in told:
+                if (key := rows.done_key(row)) not in told and key not in self.closing:
                     yield key
             start = found[-1][0] + b"\0"
 

@@ -214,11 +214,15 @@ class HostState:
         raise NotImplementedError
 
     def undone(self) -> Iterator[Entry]:
-        """Every entry that is known and not done as far as others may know, those handed out included."""
+        """Every entry that is known and not done as far as others may know, those handed out included.
+
+        The state may change while they are gone through: what was there at the beginning comes unless it is done by
+        then, and may come twice.
+        """
         raise NotImplementedError
 
     def told_done(self) -> Iterator[int]:
-        """The keys that are done and that others may know to be."""
+        """The keys that are done and that others may know to be; the state may change while they are gone through."""
         raise NotImplementedError
 
     def merge_notes(self, notes: Notes) -> bool:

@@ -85,15 +85,17 @@ class Sync:
 def whole(state: HostState, flush: int) -> Iterator[Record]:
     """All of a host's state as records; what it learns later travels by itself. Redos come behind the entries, without
     which they are passed over.
+
+    It is gone through as letters leave: all at once, a host of a million URLs takes seconds and hundreds of megabytes.
+    What is done meanwhile is among the keys done, which therefore come behind the entries.
     """
-    entries, done, redos = list(state.undone()), list(state.told_done()), list(state.redo.values())
     if state.notes.version:
         yield Record(state.host, flush, notes=state.notes)
-    for entry in entries:
+    for entry in state.undone():
         yield Record(state.host, flush, entry=entry)
-    for key in done:
+    for key in state.told_done():
         yield Record(state.host, flush, done=key)
-    for redo in redos:
+    for redo in [*state.redo.values()]:
         yield Record(state.host, flush, redo=redo)
 
 

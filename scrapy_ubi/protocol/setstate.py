@@ -105,13 +105,13 @@ class SetState(HostState):
 
     def undone(self) -> Iterator[Entry]:
         """Every entry that is known and not done as far as others may know, those handed out included."""
-        yield from self.queued.values()
-        yield from (entry for key, entry in self.out.items() if key not in self.done)
-        yield from self.closing.values()
+        waiting = [*self.queued.values(), *(entry for key, entry in self.out.items() if key not in self.done)]
+        yield from waiting
+        yield from [*self.closing.values()]
 
     def told_done(self) -> Iterator[int]:
         """The keys that are done and that others may know to be."""
-        return (key for key in self.done if key not in self.closing)
+        return iter([key for key in self.done if key not in self.closing])
 
     def _check(self) -> None:
         """Assert every invariant of the state."""

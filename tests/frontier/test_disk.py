@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import copy
+import random
 
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule, run_state_machine_as_test
 
+from scrapy_ubi.frontier import diskstate
 from scrapy_ubi.frontier.flush import Flush
 from scrapy_ubi.frontier.memorystore import MemoryStore
 from scrapy_ubi.frontier.window import Result, Scan
 from scrapy_ubi.protocol.host import Entry, HostState
+from scrapy_ubi.protocol.mail import whole
 from tests.frontier.frontiers import DictKind, DictSeen, Reading, Tight, popped, reopened, resting
 from tests.frontier.test_memory import life
 
@@ -172,6 +175,67 @@ def test_what_a_host_dropped_had_on_disk_goes_with_the_next_flush() -> None:
     again = reopened(frontier.store, DictKind(frontier.seen))
     assert len(again) == 0
     assert again.seen.rebuilt == 0
+
+
+# -- all of a host, told a bit at a time
+
+
+@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("kind", [Reading, Tight])
+def test_a_host_that_changes_while_it_is_told_is_told_whole(
+    kind: type[Reading], seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(diskstate, "PIECE", 3)
+    draw, number = random.Random(seed), 100
+    frontier, state = resting(kind, keys=40)
+    frontier.add_done(state, range(1, 5))
+    frontier.flush()
+    known, told, out = set(range(1, 41)), set(), []
+    state.open_work = 1000  # it is the agent's to count
+
+    def change() -> None:
+        nonlocal number
+        number += 1
+        what = draw.choice(["pop", "pop", "end", "end", "back", "leave", "find", "done", "flush"])
+        if what == "pop" and (one := frontier.pop(1e9, lambda state: True)) is not None:
+            out.append(one[1])
+            frontier.free(state, 0.0)
+        elif what == "end" and out:
+            entry = out.pop(draw.randrange(len(out)))
+            if frontier.finish(state, entry.key):
+                state.close(entry)
+        elif what == "back" and out:
+            frontier.put_back(state, out.pop(draw.randrange(len(out))).key)
+        elif what == "leave" and state.closing:
+            state.closed(draw.choice([*state.closing]))
+        elif what == "find":
+            key, depth = draw.choice([number, draw.randrange(1, 41)]), draw.randrange(8)
+            told.update(one.key for one in frontier.add("h", [Entry(key, f"http://h/{key}", depth)])[1])
+        elif what == "done":
+            told.update(frontier.add_done(state, [draw.randrange(1, 41)]))
+        else:
+            frontier.flush()
+
+    for _ in range(draw.randrange(20)):
+        change()
+    told.clear()
+    for record in whole(state, 0):
+        assert record.done not in state.closing
+        told.add(record.entry.key if record.entry is not None else record.done)
+        for _ in range(draw.randrange(3)):
+            change()
+    assert known <= told
+    frontier._check()
+
+
+def test_telling_of_a_large_host_begins_at_once() -> None:
+    """A host of a million URLs took three seconds of the loop, and 200 MB, when it was handed over."""
+    frontier, state = resting(keys=5000)
+    reads = frontier.store.reads  # type: ignore[attr-defined]
+    records = whole(state, 0)
+    assert next(records).entry is not None
+    assert frontier.store.reads == reads + 1  # type: ignore[attr-defined]
+    assert len([*records]) == 4999
 
 
 # -- the window
