@@ -6,7 +6,7 @@
 | `mgroup` | the name of the disk, the last flush begun, what is known of the group |
 | `mnumber.` lane | the next number of a lane |
 | `mlane.` lane | what became of the letters received on a lane |
-| `mcrawl` | the run, whether it is finished, the settings that may not change, the counters |
+| `mcrawl` | the agent, the run, whether it is finished, the settings that may not change, the counters |
 
 Whatever is read is validated whole, as mail is; what does not hold raises `StoreDamaged` naming the row.
 """

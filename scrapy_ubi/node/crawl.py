@@ -15,6 +15,7 @@ import logging
 import secrets
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from scrapy_ubi.protocol import durable
@@ -55,10 +56,12 @@ class Crawl:
         """As the disk has it."""
         now, disk, config = self._clock(), self.disk, protocol_config(self._settings)
         self.frontier = disk.frontier
-        if disk.saved is not None:
-            self.agent = durable.restore(self._me, disk.saved, config, self.frontier, self._new_incarnation, now)
+        store = secrets.token_hex(4)
+        if (saved := disk.saved) is not None:
+            if disk.facts.get("agent", self._me) != self._me:  # a copy, or under a new name: it has lanes of its own
+                saved = replace(saved, group=saved.group._replace(store=store), numbers={})
+            self.agent = durable.restore(self._me, saved, config, self.frontier, self._new_incarnation, now)
         else:
-            store = secrets.token_hex(4)
             self.agent = Agent(self._me, store, config, self.frontier, self._new_incarnation, now)
         self.tally = profile.Tally(now)
         profile.restore(self.agent, self.tally, disk.facts)
@@ -117,6 +120,7 @@ class Crawl:
             return None
         self._facts_at, self._kept = now + FACTS_EVERY, (run, over)
         return {
+            "agent": self._me,
             "run": run,
             "finished": over,
             "settings": fixed_settings(self.fixed),

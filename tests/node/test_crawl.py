@@ -1,0 +1,52 @@
+"""The crawl as one agent has it: whose lanes it goes on with."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from scrapy_ubi.node.crawl import Crawl
+from scrapy_ubi.node.keeper import Keeper
+from scrapy_ubi.node.profile import fixed
+from scrapy_ubi.protocol import durable
+from scrapy_ubi.protocol.host import Entry
+from scrapy_ubi.protocol.mail import DISCOVERY, Record
+from scrapy_ubi.settings import UbiSettings
+from tests.support.views import view
+
+SETTINGS = UbiSettings(memory_mb=32)
+
+
+async def lived(path: Path, name: str) -> str:
+    """What the lane to b is called, and its next number, of an agent of that name that begins there, writes what it has
+    found, and ends."""
+    disk = await Keeper.open(path, SETTINGS, lambda: 1.0)
+    try:
+        crawl = Crawl(SETTINGS, name, disk, fixed(SETTINGS, name, "spider"), lambda incarnation: None, lambda: 1.0)
+        outbox = crawl.agent.outbox
+        lane = outbox.lane("b", DISCOVERY, view("b"))
+        before = f"{lane.name} {lane.next_seq}"
+        outbox.put("b", DISCOVERY, Record("h", 0, Entry(1, "http://h/", 0)), view("b"))
+        assert list(outbox.post(0.0, "0" * 16))
+        disk.collect(durable.changes(crawl.agent), crawl.facts("0badcafe"))
+        await disk.write()
+        disk.settle()
+    finally:
+        await disk.close()
+    return before
+
+
+def test_an_agent_goes_on_with_its_own_lanes_and_never_with_anothers(tmp_path: Path) -> None:
+    """With a copy of another's directory, or under a new name, its letters were taken for ones that had come before,
+    and the answers to them went to the other one.
+    """
+
+    async def test() -> None:
+        first, again, other, then = [await lived(tmp_path, name) for name in ("a", "a", "c", "c")]
+        store = first.split("/")[0]
+        assert (first, again) == (f"{store}/b/discovery 1", f"{store}/b/discovery 2")
+        anew = other.split("/")[0]
+        assert anew != store
+        assert (other, then) == (f"{anew}/b/discovery 1", f"{anew}/b/discovery 2")
+
+    asyncio.run(test())
