@@ -32,7 +32,8 @@ class Outbox:
         self.bounds = bounds
         self.lanes: dict[tuple[str, str], Lane] = {}
         self.by_name: dict[str, Lane] = {}
-        self.outlinks: dict[int, int] = {}  # flush -> open outlinks; in rising order
+        self.outlinks: dict[int, int] = {}  # flush -> open outlinks; in rising order once `oldest` was asked
+        self._rising = True
         self.returned: deque[tuple[float, Record, str]] = deque()
         self.orphans: list[tuple[int, str]] = []  # (flush, host) of outlinks whose host is to be brought to new keepers
         self.forgotten: list[str] = []
@@ -68,11 +69,9 @@ class Outbox:
         outlinks = self.outlinks
         if flush in outlinks:
             outlinks[flush] += count
-        elif not outlinks or flush > next(reversed(outlinks)):
-            outlinks[flush] = count
         else:
+            self._rising = self._rising and (not outlinks or flush > next(reversed(outlinks)))
             outlinks[flush] = count
-            self.outlinks = dict(sorted(outlinks.items()))
 
     def close(self, records: Iterable[Record]) -> None:
         """These records need no acknowledgement any more."""
@@ -109,6 +108,8 @@ class Outbox:
 
     def oldest(self) -> int | None:
         """The oldest flush with an open outlink; None when none is open."""
+        if not self._rising:
+            self.outlinks, self._rising = dict(sorted(self.outlinks.items())), True
         return next(iter(self.outlinks), None)
 
     def hold_back(self, records: Iterable[Record], until: float, hint: str) -> None:
@@ -214,4 +215,4 @@ class Outbox:
             count[flush] = count.get(flush, 0) + 1
         count.pop(0, None)
         assert {f: n for f, n in count.items() if n} == self.outlinks, (count, self.outlinks)
-        assert list(self.outlinks) == sorted(self.outlinks)
+        assert self.oldest() == min(self.outlinks, default=None)
