@@ -164,7 +164,9 @@ def read_value(row: Setting, value: object) -> object:
     if row.kind in ("path", "file") and isinstance(value, Path):
         return value
     if not isinstance(value, str):
-        raise UbiSettingError(row.setting, f"is {value!r}", f"give {row.bounds} as a text")
+        # That of a Redis is never shown, it may hold a password: a comma behind it makes a tuple of it.
+        shown = f"a {type(value).__name__}" if row.kind == "url" else repr(value)
+        raise UbiSettingError(row.setting, f"is {shown}", f"give {row.bounds} as a text")
     if row.kind in ("path", "file"):
         return Path(value)
     if row.kind == "choice":

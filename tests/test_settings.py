@@ -86,6 +86,12 @@ def test_a_password_is_never_shown() -> None:
     assert "secret" not in repr(read(UBI_REDIS_URL="redis://user:secret@host"))
 
 
+@pytest.mark.parametrize("wrap", [lambda url: (url,), lambda url: [url], str.encode, lambda url: {"url": url}, Path])
+def test_a_password_in_what_is_no_text_is_never_shown(wrap: Any) -> None:
+    assert "as a text" in (text := refusal(UBI_REDIS_URL=wrap("redis://user:secret@host")))
+    assert "secret" not in text
+
+
 @pytest.mark.parametrize("name", ["a b", "a/b", "a{b}", "x" * 65, "..", "-", "é", 'a"b'])
 @pytest.mark.parametrize("setting", ["UBI_CRAWL", "UBI_AGENT_ID"])
 def test_names_that_are_no_part_of_a_key_are_refused(setting: str, name: str) -> None:
