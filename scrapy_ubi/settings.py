@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import difflib
 import math
+import os
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -161,14 +162,12 @@ def read_value(row: Setting, value: object) -> object:
         return _read_rules(row, value)
     if row.kind == "filters" and isinstance(value, str | list | tuple):
         return (value,) if isinstance(value, str) else tuple(value)
-    if row.kind in ("path", "file") and isinstance(value, Path):
-        return value
+    if row.kind in ("path", "file") and isinstance(value, str | Path):
+        return _read_path(row, value)
     if not isinstance(value, str):
         # That of a Redis is never shown, it may hold a password: a comma behind it makes a tuple of it.
         shown = f"a {type(value).__name__}" if row.kind == "url" else repr(value)
         raise UbiSettingError(row.setting, f"is {shown}", f"give {row.bounds} as a text")
-    if row.kind in ("path", "file"):
-        return Path(value)
     if row.kind == "choice":
         if value not in row.choices:
             raise UbiSettingError(row.setting, f"is {value!r}", f"give {row.bounds}")
@@ -225,6 +224,17 @@ def _read_name(row: Setting, value: str) -> str:
     return value
 
 
+def _read_path(row: Setting, value: str | Path) -> Path:
+    """A path that can be one: the system takes neither a NUL nor what cannot be encoded."""
+    try:
+        holds = b"\0" not in os.fsencode(value)
+    except UnicodeEncodeError:
+        holds = False
+    if not holds:
+        raise UbiSettingError(row.setting, f"is {str(value)!r}, which is no path", f"give {row.bounds}")
+    return Path(value)
+
+
 def _read_steps(row: Setting, value: object) -> str:
     """A composition of the normal form, by its one name."""
     if not isinstance(value, str | list | tuple):
@@ -243,7 +253,7 @@ def _read_rules(row: Setting, value: object) -> HostRules | None:
     where = f" in {str(value)!r}" if isinstance(value, str | Path) else ""
     try:
         if isinstance(value, str | Path):
-            return hosts.read_properties(Path(value).read_text(encoding="utf-8"))
+            return hosts.read_properties(_read_path(row, value).read_text(encoding="utf-8"))
         if isinstance(value, list | tuple) and all(isinstance(rule, str) for rule in value):
             return hosts.read_rules(value)
     except (OSError, UnicodeDecodeError) as error:

@@ -229,6 +229,12 @@ def test_the_filter_log_is_a_file() -> None:
     assert "a file" in refusal(UBI_FILTER_LOG=3)
 
 
+@pytest.mark.parametrize("path", ["a\0b", "\ud800", Path("a\0b")])
+@pytest.mark.parametrize("setting", ["UBI_DIR", "UBI_ERROR_LOG", "UBI_FILTER_LOG", "UBI_HOST_RULES"])
+def test_what_cannot_be_a_path_is_refused(setting: str, path: str | Path) -> None:
+    assert "no path" in refusal(**{setting: path})
+
+
 def test_rules_for_hosts_come_from_a_list_or_from_a_file(tmp_path: Path) -> None:
     file = tmp_path / "hosts.properties"
     file.write_text("# of ours\nstartsWith(www,) = ,\nsynonym(a,example) = b.example\n")
