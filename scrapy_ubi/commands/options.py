@@ -164,6 +164,8 @@ def _agents(text: str) -> dict[str, float]:
     found: dict[str, float] = {}
     for part in text.split(","):
         name, _, capacity = part.strip().partition("=")
+        if name in found:
+            raise argparse.ArgumentTypeError(f"{name!r} is named twice")
         try:
             found[name] = float(capacity or 1)
         except ValueError:

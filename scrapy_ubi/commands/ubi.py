@@ -24,13 +24,14 @@ from scrapy_ubi.commands.connection import Connection, UbiNotFound, choose_crawl
 from scrapy_ubi.commands.drain import Drain
 from scrapy_ubi.commands.gathering import Outcome
 from scrapy_ubi.commands.options import add_subcommands
-from scrapy_ubi.errors import UbiError, UbiUnavailable
+from scrapy_ubi.errors import UbiError, UbiSettingError, UbiUnavailable
 from scrapy_ubi.monitor import document, render
 from scrapy_ubi.monitor.letters import read_dead, read_inbox
 from scrapy_ubi.monitor.ownership import Group, group_of, ownership
 from scrapy_ubi.monitor.plain import plain
 from scrapy_ubi.monitor.status import CrawlStatus, read_status
 from scrapy_ubi.protocol.ring import RingCollision, replicas_for
+from scrapy_ubi.settings import MOST_REPLICAS
 from scrapy_ubi.urls.hosts import name_of
 
 WATCH_EVERY = 1.0  # seconds
@@ -169,6 +170,10 @@ def _owner(opts: argparse.Namespace, group: Group, status: CrawlStatus | None = 
 def _group_given(settings: BaseSettings, opts: argparse.Namespace) -> Group:
     rules = setting(settings, "host_rules")
     replicas = {name: replicas_for(opts.replicas, capacity) for name, capacity in opts.agents.items()}
+    for name, number in replicas.items():
+        if number > MOST_REPLICAS:
+            problem = f"times the capacity of '{plain(name, 64)}' is {number}"
+            raise UbiSettingError("--replicas", problem, f"an agent has at most {MOST_REPLICAS}, make one smaller")
     return Group(replicas, opts.partition, opts.replication, rules_name=name_of(rules), rules=rules)
 
 

@@ -165,6 +165,14 @@ def test_owner_of_what_is_no_url(capsys: pytest.CaptureFixture[str], outside: No
     assert shell.err == f"scrapy ubi: {url!r} is not an absolute http or https URL, so nobody owns it.\n"
 
 
+def test_owner_offline_takes_no_more_replicas_than_an_agent_may_have(
+    capsys: pytest.CaptureFixture[str], outside: None
+) -> None:
+    shell = Shell(capsys, {})
+    assert shell("owner", "http://h1.example/x", "--agents", "a,b=1000", "--replicas", "100000") == 1
+    assert shell.err.startswith("scrapy ubi: --replicas times the capacity of 'b' is 100000000: ")
+
+
 def test_owner_when_nobody_is_alive(shell: Shell, crawl: CrawlByHand) -> None:
     for name in ("a1", "a2"):
         crawl.agent(name, {"state": "left"}, flags="L")
@@ -240,6 +248,7 @@ def test_bad_crawl_name_is_a_setting_error(shell: Shell, crawl: CrawlByHand) -> 
         ("inbox", "a1", "--limit", "0"),
         ("owner", "http://x/", "--agents", "a=-1"),
         ("owner", "http://x/", "--agents", "a=x"),
+        ("owner", "http://x/", "--agents", "a,b,a=2"),
         ("status", "-s", "novalue"),
     ],
 )
