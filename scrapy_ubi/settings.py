@@ -3,7 +3,7 @@
 `SETTINGS` (settings_table) is the one table. Reading, checking, the list that `listing()` prints and the reference
 in the docs all come from it; a test keeps the fields of `UbiSettings` and the rows alike. Rules:
 
-* None, and an empty text, mean "not set": the default holds;
+* None, and an empty text for what is no number, mean "not set": the default holds;
 * a value that does not hold raises `UbiSettingError` with one sentence that names the setting and the remedy;
 * an unknown UBI_* name is an error too (a typing slip must not pass for a default), with the nearest known name;
 * numbers given on the command line (`-s UBI_REPLICAS=100`) arrive as text and are read as numbers. Seconds are floats.
@@ -149,7 +149,7 @@ def refuse_unknown(names: Iterable[str]) -> None:
 
 
 def read_value(row: Setting, value: object) -> object:
-    """The checked value of one setting; its default when `value` is None or an empty text."""
+    """The checked value of one setting; its default when `value` is None, or an empty text for what is no number."""
     if value is None or (value == "" and row.kind not in ("int", "float", "seconds")):
         return row.default
     if row.kind in ("int", "float", "seconds"):
