@@ -306,11 +306,33 @@ def _check_relations(settings: UbiSettings) -> None:
             f"is {beat:g} s and UBI_LEASE_TIMEOUT is {lease:g} s",
             "make the heartbeat shorter, so that an agent can keep its lease",
         )
+    if settings.redis_url is not None:
+        _check_turns(settings)
     if settings.ring_replicas > MOST_REPLICAS:
         raise UbiSettingError(
             "UBI_REPLICAS",
             f"times UBI_AGENT_CAPACITY is {settings.ring_replicas}",
             f"make one of them smaller, an agent has at most {MOST_REPLICAS} replicas",
+        )
+
+
+def _check_turns(settings: UbiSettings) -> None:
+    """An agent looks once in a flush interval whether its lease has ended: it has to cancel its loads before the others
+    fetch. And one that seems stalled between two looks would not beat."""
+    flush, most = settings.flush_interval, (settings.failure_timeout - settings.lease_timeout) / 2
+    if flush > most:
+        raise UbiSettingError(
+            "UBI_FLUSH_INTERVAL",
+            f"is {flush:g} s, UBI_LEASE_TIMEOUT {settings.lease_timeout:g} s and UBI_FAILURE_TIMEOUT "
+            f"{settings.failure_timeout:g} s",
+            f"make it at most {most:g} s, half of the time between the two, so that an agent ends its loads before the "
+            "others take its hosts",
+        )
+    if settings.stall_timeout < 2 * flush:
+        raise UbiSettingError(
+            "UBI_STALL_TIMEOUT",
+            f"is {settings.stall_timeout:g} s and UBI_FLUSH_INTERVAL is {flush:g} s",
+            f"make it at least {2 * flush:g} s, or the agent does not beat",
         )
 
 

@@ -152,6 +152,15 @@ def test_the_lease_ends_before_the_others_take_over() -> None:
     read(UBI_HEARTBEAT_INTERVAL=0.5, UBI_LEASE_TIMEOUT=3.0, UBI_FAILURE_TIMEOUT=5.0)
 
 
+def test_an_agent_of_a_group_looks_at_its_lease_in_time() -> None:
+    redis = {"UBI_REDIS_URL": "redis://localhost"}
+    assert "at most 2.5" in refusal(**redis, UBI_FLUSH_INTERVAL=2.6)
+    assert "at most 0.05" in refusal(**redis, UBI_LEASE_TIMEOUT=14.9)
+    assert "at least 0.4" in refusal(**redis, UBI_STALL_TIMEOUT=0.3)
+    read(**redis, UBI_FLUSH_INTERVAL=2.5, UBI_STALL_TIMEOUT=5)
+    read(UBI_FLUSH_INTERVAL=60, UBI_STALL_TIMEOUT=0.1)  # alone, an agent has no lease to lose
+
+
 def test_an_agent_has_no_more_replicas_than_its_beat_can_say() -> None:
     most = read(UBI_REPLICAS=99_999, UBI_AGENT_CAPACITY=10.0)
     line = Beat("0123abcd", 0, most.ring_replicas, "0" * 16).line(1)
