@@ -23,6 +23,7 @@ from scrapy_ubi.transport.keys import ASK, Keys
 
 ID_BYTES = 8
 LOOK_EVERY = 0.05  # seconds
+LONGEST_REASON = 400  # characters of why an agent's answer is missing, with its name; its remedy comes last
 GRACE = 60.0  # seconds by which clocks may differ before an agent takes a question for an old one
 
 
@@ -39,7 +40,7 @@ class Answers:
         """One sentence about those who did not answer; '' when all did."""
         if not self.missing:
             return self.trouble
-        why = listed(f"{name} ({reason})" for name, reason in sorted(self.missing.items()))
+        why = listed((f"{name} ({reason})" for name, reason in sorted(self.missing.items())), LONGEST_REASON)
         return f"What some agents know is missing: {why}. {self.trouble}".rstrip()
 
 

@@ -137,8 +137,8 @@ def nearest(name: str, names: list[str]) -> str:
     return f"did you mean '{plain(near[0], 64)}'?" if near else f"there are {listed(names)}."
 
 
-def listed(names: Iterable[str]) -> str:
+def listed(names: Iterable[str], longest: int = 64) -> str:
     """Names in a sentence, not more than a person reads."""
-    shown = [plain(name, 64) for name in names]
+    shown = [plain(name, longest) for name in names]
     more = len(shown) - MOST_NAMES
     return ", ".join(shown[:MOST_NAMES]) + (f" and {more} more" if more > 0 else "")

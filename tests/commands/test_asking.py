@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import redis
 
+from scrapy_ubi.commands.asking import Answers
 from scrapy_ubi.node.questions import Question
 from scrapy_ubi.transport.keys import ASK
 from tests.commands.test_ubi import LIMIT, Shell, crawl, outside, shell
@@ -102,6 +103,11 @@ def test_who_is_silent_is_named_and_not_waited_for(shell: Shell, crawl: CrawlByH
     with answering(crawl, lambda agent, question: hosts(agent), agents="a1"):
         assert shell("hosts", "--timeout", "600") == 1
     assert shell.err == "scrapy ubi: What some agents know is missing: a2 (silent).\n"
+
+
+def test_why_one_is_missing_is_said_to_the_end() -> None:
+    reason = f"The directory {'x' * 60} is in use by a running agent: ask it through its Redis, or stop it first."
+    assert Answers({}, {"a2": reason}).complaint == f"What some agents know is missing: a2 ({reason})."
 
 
 def test_who_has_left_or_died_is_not_asked(shell: Shell, crawl: CrawlByHand) -> None:
