@@ -75,6 +75,7 @@ class Process:
         self.out: Outgoing | None = None
         self.denied = False
         self.fewest = 1_000_000  # members of the smallest view in which all had settled
+        self.sizes: list[int] = []  # of the views since one was complete, as last seen, of an incarnation before maybe
         self._active = -1
         self.after(0, self.join)
 

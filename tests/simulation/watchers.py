@@ -75,9 +75,11 @@ class Watchers:
 
     def view(self, process: Process) -> None:
         """P1: a process believes in this view."""
-        view = process.agent.view
-        if process.agent.tenure.released:
+        view, tenure = process.agent.view, process.agent.tenure
+        if tenure.released:
             process.fewest = min(process.fewest, len(view.members))
+        if tenure.complete is not None:
+            process.sizes = [len(view.members) for view in (tenure.complete, *tenure.entered)]
         if view.digest in self.views:
             return
         self.views.add(view.digest)
@@ -128,12 +130,14 @@ class Watchers:
 
     def _copies(self, process: Process) -> int:
         """How many copies this agent must have waited for: as many as there were agents, by all it has seen since it
-        saw a view complete. One that came back may tell of pages from when the group was smaller."""
+        saw a view complete. One that came back may tell of pages from when the group was smaller, as may one that began
+        anew as another incarnation."""
         tenure, settled = process.agent.tenure, self.world.referee.losses.settled
         if tenure.complete is not None:
             sizes = [len(view.members) for view in (tenure.complete, *tenure.entered)]
         else:
             sizes = [process.fewest, len(settled or ()), *(len(view.members) for view in tenure.entered[1:])]
+            sizes += process.sizes
         return min(self.world.config.replication + 1, *sizes)
 
     def _is_safe(self, process: Process, url: str, link: str, there: list[Process], need: int) -> None:
