@@ -179,9 +179,14 @@ def joined(found: Sequence[tuple[bytes, bytes]]) -> list[bytes]:
     return queued
 
 
-def weight(head: Iterable[bytes]) -> int:
+def are_usual(head: Iterable[bytes]) -> bool:
+    """Whether all these rows have the usual length, at most: each counts as one."""
+    return max(map(len, head), default=0) >> HEAVY == 0
+
+
+def weight(head: Sequence[bytes]) -> int:
     """How many rows of usual length take the memory that these do."""
-    return sum([1 + (len(queued) >> HEAVY) for queued in head])
+    return len(head) if are_usual(head) else sum([1 + (len(queued) >> HEAVY) for queued in head])
 
 
 def queued_key(queued: bytes) -> int:

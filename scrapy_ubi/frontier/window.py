@@ -49,6 +49,8 @@ Result = tuple[Scan, Head]
 
 def cut(scan: Scan, read: Head) -> Result:
     """What was read for this, and no more of it than weighs as much as was asked for; one row in any case."""
+    if rows.are_usual(read):
+        return scan, read
     weight = 0
     for count, queued in enumerate(read):
         weight += 1 + (len(queued) >> HEAVY)
@@ -97,7 +99,8 @@ class Window:
 
     def clear(self, state: DiskState) -> None:
         """Nothing is left in the host's queue."""
-        self.held -= rows.weight(state.head)
+        if state.head:
+            self.held -= rows.weight(state.head)
         state.fill(NO_HEAD)
         state.complete = True
         if state not in self._late:
@@ -132,7 +135,7 @@ class Window:
             return False
         if not rows.are_alike(queued) or not state.append(queued, entry):
             return False
-        self.held += rows.weight(queued)
+        self.held += rows.weight(queued) if count > 1 else 1 + (len(queued[0]) >> HEAVY)
         state.waiting += count
         if state.waiting == count:  # else it has its place already
             self.settle(state)
