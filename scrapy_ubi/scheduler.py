@@ -323,6 +323,11 @@ class UbiScheduler(BaseScheduler):
 
     # The beginning and the end of the crawl
 
+    @property
+    def start_waits(self) -> bool:
+        """Whether `start()` should wait before it yields more (`Node.crowded`)."""
+        return self._opened and self.node.crowded
+
     def start_ended(self) -> None:
         """The spider's `start()` has yielded its last."""
         self._start_ended = True

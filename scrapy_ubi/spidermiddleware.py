@@ -30,6 +30,7 @@ from scrapy_ubi.scrapy_private import forget_tree, only_scrapy_listens
 
 # While the engine backs out it drains start() without a pause: 100,000 URLs would block the loop for two seconds.
 PAUSE_EVERY = 64
+LOOK_EVERY = 0.05  # s between two looks whether start() may go on
 
 
 class UbiSpiderMiddleware:
@@ -52,10 +53,17 @@ class UbiSpiderMiddleware:
                     yield found
                     count += 1
                     if count % PAUSE_EVERY == 0:
-                        await asyncio.sleep(0)
+                        await self._turn_of_others()
         finally:
             if (scheduler := self._scheduler()) is not None:
                 scheduler.start_ended()
+
+    async def _turn_of_others(self) -> None:
+        """Let others run, and wait as long as no more seeds should come: start() may have millions."""
+        await asyncio.sleep(0)
+        scheduler = self._scheduler()
+        while scheduler is not None and scheduler.start_waits:  # noqa: ASYNC110 - nothing tells of less being in the way
+            await asyncio.sleep(LOOK_EVERY)
 
     def process_spider_output(self, response: Response, result: Iterable[Any]) -> Iterable[Any]:
         """Yields None where others should have their turn; to Scrapy that is nothing."""

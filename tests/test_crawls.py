@@ -21,6 +21,7 @@ from scrapy.settings import BaseSettings
 from scrapy.spiders import CrawlSpider, Rule
 from scrapy.utils.request import RequestFingerprinter
 
+from scrapy_ubi.spidermiddleware import PAUSE_EVERY
 from tests.support.crawls import FAST, LIMIT, crawl, items_of, total
 from tests.support.site import Held, Page, Site, Visit, links
 
@@ -297,6 +298,27 @@ def test_a_crawl_spider_follows_its_rules(site: Site, agents: int) -> None:
     assert {item["url"] for item in items_of(outcomes) if "url" in item} == found - {f"{HOSTS[0]}/"}
     assert [item for item in items_of(outcomes) if "lost" in item] == [{"lost": f"{HOSTS[3]}/gone"}]
     assert set(site.urls().values()) == {1}
+
+
+class Floods(Walk):
+    """Far more seeds than may wait to be sent, while Redis is away for a moment. `most` did."""
+
+    most = 0
+
+    async def start(self) -> AsyncIterator[Any]:
+        hub, node = self.settings["TEST_HUB"], self.crawler.engine.scheduler.node  # type: ignore[union-attr]
+        hub.down = True
+        asyncio.get_running_loop().call_later(0.5, setattr, hub, "down", False)
+        for number in range(1000):
+            yield Request(f"{HOSTS[number % 8]}/{number}")
+            Floods.most = max(Floods.most, len(node.agent.outbox))
+
+
+def test_seeds_wait_while_too_many_are_to_be_sent(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Floods, "most", 0)
+    crawl(Floods, site.proxy, 3, {"UBI_OUTBOX_RECORDS": 100, "HTTPERROR_ALLOW_ALL": True})
+    assert site.urls() == {f"{HOSTS[number % 8]}/{number}": 1 for number in range(1000)}
+    assert Floods.most <= 100 + 2 * PAUSE_EVERY  # each may be told to its owner and a successor
 
 
 class Seeds(Spider):

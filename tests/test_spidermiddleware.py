@@ -12,6 +12,7 @@ from scrapy import Request, signals
 from scrapy.http import Response
 from scrapy.signalmanager import SignalManager
 
+from scrapy_ubi import spidermiddleware
 from scrapy_ubi.requestcheck import NONCE
 from scrapy_ubi.scheduler import SEED, UbiScheduler
 from scrapy_ubi.spidermiddleware import PAUSE_EVERY, UbiSpiderMiddleware
@@ -25,6 +26,12 @@ class Recorder(UbiScheduler):
     def __init__(self) -> None:
         self.ended = 0
         self.marked: list[Request | None] = []
+        self.waits = 0
+
+    @property
+    def start_waits(self) -> bool:
+        self.waits -= 1
+        return self.waits >= 0
 
     def start_ended(self) -> None:
         self.ended += 1
@@ -95,6 +102,41 @@ def test_a_long_start_lets_others_run() -> None:
         return turns
 
     assert asyncio.run(run()) >= 10
+
+
+def test_a_start_waits_while_no_more_should_come(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spidermiddleware, "LOOK_EVERY", 0.0)
+
+    async def run() -> None:
+        world = World()
+        world.scheduler.waits = 5
+        count = 0
+        async for _ in world.middleware.process_start(several(*range(PAUSE_EVERY + 1))):
+            count += 1
+            assert world.scheduler.waits == (5 if count <= PAUSE_EVERY else -1)
+        assert count == PAUSE_EVERY + 1
+
+    asyncio.run(run())
+
+
+def test_a_start_that_waits_ends_when_the_crawl_is_closed() -> None:
+    async def run() -> None:
+        world = World()
+        world.scheduler.waits = 10**9
+
+        async def drain() -> None:
+            async for _ in world.middleware.process_start(several(*range(PAUSE_EVERY + 1))):
+                pass
+
+        draining = asyncio.ensure_future(drain())
+        while world.scheduler.waits == 10**9:
+            await asyncio.sleep(0)
+        draining.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await draining
+        assert world.scheduler.ended == 1
+
+    asyncio.run(run())
 
 
 def outputs(world: World, kind: str, response: Response, *things: Any) -> list[Any]:

@@ -317,6 +317,13 @@ class Node:
         """Whether the crawl is over everywhere."""
         return self.agent.finished
 
+    @property
+    def crowded(self) -> bool:
+        """Whether what comes from outside should wait: too much is to be sent already, or nothing can be written."""
+        if self.over or self._halt.dead:
+            return False
+        return self._exchanges.choked or len(self.agent.outbox) > self.settings.outbox_records
+
     def start_exhausted(self) -> None:
         """The spider's start() has ended."""
         self.agent.start_exhausted = True
