@@ -87,14 +87,14 @@ class Pulse:
         if agent.cancel:
             agent.cancel = False
             self._on_cancel()
-        if agent.overdue is not None:
+        if agent.overdue:  # where nothing waits nobody need know
             logger.warning(
                 "Nobody has handed over %d hosts of this agent within UBI_HANDOFF_TIMEOUT (%g s): it fetches them now, "
                 "and pages may be fetched twice. Where agents live but are slow to hand over, a longer one helps.",
                 agent.overdue,
                 self._settings.handoff_timeout,
             )
-            agent.overdue = None
+        agent.overdue = None
         if agent.usurped and not self._halt.dead:
             self._halt.stop(
                 f"Another process lives as agent {agent.me} in crawl {self._settings.crawl}: this one stops. "

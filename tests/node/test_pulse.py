@@ -88,3 +88,10 @@ def test_what_cannot_wait_is_done_once(caplog: pytest.LogCaptureFixture) -> None
     assert agent.cancels == ["all loads"]
     assert [record.getMessage().count("handed over 7 hosts") for record in caplog.records] == [1]
     assert not agent.told
+
+
+def test_of_hosts_that_were_not_handed_over_where_none_waits_nothing_is_said(caplog: pytest.LogCaptureFixture) -> None:
+    agent = Agent()
+    agent.crawl.agent.overdue = 0
+    agent.pulse.tick()
+    assert not caplog.records and agent.crawl.agent.overdue is None
