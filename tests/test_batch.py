@@ -78,7 +78,7 @@ class World(UbiScheduler):
         self.node = self._agent("a1")
         if group:
             now = clock.now()
-            self.node.agent.read(now, now, {name: self._agent(name).agent.beat for name in ("a1", "a2")})
+            self.node.agent.read(now, now, {node.agent_id: node.agent.beat for node in (self.node, self._agent("a2"))})
         self._middlewares(crawler)
         self._assemble()
         self._taking = self._make_taking()
