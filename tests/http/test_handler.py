@@ -374,6 +374,7 @@ def test_a_server_that_closes_in_the_handshake_is_an_error_with_a_text(tunnel: b
             await reader.read(1)
             writer.write_eof()
             await reader.read()
+            writer.close()
 
         async with await asyncio.start_server(close, "127.0.0.1") as server, handler() as ours:
             address = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
