@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 
 from scrapy_ubi.transport import Incoming, Outgoing, Transport, TransportDown, TransportError, TransportFull
 from scrapy_ubi.transport.contract import DEAD_LETTERS, HEAD, MEMORY
+from scrapy_ubi.transport.heartbeat import PATIENCE
 from tests.transport.worlds import World, until
 
 SKEW = 1.0  # s: half of it is how long a server on a busy machine may take to be asked for its time
@@ -516,6 +518,9 @@ def test_what_control_says_after_a_clearing_is_written_with_it(world: World) -> 
 # -- beats -----------------------------------------------------------------------------------------------------------
 
 
+INTERVAL = 0.02  # s
+
+
 class Heart:
     """Callbacks of start_beating that remember."""
 
@@ -526,28 +531,27 @@ class Heart:
         self.memories: list[str] = []
         self.stalled = False
         self.apart = 0.0
-        self._last = ""
+        self.clock = time.monotonic
 
-    def start(self, transport: Transport, interval: float = 0.02) -> None:
+    def start(self, transport: Transport, interval: float = INTERVAL) -> None:
         transport.start_beating(
             self.agent,
             interval,
             lambda counter: f"beat {counter}",
             self.acks.append,
             self._read,
-            time.monotonic,
+            lambda: self.clock(),
             lambda: self.stalled,
             lambda: self.apart,
         )
 
-    def stop_at(self, line: str) -> None:
-        """Be stalled again as soon as this line is read."""
-        self._last = line
-
     def _read(self, sent: float, received: float, beats: dict[str, str]) -> None:
-        self.stalled = self.stalled or beats.get(self.agent) == self._last
         self.memories.append(beats.pop(MEMORY))
         self.reads.append((sent, received, beats))
+
+    def reads_say(self, line: str) -> bool:
+        """Whether this stood in the place of the own line at the last read."""
+        return self.reads[-1][2][self.agent] == line
 
     def counters(self) -> list[int]:
         return [int(beats[self.agent].split()[1]) for _, _, beats in self.reads]
@@ -646,31 +650,34 @@ def test_stalled_agent_neither_beats_nor_reads(world: World) -> None:
     play(world, scene)
 
 
+class Silent(Heart):
+    """One whose clock stands still, but for silences."""
+
+    now = 0.0
+
+    async def after_a_silence(self, a: Transport, b: Transport, line: str = "") -> int:
+        """Beat, and after a silence again, in which `line` has come in the place of the own one; how many reads there
+        were before it ended."""
+        self.clock = lambda: self.now
+        self.start(a)
+        await until(lambda: len(self.reads) >= 2)
+        self.stalled, stalled = True, a.counts["beats_stalled"]
+        await until(lambda: a.counts["beats_stalled"] > stalled + 1 and len(self.acks) == len(self.reads))
+        if line:
+            assert await b.claim("a", (await b.beats())["a"], line)
+        self.now += 10.0
+        self.stalled, reads = False, len(self.reads)
+        return reads
+
+
 def test_after_a_silence_the_line_of_who_came_meanwhile_stays_and_is_read(world: World) -> None:
     async def scene(a: Transport, b: Transport) -> None:
-        heart = Heart()
-        heart.start(a, 0.1)
-        await until(lambda: len(heart.reads) >= 2)
-        heart.stalled = True
-        stalled = a.counts["beats_stalled"]
-        await until(lambda: a.counts["beats_stalled"] > stalled + 4)
-        heart.stalled = False
-        acks = len(heart.acks)
-        await until(lambda: len(heart.acks) > acks)  # its own line there: it goes on
-        heart.stalled = True
-        stalled = a.counts["beats_stalled"]
-        await until(lambda: a.counts["beats_stalled"] > stalled + 4)
-        assert await b.claim("a", (await b.beats())["a"], "another 0")
-        reads, acks = len(heart.reads), len(heart.acks)
-        heart.stop_at("another 2")
-        heart.stalled = False
-        await until(lambda: heart.reads[-1][2]["a"] == "another 0")
-        assert await b.claim("a", "another 0", "another 1"), "it stays"
-        await until(lambda: heart.reads[-1][2]["a"] == "another 1")
-        assert await b.claim("a", "another 1", "another 2"), "it stays"
-        await until(lambda: heart.stalled)
-        assert len(heart.acks) == acks
-        assert [beats["a"] for _, _, beats in heart.reads[reads:]] == ["another 0", "another 1", "another 2"]
+        heart = Silent()
+        reads = await heart.after_a_silence(a, b, "another 0")
+        for number in range(3):
+            await until(partial(heart.reads_say, f"another {number}"))
+            assert await b.claim("a", f"another {number}", f"another {number + 1}"), "it stays"
+        assert len(heart.acks) == reads
 
     play(world, scene)
 
@@ -679,35 +686,26 @@ def test_after_a_silence_a_line_that_no_next_one_follows_is_written_over(world: 
     """It is from long ago: the server came back from its file."""
 
     async def scene(a: Transport, b: Transport) -> None:
-        heart = Heart()
-        heart.start(a, 0.1)
-        await until(lambda: len(heart.reads) >= 2)
-        heart.stalled = True
-        stalled = a.counts["beats_stalled"]
-        await until(lambda: a.counts["beats_stalled"] > stalled + 4)
-        assert await b.claim("a", (await b.beats())["a"], "another 0")
-        reads, acks = len(heart.reads), len(heart.acks)
-        heart.stalled = False
-        await until(lambda: len(heart.acks) > acks + 1)
-        lines = [beats["a"].split()[0] for _, _, beats in heart.reads[reads:]]
-        assert lines.count("another") in (3, 4) and lines[-1] == "beat", "and as that beat's, which was written over it"
+        heart = Silent()
+        await heart.after_a_silence(a, b, "another 0")
+        await until(partial(heart.reads_say, "another 0"))
+        looks = len(heart.reads)
+        heart.now += 0.6 * PATIENCE * INTERVAL
+        await until(lambda: len(heart.reads) > looks + 1)
+        assert heart.reads_say("another 0")
+        heart.now += 0.6 * PATIENCE * INTERVAL
+        await until(lambda: heart.reads[-1][2]["a"].startswith("beat"))
 
     play(world, scene)
 
 
-def test_after_a_silence_an_older_line_of_the_same_process_is_no_reason_to_wait(world: World) -> None:
+@pytest.mark.parametrize("line", ["", "beat 0"], ids=["the last one", "an older one"])
+def test_after_a_silence_a_line_of_the_same_process_is_no_reason_to_wait(world: World, line: str) -> None:
     async def scene(a: Transport, b: Transport) -> None:
-        heart = Heart()
-        heart.start(a, 0.1)
-        await until(lambda: len(heart.reads) >= 2)
-        heart.stalled = True
-        stalled = a.counts["beats_stalled"]
-        await until(lambda: a.counts["beats_stalled"] > stalled + 4)
-        assert await b.claim("a", (await b.beats())["a"], "beat 0")
-        reads, acks = len(heart.reads), len(heart.acks)
-        heart.stalled = False
+        heart = Silent()
+        reads = await heart.after_a_silence(a, b, line)
         await until(lambda: len(heart.reads) > reads)
-        assert len(heart.acks) > acks and heart.counters()[-1] > 0
+        assert len(heart.acks) > reads and heart.counters()[reads] > 0
 
     play(world, scene)
 
