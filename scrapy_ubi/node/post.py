@@ -63,6 +63,10 @@ QUIET = 60.0  # s: a Redis at its memory limit takes one letter and refuses the 
 
 LOOK = Outgoing(read_inbox=False, read_acks=False)  # at the control hash
 
+LOSSY_END = (
+    "The others have ended the crawl, but more agents were lost at once than there are copies (UBI_REPLICATION): this "
+    "one has work left, and goes on. What only those others know to be fetched is fetched again."
+)
 BETTER = {"full": "Redis has room again.", "away": "Redis is back.", "disk": "The disk has room again."}
 
 
@@ -375,6 +379,8 @@ class Post:
         if is_finished(control) and not self._agent.finished:
             self._agent.accept_end(is_lossy(control))
             self._denied = not self._agent.finished
+            if self._denied:
+                logger.warning(LOSSY_END)
         self.control = control
         if self._desk is not None:
             self._desk.look(control, now)

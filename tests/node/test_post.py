@@ -852,7 +852,9 @@ def test_word_of_the_end_is_believed() -> None:
     run(test)
 
 
-def test_an_end_of_agents_that_lost_too_many_is_denied_by_one_that_has_work_left() -> None:
+def test_an_end_of_agents_that_lost_too_many_is_denied_by_one_that_has_work_left(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     async def test() -> None:
         office = Office()
         office.agent.discover(HOST, page(HOST))
@@ -861,6 +863,7 @@ def test_an_end_of_agents_that_lost_too_many_is_denied_by_one_that_has_work_left
         await office.trips(1)
         assert not office.agent.finished
         await office.trip()
+        assert caplog.text.count("has work left, and goes on") == 1, "it may fetch again what it cannot know"
         assert office.control("finished") == "", "a start under this name joins, and does not begin anew"
         office.say("finished", f"{office.control('run')} b")
         await office.trips(1)
