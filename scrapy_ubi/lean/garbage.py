@@ -24,7 +24,7 @@ class FewerCollections(ProcessWide):
         before = gc.get_threshold()
         if not gc.isenabled() or not 0 < before[0] < THRESHOLD:
             return lambda: None
-        gc.collect()
+        gc.collect(1)  # of all that was loaded ten objects were found to be garbage: no need to look at it
         gc.freeze()
         gc.set_threshold(THRESHOLD, *before[1:])
 

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import hashlib
 import inspect
+import linecache
 from collections.abc import Callable
+from types import CodeType
 from typing import Any
 
 from scrapy.core.downloader import Downloader
@@ -64,7 +66,32 @@ WARNING = "1708aaa52118"  # the decorator `_warn_spider_arg`
 
 def digest(function: Callable[..., Any]) -> str:
     """A digest of a function's text. Raises OSError or TypeError for one that has none."""
-    return hashlib.sha256(inspect.getsource(function).encode()).hexdigest()[:12]
+    return hashlib.sha256(_text(function).encode()).hexdigest()[:12]
+
+
+def _text(function: Callable[..., Any]) -> str:
+    """What `inspect.getsource` gives of a function, without its tokenizer: some thirty are asked for at each start.
+
+    A function ends before the first line that is indented no deeper than it, but for the end of its own head.
+    """
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    if not isinstance(code, CodeType):
+        raise TypeError(f"{function!r} has no text")
+    lines = linecache.getlines(code.co_filename)[code.co_firstlineno - 1 :]
+    if not lines:
+        raise OSError(f"the text of {function!r} is gone")
+    depth = _depth(lines[0])
+    head = next((at for at, line in enumerate(lines) if line.lstrip().startswith(("def ", "async def "))), 0)
+    after = (
+        at
+        for at in range(head + 1, len(lines))
+        if lines[at].strip() and _depth(lines[at]) <= depth and not lines[at].lstrip().startswith(")")
+    )
+    return "".join(lines[: next(after, len(lines))]).rstrip() + "\n"
+
+
+def _depth(line: str) -> int:
+    return len(line) - len(line.lstrip())
 
 
 def changed(part: object) -> str:
