@@ -58,6 +58,7 @@ BUSY = 4  # and for so many times as long as the last exchange took, where it is
 PLENTY = 8  # requests handed out: an agent with so many waits for nobody
 ENOUGH = 24  # pages done that such an agent tells the others of before its time
 SELDOM = 2  # else it sends, and it reads its mail, only once in so many flush intervals
+IDLE = 1.0  # s between two exchanges of an agent that can neither fetch nor answer yet
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 2.0  # s between tries while Redis is away or full
 QUIET = 60.0  # s: a Redis at its memory limit takes one letter and refuses the next; who looks after it is told once
 
@@ -156,6 +157,8 @@ class Post:
             return False  # what is in the inbox of a usurped agent is for that other process
         if hurry:
             return True
+        if self._is_idle():
+            return now >= max(self._due, self._sent + IDLE)
         # What has come in wants an answer, and others wait for it: not at once, for what follows is gathered, but soon.
         # Who has plenty to fetch lets them wait, but not with what would be fetched again were it killed.
         if not self._has_plenty():
@@ -163,6 +166,12 @@ class Post:
         if self._agent.counters.done - self._done >= ENOUGH:
             return now >= self._due - self._spared
         return now >= self._due + (SELDOM - 1) * self._interval
+
+    def _is_idle(self) -> bool:
+        """Whether this agent can neither fetch nor answer yet (`Membership.sure`), and has nothing new to say."""
+        agent = self._agent
+        can = agent.group.sure or agent.leaving or agent.finished
+        return not can and not any(lane.waiting for lane in agent.outbox.lanes.values())
 
     def _has_plenty(self) -> bool:
         """Whether this agent has plenty to fetch, and nobody comes, goes or hands over."""

@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 
 from scrapy_ubi.node.courier import Courier
 from scrapy_ubi.node.keeper import Disk, NoDisk
-from scrapy_ubi.node.post import CONTROL, ENOUGH, FIRST_PAUSE, LONGEST_PAUSE, PLENTY, RIVALS, SELDOM, Post
+from scrapy_ubi.node.post import CONTROL, ENOUGH, FIRST_PAUSE, IDLE, LONGEST_PAUSE, PLENTY, RIVALS, SELDOM, Post
 from scrapy_ubi.node.sorting import HEAD, MOST_RECORDS
 from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.config import Config
 from scrapy_ubi.protocol.envelope import opened
 from scrapy_ubi.protocol.host import Entry
-from scrapy_ubi.protocol.mail import Bounds
+from scrapy_ubi.protocol.mail import Bounds, Record
 from scrapy_ubi.protocol.view import Beat
 from scrapy_ubi.protocol.wire import decode
 from scrapy_ubi.settings import SETTINGS as TABLE
@@ -685,6 +685,26 @@ def test_an_exchange_each_flush_interval_sooner_when_mail_has_come_or_there_is_h
         assert office.post.may_send(office.now + interval / 2, hurry=False), "but others wait for the answer"
         await office.trip()
         assert not office.post.may_send(office.now + interval / 2, hurry=False)
+
+    run(test)
+
+
+def test_an_agent_that_does_not_know_yet_who_is_there_exchanges_seldom_but_for_what_is_new() -> None:
+    async def test() -> None:
+        office = Office()
+        office.agent.group.sure = False
+        office.join()
+        await office.trip()
+        assert not office.post.may_send(office.now + IDLE - 0.01, hurry=False)
+        assert office.post.may_send(office.now, hurry=True)
+        assert office.post.may_send(office.now + IDLE, hurry=False)
+        record = Record("h.example", 1, entry=Entry(1, "http://h.example/1", 0))
+        office.agent.outbox.put("b", "discovery", record, office.agent.view)
+        assert office.post.may_send(office.now + SETTINGS.flush_interval, hurry=False), "there is something to say"
+        office.agent.outbox.lanes["b", "discovery"].waiting.clear()
+        assert not office.post.may_send(office.now + SETTINGS.flush_interval, hurry=False)
+        office.agent.sure()
+        assert office.post.may_send(office.now + SETTINGS.flush_interval, hurry=False)
 
     run(test)
 
