@@ -7,19 +7,14 @@ Rules of this module:
   know of (`Exchanges.choked`), and the pause between tries grows.
 * What comes out of the inbox is sorted first (`sorting`): the protocol sees what holds.
 * An inbox entry is deleted after the drain that follows its merge, so never before it is durable.
-* Redis has forgotten everything when the `memory` token in the control hash is not the one seen before: whoever sees it
-  missing writes a new one, and whoever sees another sends again what is under way. The `run` is written again as it
-  was. So it is where Redis comes back as it was in a former run (restored from its file): that one's end is not this
-  one's, nor is the mail that is read with it.
-* Who finds another run there, to which its own is past, was away over the end of its crawl: it closes, and tells
-  nobody of what it holds, for the same pages are to be fetched anew. After an absence an agent looks before it sends.
+* What the control hash says of the run is in `runs`. After an absence an agent looks there before it sends.
 * What would be fetched again were this agent killed is told the others soon. What they wait for is hurried only where
   it may matter to them: who has plenty to fetch, like most of a group that crawls at full pelt, sends and reads less
   often, so as to spare Redis and itself, and where it is quick, reads less often than it sends. With nothing to send or
   to read an exchange is for the disk.
 * The control hash is looked at twice a second, not in every exchange: what it says may come that much later. Who
   writes to it, or whose last exchange has failed, looks at once; and in every exchange while others may write there
-  what this agent has written, too (at the start of a crawl, and when Redis has forgotten).
+  what this agent has written, too (`Runs.has_rivals`).
 * A disk that is full takes no flush, and so nothing leaves: the same flush is tried again until there is room. The
   profile is published, so that people see why the crawl waits.
 * A Redis that is full refuses what needs memory. Mail is read and deleted all the same, which makes room where the
@@ -29,7 +24,6 @@ Rules of this module:
 from __future__ import annotations
 
 import logging
-import secrets
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import replace
@@ -45,14 +39,13 @@ from scrapy_ubi.transport import Fields, Incoming, Outgoing, Transport, Transpor
 from .config import LETTER_BYTES_A_CHARACTER
 from .courier import Courier
 from .desk import Desk
-from .finish import is_finished, is_lossy, said
 from .keeper import Disk
+from .runs import Runs
 from .sorting import Judge, Sorting
 
 logger = logging.getLogger("scrapy_ubi")
 
 CONTROL = 0.5  # s between two looks at the control hash
-RIVALS = 2.0  # s within which two agents may each write a new memory token, or name the run
 EAGER = 4  # an answer waits for this part of the flush interval, where the machine is quick
 BUSY = 4  # and for so many times as long as the last exchange took, where it is not; for an interval at most
 PLENTY = 8  # requests handed out: an agent with so many waits for nobody
@@ -64,10 +57,6 @@ QUIET = 60.0  # s: a Redis at its memory limit takes one letter and refuses the 
 
 LOOK = Outgoing(read_inbox=False, read_acks=False)  # at the control hash
 
-LOSSY_END = (
-    "The others have ended the crawl, but more agents were lost at once than there are copies (UBI_REPLICATION): this "
-    "one has work left, and goes on. What only those others know to be fetched is fetched again."
-)
 BETTER = {"full": "Redis has room again.", "away": "Redis is back.", "disk": "The disk has room again."}
 
 
@@ -118,23 +107,21 @@ class Post:
         self._out: Outgoing | None = None
         self._consumed: list[str] = []
         self._absence, self._looked, self._only_looks = settings.lease_timeout, 0.0, False
-        self._memory = control.get("memory", "")
         self._disk, self._facts = disk, facts
-        self._run = control.get("run") or str(disk.facts.get("run", ""))
-        self._past = control.get("past", "")
-        self._wrote_memory = -RIVALS
-        self._announced = False
-        self._denied = False  # others have said that the crawl is over, and it is not
+        self._runs = Runs(agent, control, str(disk.facts.get("run", "")))
         self._trouble = ""
         self._said = False  # the trouble is in the log, so its end must be
         self._quiet_until = 0.0
         self.full = False  # the last exchange was refused for want of memory
         self.disk_full = False  # the last flush could not be written
         self.writes_refused = 0  # exchanges so far that were
-        self.control = control
         self._read_due = 0.0  # when to read the mail again (s), with plenty to fetch
         self._control_due = 0.0  # and the control hash
-        self._rivals_until = 0.0  # and until when to look in every exchange
+
+    @property
+    def control(self) -> Fields:
+        """What the control hash said last."""
+        return self._runs.control
 
     @property
     def dead_letters(self) -> int:
@@ -191,8 +178,8 @@ class Post:
             self._out = replace(self._out, profile=profile())
         self._collect()
         if not self._sent:
-            # Who starts at the same time may write a token now, in the place of the one that was seen, too.
-            self._rivals_until, self._wrote_memory, self._looked = now + RIVALS, now, now
+            self._runs.begin(now)
+            self._looked = now
         self._sent, self._due, self._eager = now, now + self._interval, False
         self._done = self._agent.counters.done
         blocked = profile() if self.disk_full else None
@@ -201,7 +188,7 @@ class Post:
     def _collect(self) -> None:
         """Have the disk take in what is new."""
         if not self._disk.due:
-            self._disk.collect(durable.changes(self._agent), self._facts(self._run))
+            self._disk.collect(durable.changes(self._agent), self._facts(self._runs.run))
 
     def _asking(self, out: Outgoing, now: float) -> Outgoing:
         """What to send, with what is to be read."""
@@ -209,7 +196,7 @@ class Post:
         if read:
             self._read_due = now + SELDOM * self._interval * 0.9  # a turn of the loop is never quite in time
         waits = any(lane.unacknowledged for lane in self._agent.outbox.lanes.values())
-        look = now >= self._control_due or now < self._rivals_until
+        look = now >= self._control_due or self._runs.has_rivals(now)
         look = (read and look) or bool(out.control or out.forget_control or self._trouble)
         return replace(out, read_inbox=read, read_acks=read and waits, read_control=look)
 
@@ -316,33 +303,13 @@ class Post:
             forget_acks=effects.forget,
             dead_letters=self._sorting.dead_letters(),
             profile=profile,
-            control=self._control(now),
+            control=self._runs.lacks(now, self._transport.now()),
             forget_control=self._desk.forget() if self._desk is not None else (),
             replies=self._desk.replies() if self._desk is not None else {},
         )
 
-    def _control(self, now: float) -> dict[str, str]:
-        """What the control hash lacks: the name of this run, and a token that is gone when Redis has forgotten."""
-        control: dict[str, str] = {}
-        if self._agent.outlived:
-            return control
-        if not self.control.get("run"):
-            control["run"] = self._run = self._run or secrets.token_hex(4)
-            if self._past:
-                control["past"] = self._past
-        if not self.control.get("memory"):
-            control["memory"] = secrets.token_hex(4)
-            self._wrote_memory, self._rivals_until = now, now + RIVALS
-        if self._agent.finished and not self._announced:
-            self._announced = True
-            if not is_finished(self.control):
-                control |= said(self._run, self._agent.me, self._agent.lossy, self._transport.now())
-        elif self._denied:
-            control["finished"] = ""
-        return control
-
     def _take(self, incoming: Incoming, now: float) -> None:
-        is_former = self._is_former(incoming.control or {})
+        is_former = self._runs.is_former(incoming.control or {})
         if incoming.control is not None:
             self._control_due = now + CONTROL
             # What was asked for before an absence may have waited for its end.
@@ -361,36 +328,11 @@ class Post:
             except Malformed as error:
                 logger.debug("Answer for lane %s not understood: %s", lane, error)
 
-    def _is_former(self, control: Fields) -> bool:
-        """Whether Redis has come back as it was in a former run."""
-        run = control.get("run", "")
-        return self._run != run and run in self._past.split()
-
     def _look_at(self, control: Fields, now: float) -> None:
         """What the control hash says."""
-        run, past = control.get("run", ""), control.get("past", "")
-        if self._run != run and self._run in past.split():
-            logger.warning("The crawl ended while this agent was away, and another one of its name has begun: it ends.")
+        control = self._runs.look(control, now)
+        if self._agent.outlived:
             self._out, self._consumed = None, []
-            self._agent.outlive()
-            return
-        if self._is_former(control):
-            control = {}
-        memory = control.get("memory", "")
-        rival = bool(memory) and now - self._wrote_memory < RIVALS  # another wrote one at the same time
-        if self._memory and memory != self._memory and not rival:
-            logger.warning("Redis has forgotten everything: sending what was under way again.")
-            self._agent.mail_lost()
-        self._memory = memory
-        self._run = control.get("run", "") or self._run
-        self._past = control.get("past", "") or self._past
-        self._denied = False
-        if is_finished(control) and not self._agent.finished:
-            self._agent.accept_end(is_lossy(control))
-            self._denied = not self._agent.finished
-            if self._denied:
-                logger.warning(LOSSY_END)
-        self.control = control
-        if self._desk is not None:
+        elif self._desk is not None:
             self._desk.look(control, now)
             self._sorting.bury(self._desk.refused())

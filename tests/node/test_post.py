@@ -1,160 +1,27 @@
-"""The post: what goes out and comes in with an exchange, garbage set aside, a Redis that is away, full, or forgets."""
+"""The post: what goes out and comes in with an exchange, garbage set aside, a Redis that is away or full, an absence."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import pickle
-from collections.abc import Callable, Coroutine
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scrapy_ubi.node.courier import Courier
-from scrapy_ubi.node.keeper import Disk, NoDisk
-from scrapy_ubi.node.post import CONTROL, ENOUGH, FIRST_PAUSE, IDLE, LONGEST_PAUSE, PLENTY, RIVALS, SELDOM, Post
+from scrapy_ubi.node.keeper import NoDisk
+from scrapy_ubi.node.post import CONTROL, ENOUGH, FIRST_PAUSE, IDLE, LONGEST_PAUSE, PLENTY, SELDOM
 from scrapy_ubi.node.sorting import HEAD, MOST_RECORDS
-from scrapy_ubi.protocol.agent import Agent
-from scrapy_ubi.protocol.config import Config
 from scrapy_ubi.protocol.envelope import opened
 from scrapy_ubi.protocol.host import Entry
-from scrapy_ubi.protocol.mail import Bounds, Record
+from scrapy_ubi.protocol.mail import Record
 from scrapy_ubi.protocol.view import Beat
 from scrapy_ubi.protocol.wire import decode
 from scrapy_ubi.settings import SETTINGS as TABLE
-from scrapy_ubi.settings import UbiSettings
-from scrapy_ubi.transport import Incoming, Outgoing
-from scrapy_ubi.transport.memory import MemoryHub, MemoryTransport
+from tests.node.office import HOST, REPLICAS, SETTINGS, VIEW, Office, found, letter, listen, run
 from tests.support.views import ordered
 from tests.support.village import page
-
-CRAWL = "crawl"
-LIMIT = 20.0  # s: what has not come by then never will
-REPLICAS = 20
-KEY, VIEW = "0123456789abcdef", "00000000000000ff"
-SETTINGS = UbiSettings(crawl=CRAWL, max_letter_bytes=20_000, max_url_length=100)
-HOST = "h.example"  # kept by `a`, alone
-
-
-def letter(value: Any = (), **rest: str) -> dict[bytes, bytes]:
-    """A letter from z, by hand."""
-    fields = {
-        "from": "z",
-        "store": "0badcafe",
-        "lane": "state",
-        "seq": "1",
-        "floor": "1",
-        "n": "1",
-        "view": VIEW,
-        "enc": "json",
-        "body": json.dumps(value),
-        **rest,
-    }
-    return {name.encode(): text.encode() for name, text in fields.items()}
-
-
-def found(*urls: str) -> list[dict[str, Any]]:
-    return [{"host": HOST, "discovered": [[f"{number:016x}", url, 0] for number, url in enumerate(urls, 1)]}]
-
-
-class Office:
-    """Agent `a` and its post, at a time that only a test moves; the other end is the hub itself."""
-
-    def __init__(
-        self,
-        control: dict[str, str] | None = None,
-        judge: Callable[[str, Entry], str | None] | None = None,
-        disk: Disk | None = None,
-    ):
-        self.now = 100.0
-        self.hub = MemoryHub()
-        config = Config(replicas=REPLICAS, bounds=Bounds(8, 500, 3000, resend=1e6))
-        self.disk = disk or NoDisk(0.0)
-        self.agent = Agent("a", "5" * 8, config, self.disk.frontier, lambda: "1" * 8, self.now)
-        self.agent.sure()
-        self.agent.lease.acknowledged(self.now)
-        self.transport = MemoryTransport(self.hub, "a", CRAWL, SETTINGS.max_letter_bytes)
-        self.arrivals = 0
-        self.post = Post(
-            self.agent,
-            self.transport,
-            Courier(own_thread=False),
-            SETTINGS,
-            control or {},
-            judge or (lambda host, entry: None),
-            self._arrived,
-            self.disk,
-            lambda run: None,
-        )
-
-    def _arrived(self) -> None:
-        self.arrivals += 1
-
-    def join(self, name: str = "b") -> None:
-        """Another agent is in the view."""
-        beat = Beat("2" * 8, 0, REPLICAS, "0" * 16, counter=1)
-        self.agent.read(self.now, self.now, {"a": self.agent.beat, name: beat})
-
-    @property
-    def shelf(self) -> Any:
-        return self.hub.shelf(CRAWL)
-
-    def put(self, fields: dict[bytes, bytes]) -> None:
-        self.hub.append(CRAWL, "a", fields)
-
-    async def trip(self) -> None:
-        """One exchange, whatever comes of it."""
-        self.agent.tick(self.now)
-        self.post.send(self.now, lambda: None)
-        await self.arrival()
-
-    async def arrival(self) -> None:
-        while not self.post.collect(self.now):
-            await asyncio.sleep(0)
-
-    async def trips(self, number: int) -> None:
-        for _ in range(number):
-            self.now += LONGEST_PAUSE
-            await self.trip()
-
-    def links_to(self, agent: str) -> list[Any]:
-        """The bodies of the discovery letters in an inbox."""
-        inbox = self.shelf.inbox[agent].values()
-        return [json.loads(fields[b"body"]) for fields in inbox if fields[b"lane"] == b"discovery"]
-
-    @property
-    def dead(self) -> list[dict[str, str]]:
-        return [{n.decode(): v.decode() for n, v in one.items()} for one in self.shelf.dead["a"]]
-
-    def answer(self, lane: str = "0badcafe/a/state") -> dict[str, Any] | None:
-        text = self.shelf.acks["z"].get(lane.encode())
-        return None if text is None else json.loads(text)
-
-    def control(self, name: str) -> str | None:
-        value = self.shelf.control.get(name.encode())
-        return None if value is None else value.decode()
-
-    def say(self, name: str, value: str) -> None:
-        self.shelf.control[name.encode()] = value.encode()
-
-
-def listen(office: Office) -> list[Outgoing]:
-    """What all exchanges from now on give the transport."""
-    exchange, given = office.transport.exchange, []
-
-    async def heard(out: Outgoing) -> Incoming:
-        given.append(out)
-        return await exchange(out)
-
-    office.transport.exchange = heard  # type: ignore[method-assign]
-    return given
-
-
-def run(test: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    asyncio.run(asyncio.wait_for(test(), LIMIT))
-
 
 # -- letters in
 
@@ -375,124 +242,6 @@ def test_whatever_lies_in_the_inbox_is_read_once_and_stops_nothing(entries: list
         assert len(office.shelf.inbox["a"]) == 0
         assert len(office.dead) == office.post.dead_letters <= len(entries)
         office.agent._check()
-
-    run(test)
-
-
-# -- Redis forgets
-
-
-def test_the_first_exchange_names_the_run_and_leaves_a_token() -> None:
-    async def test() -> None:
-        office = Office()
-        await office.trip()
-        assert office.control("run")
-        assert office.control("memory")
-        before = office.shelf.control.copy()
-        await office.trips(3)
-        assert office.shelf.control == before
-
-    run(test)
-
-
-def test_what_is_there_is_not_written_again() -> None:
-    async def test() -> None:
-        office = Office({"run": "r1", "memory": "m1"})
-        office.say("run", "r1")
-        office.say("memory", "m1")
-        await office.trips(2)
-        assert (office.control("run"), office.control("memory")) == ("r1", "m1")
-
-    run(test)
-
-
-def test_when_redis_has_forgotten_what_is_under_way_is_sent_again_at_once() -> None:
-    async def test() -> None:
-        office = Office()
-        office.join("b")
-        host = ordered("b", "a")
-        await office.trips(2)
-        run_, memory = office.control("run"), office.control("memory")
-        office.agent.discover(host, page(host))
-        await office.trip()
-        assert len(office.shelf.inbox["b"]) == 1
-        office.hub.flush()
-        await office.trips(1)
-        assert len(office.shelf.inbox["b"]) == 0, "it is not known yet"
-        await office.trip()
-        assert len(office.shelf.inbox["b"]) == 1
-        assert office.agent.counters.resent == 1
-        assert office.control("run") == run_, "the run goes on"
-        assert office.control("memory") not in (None, memory)
-        await office.trip()
-        assert len(office.shelf.inbox["b"]) == 1, "once"
-
-    run(test)
-
-
-def test_answers_are_said_again_too() -> None:
-    async def test() -> None:
-        office = Office()
-        office.put(letter(found("http://h.example/1")))
-        await office.trips(3)
-        assert office.answer() == {"acked": [1]}
-        office.hub.flush()
-        await office.trips(2)
-        assert office.answer() == {"acked": [1]}
-
-    run(test)
-
-
-def test_another_token_says_the_same() -> None:
-    """Redis was emptied, and another agent saw it first."""
-
-    async def test() -> None:
-        office = Office()
-        office.join("b")
-        host = ordered("b", "a")
-        await office.trips(2)
-        office.agent.discover(host, page(host))
-        await office.trip()
-        run_ = office.control("run") or ""
-        office.hub.flush()
-        office.say("memory", "another")
-        office.say("run", run_)
-        await office.trips(2)
-        assert len(office.shelf.inbox["b"]) == 1
-        assert office.control("memory") == "another"
-
-    run(test)
-
-
-def test_who_starts_while_others_write_their_tokens_has_not_lost_anything() -> None:
-    async def test() -> None:
-        office = Office({"run": "r1", "memory": "one"})
-        office.join("b")
-        host = ordered("b", "a")
-        office.say("memory", "another")
-        office.agent.discover(host, page(host))
-        await office.trips(2)
-        assert office.agent.counters.resent == 0
-        office.now += RIVALS
-        office.say("memory", "a third")
-        await office.trips(2)
-        assert office.agent.counters.resent == 1, "nobody starts any more"
-
-    run(test)
-
-
-def test_two_that_write_a_token_at_once_have_not_lost_anything() -> None:
-    async def test() -> None:
-        office = Office()
-        office.join("b")
-        host = ordered("b", "a")
-        office.agent.discover(host, page(host))
-        await office.trip()
-        office.say("memory", "a rival's")
-        await office.trip()
-        await office.trip()
-        assert office.agent.counters.resent == 0
-        assert office.control("memory") == "a rival's"
 
     run(test)
 
@@ -823,133 +572,7 @@ def test_one_exchange_at_a_time() -> None:
     run(test)
 
 
-# -- the end
-
-
-def test_the_end_is_announced_once() -> None:
-    async def test() -> None:
-        office = Office()
-        await office.trip()
-        office.agent.accept_end(lossy=False)
-        await office.trip()
-        assert office.control("finished") == f"{office.control('run')} a"
-        assert abs(office.transport.now() - float(office.control("finished_at") or 0)) < LIMIT
-        office.say("finished", "changed by hand")
-        await office.trip()
-        assert office.control("finished") == "changed by hand"
-
-    run(test)
-
-
-def test_an_end_that_is_known_is_not_announced_again() -> None:
-    """Whoever comes late to a finished crawl makes its end no later."""
-
-    async def test() -> None:
-        office = Office()
-        await office.trip()
-        office.say("finished", f"{office.control('run')} b")
-        await office.trips(1)
-        assert office.agent.finished
-        await office.trips(2)
-        assert office.control("finished") == f"{office.control('run')} b"
-        assert office.control("finished_at") is None
-
-    run(test)
-
-
-def test_word_of_the_end_is_believed() -> None:
-    async def test() -> None:
-        office = Office()
-        office.agent.discover(HOST, page(HOST))
-        await office.trip()
-        office.say("finished", "another-run b")
-        await office.trips(1)
-        assert not office.agent.finished, "word of an earlier run that comes late"
-        office.say("finished", f"{office.control('run')} b")
-        await office.trips(1)
-        assert office.agent.finished
-
-    run(test)
-
-
-def test_an_end_of_agents_that_lost_too_many_is_denied_by_one_that_has_work_left(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    async def test() -> None:
-        office = Office()
-        office.agent.discover(HOST, page(HOST))
-        await office.trip()
-        office.say("finished", f"{office.control('run')} b lossy")
-        await office.trips(1)
-        assert not office.agent.finished
-        await office.trip()
-        assert caplog.text.count("has work left, and goes on") == 1, "it may fetch again what it cannot know"
-        assert office.control("finished") == "", "a start under this name joins, and does not begin anew"
-        office.say("finished", f"{office.control('run')} b")
-        await office.trips(1)
-        assert office.agent.finished, "denied once; what is said afterwards is heard"
-
-    run(test)
-
-
-# -- runs before and after
-
-
-def test_a_redis_that_comes_back_as_it_was_in_a_former_run_ends_nothing() -> None:
-    async def test() -> None:
-        office = Office({"past": "0ld"})
-        office.agent.discover(HOST, page(HOST))
-        await office.trips(2)
-        run = office.control("run")
-        office.shelf.control.clear()
-        for name, value in {"run": "0ld", "memory": "of then", "finished": "0ld b", "finished_at": "1.0"}.items():
-            office.say(name, value)
-        await office.trips(2)
-        assert not office.agent.finished
-        assert (office.control("run"), office.control("past")) == (run, "0ld")
-        assert office.control("memory") not in (None, "of then")
-
-    run(test)
-
-
-def test_mail_of_a_former_run_that_comes_back_with_it_is_thrown_away() -> None:
-    async def test() -> None:
-        office = Office({"past": "0ld"})
-        office.agent.discover(HOST, page(HOST))
-        await office.trips(2)
-        for name, value in {"run": "0ld", "memory": "of then"}.items():
-            office.say(name, value)
-        office.put(letter([{"host": HOST, "done": [f"{page(HOST).key:016x}"]}]))
-        await office.trips(2)
-        assert not office.shelf.inbox["a"]
-        state = office.agent.frontier.find(HOST)
-        assert state is not None and not state.done_count, "it was fetched in that run, not in this one"
-
-    run(test)
-
-
-def test_who_was_away_over_the_end_closes_and_brings_nothing_into_the_next_run() -> None:
-    async def test() -> None:
-        office = Office()
-        office.join("b")
-        await office.trip()
-        old = office.control("run") or ""
-        office.agent.discover(ordered("b", "a"), page(ordered("b", "a")))
-        office.shelf.control.clear()
-        office.say("run", "a-new-one")
-        office.say("past", f"older {old}")
-        before = dict(office.shelf.control)
-        office.put(letter(found("http://h.example/1")))
-        office.now += SETTINGS.lease_timeout + 1
-        for _ in range(4):
-            await office.trip()
-        assert office.agent.finished
-        assert office.shelf.control == before, "it says nothing of the run that is none of its own"
-        assert not office.shelf.inbox["b"], "it looks before it sends"
-        assert len(office.shelf.inbox["a"]) == 1
-        assert office.agent.last_beat().flags == "L", "that the crawl is over would end the next one"
-
-    run(test)
+# -- after an absence
 
 
 def test_after_an_absence_what_waits_is_sent_once_it_has_looked() -> None:

@@ -1,0 +1,145 @@
+"""An agent's post, at a time that only a test moves, and letters to it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from scrapy_ubi.node.courier import Courier
+from scrapy_ubi.node.keeper import Disk, NoDisk
+from scrapy_ubi.node.post import LONGEST_PAUSE, Post
+from scrapy_ubi.protocol.agent import Agent
+from scrapy_ubi.protocol.config import Config
+from scrapy_ubi.protocol.host import Entry
+from scrapy_ubi.protocol.mail import Bounds
+from scrapy_ubi.protocol.view import Beat
+from scrapy_ubi.settings import UbiSettings
+from scrapy_ubi.transport import Incoming, Outgoing
+from scrapy_ubi.transport.memory import MemoryHub, MemoryTransport
+
+CRAWL = "crawl"
+LIMIT = 20.0  # s: what has not come by then never will
+REPLICAS = 20
+VIEW = "00000000000000ff"
+SETTINGS = UbiSettings(crawl=CRAWL, max_letter_bytes=20_000, max_url_length=100)
+HOST = "h.example"  # kept by `a`, alone
+
+
+def letter(value: Any = (), **rest: str) -> dict[bytes, bytes]:
+    """A letter from z, by hand."""
+    fields = {
+        "from": "z",
+        "store": "0badcafe",
+        "lane": "state",
+        "seq": "1",
+        "floor": "1",
+        "n": "1",
+        "view": VIEW,
+        "enc": "json",
+        "body": json.dumps(value),
+        **rest,
+    }
+    return {name.encode(): text.encode() for name, text in fields.items()}
+
+
+def found(*urls: str) -> list[dict[str, Any]]:
+    return [{"host": HOST, "discovered": [[f"{number:016x}", url, 0] for number, url in enumerate(urls, 1)]}]
+
+
+class Office:
+    """Agent `a` and its post, at a time that only a test moves; the other end is the hub itself."""
+
+    def __init__(
+        self,
+        control: dict[str, str] | None = None,
+        judge: Callable[[str, Entry], str | None] | None = None,
+        disk: Disk | None = None,
+    ):
+        self.now = 100.0
+        self.hub = MemoryHub()
+        config = Config(replicas=REPLICAS, bounds=Bounds(8, 500, 3000, resend=1e6))
+        self.disk = disk or NoDisk(0.0)
+        self.agent = Agent("a", "5" * 8, config, self.disk.frontier, lambda: "1" * 8, self.now)
+        self.agent.sure()
+        self.agent.lease.acknowledged(self.now)
+        self.transport = MemoryTransport(self.hub, "a", CRAWL, SETTINGS.max_letter_bytes)
+        self.arrivals = 0
+        self.post = Post(
+            self.agent,
+            self.transport,
+            Courier(own_thread=False),
+            SETTINGS,
+            control or {},
+            judge or (lambda host, entry: None),
+            self._arrived,
+            self.disk,
+            lambda run: None,
+        )
+
+    def _arrived(self) -> None:
+        self.arrivals += 1
+
+    def join(self, name: str = "b") -> None:
+        """Another agent is in the view."""
+        beat = Beat("2" * 8, 0, REPLICAS, "0" * 16, counter=1)
+        self.agent.read(self.now, self.now, {"a": self.agent.beat, name: beat})
+
+    @property
+    def shelf(self) -> Any:
+        return self.hub.shelf(CRAWL)
+
+    def put(self, fields: dict[bytes, bytes]) -> None:
+        self.hub.append(CRAWL, "a", fields)
+
+    async def trip(self) -> None:
+        """One exchange, whatever comes of it."""
+        self.agent.tick(self.now)
+        self.post.send(self.now, lambda: None)
+        await self.arrival()
+
+    async def arrival(self) -> None:
+        while not self.post.collect(self.now):
+            await asyncio.sleep(0)
+
+    async def trips(self, number: int) -> None:
+        for _ in range(number):
+            self.now += LONGEST_PAUSE
+            await self.trip()
+
+    def links_to(self, agent: str) -> list[Any]:
+        """The bodies of the discovery letters in an inbox."""
+        inbox = self.shelf.inbox[agent].values()
+        return [json.loads(fields[b"body"]) for fields in inbox if fields[b"lane"] == b"discovery"]
+
+    @property
+    def dead(self) -> list[dict[str, str]]:
+        return [{n.decode(): v.decode() for n, v in one.items()} for one in self.shelf.dead["a"]]
+
+    def answer(self, lane: str = "0badcafe/a/state") -> dict[str, Any] | None:
+        text = self.shelf.acks["z"].get(lane.encode())
+        return None if text is None else json.loads(text)
+
+    def control(self, name: str) -> str | None:
+        value = self.shelf.control.get(name.encode())
+        return None if value is None else value.decode()
+
+    def say(self, name: str, value: str) -> None:
+        self.shelf.control[name.encode()] = value.encode()
+
+
+def listen(office: Office) -> list[Outgoing]:
+    """What all exchanges from now on give the transport."""
+    exchange, given = office.transport.exchange, []
+
+    async def heard(out: Outgoing) -> Incoming:
+        given.append(out)
+        return await exchange(out)
+
+    office.transport.exchange = heard  # type: ignore[method-assign]
+    return given
+
+
+def run(test: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    asyncio.run(asyncio.wait_for(test(), LIMIT))
