@@ -66,6 +66,7 @@ OWNERS: tuple[tuple[str, str, str | None], ...] = (
     ("frontier: queues, workbench", "scrapy_ubi/frontier/", None),
     ("mail", "scrapy_ubi/transport/", None),
     ("mail", "scrapy_ubi/node/post.py", None),
+    ("mail", "scrapy_ubi/node/runs.py", None),
     ("mail", "scrapy_ubi/node/courier.py", None),
     ("mail", "scrapy_ubi/protocol/mail.py", None),
     ("mail", "scrapy_ubi/protocol/outbox.py", None),
