@@ -1,4 +1,4 @@
-"""The post: what goes out and comes in with an exchange, garbage set aside, a Redis that is away or full, an absence."""
+"""The post: what goes out and comes in with an exchange, garbage set aside, Redis away or full, an absence."""
 
 from __future__ import annotations
 
