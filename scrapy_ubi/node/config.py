@@ -6,6 +6,7 @@ from scrapy_ubi.protocol.config import Config
 from scrapy_ubi.protocol.mail import Bounds
 from scrapy_ubi.settings import UbiSettings
 
+LEAVE_PAUSE = 1.5  # heartbeat intervals, in which all that were stopped at one moment have heard of each other
 LETTER_BYTES_A_CHARACTER = 6  # a control character in JSON; so a letter of that many characters is never too large
 
 
@@ -26,4 +27,5 @@ def protocol_config(settings: UbiSettings) -> Config:
         bounds=bounds,
         outbox_records=settings.outbox_records,
         suppressed_keys=settings.suppressed_keys,
+        leave_pause=min(LEAVE_PAUSE * settings.heartbeat_interval, settings.leave_timeout / 10),
     )

@@ -61,12 +61,17 @@ class Exchanges:
         self.turn(self._clock())
 
     def look_for_much(self) -> None:
-        """Hurry when much waits to be sent. What is under way is not sent any sooner, nor what waits for that."""
+        """Hurry when much waits to be sent."""
+        if self.sendable >= self._most_waiting:
+            self.hurry = True
+
+    @property
+    def sendable(self) -> int:
+        """Records that the next exchange can send: not those under way, nor what waits for them."""
         outbox = self._crawl.agent.outbox
         window = outbox.bounds.window
         lanes = outbox.lanes.values()
-        if sum([len(lane.waiting) for lane in lanes if len(lane.unacknowledged) < window]) >= self._most_waiting:
-            self.hurry = True
+        return sum([len(lane.waiting) for lane in lanes if len(lane.unacknowledged) < window])
 
     # -- whoever leaves waits for them
 

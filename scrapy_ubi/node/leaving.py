@@ -82,7 +82,7 @@ class Leaving:
             if now - told > SILENCE:
                 told = now
                 logger.info("Still handing over: %s.", self._left_over())
-            self._exchanges.press()
+            self._exchanges.press(hurry=self._exchanges.sendable > 0)
             await self._exchanges.wait()
         return True
 

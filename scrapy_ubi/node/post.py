@@ -149,7 +149,8 @@ class Post:
         # What has come in wants an answer, and others wait for it: not at once, for what follows is gathered, but soon.
         # Who has plenty to fetch lets them wait, but not with what would be fetched again were it killed.
         if not self._has_plenty():
-            return now >= self._due - (self._spared if self._eager else 0.0)
+            waits = self._eager or (self._agent.leaving and len(self._agent.outbox))
+            return now >= self._due - (self._spared if waits else 0.0)
         if self._agent.counters.done - self._done >= ENOUGH:
             return now >= self._due - self._spared
         return now >= self._due + (SELDOM - 1) * self._interval

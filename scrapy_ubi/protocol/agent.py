@@ -230,6 +230,8 @@ class Agent:
         if before is not None and any(view.incarnation(a) != m.incarnation for a, m in before.members.items()):
             self.discovery.forget()
             self.group.count_lost(before, self.tenure.complete is None)
+        if before is not None and any(map(self.group.leaves, before.members.keys() - view.members.keys())):
+            self.handover.pause(now, self.config.leave_pause)
         gone, entries, states = self.outbox.take_back(view)
         self.handover.gone(gone)
         for record in states:

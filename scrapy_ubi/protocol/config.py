@@ -10,7 +10,8 @@ from .view import MOST_PENDING
 
 
 class Config(NamedTuple):
-    """What the protocol is told. Times in seconds. `most_pending`: hosts that a beat lists as pending, 64 at most."""
+    """What the protocol is told. Times in seconds. `most_pending`: hosts that a beat lists as pending, 64 at most;
+    `leave_pause`: how long nothing is handed over after somebody leaves, as others may be leaving, too."""
 
     replication: int = 1
     replicas: int = 200
@@ -21,6 +22,7 @@ class Config(NamedTuple):
     outbox_records: int = 200_000
     suppressed_keys: int = 1_000_000
     most_pending: int = MOST_PENDING
+    leave_pause: float = 0.0
 
     @property
     def grace(self) -> float:

@@ -12,6 +12,8 @@ Rules of this module:
   outside the view, or two would wait for each other.
 * Several offers and syncs of one host may be under way, one a keeper. A copy that gets dirty meanwhile is gone
   through again.
+* When somebody leaves, hosts are brought only after a pause: agents are often stopped together, and what one of them
+  would bring to another would be on its way back with the next start.
 * A copy is dropped only by an agent outside the host's keepers, and only after the view is complete. The last to leave,
   who has nobody to hand over to, drops nothing. Where somebody who believes in another view has told of the host, that
   view may be the newer one and this agent a keeper in it: then not before the failure time-out has passed, within which
@@ -20,6 +22,7 @@ Rules of this module:
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 
@@ -31,6 +34,7 @@ from .tenure import Alive, Tenure
 from .view import Beat, View
 
 SLICE = 2000  # hosts gone through a tick: some milliseconds
+MOST_PAUSES = 3  # that follow each other without a break: agents may leave one after the other
 BROUGHT = 0  # the flush of records that bring known state: they are nobody's outlinks
 
 
@@ -65,6 +69,7 @@ class Handover:
         self.open: dict[str, dict[str, Sync | None]] = {}  # host -> keeper -> the sync, or None while only offered
         self.pending: dict[str, None] = {}
         self.relied_on: dict[str, str] = {}  # agent outside the view -> its incarnation
+        self._paused_since = self._paused_until = -math.inf
 
     def enter(self) -> None:
         """Go through all hosts: the view has changed, or one relied on is gone."""
@@ -73,6 +78,12 @@ class Handover:
         self._later.clear()
         self.again.clear()
         self.relied_on.clear()
+
+    def pause(self, now: float, seconds: float) -> None:
+        """Bring no hosts for so long from this time on (s)."""
+        if now >= self._paused_until + seconds:
+            self._paused_since = now
+        self._paused_until = min(now + seconds, self._paused_since + MOST_PAUSES * seconds)
 
     def read(self, alive: Mapping[str, Beat]) -> None:
         """Whether those relied on are still there, by the beats of everybody alive."""
@@ -104,7 +115,7 @@ class Handover:
         self.now = now
         while self._later and self._later[0][0] <= now:
             self._drop(self._later.popleft()[1])
-        for _ in range(min(SLICE, len(self.todo))):
+        for _ in range(min(SLICE, len(self.todo)) if now >= self._paused_until else 0):
             host = self.todo.popleft()
             self.again.discard(host)
             state = self.frontier.find(host)

@@ -126,6 +126,10 @@ class Membership:
         """Whether that incarnation of an agent lives, as far as is known here."""
         return incarnation == self.incarnation if agent == self.me else self.watch.alive(agent, incarnation)
 
+    def leaves(self, agent: str) -> bool:
+        """Whether this agent, or this one itself, is on its way out."""
+        return self.leaving if agent == self.me else self.watch.leaves(agent)
+
     def count_lost(self, before: View, new: bool) -> None:
         """The view `before` is no more: count those who died. `new`: this agent has never seen a view complete."""
         for agent, member in before.members.items():

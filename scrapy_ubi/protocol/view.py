@@ -255,6 +255,11 @@ class Watch:
         sight = self.seen.get(agent)
         return sight is not None and sight.beat.incarnation == incarnation
 
+    def leaves(self, agent: str) -> bool:
+        """Whether another agent lives, and is on its way out."""
+        sight = self.seen.get(agent)
+        return sight is not None and LEAVING in sight.beat.flags
+
     def members(self) -> dict[str, Member]:
         """The others that belong into a view: alive and not leaving."""
         return {

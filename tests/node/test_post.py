@@ -458,6 +458,21 @@ def test_an_agent_that_does_not_know_yet_who_is_there_exchanges_seldom_but_for_w
     run(test)
 
 
+def test_who_leaves_waits_for_answers_as_eagerly_as_others_for_its_own() -> None:
+    async def test() -> None:
+        office = Office()
+        office.join()
+        office.agent.leave(office.now)
+        await office.trip()
+        assert not office.post.may_send(office.now + SETTINGS.flush_interval / 2, hurry=False), "nothing is under way"
+        record = Record("h.example", 1, entry=Entry(1, "http://h.example/1", 0))
+        office.agent.outbox.put("b", "discovery", record, office.agent.view)
+        assert not office.post.may_send(office.now, hurry=False)
+        assert office.post.may_send(office.now + SETTINGS.flush_interval / 2, hurry=False)
+
+    run(test)
+
+
 def busy(office: Office) -> None:
     """The agent has plenty to fetch, and nobody comes or goes."""
     agent = office.agent

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from scrapy_ubi.protocol import handover as handover_module
+from scrapy_ubi.protocol.handover import MOST_PAUSES
 from scrapy_ubi.protocol.mail import STATE
 from scrapy_ubi.protocol.tenure import point
 from scrapy_ubi.protocol.view import MOST_PENDING
@@ -215,6 +216,57 @@ def test_a_leaver_hands_over_and_the_others_leave_it_to_it() -> None:
 
 
 # -- the old owner dies in the middle (a hard case of DESIGN 2.5)
+
+
+# -- leavers, and the pause after a leave
+
+
+def test_agents_that_leave_together_hand_nothing_over() -> None:
+    village = Village("a", "b", "c", leave_pause=1.5)
+    hosts = [ordered("a", "b", "c"), ordered("b", "c", "a")]
+    for host in hosts:
+        full(village, host)
+    for agent in village.agents.values():
+        agent.leave(village.now)
+        village.now += 0.1
+    for _ in range(8):
+        village.turn(seconds=0.5)
+    assert [letter for _, letter in village.log if letter.kind == STATE] == []
+    assert [village.holders(host) for host in hosts] == [{"a", "b"}, {"b", "c"}]
+    assert not any(agent.view.members for agent in village.agents.values())
+
+
+@pytest.mark.parametrize("first", ["the leaver", "the others"])
+def test_after_the_pause_a_leaver_hands_over(first: str) -> None:
+    village, host = Village("a", "b", "c", leave_pause=1.5), ordered("a", "b", "c")
+    full(village, host)
+    village.agents["a"].leave(village.now)
+    village.turn(*(["a"] if first == "the leaver" else ["b", "c"]))
+    village.turn(seconds=0.4)
+    assert list(told(village, host)) == []
+    village.until(village.agents["a"].may_go)
+    assert ("a", "c", "3") in told(village, host)
+
+
+def test_pauses_without_a_break_end_all_the_same() -> None:
+    village, host = Village("a", "b"), ordered("a", "b")
+    full(village, host)
+    handover, began = village.agents["a"].handover, village.now
+    handover.enter()
+    while handover.todo:
+        handover.pause(village.now, 1.5)
+        handover.work(lambda agent, incarnation: True, village.now)
+        village.now += 0.5
+        assert village.now < began + 100
+    assert village.now - began == pytest.approx(MOST_PAUSES * 1.5, abs=0.6)
+
+
+def test_who_joins_waits_for_no_pause() -> None:
+    village, host = Village("a", "b", leave_pause=100.0), ordered("c", "a", "b")
+    full(village, host)
+    village.start("c")
+    village.settle()
+    assert list(told(village, host)) == [("a", "c", "3")]
 
 
 def test_old_owner_dies_in_the_middle_of_a_handoff() -> None:

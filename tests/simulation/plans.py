@@ -63,6 +63,8 @@ class Plan:
                 bounds=Bounds(window=1, records=3, size=100_000, resend=2.0),
                 most_pending=Random(f"pending {seed}").choice((0, 2, MOST_PENDING)),  # draws nothing from the others
             )
+        pause = Random(f"pause {seed}").choice((0.0, 0.0, 1.5))
+        self.world.config = self.world.config._replace(leave_pause=pause)
         self.world.drift = random.choice((0.0, 0.0, 0.02, 0.1))
         drawn = random.sample([*KINDS], random.randint(0, 4))
         self.kinds = drawn if kinds is None else list(kinds)
