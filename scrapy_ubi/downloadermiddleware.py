@@ -106,11 +106,12 @@ class Guard:
 
     async def _transfer(self, flight: Flight, download: Download) -> Response:
         # Nothing may come between this and the transfer: in another task's turn a callback may block for seconds.
-        lapsed = False
+        # A kept connection holds the right, for minutes: with the flight it would hold all that its page has taught.
+        lapsed, host = False, flight.host
 
         def may_write() -> bool:
             nonlocal lapsed
-            lapsed = lapsed or not self._may_start(flight)
+            lapsed = lapsed or not self._may_start(host)
             return not lapsed
 
         if not may_write():
@@ -206,7 +207,7 @@ class Guard:
             flight.began = monotonic()
             if not granted:
                 return self._denied(flight)
-            if self._may_start(flight):
+            if self._may_start(flight.host):
                 return None
             self.release(flight)
             await asyncio.sleep(0)
@@ -227,10 +228,10 @@ class Guard:
         finally:
             timer.cancel()
 
-    def _may_start(self, flight: Flight) -> bool:
+    def _may_start(self, host: str | None) -> bool:
         """The comparison that nothing may come after: the host is ours, not held, and the lease holds."""
-        assert flight.host is not None
-        return self._node.may_fetch(flight.host)
+        assert host is not None
+        return self._node.may_fetch(host)
 
     def _denied(self, flight: Flight) -> None:
         """The node will never permit this. Raises, unless it may go without."""

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
+import gc
+import weakref
 from collections.abc import Callable, Coroutine
 from types import SimpleNamespace
 from typing import Any, cast
@@ -263,6 +266,26 @@ async def test_the_right_to_write_is_that_of_the_transfer_alone() -> None:
     await world.guard.admit(page.request)
     await world.guard.carry(page.request, download)
     assert callable(rights[0]) and writegate.may_write.get() is None
+
+
+@in_loop
+async def test_a_connection_that_is_kept_holds_no_page() -> None:
+    world = World()
+    kept: list[contextvars.Context] = []  # as its transport does
+
+    async def download(request: Request) -> Response:
+        kept.append(contextvars.copy_context())
+        return Response(request.url)
+
+    page = world.page()
+    await world.guard.admit(page.request)
+    await world.guard.carry(page.request, download)
+    world.guard.release(page)
+    world.flights.remove(page.request)
+    gone = weakref.ref(page.request)
+    del page
+    gc.collect()
+    assert kept and gone() is None
 
 
 @in_loop
