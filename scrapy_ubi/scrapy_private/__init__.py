@@ -2,7 +2,7 @@
 
 tests/scrapy_private fails, one name at a time, when a new Scrapy changes any of them. Those that make up a scheduled
 request's way through Scrapy are in `leanpath`, `leanoutput` and `leanpieces`, which stand for it while it is as it was
-(`stoodfor`).
+(`stoodfor`). Those of Twisted's pool of connections are in `keptconnections`.
 
 | name | used for |
 | --- | --- |
@@ -66,6 +66,7 @@ from twisted.python.failure import Failure
 from twisted.web.client import HTTPConnectionPool
 
 from scrapy_ubi import writegate
+from scrapy_ubi.scrapy_private import keptconnections
 
 _LEGACY_SERVER_CONNECT = 0x4  # OpenSSL's SSL_OP_LEGACY_SERVER_CONNECT: servers without secure renegotiation
 
@@ -161,10 +162,12 @@ class EngineHooks:
         original = getattr(handlers, "download_request_async", None)
         if handlers is None or original is None:
             return
+        most = keptconnections.most_kept()
 
         async def download_request_async(request: Request) -> Response:
             if (pool := _pool(handlers, urlparse_cached(request).scheme)) is not None:
                 writegate.gate(pool, _transport)
+                keptconnections.bound(pool, most)
             return await carry(request, original)
 
         handlers.download_request_async = download_request_async
