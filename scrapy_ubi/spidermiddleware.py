@@ -83,13 +83,16 @@ class UbiSpiderMiddleware:
         forget_tree(response)
 
     async def process_spider_output_async(self, response: Response, result: AsyncIterator[Any]) -> AsyncIterator[Any]:
-        hand_over = None
+        hand_over, number = None, 0
         async for found in result:
+            number += 1
             if hand_over is None:
                 unheard = self._is_unheard()
                 hand_over = self._taker(response, unheard)
             if isinstance(found, Request):
                 hand_over(found)
+                if number % PAUSE_EVERY == 0:
+                    await asyncio.sleep(0)  # a callback that waits for nothing itself would never stop
             elif type(found) is PlainLinks:
                 for _ in self._take(found, response, hand_over, unheard):
                     await asyncio.sleep(0)

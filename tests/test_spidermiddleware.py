@@ -149,6 +149,30 @@ def outputs(world: World, kind: str, response: Response, *things: Any) -> list[A
     return asyncio.run(run())
 
 
+@pytest.mark.parametrize("known", [False, True])
+def test_a_callback_with_very_many_requests_lets_others_run(known: bool) -> None:
+    url = f"{URL}known" if known else URL
+
+    async def run() -> int:
+        world, turns = World(), 0
+
+        async def count() -> None:
+            nonlocal turns
+            while True:
+                turns += 1
+                await asyncio.sleep(0)
+
+        counting = asyncio.ensure_future(count())
+        response = Response(URL, request=Request(URL))
+        requests = several(*(Request(url) for _ in range(10 * PAUSE_EVERY)))
+        async for found in world.middleware.process_spider_output_async(response, requests):
+            raise AssertionError(found)
+        counting.cancel()
+        return turns
+
+    assert asyncio.run(run()) >= 10
+
+
 @pytest.mark.parametrize("kind", ["sync", "async"])
 def test_requests_of_callbacks_go_to_the_engine_and_items_pass(kind: str) -> None:
     world = World()
