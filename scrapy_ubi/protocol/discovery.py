@@ -8,6 +8,7 @@ Rules of this module:
   as much; nothing on that way may cost a call more than it must.
 * What is too large for a letter is no news of another's host: it is not told, and whoever asks hears why (`too_large`).
 * A link that was found on no page is a *stray* (`closing.py`), and belongs into the redo of every page that has it.
+* Of a page with more links than a redo may have no more are gathered: it has none (`closing.py`).
 * Mail that was refused, or whose receiver is gone, is routed by the present view; the name in a refusal is a hint,
   followed only if that agent is in the view.
 """
@@ -19,7 +20,7 @@ from collections.abc import Callable, Iterable, Sequence
 from .closing import Closing, Outlinks
 from .host import Entry, HostState
 from .keeping import Keeping
-from .mail import DISCOVERY, Record, weight
+from .mail import DISCOVERY, MOST_OUTLINKS, Record, weight
 from .quiescence import Quiescence
 
 
@@ -87,7 +88,7 @@ class Discovery:
         if outlinks is None:
             if news:
                 self._closing.stray(entry.key, self._journal.flush)
-        elif news or entry.key in self._closing.strays:
+        elif len(outlinks) <= MOST_OUTLINKS and (news or entry.key in self._closing.strays):
             outlinks.append((host, entry))
         return news
 
@@ -101,6 +102,8 @@ class Discovery:
             news = self._keep(host, entries, self._journal.flush)
         else:
             news = self._tell(owner, host, entries)
+        if len(outlinks) > MOST_OUTLINKS:
+            return news
         outlinks += [(host, entry) for entry in news]
         if strays := self._closing.strays:
             outlinks += [(host, entry) for entry in entries if entry.key in strays and entry not in news]

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scrapy_ubi.protocol.closing import Outlinks
-from scrapy_ubi.protocol.mail import DISCOVERY, Bounds
+from scrapy_ubi.protocol.mail import DISCOVERY, MOST_OUTLINKS, Bounds
 from tests.support.views import ordered
 from tests.support.village import Village, page
 
@@ -56,6 +56,20 @@ def test_links_of_one_host_may_be_told_at_once(
         states = [sorted(village.state(name, host).undone()) for name in sorted(village.holders(host))]
         outcomes.append((news, sorted(set(outlinks)), states, a.counters))
     assert outcomes[0] == outcomes[1]
+
+
+@pytest.mark.parametrize("owner", ["a", "b"])
+@pytest.mark.parametrize("at_once", [True, False])
+def test_of_a_page_with_very_many_links_no_more_are_gathered_than_tell_that(owner: str, at_once: bool) -> None:
+    village, host = Village("a", "b"), ordered("a", "b") if owner == "a" else ordered("b", "a")
+    a, outlinks, slices = village.agents["a"], Outlinks(), 40
+    for start in range(0, 10 * slices, 10):
+        entries = [page(host, start + number) for number in range(10)]
+        if at_once:
+            assert a.discover_all(host, entries, outlinks) == entries
+        else:
+            assert all(a.discover(host, entry, outlinks) for entry in entries)
+    assert MOST_OUTLINKS < len(outlinks) <= MOST_OUTLINKS + 10
 
 
 def test_what_its_owner_knows_is_not_sent_again() -> None:
