@@ -11,7 +11,8 @@ Rules of this module:
 * At most `window` letters of a lane are unacknowledged; the rest waits in the sender's outbox. A letter is sent again
   after a time-out that doubles up to a bound.
 * The *floor* of a lane is its lowest unacknowledged number. The receiver remembers what became of every letter from the
-  floor on, and says it again when the letter comes again; so a lost acks key is harmless.
+  floor on, and says it again when the letter comes again; so a lost acks key is harmless. An answer is as long as a
+  transport takes it; what it has no room for is said when the letters before are answered.
 """
 
 from __future__ import annotations
@@ -20,11 +21,15 @@ import json
 from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import inf
 from typing import Any, NamedTuple
 
 from .host import Entry, HostState, Notes, Redo, Summary
 
 DISCOVERY, STATE = "discovery", "state"
+ANSWER_SIZE = 40  # characters of an answer without outcomes, at most
+OUTCOME_SIZE = 60  # and of one outcome beside names: its number, up to three times
+QUOTED = 3  # what a name takes beside its characters
 MOST_OUTLINKS = 64  # of a redo: a page with more is fetched again if its owner dies at the wrong moment
 RECORD_SIZE = 40  # characters of a record besides its host, URL and request, about
 MOST_RESEND = 60.0  # s: a letter that is never acknowledged is sent again at least this often
@@ -339,12 +344,25 @@ class LaneIn:
             for seq in [s for s in self.outcomes if s < floor]:
                 del self.outcomes[seq]
 
-    def text(self) -> str:
-        """The answer to the sender: JSON, as it stands in the sender's acks hash."""
-        decided = sorted((seq, o) for seq, o in self.outcomes.items() if o is not None)
+    def text(self, most: float = inf) -> str:
+        """The answer to the sender: JSON, as it stands in the sender's acks hash. Where it would have more than `most`
+        characters it says what became of the first letters; of the others when the floor has risen above those.
+        """
+        decided = _fitting(sorted((seq, o) for seq, o in self.outcomes.items() if o is not None), most)
         answer: dict[str, Any] = {"acked": [seq for seq, _ in decided]}
         if refused := {str(seq): dict(o.refused) for seq, o in decided if o.refused}:
             answer["refused"] = refused
         if want := {str(seq): list(o.want) for seq, o in decided if o.want}:
             answer["want"] = want
         return json.dumps(answer, separators=(",", ":"))
+
+
+def _fitting(decided: list[tuple[int, Outcome]], most: float) -> list[tuple[int, Outcome]]:
+    """As many of these outcomes as an answer of so many characters says; one in any case."""
+    left = most - ANSWER_SIZE
+    for count, (_, outcome) in enumerate(decided):
+        left -= OUTCOME_SIZE + sum(map(len, outcome.want)) + QUOTED * len(outcome.want)
+        left -= sum(len(host) + len(owner) + 2 * QUOTED for host, owner in outcome.refused.items())
+        if left < 0 and count:
+            return decided[:count]
+    return decided

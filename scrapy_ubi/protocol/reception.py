@@ -26,6 +26,7 @@ from .wire import Delta, Received
 MOST_OUTCOMES = (
     1024  # answers remembered a lane: far above any window; a sender that never raises its floor gets no more
 )
+MOST_ANSWER = 20  # times as many characters as a letter may have: a third of what a transport takes
 
 
 class Reception:
@@ -181,4 +182,5 @@ class Reception:
         """The answers to give now: (sender, lane name) -> text."""
         lanes = {name: self.lanes[name] for name in self._answers if name in self.lanes}
         self._answers.clear()
-        return {(lane.sender, name): lane.text() for name, lane in lanes.items()}
+        most = MOST_ANSWER * self._keeping.config.bounds.size
+        return {(lane.sender, name): lane.text(most) for name, lane in lanes.items()}

@@ -6,11 +6,13 @@ import json
 
 import pytest
 
+from scrapy_ubi.node.config import LETTER_BYTES_A_CHARACTER
 from scrapy_ubi.protocol import reception as reception_module
 from scrapy_ubi.protocol.host import Entry, Summary
 from scrapy_ubi.protocol.mail import DISCOVERY, STATE
-from scrapy_ubi.protocol.reception import MOST_OUTCOMES
+from scrapy_ubi.protocol.reception import MOST_ANSWER, MOST_OUTCOMES
 from scrapy_ubi.protocol.wire import Delta, Received
+from scrapy_ubi.transport.contract import TEXT
 from tests.support.views import ordered
 from tests.support.village import Village, page
 
@@ -324,6 +326,19 @@ def test_outcomes_remembered_are_bounded(box: Inbox) -> None:
     assert len(answer["acked"]) == MOST_OUTCOMES  # type: ignore[arg-type]
     box.letter(STATE, seq=5000, floor=5000)
     assert box.answers() == {"acked": [5000]}
+
+
+def test_what_an_answer_has_no_room_for_is_said_when_the_letters_before_are_answered(
+    monkeypatch: pytest.MonkeyPatch, box: Inbox
+) -> None:
+    """A wide window of small letters: a transport drops an answer that names the hosts of all of them."""
+    assert 2 * MOST_ANSWER < TEXT * LETTER_BYTES_A_CHARACTER
+    monkeypatch.setattr(reception_module, "MOST_ANSWER", 0)
+    for seq in (1, 2):
+        box.letter(STATE, said(f"h{seq}.example", offer=Summary(9, 9, 9, 9)), seq=seq)
+    assert box.answers() == {"acked": [1], "want": {"1": ["h1.example"]}}
+    box.letter(STATE, said("h2.example", offer=Summary(9, 9, 9, 9)), seq=2, floor=2)
+    assert box.answers() == {"acked": [2], "want": {"2": ["h2.example"]}}
 
 
 def test_lanes_remembered_are_bounded_and_the_one_used_last_stays(monkeypatch: pytest.MonkeyPatch, box: Inbox) -> None:
