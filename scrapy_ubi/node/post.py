@@ -310,18 +310,19 @@ class Post:
         )
 
     def _take(self, incoming: Incoming, now: float) -> None:
-        is_former = self._runs.is_former(incoming.control or {})
+        doubtful = False
         if incoming.control is not None:
             self._control_due = now + CONTROL
             # What was asked for before an absence may have waited for its end.
             self._looked = now if self._only_looks else self._sent
             self._look_at(incoming.control, now)
+            doubtful = self._runs.doubtful
         if self._agent.outlived:
             return
         self._eager = bool(incoming.letters)
         for number, raw in incoming.letters:
             self._consumed.append(number)
-            if not is_former:  # else it was for that run
+            if not doubtful:
                 self._sorting.receive(raw)
         for lane, text in incoming.acks.items():
             try:

@@ -232,6 +232,26 @@ def test_mail_of_a_former_run_that_comes_back_with_it_is_thrown_away() -> None:
     run(test)
 
 
+def test_mail_of_a_former_run_is_thrown_away_where_another_agent_has_written_the_run_again() -> None:
+    """Whatever waits there as Redis has forgotten is sent again by those who live."""
+
+    async def test() -> None:
+        office = Office({"past": "0ld"})
+        office.agent.discover(HOST, page(HOST))
+        await office.trips(2)
+        office.say("memory", "another's")
+        office.put(letter([{"host": HOST, "done": [f"{page(HOST).key:016x}"]}]))
+        await office.trips(2)
+        assert not office.shelf.inbox["a"]
+        state = office.agent.frontier.find(HOST)
+        assert state is not None and not state.done_count, "it was fetched in that run, not in this one"
+        office.put(letter([{"host": HOST, "done": [f"{page(HOST).key:016x}"]}]))
+        await office.trip()
+        assert state.done_count, "sent again"
+
+    run(test)
+
+
 def test_who_was_away_over_the_end_closes_and_brings_nothing_into_the_next_run() -> None:
     async def test() -> None:
         office = Office()
