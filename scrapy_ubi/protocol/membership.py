@@ -64,7 +64,9 @@ class Membership:
         if own is not None and self.shadowed:
             self.usurped = self.usurped or self._goes_on(own)
         forgotten = self.watch.read(sent, received, beats, memory)
-        self.lossy = self.lossy or any(LOSSY in beat.flags for beat in beats.values())
+        self.lossy = self.lossy or any(
+            LOSSY in beat.flags and not self.watch.is_of_then(agent, beat) for agent, beat in beats.items()
+        )
         if self._begun is None or forgotten:
             self._begun = sent
         if not self.sure:

@@ -237,6 +237,12 @@ class Watch:
         found = self._found.get(agent)
         return found is not None and (found.incarnation, found.counter) == (beat.incarnation, beat.counter)
 
+    def is_of_then(self, agent: str, beat: Beat) -> bool:
+        """Whether this beat has stood there since Redis came back, and is nobody's who is or was known here."""
+        if not self._is_old(agent, beat) or beat.incarnation in self._left or beat.incarnation in self._dead:
+            return False
+        return not self.alive(agent, beat.incarnation)
+
     def _bury(self, incarnation: str) -> None:
         if incarnation not in self._dead:
             beats = (sight.beat for sight in self.seen.values())

@@ -266,3 +266,25 @@ def test_word_of_a_loss_spreads() -> None:
         assert group.lossy
         group.read(0.1, 0.1, {"b": beat("b", 2)})
         assert group.lossy, "for ever"
+
+
+def test_losses_that_a_redis_from_its_file_tells_of_are_of_others() -> None:
+    """A line of an unknown incarnation that stands there as Redis comes back may be of a former run."""
+    group = membership()
+    group.read(0.0, 0.0, {"b": beat("b"), "c": beat("c")}, "now")
+    old = replace(beat("d", 7, flags=LEFT + LOSSY), incarnation=incarnation("d", 9))
+    own = replace(beat("a", 7, flags=LOSSY), incarnation=incarnation("a", 9))
+    group.read(1.0, 1.0, {"a": own, "b": beat("b", 2), "c": beat("c", 2), "d": old}, "of then")
+    group.read(2.0, 2.0, {"a": own, "b": beat("b", 3), "c": beat("c", 3), "d": old}, "of then")
+    assert not group.lossy
+    group.read(3.0, 3.0, {"b": beat("b", 4, flags=LEFT + LOSSY), "c": beat("c", 4)}, "another connection")
+    assert group.lossy, "whoever is known is believed"
+
+
+def test_losses_that_somebody_new_tells_of_count() -> None:
+    group = membership()
+    group.read(0.0, 0.0, {}, "now")
+    group.read(1.0, 1.0, {"d": beat("d", 7, flags=LOSSY)}, "of then")
+    assert not group.lossy
+    group.read(2.0, 2.0, {"d": beat("d", 8, flags=LOSSY)}, "of then")
+    assert group.lossy
