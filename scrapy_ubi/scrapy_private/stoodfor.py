@@ -11,7 +11,7 @@ import hashlib
 import inspect
 import linecache
 from collections.abc import Callable
-from types import CodeType
+from types import CodeType, FunctionType
 from typing import Any
 
 from scrapy.core.downloader import Downloader
@@ -61,6 +61,7 @@ STOOD_FOR: dict[type, dict[str, str]] = {
     },
     MetaRefreshMiddleware: {"process_response": "85eb375a65e7"},
 }
+DECORATORS = frozenset({"scrapy", "twisted"})  # whose decorators these functions have
 WARNING = "1708aaa52118"  # the decorator `_warn_spider_arg`
 
 
@@ -94,10 +95,20 @@ def _depth(line: str) -> int:
     return len(line) - len(line.lstrip())
 
 
+def _is_wrapped(function: Callable[..., Any]) -> bool:
+    """Whether somebody has wrapped a function (a tracer, mostly): its text would be that of what is wrapped."""
+    while (inner := getattr(function, "__wrapped__", None)) is not None:
+        if type(function) is not FunctionType or function.__globals__["__name__"].split(".")[0] not in DECORATORS:
+            return True
+        function = inner
+    return False
+
+
 def changed(part: object) -> str:
     """The first function of this part of a crawl that reads otherwise than it did, in words; "" when none does.
 
-    Also one that somebody has replaced on the part itself counts, but for `enqueue_scrape`, which we wrap ourselves.
+    Also one that somebody has wrapped counts, or replaced on the part itself, but for `enqueue_scrape`, which we wrap
+    ourselves.
     """
     for name, known in STOOD_FOR[type(part)].items():
         words = f"{type(part).__name__}.{name}"
@@ -105,7 +116,7 @@ def changed(part: object) -> str:
             return words
         function = getattr(type(part), name, None)
         try:
-            if function is None or digest(function) != known:
+            if function is None or _is_wrapped(function) or digest(function) != known:
                 return words
         except (OSError, TypeError):
             return words

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import inspect
 from collections.abc import Callable
@@ -52,6 +53,25 @@ def other(*args: Any) -> None:
 def test_a_function_of_the_class_that_reads_otherwise(function: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ExecutionEngine, "_download", function)
     assert changed(engine()) == "ExecutionEngine._download"
+
+
+class Proxy:
+    """As wrapt makes them for tracers: it looks like what it wraps."""
+
+    def __init__(self, wrapped: Any) -> None:
+        self.__wrapped__ = wrapped
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.__wrapped__, name)
+
+
+@pytest.mark.parametrize("proxy", [False, True])
+@pytest.mark.parametrize("name", ["_download", "_remove_request"])
+def test_a_function_that_somebody_has_wrapped(name: str, proxy: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its text is Scrapy's, as Python has it, but it is not all that is done."""
+    bare = getattr(ExecutionEngine, name)
+    monkeypatch.setattr(ExecutionEngine, name, Proxy(bare) if proxy else functools.wraps(bare)(lambda *args: other()))
+    assert changed(engine()) == f"ExecutionEngine.{name}"
 
 
 def test_a_function_that_was_replaced_on_the_part_itself(monkeypatch: pytest.MonkeyPatch) -> None:
