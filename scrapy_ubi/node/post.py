@@ -7,7 +7,8 @@ Rules of this module:
   know of (`Exchanges.choked`), and the pause between tries grows.
 * What comes out of the inbox is sorted first (`sorting`): the protocol sees what holds.
 * An inbox entry is deleted after the drain that follows its merge, so never before it is durable.
-* What the control hash says of the run is in `runs`. After an absence an agent looks there before it sends.
+* What the control hash says of the run is in `runs`. After an absence an agent looks there before it sends. While
+  another process may live under its identifier, whose the mail is then, it only looks.
 * What would be fetched again were this agent killed is told the others soon. What they wait for is hurried only where
   it may matter to them: who has plenty to fetch, like most of a group that crawls at full pelt, sends and reads less
   often, so as to spare Redis and itself, and where it is quick, reads less often than it sends. With nothing to send or
@@ -168,8 +169,10 @@ class Post:
 
     def send(self, now: float, profile: Callable[[], str | None]) -> None:
         """Begin an exchange of what a drain gives (or of what the last exchange did not get rid of)."""
-        self._only_looks = bool(self._sent) and now - self._looked > self._absence
+        shadowed = self._agent.group.shadowed
+        self._only_looks = bool(self._sent) and (shadowed or now - self._looked > self._absence)
         if self._only_looks:
+            self._due = now + self._interval if shadowed else self._due
             self._collect()  # while Redis is away the disk is written all the same
             self._under_way = self._courier.send(self._carry(LOOK, None), self._on_arrival)
             return

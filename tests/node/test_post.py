@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import pickle
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -652,3 +653,23 @@ def test_whose_name_was_taken_over_leaves_the_mail_alone() -> None:
     for counter in (1, 2):
         office.agent.read(office.now, office.now, {"a": Beat("f" * 8, 0, REPLICAS, "0" * 16, counter=counter)})
     assert not office.post.may_send(office.now + 1000, hurry=True)
+
+
+def test_while_another_may_live_under_its_name_it_only_looks_and_writes_its_disk() -> None:
+    """It has slept, and the inbox may be that one's: what it would answer, that one would never get."""
+
+    async def test() -> None:
+        office = Office()
+        await office.trip()
+        office.put(letter(found("http://h.example/1")))
+        stranger = {"a": Beat("f" * 8, 0, REPLICAS, "0" * 16, counter=1)}
+        office.agent.read(office.now, office.now, stranger)
+        await office.trips(2)
+        assert office.answer() is None
+        assert len(office.shelf.inbox["a"]) == 1
+        assert not office.post.may_send(office.now, hurry=False), "not without a pause"
+        office.agent.read(office.now, office.now, {"a": replace(office.agent.beat, counter=2)})
+        await office.trips(2)
+        assert office.answer() == {"acked": [1]}, "it was a line of a former life"
+
+    run(test)
