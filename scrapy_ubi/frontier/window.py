@@ -121,7 +121,12 @@ class Window:
         else:
             if head and queued < head[-1]:
                 state.insert(queued, entry)
-                self.held += (len(queued) >> HEAVY) - (len(head.pop()) >> HEAVY)
+                more = (len(queued) >> HEAVY) - (len(head.pop()) >> HEAVY)
+                while more > 0 and len(head) > 1:  # no more than it had
+                    more -= 1 + (len(head.pop()) >> HEAVY)
+                self.held += more
+                if more > 0 and not self._roomy and not self._soon(state):
+                    self._give_up(state)
             state.complete = False
         if state.waiting < 2:  # else it has its place already
             self.settle(state)
@@ -172,6 +177,13 @@ class Window:
             state.head, state.deepest = NO_HEAD, 0
             state.low = first[: rows.ROW] + b"\0"  # what is put before it later lowers that again
         return first
+
+    def _give_up(self, state: DiskState) -> None:
+        """A host that waits on the workbench rests from now on."""
+        if not self.workbench.is_busy(state):
+            self._evict(state)
+            self.workbench.remove(state)
+            self.settle(state)
 
     def _evict(self, state: DiskState) -> None:
         self.held -= state.release()

@@ -377,3 +377,31 @@ def test_large_requests_that_are_garbage_are_found() -> None:
     assert state.garbage == 0  # type: ignore[attr-defined]
     frontier._check()
     assert popped_unchecked(frontier) == list(range(1500, 2001))
+
+
+@pytest.mark.parametrize("size", [10_000, 100_000])
+def test_large_requests_that_come_before_those_in_memory_take_no_memory_from_other_hosts(size: int) -> None:
+    """Copies of others' hosts kept as many rows as they had, whatever these took, and no own host was read."""
+    frontier = reopened(MemoryStore(), DictKind())
+    frontier.window.most = 512
+
+    def mine(state: HostState) -> bool:
+        return state.host == "mine"
+
+    for number in range(8):
+        frontier.add(f"h{number}", [Entry(100 * number + key, f"http://h{number}/{key}", 5) for key in range(20)])
+    assert frontier.pop(0.0, mine) is None
+    for number in range(8):
+        for key in range(20, 60):
+            request = f'{{"body":"{"x" * size}"}}'
+            frontier.add(f"h{number}", [Entry(100 * number + key, f"http://h{number}/{key}", 1, request=request)])
+    for key in range(10_000, 10_040):
+        frontier.add("mine", [Entry(key, f"http://mine/{key}", 0)])
+    frontier.flush()
+    found = 0
+    while (one := frontier.pop(0.0, mine)) is not None:
+        frontier.finish(one[0], one[1].key)
+        frontier.free(one[0], 0.0)
+        found += 1
+    assert found == 40
+    frontier._check()
