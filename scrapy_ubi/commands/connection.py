@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 import difflib
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -67,15 +67,19 @@ def connect(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Connec
         where = "is not set" if inside_project() else "is not known, and there is no Scrapy project here"
         remedy = "set it in settings.py" if inside_project() else "change into the project"
         raise UbiSettingError("UBI_REDIS_URL", where, f"{remedy}, or give --redis-url redis://HOST:PORT/0")
-    try:
-        at = address(str(url))
-        # One attempt: a person who waits for an answer would rather see the error.
-        client = redis.Redis.from_url(
-            at.url, protocol=2, socket_connect_timeout=TIMEOUT, socket_timeout=TIMEOUT, retry=Retry(NoBackoff(), 0)
-        )
-    except TransportError as error:
-        raise UbiUnavailable(_by(given_by, str(error))) from error
-    with client:
+    with ExitStack() as stack:
+        try:
+            at = address(str(url))
+            # One attempt: a person who waits for an answer would rather see the error.
+            client = redis.Redis.from_url(
+                at.url, protocol=2, socket_connect_timeout=TIMEOUT, socket_timeout=TIMEOUT, retry=Retry(NoBackoff(), 0)
+            )
+            stack.enter_context(client)
+            client.ping()
+        except TransportError as error:
+            raise UbiUnavailable(_by(given_by, str(error))) from error
+        except (*FAULTS, ValueError, TypeError) as error:  # the last two: bad ssl_ options
+            raise UbiUnavailable(_by(given_by, explain(error, at, TIMEOUT))) from error
         yield Connection(client, at, given_by)
 
 

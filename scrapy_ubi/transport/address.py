@@ -51,15 +51,17 @@ def address(url: str) -> Address:
     if parts.scheme != "unix" and not re.fullmatch(r"(/\d{0,9})?", parts.path):
         raise _malformed("after the port only the number of a database may follow (a / in a password: %2F)")
     secret = unquote(parts.password) if parts.password else None
-    secret = _options(parts).get("password", secret)
-    where = f"unix://{parts.path}" if parts.scheme == "unix" else _server(parts, port)
+    options = _options(parts)
+    secret = options.get("password", secret)
+    database = options.get("db", parts.path.strip("/") or "0")  # the option wins, as in redis-py
+    where = f"unix://{parts.path}" if parts.scheme == "unix" else _server(parts, port, database)
     return Address(url, where, secret)
 
 
-def _server(parts: SplitResult, port: int | None) -> str:
+def _server(parts: SplitResult, port: int | None, database: str) -> str:
     host = parts.hostname or "localhost"
     host = f"[{host}]" if ":" in host else host
-    return f"{parts.scheme}://{host}:{port or 6379}/{parts.path.strip('/') or 0}"
+    return f"{parts.scheme}://{host}:{port or 6379}/{database}"
 
 
 def _options(parts: SplitResult) -> dict[str, str]:
@@ -68,6 +70,8 @@ def _options(parts: SplitResult) -> dict[str, str]:
     for name, value in options.items():
         if name not in OPTIONS and not name.startswith("ssl_"):
             raise _malformed(f"its option {name[:40]!r} is not known (known: {', '.join(OPTIONS)} and ssl_...)")
+        if name.startswith("ssl_") and parts.scheme != "rediss":
+            raise _malformed(f"its option {name[:40]!r} is of TLS, which only rediss:// speaks")
         if name == "db" and not re.fullmatch(r"\d{1,9}", value):
             raise _malformed("its option 'db' is no number")
     return options

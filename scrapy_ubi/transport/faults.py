@@ -38,6 +38,9 @@ _CAUSES = (  # of the operating system's
     _Case(ConnectionRefusedError, r"", _REFUSED, True),
     _Case(FileNotFoundError, r"", "there is no {at}; start Redis or Valkey there, or correct the setting", True),
 )
+_NO_TLS_FILE = _Case(
+    FileNotFoundError, r"", "a file that the ssl_ options for {at} name does not exist; correct them, or put it there"
+)
 
 _CASES = (  # asked in this order
     _Case(Exception, r"Connect call failed|Connection refused", _REFUSED, True),
@@ -103,16 +106,16 @@ _CASES = (  # asked in this order
 def explain(error: BaseException, at: Address, timeout: float) -> str:
     """One sentence that names the setting; `timeout` in seconds."""
     text = at.scrub(f"{type(error).__name__}: {error}")
-    sentence = _case(error).sentence.format(at=at.shown, text=text, timeout=f"{timeout:g}", rights=_RIGHTS)
+    sentence = _case(error, at).sentence.format(at=at.shown, text=text, timeout=f"{timeout:g}", rights=_RIGHTS)
     return f"UBI_REDIS_URL: {sentence}."
 
 
-def _case(error: BaseException) -> _Case:
+def _case(error: BaseException, at: Address) -> _Case:
     """What the operating system said, if it did: redis-py wraps that. Else what redis-py says."""
     for one in _chain(error):
         for case in _CAUSES:
             if isinstance(one, case.kind):
-                return case
+                return _NO_TLS_FILE if case.kind is FileNotFoundError and at.shown.startswith("rediss:") else case
     return next(
         case
         for case in _CASES
@@ -130,7 +133,7 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
 def fault_at_start(error: BaseException, at: Address, timeout: float) -> TransportError:
     """The contract's error for what goes wrong when the server is first asked: TransportDown when waiting may help."""
     sentence = explain(error, at, timeout)
-    return TransportDown(sentence) if _case(error).passing else TransportError(sentence)
+    return TransportDown(sentence) if _case(error, at).passing else TransportError(sentence)
 
 
 def fault(error: BaseException, at: Address, timeout: float) -> TransportError:

@@ -128,6 +128,8 @@ def with_password(url: str, user: str = "") -> str:
         ("redis://localhost/#b", "%23"),
         ("redis://localhost/0?decode_responses=1", "'decode_responses' is not known"),
         ("redis://localhost/0?db=x", "'db' is no number"),
+        ("redis://localhost/0?ssl_ca_certs=/ca.pem", "'ssl_ca_certs' is of TLS, which only rediss:// speaks"),
+        ("unix:///run/redis.sock?ssl_ca_certs=/ca.pem", "'ssl_ca_certs' is of TLS, which only rediss:// speaks"),
         ("unix://", "names no socket"),
     ],
 )
@@ -144,7 +146,8 @@ def test_malformed_address_is_refused_before_anything_connects(url: str, said: s
         ("redis://host", "redis://host:6379/0"),
         (" redis://user:pa%40ss@host:1/3\n", "redis://host:1/3"),
         ("rediss://:x@[::1]:2/", "rediss://[::1]:2/0"),
-        ("redis://h/1?password=hidden&ssl_cert_reqs=none", "redis://h:6379/1"),
+        ("rediss://h/1?password=hidden&ssl_cert_reqs=none", "rediss://h:6379/1"),
+        ("redis://h/1?db=3", "redis://h:6379/3"),  # redis-py takes the option
         ("unix:///run/redis.sock?db=2", "unix:///run/redis.sock"),
         ("unix://user:x@/run/redis.sock", "unix:///run/redis.sock"),
     ],
@@ -212,6 +215,13 @@ def test_server_that_hangs_up_or_says_nothing() -> None:
 
 def test_bad_tls_option() -> None:
     assert "cannot be used" in refusal("rediss://127.0.0.1:1/0?ssl_cert_reqs=perhaps&ssl_nonsense=1")
+
+
+def test_certificates_that_are_not_there() -> None:
+    with listener(None) as port:
+        for option in ("ssl_ca_certs=/nowhere/ca.pem", "ssl_certfile=/nowhere/c.pem&ssl_keyfile=/nowhere/k.pem"):
+            url = f"rediss://127.0.0.1:{port}/0"
+            assert f"a file that the ssl_ options for {url} name does not exist" in refusal(f"{url}?{option}")
 
 
 def test_password_wanted_wrong_or_needless(kind: str) -> None:
