@@ -46,10 +46,24 @@ def find(settings: BaseSettings, crawl: str | None) -> tuple[list[Place], str]:
         roots = [HOME / crawl]
     else:
         roots = sorted(path for path in HOME.glob("*") if path.is_dir())
-    paths = [path for root in roots for path in [root, *sorted(root.glob("*"))] if (path / RECORD).is_file()]
+    looked_into = [path for root in roots for path in [root, *sorted(root.glob("*"))]]
+    # A directory in one that is given may be anybody's: the lost+found of a disk.
+    paths = [path for path in looked_into if _is_agents(path, sure=path in roots or not given)]
     places = [read(path) for path in paths]
     looked = ", ".join(map(str, roots)) if roots else str(HOME)
     return [place for place in places if crawl is None or place.crawl == crawl], looked
+
+
+def _is_agents(path: Path, sure: bool) -> bool:
+    """Whether a directory is an agent's. Raises UbiDirectoryError where nobody lets us look and we are `sure` that it
+    is one; else it is none.
+    """
+    try:
+        return (path / RECORD).is_file()
+    except OSError as error:
+        if not sure:
+            return False
+        raise UbiDirectoryError(f"{path / RECORD} cannot be read ({error.strerror or error}).") from error
 
 
 def read(path: Path) -> Place:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import json
+import os
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -314,6 +316,27 @@ def test_what_is_no_agents_directory(shell: Shell, tmp_path: Path, text: str | N
     for arguments in (("hosts",), ("reset", "--yes")):
         assert shell(*arguments, "--dir", "d") == 1
         assert said in shell.err and shell.err.count("\n") == 1
+
+
+def test_a_directory_that_nobody_lets_us_look_into_is_named(
+    shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    directory(tmp_path / "disk")
+    (tmp_path / "disk" / "lost+found").mkdir()
+    closed = "lost+found"
+    is_file = Path.is_file
+
+    def as_somebody_else(path: Path, **options: bool) -> bool:  # for root every directory is open
+        if path.parent.name == closed:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+        return is_file(path, **options)
+
+    monkeypatch.setattr(Path, "is_file", as_somebody_else)
+    assert shell("hosts", "-s", "UBI_DIR=disk") == 0, shell.err
+    closed = "disk"
+    for arguments in (("hosts",), ("url", "http://h1.example/"), ("failed",), ("reset", "--yes")):
+        assert shell(*arguments, "-s", "UBI_DIR=disk") == 1
+        assert shell.err == "scrapy ubi: disk/agent.json cannot be read (Permission denied).\n"
 
 
 def test_a_damaged_store_is_an_error_that_names_the_file(shell: Shell, tmp_path: Path) -> None:
