@@ -14,6 +14,7 @@ from scrapy_ubi.commands.places import Spot, spot
 from scrapy_ubi.monitor.answers import Answer
 from scrapy_ubi.monitor.document import Document
 from scrapy_ubi.monitor.ownership import Group, Ownership, ownership
+from scrapy_ubi.monitor.plain import plain
 from scrapy_ubi.monitor.table import WIDEST, count, pairs, span
 from scrapy_ubi.node.questions import Question
 from scrapy_ubi.protocol.ring import RingCollision
@@ -36,7 +37,7 @@ def run(settings: BaseSettings, opts: argparse.Namespace) -> Outcome:
     nowhere = spot(opts.url, Group({}), longest, chain)
     if not nowhere.key:
         document = {"url": opts.url, "where": "filtered", "filter": nowhere.filtered}
-        return Outcome(pairs([("url", opts.url), ("state", _not_found(nowhere))]), document)
+        return Outcome(pairs([("url", opts.url), *_not_found(nowhere)]), document)
 
     def question(group: Group) -> Question:
         place = spot(opts.url, group, longest, chain)
@@ -70,7 +71,7 @@ def _outcome(found: Gathered, place: Spot) -> Outcome:
         ("host", place.host),
         ("owner", _owner(owned) or "not known: no agent lives"),
         ("then", ", ".join(owned.successors) if owned is not None and owned.successors else "nobody"),
-        ("state", _said(answers[agent], agent) if agent else _not_found(place)),
+        *([("state", _said(answers[agent], agent))] if agent else _not_found(place)),
     ]
     rows += [("also", _said(answers[name], name)) for name in sorted(answers) if name != agent]
     lines = pairs(rows)
@@ -95,8 +96,11 @@ def _owned(url: str, group: Group) -> Ownership | None:
         return None
 
 
-def _not_found(place: Spot) -> str:
-    return f"filtered ({place.filtered}): {place.why}" if place.filtered else "unknown: no agent has met it"
+def _not_found(place: Spot) -> list[tuple[str, str]]:
+    """The rows of the state: the reason of a filter may take several lines."""
+    said = f"filtered ({place.filtered}): {place.why}" if place.filtered else "unknown: no agent has met it"
+    first, *more = textwrap.wrap(plain(said), WIDEST - len("owner  "))
+    return [("state", first), *(("", line) for line in more)]
 
 
 def _said(answer: Answer, agent: str) -> str:

@@ -230,6 +230,14 @@ def test_what_is_no_url_of_a_host_needs_no_crawl_to_say_so(shell: Shell, url: st
     assert "state  filtered (scheme): it is no " in shell.out
 
 
+def test_why_a_url_is_filtered_is_said_to_the_end(shell: Shell) -> None:
+    assert shell("url", "ftp://h1.example/x") == 0
+    assert " ".join(shell.out.split()).endswith(
+        "such a request is not shared, the agent that finds it fetches it by itself"
+    )
+    assert max(map(len, shell.out.splitlines())) <= 100
+
+
 def test_url_goes_by_the_partition_of_the_crawl(shell: Shell, crawl: CrawlByHand) -> None:
     for name in ("a1", "a2"):
         crawl.agent(name, {"partition": "domain"})
