@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -114,7 +114,8 @@ def empty(path: Path) -> None:
                     one.unlink(missing_ok=True)
         for one in (path, path.parent if path.parent.parent == HOME else path):  # .ubi/<crawl>/<agent>, .ubi/<crawl>
             if one.exists() and not any(one.iterdir()):
-                one.rmdir()
+                with suppress(OSError):  # a mount point, a link, in a directory of others: empty, it may stay
+                    one.rmdir()
     except OSError as error:
         raise UbiDirectoryError(
             f"The directory {path} cannot be emptied ({error.strerror or error}): delete what is left of it by hand."

@@ -401,6 +401,13 @@ def test_reset_shows_and_asks_first(
     )
 
 
+def test_reset_leaves_a_directory_that_is_a_link_empty(shell: Shell, tmp_path: Path) -> None:
+    place = directory(tmp_path / "disk")
+    (tmp_path / "d").symlink_to(place)  # as a mount point, it cannot be deleted, and need not be
+    assert shell("reset", "--yes", "--dir", "d", "--dir", "./d", "--dir", "disk") == 0, shell.err
+    assert list(place.iterdir()) == []
+
+
 def test_reset_names_one_crawl_at_a_time(shell: Shell, tmp_path: Path) -> None:
     directory(tmp_path / "d", name="one")
     directory(tmp_path / "e", name="two")
