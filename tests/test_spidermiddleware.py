@@ -184,6 +184,27 @@ def test_requests_of_callbacks_go_to_the_engine_and_items_pass(kind: str) -> Non
     assert world.scheduler.marked == [response.request]
 
 
+def test_a_page_of_many_requests_lets_others_run() -> None:
+    async def run() -> int:
+        turns = 0
+
+        async def count() -> None:
+            nonlocal turns
+            while True:
+                turns += 1
+                await asyncio.sleep(0)
+
+        counting = asyncio.ensure_future(count())
+        requests = [Request(URL) for _ in range(10 * PAUSE_EVERY)]
+        response = Response(URL, request=Request(URL))
+        async for _ in World().middleware.process_spider_output_async(response, several(*requests)):
+            pass
+        counting.cancel()
+        return turns
+
+    assert asyncio.run(run()) >= 10
+
+
 @pytest.mark.parametrize("kind", ["sync", "async"])
 def test_without_our_scheduler_requests_still_go_to_the_engine(kind: str) -> None:
     world = World(SimpleNamespace())
