@@ -120,7 +120,7 @@ class UbiLinkExtractor(LxmlLinkExtractor):
         """The links of a page, in its order, as scrapy.link.Link. Whatever the bytes of an HTML page are, it raises
         nothing but what `process_value` raises."""
         if self._scrapys or not isinstance(response, HtmlResponse):
-            return super().extract_links(response)
+            return self._links_of_scrapys(response)
         if self._off_tree is not None and (root := parsed_page(response)) is not None:
             first, rels = tree.elements(root, self._places.tags, self._off_tree)
             return self._links_in(first, rels, tree.text_of, _joiner_of_parsed(response))
@@ -154,11 +154,20 @@ class UbiLinkExtractor(LxmlLinkExtractor):
         joiner = Joiner(_base(response, text), response.url, response.encoding)
         return list(urls(values_of(page.elements(self._places), usual), joiner, self._allowed, self._stripped))
 
+    def _links_of_scrapys(self, response: TextResponse) -> list[Link]:
+        """The links that Scrapy's own finds; none where a page would make it raise: by a base that is no URL, or
+        by JSON, which may be nested too deeply for any parser."""
+        try:
+            kind = response.selector.type
+        except (ValueError, RecursionError):
+            return []
+        return super().extract_links(response) if kind in ("html", "xml") else []
+
     def _links_of_costly(self, response: HtmlResponse) -> list[Link]:
         """The links of a page that may take lexbor seconds or gigabytes: Scrapy's, less those not to be followed."""
         if self._obey_nofollow and Page(written(response.text[:_HEAD])).forbids_following():
             return []
-        links = super().extract_links(response)
+        links = self._links_of_scrapys(response)
         return [link for link in links if not (self._obey_nofollow and link.nofollow)]
 
     def _links(self, nodes: list[LexborNode], joiner: Joiner) -> list[Link]:

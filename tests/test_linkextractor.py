@@ -374,6 +374,13 @@ def test_a_base_that_is_no_url_is_no_base() -> None:
     assert [link.url for link in UbiLinkExtractor().extract_links(response)] == ["http://www.example.com/a-b/c_d/s"]
 
 
+def test_where_scrapys_own_does_the_work_a_base_that_is_no_url_raises_nothing_either() -> None:
+    text = "<base href='http://[x'><a href=s>t</a>"
+    assert urls(text + "<ul><li>" * 40_000) == []
+    assert urls(text, restrict_xpaths="//a") == []
+    assert UbiLinkExtractor().extract_links(XmlResponse(ADDRESS, body=text.encode())) == []
+
+
 def test_a_page_that_would_take_lexbor_seconds_is_scrapys() -> None:
     same(page("<a href=1 rel=nofollow>x</a><a href=2>y</a>" + "<ul><li>" * 40_000))
     deep = "<a href=1 rel=nofollow>x</a><a href=2>y</a>" + "<ul><li>" * 5_000

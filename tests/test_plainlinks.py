@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from itemadapter import ItemAdapter
 from scrapy import Request
-from scrapy.http import HtmlResponse, Response, TextResponse
+from scrapy.http import HtmlResponse, JsonResponse, Response, TextResponse
 from scrapy.link import Link
 from scrapy.linkextractors import LinkExtractor as ScrapysExtractor
 
@@ -89,9 +89,20 @@ def test_an_extractor_derived_from_ours_is_asked_for_its_own_links() -> None:
     assert Walk().links(page(), Fewer()).urls == [f"{URL}a"]
 
 
-@pytest.mark.parametrize("response", [Response(URL, body=b"\x89PNG"), TextResponse(URL, body=b"plain text")])
+@pytest.mark.parametrize(
+    "response",
+    [
+        Response(URL, body=b"\x89PNG"),
+        TextResponse(URL, body=b"plain text"),
+        JsonResponse(URL, body=b'{"a": "<a href=/b>"}'),
+        JsonResponse(URL, body=b"no JSON"),
+        TextResponse(URL, body=b"[1]"),
+        TextResponse(URL, body=b"[" * 200_000),
+    ],
+)
 def test_a_response_without_html_has_no_links(response: Response) -> None:
     assert Walk().links(response).urls == []
+    assert Walk().links(response, LinkExtractor(restrict_xpaths="//p")).urls == []
 
 
 def test_they_are_shown_shortly_and_are_an_item_where_items_are_shown() -> None:
