@@ -83,7 +83,8 @@ class Taking:
         for loss in encoded.losses:
             if loss.kind in ("callback", "errback"):
                 raise ValueError(f"PlainLinks: {loss.what} cannot travel: give a method of the spider, or its name")
-        if encoded.losses or template.meta.get("verbatim_url"):
+        texts_travel = all(text is None or isinstance(text, str) for text in plain.link_texts)
+        if encoded.losses or template.meta.get("verbatim_url") or not texts_travel:
             return None
         self.tools.losses.look_at_size(plain, encoded.text)
         if encoded.depth and not (template.headers or template.cb_kwargs or template.meta.keys() - {"depth"}):

@@ -195,6 +195,23 @@ def test_rules_come_to_the_same_by_plain_links(site: Site, settings: dict[str, A
     assert ("ubi/plain_links/taken" in plain[0].stats) is not bool(settings)
 
 
+class OddTexts(PlainRules):
+    """Its `process_links` puts something else than text in the links' texts."""
+
+    rules = (Rule(LinkExtractor(allow="/$"), callback="found", process_links="told_apart"),)
+
+    def told_apart(self, found: list[Link]) -> list[Link]:
+        for link in found:
+            link.text = (link.text, object)  # type: ignore[assignment]
+        return found
+
+
+def test_texts_of_links_that_cannot_travel_are_there_where_they_are_fetched_and_named(site: Site) -> None:
+    outcomes = crawl(OddTexts, site.proxy, settings={"LOG_LEVEL": "INFO"})
+    assert items_of(outcomes) and all(item["link_text"][1] is object for item in items_of(outcomes))
+    assert outcomes[0].stats["ubi/codec/untravelled/meta/type"] > 0
+
+
 def test_a_crawl_spider_that_builds_its_requests_makes_them(site: Site) -> None:
     outcomes = crawl(OwnRequests, site.proxy)
     assert {visit.headers.get("x-own") for visit in site.visits if visit.url != f"{HOSTS[0]}/"} == {"1"}
