@@ -33,6 +33,10 @@ from scrapy_ubi.scrapy_private import parsed_page
 _HEAD = 16_384  # characters of a hostile page that are read for its robots
 _SMALL = 400_000  # characters of a page that may be kept until the next one: parsed, some 5 MB, and 13 at worst
 
+# Characters of the texts of a page's links. What is in links within links counts for each of them: a page of 200 kB
+# that is made for that would have gigabytes.
+_MOST_TEXT = 50_000_000
+
 Node = TypeVar("Node")
 
 # What Scrapy's extractor looks at for each page, and may be given another value at any time.
@@ -123,7 +127,8 @@ class UbiLinkExtractor(LxmlLinkExtractor):
             return self._links_of_scrapys(response)
         if self._off_tree is not None and (root := parsed_page(response)) is not None:
             first, rels = tree.elements(root, self._places.tags, self._off_tree)
-            return self._links_in(first, rels, tree.text_of, _joiner_of_parsed(response))
+            text_of = _reader(tree.text_of, len(first) * len(response.text))
+            return self._links_in(first, rels, text_of, _joiner_of_parsed(response))
         text = response.text
         page = _parsed(response, text)
         if page is None:
@@ -132,11 +137,13 @@ class UbiLinkExtractor(LxmlLinkExtractor):
             return []
         joiner = Joiner(_base(response, text), response.url, response.encoding, self._process)
         if not self._regions:
-            return self._links(page.elements(self._places), joiner)
+            nodes = page.elements(self._places)
+            return self._links(nodes, _reader(LexborNode.text_lexbor, len(nodes) * len(text)), joiner)
         links: list[Link] = []
+        text_of = _reader(LexborNode.text_lexbor, _MOST_TEXT + 1)
         # Of the same URL in a region and in one within it, either may be the one whose text is wanted.
         for node in page.regions(self._regions, outermost=self._unique and not self._texts):
-            links += self._links(page.elements(self._places, node), joiner)
+            links += self._links(page.elements(self._places, node), text_of, joiner)
         return _unique(links) if self._unique else links
 
     def extract_urls(self, response: TextResponse) -> list[str]:
@@ -170,11 +177,11 @@ class UbiLinkExtractor(LxmlLinkExtractor):
         links = self._links_of_scrapys(response)
         return [link for link in links if not (self._obey_nofollow and link.nofollow)]
 
-    def _links(self, nodes: list[LexborNode], joiner: Joiner) -> list[Link]:
+    def _links(self, nodes: list[LexborNode], text_of: Callable[[LexborNode], str], joiner: Joiner) -> list[Link]:
         """The links of these elements: the first of each URL (if `unique`), and of these what is allowed."""
         if self._usual is None:
-            return self._links_of_some(nodes, joiner)
-        return self._links_in(*elements(nodes, self._usual), LexborNode.text_lexbor, joiner)
+            return self._links_of_some(nodes, text_of, joiner)
+        return self._links_in(*elements(nodes, self._usual), text_of, joiner)
 
     def _links_in(
         self, first: dict[str, Node], rels: dict[str, str | None], text_of: Callable[[Node], str], joiner: Joiner
@@ -190,7 +197,9 @@ class UbiLinkExtractor(LxmlLinkExtractor):
             links.append(link)
         return self._finish(links) if self._rarely else links
 
-    def _links_of_some(self, nodes: list[LexborNode], joiner: Joiner) -> list[Link]:
+    def _links_of_some(
+        self, nodes: list[LexborNode], text_of: Callable[[LexborNode], str], joiner: Joiner
+    ) -> list[Link]:
         """The same for those that want several attributes, every link however often, or a function of the user's."""
         links: list[Link] = []
         passes, join = self._allowed.passes, joiner.join
@@ -205,7 +214,7 @@ class UbiLinkExtractor(LxmlLinkExtractor):
                 seen.add(url)
             if passes(url):
                 rel = attributes.get("rel")
-                links.append(Link(url, node.text_lexbor(), "", rel is not None and rel_has_nofollow(rel)))
+                links.append(Link(url, text_of(node), "", rel is not None and rel_has_nofollow(rel)))
         return self._finish(links) if self._rarely else links
 
     def _values(self, nodes: list[LexborNode]) -> Iterator[tuple[LexborNode, str, Attributes]]:
@@ -257,6 +266,23 @@ def _parsed(response: HtmlResponse, text: str) -> Page | None:
     # of the time that a page takes to parse.
     _last = (ref(response), page) if len(text) <= _SMALL else (None, None)
     return page
+
+
+def _reader(read: Callable[[Node], str], most: int) -> Callable[[Node], str]:
+    """What reads the texts of a page's links. `most`: characters that all of them may have together."""
+    if most <= _MOST_TEXT:
+        return read
+    left = _MOST_TEXT
+
+    def text_of(node: Node) -> str:
+        nonlocal left
+        if left <= 0:
+            return ""
+        text = read(node)
+        left -= len(text)
+        return text
+
+    return text_of
 
 
 def _unique(links: list[Link]) -> list[Link]:

@@ -381,6 +381,25 @@ def test_where_scrapys_own_does_the_work_a_base_that_is_no_url_raises_nothing_ei
     assert UbiLinkExtractor().extract_links(XmlResponse(ADDRESS, body=text.encode())) == []
 
 
+@pytest.mark.parametrize("opened", ["<object>", "<div>"])
+@pytest.mark.parametrize(
+    "arguments",
+    [{}, {"attrs": ["href", "src"]}, {"restrict_css": "a", "unique": False}],
+    ids=["usual", "attributes", "regions"],
+)
+def test_links_within_links_take_no_gigabytes(opened: str, arguments: dict[str, Any]) -> None:
+    """Each of them has the text of all that it is around."""
+    links = 60 if "unique" in arguments else 900
+    text = "".join(f"<a href={number}>{opened}" for number in range(links)) + "x" * 150_000
+    for parsed in (False, True):
+        response = page(text)
+        assert not parsed or response.css("a")
+        found = UbiLinkExtractor(**arguments).extract_links(response)
+        assert {link.url.rpartition("/")[2] for link in found} == {str(number) for number in range(links)}
+        assert sum(len(link.text) for link in found) <= linkextractor._MOST_TEXT + len(text)
+        assert max(len(link.text) for link in found) == 150_000
+
+
 def test_a_page_that_would_take_lexbor_seconds_is_scrapys() -> None:
     same(page("<a href=1 rel=nofollow>x</a><a href=2>y</a>" + "<ul><li>" * 40_000))
     deep = "<a href=1 rel=nofollow>x</a><a href=2>y</a>" + "<ul><li>" * 5_000
