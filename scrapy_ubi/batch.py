@@ -35,6 +35,7 @@ from scrapy_ubi.urls.normal import usual_parts
 
 SLICE = 500  # links between two turns of the loop: 10 to 20 ms where all are news
 _LOW = (1 << 64) - 1
+_SHRINKS = 100  # characters, besides white space, that a URL may lose when it is made safe: in its host, or `?` and `#`
 
 _new = tuple.__new__  # half the time of calling the class
 
@@ -208,6 +209,8 @@ class Batch:
     def _take_odd(self, number: int, found: Any) -> None:
         """Take a link that is not written as usual, or too long."""
         tools = self._tools
+        if self._is_far_too_long(found):
+            return
         try:
             url = Request(found).url
         except (ValueError, TypeError):
@@ -220,6 +223,29 @@ class Batch:
             return
         if not self._passing.too_long(url):
             self._take_slowly(number, url, safe, host_name(url))
+
+    def _is_far_too_long(self, found: Any) -> bool:
+        """Whether a link is too long whatever it is when made safe; dropped if so. To look at one of 50,000 characters,
+        which all of a page's links are if its base is, takes 50 ms."""
+        most, passing = self._longest + _SHRINKS, self._passing
+        if type(found) is not str or len(found) <= most or len(url := "".join(found.split())) <= most:
+            return False
+        name = host_name(url)
+        if not name or not url[:8].lower().startswith(("http://", "https://")):
+            return False
+        try:
+            if passing.too_long(url):
+                return True
+        except ValueError:  # a port that is none, for example
+            return False
+        if self._offsite and passing.off_site(name):
+            passing.refuse_off_site(name, url)
+        else:
+            self._drop_too_long(url)
+        return True
+
+    def _drop_too_long(self, url: str) -> None:
+        self._tools.losses.drop("url_too_long", f"{url[:200]}... is longer than UBI_MAX_URL_LENGTH")
 
     def _take_slowly(self, number: int, url: str, safe: str, name: str) -> None:
         """Take a link whose place takes more than one look. `safe`: its normal form by the safe steps; `name`: its
@@ -235,7 +261,7 @@ class Batch:
             self._apart += 1
             self._take_ordinary(number, url)
         elif len(url) > tools.settings.max_url_length:
-            tools.losses.drop("url_too_long", f"{url[:200]}... is longer than UBI_MAX_URL_LENGTH")
+            self._drop_too_long(url)
         else:
             self._take_placed(number, url, place)
 

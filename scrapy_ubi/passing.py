@@ -34,6 +34,7 @@ logger = logging.getLogger("scrapy_ubi")
 
 LOOKING = ("process_spider_output", "process_spider_output_async", "process_start")
 MOST_HOSTS = 100_000  # whose answer is kept
+_HOST = 1_000  # characters, more than scheme and host have
 
 
 def watcher_of(settings: BaseSettings) -> str:
@@ -121,7 +122,8 @@ class Passing:
         """Whether URLLENGTH_LIMIT drops this URL; counted and logged if so."""
         if self._length is None or len(url) <= self.longest:
             return False
-        return self._length.get_processed_request(Request(url), None) is None
+        # As much of it as is needed for that; the host is in it.
+        return self._length.get_processed_request(Request(url[: max(self.longest, _HOST) + 1]), None) is None
 
     @property
     def has_offsite(self) -> bool:

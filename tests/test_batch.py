@@ -265,6 +265,8 @@ SETTINGS: list[dict[str, Any]] = [
     {"SPIDER_MIDDLEWARES": {"scrapy.spidermiddlewares.depth.DepthMiddleware": None}, "UBI_MAX_URL_LENGTH": 100},
 ]
 
+WITHOUT_LENGTH = {"SPIDER_MIDDLEWARES": {"scrapy.spidermiddlewares.urllength.UrlLengthMiddleware": None}}
+
 LINKS = st.lists(
     st.sampled_from([*USUAL, *ODD])
     | st.text(max_size=20)
@@ -292,6 +294,23 @@ def test_whatever_pages_hold_it_is_taken_as_its_requests_would_be(
 def test_all_kinds_of_links_at_once(scrapy: dict[str, Any]) -> None:
     outcome = compare([(PlainLinks([*USUAL, *ODD]), depth) for depth in (1, 0, 2)], scrapy)
     assert outcome["stats"]["dropped"] >= 24
+
+
+@pytest.mark.parametrize("scrapy", [{}, {"URLLENGTH_LIMIT": 40}, WITHOUT_LENGTH], ids=str)
+def test_links_far_too_long_are_not_looked_at_as_a_whole(
+    scrapy: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def request(url: str) -> Request:
+        assert len(url) < 10_000
+        return Request(url)
+
+    for module in ("batch", "passing"):
+        monkeypatch.setattr(f"scrapy_ubi.{module}.Request", request)
+    base = "%F0%9F%98%80" * 1_000
+    far = [f"{origin}/{base}/{number}" for origin in ("http://h1.example", "HTTPS://far.example") for number in "12"]
+    odd = ["http://h1.example/a" + " " * 5_000, "http://[" + "x" * 5_000]
+    outcome = compare([(PlainLinks([f"{PAGE}a", *far, *odd]), 0)], scrapy, domains=["h1.example"])
+    assert [entry.url for entry in outcome["hosts"]["h1.example"] if entry.url != PAGE] == [f"{PAGE}a"]
 
 
 @pytest.mark.parametrize("scrapy", SETTINGS[:6], ids=str)
