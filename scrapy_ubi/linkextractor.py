@@ -32,6 +32,7 @@ from scrapy_ubi.scrapy_private import parsed_page
 
 _HEAD = 16_384  # characters of a hostile page that are read for its robots
 _SMALL = 400_000  # characters of a page that may be kept until the next one: parsed, some 5 MB, and 13 at worst
+_LONGEST_BASE = 8_192  # characters: servers take no longer URL, and 4,096 of a page may be 49,000 of a base
 
 # Characters of the texts of a page's links. What is in links within links counts for each of them: a page of 200 kB
 # that is made for that would have gigabytes.
@@ -295,14 +296,20 @@ def _unique(links: list[Link]) -> list[Link]:
 
 def _joiner_of_parsed(response: HtmlResponse) -> Joiner:
     """For a page that was parsed by Scrapy, which has found its base."""
-    return Joiner(get_base_url(response), response.url, response.encoding)
+    return Joiner(_said_base(response), response.url, response.encoding)
 
 
 def _base(response: HtmlResponse, text: str) -> str:
     """What the links of a page are relative to, by Scrapy's rules: they are also those of `response.urljoin`."""
     if "<base" not in text[:4096].lower() and plain(response.url):
         return response.url  # as get_base_url would find, which takes as long as 20 links
+    return _said_base(response)
+
+
+def _said_base(response: HtmlResponse) -> str:
+    """What a page says its links are relative to, if that may be: every one of them has its length."""
     try:
-        return get_base_url(response)
+        base = get_base_url(response)
     except ValueError:
         return response.url
+    return base if len(base) <= _LONGEST_BASE else response.url

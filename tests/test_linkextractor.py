@@ -374,6 +374,15 @@ def test_a_base_that_is_no_url_is_no_base() -> None:
     assert [link.url for link in UbiLinkExtractor().extract_links(response)] == ["http://www.example.com/a-b/c_d/s"]
 
 
+@pytest.mark.parametrize("parsed", [False, True])
+def test_a_base_longer_than_any_url_is_no_base(parsed: bool) -> None:
+    """Each link would have its length."""
+    response = page("<base href='/" + "\U0001f600" * 4_000 + "/'><a href=s>t</a>")
+    assert not parsed or response.css("a")
+    assert UbiLinkExtractor().extract_urls(response) == ["http://www.example.com/a-b/c_d/s"]
+    assert UbiLinkExtractor().extract_links(response) == [Link("http://www.example.com/a-b/c_d/s", "t")]
+
+
 def test_where_scrapys_own_does_the_work_a_base_that_is_no_url_raises_nothing_either() -> None:
     text = "<base href='http://[x'><a href=s>t</a>"
     assert urls(text + "<ul><li>" * 40_000) == []
