@@ -164,8 +164,10 @@ class UbiLinkExtractor(LxmlLinkExtractor):
 
     def _links_of_scrapys(self, response: TextResponse) -> list[Link]:
         """The links that Scrapy's own finds; none where a page would make it raise: by a base that is no URL, or
-        by JSON, which may be nested too deeply for any parser."""
+        by JSON, which may be nested too deeply for any parser; nor with a base longer than any URL."""
         try:
+            if len(get_base_url(response)) > _LONGEST_BASE:
+                return []
             kind = response.selector.type
         except (ValueError, RecursionError):
             return []

@@ -381,6 +381,7 @@ def test_a_base_longer_than_any_url_is_no_base(parsed: bool) -> None:
     assert not parsed or response.css("a")
     assert UbiLinkExtractor().extract_urls(response) == ["http://www.example.com/a-b/c_d/s"]
     assert UbiLinkExtractor().extract_links(response) == [Link("http://www.example.com/a-b/c_d/s", "t")]
+    assert UbiLinkExtractor(restrict_xpaths="//a").extract_links(response) == []
 
 
 def test_where_scrapys_own_does_the_work_a_base_that_is_no_url_raises_nothing_either() -> None:
