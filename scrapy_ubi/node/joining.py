@@ -6,7 +6,8 @@ Rules of this module:
   step, by one of those who start. The last runs that finished are remembered by name, so that a disk which has missed
   the end of one is not taken for part of another.
 * But whose process was started before that end belongs to the crawl that has ended, and finds nothing left to do: it
-  would else fetch all of it again. (It takes seconds to start Python and Scrapy; small crawls end in less.)
+  would else fetch all of it again. (It takes seconds to start Python and Scrapy; small crawls end in less.) Not where
+  those who ended it knew no URL at all: they had nothing to do, as the seeds are the one's that comes late.
 * Agents must agree on what decides where a URL belongs (partition, normal form, replicas, replication). One that
   differs is refused, and told in what. Who has published lately is there; by a clock that is wrong nobody may have:
   then it is there if it beats on.
@@ -66,7 +67,7 @@ async def begin_run(
         run = finished.split(" ")[0]
         if is_lossy(control) and has_work(run):
             logger.info("The crawl ended after losses, and this agent's disk has more of it: it goes on.")
-        elif ended_ago(control, transport.now()) < age():
+        elif ended_ago(control, transport.now()) < age() and not (is_lossy(control) and await _was_empty(transport)):
             logger.info(
                 "The crawl of this name has finished (%s) while this process was starting: there is nothing left to "
                 "fetch. Start again for a new crawl.",
@@ -78,6 +79,15 @@ async def begin_run(
             cleared = await transport.clear(finished, past)
             control = {**await _look(transport, mail), **past}
     return control, cleared
+
+
+async def _was_empty(transport: Transport) -> bool:
+    """Whether nobody who has ended the crawl knew a URL (an end that counts as lossy, for such agents cannot tell)."""
+    profiles = [_profile(text).get("counters") for text in (await transport.profiles()).values()]
+    return bool(profiles) and all(
+        isinstance(counters, dict) and all(counters.get(name) == 0 for name in ("pages", "known"))
+        for counters in profiles
+    )
 
 
 async def _look(transport: Transport, mail: list[str]) -> Mapping[str, str]:

@@ -121,6 +121,27 @@ def test_who_was_started_before_the_end_clears_nothing_and_who_was_started_after
     run(test)
 
 
+def test_who_was_started_before_an_end_at_which_nobody_knew_a_url_begins_the_crawl() -> None:
+    async def test() -> None:
+        nothing, some = {"pages": 0, "known": 0}, {"pages": 0, "known": 3}
+        for ending, profiles, cleared in (
+            ("r1 b lossy", [nothing, nothing], True),
+            ("r1 b lossy", [nothing, some], False),
+            ("r1 b lossy", [nothing, {"pages": 3, "known": 0}], False),
+            ("r1 b lossy", [nothing, "garbage"], False),
+            ("r1 b lossy", [], False),
+            ("r1 b", [nothing], False),
+        ):
+            town = Town()
+            for number, counters in enumerate(profiles):
+                town.live(f"b{number}", counters=counters)
+            control = {"run": "r1", "finished": ending, "finished_at": f"{town.transport.now() - 1:.3f}"}
+            town.say("control", **control)
+            assert await begin(town.transport, age=5) == ({"past": "r1"} if cleared else control, cleared)
+
+    run(test)
+
+
 def test_word_of_an_earlier_run_clears_nothing() -> None:
     async def test() -> None:
         town = Town()
