@@ -268,7 +268,7 @@ def shown_state(
         # A process that has just begun under the name of one that has gone beats before it publishes.
         return profile.state if incarnation == profile.incarnation else "joining"
     if age is not None and age > SILENT_AFTER:
-        return SILENT
+        return SILENT if beat is not None else DEAD  # the others have removed its beat
     if beat is not None and LEAVING in beat.flags:
         return "leaving"
     if beat is not None and FENCED in beat.flags:

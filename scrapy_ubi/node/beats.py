@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from scrapy_ubi.protocol import pace
 from scrapy_ubi.protocol.view import Beat
@@ -28,15 +28,15 @@ logger = logging.getLogger("scrapy_ubi")
 
 
 class Beats:
-    """The beats of one agent's group. `on_read` is called after every read, with whether it brought word of the end.
-    `apart`: seconds between two reads."""
+    """The beats of one agent's group. `on_read` is called after every read, with whether it brought word of the end and
+    with all lines. `apart`: seconds between two reads."""
 
     def __init__(
         self,
         crawl: Crawl,
         transport: Transport,
         settings: UbiSettings,
-        on_read: Callable[[bool], None],
+        on_read: Callable[[bool, Mapping[str, str]], None],
         clock: Callable[[], float],
     ) -> None:
         self._crawl, self._transport, self._settings = crawl, transport, settings
@@ -104,7 +104,7 @@ class Beats:
         self._keep_pace(len(beats))
         if agent.view is not view:
             logger.info("The group is now: %s.", ", ".join(sorted(agent.view.members)) or "nobody")
-        self._on_read(agent.finished and not before)
+        self._on_read(agent.finished and not before, lines)
 
     def _keep_pace(self, agents: int) -> None:
         """Read all beats as often as suits so many agents; say so when a longer lease would let them read less."""

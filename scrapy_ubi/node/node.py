@@ -30,6 +30,7 @@ from . import clock, living, profile
 from .addresses import Addresses
 from .arriving import Arriving
 from .beats import Beats
+from .burials import Burials
 from .choice import Choice
 from .courier import Courier
 from .crawl import Crawl
@@ -125,6 +126,7 @@ class Node:
         self._limit_watch = LimitWatch(self.crawl_limits, crawl, self._courier, self.transport)
         self._publishing = Publishing(crawl, lambda: self.state, clock)
         self._exchanges = Exchanges(crawl, self._publishing, settings.flush_records, self._exchanged, clock)
+        self._burials = Burials(crawl, self._courier, self.transport, settings.failure_timeout)
         self._beats = Beats(crawl, self.transport, settings, self._heard, clock)
         self._pulse = Pulse(crawl, settings, halt, self._exchanges.turn, on_cancel, self._ticked, clock)
         self._arriving = Arriving(
@@ -209,11 +211,12 @@ class Node:
             self._drain()
         self._pulse.tick()
 
-    def _heard(self, end: bool) -> None:
-        """Everybody's beats were read; `end`: they say that the crawl is over."""
+    def _heard(self, end: bool, lines: Mapping[str, str]) -> None:
+        """Everybody's beats were read, from these lines; `end`: they say that the crawl is over."""
         if end:
             self._exchanges.hurry = True
         self._pulse.tick()
+        self._burials.look(lines, self._clock())
 
     def _ticked(self, now: float) -> None:
         """The protocol has heard of the time: see to all that may follow."""

@@ -165,6 +165,11 @@ class Transport(Protocol):
         Repeatable: a line that already is `line` counts as won. Raises TransportDown (it may be won), TransportFull.
         """
 
+    async def forget(self, gone: Fields) -> None:
+        """Of each of these agents delete beat line, inbox and acks, where the line still is the text given. The
+        comparison and the deletion are one step for each. Raises TransportDown (it may be done).
+        """
+
     async def exchange(self, out: Outgoing) -> Incoming:
         """Write, then read, in one round trip. Raises TransportDown, or TransportFull (look at its `incoming`)."""
 

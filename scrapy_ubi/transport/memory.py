@@ -173,6 +173,15 @@ class MemoryTransport:
         beats[name] = encode(line)
         return True
 
+    async def forget(self, gone: Fields) -> None:
+        """Compare and delete."""
+        await self._trip()
+        for agent, line in gone.items():
+            if self._shelf.beats.get(encode(agent)) == encode(line):
+                del self._shelf.beats[encode(agent)]
+                self._shelf.inbox.pop(agent, None)
+                self._shelf.acks.pop(agent, None)
+
     def start_beating(
         self,
         agent: str,

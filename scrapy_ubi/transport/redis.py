@@ -148,6 +148,13 @@ class RedisTransport:
         (result,) = await self._server.call([command])
         return bool(result)
 
+    async def forget(self, gone: Fields) -> None:
+        """Compare and delete, by a script."""
+        keys, key = self._keys, self._keys.beats
+        mail = [name for agent in gone for name in (keys.inbox(agent), keys.acks(agent))]
+        said = [text for agent, line in gone.items() for text in (agent, encode(line))]
+        await self._server.call([Command(("EVAL", scripts.FORGET, 1 + len(mail), key, *mail, *said), key, "hash")])
+
     def start_beating(
         self,
         agent: str,

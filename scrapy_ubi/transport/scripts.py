@@ -91,6 +91,17 @@ redis.call('HSET', KEYS[1], ARGV[1], ARGV[4])
 return 1
 """
 
+FORGET = """
+-- KEYS: beats, then inbox and acks of each agent. ARGV: agent and line of each.
+for i = 1, #ARGV, 2 do
+  if redis.call('HGET', KEYS[1], ARGV[i]) == ARGV[i + 1] then
+    redis.call('HDEL', KEYS[1], ARGV[i])
+    redis.call('DEL', KEYS[i + 1], KEYS[i + 2])
+  end
+end
+return 1
+"""
+
 REPLACE = """
 -- KEYS[1] a hash. ARGV: field, text.
 -- A server that has reached its memory limit refuses a plain HSET, but lets a script that has begun to write go on. The

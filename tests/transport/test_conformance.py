@@ -456,6 +456,35 @@ def test_claimers_race_and_exactly_one_wins(world: World) -> None:
     play(world, scene)
 
 
+# -- forgetting who is gone ------------------------------------------------------------------------------------------
+
+
+def test_who_is_gone_is_forgotten_with_the_mail_and_who_has_beaten_since_is_not(world: World) -> None:
+    async def scene(a: Transport, b: Transport) -> None:
+        for name in ("b", "c", "d"):
+            await a.claim(name, None, f"{name}.1")
+        mail = Outgoing(
+            letters=[(name, letter(1)) for name in ("b", "c", "d")],
+            acks={(name, "l"): "1" for name in ("b", "c", "d")},
+            profile="{}",
+        )
+        await a.exchange(mail)
+        await a.claim("c", "c.1", "c.2")
+        for _ in range(2):  # repeatable
+            await a.forget({"b": "b.1", "c": "c.1", "e": "e.1"})
+            assert await a.beats() == {"c": "c.2", "d": "d.1"}
+            assert [world.inbox(name) for name in ("b", "c", "d", "e")] == [0, 1, 1, 0]
+        assert (await b.exchange(Outgoing())).acks == {}
+        c = world.transport("c")
+        await c.open()
+        assert (await c.exchange(Outgoing())).acks == {"l": "1"}
+        await c.close()
+        assert await a.profiles() == {"a": "{}"}
+        await a.forget({})
+
+    play(world, scene)
+
+
 # -- clearing --------------------------------------------------------------------------------------------------------
 
 
