@@ -56,6 +56,7 @@ IDLE = 1.0  # s between two exchanges of an agent that can neither fetch nor ans
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 2.0  # s between tries while Redis is away or full
 QUIET = 60.0  # s: a Redis at its memory limit takes one letter and refuses the next; who looks after it is told once
 
+RUN = b"run"  # the field of a letter that names the run it was sent in
 LOOK = Outgoing(read_inbox=False, read_acks=False)  # at the control hash
 
 BETTER = {"full": "Redis has room again.", "away": "Redis is back.", "disk": "The disk has room again."}
@@ -300,6 +301,9 @@ class Post:
 
     def _outgoing(self, now: float, effects: Effects, profile: str | None) -> Outgoing:
         consumed, self._consumed = self._consumed, []
+        control = self._runs.lacks(now, self._transport.now())  # names the run
+        for _, fields in effects.letters:
+            fields[RUN.decode()] = self._runs.run
         return Outgoing(
             letters=gathered(effects.letters, self._largest),
             acks=effects.answers,
@@ -307,25 +311,23 @@ class Post:
             forget_acks=effects.forget,
             dead_letters=self._sorting.dead_letters(),
             profile=profile,
-            control=self._runs.lacks(now, self._transport.now()),
+            control=control,
             forget_control=self._desk.forget() if self._desk is not None else (),
             replies=self._desk.replies() if self._desk is not None else {},
         )
 
     def _take(self, incoming: Incoming, now: float) -> None:
-        doubtful = False
         if incoming.control is not None:
             self._control_due = now + CONTROL
             # What was asked for before an absence may have waited for its end.
             self._looked = now if self._only_looks else self._sent
             self._look_at(incoming.control, now)
-            doubtful = self._runs.doubtful
         if self._agent.outlived:
             return
         self._eager = bool(incoming.letters)
         for number, raw in incoming.letters:
             self._consumed.append(number)
-            if not doubtful:
+            if not self._runs.is_past(raw.get(RUN, b"").decode("ascii", "replace")):
                 self._sorting.receive(raw)
         for lane, text in incoming.acks.items():
             try:

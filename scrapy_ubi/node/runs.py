@@ -5,7 +5,7 @@ Rules of this module:
 * Redis has forgotten everything when the `memory` token in the control hash is not the one seen before: whoever sees it
   missing writes a new one, and whoever sees another sends again what is under way. The `run` is written again as it
   was. So it is where Redis comes back as it was in a former run (restored from its file): that one's end is not this
-  one's. Mail that is read with any of these signs may be that run's, and is thrown away: who lives sends it again.
+  one's. Letters name their run: what was sent in one that is past is not for this one.
 * Who finds another run there, to which its own is past, was away over the end of its crawl: it closes, and tells
   nobody of what it holds, for the same pages are to be fetched anew.
 * At the start of a crawl, and when Redis has forgotten, others may write there what this agent has written, too.
@@ -34,14 +34,12 @@ LOSSY_END = (
 
 class Runs:
     """The run that `agent` takes part in. `control` is what the control hash said at the start, then what it said last;
-    `run` the name of the run, which is `known` from the disk where the control hash has none. `doubtful`: mail that was
-    read with what the control hash said last may be of a former run."""
+    `run` the name of the run, which is `known` from the disk where the control hash has none."""
 
     def __init__(self, agent: Agent, control: Fields, known: str) -> None:
         self._agent = agent
         self.control = control
         self.run = control.get("run") or known
-        self.doubtful = False
         self._past = control.get("past", "")
         self._memory = control.get("memory", "")
         self._wrote_memory = -RIVALS
@@ -79,6 +77,10 @@ class Runs:
             lacks["finished"] = ""
         return lacks
 
+    def is_past(self, run: str) -> bool:
+        """Whether the run of this name was over before this one began."""
+        return run != self.run and run in self._past.split()
+
     def look(self, control: Fields, now: float) -> Fields:
         """Take in what the control hash says at this time (s). What of it is of this run; nothing where the agent is
         outlived by now."""
@@ -87,25 +89,21 @@ class Runs:
             logger.warning("The crawl ended while this agent was away, and another one of its name has begun: it ends.")
             self._agent.outlive()
             return {}
-        former = self.run != run and run in self._past.split()  # Redis has come back as it was in that run
-        if former:
+        if self.is_past(run):  # Redis has come back as it was in that run
             control = {}
-        self.doubtful = self._has_forgotten(control.get("memory", ""), now) or former
+        self._remember(control.get("memory", ""), now)
         self.run = control.get("run", "") or self.run
         self._past = control.get("past", "") or self._past
         self._hear_of_the_end(control)
         self.control = control
         return control
 
-    def _has_forgotten(self, memory: str, now: float) -> bool:
-        """Whether Redis has, as the token says that is there now."""
+    def _remember(self, memory: str, now: float) -> None:
         rival = bool(memory) and now - self._wrote_memory < RIVALS  # another wrote one at the same time
-        forgotten = bool(self._memory) and memory != self._memory and not rival
-        if forgotten:
+        if self._memory and memory != self._memory and not rival:
             logger.warning("Redis has forgotten everything: sending what was under way again.")
             self._agent.mail_lost()
         self._memory = memory
-        return forgotten
 
     def _hear_of_the_end(self, control: Mapping[str, str]) -> None:
         self._denied = False

@@ -90,7 +90,7 @@ class Outgoing:
     read_acks: bool = True
     """Whether the own acks are to be read: nobody needs them who waits for none."""
     read_control: bool = True
-    """Whether the control hash is to be read. It is in any case where the connection is a new one."""
+    """Whether the control hash is to be read."""
 
     @property
     def is_nothing(self) -> bool:

@@ -200,13 +200,7 @@ class RedisTransport:
             leaving, garbage = self._in_hand.leaving, dict(self._garbage)
             commands = [*self._deletions(out, leaving, garbage), *self._writes(out)]
             reads = self._reads(out)
-            connections = self._server.connections
             results = await self._server.call([*commands, *reads.values()], full_is_an_error=False)
-            if self._server.connections != connections and self._keys.control not in reads:
-                # A server that was restored from its file has mail of a former run, maybe: the control hash tells.
-                key = self._keys.control
-                reads[key] = Command(("HGETALL", key), key, "hash")
-                results += await self._server.call([reads[key]])
             self._in_hand.deleted(leaving)
             for key in garbage:
                 self._garbage.pop(key, None)

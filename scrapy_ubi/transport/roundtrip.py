@@ -43,14 +43,12 @@ class Command(NamedTuple):
 
 
 class RoundTrips:
-    """The process's pool of connections to one server. `timeout` in seconds bounds each call. `connections`: those
-    made so far; another one may lead to a server that has forgotten, or was restored from its file."""
+    """The process's pool of connections to one server. `timeout` in seconds bounds each call."""
 
     def __init__(self, at: Address, name: str, timeout: float, counts: Counter[str]) -> None:
         self.at = at
         self._name, self._timeout, self._counts = name, timeout, counts
         self._pool: redis.asyncio.ConnectionPool | None = None
-        self.connections = 0
 
     async def open(self, probes: Sequence[Command]) -> list[Any]:
         """Connect and send `probes`; their results. Raises TransportError with one sentence when that, or one of them,
@@ -63,7 +61,6 @@ class RoundTrips:
                 socket_timeout=None,
                 socket_connect_timeout=self._timeout,
                 retry=Retry(NoBackoff(), 0),
-                redis_connect_func=self._connected,
                 client_name=self._name,
                 protocol=2,  # RESP2: known to every server, and all that is needed
             )
@@ -76,11 +73,6 @@ class RoundTrips:
         except (*FAULTS, ValueError, TypeError) as error:  # the last two: bad ssl_ options, or no Redis at all
             await self.close()
             raise fault_at_start(error, self.at, self._timeout) from error
-
-    async def _connected(self, connection: Any) -> None:
-        """Every connection comes by here, those too that the library makes anew by itself."""
-        self.connections += 1
-        await connection.on_connect()
 
     async def close(self) -> None:
         """Disconnect. Calls after this raise TransportDown."""

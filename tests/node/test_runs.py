@@ -221,33 +221,28 @@ def test_mail_of_a_former_run_that_comes_back_with_it_is_thrown_away() -> None:
         office = Office({"past": "0ld"})
         office.agent.discover(HOST, page(HOST))
         await office.trips(2)
-        for name, value in {"run": "0ld", "memory": "of then"}.items():
-            office.say(name, value)
-        office.put(letter([{"host": HOST, "done": [f"{page(HOST).key:016x}"]}]))
+        done = [{"host": HOST, "done": [f"{page(HOST).key:016x}"]}]
+        office.put(letter(done, run="0ld"))
         await office.trips(2)
-        assert not office.shelf.inbox["a"]
+        assert not office.shelf.inbox["a"] and not office.dead
         state = office.agent.frontier.find(HOST)
         assert state is not None and not state.done_count, "it was fetched in that run, not in this one"
+        office.put(letter(done, run=office.control("run") or ""))
+        await office.trip()
+        assert state.done_count
 
     run(test)
 
 
-def test_mail_of_a_former_run_is_thrown_away_where_another_agent_has_written_the_run_again() -> None:
-    """Whatever waits there as Redis has forgotten is sent again by those who live."""
-
+def test_letters_name_their_run_from_the_first_one_on() -> None:
     async def test() -> None:
-        office = Office({"past": "0ld"})
-        office.agent.discover(HOST, page(HOST))
-        await office.trips(2)
-        office.say("memory", "another's")
-        office.put(letter([{"host": HOST, "done": [f"{page(HOST).key:016x}"]}]))
-        await office.trips(2)
-        assert not office.shelf.inbox["a"]
-        state = office.agent.frontier.find(HOST)
-        assert state is not None and not state.done_count, "it was fetched in that run, not in this one"
-        office.put(letter([{"host": HOST, "done": [f"{page(HOST).key:016x}"]}]))
+        office = Office()
+        office.join()
+        host = ordered("b", "a")
+        office.agent.discover(host, page(host))
         await office.trip()
-        assert state.done_count, "sent again"
+        (fields,) = office.shelf.inbox["b"].values()
+        assert fields[b"run"].decode() == office.control("run")
 
     run(test)
 

@@ -52,21 +52,6 @@ def test_token_is_another_on_another_connection(redis_world: RedisWorld) -> None
     play(redis_world, scene)
 
 
-def test_an_exchange_on_another_connection_brings_the_control_hash_unasked(redis_world: RedisWorld) -> None:
-    """It may lead to a server that was restored from its file, with mail of a former run: only that hash says so."""
-
-    async def scene(a: Transport, b: Transport) -> None:
-        await a.exchange(Outgoing(control={"run": "of now"}))
-        assert (await b.exchange(Outgoing(read_control=False))).control is None
-        with redis_world.server.client() as client:
-            client.execute_command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
-        incoming = await _again(lambda: b.exchange(Outgoing(read_control=False)))
-        assert incoming.control == {"run": "of now"}
-        assert (await b.exchange(Outgoing(read_control=False))).control is None
-
-    play(redis_world, scene)
-
-
 def test_a_beat_is_two_commands_and_the_first_brings_the_token(redis_world: RedisWorld) -> None:
     async def scene(a: Transport, b: Transport) -> None:
         heart = Heart("b")
