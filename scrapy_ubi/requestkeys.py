@@ -12,12 +12,15 @@ Rules of this module:
 * A redirect that returns to a URL of its own chain (a site that sets a cookie on the way) is a step on, not a
   duplicate: its nonce says which step. It is the same for every agent, so seeds that dance like that are still taken
   once.
-* A request that failed for good and is requeued is done under its own key: it is taken in again under another one.
+* A request that failed for good and is requeued is done under its own key: it is taken in again under another one. So
+  is what was joined in vain (`node/learner`). The nonce says why, and under which key it was taken first: so its host's
+  owner, whoever that is by then, knows it for none that is new.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import secrets
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
@@ -35,6 +38,23 @@ from scrapy_ubi.urls.normaliser import parse
 
 # The dupe filter that filters nothing (Scrapy's shell sets it): every request is fetched, but for seeds.
 NO_FILTER = ("scrapy.dupefilters.BaseDupeFilter", BaseDupeFilter)
+
+REQUEUED, UNJOINED = "requeued", "unjoined"  # why a request is taken in again
+
+_FIRST = re.compile(r'"ubi_nonce": ?"ubi-(\w+)\.([0-9a-f]{16})')
+
+
+def again_nonce(why: str, entry: Entry, more: str = "") -> str:
+    """The nonce of a request that is taken in again; `more` where it may be so more than once."""
+    return f"ubi-{why}.{entry.key:016x}{more and '.'}{more}"
+
+
+def taken_first(entry: Entry) -> tuple[str, int] | None:
+    """Why this request was taken in again, and the key under which it was taken first; None where it was not. It may
+    come from another agent, and a redirect has it from its page: the key counts where the host knows it.
+    """
+    found = _FIRST.search(entry.request) if entry.request else None
+    return (found[1], int(found[2], 16)) if found is not None else None
 
 
 def not_used(settings: BaseSettings) -> Iterator[str]:

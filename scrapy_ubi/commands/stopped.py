@@ -30,7 +30,7 @@ from scrapy_ubi.node.living import NONCE_BYTES
 from scrapy_ubi.node.questions import Question, Source, answer
 from scrapy_ubi.node.storefiles import STORE
 from scrapy_ubi.protocol.host import Failure, HostState
-from scrapy_ubi.requestkeys import RequestKeys
+from scrapy_ubi.requestkeys import REQUEUED, RequestKeys, again_nonce
 
 OWNER = "its owner"  # to whom what is owed goes: which agent that is, the next start decides
 
@@ -76,7 +76,8 @@ class Stopped:
         def requeue(failure: Failure) -> bool:
             if (state := frontier.find(failure.host)) is not None:
                 frontier.note(state, lifted(state.notes, state.done_count))
-            entry = keys.again(failure.entry, secrets.token_hex(NONCE_BYTES))
+            nonce = again_nonce(REQUEUED, failure.entry, secrets.token_hex(NONCE_BYTES))
+            entry = keys.again(failure.entry, nonce)
             return entry is not None and bool(frontier.add(failure.host, (entry,))[1])
 
         def sent(host: str, key: int) -> str:

@@ -5,6 +5,7 @@ Rules of this module:
 
 * All of it touches memory only, and is called for every link: nothing here may cost more than it must.
 * News may make a host ready, and mail due: the waker is told, once for all links of a page.
+* What is taken in again was taken before: no limit of URLs known refuses it.
 """
 
 from __future__ import annotations
@@ -50,6 +51,16 @@ class Finding:
             return False
         self.strays += page is None and not seed
         news = self._crawl.agent.discover(host, entry, page.outlinks if page is not None else None)
+        if news:
+            self._waker.soon(self._on_news)
+        return news
+
+    def take_again(self, host: str, entry: Entry) -> bool:
+        """A request that was taken before is to be fetched under another key (`RequestKeys.again`), whatever the
+        crawl's limits. True when that was news.
+        """
+        self.strays += 1
+        news = self._crawl.agent.discover(host, entry)
         if news:
             self._waker.soon(self._on_news)
         return news

@@ -12,6 +12,8 @@ Rules of this module:
   fails with that reason when its turn comes, a slice at a time (`Node.next`). All else that was noted of it is
   forgotten, until it is lifted. What failed so is done and was not loaded: how much that was is noted when it is lifted
   (section `passed`), for limits that count pages.
+* Where a requeued request comes from another agent, it lifts its host: who had the record of its failure may keep
+  nothing of the host any more.
 * Whoever wants more room than `MOST_NOTES` does not get it: its section is left out and counted.
 """
 
@@ -24,8 +26,9 @@ from collections.abc import Callable, Mapping
 
 from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.frontier import Frontier
-from scrapy_ubi.protocol.host import MOST_NOTES, HostState, Notes
+from scrapy_ubi.protocol.host import MOST_NOTES, Entry, HostState, Notes
 from scrapy_ubi.protocol.notes import canonical
+from scrapy_ubi.requestkeys import REQUEUED, taken_first
 
 MOST_POSTPONE = 86_400.0  # s: a day; whatever a host has said, it is asked again then
 DELAY, UNTIL, END = "delay", "until", "end"
@@ -59,7 +62,7 @@ class Hosts:
         """Go on with this agent and its frontier: what is noted there is followed. Linear in the hosts held."""
         self._agent, self._frontier = agent, frontier
         self._brief.clear()
-        agent.reception.on_notes = self._arrived
+        agent.reception.on_notes, agent.discovery.on_request = self._arrived, self._lift_for
         for state in frontier.states():
             if state.notes.version:
                 self._arrived(state)
@@ -201,6 +204,13 @@ class Hosts:
         state = self._frontier.find(host)
         if state is not None and self.ended(state):
             self._agent.note(state, lifted(state.notes, state.done_count).text)
+
+    def _lift_for(self, state: HostState, entry: Entry) -> None:
+        """This request of an own host comes from elsewhere."""
+        first = taken_first(entry)
+        if first is None or first[0] != REQUEUED or state.is_known(entry.key) or not state.is_known(first[1]):
+            return
+        self.lift(state.host)
 
     def before(self, state: HostState) -> int:
         """How many pages of the host were loaded before the one that has its turn: done, or in their callbacks still;

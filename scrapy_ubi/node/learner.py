@@ -28,7 +28,7 @@ from typing import NamedTuple
 
 from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.host import Entry, HostState
-from scrapy_ubi.requestkeys import RequestKeys
+from scrapy_ubi.requestkeys import UNJOINED, RequestKeys, again_nonce
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.urls import learned, normal_form, partition_key, url_key
 from scrapy_ubi.urls.normaliser import parse, tried
@@ -41,7 +41,6 @@ SAMPLE = 20
 MOST_PAGES = 50_000  # 10 MB
 MOST_JOINED = 10_000  # 5 MB, with usual URLs
 MARK = "ubi-class"  # in place of a nonce, in the key of a class
-UNJOINED = "ubi-unjoined"  # the nonce of what is fetched after all
 
 # Flags of a response of which only the beginning is there: `body.FLAG`, and Scrapy's.
 CUT = ("truncated", "dataloss", "download_stopped")
@@ -281,7 +280,7 @@ class Learner:
             return
         self._remembered -= len(joined.entries)
         for entry in joined.entries:
-            again = self._keys.again(entry, UNJOINED)
+            again = self._keys.again(entry, again_nonce(UNJOINED, entry))
             if again is not None:
                 self.counted["unjoined"] += 1
                 self._again(joined.host, again)

@@ -10,6 +10,7 @@ module:
 * A host that has reached a limit is *ended* (`Hosts.end`): what waits of it fails with the limit's name.
 * URLs beyond `host_known` and `host_depth`, and new ones of a host that a limit has ended, are not taken where they
   are found or arrive; what came in otherwise (by a handoff) fails when its turn comes.
+* What is taken in again (requeued, or joined in vain) is no new URL: those limits do not refuse it.
 * An *iteration* is as many pages as UBI_HOST_LOAD_TAKE says (imbWBI's load take, LT).
 """
 
@@ -21,6 +22,7 @@ from typing import NamedTuple
 
 from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.host import Entry, HostState
+from scrapy_ubi.requestkeys import taken_first
 from scrapy_ubi.settings import UbiSettings
 
 from .hosts import Hosts
@@ -75,7 +77,7 @@ class HostLimits:
 
     def refuses(self, state: HostState | None, entry: Entry) -> bool:
         """Whether a URL of an own host is not taken; counted if so. `state` is None for a host not met before."""
-        if self.idle or state is None or state.is_known(entry.key):
+        if self.idle or state is None or state.is_known(entry.key) or _is_again(state, entry):
             return False
         reason = self._hosts.ended(state)
         if not reason.startswith(PREFIX):
@@ -99,7 +101,7 @@ class HostLimits:
         """Why this page is not loaded, though its turn has come; empty when it is. The host is ended where it must."""
         if self.idle:
             return ""
-        if reason := self._reached(state):
+        if reason := self._reached(state, entry):
             return self._end(state, reason)
         if not self._notes:
             return ""
@@ -123,13 +125,13 @@ class HostLimits:
         self._watched.pop(state.host, None)
         return reason
 
-    def _reached(self, state: HostState) -> str:
-        """The limit that the host's state has reached, if any."""
+    def _reached(self, state: HostState, entry: Entry) -> str:
+        """The limit that the host's state has reached, if any, where it is this page's turn."""
         settings, done = self._settings, self._hosts.before(state)
         if 0 < settings.host_max_pages <= done:
             return PAGES
-        if 0 < settings.host_max_known <= done:  # more were known, from elsewhere: these are the first
-            return KNOWN
+        if 0 < settings.host_max_known <= done and not _is_again(state, entry):
+            return KNOWN  # more were known, from elsewhere: these are the first
         return ITERATIONS if 0 < settings.host_max_iterations <= done // settings.host_load_take else ""
 
     def _begun(self, facts: _Facts, entry: Entry) -> _Facts:
@@ -159,3 +161,9 @@ class HostLimits:
 
     def _facts(self, state: HostState) -> _Facts:
         return _Facts.read(self._hosts.get(state, SECTION))
+
+
+def _is_again(state: HostState, entry: Entry) -> bool:
+    """Whether this is a request of the host that was taken before, under another key."""
+    first = taken_first(entry)
+    return first is not None and state.is_known(first[1])

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.host import Entry, Failure, HostState
 from scrapy_ubi.protocol.mail import DISCOVERY, Record
-from scrapy_ubi.requestkeys import RequestKeys
+from scrapy_ubi.requestkeys import REQUEUED, RequestKeys, again_nonce
 
 from .hosts import Hosts
 from .questions import COPY, OWNER, Source
@@ -16,8 +16,8 @@ from .questions import COPY, OWNER, Source
 NONCE_BYTES = 8
 
 
-def source(agent: Agent, hosts: Hosts, keys: RequestKeys, discover: Callable[[str, Entry], bool], now: float) -> Source:
-    """The source of `agent`; `discover` takes in an entry of a host, and says whether it was news."""
+def source(agent: Agent, hosts: Hosts, keys: RequestKeys, take: Callable[[str, Entry], bool], now: float) -> Source:
+    """The source of `agent`; `take` takes in an entry of a host again, and says whether it was news."""
 
     def role(state: HostState) -> str:
         return OWNER if agent.keepers(state)[:1] == (agent.me,) else COPY
@@ -31,9 +31,10 @@ def source(agent: Agent, hosts: Hosts, keys: RequestKeys, discover: Callable[[st
     def requeue(failure: Failure) -> bool:
         if agent.finished:
             return False
-        entry = keys.again(failure.entry, secrets.token_hex(NONCE_BYTES))
+        nonce = again_nonce(REQUEUED, failure.entry, secrets.token_hex(NONCE_BYTES))
+        entry = keys.again(failure.entry, nonce)
         hosts.lift(failure.host)
-        return entry is not None and discover(failure.host, entry)
+        return entry is not None and take(failure.host, entry)
 
     return Source(agent.me, agent.frontier, now, role, held, hosts.plight, sent, requeue)
 

@@ -111,8 +111,8 @@ class Node:
         self.crawl_limits = CrawlLimits(settings, self.agent_id, on_limit)
         finding = Finding(crawl, self.crawl_limits, self.limits, self._waker, lambda: self._exchanges.look_for_much())
         self.met, self.discover, self.discover_all = finding.met, finding.discover, finding.discover_all
-        self.too_large = finding.too_large
-        self.learner = Learner.of(settings, self._keys, finding.discover)
+        self.too_large, self._take_again = finding.too_large, finding.take_again
+        self.learner = Learner.of(settings, self._keys, finding.take_again)
         self._visits = Visits(crawl, self.learner, self.addresses, lambda: finding.strays, self._clock)
         self._choice = Choice(
             crawl, self._halt, self.hosts, self.limits, self.learner, self.addresses, on_given_up, self._waker.arm
@@ -235,7 +235,7 @@ class Node:
     def _answer(self, question: Question) -> Answer:
         """What a person asks of this agent's frontier (desk)."""
         try:
-            return answer(question, living.source(self.agent, self.hosts, self._keys, self.discover, self._clock()))
+            return answer(question, living.source(self.agent, self.hosts, self._keys, self._take_again, self._clock()))
         except StoreError as error:
             self._halt.broken(error)
             return {"agent": self.agent_id, "refused": str(error)}

@@ -31,6 +31,7 @@ def nothing(state: HostState | None, entry: Entry) -> bool:
 
 class Discovery:
     """What one agent finds. `refuses` says of a URL of an own host, whose state may be None, that it is not taken;
+    `on_request` is told of what comes from elsewhere with a text, of an own host met before, before it is judged;
     `forwarded` has what owners were told: key -> depth.
     """
 
@@ -45,6 +46,7 @@ class Discovery:
         self._closing = closing
         self._quiescence = quiescence
         self.refuses: Callable[[HostState | None, Entry], bool] = nothing
+        self.on_request: Callable[[HostState, Entry], None] = lambda state, entry: None
         self.forwarded: dict[int, int] = {}
 
     def met(self, host: str, key: int, depth: int, priority: int) -> bool:
@@ -158,9 +160,18 @@ class Discovery:
             owner = hint
         self._outbox.close((record,))
         if owner == self._me:
+            self.announce(self._frontier.find(record.host), (record.entry,))
             self._keep(record.host, (record.entry,), record.flush)
         else:
             self._outbox.put(owner, DISCOVERY, record, self._keeping.view)
+
+    def announce(self, state: HostState | None, entries: Iterable[Entry]) -> None:
+        """These entries of an own host come from elsewhere, and are about to be taken."""
+        if state is None:
+            return
+        for entry in entries:
+            if entry.request:
+                self.on_request(state, entry)
 
     def forget(self) -> None:
         """An agent is gone: what it knew may have to be told again."""

@@ -117,7 +117,8 @@ class Reception:
         state, refuses = self._frontier.find(delta.host), self._finding.refuses
         if state is None:
             return delta.discovered
-        news = (e for e in delta.discovered if not state.holds(e.key, e.depth, e.priority))
+        news = [e for e in delta.discovered if not state.holds(e.key, e.depth, e.priority)]
+        self._finding.announce(state, news)
         return tuple(e for e in news if not refuses(state, e))
 
     def _state(self, letter: Received) -> Outcome:
@@ -135,6 +136,8 @@ class Reception:
         if not delta.discovered and not delta.done and not delta.redo and delta.notes is None:
             return
         keeping, frontier = self._keeping, self._frontier
+        if delta.discovered and keeping.owns(delta.host):
+            self._finding.announce(frontier.find(delta.host), delta.discovered)
         state, news = frontier.add(delta.host, delta.discovered)
         for redo in delta.redo:
             state.keep_redo(redo)

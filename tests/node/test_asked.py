@@ -68,6 +68,23 @@ def test_a_node_answers_and_takes_in_again_what_failed() -> None:
     crawl(run)
 
 
+def test_no_limit_of_known_urls_refuses_what_failed() -> None:
+    async def run() -> None:
+        asked = Asked(crawl_max_known=1, host_max_known=1)
+        await asked.ready()
+        await asked.fail("http://h0.example/1")
+        await until(lambda: asked.node.crawl_limits.refuses(0))
+        assert not asked.node.discover(*entry("http://h0.example/2"))
+        made = await asked.ask(1, Question("requeue", FAR, everything=True).text())
+        assert (made["requeued"], made["unfit"]) == (1, 0)
+        visit = asked.node.next()
+        assert visit is not None
+        asked.node.ended(visit)
+        await asked.node.leave("test")
+
+    crawl(run)
+
+
 def test_when_the_crawl_is_over_nothing_goes_in_again() -> None:
     async def run() -> None:
         asked = Asked()

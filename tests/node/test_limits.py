@@ -16,14 +16,16 @@ from scrapy_ubi.node.limits import MOST_WATCHED, SECTION, HostLimits
 from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.config import Config
 from scrapy_ubi.protocol.host import Entry, HostState
-from scrapy_ubi.protocol.mail import DISCOVERY
+from scrapy_ubi.protocol.mail import DISCOVERY, STATE
 from scrapy_ubi.protocol.wire import Delta, Received
+from scrapy_ubi.requestkeys import REQUEUED, UNJOINED, RequestKeys, again_nonce
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.transport.memory import MemoryHub
 from tests.node.crawler import SETTINGS, Crawler, Log, crawl
 
 HOST = "h1.example"
 EPOCH = 1_800_000_000.0
+KEYS = RequestKeys(UbiSettings())
 
 
 class House:
@@ -119,6 +121,36 @@ def test_known_urls_that_others_send_are_not_taken_either() -> None:
     house.agent.receive(Received("z", "z/a/discovery", DISCOVERY, 2, 1, "", (Delta(HOST, _more()),)))
     assert house.turns().count("") == 3, "what came in one letter may be more than is loaded"
     assert house.noted["refused/limit/host_known"] >= 5
+
+
+def test_what_is_taken_in_again_is_no_new_url() -> None:
+    house = House(host_max_known=3)
+    house.find(*range(5))
+    assert house.turns() == ["", "", ""]
+    for why in (REQUEUED, UNJOINED):
+        again = KEYS.again(page := Entry(1, f"http://{HOST}/0", 0), again_nonce(why, page))
+        assert again is not None and house.agent.discover(HOST, again)
+        assert house.turns() == [""]
+    unknown = KEYS.again(page := Entry(99, f"http://{HOST}/99", 0), again_nonce(REQUEUED, page))
+    assert unknown is not None and not house.agent.discover(HOST, unknown)
+    assert not house.noted["ended/limit/host_known"]
+
+
+@pytest.mark.parametrize(("why", "taken"), [(REQUEUED, 1), (UNJOINED, 0)])
+@pytest.mark.parametrize("kind", [DISCOVERY, STATE])
+def test_a_request_that_another_agent_requeues_lifts_its_host(kind: str, why: str, taken: int) -> None:
+    """The agent with the record of its failure may keep nothing of the host any more."""
+    house = House(host_max_pages=2)
+    house.find(*range(3))
+    assert house.turns() == ["", "", "limit/host_pages"]
+    house = House(house.agent, host_max_pages=4)
+    again = KEYS.again(page := Entry(3, f"http://{HOST}/2", 0), again_nonce(why, page))
+    assert again is not None
+    house.agent.receive(Received("z", f"z/a/{kind}", kind, 1, 1, "", (Delta(HOST, (again,)),)))
+    assert house.turns().count("") == taken
+    house.hosts.end(house.state, "host/dead")
+    house.agent.receive(Received("z", f"y/a/{kind}", kind, 1, 1, "", (Delta(HOST, (again,)),)))
+    assert house.hosts.ended(house.state) or not taken, "mail that comes again says nothing new"
 
 
 def _more() -> tuple[Entry, ...]:
