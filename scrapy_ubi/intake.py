@@ -123,6 +123,9 @@ class Intake:
         return filtering.refuses(request, page, redirect=bool(page))
 
     def _take_local(self, request: Request) -> bool:
+        if self._local.full:
+            what = f"{request!s:.200} belongs to no host, and {len(self._local)} such requests wait already"
+            return self._tools.losses.drop("local", what)
         if not self._local.add(request):
             self._sums["ubi/scheduler/duplicates"] += 1
             return False

@@ -41,7 +41,7 @@ from scrapy_ubi.flights import Flights
 from scrapy_ubi.handout import Handout
 from scrapy_ubi.identity import AgentDirectory
 from scrapy_ubi.intake import Intake, Tools
-from scrapy_ubi.localrequests import LocalRequests
+from scrapy_ubi.localrequests import SHARE, LocalRequests
 from scrapy_ubi.losses import Losses
 from scrapy_ubi.node import Node, clock
 from scrapy_ubi.node.keeper import Keeper
@@ -177,7 +177,8 @@ class UbiScheduler(BaseScheduler):
     def _assemble(self) -> None:
         """Put together what requests go through, before this agent's node."""
         settings, originals = self.settings, self._originals
-        self._local = LocalRequests(self.crawler.request_fingerprinter, self._tell_start)
+        most_local = max(1, self.crawler.settings.getint("CONCURRENT_REQUESTS") // SHARE)
+        self._local = LocalRequests(self.crawler.request_fingerprinter, self._tell_start, most_local)
         losses = Losses(
             self._sheet.count, self._notices, originals, settings.max_letter_bytes, self.alone, self.is_trial
         )
@@ -326,7 +327,7 @@ class UbiScheduler(BaseScheduler):
     @property
     def start_waits(self) -> bool:
         """Whether `start()` should wait before it yields more (`Node.crowded`)."""
-        return self._opened and self.node.crowded
+        return self._opened and (self.node.crowded or self._local.many)
 
     def start_ended(self) -> None:
         """The spider's `start()` has yielded its last."""

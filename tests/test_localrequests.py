@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import pytest
 from scrapy import Request
 from scrapy.utils.request import RequestFingerprinter
 
+from scrapy_ubi import localrequests
 from scrapy_ubi.localrequests import LocalRequests
 
 
 def test_order_is_priority_then_arrival() -> None:
-    local = LocalRequests(RequestFingerprinter(), changed=list)
+    local = LocalRequests(RequestFingerprinter(), changed=list, most_out=9)
     for number, priority in enumerate((0, 5, 0, 5)):
         assert local.add(Request(f"data:,{number}", priority=priority))
     assert len(local) == 4
@@ -36,3 +38,26 @@ def test_it_is_told_when_one_is_added_and_when_one_is_done() -> None:
     assert local.next() is None and not local.over, "its callback may yet find pages"
     local.done()
     assert told == [False, True]
+
+
+def test_no_more_are_out_at_once_than_that() -> None:
+    local = LocalRequests(RequestFingerprinter(), changed=list, most_out=2)
+    for number in range(4):
+        local.add(Request(f"ftp://h1.example/{number}"))
+    assert local.next() and local.next()
+    assert local.next() is None and len(local) == 2
+    local.done()
+    assert local.next() and not local.next()
+
+
+def test_what_waits_and_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(localrequests, "MANY_WAITING", 1)
+    monkeypatch.setattr(localrequests, "MOST_WAITING", 3)
+    monkeypatch.setattr(localrequests, "MOST_SEEN", 2)
+    local = LocalRequests(RequestFingerprinter(), changed=list)
+    said = []
+    for number in range(3):
+        local.add(Request(f"data:,{number}"))
+        said.append((local.many, local.full))
+    assert said == [(False, False), (True, False), (True, True)]
+    assert not local.add(Request("data:,2")) and local.add(Request("data:,0")), "the oldest is forgotten"

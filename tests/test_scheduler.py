@@ -356,6 +356,25 @@ def test_local_requests_come_first_and_keep_the_crawl_open() -> None:
     assert unit.take().url == URL
 
 
+def test_local_requests_leave_places_to_the_hosts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Any page may have thousands of links to an FTP server that never answers."""
+    monkeypatch.setattr("scrapy_ubi.localrequests.MANY_WAITING", 4)
+    monkeypatch.setattr("scrapy_ubi.localrequests.MOST_WAITING", 5)
+    unit = Unit()
+    unit.node.crowded = False
+    unit.enqueue_request(Request(URL))
+    assert not unit.start_waits
+    taken = [unit.enqueue_request(Request(f"ftp://h.example/{number}")) for number in range(6)]
+    assert taken == [True] * 5 + [False]
+    assert unit.stat("scheduler/dropped/local") == 1
+    assert unit.start_waits
+    most = unit.crawler.settings.getint("CONCURRENT_REQUESTS") // 4
+    out = [unit.take() for _ in range(most + 1)]
+    assert [request.url for request in out].index(URL) == most
+    unit._handout.removed(out[0])
+    assert unit.take().url.startswith("ftp://")
+
+
 def test_in_a_trial_the_request_handed_out_is_the_one_that_came() -> None:
     """Scrapy's shell says who is told of a page when the request has come in already."""
     trial = Trial()
