@@ -7,12 +7,13 @@ Rules of this module:
 * Most links are known: for these nothing is made but a match, a hash and a look. Those that are news are told the node
   at once, host by host.
 * What is no link of a host (`data:`, `ftp:`), and what cannot be said once for all links, goes the ordinary way.
-* Nothing that a page contains raises anything, and after `SLICE` links others have their turn.
+* Nothing that a page contains raises anything, and after `SLICE` links, or `SLICE_LENGTH` characters of them, others
+  have their turn.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -34,6 +35,7 @@ from scrapy_ubi.urls.key import URL_SEED
 from scrapy_ubi.urls.normal import usual_parts
 
 SLICE = 500  # links between two turns of the loop: 10 to 20 ms where all are news
+SLICE_LENGTH = 100_000  # characters of links: of those that are not written as usual, 2,000 take a millisecond
 _LOW = (1 << 64) - 1
 _SHRINKS = 100  # characters, besides white space, that a URL may lose when it is made safe: in its host, or `?` and `#`
 
@@ -60,6 +62,24 @@ def _from_nowhere(key: int, depth: int, priority: int) -> bool:
 def _off_site(key: int, depth: int, priority: int) -> bool:
     """Stands for a host whose links are dropped."""
     return False
+
+
+def slices(links: Sequence[Any]) -> Iterator[tuple[int, int]]:
+    """From which link to which others do not have their turn. What is no text counts for no characters."""
+    try:
+        short = sum(map(len, links)) <= SLICE_LENGTH
+    except TypeError:
+        short = False
+    if short:
+        yield from ((start, start + SLICE) for start in range(0, len(links), SLICE))
+        return
+    start = length = 0
+    for number, link in enumerate(links):
+        if number - start >= SLICE or length >= SLICE_LENGTH:
+            yield start, number
+            start, length = number, 0
+        length += len(link) if isinstance(link, str) else 0
+    yield start, len(links)
 
 
 class Batch:

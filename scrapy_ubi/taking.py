@@ -17,7 +17,7 @@ from scrapy import Request
 from scrapy.crawler import Crawler
 from scrapy.http import Response
 
-from scrapy_ubi.batch import SLICE, Batch, Ordinary, Shared
+from scrapy_ubi.batch import SLICE, Batch, Ordinary, Shared, slices
 from scrapy_ubi.intake import Tools
 from scrapy_ubi.node import Visit
 from scrapy_ubi.passing import Passing
@@ -50,10 +50,10 @@ class Taking:
         if self.passing.too_deep(shared.depth, len(plain)):
             return
         batch = Batch(self._crawler, self.tools, self.passing, plain, response, page, shared, ordinary)
-        for start in range(0, len(plain), SLICE):
+        for start, stop in slices(plain.urls):
             if start:
                 yield
-            self.taken += batch.run(start, start + SLICE)
+            self.taken += batch.run(start, stop)
 
     def seeds(self, plain: PlainLinks) -> Iterator[Request]:
         """The ordinary requests for plain links that come from no page, as Scrapy's middlewares leave them."""

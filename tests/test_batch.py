@@ -25,7 +25,7 @@ from scrapy.statscollectors import MemoryStatsCollector
 from scrapy.utils.misc import build_from_crawler, load_object
 from scrapy.utils.request import RequestFingerprinter
 
-from scrapy_ubi.batch import SLICE
+from scrapy_ubi.batch import SLICE, SLICE_LENGTH, slices
 from scrapy_ubi.codec import Codec
 from scrapy_ubi.filtering import Filtering
 from scrapy_ubi.flights import Flight
@@ -358,6 +358,19 @@ def test_after_some_hundred_links_others_have_their_turn() -> None:
         return turns, world.outcome()["stats"]["ubi/scheduler/enqueued"]
 
     assert asyncio.run(run()) == (2, 3 * SLICE)
+
+
+def test_long_links_are_taken_fewer_at_once() -> None:
+    """One that is not written as usual takes a millisecond at 2,000 characters."""
+    assert list(slices([])) == []
+    assert list(slices(["a"] * SLICE)) == [(0, SLICE)]
+    assert list(slices(["a"] * (SLICE + 1))) == [(0, SLICE), (SLICE, 2 * SLICE)]
+    many: list[Any] = [None, "b" * 2000] * SLICE
+    found = list(slices(many))
+    assert [number for start, stop in found for number in range(start, stop)] == list(range(len(many)))
+    assert all(sum(len(link or "") for link in many[start:stop]) <= SLICE_LENGTH for start, stop in found)
+    assert list(slices([None] * (SLICE + 1))) == [(0, SLICE), (SLICE, SLICE + 1)]
+    assert list(slices(["c" * 2 * SLICE_LENGTH] * 2)) == [(0, 1), (1, 2)]
 
 
 def test_links_say_once_what_they_have_in_common_and_each_its_own_text() -> None:
