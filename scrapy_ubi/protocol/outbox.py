@@ -37,8 +37,9 @@ class Outbox:
         self.returned: deque[tuple[float, Record, str]] = deque()
         self.orphans: list[tuple[int, str]] = []  # (flush, host) of outlinks whose host is to be brought to new keepers
         self.forgotten: list[str] = []
-        self._numbers: dict[str, int] = {}
+        self._numbers: dict[str, int] = {}  # of lanes that there are no more: nothing goes through all of them
         self._told_numbers: dict[str, int] = {}
+        self._untold: set[str] = set()  # of these, lanes that are gone since numbers were told
 
     def __len__(self) -> int:
         return sum(map(len, self.lanes.values())) + len(self.returned)
@@ -143,19 +144,20 @@ class Outbox:
             gone.add(receiver)
             if not present:
                 self._numbers[lane.name] = lane.next_seq
+                self._untold.add(lane.name)
                 self.forgotten.append(lane.name)
                 del self.lanes[receiver, kind], self.by_name[lane.name]
         return gone, entries, state
 
-    def numbers(self) -> dict[str, int]:
-        """The next number of every lane there ever was, by the lane's name."""
-        return {**self._numbers, **{name: lane.next_seq for name, lane in self.by_name.items()}}
-
     def new_numbers(self) -> dict[str, int]:
-        """Those numbers that have changed since this was last asked."""
-        present, before = self.numbers(), self._told_numbers
-        self._told_numbers = present
-        return {name: number for name, number in present.items() if before.get(name) != number}
+        """The next numbers of lanes, by the lane's name, that have changed since this was last asked."""
+        present = {name: self._numbers[name] for name in self._untold}
+        present.update((name, lane.next_seq) for name, lane in self.by_name.items())
+        self._untold.clear()
+        before = self._told_numbers
+        new = {name: number for name, number in present.items() if before.get(name) != number}
+        before.update(new)
+        return new
 
     def resume(self, numbers: Mapping[str, int], discovered: Iterable[Record], told: Iterable[tuple[int, str]]) -> None:
         """Begin again with what was found on disk: lanes go on counting, outlinks are open until they are told anew."""

@@ -214,6 +214,25 @@ def test_numbers_go_on_when_a_receiver_comes_back(outbox: Outbox) -> None:
     assert post(outbox) == [("store/b/state", 2, False)]
 
 
+def test_numbers_are_told_when_they_have_changed(outbox: Outbox) -> None:
+    outbox.put("b", STATE, mark(1), ABC)
+    outbox.put("c", STATE, mark(1), ABC)
+    post(outbox)
+    assert outbox.new_numbers() == {"store/b/state": 2, "store/c/state": 2}
+    assert outbox.new_numbers() == {}
+    outbox.put("b", STATE, mark(2), ABC)
+    outbox.put("c", STATE, mark(2), ABC)
+    for lane in outbox.lanes.values():
+        lane.settle(1)
+    post(outbox)
+    outbox.take_back(view("a", "c"))
+    assert outbox.new_numbers() == {"store/b/state": 3, "store/c/state": 3}, "that of a lane that is gone, too"
+    outbox.put("b", STATE, mark(3), ABC)
+    assert outbox.new_numbers() == {}
+    outbox.take_back(view("a", "c"))
+    assert outbox.new_numbers() == {}
+
+
 def test_another_incarnation_is_as_good_as_gone_but_its_lane_stays(outbox: Outbox) -> None:
     outbox.put("b", DISCOVERY, link(1), ABC)
     outbox.put("b", STATE, mark(1), ABC)
