@@ -81,7 +81,7 @@ class PlainLinks:
         """The ordinary request for one of the URLs; None when that is no URL. Raises ValueError for a callback that is
         no method of the spider's."""
         callback, errback = self.methods(spider)
-        meta = dict(self.meta) if text is None else {**self.meta, "link_text": text}
+        meta = {**self.meta, "link_text": text} if self.link_texts else dict(self.meta)
         try:
             return Request(
                 url,

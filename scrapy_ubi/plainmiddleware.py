@@ -49,7 +49,7 @@ class PlainLinksMiddleware:
     async def process_start(self, start: AsyncIterator[Any]) -> AsyncIterator[Any]:
         count = 0
         async for found in start:
-            for each in self._requests(found) if type(found) is PlainLinks else (found,):
+            for each in self._requests(found) if isinstance(found, PlainLinks) else (found,):
                 yield each
                 count += 1
                 if count % PAUSE_EVERY == 0:
@@ -57,14 +57,14 @@ class PlainLinksMiddleware:
 
     def process_spider_output(self, response: Response, result: Iterable[Any]) -> Iterable[Any]:
         for found in result:
-            if type(found) is PlainLinks:
+            if isinstance(found, PlainLinks):
                 yield from self._requests(found)
             else:
                 yield found
 
     async def process_spider_output_async(self, response: Response, result: AsyncIterator[Any]) -> AsyncIterator[Any]:
         async for found in result:
-            for each in self._requests(found) if type(found) is PlainLinks else (found,):
+            for each in self._requests(found) if isinstance(found, PlainLinks) else (found,):
                 yield each
 
     def _requests(self, links: PlainLinks) -> Iterator[Request]:
@@ -81,7 +81,7 @@ class PlainLinksMiddleware:
         original = scraper.start_itemproc_async
 
         def start_itemproc_async(item: Any, *, response: Any) -> Awaitable[None]:
-            return self._crawl(item) if type(item) is PlainLinks else original(item, response=response)
+            return self._crawl(item) if isinstance(item, PlainLinks) else original(item, response=response)
 
         scraper.start_itemproc_async = start_itemproc_async  # type: ignore[method-assign,assignment]
 

@@ -47,7 +47,7 @@ class UbiSpiderMiddleware:
         count = 0
         try:
             async for output in start:
-                for found in self._requests(output) if type(output) is PlainLinks else (output,):
+                for found in self._requests(output) if isinstance(output, PlainLinks) else (output,):
                     if isinstance(found, Request):
                         found.meta[SEED] = True
                     yield found
@@ -76,7 +76,7 @@ class UbiSpiderMiddleware:
                 hand_over(found)
                 if number % PAUSE_EVERY == 0:
                     yield None
-            elif type(found) is PlainLinks:
+            elif isinstance(found, PlainLinks):
                 yield from self._take(found, response, hand_over, unheard)
             else:
                 yield found
@@ -93,7 +93,7 @@ class UbiSpiderMiddleware:
                 hand_over(found)
                 if number % PAUSE_EVERY == 0:
                     await asyncio.sleep(0)  # a callback that waits for nothing itself would never stop
-            elif type(found) is PlainLinks:
+            elif isinstance(found, PlainLinks):
                 for _ in self._take(found, response, hand_over, unheard):
                     await asyncio.sleep(0)
             else:

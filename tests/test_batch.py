@@ -7,6 +7,7 @@ through Scrapy's own middlewares and `enqueue_request`.
 from __future__ import annotations
 
 import asyncio
+import json
 from dataclasses import asdict
 from random import Random
 from types import SimpleNamespace
@@ -388,6 +389,13 @@ def test_links_say_once_what_they_have_in_common_and_each_its_own_text() -> None
     outcome = compare([(links, 1), (PlainLinks([f"{PAGE}b"], meta={"depth_reset": True}), 3)], {"DEPTH_PRIORITY": 1})
     [two] = [entry for entry in outcome["hosts"]["h1.example"] if entry.url == f"{PAGE}a"]
     assert "ubi_nonce" not in two.request and two.priority == 3 and two.depth == 2
+
+
+def test_a_text_that_is_none_is_there_as_well() -> None:
+    texts: Any = ["one", None]
+    outcome = compare([(PlainLinks([f"{PAGE}a", f"{PAGE}b"], link_texts=texts), 1)])
+    found = {entry.url: json.loads(entry.request)["meta"] for entry in outcome["hosts"]["h1.example"] if entry.request}
+    assert found == {f"{PAGE}a": {"link_text": "one"}, f"{PAGE}b": {"link_text": None}}
 
 
 def test_a_depth_below_nothing_is_none() -> None:

@@ -13,6 +13,7 @@ from scrapy.http import Response
 from scrapy.signalmanager import SignalManager
 
 from scrapy_ubi import spidermiddleware
+from scrapy_ubi.plainlinks import PlainLinks
 from scrapy_ubi.requestcheck import NONCE
 from scrapy_ubi.scheduler import SEED, UbiScheduler
 from scrapy_ubi.spidermiddleware import PAUSE_EVERY, UbiSpiderMiddleware
@@ -182,6 +183,19 @@ def test_requests_of_callbacks_go_to_the_engine_and_items_pass(kind: str) -> Non
     assert world.crawled == [request]
     assert request.meta == {NONCE: "n"}
     assert world.scheduler.marked == [response.request]
+
+
+@pytest.mark.parametrize("kind", ["sync", "async"])
+def test_plain_links_of_a_class_of_the_users_are_plain_links(kind: str) -> None:
+    class Own(PlainLinks):
+        pass
+
+    world = World()
+    taken: list[PlainLinks] = []
+    world.scheduler.take_links = lambda links, *rest: taken.append(links) or iter(())
+    links = Own([URL])
+    assert outputs(world, kind, Response(URL, request=Request(URL)), links) == []
+    assert taken == [links]
 
 
 def test_a_page_of_many_requests_lets_others_run() -> None:
