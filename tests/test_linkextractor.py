@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import pickle
 import re
 from typing import Any
 from urllib.parse import urlsplit
@@ -201,6 +202,19 @@ def test_links_are_whole() -> None:
     assert set(Link.__slots__) == {"url", "text", "fragment", "nofollow"}, "UbiLinkExtractor sets these four itself"
     assert link == Link(ADDRESS.replace("page.html?q=1", "x"), "y", "", True)
     assert repr(copy.deepcopy(link)) == repr(link) and copy.copy(link) == link
+
+
+@pytest.mark.parametrize(
+    "arguments", [{}, {"tags": ["a", "p"], "allow": "a", "deny_domains": "b.example"}, {"restrict_xpaths": "//p"}]
+)
+def test_an_extractor_may_be_copied_and_pickled(arguments: dict[str, Any]) -> None:
+    """As Scrapy's: a spider's rules may be sent to another process."""
+    response = HtmlResponse(ADDRESS, body=b"<p><a href=a>1</a><a href=b>2</a>", encoding="utf-8")
+    extractor = UbiLinkExtractor(**arguments)
+    links = extractor.extract_links(response)
+    pickled = pickle.loads(pickle.dumps(extractor))  # noqa: S301 - by this very test
+    for other in (copy.copy(extractor), copy.deepcopy(extractor), pickled):
+        assert links and other.extract_links(response) == links
 
 
 def test_extractors_of_one_page_parse_it_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator
+from functools import partial
 
 from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser, LexborNode, SelectolaxError
 
@@ -146,6 +147,9 @@ def readable(selectors: Iterable[str]) -> bool:
 
 
 def _names(some: Collection[str], none: Collection[str]) -> Wanted:
-    """Whether a name is one of `some` (`*`: any), and none of `none`."""
-    every = "*" in some
-    return lambda name: name not in none and (every or name in some)
+    """Whether a name is one of `some` (`*`: any), and none of `none`. As extractors can be pickled, no lambda."""
+    return partial(_is_other, none) if "*" in some else frozenset(some).difference(none).__contains__
+
+
+def _is_other(none: Collection[str], name: str) -> bool:
+    return name not in none
