@@ -98,7 +98,9 @@ def _depth(line: str) -> int:
 def _is_wrapped(function: Callable[..., Any]) -> bool:
     """Whether somebody has wrapped a function (a tracer, mostly): its text would be that of what is wrapped."""
     while (inner := getattr(function, "__wrapped__", None)) is not None:
-        if type(function) is not FunctionType or function.__globals__["__name__"].split(".")[0] not in DECORATORS:
+        if type(function) is not FunctionType:
+            return True
+        if str(function.__globals__.get("__name__")).split(".")[0] not in DECORATORS:
             return True
         function = inner
     return False

@@ -6,6 +6,7 @@ import functools
 import hashlib
 import inspect
 from collections.abc import Callable
+from types import FunctionType
 from typing import Any
 
 import pytest
@@ -72,6 +73,13 @@ def test_a_function_that_somebody_has_wrapped(name: str, proxy: bool, monkeypatc
     bare = getattr(ExecutionEngine, name)
     monkeypatch.setattr(ExecutionEngine, name, Proxy(bare) if proxy else functools.wraps(bare)(lambda *args: other()))
     assert changed(engine()) == f"ExecutionEngine.{name}"
+
+
+def test_a_function_wrapped_by_one_that_no_module_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As libraries make wrappers of text, with `exec`, to keep a signature."""
+    wrapper = functools.wraps(ExecutionEngine._download)(FunctionType(other.__code__, {}))
+    monkeypatch.setattr(ExecutionEngine, "_download", wrapper)
+    assert changed(engine()) == "ExecutionEngine._download"
 
 
 def test_a_function_that_was_replaced_on_the_part_itself(monkeypatch: pytest.MonkeyPatch) -> None:
