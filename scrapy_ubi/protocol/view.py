@@ -11,7 +11,8 @@ Rules of this module:
   And what it finds there may be from long ago: a line of an unknown incarnation counts when the next one follows.
 * Death is for ever for that incarnation, and contagious: beats name the incarnations their writers hold dead, and a
   reader believes them. It may: the writer saw no beat for the failure timeout, so the lease of the dead has ended. It
-  must: an incarnation that one agent holds dead may not go on anyway.
+  must: an incarnation that one agent holds dead may not go on anyway. One that beats on has not heard of it, and is
+  named again.
 * A fence that ends raises the agent's *epoch*, which is part of every view: a fenced agent goes on only when every
   living agent has published the digest of a view that holds the new epoch, and so has seen a beat sent after the
   fence began.
@@ -29,7 +30,7 @@ import mmh3
 from .ring import Ring, RingCollision
 
 MOST_PENDING = 64  # a beat stays short: an agent with more pending hosts has not settled yet, and says so (MANY)
-MOST_DEAD = 16  # deaths named in a beat; those older than the last 16 have long been seen by everybody
+MOST_DEAD = 16  # deaths named in a beat: the last ones, and those who beat on, of whom there may be more in turn
 EDITS = 8  # agents whose points are drawn and sorted anew in the time one is added to a ring of hundreds
 DEAD_REMEMBERED = 4096  # incarnations an observer remembers as dead; the oldest are forgotten beyond it
 
@@ -219,6 +220,7 @@ class Watch:
             if LEFT not in beat.flags and (last is None or beat.counter > last):
                 self._dead[beat.incarnation] = beat.counter
                 self._quiet = received + self.failure_timeout
+                self._name(beat.incarnation)
             return  # an old line that came late, maybe: it says nothing of a newer incarnation
         sight = self.seen.get(agent)
         if self._is_old(agent, beat) and (sight is None or sight.beat.incarnation != beat.incarnation):
@@ -247,9 +249,14 @@ class Watch:
         if incarnation not in self._dead:
             beats = (sight.beat for sight in self.seen.values())
             self._dead[incarnation] = next((beat.counter for beat in beats if beat.incarnation == incarnation), None)
-            self._named = (*self._named, incarnation)[-MOST_DEAD:]
+            self._name(incarnation)
             if len(self._dead) > DEAD_REMEMBERED:
                 del self._dead[next(iter(self._dead))]
+
+    def _name(self, incarnation: str) -> None:
+        """Tell the others, and itself, that it is dead."""
+        others = (each for each in self._named if each != incarnation)
+        self._named = (*others, incarnation)[-MOST_DEAD:]
 
     def _leave(self, incarnation: str) -> None:
         self._left[incarnation] = None

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from scrapy_ubi.protocol import view
 from scrapy_ubi.protocol.host import Entry
 from scrapy_ubi.protocol.mail import DISCOVERY, STATE
 from scrapy_ubi.protocol.view import BLANK, FENCED, LOSSY, Beat
@@ -490,6 +491,18 @@ def test_one_declared_dead_finds_a_view_without_itself_and_joins_anew() -> None:
     village.settle()
     assert village.agents["b"].view.members["a"].incarnation == a.incarnation
     assert village.crawl("ab") == [page(host, 1).url, page(host, 2).url]
+
+
+def test_more_agents_than_a_beat_can_name_come_back_from_a_cut_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those who are not named would never know: each would believe in another view than the rest, for ever."""
+    monkeypatch.setattr(view, "MOST_DEAD", 2)
+    village = Village(*"abcdefg")
+    village.cut = set("abcde")
+    village.until(lambda: village.agents["g"].view.members.keys() == {"f", "g"})
+    village.cut = set()
+    village.until(lambda: all(agent.group.may_act(village.now) for agent in village.agents.values()))
+    village.settle()
+    assert [agent.counters.rejoins for agent in village.agents.values()] == [1, 1, 1, 1, 1, 0, 0]
 
 
 def test_while_fenced_no_done_mark_leaves() -> None:

@@ -183,6 +183,22 @@ def test_who_is_dead_by_hearsay_is_restless_as_long_as_its_line_may_be_new() -> 
     assert not observer.watch.restless, "who has left fetches nothing"
 
 
+def test_whoever_is_held_dead_and_beats_on_is_named_again() -> None:
+    """More than a beat can name may have died since it was."""
+    observer = Observer()
+    observer.read({"b": beat()})
+    observer.go_on({"b": beat()}, FAILURE + INTERVAL)
+    names = tuple(f"{number:08x}" for number in range(MOST_DEAD))
+    observer.read({"b": beat(), "c": beat("cccccccc", dead=names)})
+    assert observer.watch.dead == names
+    observer.go_on({"b": beat(counter=2)}, INTERVAL)
+    assert observer.watch.dead == (*names[1:], INCARNATION)
+    observer.go_on({"b": beat(counter=3)}, INTERVAL)
+    assert observer.watch.dead == (*names[1:], INCARNATION), "once"
+    observer.read({"b": beat(counter=3), "c": beat("cccccccc", counter=2, dead=names)})
+    assert observer.watch.dead == (*names[1:], INCARNATION), "what was named by others before says nothing new"
+
+
 def test_whoever_beats_lives() -> None:
     observer = Observer()
     for counter in range(50):
