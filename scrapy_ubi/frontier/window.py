@@ -114,10 +114,10 @@ class Window:
         """An entry was put into the host's queue: into its head, where that is its place."""
         if queued < state.low:
             state.low = queued[: rows.ROW]
-        head = state.head
-        if state.complete and self._has_room(state) and state not in self.resting:
+        head, weight = state.head, 1 + (len(queued) >> HEAVY)
+        if state.complete and self._has_room(state, 1, weight) and state not in self.resting:
             state.insert(queued, entry)  # (one that rests, though nothing waited, is read)
-            self.held += 1 + (len(queued) >> HEAVY)
+            self.held += weight
         else:
             if head and queued < head[-1]:
                 state.insert(queued, entry)
@@ -136,19 +136,20 @@ class Window:
         their place, all are like this one, and there is room; whether they are there.
         """
         count = len(queued)
-        if not state.complete or state in self.resting or not self._has_room(state, count):
+        weight = rows.weight(queued) if count > 1 else 1 + (len(queued[0]) >> HEAVY)
+        if not state.complete or state in self.resting or not self._has_room(state, count, weight):
             return False
         if not rows.are_alike(queued) or not state.append(queued, entry):
             return False
-        self.held += rows.weight(queued) if count > 1 else 1 + (len(queued[0]) >> HEAVY)
+        self.held += weight
         state.waiting += count
         if state.waiting == count:  # else it has its place already
             self.settle(state)
         return True
 
-    def _has_room(self, state: DiskState, more: int = 1) -> bool:
-        """Whether the host's head may have so many rows more."""
-        held = self.held + more - 1  # when the last one comes
+    def _has_room(self, state: DiskState, more: int, weight: int) -> bool:
+        """Whether the host's head may have so many rows more, of this weight together."""
+        held = self.held + weight - 1
         if held + self._coming < self.most // 2:
             return len(state.head) + more <= self.grown
         return held < self.most and len(state.head) + more <= self.head and self._soon(state)

@@ -405,3 +405,30 @@ def test_large_requests_that_come_before_those_in_memory_take_no_memory_from_oth
         found += 1
     assert found == 40
     frontier._check()
+
+
+@pytest.mark.parametrize("together", [1, 2, 5, 200])
+def test_large_requests_that_come_behind_those_in_memory_take_no_memory_from_other_hosts(together: int) -> None:
+    """A page's requests to one host were counted, not weighed: with that host none of the others was read any more."""
+    frontier = reopened(MemoryStore(), DictKind())
+    frontier.window.most = 512
+
+    def mine(state: HostState) -> bool:
+        return state.host == "mine"
+
+    frontier.add("other", [Entry(key, f"http://other/{key}", 5) for key in range(3)])
+    assert frontier.pop(0.0, mine) is None
+    request = f'{{"body":"{"x" * 100_000}"}}'
+    large = [Entry(key, f"http://other/{key}", 5, request=request) for key in range(20, 220)]
+    for start in range(0, len(large), together):
+        frontier.add("other", large[start : start + together])
+    for key in range(10_000, 10_040):
+        frontier.add("mine", [Entry(key, f"http://mine/{key}", 0)])
+    frontier.flush()
+    found = 0
+    while (one := frontier.pop(0.0, mine)) is not None:
+        frontier.finish(one[0], one[1].key)
+        frontier.free(one[0], 0.0)
+        found += 1
+    assert found == 40
+    frontier._check()
