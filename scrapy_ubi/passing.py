@@ -122,8 +122,11 @@ class Passing:
         """Whether URLLENGTH_LIMIT drops this URL; counted and logged if so."""
         if self._length is None or len(url) <= self.longest:
             return False
-        # As much of it as is needed for that; the host is in it.
-        return self._length.get_processed_request(Request(url[: max(self.longest, _HOST) + 1]), None) is None
+        try:  # as much of it as is needed for that; the host is in it
+            request = Request(url[: max(self.longest, _HOST) + 1])
+        except ValueError:  # not behind so long a user and password
+            request = Request(url)
+        return self._length.get_processed_request(request, None) is None
 
     @property
     def has_offsite(self) -> bool:

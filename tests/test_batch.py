@@ -314,6 +314,15 @@ def test_links_far_too_long_are_not_looked_at_as_a_whole(
     assert [entry.url for entry in outcome["hosts"]["h1.example"] if entry.url != PAGE] == [f"{PAGE}a"]
 
 
+@pytest.mark.parametrize("scrapy", [{}, {"URLLENGTH_LIMIT": 40}], ids=str)
+@pytest.mark.parametrize("user", ["u:" + "p" * 3_000, "u:" + "p" * 2_080, "u" * 3_000 + ":p"])
+def test_a_link_with_a_user_longer_than_any_url_is_too_long_and_no_more(user: str, scrapy: dict[str, Any]) -> None:
+    """A part of it is no URL: its password stands where the port would."""
+    links = PlainLinks([f"{PAGE}a", f"http://{user}@h1.example/b", f"{PAGE}c"])
+    outcome = compare([(links, 0)], scrapy, domains=["h1.example"])
+    assert {f"{PAGE}a", f"{PAGE}c"} == {entry.url for entry in outcome["hosts"]["h1.example"]} - {PAGE}
+
+
 @pytest.mark.parametrize("scrapy", SETTINGS[:6], ids=str)
 def test_links_to_hosts_of_others_are_told_them_once(scrapy: dict[str, Any]) -> None:
     far = [f"http://h{number}.example/{path}" for number in range(2, 12) for path in ("", "a", "a#b", "A")]
