@@ -31,7 +31,7 @@ def test_told_once_an_agent_ends_its_loads_hands_over_and_says_so(make_group: Ma
 
 
 def test_a_drained_agent_hands_over_and_closes_and_its_successor_is_let_be(make_group: MakeGroup) -> None:
-    group = make_group(latency=0.15)
+    group = make_group(latency=0.3)
     group.start(*FOUR)
     group.until_served(0.2)
     asked = group.drain("a1")
