@@ -99,8 +99,13 @@ def choose_crawl(settings: BaseSettings, opts: argparse.Namespace, to: Connectio
 
 
 def given_crawl(settings: BaseSettings, opts: argparse.Namespace) -> str | None:
-    """The crawl that `--crawl` or UBI_CRAWL names, None when neither does. Raises UbiSettingError."""
-    value = setting({"UBI_CRAWL": opts.crawl} if opts.crawl else settings, "crawl")
+    """The crawl that `--crawl` or UBI_CRAWL names, None when neither does. Raises UbiNotFound, UbiSettingError."""
+    try:
+        value = setting({"UBI_CRAWL": opts.crawl} if opts.crawl else settings, "crawl")
+    except UbiSettingError as error:
+        if not opts.crawl:
+            raise
+        raise UbiNotFound(str(error).replace("UBI_CRAWL", "--crawl", 1)) from None
     return None if value is None else str(value)
 
 

@@ -66,7 +66,7 @@ def run(settings: BaseSettings, opts: argparse.Namespace) -> Outcome:
         plan = _Plan(crawl, to, status, keys, [(place, _stock(place, settings)) for place in places])
         document = _document(plan)
         if not opts.yes and not _confirmed(_shown(plan)):
-            return Outcome(["Nothing was deleted."], {**document, "deleted": False}, "Nothing was deleted.")
+            return Outcome([], {**document, "deleted": False}, "Nothing was deleted.")
         _still(to, crawl)
         for place in places:
             directories.empty(place.path)

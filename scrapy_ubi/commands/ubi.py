@@ -116,7 +116,8 @@ class Command(ScrapyCommand):
             self.exitcode = 130
 
     def _look(self, outcome: Outcome, opts: argparse.Namespace) -> None:
-        _print((outcome.lines, outcome.document), opts)
+        if outcome.lines or opts.json:
+            _print((outcome.lines, outcome.document), opts)
         if outcome.complaint:
             print(f"scrapy ubi: {plain(outcome.complaint)}", file=sys.stderr)
             self.exitcode = 1

@@ -237,6 +237,8 @@ def test_wrong_password_and_bad_url(capsys: pytest.CaptureFixture[str], outside:
 
 def test_bad_crawl_name_is_a_setting_error(shell: Shell, crawl: CrawlByHand) -> None:
     assert shell("status", "--crawl", "no spaces") == 1
+    assert shell.err.startswith("scrapy ubi: --crawl is 'no spaces': ")
+    assert shell("status", "-s", "UBI_CRAWL=no spaces") == 1
     assert shell.err.startswith("scrapy ubi: UBI_CRAWL is 'no spaces': ")
 
 
