@@ -7,13 +7,15 @@ import time
 from collections import Counter
 from functools import partial
 
+from scrapy.exceptions import UsageError
 from scrapy.settings import BaseSettings
 
 from scrapy_ubi.commands.gathering import Gathered, Outcome, gather
-from scrapy_ubi.commands.places import key_of
+from scrapy_ubi.commands.places import host_of, key_of
 from scrapy_ubi.errors import UbiError
 from scrapy_ubi.monitor.answers import Answer
 from scrapy_ubi.monitor.ownership import Group
+from scrapy_ubi.monitor.plain import plain
 from scrapy_ubi.monitor.table import Column, count, span, table
 from scrapy_ubi.node.questions import Question
 
@@ -23,7 +25,7 @@ _COLUMNS = (Column("failed", True), Column("agent"), Column("reason"), Column("u
 
 
 class UbiNotChosen(UbiError):
-    """Nothing, or too much, was chosen to be fetched again."""
+    """What is to be chosen by cannot be that of any request."""
 
 
 def run(settings: BaseSettings, opts: argparse.Namespace) -> Outcome:
@@ -53,12 +55,13 @@ def _lines(found: Gathered, rows: list[Answer], total: int, reasons: Counter[str
 
 
 def requeue(settings: BaseSettings, opts: argparse.Namespace) -> Outcome:
-    """Have failed requests fetched again. Raises UbiError."""
+    """Have failed requests fetched again. Raises UbiError, UsageError."""
     if opts.all == bool(opts.reason or opts.host or opts.url):
-        raise UbiNotChosen(
+        raise UsageError(
             "--all and a choice exclude each other: leave one out."
             if opts.all
-            else "Nothing is chosen: give --reason, --host, --url, or --all for every failed request."
+            else "Nothing is chosen: give --reason, --host, --url, or --all for every failed request.",
+            print_help=False,
         )
     by_agent: Counter[str] = Counter()
     begun, before = time.time(), 0.0
@@ -84,12 +87,17 @@ def requeue(settings: BaseSettings, opts: argparse.Namespace) -> Outcome:
 
 def _question(ask: str, opts: argparse.Namespace, group: Group, before: float = 0.0) -> Question:
     key = key_of(opts.url, group) if opts.url else ""
+    if opts.url and not key:
+        raise UbiNotChosen(f"--url '{plain(opts.url, 200)}' is not an absolute http or https URL, so none failed.")
+    host = host_of(opts.host, group) if opts.host else ""
+    if host is None:
+        raise UbiNotChosen(f"--host '{plain(opts.host, 200)}' is no host: give one as `scrapy ubi hosts` shows it.")
     return Question(
         ask,
         0.0,
         agent=opts.agent or "",
         limit=getattr(opts, "limit", 1),
-        host=opts.host or "",
+        host=host,
         reason=opts.reason or "",
         url=opts.url or "",
         key=key,

@@ -8,8 +8,9 @@ from scrapy import Request
 
 from scrapy_ubi.monitor.ownership import Group
 from scrapy_ubi.requestkeys import RequestKeys
-from scrapy_ubi.urls import normal_form
+from scrapy_ubi.urls import Partition, normal_form, partition_key
 from scrapy_ubi.urls.filters import FilterChain, Link
+from scrapy_ubi.urls.hosts import name_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,3 +62,12 @@ def _refusal(request: Request, chain: FilterChain) -> tuple[str, str]:
 def key_of(url: str, group: Group) -> str:
     """The key of a plain GET, 16 hex digits; '' for what has none."""
     return spot(url, group, len(url)).key
+
+
+def host_of(text: str, group: Group) -> str | None:
+    """The host that a person means by its name, in whatever spelling, or by a URL; None for what is none. Rules for
+    hosts count where they are known.
+    """
+    rules = group.rules if name_of(group.rules) == group.rules_name else None
+    partition: Partition = "domain" if group.partition == "domain" else "host"
+    return partition_key(text if "://" in text else f"http://{text}/", partition, rules)

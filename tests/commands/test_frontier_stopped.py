@@ -213,10 +213,34 @@ def test_requeue_in_a_directory_chooses(shell: Shell, tmp_path: Path) -> None:
     assert shell.json("failed", *at)["total"] == 0
     rows = {row["host"]: row for row in shell.json("hosts", *at)["hosts"]}
     assert (rows["h2.example"]["queued"], rows["h2.example"]["done"], rows["h2.example"]["state"]) == (1, 2, "resting")
-    assert shell("requeue", *at) == 1
-    assert shell.err.startswith("scrapy ubi: Nothing is chosen: ")
-    assert shell("requeue", "--all", "--host", "h1.example", *at) == 1
-    assert shell.err.startswith("scrapy ubi: --all and a choice exclude each other")
+    assert shell("requeue", *at) == 2
+    assert "Nothing is chosen: " in shell.err
+    assert shell("requeue", "--all", "--host", "h1.example", *at) == 2
+    assert "--all and a choice exclude each other" in shell.err
+
+
+@pytest.mark.parametrize("host", ["h2.example", "H2.Example", "HTTP://h2.example", "http://h2.example/0"])
+def test_a_host_is_chosen_however_it_is_spelled(shell: Shell, tmp_path: Path, host: str) -> None:
+    directory(tmp_path / "d")
+    assert shell.json("failed", "--host", host, "--dir", "d")["total"] == 1
+    assert shell.json("requeue", "--host", host, "--dir", "d")["requeued"] == 1
+
+
+@pytest.mark.parametrize("what", ["failed", "requeue"])
+@pytest.mark.parametrize(
+    ("option", "value", "said"),
+    [
+        ("--url", "nonsense", "--url 'nonsense' is not an absolute http or https URL"),
+        ("--host", "no host", "--host 'no host' is no host: "),
+        ("--host", "ftp://h2.example/", "--host 'ftp://h2.example/' is no host: "),
+    ],
+)
+def test_what_can_be_no_failure_is_refused(
+    shell: Shell, tmp_path: Path, what: str, option: str, value: str, said: str
+) -> None:
+    directory(tmp_path / "d")
+    assert shell(what, option, value, "--dir", "d") == 1
+    assert shell.err.startswith(f"scrapy ubi: {said}")
 
 
 def test_a_host_that_was_given_up_is_shown_and_requeue_brings_it_back(shell: Shell, tmp_path: Path) -> None:
@@ -391,6 +415,7 @@ def test_reset_shows_and_asks_first(
         f"Of crawl {CRAWL} this will be deleted for good:\n  in {one_server.url}: 4 keys\n"
         "  d of agent a1: 3 URLs done, 4 waiting\nForget it? [y/N] "
     )
+    assert (shell.out + shell.err).count("Nothing was deleted.") == (0 if gone else 1)
     assert after == (
         before - {k for k in before if k.startswith(f"ubi:{CRAWL}:".encode()) and b":more:" not in k}
         if gone
