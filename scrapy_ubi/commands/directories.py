@@ -45,13 +45,23 @@ def find(settings: BaseSettings, crawl: str | None) -> tuple[list[Place], str]:
     elif crawl is not None:
         roots = [HOME / crawl]
     else:
-        roots = sorted(path for path in HOME.glob("*") if path.is_dir())
-    looked_into = [path for root in roots for path in [root, *sorted(root.glob("*"))]]
+        roots = [path for path in _in(HOME) if path.is_dir()]
+    looked_into = [path for root in roots for path in [root, *_in(root)]]
     # A directory in one that is given may be anybody's: the lost+found of a disk.
     paths = [path for path in looked_into if _is_agents(path, sure=path in roots or not given)]
     places = [read(path) for path in paths]
     looked = ", ".join(map(str, roots)) if roots else str(HOME)
     return [place for place in places if crawl is None or place.crawl == crawl], looked
+
+
+def _in(path: Path) -> list[Path]:
+    """What is in a directory; nothing where there is none. Raises UbiDirectoryError where nobody lets us look."""
+    try:
+        return sorted(path.iterdir())
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    except OSError as error:
+        raise UbiDirectoryError(f"The directory {path} cannot be read ({error.strerror or error}).") from error
 
 
 def _is_agents(path: Path, sure: bool) -> bool:
