@@ -106,7 +106,10 @@ def held(place: Place, settings: BaseSettings) -> Iterator[Stopped]:
     if not (place.path / STORE).is_dir():
         raise UbiDirectoryError(f"There is no store in {place.path}: its agent has kept nothing.")
     try:
-        frontier = _frontier(place.path, settings)
+        try:
+            frontier = _frontier(place.path, settings)
+        except OSError as error:
+            raise StoreError(error.strerror or str(error)) from error
         try:
             yield Stopped(place, frontier)
         finally:

@@ -43,6 +43,7 @@ _BLOCK = 8192  # bytes before compression: a head of a queue is about one
 _FILE = 64 * MIB
 
 _FULL = ("No space left on device", "Disk quota exceeded", "File too large", "Out of space", "NoSpace")
+_DENIED = ("Permission denied", "Read-only file system")
 _FILE_NAME = re.compile(r"(?:\S*/)?(?:\d{6,}\.(?:sst|log|ldb|blob)|MANIFEST-\d+|CURRENT|OPTIONS-\d+)")
 
 
@@ -61,12 +62,15 @@ class RocksStore:
         self._synced.sync = True
         self._gate = threading.Lock()  # no reader is inside while it is opened anew
         self._stuck = False  # it refuses all writes since the disk was full
-        path.mkdir(parents=True, exist_ok=True)
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise self._named(error) from error
         self._db: Rdict | None = self._opened()
 
     def _opened(self) -> Rdict:
-        self._check_room(0)
         try:
+            self._check_room(0)
             # named, else rocksdict takes the options that the store had last, with a cache of 8 MB
             return Rdict(str(self.path), self._options, column_families={"default": self._options})
         except Exception as error:  # rocksdict raises nothing more particular
@@ -156,6 +160,10 @@ class RocksStore:
         if "Corruption" in text or ("No such file" in text and self.path.name in text):
             named = _FILE_NAME.search(text)
             return StoreDamaged(str(self.path / Path(named[0]).name if named else self.path), text)
+        if isinstance(error, UnicodeEncodeError):
+            text = "its path is no UTF-8 text: set UBI_DIR to one that is, or start this with PYTHONUTF8=1"
+        elif isinstance(error, OSError) or any(sign in text for sign in _DENIED):
+            text += ": see that this user may write there, or set UBI_DIR to a directory where it may"
         return StoreError(f"The store {self.path} cannot be used: {text}.")
 
 

@@ -181,7 +181,10 @@ class Keeper:
         except StoreError as error:
             raise UbiDirectoryError(str(error)) from error
         except OSError as error:
-            raise UbiDirectoryError(f"The disk of {path} cannot be used ({error.strerror or error}).") from error
+            raise UbiDirectoryError(
+                f"The disk of {path} cannot be used ({error.strerror or error}): see that this user may write there, "
+                "or set UBI_DIR to a directory where it may."
+            ) from error
         return keeper
 
     def _open(self) -> None:

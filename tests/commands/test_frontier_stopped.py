@@ -363,6 +363,24 @@ def test_a_directory_that_nobody_lets_us_look_into_is_named(
         assert shell.err == "scrapy ubi: disk/agent.json cannot be read (Permission denied).\n"
 
 
+def test_a_directory_that_nobody_lets_us_list_hides_no_agent_silently(
+    shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    directory(tmp_path / ".ubi" / CRAWL / "1")
+    listed = Path.iterdir
+
+    def as_somebody_else(path: Path) -> Iterator[Path]:  # for root every directory is open
+        if path.name == CRAWL:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+        return listed(path)
+
+    assert shell("hosts") == 0
+    monkeypatch.setattr(Path, "iterdir", as_somebody_else)
+    for arguments in (("hosts",), ("failed", "--crawl", CRAWL), ("reset", "--yes")):
+        assert shell(*arguments) == 1
+        assert shell.err == f"scrapy ubi: The directory .ubi/{CRAWL} cannot be read (Permission denied).\n"
+
+
 def test_a_damaged_store_is_an_error_that_names_the_file(shell: Shell, tmp_path: Path) -> None:
     place = directory(tmp_path / "d")
     for file in [
@@ -375,6 +393,14 @@ def test_a_damaged_store_is_an_error_that_names_the_file(shell: Shell, tmp_path:
     assert shell.err.startswith("scrapy ubi: The store in d cannot be used: ") and shell.err.count("\n") == 1
     assert shell("reset", "--yes", "--dir", "d") == 0, shell.err
     assert not place.exists()
+
+
+def test_an_index_that_cannot_be_read_is_an_error(shell: Shell, tmp_path: Path) -> None:
+    seen = directory(tmp_path / "d") / "seen"
+    seen.unlink()
+    seen.mkdir()
+    assert shell("hosts", "--dir", "d") == 1
+    assert shell.err == "scrapy ubi: The store in d cannot be used: Is a directory\n"
 
 
 def test_nothing_there(shell: Shell, one_server: Server, tmp_path: Path) -> None:

@@ -234,3 +234,27 @@ def test_a_closed_store_says_so(opened: Callable[[], RocksStore]) -> None:
         store.get(b"a")
     with pytest.raises(StoreError, match="closed"):
         write(store, 0, 1)
+
+
+@pytest.mark.parametrize("name", ["file", "file/store"])
+def test_a_place_where_none_can_be_made_is_said_with_a_remedy(tmp_path: Path, name: str) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(StoreError, match=r"cannot be used: .*see that this user may write there, or set UBI_DIR"):
+        RocksStore(tmp_path / name)
+
+
+@pytest.mark.parametrize("text", ["IO error: Permission denied (os error 13)", "IO error: Read-only file system: x"])
+def test_a_directory_that_may_not_be_written_is_said_with_a_remedy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    def denied(*_: object, **__: object) -> None:
+        raise Exception(text)
+
+    monkeypatch.setattr(rocks, "Rdict", denied)
+    with pytest.raises(StoreError, match="set UBI_DIR to a directory where it may"):
+        RocksStore(tmp_path / "store")
+
+
+def test_a_path_that_rocksdb_cannot_take_is_said_with_a_remedy(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="no UTF-8 text: set UBI_DIR to one that is, or start this with PYTHONUTF8=1"):
+        RocksStore(tmp_path / "\udcc3")
