@@ -161,6 +161,13 @@ def test_an_agent_of_a_group_looks_at_its_lease_in_time() -> None:
     read(UBI_FLUSH_INTERVAL=60, UBI_STALL_TIMEOUT=0.1)  # alone, an agent has no lease to lose
 
 
+def test_an_agent_does_something_else_than_to_flush() -> None:
+    assert refusal(UBI_FLUSH_INTERVAL=0.0001).startswith(
+        "UBI_FLUSH_INTERVAL is 0.0001: give a number of seconds of at least 0.01"
+    )
+    read(UBI_FLUSH_INTERVAL=0.01)
+
+
 def test_an_agent_has_no_more_replicas_than_its_beat_can_say() -> None:
     most = read(UBI_REPLICAS=99_999, UBI_AGENT_CAPACITY=10.0)
     line = Beat("0123abcd", 0, most.ring_replicas, "0" * 16).line(1)

@@ -10,7 +10,7 @@ ROWS: tuple[Setting, ...] = (
         "seconds",
         0.2,
         "Time between two flushes: what was found is written down and sent, mail is read.",
-        above=0,
+        low=0.01,  # an agent does its part of the crawl between two
         high=60,
     ),
     Setting(
