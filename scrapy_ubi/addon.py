@@ -15,7 +15,6 @@ from typing import Any
 
 import scrapy
 from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
-from scrapy.utils.misc import load_object
 from scrapy.utils.reactor import is_reactor_installed
 
 from scrapy_ubi import botpage
@@ -30,7 +29,7 @@ from scrapy_ubi.plainmiddleware import INNERMOST as NEXT_TO_SPIDER
 from scrapy_ubi.plainmiddleware import PlainLinksMiddleware
 from scrapy_ubi.politeness import slots
 from scrapy_ubi.robots.placing import place_robots
-from scrapy_ubi.scheduler import REFUSAL, UbiScheduler
+from scrapy_ubi.scheduler import REFUSAL, UbiScheduler, own_scheduler
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.spidermiddleware import UbiSpiderMiddleware
 from scrapy_ubi.stoppedtimers import StoppedTimers
@@ -61,7 +60,7 @@ class Addon:
         settings.set(REFUSAL, refusal(settings), _ADDON)
         # Also over a scheduler or a reactor of the user's: the start is refused with ours. And before that of an add-on
         # that comes after this one: nothing here works with another.
-        settings.set("SCHEDULER", _own_scheduler(settings) or UbiScheduler, _over_addons(settings, "SCHEDULER"))
+        settings.set("SCHEDULER", own_scheduler(settings) or UbiScheduler, _over_addons(settings, "SCHEDULER"))
         if _lacks_asyncio(settings):
             settings.set("TWISTED_REACTOR", ASYNCIO_REACTOR, _at_least_addon(settings, "TWISTED_REACTOR"))
         settings.setdefault_in_component_priority_dict("SPIDER_MIDDLEWARES", UbiSpiderMiddleware, OUTERMOST)
@@ -85,7 +84,7 @@ def refusal(settings: BaseSettings) -> str | None:
     if scrapy.version_info[:2] < MINIMUM_SCRAPY:
         wanted = ".".join(map(str, MINIMUM_SCRAPY))
         return f"Scrapy {scrapy.__version__} is too old: install Scrapy {wanted} or later."
-    if _is_users(settings, "SCHEDULER") and _own_scheduler(settings) is None:
+    if _is_users(settings, "SCHEDULER") and own_scheduler(settings) is None:
         return (
             f"SCHEDULER is set to {settings['SCHEDULER']!r}: remove it, as the agents schedule requests among "
             "themselves, or remove scrapy_ubi.Addon from ADDONS."
@@ -101,15 +100,6 @@ def refusal(settings: BaseSettings) -> str | None:
     except UbiSettingError as error:
         return str(error)
     return None
-
-
-def _own_scheduler(settings: BaseSettings) -> type[UbiScheduler] | None:
-    """The scheduler the user has set, where it is this package's or a subclass of it."""
-    try:
-        cls = load_object(settings["SCHEDULER"])
-    except (ImportError, NameError, TypeError, ValueError):
-        return None
-    return cls if isinstance(cls, type) and UbiScheduler in cls.__mro__ else None
 
 
 def _lacks_asyncio(settings: BaseSettings) -> bool:

@@ -24,8 +24,10 @@ from scrapy import Request, Spider, signals
 from scrapy.core.scheduler import BaseScheduler
 from scrapy.crawler import Crawler
 from scrapy.http import Response
+from scrapy.settings import BaseSettings
 from scrapy.utils.asyncio import is_asyncio_available
 from scrapy.utils.defer import deferred_from_coro
+from scrapy.utils.misc import load_object
 from scrapy.utils.reactor import is_reactor_installed
 from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
@@ -107,11 +109,11 @@ class UbiScheduler(BaseScheduler):
     async def _open(self, spider: Spider) -> None:
         refusal = self.crawler.settings.get(REFUSAL)
         if refusal:
-            raise _process_ended(refusal)
+            raise process_ended(refusal)
         try:
             await self._join(spider)
         except (UbiError, TransportError) as error:
-            raise _process_ended(error) from error
+            raise process_ended(error) from error
 
     async def _join(self, spider: Spider) -> None:
         settings = self.crawler.settings
@@ -347,7 +349,7 @@ class UbiScheduler(BaseScheduler):
         return not self.node.over
 
 
-def _process_ended(sentence: object) -> SystemExit:
+def process_ended(sentence: object) -> SystemExit:
     """What ends the process with this sentence. The threads that crawls before this one have left in the reactor would
     keep it from its end: nobody stops them when the reactor is left like that."""
     if is_reactor_installed():
@@ -355,3 +357,12 @@ def _process_ended(sentence: object) -> SystemExit:
 
         reactor.getThreadPool().stop()
     return SystemExit(f"scrapy_ubi: {sentence}")
+
+
+def own_scheduler(settings: BaseSettings) -> type[UbiScheduler] | None:
+    """The scheduler that is set, where it is this package's or a subclass of it."""
+    try:
+        cls = load_object(settings["SCHEDULER"])
+    except (ImportError, NameError, TypeError, ValueError):
+        return None
+    return cls if isinstance(cls, type) and UbiScheduler in cls.__mro__ else None

@@ -25,7 +25,7 @@ from scrapy.http import Response
 
 from scrapy_ubi.plainlinks import PlainLinks
 from scrapy_ubi.requestcheck import NONCE
-from scrapy_ubi.scheduler import SEED, UbiScheduler
+from scrapy_ubi.scheduler import SEED, UbiScheduler, own_scheduler, process_ended
 from scrapy_ubi.scrapy_private import forget_tree, only_scrapy_listens
 
 # While the engine backs out it drains start() without a pause: 100,000 URLs would block the loop for two seconds.
@@ -41,6 +41,12 @@ class UbiSpiderMiddleware:
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> UbiSpiderMiddleware:
+        """Raises SystemExit with one sentence where an add-on after ours has set another scheduler."""
+        if own_scheduler(crawler.settings) is None:
+            raise process_ended(
+                f"SCHEDULER was set to {crawler.settings['SCHEDULER']!r} after scrapy_ubi.Addon, by another add-on: "
+                "take that one, or scrapy_ubi.Addon, out of ADDONS."
+            )
         return cls(crawler)
 
     async def process_start(self, start: AsyncIterator[Any]) -> AsyncIterator[Any]:

@@ -145,6 +145,22 @@ def test_a_start_is_refused_with_one_sentence_and_exit_status_1(
     assert not site.visits
 
 
+SCHEDULER_OF_ITS_OWN = """
+    class Other:
+        def update_settings(self, settings):
+            settings.set("SCHEDULER", "scrapy.core.scheduler.Scheduler", "project")
+"""
+
+
+def test_a_scheduler_that_another_add_on_sets_is_refused(project: Project, site: Site) -> None:
+    (project.place / "project" / "other.py").write_text(textwrap.dedent(SCHEDULER_OF_ITS_OWN))
+    add_ons = '{"scrapy_ubi.Addon": 500, "project.other.Other": 600}'
+    status, output = project.run("crawl", "walk", "-s", "LOG_LEVEL=WARNING", "-s", f"ADDONS={add_ons}")
+    assert status == 1, output
+    assert output.startswith("scrapy_ubi: SCHEDULER was set to ") and output.count("\n") == 1, output
+    assert not site.visits
+
+
 ONE_AFTER_ANOTHER = """
     from scrapy.crawler import Crawler, CrawlerRunner
     from scrapy.utils.project import get_project_settings

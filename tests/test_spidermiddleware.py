@@ -50,6 +50,7 @@ class World:
         self.scheduler = scheduler or Recorder()
         self.crawled: list[Request] = []
         self.crawler: Any = SimpleNamespace(engine=SimpleNamespace(scheduler=self.scheduler, crawl=self.crawled.append))
+        self.crawler.settings = {"SCHEDULER": UbiScheduler}
         self.crawler.signals = SignalManager(self.crawler)
         self.middleware = UbiSpiderMiddleware.from_crawler(self.crawler)
 
