@@ -5,6 +5,7 @@ Rules of this module:
 * A letter is validated whole before the protocol sees it. One that does not hold goes to the dead-letter stream with
   its reason, is counted, and answered: sent again it would be no better.
 * Of a letter that holds, what this agent's spider cannot take is set aside alone.
+* The log says so `MOST_SAID` times of each; whoever sends thousands does not fill it. The rest is counted.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ logger = logging.getLogger("scrapy_ubi")
 
 MOST_RECORDS = 100_000  # in a letter: what UBI_LETTER_RECORDS lets an agent send at most
 HEAD = 256  # characters of a refused letter that people see
+MOST_SAID = 20  # warnings of either kind
 MOST_REASONS = 5  # of one letter's requests that are said
 
 Judge = Callable[[str, Entry], str | None]  # host, entry -> why it cannot be accepted, None when it can
@@ -35,6 +37,7 @@ class Sorting:
     def __init__(self, agent: Agent, judge: Judge, longest_url: int) -> None:
         self._agent, self._judge, self._longest_url = agent, judge, longest_url
         self._dead: list[Fields] = []
+        self._said: Counter[str] = Counter()
         self.set_aside = 0
 
     def dead_letters(self) -> list[Fields]:
@@ -81,13 +84,21 @@ class Sorting:
         said = [f"{number} for {reason!r}" for reason, number in reasons[:MOST_REASONS]]
         if (rest := len(refused) - sum(number for _, number in reasons[:MOST_REASONS])) > 0:
             said.append(f"{rest} for other reasons")
-        logger.warning(
+        self._say(
             "%d requests in a letter from %s were set aside, such as %s: %s; see the dead letters.",
             len(refused),
             sender,
             repr(refused[0].entry.url[:HEAD]),
             ", ".join(said),
         )
+
+    def _say(self, text: str, *arguments: object) -> None:
+        """Warn, unless this was said often enough."""
+        self._said[text] += 1
+        if self._said[text] <= MOST_SAID:
+            logger.warning(text, *arguments)
+        if self._said[text] == MOST_SAID:
+            logger.warning("More of this kind is not said any more, only counted (ubi/dead_letters).")
 
     def _refuse(self, raw: RawFields, reason: str, fields: dict[str, str] | None = None) -> None:
         """Set a letter aside, and answer it where it is one at all."""
@@ -98,9 +109,7 @@ class Sorting:
         sender = raw.get(b"from", b"?")[:64].decode("utf-8", "replace")
         letter = {"reason": reason[:HEAD], "from": sender, "size": size.decode("ascii", "replace")}
         self.bury(({**letter, "head": head[:HEAD].decode("utf-8", "replace")},))
-        logger.warning(
-            "A letter from %r in the own inbox was set aside (%s); see the dead letters.", sender, reason[:HEAD]
-        )
+        self._say("A letter from %r in the own inbox was set aside (%s); see the dead letters.", sender, reason[:HEAD])
         if fields is not None:
             try:
                 header = decode_header(fields, self._agent.me)

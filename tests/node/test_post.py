@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from scrapy_ubi.node.keeper import NoDisk
 from scrapy_ubi.node.post import CONTROL, ENOUGH, FIRST_PAUSE, IDLE, LONGEST_PAUSE, PLENTY, SELDOM
-from scrapy_ubi.node.sorting import HEAD, MOST_RECORDS
+from scrapy_ubi.node.sorting import HEAD, MOST_RECORDS, MOST_SAID
 from scrapy_ubi.protocol.envelope import opened
 from scrapy_ubi.protocol.host import Entry
 from scrapy_ubi.protocol.mail import Record
@@ -208,6 +208,23 @@ def test_how_many_were_set_aside_for_what_is_said(caplog: pytest.LogCaptureFixtu
     [said] = [record.getMessage() for record in caplog.records]
     assert "7 requests in a letter from z" in said and "such as 'http://h.example/1'" in said
     assert "2 for 'no such callback', 1 for 'no header', 1 for 'a'" in said and "1 for other reasons" in said
+
+
+def test_a_flood_of_garbage_does_not_fill_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    async def test() -> None:
+        office = Office(judge=lambda host, entry: "no such callback")
+        for _ in range(3 * MOST_SAID):
+            office.put({b"from": b"z", b"body": b"garbage"})
+        while office.post.dead_letters < 3 * MOST_SAID:
+            await office.trips(1)
+        office.put(letter(found("http://h.example/1")))
+        await office.trips(2)
+
+    run(test)
+    *_, counted, other = caplog.messages
+    assert len(caplog.records) == MOST_SAID + 2
+    assert counted.endswith("only counted (ubi/dead_letters).")
+    assert other.startswith("1 requests in a letter from z"), "another kind"
 
 
 def test_reasons_and_names_of_strangers_are_cut() -> None:
