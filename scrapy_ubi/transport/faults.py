@@ -41,6 +41,11 @@ _CAUSES = (  # of the operating system's
 _NO_TLS_FILE = _Case(
     FileNotFoundError, r"", "a file that the ssl_ options for {at} name does not exist; correct them, or put it there"
 )
+_BAD_TLS = _Case(  # nothing was asked of the server yet; 13 and 21: no permission, a directory
+    lib.ConnectionError,
+    r"Error (13|21) connecting|\[X509:|PEM lib|No cipher can be selected",
+    "the ssl_ options for {at} do not hold ({text}); correct them, or the files that they name",
+)
 
 _CASES = (  # asked in this order
     _Case(Exception, r"Connect call failed|Connection refused", _REFUSED, True),
@@ -118,7 +123,7 @@ def _case(error: BaseException, at: Address) -> _Case:
                 return _NO_TLS_FILE if case.kind is FileNotFoundError and at.shown.startswith("rediss:") else case
     return next(
         case
-        for case in _CASES
+        for case in ((_BAD_TLS, *_CASES) if at.shown.startswith("rediss:") else _CASES)
         if isinstance(error, case.kind) and re.search(case.pattern, str(error), re.IGNORECASE | re.DOTALL)
     )
 

@@ -224,6 +224,20 @@ def test_certificates_that_are_not_there() -> None:
             assert f"a file that the ssl_ options for {url} name does not exist" in refusal(f"{url}?{option}")
 
 
+def test_tls_options_that_do_not_hold(tmp_path: Path) -> None:
+    empty = tmp_path / "empty.pem"
+    empty.touch()
+    with listener(None) as port:
+        url = f"rediss://127.0.0.1:{port}/0"
+        for option in (
+            f"ssl_ca_certs={empty}",
+            f"ssl_ca_certs={tmp_path}",
+            f"ssl_certfile={empty}",
+            "ssl_ciphers=NOPE",
+        ):
+            assert f"the ssl_ options for {url} do not hold (" in refusal(f"{url}?{option}")
+
+
 def test_password_wanted_wrong_or_needless(kind: str) -> None:
     with special(kind, ("--requirepass", "another")) as server:
         assert "wants a password, and the setting gives none" in refusal(server.url)
