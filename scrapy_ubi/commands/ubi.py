@@ -215,7 +215,7 @@ def _next_status(to: Connection, crawl: str) -> CrawlStatus:
         except UbiUnavailable as error:
             if str(error) != said:
                 said = str(error)
-                print(f"scrapy ubi: {said} Trying again.", file=sys.stderr, flush=True)
+                print(f"scrapy ubi: {plain(said)} Trying again.", file=sys.stderr, flush=True)
 
 
 def _draw(answer: Answer, opts: argparse.Namespace) -> None:

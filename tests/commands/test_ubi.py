@@ -12,9 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import redis
 from scrapy.cmdline import execute
 from scrapy.settings import Settings
 
+from scrapy_ubi.commands import ubi
+from scrapy_ubi.monitor.status import CrawlStatus
 from scrapy_ubi.protocol.ring import Ring
 from scrapy_ubi.urls.hosts import name_of, read_properties
 from tests.monitor.by_hand import CRAWL, CrawlByHand, letter
@@ -320,6 +323,24 @@ def test_watch_draws_until_the_crawl_is_finished(crawl: CrawlByHand, one_server:
         guard.cancel()
         run.kill()
         run.communicate()
+
+
+def test_what_a_server_says_while_one_watches_moves_no_cursor(
+    shell: Shell, crawl: CrawlByHand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read, reads = ubi.read_status, []
+
+    def refused_once(client: redis.Redis, name: str) -> CrawlStatus:
+        reads.append(name)
+        if len(reads) == 1:
+            crawl.finish()
+            raise redis.ResponseError("\x1b[2J")
+        return read(client, name)
+
+    monkeypatch.setattr(ubi, "read_status", refused_once)
+    monkeypatch.setattr(ubi, "WATCH_EVERY", 0.0)
+    assert shell("status", "--watch") == 0
+    assert "\\x1b[2J" in shell.err and "\x1b" not in shell.err
 
 
 @pytest.mark.processes
