@@ -253,7 +253,7 @@ class DiskFrontier:
 
     def waits(self, mine: Callable[[HostState], bool]) -> bool:
         """Whether any entry of such a host is queued."""
-        return any(state.waiting and mine(state) for state in self.window.unserved())
+        return any(state.waiting and mine(state) for state in self.window.unserved(mine))
 
     def rests(self, state: HostState) -> bool:
         """Whether a host with waiting entries has none of them in memory."""

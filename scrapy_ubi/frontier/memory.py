@@ -115,8 +115,8 @@ class MemoryFrontier:
 
     def waits(self, mine: Callable[[HostState], bool]) -> bool:
         """Whether any entry of such a host is queued."""
-        states = (self._states[host] for host in self.workbench.unserved())
-        return any(state.queued and mine(state) for state in states)
+        unserved = self.workbench.unserved(lambda host: mine(self._states[host]))
+        return any(state.queued and mine(state) for state in map(self._states.__getitem__, unserved))
 
     def next_read(self) -> float | None:
         """Nothing is ever read."""

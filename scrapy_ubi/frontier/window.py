@@ -219,11 +219,11 @@ class Window:
         self.workbench.look_again(lambda state: state.next_at)
         self.resting.look_again(lambda state: max(state.next_at, self._now))
 
-    def unserved(self) -> Iterator[DiskState]:
-        """Every host that may have something waiting and is not busy."""
-        yield from self.resting.unserved()
+    def unserved(self, mine: Callable[[HostState], bool]) -> Iterator[DiskState]:
+        """Every host that may have something waiting and is not busy; but for most that are parked and not `mine`."""
+        yield from self.resting.unserved(mine)
         yield from self._late
-        yield from self.workbench.unserved()
+        yield from self.workbench.unserved(mine)
 
     # -- reading
 

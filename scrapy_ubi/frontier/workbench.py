@@ -12,7 +12,7 @@ Most hosts have the same delay, so they come back in the order of their times: t
 fifth of a place in a heap. Who comes out of order, or much later than the last in line, is in the heap.
 
 Everything is O(log hosts) or better, but for `look_again`, which is linear in the parked hosts and rare (a change of
-view).
+view), and `unserved`, which passes parked hosts that are others' once until then.
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ class Workbench(Generic[Host]):
         self._hosts: deque[Host] = deque()
         self._places: dict[Host, int] = {}  # the number of its only valid place in heap or line, or a state
         self._parked: dict[Host, None] = {}
+        self._unasked: dict[Host, None] = {}  # of them: those not known to be others' (`unserved`)
         self._count = 0
 
     def __len__(self) -> int:
@@ -96,7 +97,7 @@ class Workbench(Generic[Host]):
                 places[host] = _BUSY
                 return host
             places[host] = _PARKED
-            self._parked[host] = None
+            self._parked[host] = self._unasked[host] = None
             if parked is not None:
                 parked(host)
 
@@ -118,16 +119,17 @@ class Workbench(Generic[Host]):
         """An idle host may not be fetched here, though something of it is queued."""
         if host not in self._places:
             self._places[host] = _PARKED
-            self._parked[host] = None
+            self._parked[host] = self._unasked[host] = None
 
     def remove(self, host: Host) -> None:
         """Forget a host whatever its state."""
         if self._places.pop(host, None) == _PARKED:
             del self._parked[host]
+            self._unasked.pop(host, None)
 
     def look_again(self, at: Callable[[Host], float]) -> None:
         """Every parked host waits again, from the time given for it."""
-        parked, self._parked = self._parked, {}
+        parked, self._parked, self._unasked = self._parked, {}, {}
         for host in parked:
             self._push(host, at(host))
 
@@ -143,13 +145,23 @@ class Workbench(Generic[Host]):
             return min(heap[0][0], times[0])
         return heap[0][0] if heap else times[0] if times else None
 
-    def unserved(self) -> Iterator[Host]:
-        """Every host that waits or is parked."""
-        yield from (host for host, place in self._places.items() if place != _BUSY)
+    def unserved(self, mine: Callable[[Host], bool]) -> Iterator[Host]:
+        """Every host that waits, and those parked ones that are `mine`. Of which that is not is asked once until
+        `look_again`: an agent keeps copies of a hundred thousand hosts of others, and looks ten times a second.
+        """
+        places = self._places
+        yield from (host for host, count in zip(self._hosts, self._counts, strict=True) if places.get(host) == count)
+        yield from (host for _, count, host in self._heap if places.get(host) == count)
+        for host in [*self._unasked]:
+            if mine(host):
+                yield host
+            else:
+                del self._unasked[host]
 
     def _check(self) -> None:
         """Assert that every host is in one state, and that heap or line holds every waiting one."""
         assert {host for host, place in self._places.items() if place == _PARKED} == self._parked.keys()
+        assert self._unasked.keys() <= self._parked.keys()
         assert len(self._times) == len(self._counts) == len(self._hosts)
         line = [*zip(self._times, self._counts, self._hosts, strict=True)]
         places = {(host, count) for _, count, host in (*self._heap, *line)}

@@ -87,7 +87,7 @@ class Frontier(Protocol):
         ...
 
     def waits(self, mine: Callable[[HostState], bool]) -> bool:
-        """Whether any entry of such a host is queued."""
+        """Whether any entry of such a host is queued. What `mine` says of a host changes with `look_again` only."""
         ...
 
     def note_status(self, state: HostState, key: int, status: int) -> None:

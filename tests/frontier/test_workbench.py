@@ -192,8 +192,34 @@ def test_unserved_are_the_waiting_and_the_parked() -> None:
     made = bench(a=0.0, b=0.0, c=9.0)
     assert made.take(1.0, but("b")) == "a"
     assert made.take(1.0, but("b")) is None
-    assert set(made.unserved()) == {"b", "c"}
+    assert set(made.unserved(always)) == {"b", "c"}
     assert len(made) == 3
+
+
+def test_a_parked_host_of_others_is_asked_about_once_until_one_looks_again() -> None:
+    made, asked = bench(a=0.0, b=0.0, c=9.0), []
+
+    def mine(host: str) -> bool:
+        asked.append(host)
+        return host == "b"
+
+    assert made.take(1.0, but("a", "b")) is None
+    assert [*made.unserved(mine)] == ["c", "b"]
+    assert [*made.unserved(mine)] == ["c", "b"]
+    assert asked == ["a", "b", "b"]
+    made.look_again(lambda host: 0.0)
+    assert set(made.unserved(mine)) == {"a", "b", "c"}, "they wait"
+    assert made.take(1.0, but("b")) == "a"
+
+
+def test_a_parked_host_of_others_may_be_removed_and_come_again() -> None:
+    made = bench(a=0.0)
+    assert made.take(1.0, but("a")) is None
+    assert not [*made.unserved(but("a"))]
+    made.remove("a")
+    made._check()
+    made.activate("a", 0.0)
+    assert [*made.unserved(but("a"))] == ["a"]
 
 
 # -- all of it at random
@@ -211,6 +237,7 @@ class BenchLife(RuleBasedStateMachine):
         self.waiting: dict[str, tuple[float, int]] = {}
         self.busy: set[str] = set()
         self.parked: dict[str, None] = {}
+        self.own = {"a", "b"}
         self.count = 0
 
     def _wait(self, host: str, at: float) -> None:
@@ -254,8 +281,9 @@ class BenchLife(RuleBasedStateMachine):
         self.parked.pop(host, None)
         self.busy.discard(host)
 
-    @rule()
-    def look_again(self) -> None:
+    @rule(own=st.sets(HOSTS))
+    def look_again(self, own: set[str]) -> None:
+        self.own = own
         self.bench.look_again(lambda host: self.now + ord(host) % 3)
         for host in self.parked:
             self._wait(host, self.now + ord(host) % 3)
@@ -265,7 +293,8 @@ class BenchLife(RuleBasedStateMachine):
     def holds(self) -> None:
         self.bench._check()
         assert len(self.bench) == len(self.waiting) + len(self.busy) + len(self.parked)
-        assert set(self.bench.unserved()) == self.waiting.keys() | self.parked.keys()
+        unserved = set(self.bench.unserved(lambda host: host in self.own))
+        assert unserved == self.waiting.keys() | self.own & self.parked.keys()
         assert {host for host in "abcde" if self.bench.is_busy(host)} == self.busy
         assert self.bench.next_ready() == min((at for at, _ in self.waiting.values()), default=None)
 
