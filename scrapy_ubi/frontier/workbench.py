@@ -115,12 +115,6 @@ class Workbench(Generic[Host]):
         if self._places.get(host, _BUSY) > _BUSY:
             self._push(host, at)
 
-    def park(self, host: Host) -> None:
-        """An idle host may not be fetched here, though something of it is queued."""
-        if host not in self._places:
-            self._places[host] = _PARKED
-            self._parked[host] = self._unasked[host] = None
-
     def remove(self, host: Host) -> None:
         """Forget a host whatever its state."""
         if self._places.pop(host, None) == _PARKED:
