@@ -4,7 +4,7 @@ Rules of this module:
 
 * One exchange at a time. What a drain gave is repeated until an exchange has taken it (all of it is idempotent); only
   then is there a next drain. While Redis is away the agent goes on with what it has, up to so much that others do not
-  know of (`Exchanges.choked`), and the pause between tries grows.
+  know of (`Exchanges.choked`), and the pause between tries grows; the disk is written as often as ever.
 * What comes out of the inbox is sorted first (`sorting`): the protocol sees what holds.
 * An inbox entry is deleted after the drain that follows its merge, so never before it is durable.
 * What the control hash says of the run is in `runs`. After an absence an agent looks there before it sends. While
@@ -58,6 +58,7 @@ QUIET = 60.0  # s: a Redis at its memory limit takes one letter and refuses the 
 
 RUN = b"run"  # the field of a letter that names the run it was sent in
 LOOK = Outgoing(read_inbox=False, read_acks=False)  # at the control hash
+NOTHING = Outgoing(read_inbox=False, read_acks=False, read_control=False)  # for the disk alone
 
 BETTER = {"full": "Redis has room again.", "away": "Redis is back.", "disk": "The disk has room again."}
 
@@ -109,6 +110,7 @@ class Post:
         self._out: Outgoing | None = None
         self._consumed: list[str] = []
         self._absence, self._looked, self._only_looks = settings.lease_timeout, 0.0, False
+        self._only_disk = False
         self._disk, self._facts = disk, facts
         self._runs = Runs(agent, control, str(disk.facts.get("run", "")))
         self._trouble = ""
@@ -142,8 +144,10 @@ class Post:
 
     def may_send(self, now: float, hurry: bool) -> bool:
         """Whether it is time (s) for another exchange, or there is cause to hurry."""
-        if self._under_way is not None or now < self._retry_at or self._agent.usurped:
+        if self._under_way is not None or self._agent.usurped:
             return False  # what is in the inbox of a usurped agent is for that other process
+        if now < self._retry_at:
+            return self._trouble in ("away", "full") and now >= self._due  # for the disk
         if hurry:
             return True
         if self._is_idle():
@@ -170,6 +174,12 @@ class Post:
 
     def send(self, now: float, profile: Callable[[], str | None]) -> None:
         """Begin an exchange of what a drain gives (or of what the last exchange did not get rid of)."""
+        self._only_disk = now < self._retry_at
+        if self._only_disk:
+            self._due = now + self._interval
+            self._collect()
+            self._under_way = self._courier.send(self._carry(NOTHING, None), self._on_arrival)
+            return
         shadowed = self._agent.group.shadowed
         self._only_looks = bool(self._sent) and (shadowed or now - self._looked > self._absence)
         if self._only_looks:
@@ -226,9 +236,11 @@ class Post:
         """Take in what the exchange under way has brought; False when there is nothing (yet)."""
         if self._under_way is None or not self._under_way.done():
             return False
-        if now < self._retry_at or not self._settled(now):
+        if (now < self._retry_at and not self._only_disk) or not self._settled(now):
             return False  # what has come stays where it is
         future, self._under_way = self._under_way, None
+        if self._only_disk and future.exception() is None:
+            return True
         # Agents that share a core would otherwise spend it on mail: each letter of one makes another one eager.
         self._spared = max(0.0, self._interval - max(self._interval / EAGER, (now - self._sent) * BUSY))
         try:
