@@ -86,24 +86,26 @@ def test_a_start_that_breaks_has_ended_too() -> None:
     assert world.scheduler.ended == 1
 
 
+async def turns_of_others(found: AsyncIterator[Any]) -> int:
+    """How often others had their turn until all of this was found."""
+    turns = 0
+
+    async def count() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    counting = asyncio.ensure_future(count())
+    async for _ in found:
+        pass
+    counting.cancel()
+    return turns
+
+
 def test_a_long_start_lets_others_run() -> None:
-    async def run() -> int:
-        turns = 0
-
-        async def count() -> None:
-            nonlocal turns
-            while True:
-                turns += 1
-                await asyncio.sleep(0)
-
-        counting = asyncio.ensure_future(count())
-        world = World()
-        async for _ in world.middleware.process_start(several(*range(10 * PAUSE_EVERY))):
-            pass
-        counting.cancel()
-        return turns
-
-    assert asyncio.run(run()) >= 10
+    start = World().middleware.process_start(several(*range(10 * PAUSE_EVERY)))
+    assert asyncio.run(turns_of_others(start)) >= 10
 
 
 def test_a_start_waits_while_no_more_should_come(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -153,26 +155,10 @@ def outputs(world: World, kind: str, response: Response, *things: Any) -> list[A
 
 @pytest.mark.parametrize("known", [False, True])
 def test_a_callback_with_very_many_requests_lets_others_run(known: bool) -> None:
-    url = f"{URL}known" if known else URL
-
-    async def run() -> int:
-        world, turns = World(), 0
-
-        async def count() -> None:
-            nonlocal turns
-            while True:
-                turns += 1
-                await asyncio.sleep(0)
-
-        counting = asyncio.ensure_future(count())
-        response = Response(URL, request=Request(URL))
-        requests = several(*(Request(url) for _ in range(10 * PAUSE_EVERY)))
-        async for found in world.middleware.process_spider_output_async(response, requests):
-            raise AssertionError(found)
-        counting.cancel()
-        return turns
-
-    assert asyncio.run(run()) >= 10
+    requests = several(*(Request(f"{URL}known" if known else URL) for _ in range(10 * PAUSE_EVERY)))
+    response = Response(URL, request=Request(URL))
+    found = World().middleware.process_spider_output_async(response, requests)
+    assert asyncio.run(turns_of_others(found)) >= 10
 
 
 @pytest.mark.parametrize("kind", ["sync", "async"])
@@ -197,27 +183,6 @@ def test_plain_links_of_a_class_of_the_users_are_plain_links(kind: str) -> None:
     links = Own([URL])
     assert outputs(world, kind, Response(URL, request=Request(URL)), links) == []
     assert taken == [links]
-
-
-def test_a_page_of_many_requests_lets_others_run() -> None:
-    async def run() -> int:
-        turns = 0
-
-        async def count() -> None:
-            nonlocal turns
-            while True:
-                turns += 1
-                await asyncio.sleep(0)
-
-        counting = asyncio.ensure_future(count())
-        requests = [Request(URL) for _ in range(10 * PAUSE_EVERY)]
-        response = Response(URL, request=Request(URL))
-        async for _ in World().middleware.process_spider_output_async(response, several(*requests)):
-            pass
-        counting.cancel()
-        return turns
-
-    assert asyncio.run(run()) >= 10
 
 
 @pytest.mark.parametrize("kind", ["sync", "async"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import random
+from collections.abc import Callable
 
 import pytest
 from hypothesis import settings
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule, run_state_machine_as_test
 
 from scrapy_ubi.frontier import diskstate
+from scrapy_ubi.frontier.disk import DiskFrontier
 from scrapy_ubi.frontier.flush import Flush
 from scrapy_ubi.frontier.memorystore import MemoryStore
 from scrapy_ubi.frontier.window import Result, Scan
@@ -304,6 +306,17 @@ def test_a_host_that_may_not_be_fetched_gives_its_memory_to_others() -> None:
     assert len(popped_unchecked(frontier)) == 64
 
 
+def fetched(frontier: DiskFrontier, mine: Callable[[HostState], bool]) -> int:
+    """How many pages of such hosts are fetched until none is left."""
+    pages = 0
+    while (one := frontier.pop(0.0, mine)) is not None:
+        frontier.finish(one[0], one[1].key)
+        frontier.free(one[0], 0.0)
+        pages += 1
+    frontier._check()
+    return pages
+
+
 @pytest.mark.parametrize("why", ["theirs", "late"])
 def test_hosts_that_are_not_fetched_for_long_take_no_memory_from_the_others_by_and_by(why: str) -> None:
     """Copies of others' hosts that had come while there was room grew until nothing was read, and all stood still."""
@@ -330,13 +343,7 @@ def test_hosts_that_are_not_fetched_for_long_take_no_memory_from_the_others_by_a
     for key in range(40):
         add("mine", key)
     frontier.flush()
-    found = 0
-    while (one := frontier.pop(0.0, mine)) is not None:
-        frontier.finish(one[0], one[1].key)
-        frontier.free(one[0], 0.0)
-        found += 1
-    assert found == 40
-    frontier._check()
+    assert fetched(frontier, mine) == 40
 
 
 @pytest.mark.parametrize("size", [100, 3_000, 100_000])
@@ -398,13 +405,7 @@ def test_large_requests_that_come_before_those_in_memory_take_no_memory_from_oth
     for key in range(10_000, 10_040):
         frontier.add("mine", [Entry(key, f"http://mine/{key}", 0)])
     frontier.flush()
-    found = 0
-    while (one := frontier.pop(0.0, mine)) is not None:
-        frontier.finish(one[0], one[1].key)
-        frontier.free(one[0], 0.0)
-        found += 1
-    assert found == 40
-    frontier._check()
+    assert fetched(frontier, mine) == 40
 
 
 @pytest.mark.parametrize("together", [1, 2, 5, 200])
@@ -425,10 +426,4 @@ def test_large_requests_that_come_behind_those_in_memory_take_no_memory_from_oth
     for key in range(10_000, 10_040):
         frontier.add("mine", [Entry(key, f"http://mine/{key}", 0)])
     frontier.flush()
-    found = 0
-    while (one := frontier.pop(0.0, mine)) is not None:
-        frontier.finish(one[0], one[1].key)
-        frontier.free(one[0], 0.0)
-        found += 1
-    assert found == 40
-    frontier._check()
+    assert fetched(frontier, mine) == 40
