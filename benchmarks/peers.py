@@ -1,12 +1,13 @@
 """Beside Scrapy and scrapy-redis: CPU a page, pages a second, memory, and what Redis has to do, in real crawls.
 
-    python benchmarks/peers.py [--quick] [--only pages,two,hosts,memory,micro] [--rounds 3] [--systems scrapy,walk1]
+    python benchmarks/peers.py [--quick] [--only pages,later,two,hosts,memory,micro] [--rounds 3] [--systems walk1,...]
 
 All systems are `scrapy crawl` of one spider (crawl/) on one web of 100,000 pages (crawl/web.py, links scattered): pages
 of 14 kB with 40 links, 10 of them to other hosts; 100 seeds, 32 requests at once, LOG_LEVEL INFO, no cookies, no delay.
 The web is their HTTP proxy and answers at once. The parts:
 
     pages   what a page costs: every system, all crawlers on one core, web and Redis on the other
+    later   what a page costs one agent and four when a tenth of a longer crawl is over: fewer links are new
     two     pages a second of two processes that may use both cores, as web and Redis may
     hosts   what a page costs on 100, 1,000 and 10,000 hosts
     memory  the memory of a long crawl, sampled on the way
@@ -19,6 +20,7 @@ and the systems, as many processes as their number says:
     walk1, 2, 4       agents (disk frontier, Redis, UBI_REPLICATION = 1) with the same, unmodified spider
     short1, 2, 4      agents with the spider by the short path (`yield self.links(response)`)
     fast1, 2, 4       the same with UBI_FAST
+    fast4t0           four agents with UBI_REPLICATION = 0: what the copies for successors cost
     walk4apart, ...   four of these, each alone in a crawl of its own, of as many pages as one agent's: what sharing the
                       core costs without any mail
 
@@ -66,15 +68,21 @@ def say(text: str) -> None:
 # ---------------------------------------------------------------------- runs
 
 
-def one_run(args: argparse.Namespace, name: str, hosts: int, cores: tuple[int, int] | None) -> Row:
-    """One system's turn: what a page has cost. Crawls apart go as far as one does, each: early pages cost more."""
+def one_run(
+    args: argparse.Namespace, name: str, hosts: int, cores: tuple[int, int] | None, span: tuple[int, int] | None = None
+) -> Row:
+    """One system's turn: what a page has cost, of the pages that `span` says (first, last), else `--warm`, `--pages`.
+
+    Crawls apart go as far as one does, each: early pages cost more.
+    """
     system = PEERS[name]
+    first, last = span or (args.warm, args.warm + args.pages)
     with Stage(hosts, args.web, 0.0, cores if args.pin else None, "scattered") as stage:
         start(stage, system)
-        reach(stage, args.warm * system.crawls)
+        reach(stage, first * system.crawls)
         wait_until_opened(stage)
         before = snapshot(stage)
-        reach(stage, before["served"]["pages"] + args.pages * system.crawls)
+        reach(stage, before["served"]["pages"] + (last - first) * system.crawls)
         after = snapshot(stage)
         return {**per_page(before, after), "memory_mb": memory(stage)[1]}
 
@@ -108,6 +116,14 @@ def chosen(args: argparse.Namespace, names: Iterable[str]) -> list[str]:
 
 def measure_pages(args: argparse.Namespace) -> Row:
     return {"rounds": in_turns(args, chosen(args, PEERS), lambda name: one_run(args, name, args.hosts, ONE_CORE))}
+
+
+def measure_later(args: argparse.Namespace) -> Row:
+    span = (args.long // 10, args.long)
+    names = chosen(args, (name for name, system in PEERS.items() if system.is_ours and not system.apart))
+    names = [name for name in names if PEERS[name].processes != 2]
+    rounds = in_turns(args, names, lambda name: one_run(args, name, args.hosts, ONE_CORE, span))
+    return {"rounds": rounds}
 
 
 def measure_two(args: argparse.Namespace) -> Row:
@@ -146,6 +162,7 @@ def measure_micro(args: argparse.Namespace) -> Row:
 
 PARTS = {
     "pages": measure_pages,
+    "later": measure_later,
     "two": measure_two,
     "hosts": measure_hosts,
     "memory": measure_memory,
@@ -164,7 +181,7 @@ def options() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=3, help="rounds, of which the median counts (%(default)s)")
     parser.add_argument("--pages", type=int, default=4500, help="pages measured in a run (%(default)s)")
     parser.add_argument("--warm", type=int, default=500, help="pages before that (%(default)s)")
-    parser.add_argument("--long", type=int, default=20_000, help="pages of the part memory (%(default)s)")
+    parser.add_argument("--long", type=int, default=20_000, help="pages of the parts later and memory (%(default)s)")
     parser.add_argument(
         "--hosts", type=int, default=1000, help="hosts of the web, but for the part hosts (%(default)s)"
     )

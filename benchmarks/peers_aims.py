@@ -91,6 +91,7 @@ def _aims() -> Iterator[Aim]:
     for family, kind in (("walk", "unmodified spider"), ("short", "short path"), ("fast", "short path, UBI_FAST")):
         one, two, four = (family + number for number in "124")
         yield Aim(f"CPU a page, {kind}, 4 agents : 1", 1.10, ratio("pages", four, one, cpu))
+        yield Aim(f"CPU a page, {kind}, 4 agents : 1, later", 1.10, ratio("later", four, one, cpu))
         yield Aim(
             f"Redis, ms of CPU a page, {kind}, 4 agents", 0.05, plain("pages", four, "redis_cpu_ms"), form="{:.3f}"
         )

@@ -49,13 +49,10 @@ def tables(figures: Figures) -> str:
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
         aims(figures)
-        for part, of_part in (("pages", pages), ("two", two), ("hosts", hosts), ("memory", memory)):
+        for part, of_part in PARTS.items():
             if part in figures:
                 said(part, figures[part])
                 of_part(figures[part])
-        if "micro" in figures:
-            said("micro", figures["micro"])
-            micro(figures["micro"])
     return printed.getvalue()
 
 
@@ -69,6 +66,8 @@ def said(part: str, figures: Figures) -> None:
         size = rounds_of(settings)
     elif part == "memory":
         size = f"{settings['long']:,} pages"
+    elif part == "later":
+        size = f"{rounds_of(settings)} of the pages {settings['long'] // 10:,} to {settings['long']:,}"
     else:
         size = f"{rounds_of(settings)} of {settings['pages']:,} pages after {settings['warm']:,}"
     quick = "; with `--quick`: it shows that the benchmark runs, these are no figures to rely on"
@@ -127,6 +126,23 @@ def four(rounds: Rounds) -> None:
         table("CPU a page, ratios", ["  4 crawls : 1 crawl", "4 agents : 4 crawls", "  4 agents : 1 agent"], rows)
 
 
+def later(figures: Figures) -> None:
+    """One agent and four, when fewer links are new: `replicated` are the records for successors."""
+    rounds: Rounds = figures["rounds"]
+    rows = {}
+    for name in names_of(rounds):
+        one = f"{name.partition('4')[0].rstrip('1')}1"
+        ratios = [each[name]["cpu_ms"] / each[one]["cpu_ms"] for each in rounds if name != one in each]
+        counts = [[each[name][kind] for each in rounds if kind in each[name]] for kind in ("forwarded", "replicated")]
+        rows[LABELS[name]] = [
+            spread([each[name]["cpu_ms"] for each in rounds]),
+            spread(ratios) if ratios else "",
+            *(spread(each, "{:.1f}") if each else "" for each in counts),
+        ]
+    titles = ("ms CPU, crawlers", ": 1 agent", "URLs forwarded", "records replicated")
+    table("a page, on one core", [f"{title:>19}" for title in titles], rows)
+
+
 def two(figures: Figures) -> None:
     rounds: Rounds = figures["rounds"]
     rows = {
@@ -175,6 +191,9 @@ def micro(figures: Figures) -> None:
         for title, each in figures["seconds"].items()
     }
     table("microseconds of CPU", ["     ours", f"{'beside':>30}", "   theirs", "theirs : ours"], cells)
+
+
+PARTS = {"pages": pages, "later": later, "two": two, "hosts": hosts, "memory": memory, "micro": micro}
 
 
 # ---------------------------------------------------------------------- plots
@@ -246,7 +265,9 @@ def _scaling(rounds: Rounds, path: Path) -> None:
             away = [[m - most for m, _, most in work], [least - m for m, least, _ in work]]
             middle = [m for m, _, _ in work]
             axes.errorbar(counts, middle, yerr=away, fmt="o-", color=COLORS[family], label=label, capsize=3)
-    axes.axhline(1000 / medians(rounds, "scrapy", "cpu_ms")[0], color=COLORS["scrapy"], linestyle="--", label="Scrapy")
+    if "scrapy" in rounds[0]:
+        work = 1000 / medians(rounds, "scrapy", "cpu_ms")[0]
+        axes.axhline(work, color=COLORS["scrapy"], linestyle="--", label="Scrapy")
     axes.set_xticks([1, 2, 4])
     axes.set_xlabel("agents (or processes)")
     axes.set_ylabel("pages a CPU second of an agent")

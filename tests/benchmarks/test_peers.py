@@ -46,6 +46,7 @@ def test_aims_name_systems_that_there_are() -> None:
     row = {"cpu_ms": 1.0, "redis_cpu_ms": 1.0, "redis_commands": 1.0, "pages_per_second": 1.0}
     everything = {
         "pages": {"rounds": [dict.fromkeys(systems.PEERS, row)]},
+        "later": {"rounds": [dict.fromkeys(systems.PEERS, row)]},
         "two": {"rounds": [{name: row for name in systems.PEERS if name.endswith("2")}]},
         "hosts": {"rounds": [{name: {"1": row, "2": row} for name in systems.PEERS}], "settings": {"sizes": [1, 2]}},
         "memory": {"runs": {name: {"samples": [(30_000, 1.0, 1.0)]} for name in systems.PEERS}},
