@@ -48,6 +48,10 @@ FRONTIER: Mapping[str, Callable[[BaseSettings, argparse.Namespace], Outcome]] = 
 }
 
 
+class UbiUnwritten(UbiError):
+    """The answer cannot be written to where standard output leads."""
+
+
 class Command(ScrapyCommand):
     """The command as Scrapy sees it."""
 
@@ -111,7 +115,7 @@ class Command(ScrapyCommand):
             print(f"scrapy ubi: {plain(str(error))}", file=sys.stderr)
             self.exitcode = 1
         except BrokenPipeError:  # `scrapy ubi ... | head` has seen enough
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            _write_no_more()
         except KeyboardInterrupt:
             self.exitcode = 130
 
@@ -186,7 +190,23 @@ def _group_now(settings: BaseSettings, status: CrawlStatus) -> Group:
 
 
 def _print(answer: Answer, opts: argparse.Namespace) -> None:
-    print(_text(answer, opts), flush=True)
+    _write(_text(answer, opts))
+
+
+def _write(text: str) -> None:
+    """Raises UbiUnwritten, and BrokenPipeError where nobody reads any more."""
+    try:
+        print(text, flush=True)
+    except BrokenPipeError:
+        raise
+    except OSError as error:  # a full disk
+        _write_no_more()
+        raise UbiUnwritten(f"The answer cannot be written to standard output ({error.strerror}).") from None
+
+
+def _write_no_more() -> None:
+    """Python would try again at its end to write what is left, and complain."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _text(answer: Answer, opts: argparse.Namespace) -> str:
@@ -221,4 +241,4 @@ def _next_status(to: Connection, crawl: str) -> CrawlStatus:
 def _draw(answer: Answer, opts: argparse.Namespace) -> None:
     text = _text(answer, opts)
     end = "" if opts.json else "\n"
-    print(f"{CLEAR}{text}" if sys.stdout.isatty() and not opts.json else text + end, flush=True)
+    _write(f"{CLEAR}{text}" if sys.stdout.isatty() and not opts.json else text + end)

@@ -294,6 +294,20 @@ def _process(*arguments: str, cwd: Path, **env: str) -> subprocess.Popen[str]:
 
 
 @pytest.mark.processes
+@pytest.mark.parametrize("watch", [(), ("--watch",)])
+def test_a_disk_that_is_full_of_answers_is_said(
+    crawl: CrawlByHand, one_server: Server, tmp_path: Path, watch: tuple[str, ...]
+) -> None:
+    command = [sys.executable, "-m", "scrapy", "ubi", "status", "--redis-url", one_server.url, *watch]
+    with open("/dev/full", "w") as full:
+        ended = subprocess.run(command, cwd=tmp_path, stdout=full, stderr=subprocess.PIPE, text=True, timeout=LIMIT)
+    assert ended.stderr.strip() == (
+        "scrapy ubi: The answer cannot be written to standard output (No space left on device)."
+    )
+    assert ended.returncode == 1
+
+
+@pytest.mark.processes
 def test_command_runs_in_a_project_with_its_settings(crawl: CrawlByHand, one_server: Server, tmp_path: Path) -> None:
     (tmp_path / "scrapy.cfg").write_text("[settings]\ndefault = shop.settings\n")
     (tmp_path / "shop").mkdir()
