@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from scrapy_ubi.protocol import pace
-from scrapy_ubi.protocol.view import Beat
+from scrapy_ubi.protocol.view import Beat, View
 from scrapy_ubi.protocol.wire import NAME
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.transport import Transport
@@ -23,6 +23,16 @@ from scrapy_ubi.transport.contract import MEMORY
 
 from .crawl import Crawl
 from .waiting import wait_briefly
+
+MOST_NAMES = 12  # agents listed in a sentence: with hundreds, each that comes would fill a page of the log
+DEAD = (
+    "Dead: %s. No beat has come for %g s (UBI_FAILURE_TIMEOUT): the next agents go on with the hosts, and who is "
+    "started again with the same directory takes part again."
+)
+HELD_DEAD = (
+    "The others hold this agent dead, as no beat of it has come for %g s (UBI_FAILURE_TIMEOUT): it goes on as a "
+    "newcomer, and the pages that it was fetching may be fetched again. Was it paused, or cut off from Redis?"
+)
 
 logger = logging.getLogger("scrapy_ubi")
 
@@ -103,8 +113,22 @@ class Beats:
         self._seen.set()
         self._keep_pace(len(beats))
         if agent.view is not view:
-            logger.info("The group is now: %s.", ", ".join(sorted(agent.view.members)) or "nobody")
+            self._tell(view, agent.view)
         self._on_read(agent.finished and not before, lines)
+
+    def _tell(self, before: View, now: View) -> None:
+        """Say who is dead, and who is left. Who leaves by itself is none of the group before it goes."""
+        agent, timeout = self._crawl.agent, self._settings.failure_timeout
+        dead = {name for name, member in before.members.items() if agent.watch.is_dead(member.incarnation)}
+        gone = {name for name in dead if not now.incarnation(name)}
+        if agent.me in dead:
+            logger.warning(HELD_DEAD, timeout)
+        if gone:
+            logger.warning(DEAD, _listed(gone), timeout)
+        if dead - gone - {agent.me}:
+            logger.info("Begun anew, after a crash or a pause: %s.", _listed(dead - gone - {agent.me}))
+        if before.members.keys() != now.members.keys():
+            logger.info("The group is now: %s.", _listed(now.members) or "nobody")
 
     def _keep_pace(self, agents: int) -> None:
         """Read all beats as often as suits so many agents; say so when a longer lease would let them read less."""
@@ -120,3 +144,10 @@ class Beats:
                 wanted,
             )
         self.apart = apart
+
+
+def _listed(names: Iterable[str]) -> str:
+    """The first of these names, and how many more there are."""
+    ordered = sorted(names)
+    more = len(ordered) - MOST_NAMES
+    return ", ".join(ordered[:MOST_NAMES]) + (f" and {more} more" if more > 0 else "")
