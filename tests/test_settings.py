@@ -161,11 +161,10 @@ def test_an_agent_of_a_group_looks_at_its_lease_in_time() -> None:
     read(UBI_FLUSH_INTERVAL=60, UBI_STALL_TIMEOUT=0.1)  # alone, an agent has no lease to lose
 
 
-def test_an_agent_does_something_else_than_to_flush() -> None:
-    assert refusal(UBI_FLUSH_INTERVAL=0.0001).startswith(
-        "UBI_FLUSH_INTERVAL is 0.0001: give a number of seconds of at least 0.01"
-    )
-    read(UBI_FLUSH_INTERVAL=0.01)
+@pytest.mark.parametrize("setting", ["UBI_FLUSH_INTERVAL", "UBI_HEARTBEAT_INTERVAL"])
+def test_an_agent_does_something_else_than_to_flush_and_beat(setting: str) -> None:
+    assert refusal(**{setting: 0.0001}).startswith(f"{setting} is 0.0001: give a number of seconds of at least 0.01")
+    read(**{setting: 0.01})
 
 
 def test_an_agent_has_no_more_replicas_than_its_beat_can_say() -> None:

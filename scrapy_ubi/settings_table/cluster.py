@@ -111,7 +111,7 @@ ROWS: tuple[Setting, ...] = (
         "seconds",
         1.0,
         "Time between two beats of an agent.",
-        above=0,
+        low=0.01,  # each asks Redis, which all agents share
         high=3600,
     ),
     Setting(
