@@ -10,6 +10,10 @@ from pathlib import Path
 from scrapy_ubi.frontier.store import StoreDamaged
 
 STORE, SEEN = "store", "seen"
+_WITHOUT = (
+    "Started again, the agent goes on without it: what other agents hold copies of is not lost, and a crawl of one "
+    "agent begins anew."
+)
 
 
 def delete(path: Path) -> None:
@@ -20,16 +24,22 @@ def delete(path: Path) -> None:
 
 
 def set_aside(path: Path, error: StoreDamaged) -> str:
-    """Move a damaged store out of the way; the sentence about it."""
-    stamp = time.strftime("%Y%m%d-%H%M%S")
-    aside = _free_name(path, stamp)
-    aside.mkdir()
-    for name in _present(path, (STORE, SEEN)):
-        (path / name).rename(aside / name)
-    return (
-        f"{error.file} is damaged ({error.reason}): the agent's store was moved to {aside}. Started again, the agent "
-        "goes on without it: what other agents hold copies of is not lost, and a crawl of one agent begins anew."
-    )
+    """Move a damaged store out of the way, as far as it is there; the sentence about it."""
+    what = f"{error.file} is damaged ({error.reason})"
+    names = _present(path, (STORE, SEEN))
+    if not names:
+        return f"{what}, nothing is left of the agent's store: put it back. {_WITHOUT}"
+    aside = _free_name(path, time.strftime("%Y%m%d-%H%M%S"))
+    try:
+        aside.mkdir()
+        for name in names:
+            (path / name).rename(aside / name)
+    except OSError as refused:
+        return (
+            f"{what}, and the agent's store cannot be moved to {aside} ({refused.strerror or refused}): see that this "
+            "user may write there, or set UBI_DIR to another directory."
+        )
+    return f"{what}: the agent's store was moved to {aside}. {_WITHOUT}"
 
 
 def _present(path: Path, names: Iterable[str]) -> list[str]:

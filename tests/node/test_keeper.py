@@ -448,6 +448,44 @@ def test_damage_that_is_found_in_mid_crawl_stops_the_agent_and_is_set_aside(
     run(test)
 
 
+@pytest.mark.parametrize(("gone", "said"), [("", "nothing is left of the agent's store"), ("store", "was moved to")])
+def test_a_directory_that_goes_away_in_mid_crawl_is_said_and_the_agent_closes(
+    disk: Path, gone: str, said: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def test() -> None:
+        keeper = await opened(disk)
+        keeper.frontier.add("late.example", [page("late.example")])
+        shutil.rmtree(disk / gone)
+        keeper.collect(durable.changes(agent_on(keeper)), None)
+        with pytest.raises(StoreDamaged) as caught:
+            await keeper.write()
+        keeper.condemn(caught.value)
+        await keeper.close()
+        assert said in caplog.records[-1].message
+
+    run(test)
+
+
+def test_a_damaged_store_that_cannot_be_moved_is_said(disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test() -> None:
+        DAMAGES["CURRENT with flipped bits"](disk)
+        monkeypatch.setattr(Path, "mkdir", _unless_there(Path.mkdir, OSError(30, "Read-only file system")))
+        with pytest.raises(UbiDirectoryError, match=r"cannot be moved to .*damaged-.* \(Read-only file system\): see"):
+            await opened(disk)
+        assert (disk / "store").is_dir() and (disk / "seen").is_file()
+
+    run(test)
+
+
+def _unless_there(mkdir: Callable[..., None], error: Exception) -> Callable[..., None]:
+    def refuse(path: Path, *arguments: Any, **named: Any) -> None:
+        if not path.exists():
+            raise error
+        mkdir(path, *arguments, **named)
+
+    return refuse
+
+
 @pytest.mark.parametrize("error", [SeenDamaged(Path("seen"), "was replaced"), OSError(5, "Input/output error")])
 def test_a_table_of_known_keys_that_goes_bad_is_trouble_and_loses_nothing(
     disk: Path, error: Exception, monkeypatch: pytest.MonkeyPatch
