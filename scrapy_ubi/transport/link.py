@@ -61,7 +61,7 @@ class RedisLink:
         return self._texts(read) if self._is_anothers(read.get(self._agent.encode())) else None
 
     def _is_anothers(self, line: bytes | None) -> bool:
-        return line is not None and writer(line) not in self._writers
+        return isinstance(line, bytes) and writer(line) not in self._writers
 
     def _texts(self, read: dict[bytes, bytes]) -> dict[str, str]:
         good, bad = texts(read.items(), self._largest)
@@ -112,6 +112,8 @@ class RedisLink:
             for result in results:
                 if isinstance(result, Exception):
                     raise result
+                if not _is_redis(result):
+                    raise lib.InvalidResponse("it answers something else than it was asked for")
         except FAULTS as error:
             if not isinstance(error, lib.OutOfMemoryError):
                 self.close()  # a new connection next time: after a failover the name may lead to another server
@@ -122,5 +124,15 @@ class RedisLink:
         pipeline = self._client.pipeline(transaction=False)
         for command in commands:
             pipeline.execute_command(*command)
-        results: list[Any] = pipeline.execute(raise_on_error=False)
+        try:
+            results: list[Any] = pipeline.execute(raise_on_error=False)
+        except (TypeError, ValueError, AttributeError) as error:  # the library takes the answers to be of their kinds
+            raise lib.InvalidResponse("it answers something else than it was asked for") from error
         return results
+
+
+def _is_redis(result: object) -> bool:
+    """Whether that may be what a Redis says to one of the commands here: a text, a number, nothing, or a hash."""
+    if isinstance(result, dict):
+        return all(isinstance(one, bytes) for pair in result.items() for one in pair)
+    return result is None or isinstance(result, bytes | int)

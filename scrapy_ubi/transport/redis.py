@@ -31,6 +31,7 @@ from .contract import (
     Incoming,
     Outgoing,
     RawFields,
+    TransportDown,
     TransportError,
     TransportFull,
     always,
@@ -39,7 +40,7 @@ from .heartbeat import Heartbeat
 from .inhand import InHand
 from .keys import AGENT_KEYS, Keys
 from .link import RedisLink
-from .roundtrip import Command, RoundTrips
+from .roundtrip import Command, RoundTrips, paired
 from .wire import FROM, encode, texts
 
 logger = logging.getLogger(__name__)
@@ -201,11 +202,12 @@ class RedisTransport:
             commands = [*self._deletions(out, leaving, garbage), *self._writes(out)]
             reads = self._reads(out)
             results = await self._server.call([*commands, *reads.values()], full_is_an_error=False)
+            written, read = results[: len(commands)], dict(zip(reads, results[len(commands) :], strict=True))
+            letters = self._letters(read.get(self._keys.inbox(self._agent), []))
             self._in_hand.deleted(leaving)
             for key in garbage:
                 self._garbage.pop(key, None)
-            written = results[: len(commands)]
-            return self._incoming(written, dict(zip(reads, results[len(commands) :], strict=True)))
+            return self._incoming(written, letters, read)
 
     def _deletions(
         self, out: Outgoing, leaving: Sequence[str], garbage: Mapping[str, Iterable[bytes]]
@@ -256,10 +258,9 @@ class RedisTransport:
         reads |= {key: Command(("HGETALL", key), key, "hash") for key, wanted in hashes if wanted}
         return reads
 
-    def _incoming(self, written: list[Any], read: Mapping[str, Any]) -> Incoming:
+    def _incoming(self, written: list[Any], letters: list[tuple[str, RawFields]], read: Mapping[str, Any]) -> Incoming:
         """What was read, by key. Raises TransportFull, which holds it, when writes were refused."""
-        inbox, acks, control = self._keys.inbox(self._agent), self._keys.acks(self._agent), self._keys.control
-        letters = self._letters(read.get(inbox, ()))
+        acks, control = self._keys.acks(self._agent), self._keys.control
         self._in_hand.hand_out(one for one, _ in letters)
         incoming = Incoming(
             letters,
@@ -271,12 +272,16 @@ class RedisTransport:
             raise TransportFull(self._server.explain(refused), incoming)
         return incoming
 
-    def _letters(self, found: Iterable[Any]) -> list[tuple[str, RawFields]]:
-        letters: list[tuple[str, RawFields]] = []
-        for name, _size, whole, flat in found:
-            letters.append((name.decode(), dict(zip(flat[::2], flat[1::2], strict=True))))
-            if not whole:
-                self._counts["oversized"] += 1
+    def _letters(self, found: Any) -> list[tuple[str, RawFields]]:
+        """The letters that the script has found. Raises TransportDown when that is no such answer."""
+        try:
+            letters: list[tuple[str, RawFields]] = [
+                (name.decode("ascii"), paired(flat)) for name, _size, _whole, flat in found
+            ]
+            self._counts["oversized"] += sum([not whole for _, _, whole, _ in found])
+        except (lib.InvalidResponse, TypeError, ValueError, AttributeError) as error:
+            odd = lib.InvalidResponse("it answers something else than letters")
+            raise TransportDown(self._server.explain(odd)) from error
         return letters
 
     def _texts(self, key: str, raw: Mapping[bytes, bytes]) -> dict[str, str]:

@@ -146,10 +146,18 @@ async def _reply(connection: Any, command: Command) -> Any:
     except lib.ResponseError as error:
         return unwrapped(error)
     if command.args[0] == "HGETALL":
-        return dict(zip(result[::2], result[1::2], strict=True))
+        return paired(result)
     if command.args[0] == "SCAN":
         return int(result[0]), result[1]
     return result
+
+
+def paired(answer: object) -> dict[bytes, bytes]:
+    """The names and values of an answer, which follow each other. Raises InvalidResponse when it has none such: what
+    answers is no Redis."""
+    if not isinstance(answer, list) or len(answer) % 2 or not all(isinstance(one, bytes) for one in answer):
+        raise lib.InvalidResponse("it answers something else than names and values")
+    return dict(zip(answer[::2], answer[1::2], strict=True))
 
 
 def _wanted(command: Command, error: object) -> str:

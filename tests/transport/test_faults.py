@@ -6,9 +6,11 @@ import asyncio
 import contextlib
 import re
 import socket
+import socketserver
 import subprocess
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from urllib.parse import quote
@@ -18,9 +20,11 @@ import redis
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scrapy_ubi.transport import TransportDown, TransportError
+from scrapy_ubi.transport import Outgoing, TransportDown, TransportError
 from scrapy_ubi.transport.address import address
 from scrapy_ubi.transport.faults import spoilt, unwrapped
+from scrapy_ubi.transport.keys import Keys
+from scrapy_ubi.transport.link import RedisLink
 from scrapy_ubi.transport.redis import RedisTransport
 from tests.conftest import KINDS, no_server
 from tests.support.server import Server, binary, free_port
@@ -80,6 +84,32 @@ def listener(answer: bytes | None) -> Iterator[int]:
         finally:
             stop.set()
             thread.join()
+
+
+GOOD = {b"TIME": b"*2\r\n$1\r\n1\r\n$1\r\n1\r\n", b"CLIENT": b"+OK\r\n", b"HGET": b"$-1\r\n"}
+GOOD |= dict.fromkeys((b"XLEN", b"HDEL", b"HSET"), b":0\r\n") | dict.fromkeys((b"EVAL", b"HGETALL"), b"*0\r\n")
+LINE = "5f01c2b9.0 1 200 - - - 0 - -"
+
+
+@contextlib.contextmanager
+def talker(answers: dict[bytes, bytes]) -> Iterator[int]:
+    """A port that speaks the protocol, and says so to each command."""
+
+    class Talk(socketserver.BaseRequestHandler):
+        def handle(self) -> None:
+            while data := self.request.recv(1 << 16):
+                names = re.findall(rb"\*\d+\r\n\$\d+\r\n([A-Z]+)\r\n", data)
+                self.request.sendall(b"".join(answers[name] for name in names))
+
+    class Talker(socketserver.ThreadingTCPServer):
+        block_on_close, daemon_threads = False, True
+
+    with Talker(("127.0.0.1", 0), Talk) as server:
+        threading.Thread(target=server.serve_forever, args=(0.01,)).start()
+        try:
+            yield server.server_address[1]
+        finally:
+            server.shutdown()
 
 
 @pytest.fixture(params=KINDS or ["none"])
@@ -204,6 +234,46 @@ def test_other_servers_instead() -> None:
         with listener(answer) as port:
             sentence = refusal(f"redis://127.0.0.1:{port}/0", timeout=2)
             assert "Redis" in sentence or "cannot be used" in sentence
+
+
+ODD = (
+    b"+OK\r\n",
+    b":7\r\n",
+    b"*1\r\n$1\r\nx\r\n",
+    b"*2\r\n:1\r\n:2\r\n",
+    b"*2\r\n*0\r\n$1\r\na\r\n",
+    b"*1\r\n*1\r\n:1\r\n",
+)
+
+
+@pytest.mark.parametrize("odd", ODD)
+@pytest.mark.parametrize("command", [b"HGETALL", b"EVAL", b"HGET"])
+def test_answers_that_are_none_of_a_redis_in_mid_crawl_are_an_absence(command: bytes, odd: bytes) -> None:
+    """Something else listens there now: a proxy, or a server that is only like Redis."""
+
+    async def exchange(url: str) -> None:
+        transport = RedisTransport(url, "bot:spider", "a", timeout=2.0)
+        await transport.open()
+        answers[command] = odd
+        with pytest.raises(TransportDown, match="not a Redis") if command != b"HGET" else contextlib.nullcontext():
+            await transport.exchange(Outgoing(consumed=["1-0"]))
+        answers.update(GOOD)
+        assert (await transport.exchange(Outgoing())).control == {}, "it is asked anew"
+        await transport.close()
+
+    answers = {**GOOD, b"XDEL": b":1\r\n"}
+    with talker(answers) as port:
+        url = f"redis://127.0.0.1:{port}"
+        asyncio.run(exchange(url))
+        link = RedisLink(address(url), Keys("bot:spider"), "a", 2.0, 1000, Counter())
+        link.write(LINE)
+        answers[command] = odd
+        for ask in (link.look, lambda: link.beat(LINE)):
+            with contextlib.suppress(TransportDown):
+                ask()
+        answers.update(GOOD)
+        assert link.look() is None, "it is asked anew"
+        link.close()
 
 
 def test_server_that_hangs_up_or_says_nothing() -> None:
