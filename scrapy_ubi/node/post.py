@@ -265,10 +265,11 @@ class Post:
                 f"be sent (UBI_FLUSH_RECORDS), and goes on when it is back. {error}",
             )
             return True
-        if self._said:
-            logger.info(BETTER[self._trouble])
-        self._trouble, self._said, self.full, self.disk_full = "", False, False, False
-        self._out, self._pause = self._out if self._only_looks else None, 0.0
+        if not self._only_looks or self._trouble == "disk":  # a replica can be looked at, and takes no mail
+            if self._said:
+                logger.info(BETTER[self._trouble])
+            self._trouble, self._said, self.full, self.disk_full, self._pause = "", False, False, False, 0.0
+        self._out = self._out if self._only_looks else None
         self._take(incoming, now)
         return True
 

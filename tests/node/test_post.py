@@ -20,6 +20,7 @@ from scrapy_ubi.protocol.mail import Record
 from scrapy_ubi.protocol.view import Beat
 from scrapy_ubi.protocol.wire import decode
 from scrapy_ubi.settings import SETTINGS as TABLE
+from scrapy_ubi.transport import Incoming, Outgoing, TransportDown
 from tests.node.office import HOST, REPLICAS, SETTINGS, VIEW, Office, found, letter, listen, run
 from tests.support.views import ordered
 from tests.support.village import page
@@ -647,6 +648,36 @@ def test_an_answer_that_has_waited_over_the_absence_is_no_look() -> None:
         await office.trip()
         assert office.links_to("b")
 
+    run(test)
+
+
+def test_a_redis_that_can_be_read_and_takes_no_mail_is_away_all_the_time(caplog: pytest.LogCaptureFixture) -> None:
+    """It became a replica, or the user lost rights."""
+
+    async def test() -> None:
+        office = Office()
+        exchange = office.transport.exchange
+
+        async def read_only(out: Outgoing) -> Incoming:
+            if not (out.read_inbox or out.read_acks):  # a look at the control hash
+                return await exchange(out)
+            raise TransportDown("It is a read-only replica.")
+
+        await office.trip()
+        office.transport.exchange = read_only  # type: ignore[method-assign]
+        for _ in range(12):
+            office.now += SETTINGS.lease_timeout
+            await office.trip()
+            assert office.post.away
+        office.transport.exchange = exchange  # type: ignore[method-assign]
+        for _ in range(3):
+            office.now += SETTINGS.flush_interval + LONGEST_PAUSE
+            await office.trip()
+        assert not office.post.away
+        said = [record.message for record in caplog.records if "Redis is" in record.message]
+        assert len(said) == 2 and said[1] == "Redis is back."
+
+    caplog.set_level("INFO", "scrapy_ubi")
     run(test)
 
 
