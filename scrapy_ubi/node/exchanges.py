@@ -93,6 +93,11 @@ class Exchanges:
         return self.post is not None and self.post.busy
 
     @property
+    def disk_full(self) -> bool:
+        """Whether the last flush could not be written."""
+        return self.post is not None and self.post.disk_full
+
+    @property
     def blocked(self) -> bool:
         """Whether the disk or Redis is full."""
         return self.post is not None and (self.post.full or self.post.disk_full)

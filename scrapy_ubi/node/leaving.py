@@ -24,6 +24,11 @@ logger = logging.getLogger("scrapy_ubi")
 
 SILENCE = 5.0  # s between two lines of the log while hosts are handed over
 
+FULL = (
+    "The disk is full: what this agent did last could not be written, nobody has heard of it, and it is fetched again. "
+    "Make room before the agent is started again."
+)
+
 
 class Leaving:
     """One agent's leave. `stage`: empty, `leaving`, then `left` or, when the crawl is over, `finished`."""
@@ -105,6 +110,8 @@ class Leaving:
             if self._publishing.is_new and not self._exchanges.busy:
                 return
             if self._clock() > end:
-                logger.warning("Redis did not take the last counters of this agent.")
+                logger.warning(
+                    FULL if self._exchanges.disk_full else "Redis did not take the last counters of this agent."
+                )
                 return
             await self._exchanges.wait()

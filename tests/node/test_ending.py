@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
+from scrapy_ubi.frontier.store import StoreFull
 from scrapy_ubi.node import hosts
 from scrapy_ubi.node.hosts import lifted, plight
 from scrapy_ubi.protocol.host import HostState, Notes
@@ -183,3 +186,21 @@ def test_a_host_on_a_disk_is_lifted_in_its_notes() -> None:
     for nonsense in ("", ',"loaded":"x"', ',"loaded":-1', ',"loaded":10', ',"loaded":9'):
         assert lifted(Notes(3, f'{{"a":1,"end":"host/dead"{nonsense}}}'), 9) == Notes(4, '{"a":1}')
     assert lifted(Notes(3, '{"a":1,"end":"host/dead","loaded":2}'), 9) == Notes(4, '{"a":1,"passed":7}')
+
+
+def test_who_leaves_with_a_full_disk_says_that_and_not_that_redis_did_something(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def full() -> None:
+        raise StoreFull("The disk is full.")
+
+    async def run() -> None:
+        one = Ending(MemoryHub(), "a", Log())
+        await one.wait(1)
+        monkeypatch.setattr(one.node._crawl.disk, "write", full)
+        await one.node.leave("shutdown")
+
+    asyncio.run(run())
+    said = [record.message for record in caplog.records if record.levelname == "WARNING"]
+    assert any(sentence.startswith("The disk is full: what this agent did last") for sentence in said)
+    assert not any("Redis" in sentence for sentence in said)
