@@ -308,6 +308,11 @@ class UbiScheduler(BaseScheduler):
         """Whether requests wait that this agent is to fetch."""
         return bool(self._local) or self.node.pending()
 
+    def __len__(self) -> int:
+        """How many requests wait that this agent is to fetch: spiders ask Scrapy's scheduler for it, to feed themselves
+        bit by bit. Linear in the hosts."""
+        return len(self._local) + self.node.waiting if self._opened else 0
+
     def next_request(self) -> Request | None:
         """The next request that may be fetched now; None when there is none, though some may be pending."""
         return self._handout.next()

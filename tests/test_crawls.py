@@ -321,6 +321,23 @@ def test_seeds_wait_while_too_many_are_to_be_sent(site: Site, monkeypatch: pytes
     assert Floods.most <= 100 + 2 * PAUSE_EVERY  # each may be told to its owner and a successor
 
 
+class BitByBit(Walk):
+    """Feeds itself as many seeds as the scheduler has room for."""
+
+    async def start(self) -> AsyncIterator[Any]:
+        scheduler: Any = self.crawler.engine._slot.scheduler  # type: ignore[union-attr]
+        for number in range(100):
+            while len(scheduler) >= 5:
+                await asyncio.sleep(0)
+            yield Request(f"{HOSTS[number % 8]}/{number}")
+
+
+@AGENTS
+def test_a_spider_may_ask_how_many_requests_wait(site: Site, agents: int) -> None:
+    crawl(BitByBit, site.proxy, agents, {"HTTPERROR_ALLOW_ALL": True})
+    assert site.urls() == {f"{HOSTS[number % 8]}/{number}": 1 for number in range(100)}
+
+
 class Seeds(Spider):
     """Seeds to be fetched anyway, twice each, one of them through a redirect that sets a cookie and returns."""
 

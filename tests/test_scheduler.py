@@ -105,7 +105,7 @@ def test_a_request_becomes_an_entry_of_its_host() -> None:
         "",
     )
     assert not seed
-    assert unit.has_pending_requests()
+    assert unit.has_pending_requests() and len(unit) == 1
 
 
 def test_what_is_known_is_dropped() -> None:
@@ -194,7 +194,7 @@ def test_a_retry_is_the_same_key_again() -> None:
     assert flight is not None and flight.visit is not None
     assert retries_of(flight.visit.entry.request) == 2
     assert unit.let_go(again) == ("ended", URL, None, False)
-    assert not unit.has_pending_requests()
+    assert not unit.has_pending_requests() and len(unit) == 0
 
 
 def test_a_duplicate_of_a_request_that_is_out_is_dropped() -> None:

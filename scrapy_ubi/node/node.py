@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from scrapy_ubi.frontier.store import StoreError
-from scrapy_ubi.protocol.host import Entry
+from scrapy_ubi.protocol.host import Entry, HostState
 from scrapy_ubi.protocol.setstate import SetState
 from scrapy_ubi.requestkeys import RequestKeys
 from scrapy_ubi.settings import UbiSettings
@@ -261,7 +261,15 @@ class Node:
         """Whether requests are queued that are this agent's to fetch."""
         if self.over:
             return False
-        return self.frontier.waits(lambda state: self.agent.keepers(state)[:1] == (self.agent.me,))
+        return self.frontier.waits(self._is_own)
+
+    @property
+    def waiting(self) -> int:
+        """How many requests are queued that are this agent's to fetch; linear in the hosts."""
+        return sum(state.waiting for state in self.frontier.states() if state.waiting and self._is_own(state))
+
+    def _is_own(self, state: HostState) -> bool:
+        return self.agent.keepers(state)[:1] == (self.agent.me,)
 
     def retry(self, visit: Visit, entry: Entry) -> None:
         """The same key is to be fetched again, as `entry`, when this visit has ended."""

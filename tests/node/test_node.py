@@ -635,9 +635,9 @@ def test_put_back_waits_again() -> None:
         await alone.ready("http://h0.example/1")
         visit = alone.node.next()
         assert visit is not None
-        assert not alone.node.pending()
+        assert not alone.node.pending() and alone.node.waiting == 0
         alone.node.put_back(visit)
-        assert alone.node.pending()
+        assert alone.node.pending() and alone.node.waiting == 1
         again = alone.node.next()
         assert again is not None
         assert again is not visit

@@ -118,6 +118,10 @@ class FakeNode:
     def pending(self) -> bool:
         return bool(self._queue)
 
+    @property
+    def waiting(self) -> int:
+        return len(self._queue)
+
     def retry(self, visit: FakeVisit, entry: Entry) -> None:
         self.calls.append(("retry", visit, entry))
         self._again[visit] = entry
