@@ -36,7 +36,6 @@ _OF_CONNECTION = (b"Connection", b"Proxy-Connection")
 _LENIENT = {
     "lenient_headers": True,
     "lenient_chunked_length": True,  # Content-Length beside chunks: the chunks count (RFC 9112, 6.3)
-    "lenient_optional_lf_after_cr": True,
     "lenient_optional_cr_before_lf": True,
     "lenient_spaces_after_chunk_size": True,
     "lenient_version": True,

@@ -189,6 +189,8 @@ def test_a_body_where_there_is_none_is_no_answer_to_the_next_request(method: str
         b"http/1.1 103 Early Hints\r\nX-Interim: 1\r\n\r\nHttp/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok",
         OK + b"X: a\rX-Interim: b\r\nY: c\r\r\nContent-Length: 2\r\n\r\nok",
         b"HTTP/1.1 200 O\rK\r\nContent-Length: 2\r\n\r\nok",
+        b"HTTP/1.1 200 OK\r\r\nContent-Length: 2\r\n\r\nok",
+        b"HTTP/1.1 200 OK\rX-Interim: 1\r\nContent-Length: 2\r\n\r\nok",
         b"HTTP/1.1 103 Early Hints\r\nX-Interim: 1\r\n\r\n" * 2 + OK + b"no colon\r\nContent-Length: 2\r\n\r\nok",
         b"HTTP/1.1 103 Early Hints\r\nno colon\r\n\r\n\r\n" + OK + b"Content-Length: 2\r\n\r\nok",
         b"HTTP/1.0 100 Continue\r\n\r\n" + answer(),
