@@ -70,7 +70,7 @@ class Router:
 def _route(
     host: str, port: int | None, secure: bool, proxy: str | None, authorization: bytes | None, local: Address | None
 ) -> Route:
-    port = port or (443 if secure else 80)
+    port = (443 if secure else 80) if port is None else port  # 0 is none of them: nobody listens there
     if proxy is None:
         return Route(secure, host, port, False, False, None, None, local)
     parts = urlsplit(add_http_if_no_scheme(proxy))
@@ -79,7 +79,8 @@ def _route(
     secure_proxy = parts.scheme == "https"
     if secure and secure_proxy:
         raise NotImplementedError("HTTPS proxies for HTTPS destinations are not supported")
-    proxy_host, proxy_port = _host_of(parts.hostname), parts.port or _PORTS[parts.scheme]
+    proxy_host = _host_of(parts.hostname)
+    proxy_port = _PORTS[parts.scheme] if parts.port is None else parts.port
     if secure:
         return Route(True, proxy_host, proxy_port, False, False, (host, port), authorization, local)
     return Route(False, proxy_host, proxy_port, True, secure_proxy, None, None, local)

@@ -28,6 +28,7 @@ from scrapy_ubi.http.connection import Connection
 from scrapy_ubi.http.handler import UbiDownloadHandler
 from scrapy_ubi.http.load import Load
 from scrapy_ubi.http.pool import Pool
+from scrapy_ubi.http.route import Router
 from scrapy_ubi.http.writing import Unsendable
 from scrapy_ubi.writegate import NoRight
 from tests.http.raw import ROUTE, Answer, Server, Wire, answer, fetch, handler, run, then, tls, until_closed
@@ -338,6 +339,22 @@ def test_the_handlers_of_both_schemes_keep_no_more_together(monkeypatch: pytest.
             assert len(ours[1]._pool) == 0
 
     run(main())
+
+
+@pytest.mark.parametrize(
+    ("url", "proxy", "dialed"),
+    [
+        ("http://h.example:0/", None, ("h.example", 0)),
+        ("https://h.example:0/", None, ("h.example", 0)),
+        ("http://h.example/", "http://p.example:0", ("p.example", 0)),
+        ("http://h.example/", None, ("h.example", 80)),
+        ("http://h.example/", "p.example", ("p.example", 80)),
+    ],
+)
+def test_port_0_is_not_the_usual_one(url: str, proxy: str | None, dialed: tuple[str, int]) -> None:
+    """It has a queue of its own: the host's pages would be fetched once more, beside its other request."""
+    route, _ = Router(None).route(Request(url, meta={"proxy": proxy}))
+    assert (route.host, route.port) == dialed
 
 
 def test_errors_are_scrapys() -> None:
