@@ -70,4 +70,13 @@ def host_of(text: str, group: Group) -> str | None:
     """
     rules = group.rules if name_of(group.rules) == group.rules_name else None
     partition: Partition = "domain" if group.partition == "domain" else "host"
-    return partition_key(text if "://" in text else f"http://{text}/", partition, rules)
+    return partition_key(as_requested(text if "://" in text else f"http://{text}/"), partition, rules)
+
+
+def as_requested(url: str) -> str:
+    """A URL as a request has it: there some hosts have other names than in normal forms (`straße.de` is `strasse.de`).
+    One that can be no request stays."""
+    try:
+        return Request(url).url
+    except ValueError:
+        return url

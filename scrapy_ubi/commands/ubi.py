@@ -24,6 +24,7 @@ from scrapy_ubi.commands.connection import Connection, UbiNotFound, choose_crawl
 from scrapy_ubi.commands.drain import Drain
 from scrapy_ubi.commands.gathering import Outcome
 from scrapy_ubi.commands.options import add_subcommands
+from scrapy_ubi.commands.places import as_requested
 from scrapy_ubi.errors import UbiError, UbiSettingError, UbiUnavailable
 from scrapy_ubi.monitor import document, render
 from scrapy_ubi.monitor.letters import read_dead, read_inbox
@@ -161,7 +162,7 @@ def _inbox(opts: argparse.Namespace, to: Connection, status: CrawlStatus) -> Ans
 
 def _owner(opts: argparse.Namespace, group: Group, status: CrawlStatus | None = None) -> Answer:
     try:
-        answer = ownership(opts.url, group)
+        answer = ownership(as_requested(opts.url), group)
     except RingCollision as collision:
         raise UbiNotFound(f"Two of these agents cannot be on one ring: {collision}.") from None
     if answer is None:

@@ -38,6 +38,7 @@ def test_the_filter_is_named(url: str, filters: list[str], filtered: str) -> Non
         ("[::1]", Group({}), "[::1]"),
         ("www.a.com", Group({}, partition="domain"), "a.com"),
         ("https://www.a.example/x", Group({}, rules=hosts.read_rules(["startsWith(www.) ="])), "www.a.example"),
+        ("straße.example", Group({}), "strasse.example"),  # as requests have it, and so all agents
         ("", Group({}), None),
         ("a b", Group({}), None),
     ],

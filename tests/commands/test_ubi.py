@@ -124,6 +124,10 @@ def test_owner_is_the_rings(shell: Shell, crawl: CrawlByHand) -> None:
         assert tuple(data["order"]) == ring.order(f"h{number}.example")
 
 
+def test_owner_takes_a_url_as_requests_have_it(shell: Shell, crawl: CrawlByHand) -> None:
+    assert shell.json("owner", "http://straße.example/x")["host"] == "strasse.example"
+
+
 def test_owner_leaves_out_the_dead_and_the_leaving(shell: Shell, crawl: CrawlByHand) -> None:
     crawl.agent("a3", flags="l")
     crawl.agent("a4", dead=("00006132",))  # a2's incarnation
