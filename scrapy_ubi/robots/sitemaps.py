@@ -34,6 +34,8 @@ BYTES_A_URL = 4000  # read of a sitemap for each URL that may be taken of it, at
 BYTES_ANYWAY = 1_000_000
 MOST_BYTES = 52_428_800  # of a sitemap, by sitemaps.org
 
+_BEFORE_XML = b"\xef\xbb\xbf\xfe\xff\0 \t\r\n"  # byte order marks, of UTF-16 too, and white space
+
 
 class Mark(NamedTuple):
     """How many URLs may be taken of a sitemap, and whether it may be an index."""
@@ -65,7 +67,7 @@ def read(response: Response, mark: Mark) -> tuple[list[Request], bool]:
     body = response.body[:most]
     if gzip_magic_number(response):
         body = unpack(response.body, ["gzip"], most) or b""
-    if not body.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"<"):
+    if not body.lstrip(_BEFORE_XML).startswith(b"<"):
         lines = body.decode("utf-8-sig", "ignore").splitlines()
         urls = [line for line in map(str.strip, lines) if line.startswith(("http://", "https://"))]
         return list(islice(_requests(urls, response.url), mark.most)), bool(urls)

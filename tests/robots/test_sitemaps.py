@@ -38,7 +38,7 @@ def taken(body: str | bytes, most: int = 100, may_be_index: bool = True) -> list
     return [(request.url, request.meta.get(MARK)) for request in found]
 
 
-@pytest.mark.parametrize("form", ["xml", "gz", "text", "bom", "cut"])
+@pytest.mark.parametrize("form", ["xml", "gz", "text", "bom", "utf-16-le", "utf-16-be", "cut"])
 def test_urls_are_taken_of_any_form(form: str) -> None:
     urls = [f"{HOST}/{number}" for number in range(3)]
     text = urlset(*urls)
@@ -47,6 +47,8 @@ def test_urls_are_taken_of_any_form(form: str) -> None:
         "gz": gzip.compress(text.encode()),
         "text": "\r\n".join(["# no URL", *urls]).encode(),
         "bom": b"\xef\xbb\xbf\n" + text.encode(),
+        "utf-16-le": b"\xff\xfe" + text.encode("utf-16-le"),
+        "utf-16-be": b"\xfe\xff" + text.encode("utf-16-be"),
         "cut": text.encode()[: text.rindex("</url>") + 6],
     }[form]
     assert taken(body) == [(url, None) for url in urls]
