@@ -173,6 +173,24 @@ def test_who_relies_on_a_leaver_has_settled_when_that_one_has() -> None:
     assert "c" not in {sender for sender, _, _ in told(village, host)}
 
 
+def test_who_relies_on_a_leaver_that_dies_goes_through_all_hosts_again() -> None:
+    """The leaver is in no view, so none changes when it is gone; what it had learned last may be nowhere else."""
+    village, host = Village("a", "b", "c", "d", replication=2), ordered("a", "b", "c", "d")
+    full(village, host)
+    a, c = village.agents["a"], village.agents["c"]
+    a.leave(village.now)
+    a.tick(village.now)
+    village.beat()
+    for _ in range(3):
+        village.turn("b", "c", "d")
+        assert list(c.handover.relied_on) == ["a"] and not c.beat.settled, "a has said nothing yet"
+    view = c.view
+    village.kill("a")
+    village.settle()
+    assert c.view is view
+    assert {"b", "c"} <= {sender for sender, _, _ in told(village, host)}
+
+
 def test_two_leavers_do_not_wait_for_each_other() -> None:
     village = Village("a", "b", "c", "d")
     hosts = [ordered("a", "b", "c", "d"), ordered("b", "a", "c", "d")]
@@ -554,10 +572,13 @@ def test_news_during_a_handover_reaches_everybody() -> None:
         assert len(village.state(name, host).queued) == 98
 
 
-def bring(village: Village, name: str, host: str, number: int) -> None:
+OTHER_VIEW = "00000000000000ee"
+
+
+def bring(village: Village, name: str, host: str, number: int, view: str = OTHER_VIEW) -> None:
     """A state letter reaches this agent from somebody who has another view: what it says is not covered."""
     delta = Delta(host, (page(host, number),), (), None)
-    village.agents[name].receive(Received("z", f"z/{name}/state", STATE, number, number, "00000000000000ee", (delta,)))
+    village.agents[name].receive(Received("z", f"z/{name}/state", STATE, number, number, view, (delta,)))
 
 
 def test_a_copy_that_gets_dirty_while_it_is_brought_is_brought_once_more() -> None:
@@ -573,7 +594,8 @@ def test_a_copy_that_gets_dirty_while_it_is_brought_is_brought_once_more() -> No
     assert village.holders(host) == {"a", "c"}
 
 
-def test_a_dirty_copy_is_not_dropped() -> None:
+@pytest.mark.parametrize("other_view", [True, False])
+def test_a_dirty_copy_is_not_dropped(other_view: bool) -> None:
     village, host = Village("a", "b"), ordered("c", "a", "b")
     full(village, host)
     b = village.agents["b"]
@@ -584,11 +606,25 @@ def test_a_dirty_copy_is_not_dropped() -> None:
         village.take()
         village.now += 1.0
         village.beat()
-    bring(village, "b", host, 1000)
+    bring(village, "b", host, 1000, OTHER_VIEW if other_view else b.view.digest)
     village.settle()
     assert village.holders(host) == {"a", "c"}
     for name in "ac":
         assert len(village.state(name, host).queued) == 4
+
+
+def test_a_copy_told_of_by_one_in_another_view_stays_until_that_one_is_seen_or_dead() -> None:
+    """That view may be the newer one, in which this agent keeps the host."""
+    village, host = Village("a", "b", failure_timeout=20.0), ordered("c", "a", "b")
+    full(village, host)
+    village.start("c")
+    village.settle()
+    assert village.holders(host) == {"a", "c"}
+    told = village.now
+    bring(village, "b", host, 1000)
+    village.until(lambda: village.holders(host) == {"a", "c"})
+    assert village.now >= told + village.config.failure_timeout
+    assert len(village.state("c", host).queued) == 4
 
 
 @pytest.mark.parametrize("newcomers", ["c", "cd"])

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import pytest
 
-from scrapy_ubi.protocol.view import LEAVING, LEFT, LOSSY, PASSIVE, Beat
+from scrapy_ubi.protocol.mail import DISCOVERY, STATE
+from scrapy_ubi.protocol.view import FENCED, LEAVING, LEFT, LOSSY, MANY, MOST_PENDING, PASSIVE, Beat
+from scrapy_ubi.protocol.wire import Delta, Received
 from tests.support.views import incarnation, ordered
 from tests.support.village import Village, page
 
@@ -91,6 +93,57 @@ def test_the_last_two_leave_at_once() -> None:
     assert page(host).key in village.queued("a", host)
 
 
+def test_the_last_to_leave_does_not_end_the_crawl() -> None:
+    """It owns nothing any more, and so has nothing to fetch; but the next start is to go on with what it holds."""
+    village = Village("a")
+    a = village.agents["a"]
+    a.discover("h.example", page("h.example"))
+    a.leave(village.now)
+    village.until(a.may_go)
+    for _ in range(5):
+        village.turn()
+    assert PASSIVE not in a.beat.flags and not a.finished
+
+
+def test_the_last_to_leave_waits_for_no_redis() -> None:
+    village = Village("a")
+    a = village.agents["a"]
+    a.discover("h.example", page("h.example"))
+    village.down = True
+    a.leave(village.now)
+    village.until(a.may_go)
+
+
+def test_nobody_may_go_who_is_not_leaving() -> None:
+    assert not Village("a", "b").agents["a"].may_go()
+
+
+def test_a_leaver_that_learns_more_after_all_have_settled_hands_that_on_first() -> None:
+    """A late letter, from one who had not seen yet that it leaves: what that brings may be nowhere else."""
+    village, host = Village("a", "b", "c"), ordered("a", "b", "c")
+    a, before = village.agents["a"], village.agents["a"].view.digest
+    a.leave(village.now)
+    village.until(a.may_go)
+    a.receive(Received("b", "bbbbbbbb:a:state", STATE, 1, 1, before, (Delta(host, (page(host),)),)))
+    assert not a.may_go()
+    village.until(a.may_go)
+    village.kill("a")
+    village.turn()
+    assert village.queued("b", host) == village.queued("c", host) == {page(host).key}
+
+
+def test_a_leaver_waits_until_what_it_found_last_is_acknowledged() -> None:
+    village, host = Village("a", "b", "c"), ordered("b", "c", "a")
+    a = village.agents["a"]
+    a.leave(village.now)
+    village.until(a.may_go)
+    a.discover(host, page(host))
+    village.flush()
+    assert not a.may_go()
+    village.until(a.may_go)
+    assert village.queued("b", host) == village.queued("c", host) == {page(host).key}
+
+
 def test_a_leaver_that_gives_up_says_that_something_may_be_lost() -> None:
     village = Village("a", "b")
     a = village.agents["a"]
@@ -108,6 +161,30 @@ def test_not_over_while_a_start_goes_on() -> None:
     assert not any(agent.finished for agent in village.agents.values())
     village.agents["b"].start_exhausted = True
     village.until(lambda: all(agent.finished for agent in village.agents.values()))
+
+
+def test_not_over_while_a_page_waits() -> None:
+    """At its owner: who keeps a copy has nothing to do."""
+    village, host = Village("a", "b"), ordered("a", "b")
+    village.agents["a"].discover(host, page(host))
+    for agent in village.agents.values():
+        agent.start_exhausted = True
+    for _ in range(10):
+        village.turn()
+    assert PASSIVE not in village.agents["a"].beat.flags and PASSIVE in village.agents["b"].beat.flags
+    assert not any(agent.finished for agent in village.agents.values())
+    village.until(lambda: village.visit("a"))
+    village.until(lambda: all(agent.finished for agent in village.agents.values()))
+
+
+def test_who_is_fenced_says_so_and_is_not_passive() -> None:
+    village = Village("a")
+    a = village.agents["a"]
+    a.start_exhausted = True
+    a.tick(village.now)
+    assert PASSIVE in a.beat.flags and FENCED not in a.beat.flags
+    a.tick(village.now + village.config.lease_timeout)
+    assert FENCED in a.beat.flags and PASSIVE not in a.beat.flags
 
 
 def test_not_over_while_a_request_is_out() -> None:
@@ -139,6 +216,41 @@ def test_not_over_while_a_letter_lies_in_redis() -> None:
     assert not any(agent.finished for agent in village.agents.values())
     village.until(lambda: village.visit("b"))
     village.until(lambda: all(agent.finished for agent in village.agents.values()))
+
+
+def test_settled_waits_for_no_mail_to_owners_and_for_no_news_since_the_change() -> None:
+    """The first may wait for others to settle; the second never ends while an agent crawls."""
+    village = Village("a", "b", "c")
+    a, own, foreign = village.agents["a"], ordered("a", "b", "c"), ordered("c", "b", "a")
+    a.discover(foreign, page(foreign))
+    village.flush("a")
+    village.start("d")
+    village.until(lambda: "d" in a.view.members, "a", "b", "d")
+    village.turn("a", "b", "d")
+    village.turn("a", "b", "d")
+    a.discover(own, page(own))
+    village.flush("a")
+    assert {kind for (_, kind), lane in a.outbox.lanes.items() if lane.unacknowledged} == {DISCOVERY, STATE}
+    assert a.standing.settled
+
+
+def test_many_pending_hosts_are_told_of_when_all_is_brought() -> None:
+    """Done marks wait for that: whoever says so before has others count on copies that nobody has."""
+    village = Village("a", "c", leave_pause=4.0)
+    a = village.agents["a"]
+    for nth in range(MOST_PENDING + 1):
+        a.discover(ordered("b", "a", "c", nth=nth), page(ordered("b", "a", "c", nth=nth)))
+        assert a.next(village.now)
+    village.start("b")
+    village.until(lambda: len(a.handover.pending) > MOST_PENDING)
+    assert a.handover.open and MANY not in a.beat.flags
+    village.until(lambda: MANY in a.beat.flags)
+    assert not a.handover.open
+    village.agents["c"].leave(village.now)
+    village.until(lambda: "c" not in a.view.members)
+    assert a.handover.todo and MANY not in a.beat.flags
+    village.until(lambda: MANY in a.beat.flags)
+    assert not a.handover.todo
 
 
 def test_a_beat_does_not_name_the_own_incarnation_as_dead() -> None:

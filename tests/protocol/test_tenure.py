@@ -11,7 +11,7 @@ import pytest
 
 from scrapy_ubi.protocol.ring import point as ring_point
 from scrapy_ubi.protocol.tenure import MOST_ENTERED, Alive, Tenure, point
-from scrapy_ubi.protocol.view import Beat, View
+from scrapy_ubi.protocol.view import MANY, Beat, View
 from tests.support.views import incarnation, ordered, view
 
 
@@ -167,6 +167,30 @@ def test_no_copy_is_counted_on_because_time_has_passed() -> None:
     assert not made.released and not made.enough
 
 
+def test_the_handoff_timeout_is_for_what_still_waits() -> None:
+    """The whole view, or the hosts that are listed; once neither is left, nothing is forced."""
+    present = view("a", "b")
+    made = Tenure("a", 1)
+    made.enter(present, 0.0)
+    assert made.waits
+    made.read(said("ab", present, pending=(point("h.example"),)))
+    assert made.released and made.waits
+    made.read(said("ab", present))
+    assert not made.waits
+
+
+def test_copies_are_enough_when_everybody_has_handed_on_all_whatever_is_pending() -> None:
+    present = view("a", "b", b=1)
+    made = tenure("a", view("a", "b"), view("a"), present)
+    many = {agent: Beat(incarnation(agent), 0, 20, present.digest, flags=MANY) for agent in "ab"}
+    assert not made.read({**many, **said("b", present, settled=False)}) and not made.enough, "b is still at it"
+    assert not made.read(many) and made.enough
+    assert not made.released, "that is for those with few pending hosts"
+    assert not made.read(said("ab", present, settled=False)) and made.enough, "what was copied stays"
+    made.enter(view("a"), 9.0)
+    assert not made.enough
+
+
 def test_a_new_view_starts_anew() -> None:
     one, two = view("a", "b"), view("a", "b", "c")
     made = tenure("a", one, two)
@@ -294,6 +318,18 @@ def test_a_new_incarnation_has_been_in_no_view() -> None:
     assert made.complete is None
     assert not made.released
     assert not made.free(host, alive("a", "b", a=1))
+
+
+def test_a_new_incarnation_waits_even_where_the_view_does_not_change() -> None:
+    """Who is leaving is in no view, its own neither. What its former life was allowed there ends all the same."""
+    made, present = tenure("a", view("a", "b"), view("b")), view("b")
+    host = ordered("a", "b")
+    assert made.read(said("ab", present))
+    made.forget()
+    assert not made.free(host, alive("b")) and not made.enough and made.waits
+    made.force()
+    made.forget()
+    assert not made.free(host, alive("b"))
 
 
 def test_alone_in_a_view_one_still_waits_for_oneself() -> None:
