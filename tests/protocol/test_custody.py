@@ -137,6 +137,17 @@ def test_refusals_are_kept_for_the_answer() -> None:
 # -- a change of view: judged anew
 
 
+def test_who_is_refused_waits_for_nobody_here_any_more() -> None:
+    """Neither for the successors that the host has now, nor until it is brought to them: that is its owner's matter."""
+    owner, host = Owner("a", "b"), ordered("c", "b", "a")
+    owner.tell("b", host)
+    owner.hold(host)
+    owner.busy.add(host)
+    owner.enter("a", "b", "c")
+    assert owner.release() == {LANE}
+    assert owner.box.outcomes == {1: Outcome({host: "c"}, ())}
+
+
 def test_refused_after_all_when_the_host_has_gone_to_another() -> None:
     owner, host = Owner("a", "b"), ordered("c", "a", "b")
     kept = ordered("a", "b", "c")

@@ -159,6 +159,20 @@ def test_a_gap_is_mended_when_everybody_alive_has_published_the_view() -> None:
     assert group.lease.holds(200.0)
 
 
+def test_a_gap_is_not_mended_while_one_that_is_held_dead_beats_on() -> None:
+    """It has not heard of that, maybe, and fetches what was its own."""
+    group = membership()
+    for sent in (100.0, 200.0):
+        group.lease.acknowledged(sent)
+    group.notice_gaps()
+    dead = beat("c", dead=(incarnation("b"),))
+    group.read(200.0, 200.0, {"c": dead, "b": beat("b", counter=7)})
+    alive = {"a": beat("a"), "c": dead}
+    assert not group.mend(alive, DIGEST) and group.lease.torn
+    group.read(200.0 + FAILURE, 200.0 + FAILURE, {"c": dead, "b": beat("b", counter=7)})
+    assert group.mend(alive, DIGEST), "no line of its for so long: it has stopped"
+
+
 def test_a_gap_that_was_not_noticed_is_not_mended() -> None:
     """It came while the answer was on its way: nobody has seen that epoch."""
     group = membership()
@@ -212,6 +226,14 @@ def test_another_process_under_ones_identifier_is_one_whose_next_line_follows() 
     assert group.usurped, "for ever"
 
 
+def test_single_lines_of_two_former_lives_are_no_process_that_lives() -> None:
+    """Redis may come back from a file twice."""
+    group = membership()
+    for number, former in enumerate(("ffffffff", "eeeeeeee"), 7):
+        group.read(0.0, 0.0, {"a": beat("a", number, incarnation=former)})
+        assert group.shadowed and not group.usurped
+
+
 # -- how many were lost
 
 
@@ -257,6 +279,33 @@ def test_among_newcomers_one_death_is_too_many() -> None:
     group.read(1.0, 1.0, {"witness": beat("witness", flags=NEW, dead=(incarnation("b"),))})
     group.count_lost(view("a", "b", "witness"), new=False)
     assert not group.lossy, "this one has seen a view complete"
+    group = membership()
+    group.read(1.0, 1.0, {"witness": named, "c": beat("c", flags=NEW)})
+    group.count_lost(view("a", "b", "c", "witness"), new=True)
+    assert not group.lossy, "and here the witness has"
+
+
+def test_who_begins_anew_has_not_lost_itself() -> None:
+    group = membership(replication=0)
+    before = group.view()
+    kill(group, "a")
+    group.rejoin()
+    group.count_lost(before, new=False)
+    assert not group.lossy
+
+
+def test_who_is_missed_since_the_last_run_is_missed_until_a_view_is_complete() -> None:
+    """After that its hosts have all copies again, and when it leaves it is a leaver like any other."""
+    for back, lossy in (("ab", False), ("a", True)):
+        group = membership()
+        group.resume(False, frozenset("ab"))
+        group.completed(view(*back))
+        assert group.lossy == lossy
+    group = membership()
+    group.resume(False, frozenset("ab"))
+    group.completed(view("a", "b"))
+    group.completed(view("a"))
+    assert not group.lossy
 
 
 def test_word_of_a_loss_spreads() -> None:
