@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from scrapy_ubi.protocol import view
 from scrapy_ubi.protocol.host import Entry
 from scrapy_ubi.protocol.mail import DISCOVERY, STATE
-from scrapy_ubi.protocol.view import BLANK, FENCED, LOSSY, Beat
-from tests.support.views import ordered
+from scrapy_ubi.protocol.view import BLANK, FENCED, LEFT, LOSSY, OVER, Beat
+from tests.support.views import incarnation, ordered
 from tests.support.village import Village, host_of, page
 
 
@@ -658,3 +658,14 @@ def test_who_leaves_a_finished_crawl_ends_it_for_those_who_have_not_heard() -> N
     assert b.finished
     assert b.view is view
     assert b.keepers_of(ordered("a", "b"))[0] == "a"
+
+
+def test_word_of_the_end_from_one_who_is_in_no_view_is_none() -> None:
+    """It may stand in a file from which Redis has come back, and be of another crawl's end."""
+    village = Village("a", "b")
+    a = village.agents["a"]
+    over = Beat(incarnation("z"), 0, 20, a.view.digest, flags=LEFT + OVER, counter=7)
+    a.read(village.now, village.now, {"z": over})
+    assert not a.finished
+    a.read(village.now, village.now, {"b": replace(over, incarnation=village.agents["b"].incarnation)})
+    assert a.finished

@@ -370,3 +370,18 @@ def test_everybody_gone(outbox: Outbox) -> None:
     assert gone == {"b", "c"}
     assert links == [link(1), link(2)]
     assert outbox.lanes == {}
+
+
+# -- orphans
+
+
+def test_an_orphan_is_open_until_its_host_is_with_its_new_keepers(outbox: Outbox) -> None:
+    """The done marks of its flush wait for that."""
+    outbox.put("b", STATE, link(1), ABC)
+    _, _, states = outbox.take_back(view("a", "c"))
+    for record in states:
+        outbox.orphan(record)
+    outbox.close_orphans(lambda hosts: list(hosts) == ["h.example"])
+    assert outbox.orphans and not outbox.done_may_leave(1)
+    outbox.close_orphans(lambda hosts: False)
+    assert not outbox.orphans and outbox.done_may_leave(1)

@@ -362,3 +362,20 @@ def test_a_lane_forgotten_while_its_letter_is_held(monkeypatch: pytest.MonkeyPat
     assert box.agent.reception.idle
     box.letter(DISCOVERY, said(box.own, page(box.own)), sender="p", seq=1)
     assert box.answers("p", DISCOVERY) == {"acked": [1]}, "its resend is merged again"
+
+
+def test_a_letter_held_while_its_host_goes_to_another_is_refused_after_all() -> None:
+    """Acknowledged, it would be in the hands of one that is nobody's owner; its sender tells the new one itself."""
+    village, host = Village("a", "b", "c"), ordered("d", "b", "c", "a")
+    b = village.agents["b"]
+    village.agents["a"].discover(host, page(host))
+    village.flush("a")
+    village.take("b")
+    village.flush("b")
+    assert len(b.reception.custody) == 1
+    village.start("d")
+    village.until(lambda: "d" in b.view.members, "a", "b", "d")
+    (outcome,) = [one for lane in b.reception.lanes.values() for one in lane.outcomes.values() if one is not None]
+    assert outcome.refused == {host: "d"}
+    village.settle()
+    assert village.queued("d", host) == village.queued("b", host) == {page(host).key}

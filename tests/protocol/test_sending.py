@@ -169,3 +169,17 @@ def test_a_state_letter_cannot_be_refused() -> None:
     assert len(a.outbox) == 0
     assert village.state("a", host).open_work == 0
     village.check()
+
+
+def test_a_done_mark_lost_with_its_receiver_is_open_work_no_more() -> None:
+    """Else the host would be pending for ever once another owns it, and its agent never leave."""
+    village, host = Village("a", "b", "c"), ordered("a", "b", "c")
+    village.agents["a"].discover(host, page(host))
+    village.settle()
+    assert village.visit("a")
+    village.flush("a")
+    state = village.state("a", host)
+    assert state.open_work == 1, "its done mark is on its way"
+    village.kill("b")
+    village.settle()
+    assert state.open_work == 0 and village.state("c", host).done == {page(host).key}
