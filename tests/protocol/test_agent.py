@@ -669,3 +669,50 @@ def test_word_of_the_end_from_one_who_is_in_no_view_is_none() -> None:
     assert not a.finished
     a.read(village.now, village.now, {"b": replace(over, incarnation=village.agents["b"].incarnation)})
     assert a.finished
+
+
+def test_nothing_is_forced_where_nothing_waits() -> None:
+    village = Village("a", "b", handoff_timeout=12.0)
+    for _ in range(15):
+        village.turn()
+    assert [agent.counters.handoff_timeouts for agent in village.agents.values()] == [0, 0]
+
+
+def test_nothing_is_forced_by_one_that_is_fenced() -> None:
+    """It may be dead to the others, and its heirs be fetching; what it waits for may have come long ago."""
+    village = Village("a", "b")
+    a = village.agents["a"]
+    village.start("c")
+    village.beat("c")
+    village.beat("a")
+    assert a.tenure.waits
+    a.tick(village.now + 2 * village.config.handoff_timeout)
+    assert a.tenure.waits and a.counters.handoff_timeouts == 0
+
+
+def test_who_begins_anew_counts_on_nothing_it_knew_of_the_others() -> None:
+    """Its heirs may have fetched: all it holds is offered, its loads end, and it waits as a newcomer does."""
+    village, host = Village("a", "b"), ordered("a", "b")
+    a = village.agents["a"]
+    a.discover(host, page(host))
+    village.settle()
+    assert a.tenure.complete is a.view and not village.state("a", host).dirty
+    named = replace(village.agents["b"].beat, dead=(a.incarnation,), counter=10**6)
+    a.read(village.now, village.now, {"b": named})
+    assert a.cancel and a.tenure.complete is None and not a.tenure.released
+    assert village.state("a", host).dirty and village.visit("a") is None
+
+
+def test_no_done_mark_leaves_while_there_may_be_too_few_copies() -> None:
+    """After a view with too few members, before all have settled: who is gone may come back without the outlinks."""
+    village, host = Village("a", "b"), ordered("a", "b")
+    a = village.agents["a"]
+    a.discover(host, page(host))
+    village.settle()
+    village.kill("b")
+    village.until(lambda: "b" not in a.view.members, "a")
+    assert village.visit("a") and not a.tenure.released
+    a.tick(village.now)
+    assert len(a.closing) == 1
+    village.until(lambda: not len(a.closing), "a")
+    assert a.tenure.released
