@@ -253,6 +253,24 @@ def test_an_owner_does_not_pass_it_back_to_the_sender(box: Inbox) -> None:
     assert box.village.state("b", box.own).open_work == 0
 
 
+def test_a_done_mark_alone_is_news(box: Inbox) -> None:
+    """Brought to the keepers as what is found is, or its page would be fetched again."""
+    for host in (box.kept, box.own):
+        box.letter(STATE, said(host, page(host)))
+    box.letter(STATE, said(box.kept, done=(page(box.kept).key,)), sender="c", view=OTHER_VIEW)
+    assert box.village.state("b", box.kept).dirty
+    before = box.under_way["c"]
+    box.letter(STATE, said(box.own, done=(page(box.own).key,)), sender="a")
+    assert box.under_way["c"] == before + 1
+
+
+def test_an_owner_passes_nothing_on_before_all_have_settled(box: Inbox) -> None:
+    """Until then a former owner tells every keeper itself."""
+    box.agent.tenure.enter(box.agent.view, box.village.now)
+    box.letter(STATE, said(box.own, page(box.own), done=(7,)), sender="a")
+    assert box.under_way == {} and not box.village.state("b", box.own).dirty
+
+
 def test_a_successor_passes_nothing_on(box: Inbox) -> None:
     box.letter(STATE, said(box.kept, page(box.kept)), sender="a")
     assert box.under_way == {}
