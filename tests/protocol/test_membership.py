@@ -9,7 +9,7 @@ import pytest
 
 from scrapy_ubi.protocol.config import Config, Counters
 from scrapy_ubi.protocol.membership import Membership
-from scrapy_ubi.protocol.view import LEAVING, LEFT, LOSSY, NEW, Beat, Member
+from scrapy_ubi.protocol.view import LEAVING, LEFT, LOSSY, MANY, NEW, Beat, Member
 from tests.support.views import REPLICAS, incarnation, view
 
 LEASE, FAILURE = 3.0, 5.0
@@ -171,6 +171,34 @@ def test_a_gap_is_not_mended_while_one_that_is_held_dead_beats_on() -> None:
     assert not group.mend(alive, DIGEST) and group.lease.torn
     group.read(200.0 + FAILURE, 200.0 + FAILURE, {"c": dead, "b": beat("b", counter=7)})
     assert group.mend(alive, DIGEST), "no line of its for so long: it has stopped"
+
+
+def test_who_is_held_dead_beats_on_when_its_own_lines_go_on() -> None:
+    """Whatever the others count: the line that was known of it is no sign of life, the next one is."""
+    group = membership()
+    dead = (incarnation("b"),)
+    group.read(1.0, 1.0, {"c": beat("c", 100), "b": beat("b", 7)})
+    group.read(1.1, 1.1, {"c": beat("c", 101, dead=dead), "b": beat("b", 7)})
+    assert not group.watch.restless
+    group.read(1.2, 1.2, {"c": beat("c", 102, dead=dead), "b": beat("b", 8)})
+    assert group.watch.restless
+
+
+@pytest.mark.parametrize(
+    ("digest", "settled", "flags", "brought"),
+    [
+        (DIGEST, DIGEST, "", True),
+        (OTHER, DIGEST, "", True),
+        (DIGEST, "", MANY, True),
+        (OTHER, "", MANY, False),
+        (DIGEST, "", "", False),
+        (DIGEST, OTHER, "", False),
+    ],
+)
+def test_who_has_brought_all_has_settled_or_says_that_many_are_pending(
+    digest: str, settled: str, flags: str, brought: bool
+) -> None:
+    assert beat("b", digest=digest, settled=settled, flags=flags).has_brought(DIGEST) is brought
 
 
 def test_a_gap_that_was_not_noticed_is_not_mended() -> None:
