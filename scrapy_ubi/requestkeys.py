@@ -6,7 +6,7 @@ Rules of this module:
   requests have no nonce: the same page is fetched once in the whole cluster, whoever finds it.
 * A request to be fetched anyway (`dont_filter`) has a nonce, in its meta: the spider middleware gives it to what
   callbacks yield. Retries and redirects are copies and keep it. Seeds have none, so they and their redirects are taken
-  once too.
+  once too; but one that is to be fetched anyway, with a `cookiejar`, is taken once for each (`jar_nonce`).
 * What reaches the scheduler past the spider middleware (an extension or a pipeline that calls `engine.crawl`) gets a
   nonce here, unless it is a retry or a redirect.
 * A redirect that returns to a URL of its own chain (a site that sets a cookie on the way) is a step on, not a
@@ -39,6 +39,7 @@ from scrapy_ubi.urls.normaliser import parse
 # The dupe filter that filters nothing (Scrapy's shell sets it): every request is fetched, but for seeds.
 NO_FILTER = ("scrapy.dupefilters.BaseDupeFilter", BaseDupeFilter)
 
+LONGEST_JAR = 200  # characters of a cookiejar's name that are in a nonce; a longer one is in it as a key
 REQUEUED, UNJOINED = "requeued", "unjoined"  # why a request is taken in again
 
 _FIRST = re.compile(r'"ubi_nonce": ?"ubi-(\w+)\.([0-9a-f]{16})')
@@ -47,6 +48,16 @@ _FIRST = re.compile(r'"ubi_nonce": ?"ubi-(\w+)\.([0-9a-f]{16})')
 def again_nonce(why: str, entry: Entry, more: str = "") -> str:
     """The nonce of a request that is taken in again; `more` where it may be so more than once."""
     return f"ubi-{why}.{entry.key:016x}{more and '.'}{more}"
+
+
+def jar_nonce(jar: object) -> str:
+    """The nonce of a seed that is to be fetched anyway, in this cookiejar; every agent makes the same one. None ("")
+    where the jar is neither a text nor a number: no other is certain to look alike everywhere.
+    """
+    if not isinstance(jar, str | int):
+        return ""
+    text = repr(jar)
+    return f"jar.{text if len(text) <= LONGEST_JAR else url_key('', text)}"
 
 
 def taken_first(entry: Entry) -> tuple[str, int] | None:

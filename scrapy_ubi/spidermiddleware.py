@@ -1,7 +1,7 @@
 """Outermost at the spider: marks what the scheduler could not tell otherwise.
 
 * What `start()` yields is a *seed*: every agent of the crawl runs `start()`, so seeds are taken once in the whole
-  cluster, also with `dont_filter=True`.
+  cluster, also with `dont_filter=True`; with that and a `cookiejar`, once for each.
 * What a callback yields with `dont_filter=True` is meant to be fetched again: it gets a *nonce* and so a key of its
   own. The nonce is made of the page's key and the request's number among its output. So a page that is fetched a second
   time after a crash asks for the same requests again, not for new ones.
@@ -25,6 +25,7 @@ from scrapy.http import Response
 
 from scrapy_ubi.plainlinks import PlainLinks
 from scrapy_ubi.requestcheck import NONCE
+from scrapy_ubi.requestkeys import jar_nonce
 from scrapy_ubi.scheduler import SEED, UbiScheduler, own_scheduler, process_ended
 from scrapy_ubi.scrapy_private import forget_tree, only_scrapy_listens
 
@@ -55,7 +56,7 @@ class UbiSpiderMiddleware:
             async for output in start:
                 for found in self._requests(output) if isinstance(output, PlainLinks) else (output,):
                     if isinstance(found, Request):
-                        found.meta[SEED] = True
+                        _mark_seed(found)
                     yield found
                     count += 1
                     if count % PAUSE_EVERY == 0:
@@ -145,3 +146,10 @@ class UbiSpiderMiddleware:
     def _scheduler(self) -> UbiScheduler | None:
         scheduler = self._crawler.engine.scheduler
         return scheduler if isinstance(scheduler, UbiScheduler) else None
+
+
+def _mark_seed(request: Request) -> None:
+    meta = request.meta
+    meta[SEED] = True
+    if request.dont_filter and (nonce := jar_nonce(meta.get("cookiejar"))):
+        meta[NONCE] = nonce

@@ -372,6 +372,30 @@ def test_seeds_are_taken_once_also_unfiltered_and_through_redirects(site: Site, 
     assert all(item["start"] for item in items_of(outcomes))
 
 
+class LogsIn(Spider):
+    """Logs in once for each name, by a session of its own."""
+
+    name = "logs-in"
+
+    async def start(self) -> AsyncIterator[Any]:
+        yield Request(f"{HOSTS[0]}/", dont_filter=True)
+        for name in ("ann", "bob", 3):
+            yield Request(f"{HOSTS[0]}/", dont_filter=True, meta={"cookiejar": name})
+            yield Request(f"{HOSTS[1]}/", meta={"cookiejar": name})
+
+    def parse(self, response: Response) -> Iterator[Any]:
+        yield {"url": response.url, "as": response.meta.get("cookiejar")}
+
+
+@AGENTS
+def test_a_seed_to_be_fetched_anyway_is_taken_once_for_each_cookiejar(site: Site, agents: int) -> None:
+    for host in HOSTS[:2]:
+        site.page(f"{host}/", host)
+    items = items_of(crawl(LogsIn, site.proxy, agents))
+    assert site.urls() == {f"{HOSTS[0]}/": 4, f"{HOSTS[1]}/": 1}
+    assert {item["as"] for item in items if item["url"] == f"{HOSTS[0]}/"} == {None, "ann", "bob", 3}
+
+
 class Pages(Spider):
     """Asks for one page after the other by requests that are made of the one before."""
 

@@ -9,7 +9,7 @@ from scrapy import Request
 from scrapy.settings import Settings
 
 from scrapy_ubi.requestcheck import NONCE
-from scrapy_ubi.requestkeys import RequestKeys, not_used
+from scrapy_ubi.requestkeys import RequestKeys, jar_nonce, not_used
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.urls.hosts import read_rules
 
@@ -61,6 +61,14 @@ def test_seeds_retries_and_redirects_get_none() -> None:
     assert not keys.mark(Request(URL, dont_filter=True, meta={"retry_times": 1}), seed=False)
     assert not keys.mark(Request(URL, dont_filter=True, meta={"redirect_times": 1}), seed=False)
     assert not keys.mark(Request(URL), seed=False)
+
+
+def test_a_cookiejar_has_the_same_nonce_at_every_agent() -> None:
+    jars: list[Any] = [0, 1, "1", "", "x" * 1000, "x" * 1001]
+    nonces = [jar_nonce(jar) for jar in jars]
+    assert len(set(nonces)) == len(jars) and all(0 < len(nonce) <= 256 for nonce in nonces)
+    assert jar_nonce("x" * 1000) == nonces[4]
+    assert not jar_nonce(object()) and not jar_nonce(None)
 
 
 def test_without_a_filter_everything_gets_a_nonce_but_seeds() -> None:
