@@ -52,7 +52,7 @@ from scrapy_ubi.originals import Originals
 from scrapy_ubi.plainlinks import PlainLinks
 from scrapy_ubi.requestkeys import NO_FILTER, RequestKeys, not_used
 from scrapy_ubi.robots.sitemaps import Sitemaps
-from scrapy_ubi.scrapy_private import EngineHooks, is_trial
+from scrapy_ubi.scrapy_private import EngineHooks, end_badly, is_trial
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.statsheet import StatSheet
 from scrapy_ubi.taking import Taking
@@ -166,7 +166,7 @@ class UbiScheduler(BaseScheduler):
             check=self._codec.check,
             on_wake=self._hooks.wake,
             on_cancel=lambda: self.guard.cancel(),
-            on_fatal=self._stop,
+            on_fatal=self._fail,
             on_drain=self._drain,
             on_given_up=lambda reason: self._sheet.count(f"ubi/failed/{reason}"),
             on_limit=lambda reason, sentence: self._stop(sentence, reason),
@@ -247,8 +247,13 @@ class UbiScheduler(BaseScheduler):
             if self._trial is not None:
                 self._trial.close()
 
-    def _stop(self, sentence: str, reason: str = "ubi_stopped") -> None:
-        """The agent cannot go on: close the spider."""
+    def _fail(self, sentence: str) -> None:
+        """The agent cannot go on; whoever runs it is told by the exit status."""
+        end_badly(self.crawler)
+        self._stop(sentence, "ubi_stopped")
+
+    def _stop(self, sentence: str, reason: str) -> None:
+        """Close the spider."""
         logger.error("%s", sentence)
         asyncio.ensure_future(self.crawler.engine.close_spider_async(reason=reason))  # noqa: RUF006 - it ends us
 

@@ -21,6 +21,7 @@ request's way through Scrapy are in `leanpath`, `leanoutput` and `leanpieces`, w
 | `scrapy.utils._download_handlers`, `ssl._make_ssl_context`, `http11.TunnelError` | `http`: words and TLS of Scrapy's |
 | `httpproxy.proxy_bypass` | to ask once what `no_proxy` says of a host |
 | `TextResponse._cached_selector` | whether a page was parsed, to read links off its tree; to let go of both at once |
+| `crawler.spider` when a crawl has ended, `bootstrap_failed` | the exit status of an agent that could not go on |
 | the dict below `scrapy.http.Headers` | `http`: headers whose names and values need no second look |
 
 Scrapy keeps no references to what is wrapped elsewhere (it looks each up by name at every call), so wrapping them on
@@ -319,6 +320,15 @@ def remember_no_proxy() -> Callable[[], None]:
         module.proxy_bypass = original
 
     return forget
+
+
+def end_badly(crawler: Crawler) -> None:
+    """The process's exit status is to be 1: that is Scrapy's for a crawl that has no spider when it is over."""
+
+    def forget_spider() -> None:  # after everybody else who hears of the end
+        asyncio.get_running_loop().call_soon(setattr, crawler, "spider", None)
+
+    crawler.signals.connect(forget_spider, signals.engine_stopped, weak=False)
 
 
 def is_trial(settings: BaseSettings, spider: Spider | None) -> bool:

@@ -61,7 +61,9 @@ def test_a_process_that_wakes_when_another_has_its_identifier_stops_and_that_one
     group.until(lambda: "second" in group.web.stats()["agents"], "a page fetched by the second")
     group.resume("a1")
     group.until_ended("a1")
-    stopped = group.agents.pop("a1").log.read_text()
+    woken = group.agents.pop("a1")
+    stopped = woken.log.read_text()
+    assert woken.popen.returncode == 1
     assert "Another process lives as agent a1" in stopped
     assert "Closing spider (ubi_stopped)" in stopped
     group.end().judge(lost=["a1"])

@@ -11,10 +11,13 @@ import contextvars
 import gc
 import inspect
 import ssl
+import subprocess
+import sys
 import weakref
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from functools import partial
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -523,6 +526,36 @@ def test_the_commands_that_look_at_a_page_are_told_from_crawls() -> None:
     assert Fetch.__module__ == "scrapy.commands.fetch"
     Own.start.__module__ = "scrapy.commands.fetch"
     assert is_trial(Settings(), Own())
+
+
+BAD_END = """
+from scrapy import Spider, signals
+from scrapy_ubi.scrapy_private import end_badly
+
+class Bad(Spider):
+    name = "bad"
+
+    async def start(self):
+        self.crawler.signals.connect(self.after, signals.engine_stopped)
+        end_badly(self.crawler)
+        self.crawler.signals.connect(self.after, signals.spider_closed)
+        return
+        yield
+
+    def after(self):
+        assert self.crawler.spider is self
+"""
+
+
+@pytest.mark.processes
+@pytest.mark.parametrize("process", ["AsyncCrawlerProcess", "CrawlerProcess"])
+def test_a_crawl_that_ends_badly_has_exit_status_1_and_says_no_more(process: str, tmp_path: Path) -> None:
+    file = tmp_path / "bad.py"
+    file.write_text(BAD_END)
+    older = f"FORCE_CRAWLER_PROCESS={process == 'CrawlerProcess'}"
+    command = [sys.executable, "-m", "scrapy", "runspider", str(file), "-s", older, "-s", "LOG_LEVEL=WARNING"]
+    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert (ended.returncode, ended.stderr) == (1, "")
 
 
 def test_a_crawl_spiders_rules_are_asked_where_they_make_requests() -> None:
