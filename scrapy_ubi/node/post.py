@@ -147,7 +147,7 @@ class Post:
         if self._under_way is not None or self._agent.usurped:
             return False  # what is in the inbox of a usurped agent is for that other process
         if now < self._retry_at:
-            return self._trouble in ("away", "full") and now >= self._due  # for the disk
+            return not self.disk_full and now >= self._due  # for the disk
         if hurry:
             return True
         if self._is_idle():
@@ -236,9 +236,11 @@ class Post:
         """Take in what the exchange under way has brought; False when there is nothing (yet)."""
         if self._under_way is None or not self._under_way.done():
             return False
-        if (now < self._retry_at and not self._only_disk) or not self._settled(now):
+        waits = now < self._retry_at and (self.disk_full or not self._only_disk)
+        if waits or not self._settled(now):
             return False  # what has come stays where it is
         future, self._under_way = self._under_way, None
+        self.disk_full = False
         if self._only_disk and future.exception() is None:
             return True
         # Agents that share a core would otherwise spend it on mail: each letter of one makes another one eager.
@@ -268,7 +270,7 @@ class Post:
         if not self._only_looks or self._trouble == "disk":  # a replica can be looked at, and takes no mail
             if self._said:
                 logger.info(BETTER[self._trouble])
-            self._trouble, self._said, self.full, self.disk_full, self._pause = "", False, False, False, 0.0
+            self._trouble, self._said, self.full, self._pause = "", False, False, 0.0
         self._out = self._out if self._only_looks else None
         self._take(incoming, now)
         return True

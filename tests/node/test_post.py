@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from scrapy_ubi.frontier.store import StoreFull
 from scrapy_ubi.node.keeper import NoDisk
 from scrapy_ubi.node.post import CONTROL, ENOUGH, FIRST_PAUSE, IDLE, LONGEST_PAUSE, PLENTY, SELDOM
 from scrapy_ubi.node.sorting import HEAD, MOST_RECORDS, MOST_SAID
@@ -732,6 +733,74 @@ def test_between_two_tries_the_disk_is_written_as_often_as_ever(trouble: str) ->
         setattr(office.hub, trouble, False)
         await office.trips(2)
         assert not office.post.away and not office.post.full and office.links_to("b")
+
+    run(test)
+
+
+def test_the_disk_is_written_between_two_tries_where_redis_is_full_again_soon_and_nobody_is_told_twice() -> None:
+    class Disk(NoDisk):
+        async def write(self) -> None:
+            written.append(office.now)
+
+    written: list[float] = []
+    office = Office(disk=Disk(0.0))
+
+    async def test() -> None:
+        await office.trip()
+        office.join()
+        host = ordered("b", "a")
+        for number, full in enumerate((True, False, True)):
+            office.hub.full = full
+            office.agent.discover(host, page(host, number))
+            await office.trips(1)
+            assert office.post.full is full
+        written.clear()
+        office.post._retry_at = office.now + LONGEST_PAUSE  # as after some tries more
+        office.now += SETTINGS.flush_interval
+        assert office.post.may_send(office.now, hurry=False)
+        office.post.send(office.now, lambda: None)
+        await office.arrival()
+        assert written
+
+    run(test)
+
+
+def test_a_disk_that_is_full_is_left_alone_until_the_next_try() -> None:
+    class Disk(NoDisk):
+        async def write(self) -> None:
+            raise StoreFull("No room.")
+
+    office = Office(disk=Disk(0.0))
+
+    async def test() -> None:
+        office.hub.down = True
+        await office.trip()
+        assert office.post.disk_full
+        office.post._retry_at = office.now + LONGEST_PAUSE
+        office.now += SETTINGS.flush_interval
+        assert not office.post.may_send(office.now, hurry=True)
+
+    run(test)
+
+
+def test_a_disk_that_has_room_again_stops_nothing_though_redis_is_away_still() -> None:
+    class Disk(NoDisk):
+        full = True
+
+        async def write(self) -> None:
+            if self.full:
+                raise StoreFull("No room.")
+
+    disk = Disk(0.0)
+    office = Office(disk=disk)
+
+    async def test() -> None:
+        office.hub.down = True
+        await office.trip()
+        assert office.post.disk_full
+        disk.full = False
+        await office.trips(1)
+        assert office.post.away and not office.post.disk_full
 
     run(test)
 
