@@ -174,14 +174,16 @@ class Post:
 
     def send(self, now: float, profile: Callable[[], str | None]) -> None:
         """Begin an exchange of what a drain gives (or of what the last exchange did not get rid of)."""
-        self._only_disk = now < self._retry_at
+        shadowed = self._agent.group.shadowed
+        self._only_looks = bool(self._sent) and (shadowed or now - self._looked > self._absence)
+        # What was collected at a mere look, and had no room, comes first: the next drain would not be durable with it.
+        self._only_disk = now < self._retry_at or (self._out is None and self._disk.due)
         if self._only_disk:
             self._due = now + self._interval
             self._collect()
-            self._under_way = self._courier.send(self._carry(NOTHING, None), self._on_arrival)
+            blocked = profile() if self.disk_full and not self._only_looks else None
+            self._under_way = self._courier.send(self._carry(NOTHING, blocked), self._on_arrival)
             return
-        shadowed = self._agent.group.shadowed
-        self._only_looks = bool(self._sent) and (shadowed or now - self._looked > self._absence)
         if self._only_looks:
             self._due = now + self._interval if shadowed else self._due
             self._collect()  # while Redis is away the disk is written all the same
@@ -226,7 +228,7 @@ class Post:
     async def _look(self, profile: str | None) -> Incoming | None:
         """What Redis has, whatever state it is in, while nothing may leave."""
         try:
-            return await self._transport.exchange(Outgoing(profile=profile))
+            return await self._transport.exchange(replace(LOOK if self._only_looks else Outgoing(), profile=profile))
         except TransportFull as error:
             return error.incoming
         except TransportDown:

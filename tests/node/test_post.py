@@ -6,6 +6,7 @@ import asyncio
 import json
 import pickle
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -802,6 +803,53 @@ def test_a_disk_that_has_room_again_stops_nothing_though_redis_is_away_still() -
         await office.trips(1)
         assert office.post.away and not office.post.disk_full
 
+    run(test)
+
+
+@pytest.mark.parametrize("cause", ["absence", "shadow"])
+def test_what_leaves_after_a_disk_was_full_at_a_mere_look_is_durable_before(cause: str) -> None:
+    class Disk(NoDisk):
+        due, full, collected, durable = False, False, 0, 0
+
+        def collect(self, changes: Any, facts: Any) -> None:
+            self.due, self.collected = True, number
+
+        async def write(self) -> None:
+            if self.full:
+                raise StoreFull("No room.")
+            self.durable = self.collected
+
+        def settle(self) -> None:
+            self.due = self.due and self.durable != self.collected
+
+    number = 1
+    disk = Disk(0.0)
+    office = Office(disk=disk)
+    exchange = office.transport.exchange
+
+    async def heard(out: Outgoing) -> Incoming:
+        if out.letters:
+            durable.append(disk.durable)
+        return await exchange(out)
+
+    durable: list[int] = []
+
+    async def test() -> None:
+        nonlocal number
+        await office.trip()
+        office.join()
+        office.agent.group.shadowed = cause == "shadow"
+        office.now += SETTINGS.lease_timeout + 1 if cause == "absence" else 0.0
+        number, disk.full = 2, True
+        await office.trip()
+        assert office.post.disk_full
+        number, disk.full, office.agent.group.shadowed = 3, False, False
+        host = ordered("b", "a")
+        office.agent.discover(host, page(host))
+        await office.trips(4)
+        assert durable == [3]
+
+    office.transport.exchange = heard  # type: ignore[method-assign]
     run(test)
 
 
