@@ -207,6 +207,8 @@ class Window:
             self.workbench.release(state, state.next_at)
         else:
             self.workbench.release(state, None)
+            if state.head:  # all of it was done elsewhere meanwhile, and nobody would take it out
+                self._evict(state)
             self.settle(state)
 
     def move(self, state: DiskState) -> None:

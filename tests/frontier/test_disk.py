@@ -288,6 +288,23 @@ def popped_unchecked(frontier: Reading) -> list[int]:
     return found
 
 
+def test_what_was_done_elsewhere_while_its_host_was_busy_takes_no_memory_from_others() -> None:
+    frontier = reopened(MemoryStore(), DictKind())
+    frontier.window.most = 64
+    for number in range(20):
+        host = f"h{number}"
+        frontier.add(host, [Entry(2 * number + key, f"http://{host}/{key}", 0, request="x" * 2000) for key in (0, 1)])
+        found = frontier.pop(1e9, lambda state, host=host: state.host == host)  # type: ignore[misc]
+        assert found is not None
+        frontier.add_done(found[0], [2 * number + 1])
+        frontier.finish(found[0], found[1].key)
+        frontier.free(found[0], 0.0)
+        frontier.flush()
+    assert frontier.window.held == 0
+    frontier.add("h0", [Entry(1000, "http://h0/2", 0)])
+    assert popped_unchecked(frontier) == [1000]
+
+
 def test_a_host_that_may_not_be_fetched_gives_its_memory_to_others() -> None:
     frontier = reopened(MemoryStore(), DictKind())
     frontier.window.most = 64
