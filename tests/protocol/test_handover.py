@@ -144,8 +144,7 @@ def left_behind() -> tuple[Village, str]:
     return village, host
 
 
-def test_who_has_relied_on_a_leaver_that_is_gone_brings_the_host_itself() -> None:
-    """The view does not change when that one is seen to be gone."""
+def test_a_host_comes_to_those_who_begin_anew_though_the_leaver_that_was_relied_on_is_gone() -> None:
     village, host = left_behind()
     d = village.agents["d"]
     village.until(lambda: d.handover.relied_on)
