@@ -15,6 +15,7 @@ Rules of this module:
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import takewhile
 
 from .host import Entry, HostState, Redo
 from .mail import MOST_OUTLINKS, Record, size
@@ -93,9 +94,7 @@ class Closing:
                 self._replicate(state, record)
 
     def _forget_strays(self) -> None:
-        oldest = self._outbox.oldest()
-        while self.strays:
-            key = next(iter(self.strays))
-            if oldest is not None and self.strays[key] >= oldest:
-                return
-            del self.strays[key]
+        strays, oldest = self.strays, self._outbox.oldest()
+        # All in one pass: to begin anew for each takes seconds where a hundred thousand seeds waited for one letter.
+        for key in [*takewhile(lambda key: oldest is None or strays[key] < oldest, strays)] if strays else ():
+            del strays[key]
