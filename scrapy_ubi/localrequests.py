@@ -12,6 +12,7 @@ that such requests take, and no more than `MOST_WAITING` of them wait.
 from __future__ import annotations
 
 import heapq
+from collections import deque
 from collections.abc import Callable
 
 from scrapy import Request
@@ -31,7 +32,8 @@ class LocalRequests:
         self, fingerprinter: RequestFingerprinterProtocol, changed: Callable[[], object], most_out: int = 1
     ) -> None:
         self._fingerprinter, self._changed, self._most_out = fingerprinter, changed, most_out
-        self._seen: dict[bytes, None] = {}
+        self._seen: set[bytes] = set()
+        self._order: deque[bytes] = deque()  # the same, oldest first: a dict is slow to find its first when many went
         self._heap: list[tuple[int, int, Request]] = []
         self._count = 0
         self._out = 0
@@ -42,9 +44,10 @@ class LocalRequests:
             fingerprint = self._fingerprinter.fingerprint(request)
             if fingerprint in self._seen:
                 return False
-            self._seen[fingerprint] = None
-            if len(self._seen) > MOST_SEEN:
-                del self._seen[next(iter(self._seen))]
+            self._seen.add(fingerprint)
+            self._order.append(fingerprint)
+            if len(self._order) > MOST_SEEN:
+                self._seen.remove(self._order.popleft())
         self._count += 1
         heapq.heappush(self._heap, (-request.priority, self._count, request))
         self._changed()

@@ -8,6 +8,8 @@ oldest goes, and will be made from its text, as if it had travelled.
 
 from __future__ import annotations
 
+from collections import OrderedDict
+
 from scrapy import Request
 
 # Some kilobytes each with their metadata: tens of megabytes at most. A spider whose every request is such is better
@@ -20,7 +22,7 @@ class Originals:
 
     def __init__(self, most: int = MOST) -> None:
         self._most = most
-        self._requests: dict[int, Request] = {}
+        self._requests: OrderedDict[int, Request] = OrderedDict()
 
     def add(self, key: int, request: Request) -> bool:
         """Keep a request; False when another had to go for it."""
@@ -28,7 +30,7 @@ class Originals:
         self._requests[key] = request
         if len(self._requests) <= self._most:
             return True
-        del self._requests[next(iter(self._requests))]
+        self._requests.popitem(last=False)
         return False
 
     def take(self, key: int) -> Request | None:

@@ -16,7 +16,7 @@ Rules of this module:
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, OrderedDict
 
 EXAMPLES = 2  # kept of each step
 LONGEST = 200  # characters of an example's URLs
@@ -34,14 +34,15 @@ class Joins:
         self.counts: Counter[str] = Counter()
         self.examples: dict[str, list[Example]] = {}
         self._filter: bytearray | None = None
-        self._led: dict[int, tuple[str, tuple[str, ...]]] = {}  # key -> the first spelling, and what has changed it
+        # Key -> the first spelling, and what has changed it.
+        self._led: OrderedDict[int, tuple[str, tuple[str, ...]]] = OrderedDict()
 
     def first(self, spelling: int, key: int, url: str, steps: tuple[str, ...]) -> None:
         """A URL that such steps have changed is the first of its normal form. `spelling` is its key by `safe`."""
         if steps and self._is_new(spelling):
             self._led[key] = (url, steps)
             if len(self._led) > MOST_LED:
-                del self._led[next(iter(self._led))]
+                self._led.popitem(last=False)
 
     def known(self, spelling: int, key: int, url: str, normal: str, steps: tuple[str, ...]) -> None:
         """A URL was found whose normal form is known."""

@@ -21,7 +21,7 @@ The policy and its note are `urls.learned`'s; here is what an owner does with it
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, OrderedDict
 from collections.abc import Callable
 from hashlib import blake2b
 from typing import NamedTuple
@@ -93,11 +93,12 @@ class Learner:
         self._keys, self._again = keys, again
         self._tried = tried(parse(settings.normalise))
         self.counted: Counter[str] = Counter()
-        self._pages: dict[int, _Page] = {}  # key of a URL, of its form by a step, or of its class -> what was there
+        # Key of a URL, of its form by a step, or of its class -> what was there.
+        self._pages: OrderedDict[int, _Page] = OrderedDict()
         self._out: dict[int, int] = {}  # key of a class -> key of the entry that is out for it
         self._stands_for: dict[int, int] = {}  # the same by the key of the entry: what is learned changes classes
         self._moved: set[int] = set()
-        self._joined: dict[int, _Joined] = {}
+        self._joined: OrderedDict[int, _Joined] = OrderedDict()
         self._remembered = 0
 
     @staticmethod
@@ -154,7 +155,7 @@ class Learner:
         kept.steps.update(steps)
         self._remembered += 1
         while self._remembered > MOST_JOINED:
-            self._remembered -= len(self._joined.pop(next(iter(self._joined))).entries)
+            self._remembered -= len(self._joined.popitem(last=False)[1].entries)
 
     # -- after it
 
@@ -265,7 +266,7 @@ class Learner:
     def _remember(self, key: int, page: _Page) -> None:
         self._pages[key] = page
         if len(self._pages) > MOST_PAGES:
-            del self._pages[next(iter(self._pages))]
+            self._pages.popitem(last=False)
 
     # -- what was joined in vain
 

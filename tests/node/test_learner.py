@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import count
+from time import process_time
 
 import pytest
 
@@ -292,6 +293,15 @@ def test_what_is_remembered_is_bounded(house: House, monkeypatch: pytest.MonkeyP
         house.fetch(f"http://h.example/Q{number}", number)
     assert len(house.learner._pages) == 10
     assert house.learner._remembered == sum(len(joined.entries) for joined in house.learner._joined.values()) <= 5
+
+
+def test_a_page_takes_no_longer_when_the_oldest_are_forgotten(house: House) -> None:
+    page = module._Page(1, 1, ())
+    began = process_time()
+    for key in range(4 * module.MOST_PAGES):
+        house.learner._remember(key, page)
+    assert len(house.learner._pages) == module.MOST_PAGES
+    assert process_time() - began < 3.0, "it took half a minute"
 
 
 def test_a_note_of_another_agent_that_does_not_hold_is_as_none(house: House) -> None:
