@@ -66,6 +66,7 @@ NO_ANSWER = (
     twisted_error.TimeoutError,
 )
 
+MOST_SAID = 20  # warnings of hosts given up for one reason: a crawl of the web meets a million dead ones
 GRID = 10  # delays by response time are whole tenths of a second: so most pages do not change what is noted
 
 
@@ -184,9 +185,15 @@ class Manners:
             return
         self._node.hosts.end(state, reason)
         self._node.note(f"ended/{reason}", state.host)
-        logger.warning(
+        number = self._node.hosts.counted[f"ended/{reason}"]
+        logger.log(
+            logging.WARNING if number <= MOST_SAID else logging.INFO,
             "%s %s: it is given up, and what waits of it fails (%s). 'scrapy ubi requeue' brings it back.",
             state.host,
             why,
             reason,
         )
+        if number == MOST_SAID:
+            logger.warning(
+                "More hosts that are given up (%s) are named with INFO (ubi/hosts/ended/%s).", reason, reason
+            )

@@ -14,6 +14,7 @@ from scrapy import Request, Spider
 from scrapy.exceptions import CloseSpider
 from scrapy.http import Response
 
+from scrapy_ubi.politeness import manners
 from tests.support.crawls import Outcome, crawl, items_of, total
 from tests.support.site import HANG_UP, Page, Site, Visit
 
@@ -295,6 +296,30 @@ def test_a_dead_host_is_one_for_every_agent(site: Site) -> None:
     withdrawn = sum(one.stats.get("ubi/scheduler/put_back", 0) for one in outcomes)  # as the agents find each other
     assert sum(map(loads, outcomes)) - withdrawn == 1
     assert total(outcomes, "ubi/failed/host/dead") == 3
+
+
+class Cemetery(Spider):
+    """A page of each of so many hosts."""
+
+    name = "cemetery"
+
+    async def start(self) -> Any:
+        for number in range(5):
+            yield Request(f"http://dead{number}.example/", errback=lambda failure: None)
+
+
+def test_a_million_dead_hosts_do_not_fill_a_log_of_warnings(
+    site: Site, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(manners, "MOST_SAID", 2)
+    for number in range(5):
+        site.page(f"http://dead{number}.example/", Page(status=HANG_UP))
+    with caplog.at_level("INFO", "scrapy_ubi"):
+        (one,) = crawl(Cemetery, site.proxy, 1, {"UBI_HOST_FAILURES": 1, "UBI_HOST_TRIES": 0, "RETRY_TIMES": 0})
+    assert one.stats["ubi/hosts/ended/host/dead"] == 5
+    said = [(record.levelname, record.getMessage()) for record in caplog.records]
+    assert [level for level, text in said if "it is given up" in text] == ["WARNING"] * 2 + ["INFO"] * 3
+    assert [level for level, text in said if text.startswith("More hosts that are given up (host/dead)")] == ["WARNING"]
 
 
 # -- the others
