@@ -32,6 +32,8 @@ MARK = "ubi_sitemap"  # meta key: [URLs that may be taken, 1 where it may be an 
 MOST_URLS = 1_000_000  # that a mark may allow; what travels is checked against it
 BYTES_A_URL = 4000  # read of a sitemap for each URL that may be taken of it, at most
 BYTES_ANYWAY = 1_000_000
+ENTRIES_A_URL = 2  # looked at for each URL that may be taken: a small one unpacks to a million times the same URL
+ENTRIES_ANYWAY = 1000
 MOST_BYTES = 52_428_800  # of a sitemap, by sitemaps.org
 
 _BEFORE_XML = b"\xef\xbb\xbf\xfe\xff\0 \t\r\n"  # byte order marks, of UTF-16 too, and white space
@@ -54,7 +56,7 @@ class Mark(NamedTuple):
 
 def requests_for(urls: Iterable[str], base: str, most: int, index: bool) -> list[Request]:
     """Requests for the sitemaps at these URLs, of which so many URLs may be taken together."""
-    found = list(islice(_requests(urls, base), most))
+    found = list(islice(_requests(urls, base, most), most))
     for number, request in enumerate(found):
         share = most // len(found) + (number < most % len(found))
         request.meta.update({MARK: [share, int(index)], "allow_offsite": True})
@@ -70,12 +72,12 @@ def read(response: Response, mark: Mark) -> tuple[list[Request], bool]:
     if not body.lstrip(_BEFORE_XML).startswith(b"<"):
         lines = body.decode("utf-8-sig", "ignore").splitlines()
         urls = [line for line in map(str.strip, lines) if line.startswith(("http://", "https://"))]
-        return list(islice(_requests(urls, response.url), mark.most)), bool(urls)
+        return list(islice(_requests(urls, response.url, mark.most), mark.most)), bool(urls)
     kind, locations = _parsed(body)
     if kind == "sitemapindex" and mark.may_be_index:
         return requests_for(locations, response.url, mark.most, index=False), True
     if kind == "urlset":
-        return list(islice(_requests(locations, response.url), mark.most)), True
+        return list(islice(_requests(locations, response.url, mark.most), mark.most)), True
     return [], False
 
 
@@ -96,14 +98,15 @@ def _locations(sitemap: Sitemap) -> Iterator[str]:
             return
         if entry is None:
             return
-        if location := entry.get("loc"):
-            yield location
+        yield entry.get("loc") or ""
 
 
-def _requests(urls: Iterable[str], base: str) -> Iterator[Request]:
-    """Requests for what are URLs of the web, each once."""
+def _requests(urls: Iterable[str], base: str, most: int) -> Iterator[Request]:
+    """Requests for what are URLs of the web, each once, among the first entries: so many as `most` may be found in."""
     seen = set()
-    for url in urls:
+    for url in islice(urls, ENTRIES_ANYWAY + ENTRIES_A_URL * most):
+        if not url:
+            continue
         try:
             request = Request(urljoin(base, url))
         except ValueError:

@@ -54,6 +54,17 @@ def test_urls_are_taken_of_any_form(form: str) -> None:
     assert taken(body) == [(url, None) for url in urls]
 
 
+@pytest.mark.parametrize("form", ["urlset", "index", "text"])
+def test_only_so_many_entries_are_looked_at(monkeypatch: pytest.MonkeyPatch, form: str) -> None:
+    """Else one sitemap that says a URL a million times would hold up the loop for half a minute."""
+    monkeypatch.setattr(sitemaps, "ENTRIES_ANYWAY", 1)
+    write = {"urlset": urlset, "index": index, "text": lambda *urls: "\n".join(urls)}[form]
+    again = [f"{HOST}/0"] * 4
+    assert [url for url, _ in taken(write(*again, f"{HOST}/1", f"{HOST}/2"), 2)] == [f"{HOST}/0", f"{HOST}/1"]
+    assert [url for url, _ in taken(write(*again, *again, f"{HOST}/1"), 2)] == [f"{HOST}/0"]
+    assert not taken(write(*[""] * 8, f"{HOST}/1"), 2) or form == "text", "nor more that say none"
+
+
 def test_a_bound_is_kept_and_shared_out_in_an_index() -> None:
     urls = [f"{HOST}/{number}" for number in range(9)]
     assert [url for url, _ in taken(urlset(*urls), 4)] == urls[:4]
