@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -220,7 +221,7 @@ def _watch(settings: BaseSettings, opts: argparse.Namespace, to: Connection) -> 
     """Draw the status anew until the crawl is finished. Once it was seen, a Redis that is away is waited for."""
     status = choose_crawl(settings, opts, to)
     while True:
-        _draw((render.live(status), document.status(status)), opts)
+        _draw(status, opts)
         if status.state == "finished":
             return
         status = _next_status(to, status.crawl)
@@ -239,7 +240,10 @@ def _next_status(to: Connection, crawl: str) -> CrawlStatus:
                 print(f"scrapy ubi: {plain(said)} Trying again.", file=sys.stderr, flush=True)
 
 
-def _draw(answer: Answer, opts: argparse.Namespace) -> None:
-    text = _text(answer, opts)
-    end = "" if opts.json else "\n"
-    _write(f"{CLEAR}{text}" if sys.stdout.isatty() and not opts.json else text + end)
+def _draw(status: CrawlStatus, opts: argparse.Namespace) -> None:
+    if opts.json or not sys.stdout.isatty():
+        _write(_text((render.live(status), document.status(status)), opts) + ("" if opts.json else "\n"))
+        return
+    size = shutil.get_terminal_size()
+    # What is taller than the terminal, or wraps, would scroll: its beginning is lost, and left behind at each drawing.
+    _write(CLEAR + "\n".join(render.live_within(status, size.columns, max(1, size.lines - 1))))

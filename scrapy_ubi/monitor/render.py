@@ -45,7 +45,24 @@ _AGENTS = (
 
 def live(status: CrawlStatus) -> list[str]:
     """The crawl at one look: a headline, a row an agent, the sum."""
-    return [headline(status), "", *live_table(status.agents), *_joined_shortly(status), *_remarks(status)]
+    head, rows, rest = _live_parts(status)
+    return [*head, *rows, *rest]
+
+
+def live_within(status: CrawlStatus, columns: int, rows: int) -> list[str]:
+    """The same in no more columns and rows: the last agents are left out where there is no room, and what they sum up
+    to stays.
+    """
+    head, table_rows, rest = _live_parts(status)
+    end = 1 + len(status.agents)  # below the headings
+    hidden = min(len(status.agents), len(head) + len(table_rows) + len(rest) - rows + 1)
+    if hidden > 1:
+        table_rows[end - hidden : end] = [f"... {count(hidden)} more agents"]
+    return [cut(line, columns) for line in [*head, *table_rows, *rest][:rows]]
+
+
+def _live_parts(status: CrawlStatus) -> tuple[list[str], list[str], list[str]]:
+    return [headline(status), ""], live_table(status.agents), [*_joined_shortly(status), *_remarks(status)]
 
 
 def headline(status: CrawlStatus) -> str:

@@ -361,6 +361,21 @@ def test_what_a_server_says_while_one_watches_moves_no_cursor(
     assert "\\x1b[2J" in shell.err and "\x1b" not in shell.err
 
 
+def test_watch_draws_no_more_than_the_terminal_has_room_for(
+    shell: Shell, crawl: CrawlByHand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for i in range(100):
+        crawl.agent(f"b{i:02}")
+    crawl.finish()
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setenv("LINES", "24")
+    monkeypatch.setenv("COLUMNS", "40")
+    assert shell("status", "--watch") == 0
+    drawn = shell.out.removeprefix(ubi.CLEAR).splitlines()
+    assert len(drawn) == 23 and max(map(len, drawn)) == 40  # the cursor needs the last row
+    assert drawn[0].startswith(f"crawl {CRAWL}: finished") and drawn[-1].startswith("all ")
+
+
 @pytest.mark.processes
 def test_watch_waits_for_a_redis_that_went_away(crawl: CrawlByHand, one_server: Server, tmp_path: Path) -> None:
     run = _process("ubi", "status", "--watch", "--redis-url", one_server.url, cwd=tmp_path)

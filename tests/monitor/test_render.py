@@ -50,6 +50,16 @@ def test_live_has_a_row_an_agent_and_the_sum() -> None:
     ]
 
 
+def test_live_within_a_terminal_leaves_out_the_last_agents() -> None:
+    many = crawl(*(agent(f"a{i}") for i in range(10)))
+    lines = render.live(many)
+    assert render.live_within(many, 100, len(lines)) == lines
+    assert render.live_within(many, 100, len(lines) - 1) == [*lines[:11], "... 2 more agents", lines[-1]]
+    assert render.live_within(many, 100, 5) == [*lines[:3], "... 10 more agents", lines[-1]]
+    assert render.live_within(many, 100, 3) == lines[:3]
+    assert render.live_within(crawl(agent("a1")), 10, 1) == ["crawl dem…"]
+
+
 def test_live_counts_pages_of_the_dead_but_not_their_hosts() -> None:
     lines = render.live(crawl(agent("a1"), agent("a2", state="dead")))
     assert lines[0].endswith("1 of 2 agents at work")
