@@ -16,7 +16,7 @@ from scrapy_ubi.errors import UbiError
 from scrapy_ubi.monitor.answers import Answer
 from scrapy_ubi.monitor.ownership import Group
 from scrapy_ubi.monitor.plain import plain
-from scrapy_ubi.monitor.table import Column, count, span, table
+from scrapy_ubi.monitor.table import Column, count, folded, span, table
 from scrapy_ubi.node.questions import Question
 
 MOST_REASONS = 8  # named in the headline
@@ -42,11 +42,11 @@ def run(settings: BaseSettings, opts: argparse.Namespace) -> Outcome:
 
 def _lines(found: Gathered, rows: list[Answer], total: int, reasons: Counter[str]) -> list[str]:
     shown = "" if len(rows) == total else f", the newest {count(len(rows))}"
-    head = [f"{found.whose}: {count(total)} failed {'request' if total == 1 else 'requests'}{shown}"]
+    head = folded(f"{found.whose}: {count(total)} failed {'request' if total == 1 else 'requests'}{shown}")
     if reasons:
         most = [f"{reason} {count(number)}" for reason, number in _ranked(reasons)[:MOST_REASONS]]
         more = len(reasons) - len(most)
-        head.append(f"by reason: {', '.join(most)}{f', and {more} more' if more else ''}")
+        head += folded(f"by reason: {', '.join(most)}{f', and {more} more' if more else ''}")
     if not rows:
         return head
     now = time.time()
@@ -77,7 +77,7 @@ def requeue(settings: BaseSettings, opts: argparse.Namespace) -> Outcome:
     document = {**found.document(), "requeued": requeued, "unfit": unfit, "agents": by_agent}
     line = f"{found.whose}: {count(requeued)} failed {'request is' if requeued == 1 else 'requests are'} queued again"
     who = [f"{agent} {count(number)}" for agent, number in by_agent.items() if number]
-    lines = [f"{line} ({', '.join(who)})" if len(who) > 1 else line]
+    lines = folded(f"{line} ({', '.join(who)})" if len(who) > 1 else line)
     if unfit:
         lines.append(
             f"{count(unfit)} could not be: they are too large to travel, or cannot be read, or the crawl is over"

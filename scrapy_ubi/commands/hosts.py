@@ -11,7 +11,7 @@ from scrapy.settings import BaseSettings
 
 from scrapy_ubi.commands.gathering import Gathered, Outcome, gather
 from scrapy_ubi.monitor.answers import Answer
-from scrapy_ubi.monitor.table import Column, count, span, table
+from scrapy_ubi.monitor.table import Column, count, folded, span, table
 from scrapy_ubi.node.questions import Question
 
 _COLUMNS = (
@@ -48,12 +48,12 @@ def run(settings: BaseSettings, opts: argparse.Namespace) -> Outcome:
 
 def _lines(found: Gathered, opts: argparse.Namespace, rows: list[Answer], total: int) -> list[str]:
     shown = "" if len(rows) == total else f", the first {count(len(rows))} by {opts.sort}"
-    head = f"{found.whose}: {count(total)} {'host' if total == 1 else 'hosts'}{shown}"
+    head = folded(f"{found.whose}: {count(total)} {'host' if total == 1 else 'hosts'}{shown}")
     if not rows:
-        return [head]
+        return head
     if any(row["learned"] for row in rows):
-        return [head, "", *table((*_COLUMNS, _LEARNED), [[*_cells(row), row["learned"]] for row in rows])]
-    return [head, "", *table(_COLUMNS, [_cells(row) for row in rows])]
+        return [*head, "", *table((*_COLUMNS, _LEARNED), [[*_cells(row), row["learned"]] for row in rows])]
+    return [*head, "", *table(_COLUMNS, [_cells(row) for row in rows])]
 
 
 def _cells(row: Answer) -> list[str]:

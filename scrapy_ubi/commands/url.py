@@ -14,8 +14,7 @@ from scrapy_ubi.commands.places import Spot, spot
 from scrapy_ubi.monitor.answers import Answer
 from scrapy_ubi.monitor.document import Document
 from scrapy_ubi.monitor.ownership import Group, Ownership, ownership
-from scrapy_ubi.monitor.plain import plain
-from scrapy_ubi.monitor.table import WIDEST, count, pairs, span
+from scrapy_ubi.monitor.table import WIDEST, count, folded, pairs, span
 from scrapy_ubi.node.questions import Question
 from scrapy_ubi.protocol.ring import RingCollision
 from scrapy_ubi.urls.filters import FilterChain
@@ -70,10 +69,10 @@ def _outcome(found: Gathered, place: Spot) -> Outcome:
         ("key", place.key),
         ("host", place.host),
         ("owner", _owner(owned) or "not known: no agent lives"),
-        ("then", ", ".join(owned.successors) if owned is not None and owned.successors else "nobody"),
-        *([("state", _said(answers[agent], agent))] if agent else _not_found(place)),
+        *_row("then", ", ".join(owned.successors) if owned is not None and owned.successors else "nobody"),
+        *(_row("state", _said(answers[agent], agent)) if agent else _not_found(place)),
     ]
-    rows += [("also", _said(answers[name], name)) for name in sorted(answers) if name != agent]
+    rows += [row for name in sorted(answers) if name != agent for row in _row("also", _said(answers[name], name))]
     lines = pairs(rows)
     if where == "unknown":
         lines += ["", *textwrap.wrap(OTHER_KEY, WIDEST)]
@@ -97,10 +96,14 @@ def _owned(url: str, group: Group) -> Ownership | None:
 
 
 def _not_found(place: Spot) -> list[tuple[str, str]]:
-    """The rows of the state: the reason of a filter may take several lines."""
     said = f"filtered ({place.filtered}): {place.why}" if place.filtered else "unknown: no agent has met it"
-    first, *more = textwrap.wrap(plain(said), WIDEST - len("owner  "))
-    return [("state", first), *(("", line) for line in more)]
+    return _row("state", said)
+
+
+def _row(name: str, value: str) -> list[tuple[str, str]]:
+    """A row of the answer, and others below it where the value takes several lines: as with long names of agents."""
+    first, *more = folded(value, WIDEST - len("owner  "))
+    return [(name, first), *(("", line) for line in more)]
 
 
 def _said(answer: Answer, agent: str) -> str:

@@ -13,7 +13,7 @@ from scrapy_ubi.monitor.ownership import Ownership
 from scrapy_ubi.monitor.plain import cut, plain, width
 from scrapy_ubi.monitor.profile import Profile
 from scrapy_ubi.monitor.status import UNREADABLE, AgentStatus, CrawlStatus
-from scrapy_ubi.monitor.table import WIDEST, Column, count, pairs, rate, size, span, table
+from scrapy_ubi.monitor.table import WIDEST, Column, count, folded, pairs, rate, size, span, table
 
 FIRST_URLS = 3  # URLs shown of a letter, unless all are asked for
 MOST_REASONS = 20
@@ -62,14 +62,14 @@ def live_within(status: CrawlStatus, columns: int, rows: int) -> list[str]:
 
 
 def _live_parts(status: CrawlStatus) -> tuple[list[str], list[str], list[str]]:
-    return [headline(status), ""], live_table(status.agents), [*_joined_shortly(status), *_remarks(status)]
+    return [*headline(status), ""], live_table(status.agents), [*_joined_shortly(status), *_remarks(status)]
 
 
-def headline(status: CrawlStatus) -> str:
+def headline(status: CrawlStatus) -> list[str]:
     """The crawl, its state, and how many agents work."""
     working = sum(agent.working for agent in status.agents)
     text = f"crawl {plain(status.crawl, 64)}: {status.state}, {working} of {len(status.agents)} agents at work"
-    return text + f", {status.views} different views" if status.views > 1 else text
+    return folded(text + f", {status.views} different views" if status.views > 1 else text)
 
 
 def live_table(agents: Sequence[AgentStatus]) -> list[str]:
@@ -113,7 +113,7 @@ def _live_row(agent: AgentStatus) -> list[str]:
 def agents(status: CrawlStatus) -> list[str]:
     """Who the agents are, on which machines, and since when."""
     rows = [_agent_row(agent, status.now) for agent in status.agents]
-    return [headline(status), "", *table(_AGENTS, rows), *_remarks(status)]
+    return [*headline(status), "", *table(_AGENTS, rows), *_remarks(status)]
 
 
 def _agent_row(agent: AgentStatus, now: float) -> list[str]:
@@ -152,7 +152,7 @@ def _remarks(status: CrawlStatus) -> list[str]:
 
 def inbox(agent: str, box: Box, now: float, full: bool) -> list[str]:
     """The letters that wait for an agent, oldest first; all their URLs when `full`."""
-    lines = [f"inbox of {plain(agent, 64)}: {_shown(box.total, len(box.letters), 'letter', 'oldest')}"]
+    lines = folded(f"inbox of {plain(agent, 64)}: {_shown(box.total, len(box.letters), 'letter', 'oldest')}")
     for letter in box.letters:
         lines += ["", *_letter(letter, now, full)]
     return lines
@@ -208,7 +208,7 @@ def _done(letter: Letter) -> list[str]:
 
 def dead(agent: str, box: Box, now: float) -> list[str]:
     """The dead letters of an agent, newest first."""
-    lines = [f"dead letters of {plain(agent, 64)}: {_shown(box.total, len(box.dead), 'letter', 'newest')}"]
+    lines = folded(f"dead letters of {plain(agent, 64)}: {_shown(box.total, len(box.dead), 'letter', 'newest')}")
     for one in box.dead:
         about = f"{one.id}  {span(max(0.0, now - one.time))} old  from {one.sender or '?'}  {one.size or '?'} bytes"
         lines += ["", cut(about, WIDEST), cut(f"  {one.reason}", WIDEST), cut(f"  begins {one.head}", WIDEST)]
@@ -235,7 +235,7 @@ def owner(answer: Ownership) -> list[str]:
 def report(status: CrawlStatus) -> list[str]:
     """The measures of the crawl as a whole, then agent by agent."""
     of = measures_of(status)
-    lines = [headline(status), "", *pairs(_figures(of)), "", *_shares(status, of)]
+    lines = [*headline(status), "", *pairs(_figures(of)), "", *_shares(status, of)]
     lines += _by_reason(of.failed, "failed URLs by reason", "URLs", of.failed_at)
     lines += _by_reason(of.noted, "what else befell", "times", of.noted_at)
     lines += _joined(of)

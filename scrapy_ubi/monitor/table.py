@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -56,6 +57,11 @@ def pairs(rows: Sequence[tuple[str, str]], widest: int = WIDEST) -> list[str]:
     """Lines of a name and a value each, the values below one another."""
     room = max((width(name) for name, _ in rows), default=0)
     return [cut(f"{name}{' ' * (room - width(name))}{GAP}{plain(value)}", widest).rstrip() for name, value in rows]
+
+
+def folded(text: str, widest: int = WIDEST) -> list[str]:
+    """A text in as many lines as it needs, broken between words where that can be: nothing of it is left off."""
+    return [cut(line, widest) for line in textwrap.wrap(plain(text), widest, break_on_hyphens=False)]
 
 
 def count(number: int) -> str:

@@ -191,6 +191,25 @@ def test_directories_are_found_named_and_summed_up(shell: Shell, tmp_path: Path)
     assert shell.json("hosts", "-s", "JOBDIR=elsewhere")["total"] == 3
 
 
+def test_answers_fit_and_nothing_is_cut_off_where_names_are_as_long_as_may_be(shell: Shell, tmp_path: Path) -> None:
+    names = [f"{number:x>64}" for number in (1, 2, 3)]
+    for name in names:
+        directory(tmp_path / name, name, "c" * 64)
+    at = [word for name in names for word in ("--dir", name)]
+    key = int(shell.json("url", SAD, *at)["key"], 16)
+    frontier = open_frontier(tmp_path / names[0])
+    reason = "exception/AnErrorWithSuchALongName"
+    frontier.add("h2.example", [Entry(key, SAD, 1)])
+    frontier.fail(Failure("h2.example", Entry(key, SAD, 1), reason, 1.0))
+    frontier.flush()
+    frontier.close()
+    for words in (["hosts", "--limit", "1"], ["failed"], ["url", SAD], ["requeue", "--all"]):
+        assert shell(*words, *at) == 0
+        assert max(map(len, shell.out.splitlines())) <= 100
+        assert words[0] != "url" or reason in shell.out
+        assert words[0] != "requeue" or all(name in shell.out for name in names)
+
+
 def test_what_waits_in_a_directory_has_a_place(shell: Shell, tmp_path: Path) -> None:
     place = directory(tmp_path / "d")
     url = "http://h9.example/waits"

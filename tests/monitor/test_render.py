@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -58,6 +59,15 @@ def test_live_within_a_terminal_leaves_out_the_last_agents() -> None:
     assert render.live_within(many, 100, 5) == [*lines[:3], "... 10 more agents", lines[-1]]
     assert render.live_within(many, 100, 3) == lines[:3]
     assert render.live_within(crawl(agent("a1")), 10, 1) == ["crawl dem…"]
+
+
+def test_headings_hold_the_longest_name_of_a_crawl_and_fit() -> None:
+    longest = replace(crawl(agent("a1"), agent("a2")), crawl="c" * 64)
+    box = Box(12_345)
+    heads = [render.live(longest), render.agents(longest), render.report(longest)]
+    heads += [render.inbox("a" * 64, box, 0.0, full=False), render.dead("a" * 64, box, 0.0)]
+    assert all(fits(lines) for lines in heads)
+    assert render.live(longest)[:3] == [f"crawl {'c' * 64}: running, 2 of 2 agents at", "work", ""]
 
 
 def test_live_counts_pages_of_the_dead_but_not_their_hosts() -> None:
