@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 
 from scrapy.commands import ScrapyCommand
 from scrapy.exceptions import UsageError
-from scrapy.settings import BaseSettings
+from scrapy.settings import BaseSettings, get_settings_priority
 from scrapy.utils.conf import arglist_to_dict
 
 from scrapy_ubi.commands import failed, hosts, reset, url
@@ -33,7 +33,7 @@ from scrapy_ubi.monitor.ownership import Group, group_of, ownership
 from scrapy_ubi.monitor.plain import plain
 from scrapy_ubi.monitor.status import CrawlStatus, read_status
 from scrapy_ubi.protocol.ring import RingCollision, replicas_for
-from scrapy_ubi.settings import MOST_REPLICAS
+from scrapy_ubi.settings import MOST_REPLICAS, refuse_unknown
 from scrapy_ubi.urls.hosts import name_of
 
 WATCH_EVERY = 1.0  # seconds
@@ -100,6 +100,7 @@ class Command(ScrapyCommand):
         for stream in (sys.stdout, sys.stderr):
             getattr(stream, "reconfigure", lambda **_: None)(errors="backslashreplace")
         try:
+            refuse_unknown(_given(self.settings))
             if opts.what == "owner" and opts.agents:
                 _print(_owner(opts, _group_given(self.settings, opts)), opts)
                 return
@@ -127,6 +128,12 @@ class Command(ScrapyCommand):
         if outcome.complaint:
             print(f"scrapy ubi: {plain(outcome.complaint)}", file=sys.stderr)
             self.exitcode = 1
+
+
+def _given(settings: BaseSettings) -> list[str]:
+    """The settings that the command line names: one misspelt would leave another crawl, or directory, to be meant."""
+    here = get_settings_priority("cmdline")
+    return [name for name in settings if isinstance(name, str) and (settings.getpriority(name) or 0) >= here]
 
 
 def _answer(settings: BaseSettings, opts: argparse.Namespace, to: Connection) -> Answer:

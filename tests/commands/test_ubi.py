@@ -343,6 +343,14 @@ def test_watch_draws_until_the_crawl_is_finished(crawl: CrawlByHand, one_server:
         run.communicate()
 
 
+def test_a_misspelt_setting_on_the_command_line_is_refused(shell: Shell, crawl: CrawlByHand) -> None:
+    for words in (["status", "-s", "UBI_CRAWLL=another"], ["-s", "UBI_CRAWLL=another", "reset", "--yes"]):
+        assert shell(*words) == 1
+        assert shell.err == "scrapy ubi: UBI_CRAWLL is not a setting of scrapy_ubi: did you mean UBI_CRAWL.\n"
+    shell.settings["UBI_OF_ANOTHER_VERSION"] = 1
+    assert shell("status", "-s", "LOG_LEVEL=INFO") == 0
+
+
 def test_what_a_server_says_while_one_watches_moves_no_cursor(
     shell: Shell, crawl: CrawlByHand, monkeypatch: pytest.MonkeyPatch
 ) -> None:
