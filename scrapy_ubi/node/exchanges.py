@@ -92,6 +92,10 @@ class Exchanges:
         """Whether something waits for an exchange to take it."""
         return self.post is not None and self.post.busy
 
+    def has_told(self, since: float) -> bool:
+        """Whether all that was new at this time (s) has left, with a profile that was made later."""
+        return self.post is not None and self.post.told >= since
+
     @property
     def disk_full(self) -> bool:
         """Whether the last flush could not be written."""

@@ -102,16 +102,14 @@ class Leaving:
 
     async def _exchange_last(self) -> None:
         """Say that the crawl is over, and publish the last counters."""
-        self._publishing.renew()
         self._crawl.write_facts()
-        end = self._clock() + self._settings.lease_timeout
-        while True:
-            self._exchanges.press(hurry=not self._publishing.is_new)
-            if self._publishing.is_new and not self._exchanges.busy:
-                return
-            if self._clock() > end:
+        begun = self._clock()
+        while not self._exchanges.has_told(begun):
+            if self._clock() > begun + self._settings.lease_timeout:
                 logger.warning(
                     FULL if self._exchanges.disk_full else "Redis did not take the last counters of this agent."
                 )
                 return
+            self._publishing.renew()  # one that was made for a full disk may not have been needed
+            self._exchanges.press(hurry=not self._exchanges.busy)
             await self._exchanges.wait()

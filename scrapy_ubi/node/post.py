@@ -111,6 +111,8 @@ class Post:
         self._consumed: list[str] = []
         self._absence, self._looked, self._only_looks = settings.lease_timeout, 0.0, False
         self._only_disk = False
+        self._drained = 0.0  # when the last drain was that a profile goes with (s)
+        self.told = 0.0  # and the last of those that has left
         self._disk, self._facts = disk, facts
         self._runs = Runs(agent, control, str(disk.facts.get("run", "")))
         self._trouble = ""
@@ -191,6 +193,7 @@ class Post:
             return
         if self._out is None:
             self._out = self._outgoing(now, self._agent.drain(now), profile())
+            self._drained = self._drained if self._out.profile is None else now
         elif self.full:
             self._out = replace(self._out, profile=profile())
         self._collect()
@@ -273,7 +276,8 @@ class Post:
             if self._said:
                 logger.info(BETTER[self._trouble])
             self._trouble, self._said, self.full, self._pause = "", False, False, 0.0
-        self._out = self._out if self._only_looks else None
+        if not self._only_looks:
+            self._out, self.told = None, self._drained
         self._take(incoming, now)
         return True
 

@@ -35,8 +35,3 @@ class Publishing:
     def renew(self) -> None:
         """Let the next one be due now, and counted anew."""
         self._next_at = self._count_at = 0.0
-
-    @property
-    def is_new(self) -> bool:
-        """Whether one was made since `renew`."""
-        return self._next_at > 0.0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 
 import pytest
 
@@ -11,8 +12,9 @@ from scrapy_ubi.node import hosts
 from scrapy_ubi.node.hosts import lifted, plight
 from scrapy_ubi.protocol.host import HostState, Notes
 from scrapy_ubi.protocol.notes import NOTHING
+from scrapy_ubi.transport import Incoming, Outgoing
 from scrapy_ubi.transport.memory import MemoryHub
-from tests.node.crawler import Crawler, Log, crawl, entry, reachable
+from tests.node.crawler import SETTINGS, Crawler, Log, crawl, entry, reachable
 
 SEEDS = ["http://h0.example/1"]
 ENDED = "h3.example"
@@ -204,3 +206,46 @@ def test_who_leaves_with_a_full_disk_says_that_and_not_that_redis_did_something(
     said = [record.message for record in caplog.records if record.levelname == "WARNING"]
     assert any(sentence.startswith("The disk is full: what this agent did last") for sentence in said)
     assert not any("Redis" in sentence for sentence in said)
+
+
+def test_who_leaves_as_its_disk_has_room_again_tells_its_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What waited for the disk leaves first, and is of before: it is not the last."""
+    hub, is_full = MemoryHub(), True
+
+    async def write() -> None:
+        if is_full:
+            raise StoreFull("The disk is full.")
+
+    async def run() -> None:
+        nonlocal is_full
+        one = Ending(hub, "a", Log())
+        await one.wait(1)
+        monkeypatch.setattr(one.node._crawl.disk, "write", write)
+        async with asyncio.timeout(20):
+            while not one.node._exchanges.disk_full:
+                await asyncio.sleep(0)
+            leave = asyncio.ensure_future(one.node.leave("shutdown"))
+            while one.node._leaving.stage != "left":
+                await asyncio.sleep(0)
+            is_full = False
+            await leave
+
+    asyncio.run(run())
+    assert json.loads(hub.shelf("test").agents[b"a"])["state"] == "left"
+
+
+def test_who_leaves_where_redis_is_slow_is_heard(caplog: pytest.LogCaptureFixture) -> None:
+    async def run() -> None:
+        one = Ending(MemoryHub(), "a", Log())
+        await one.wait(1)
+        exchange = one.transport.exchange
+
+        async def slow(out: Outgoing) -> Incoming:
+            await asyncio.sleep(3 * SETTINGS.flush_interval)
+            return await exchange(out)
+
+        one.transport.exchange = slow  # type: ignore[method-assign]
+        await one.node.leave("shutdown")
+
+    asyncio.run(run())
+    assert not [record.message for record in caplog.records if record.levelname == "WARNING"]
