@@ -104,7 +104,7 @@ class Leaving:
         """Say that the crawl is over, and publish the last counters."""
         self._crawl.write_facts()
         begun = self._clock()
-        while not self._exchanges.has_told(begun):
+        while not self._exchanges.has_told(begun) and not self._halt.dead:
             if self._clock() > begun + self._settings.lease_timeout:
                 logger.warning(
                     FULL if self._exchanges.disk_full else "Redis did not take the last counters of this agent."

@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from scrapy_ubi.frontier.store import StoreFull
+from scrapy_ubi.frontier.store import StoreError, StoreFull
 from scrapy_ubi.node import hosts
 from scrapy_ubi.node.hosts import lifted, plight
 from scrapy_ubi.protocol.host import HostState, Notes
@@ -249,3 +249,26 @@ def test_who_leaves_where_redis_is_slow_is_heard(caplog: pytest.LogCaptureFixtur
 
     asyncio.run(run())
     assert not [record.message for record in caplog.records if record.levelname == "WARNING"]
+
+
+def test_who_leaves_as_its_disk_breaks_does_not_wait_for_redis(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = Log()
+
+    async def broken() -> None:
+        raise StoreError("The disk is broken.")
+
+    async def run() -> None:
+        one = Ending(MemoryHub(), "a", log)
+        await one.wait(1)
+        leave = asyncio.ensure_future(one.node.leave("shutdown"))
+        async with asyncio.timeout(20):
+            while one.node._leaving.stage != "left":
+                await asyncio.sleep(0)
+            monkeypatch.setattr(one.node._crawl.disk, "write", broken)
+            await leave
+
+    asyncio.run(run())
+    assert log.fatal == ["The disk is broken. The agent stops."]
+    assert not [record.message for record in caplog.records if "Redis" in record.message]
