@@ -79,7 +79,10 @@ class Entries:
             return False
         entry = entry._replace(depth=old.depth, priority=old.priority)
         queued = rows.queued(state.hid, state.host, entry, rows.arrival_of(queued))
-        self._flushes.of(state)[queued[: rows.ROW]] = queued
+        changes, row = self._flushes.of(state), queued[: rows.ROW]
+        if row not in changes:
+            self._flushes.changes.again.add(row)
+        changes[row] = queued
         self._window.exchange(state, place, queued)
         return True
 
@@ -88,7 +91,7 @@ class Entries:
         changes = state.fresh
         if changes is None:
             changes = self._flushes.of(state)
-        if changes.get(row) is None:
+        if changes.get(row) is None or row in self._flushes.changes.again:
             changes[row] = None
         else:
             del changes[row]

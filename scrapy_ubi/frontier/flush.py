@@ -18,12 +18,15 @@ Extra = tuple[bytes, bytes | None]  # a row of the agent's: None deletes it
 
 
 class Changes:
-    """What is not flushed yet, beside the keys: by host, the failures, and the numbers of hosts dropped."""
+    """What is not flushed yet, beside the keys: by host, the failures, and the numbers of hosts dropped. `again`: rows
+    of queues that a flush before has written too.
+    """
 
-    __slots__ = ("dropped", "failed", "hosts")
+    __slots__ = ("again", "dropped", "failed", "hosts")
 
     def __init__(self) -> None:
         self.hosts: dict[DiskState, HostChanges] = {}
+        self.again: set[bytes] = set()
         self.failed: dict[bytes, bytes | None] = {}
         self.dropped: list[bytes] = []
 

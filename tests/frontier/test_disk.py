@@ -156,6 +156,18 @@ def test_what_is_done_and_flushed_while_a_head_is_read_is_not_fetched() -> None:
     assert popped(frontier) == [2]
 
 
+def test_the_row_of_what_was_retried_elsewhere_and_is_done_before_the_next_flush_goes() -> None:
+    frontier = reopened(MemoryStore(), DictKind())
+    entry = Entry(1, "http://h/1", 0)
+    frontier.add("h", [entry])
+    frontier.flush()
+    frontier.add("h", [entry._replace(request='{"retries":1}')])
+    assert popped(frontier) == [1]
+    frontier.flush()
+    frontier._check()
+    assert not list(frontier.store.rows.irange(b"q", b"r"))  # type: ignore[attr-defined]
+
+
 def test_a_host_dropped_while_it_is_read_stays_dropped() -> None:
     frontier, _ = resting()
     results = frontier.read(frontier.needs(0.0, lambda state: True))
