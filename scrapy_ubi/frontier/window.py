@@ -267,7 +267,8 @@ class Window:
         late = self._late.pop(state)
         self._coming -= self.head
         self.resting.release(state, None)
-        whole = scan.whole or len(read) < scan.most
+        stays = not late and state.writing is None  # else rows may have come before those that were there
+        whole = (scan.whole and stays) or len(read) < scan.most
         end = scan.end if whole else read[-1][: rows.ROW]
         found = self._merged(state, read, late, end)
         state.low = found[0][: rows.ROW] if found else end + b"\0"

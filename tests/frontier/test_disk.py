@@ -156,6 +156,31 @@ def test_what_is_done_and_flushed_while_a_head_is_read_is_not_fetched() -> None:
     assert popped(frontier) == [2]
 
 
+def test_what_is_found_nearer_and_flushed_before_a_head_is_read_does_not_take_the_place_of_what_waited() -> None:
+    """As many rows are read as there were when this was asked, and others come before them by then."""
+    frontier, _ = resting()
+    scans = frontier.needs(0.0, lambda state: True)
+    frontier.add("h", [Entry(key, f"http://h/{key}", 1) for key in (7, 8, 9)])
+    frontier.flush()
+    frontier.take(frontier.read(scans))
+    frontier._check()
+    frontier.add("h", [Entry(10, "http://h/10", 6)])
+    assert popped(frontier) == [7, 8, 9, 1, 2, 3, 10]
+
+
+def test_what_is_written_before_the_frontier_hears_of_it_does_not_take_the_place_of_what_waited() -> None:
+    frontier, _ = resting()
+    scans = frontier.needs(0.0, lambda state: True)
+    frontier.add("h", [Entry(key, f"http://h/{key}", 1) for key in (7, 8, 9)])
+    flush = frontier.collect()
+    flush.write(frontier.store)
+    frontier.take(frontier.read(scans))
+    frontier.written(flush)
+    frontier._check()
+    frontier.add("h", [Entry(10, "http://h/10", 6)])
+    assert popped(frontier) == [7, 8, 9, 1, 2, 3, 10]
+
+
 def test_the_row_of_what_was_retried_elsewhere_and_is_done_before_the_next_flush_goes() -> None:
     frontier = reopened(MemoryStore(), DictKind())
     entry = Entry(1, "http://h/1", 0)
