@@ -276,6 +276,8 @@ class Window:
         del found[scan.most :]
         state.fill(found)
         self.held += rows.weight(found)
+        if not state.waiting:  # all of it was done elsewhere meanwhile, as in `release`
+            self._evict(state)
         self.settle(state)
 
     def _merged(self, state: DiskState, read: Head, late: HostChanges, end: bytes) -> Head:

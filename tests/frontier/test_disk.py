@@ -181,6 +181,17 @@ def test_what_is_written_before_the_frontier_hears_of_it_does_not_take_the_place
     assert popped(frontier) == [7, 8, 9, 1, 2, 3, 10]
 
 
+def test_a_host_whose_entries_are_all_done_while_its_head_is_read_takes_no_memory() -> None:
+    frontier, state = resting()
+    results = frontier.read(frontier.needs(0.0, lambda state: True))
+    frontier.add_done(state, [1, 2, 3])
+    frontier.take(results)
+    frontier._check()
+    assert frontier.window.held == 0
+    frontier.add("h", [Entry(9, "http://h/9", 6)])
+    assert popped(frontier) == [9]
+
+
 def test_the_row_of_what_was_retried_elsewhere_and_is_done_before_the_next_flush_goes() -> None:
     frontier = reopened(MemoryStore(), DictKind())
     entry = Entry(1, "http://h/1", 0)
