@@ -291,13 +291,14 @@ class DiskFrontier:
     def _tidied(self, scan: Scan, read: Head) -> None:
         """Delete the garbage among these rows of a queue."""
         state = scan.state
-        if not self.window.tidied(scan, read):
+        late = self.window.tidied(scan, read)
+        if late is None:
             return
         found = set()
-        for queued in read:
+        for queued in self.window.uncleared(state, read):
             row, key = queued[: rows.ROW], rows.queued_key(queued)
             done = self.keys.status(key ^ state.salt) == 2
-            if done and key not in state.out and not state.changed(row):
+            if done and key not in state.out and row not in late and not state.changed(row):
                 self._entries.throw_away(state, row)
                 found.add(row)
         self.window.forget(state, found)

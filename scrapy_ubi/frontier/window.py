@@ -71,9 +71,10 @@ class Window:
         self._coming = 0  # rows that are being read
         self._ahead = max(AHEAD, 2 * delay)
         self._now = 0.0
+        self._cleared: dict[DiskState, int] = {}  # whose rows before this arrival go, or went while it was read
         self._late: dict[DiskState, HostChanges] = {}  # being read: changes written since that was asked
         self._untidy: dict[DiskState, bytes] = {}  # -> the row from which on its queue is to be looked through
-        self._tidying: set[DiskState] = set()  # of these: being read
+        self._tidying: dict[DiskState, HostChanges] = {}  # of these, being read: changes written since, too
 
     @property
     def _roomy(self) -> bool:
@@ -92,13 +93,15 @@ class Window:
     def remove(self, state: DiskState) -> None:
         """Forget a host."""
         self.clear(state)
+        del self._cleared[state]
         self.workbench.remove(state)
         self.resting.remove(state)
         if self._late.pop(state, None) is not None:
             self._coming -= self.head
 
     def clear(self, state: DiskState) -> None:
-        """Nothing is left in the host's queue."""
+        """Nothing is left in the host's queue: its rows go with the coming flush."""
+        self._cleared[state] = state.arrival
         if state.head:
             self.held -= rows.weight(state.head)
         state.fill(NO_HEAD)
@@ -106,7 +109,7 @@ class Window:
         if state not in self._late:
             self.resting.remove(state)
         self._untidy.pop(state, None)
-        self._tidying.discard(state)
+        self._tidying.pop(state, None)
 
     # -- heads
 
@@ -231,7 +234,7 @@ class Window:
 
     def next_read(self) -> float | None:
         """The time from which on `needs` has something; None when it has nothing whatever the time."""
-        if self._untidy.keys() - self._tidying:
+        if self._untidy.keys() - self._tidying.keys():
             return 0.0
         first = self.resting.next_ready() if self.held + self._coming < self.most else None
         return None if first is None else first - self._ahead
@@ -282,16 +285,26 @@ class Window:
 
     def _merged(self, state: DiskState, read: Head, late: HostChanges, end: bytes) -> Head:
         """What of these rows, and of the changes up to that rank, waits."""
+        read = self.uncleared(state, read)
         if late or state.writing is not None or state.fresh is not None:
             read = state.merged(read, late, rows.QUEUE, end)
         if state.out:
             read = [queued for queued in read if rows.queued_key(queued) not in state.out]
         return read
 
+    def uncleared(self, state: DiskState, read: Head) -> Head:
+        """These rows but for those that are none any more, though the store had them when they were read."""
+        first = self._cleared.get(state, 0)
+        return [queued for queued in read if rows.arrival_of(queued) >= first] if first else read
+
     def written(self, hosts: Mapping[DiskState, HostChanges]) -> None:
         """These changes are in the store; what is being read may have been read before."""
-        for state in self._late.keys() & hosts.keys():
-            self._late[state].update((row, value) for row, value in hosts[state].items() if rows.is_queued(row))
+        for late in (self._late, self._tidying):
+            for state in late.keys() & hosts.keys():
+                late[state].update((row, value) for row, value in hosts[state].items() if rows.is_queued(row))
+        for state in self._cleared.keys() & hosts.keys():
+            if state not in self._late and state not in self._tidying:
+                del self._cleared[state]
 
     # -- garbage
 
@@ -301,7 +314,7 @@ class Window:
             self._untidy.setdefault(state, b"")
 
     def _tidy(self, state: DiskState) -> Scan:
-        self._tidying.add(state)
+        self._tidying[state] = {}
         start, end = rows.of_host(rows.QUEUE, state.hid)
         return Scan(state, max(start, self._untidy[state]), end, TIDY, True)
 
@@ -316,17 +329,19 @@ class Window:
         """Whether the host's head is being read."""
         return state in self._late
 
-    def tidied(self, scan: Scan, read: Head) -> bool:
-        """Whether the garbage found is still there to be deleted; the next piece is looked through then."""
+    def tidied(self, scan: Scan, read: Head) -> HostChanges | None:
+        """The changes written since this was asked, which may be later than what was read; None when all garbage is
+        gone meanwhile. The next piece is looked through then.
+        """
         state = scan.state
-        if state not in self._tidying:
-            return False  # all of it is gone meanwhile
-        self._tidying.discard(state)
+        late = self._tidying.pop(state, None)
+        if late is None:
+            return None
         if len(read) < scan.most:
             del self._untidy[state]
         else:
             self._untidy[state] = read[-1][: rows.ROW] + b"\0"
-        return True
+        return late
 
     def _check(self, states: Iterable[DiskState]) -> None:
         """Assert every invariant of the window."""

@@ -192,6 +192,46 @@ def test_a_host_whose_entries_are_all_done_while_its_head_is_read_takes_no_memor
     assert popped(frontier) == [9]
 
 
+def test_what_is_deleted_while_garbage_is_sought_is_garbage_no_more() -> None:
+    frontier = reopened(MemoryStore(), DictKind())
+    frontier.add("h", [Entry(key, f"http://h/{key}", 0) for key in range(100)])
+    frontier.flush()
+    found = frontier.pop(0.0, lambda state: True)
+    assert found is not None
+    state = found[0]
+    frontier.add_done(state, range(80))
+    results = frontier.read(frontier.needs(0.0, lambda state: True))
+    frontier.finish(state, found[1].key)  # its row goes
+    frontier.flush()
+    frontier.take(results)
+    frontier.flush()
+    frontier._check()
+    assert (state.garbage, len(list(frontier.store.rows.irange(b"q", b"r")))) == (0, 20)  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_what_is_cleared_is_not_fetched_by_those_who_read_it_before_it_is_written(when: str) -> None:
+    """A queue that was nothing but garbage goes with a flush, and new entries wait before that is written."""
+    frontier, state = resting(keys=20)
+    frontier.add_done(state, range(1, 21))
+    flush = frontier.collect()
+    frontier.window.most = 0  # it is to be read
+    frontier.add("h", [Entry(key, f"http://h/{key}", 9) for key in (30, 31)])
+    frontier.window.most = 128
+    results = frontier.read(frontier.needs(0.0, lambda state: True))
+    if when == "before":
+        frontier.take(results)
+    flush.write(frontier.store)
+    frontier.written(flush)
+    if when == "after":
+        frontier.take(results)
+    frontier._check()
+    assert popped(frontier) == [30, 31]
+    frontier.flush()
+    frontier._check()
+    assert not list(frontier.store.rows.irange(b"q", b"r"))  # type: ignore[attr-defined]
+
+
 def test_the_row_of_what_was_retried_elsewhere_and_is_done_before_the_next_flush_goes() -> None:
     frontier = reopened(MemoryStore(), DictKind())
     entry = Entry(1, "http://h/1", 0)
