@@ -96,6 +96,7 @@ class DiskFrontier:
         state.notes = record.notes
         state.complete = not state.waiting
         self.window.settle(state)
+        self._clean(state)
         return state
 
     def forget_gone(self) -> None:
@@ -287,6 +288,12 @@ class DiskFrontier:
                 self._tidied(scan, read)
             else:
                 self.window.loaded(scan, read)
+                self._clean(scan.state)
+
+    def _clean(self, state: DiskState) -> None:
+        """The coming flush looks at a queue that is all garbage, though nothing of its host may change again."""
+        if not state.waiting and state.garbage >= LEAST_GARBAGE:
+            self._flushes.of(state)
 
     def _tidied(self, scan: Scan, read: Head) -> None:
         """Delete the garbage among these rows of a queue."""

@@ -232,6 +232,25 @@ def test_what_is_cleared_is_not_fetched_by_those_who_read_it_before_it_is_writte
     assert not list(frontier.store.rows.irange(b"q", b"r"))  # type: ignore[attr-defined]
 
 
+@pytest.mark.parametrize("killed", [False, True])
+def test_a_queue_that_is_nothing_but_garbage_goes_though_nothing_of_its_host_changes_again(killed: bool) -> None:
+    """Its last entry was out, or its head was being read, when all was done elsewhere."""
+    frontier, state = resting(keys=20)
+    results = frontier.read(frontier.needs(0.0, lambda state: True))
+    if killed:
+        frontier.take(results)
+        assert frontier.pop(0.0, lambda state: True) is not None
+    frontier.add_done(state, range(1, 21))
+    frontier.flush()
+    if killed:
+        frontier = reopened(frontier.store, DictKind(frontier.seen))  # type: ignore[arg-type]
+    else:
+        frontier.take(results)
+    frontier.flush()
+    frontier._check()
+    assert not list(frontier.store.rows.irange(b"q", b"r"))  # type: ignore[attr-defined]
+
+
 def test_the_row_of_what_was_retried_elsewhere_and_is_done_before_the_next_flush_goes() -> None:
     frontier = reopened(MemoryStore(), DictKind())
     entry = Entry(1, "http://h/1", 0)
