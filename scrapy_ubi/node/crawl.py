@@ -25,7 +25,7 @@ from scrapy_ubi.settings import UbiSettings
 
 from . import joining, profile
 from .config import protocol_config
-from .fixed import check_settings
+from .fixed import check_settings, check_spider
 from .fixed import fixed as fixed_settings
 from .keeper import FACTS_EVERY, Disk
 
@@ -92,6 +92,7 @@ class Crawl:
             return True
         if disk.saved is not None:
             check_settings(self._settings.dir, disk.facts, self.fixed)
+            check_spider(self._settings.dir, disk.facts, self.fixed["spider"])
             states = self.frontier.states()
             logger.info(
                 "Going on with the crawl in %s: %d hosts, %d URLs done, %d waiting.",
@@ -124,6 +125,7 @@ class Crawl:
             "run": run,
             "finished": over,
             "settings": fixed_settings(self.fixed),
+            "spider": self.fixed["spider"],
             "counters": profile.kept(self.agent, self.tally, now),
         }
 

@@ -10,7 +10,7 @@ Rules of this module:
   those who ended it knew no URL at all: they had nothing to do, as the seeds are the one's that comes late.
 * Agents must agree on what decides where a URL belongs (partition, normal form, replicas, replication). One that
   differs is refused, and told in what. Who has published lately is there; by a clock that is wrong nobody may have:
-  then it is there if it beats on.
+  then it is there if it beats on. One with another spider is warned only: that may have the same callbacks.
 * An identifier belongs to one living process. Where its beat is that of the process that ran in this very directory,
   whose lock this process now holds, the predecessor is dead for sure; else it is watched for the failure timeout.
 * Mail that waits for the identifier when a process takes it over is its predecessor's, and is thrown away: whoever sent
@@ -119,6 +119,7 @@ async def check_group(transport: Transport, settings: UbiSettings, agent: str, o
     """Raise UbiRefused when a living agent's settings differ, or when the ring has no room for this agent."""
     lines, profiles = await transport.beats(), await transport.profiles()
     unsure: dict[str, tuple[Beat, str]] = {}
+    warning = ""
     for name, line in lines.items():
         beat = Beat.parse(line)
         if name == agent or beat is None or LEFT in beat.flags:
@@ -131,10 +132,13 @@ async def check_group(transport: Transport, settings: UbiSettings, agent: str, o
             continue  # long gone, or clocks differ
         if refusal:
             raise UbiRefused(refusal)
+        warning = warning or _another_spider(name, profile, settings, own)
         try:
             Ring.of({name: beat.replicas, agent: settings.ring_replicas})
         except RingCollision as error:
             raise UbiRefused(f"{error}: choose another UBI_AGENT_ID.") from error
+    if warning:
+        logger.warning("%s", warning)
     if unsure:
         await asyncio.sleep(SEVERAL * settings.heartbeat_interval)
         lines = await transport.beats()
@@ -153,6 +157,17 @@ def _difference(name: str, profile: Mapping[str, Any], settings: UbiSettings, ow
                 "all agents of a crawl must agree; set it alike, or choose another UBI_CRAWL."
             )
     return ""
+
+
+def _another_spider(name: str, profile: Mapping[str, Any], settings: UbiSettings, own: Mapping[str, Any]) -> str:
+    """What is to be known where the agent with this profile runs another spider, as sentences; '' where it does not."""
+    theirs = profile.get("spider", own["spider"])
+    if theirs == own["spider"]:
+        return ""
+    return (
+        f"Agent {name} of crawl {settings.crawl} runs the spider {theirs!r}, this one {own['spider']!r}: each parses "
+        "what both find on its hosts. Give each spider a UBI_CRAWL of its own, unless their callbacks are the same."
+    )
 
 
 def _beats_on(beat: Beat, line: str | None) -> bool:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from pathlib import Path
+
+import pytest
 
 from scrapy_ubi.node.crawl import Crawl
 from scrapy_ubi.node.keeper import Keeper
@@ -50,3 +53,33 @@ def test_an_agent_goes_on_with_its_own_lanes_and_never_with_anothers(tmp_path: P
         assert (other, then) == (f"{anew}/b/discovery 1", f"{anew}/b/discovery 2")
 
     asyncio.run(test())
+
+
+async def gone_on(path: Path, spider: str) -> None:
+    """A crawl in that directory which a spider of that name begins, or goes on with, and leaves."""
+    disk = await Keeper.open(path, SETTINGS, lambda: 1.0)
+    try:
+        crawl = Crawl(SETTINGS, "a", disk, fixed(SETTINGS, "a", spider), lambda incarnation: None, lambda: 1.0)
+        assert not await crawl.resume({})
+        disk.collect(durable.changes(crawl.agent), crawl.facts("0badcafe"))
+        await disk.write()
+        disk.settle()
+    finally:
+        await disk.close()
+
+
+def test_another_spider_than_that_which_began_the_crawl_is_warned(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """With one UBI_CRAWL for all spiders of a project it parsed what waited for the other one."""
+
+    async def test() -> None:
+        for spider in ("news", "news"):
+            await gone_on(tmp_path, spider)
+        assert "UBI_CRAWL" not in caplog.text
+        await gone_on(tmp_path, "shop")
+
+    asyncio.run(test())
+    (record,) = [record for record in caplog.records if record.levelno > logging.INFO]
+    for told in ("'news'", "'shop'", "UBI_CRAWL"):
+        assert told in record.getMessage()

@@ -221,6 +221,24 @@ def test_agents_may_differ_in_the_rest() -> None:
     run(test)
 
 
+def test_who_runs_another_spider_is_warned_once(caplog: pytest.LogCaptureFixture) -> None:
+    """With one UBI_CRAWL for all spiders of a project each parsed the others' pages, and nobody said so."""
+
+    async def test() -> None:
+        town = Town()
+        town.live("b")
+        await town.check()
+        assert not caplog.records
+        town.live("b", spider="another")
+        town.live("c", spider="a third")
+        await town.check()
+
+    run(test)
+    (record,) = caplog.records
+    for told in (f"of crawl {CRAWL}", "'another'", "'spider'", "UBI_CRAWL"):
+        assert told in record.getMessage()
+
+
 @pytest.mark.parametrize(
     "settings",
     [
