@@ -17,6 +17,7 @@ import os
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Literal, cast
 from urllib.parse import urlsplit
@@ -134,8 +135,14 @@ class UbiSettings:
 
 
 def default_crawl(bot: str, spider: str) -> str:
-    """`<bot>:<spider>`, other characters replaced, cut to a name's length."""
-    return _NOT_IN_NAME.sub("_", f"{bot}:{spider}" if spider else bot)[:64]
+    """`<bot>:<spider>`. Where that is no name: characters replaced, cut to a name's length, and 8 hex digits that tell
+    it from others that look alike then.
+    """
+    wanted = f"{bot}:{spider}" if spider else bot
+    if _NAME.fullmatch(wanted):
+        return wanted
+    mark = blake2b(wanted.encode("utf-8", "surrogatepass"), digest_size=4).hexdigest()
+    return f"{_NOT_IN_NAME.sub('_', wanted)[:55]}-{mark}"
 
 
 def refuse_unknown(names: Iterable[str]) -> None:

@@ -99,8 +99,17 @@ def test_names_that_are_no_part_of_a_key_are_refused(setting: str, name: str) ->
 
 
 def test_a_default_crawl_is_always_a_name() -> None:
-    assert default_crawl("my bot", "a/b") == "my_bot:a_b"
+    assert default_crawl("bot", "news.example") == "bot:news.example"
+    assert default_crawl("my bot", "a/b").startswith("my_bot:a_b-")
     assert len(default_crawl("b" * 100, "s")) == 64
+
+
+def test_two_spiders_have_two_default_crawls() -> None:
+    """Where a character was replaced, or the end cut off, they shared one: each went on with the other's pages."""
+    long = "s" * 60
+    spiders = ["zeitung-ä", "zeitung-ü", "zeitung-_", "a/b", "a b", f"{long}1", f"{long}2"]
+    assert len({default_crawl("scrapybot", spider) for spider in spiders}) == len(spiders)
+    assert default_crawl("bot", "ä") == default_crawl("bot", "ä")
 
 
 @given(st.text(), st.text())
