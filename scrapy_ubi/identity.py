@@ -7,6 +7,8 @@ Rules of this module:
 * One process a directory: an exclusive lock (`flock`) on the file `lock` is held as long as the process lives; the
   kernel drops it when the process dies, however it dies. A second process on the machine that was not told a directory
   takes the next free one (`.ubi/<crawl>`, `.ubi/<crawl>/1`, `.ubi/<crawl>/2`, ...); one that was told is refused.
+* The lock proves nothing of a copy: the process that ran in the original may live. So `agent.json` names the file that
+  was locked, and the incarnation that it also names is the predecessor only where the lock is on that very file.
 * A process forked by this one (a worker of multiprocessing) has no part in the lock: it may outlive the agent.
 * The path is absolute from the start: a spider may change the working directory.
 * With UBI_AGENT_ID but no directory the agent lives in `.ubi/<crawl>/<agent id>`, so that several named agents of one
@@ -52,6 +54,12 @@ class AgentLock:
             raise
         _HELD.add(self)
 
+    @property
+    def file(self) -> str:
+        """Which file is locked: no copy of it has the same device and number."""
+        facts = os.fstat(self._file)
+        return f"{facts.st_dev}:{facts.st_ino}"
+
     def release(self) -> None:
         """Let go; a second call does nothing."""
         if self._file >= 0:
@@ -75,7 +83,7 @@ os.register_at_fork(after_in_child=_release_copies)
 class AgentDirectory:
     """The directory of the agent that runs in this process, locked.
 
-    `predecessor` is the incarnation that last ran here (8 hex digits), None in a new directory.
+    `predecessor` is the incarnation that last ran here (8 hex digits), None in a new directory, or in a copy.
     """
 
     path: Path
@@ -94,7 +102,7 @@ class AgentDirectory:
         try:
             record = _read(path)
             agent_id = _agree(record, settings, path)
-            predecessor = record.get("incarnation")
+            predecessor = record.get("incarnation") if record.get("lock") == lock.file else None
             known = predecessor if isinstance(predecessor, str) and predecessor else None
             directory = cls(path, agent_id, lock, known, {"agent": agent_id, "crawl": settings.crawl})
             if record.get("agent") != agent_id:
@@ -109,7 +117,7 @@ class AgentDirectory:
         self._write(incarnation)
 
     def _write(self, incarnation: str | None) -> None:
-        self._record = {**self._record, "incarnation": incarnation}
+        self._record = {**self._record, "incarnation": incarnation, "lock": self.lock.file}
         try:
             _replace(self.path / "agent.json", json.dumps(self._record) + "\n")
         except OSError as error:

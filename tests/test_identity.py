@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -124,6 +126,19 @@ def test_the_incarnation_before_is_known(tmp_path: Path) -> None:
     second = AgentDirectory.open(given(tmp_path))
     assert second.predecessor == "00c0ffee"
     assert second.agent_id == first.agent_id
+
+
+def test_in_a_copy_nobody_has_run_before(tmp_path: Path) -> None:
+    """The process that runs in the original may live: holding the copy's lock says nothing of it."""
+    first = AgentDirectory.open(given(tmp_path))
+    first.record_incarnation("00c0ffee")
+    shutil.copytree(first.path, tmp_path / "copy")
+    copy = AgentDirectory.open(replace(given(tmp_path), dir=tmp_path / "copy"))
+    assert (copy.agent_id, copy.predecessor) == (first.agent_id, None)
+    copy.record_incarnation("00000002")
+    copy.close()
+    again = AgentDirectory.open(replace(given(tmp_path), dir=tmp_path / "copy"))
+    assert again.predecessor == "00000002"
 
 
 def test_a_directory_of_another_agent_or_crawl_is_refused(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
 
 import pytest
@@ -35,10 +36,18 @@ def test_settings_and_servers_that_cannot_be_used_are_refused(make_group: MakeGr
     assert group.web.count() == 0
 
 
-def test_a_second_process_of_one_identifier_is_refused_and_the_first_goes_on(make_group: MakeGroup) -> None:
+@pytest.mark.parametrize("copied", [False, True])
+def test_a_second_process_of_one_identifier_is_refused_and_the_first_goes_on(
+    make_group: MakeGroup, copied: bool
+) -> None:
+    """Also in a copy of the directory in which the first one runs."""
     group = make_group(latency=0.05)
     group.start("a0")
     group.until_served(0.01)
+    if copied:
+        group.pause("a0")  # else files come and go while they are copied
+        shutil.copytree(group.agents["a0"].directory, group.place / "elsewhere")
+        group.resume("a0")
     elsewhere = {"UBI_DIR": group.place / "elsewhere", "USER_AGENT": "second", "LOG_LEVEL": "WARNING"}
     group.start("second", UBI_AGENT_ID="a0", **elsewhere)
     group.until_ended("second")
