@@ -15,8 +15,8 @@ def test_what_is_out_is_not_handed_out_again_by_a_late_read() -> None:
     one = frontier.pop(0.0, lambda state: True)
     assert one is not None
     state.open_work += 1
-    frontier.window.clear(state)  # as if the head had been given away
-    state.complete, state.low = False, b""
+    frontier.window._evict(state)  # as where memory is scarce
+    state.low = b""
     frontier.free(state, 0.0)
     assert popped(frontier) == [2, 3]
     frontier.put_back(state, 1)
