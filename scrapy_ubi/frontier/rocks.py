@@ -45,7 +45,13 @@ _FILE = 64 * MIB
 
 _FULL = ("No space left on device", "Disk quota exceeded", "File too large", "Out of space", "NoSpace")
 _DENIED = ("Permission denied", "Read-only file system")
+_FORKED = (
+    "This process was forked by one that has crawled before, and RocksDB's threads were not forked with it: start it "
+    "by 'spawn' (multiprocessing), or let the process that forks crawl nothing itself."
+)
 _FILE_NAME = re.compile(r"(?:\S*/)?(?:\d{6,}\.(?:sst|log|ldb|blob)|MANIFEST-\d+|CURRENT|OPTIONS-\d+)")
+
+_users: set[int] = set()  # processes that have had a store: this one, and those that it was forked by
 
 
 class RocksStore:
@@ -56,6 +62,9 @@ class RocksStore:
 
         Raises `StoreDamaged`, `StoreFull`, `StoreError`.
         """
+        if _users - {os.getpid()}:
+            raise StoreError(_FORKED)  # else it is opened, and hangs when it is to be closed
+        _users.add(os.getpid())
         self.path = path
         self._reserve = reserve
         self._options = _options(max(memory, LEAST_MEMORY))

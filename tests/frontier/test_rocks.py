@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import random
 import resource
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -258,3 +260,18 @@ def test_a_directory_that_may_not_be_written_is_said_with_a_remedy(
 def test_a_path_that_rocksdb_cannot_take_is_said_with_a_remedy(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="no UTF-8 text: set UBI_DIR to one that is, or start this with PYTHONUTF8=1"):
         RocksStore(tmp_path / "\udcc3")
+
+
+def test_a_process_that_was_forked_by_one_that_had_a_store_is_refused(tmp_path: Path) -> None:
+    """RocksDB's threads are not forked: to close a store would hang."""
+    script = (
+        "import os, sys; from pathlib import Path; from scrapy_ubi.frontier.rocks import RocksStore\n"
+        "RocksStore(Path(sys.argv[1]) / 'parent').close()\n"
+        "if child := os.fork(): sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))\n"
+        "RocksStore(Path(sys.argv[1]) / 'child')\n"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", script, str(tmp_path)], capture_output=True, text=True, check=False, timeout=60
+    )
+    assert ended.returncode == 1
+    assert "StoreError: This process was forked by one that has crawled before" in ended.stderr
