@@ -77,15 +77,16 @@ class Connection(asyncio.Protocol):
         closed."""
         transport = self.transport
         assert transport is not None and self._load is None
-        if right is not None and not right():
-            self.abort()
-            raise NoRight("The right to fetch this host has ended")
         if transport.is_closing():
             raise Unanswered("The connection was closed")
         if self._parser is None:
             self._parser = _parser(self)
-        self._load = load
         data = head + body if body else head
+        # Last of all: a process that is stopped between this and the write would write when its lease has ended.
+        if right is not None and not right():
+            self.abort()
+            raise NoRight("The right to fetch this host has ended")
+        self._load = load
         if len(data) <= SLICE:
             transport.write(data)
             return
