@@ -96,5 +96,5 @@ class Closing:
     def _forget_strays(self) -> None:
         strays, oldest = self.strays, self._outbox.oldest()
         # All in one pass: to begin anew for each takes seconds where a hundred thousand seeds waited for one letter.
-        for key in [*takewhile(lambda key: oldest is None or strays[key] < oldest, strays)] if strays else ():
+        for key in [*takewhile(lambda key: oldest is None or strays[key] < oldest, strays)]:
             del strays[key]

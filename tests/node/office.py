@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable, Coroutine
 from typing import Any
 
+from scrapy_ubi.frontier.store import StoreFull
 from scrapy_ubi.node.courier import Courier
 from scrapy_ubi.node.keeper import Disk, NoDisk
 from scrapy_ubi.node.post import LONGEST_PAUSE, Post
@@ -25,6 +26,19 @@ REPLICAS = 20
 VIEW = "00000000000000ff"
 SETTINGS = UbiSettings(crawl=CRAWL, max_letter_bytes=20_000, max_url_length=100)
 HOST = "h.example"  # kept by `a`, alone
+
+
+class FullDisk(NoDisk):
+    """Refuses what is written while it is `full`, and counts the rest."""
+
+    def __init__(self, full: bool = False) -> None:
+        super().__init__(0.0)
+        self.full, self.writes = full, 0
+
+    async def write(self) -> None:
+        if self.full:
+            raise StoreFull("No room.")
+        self.writes += 1
 
 
 def letter(value: Any = (), **rest: str) -> dict[bytes, bytes]:
