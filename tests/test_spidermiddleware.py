@@ -17,6 +17,7 @@ from scrapy_ubi.plainlinks import PlainLinks
 from scrapy_ubi.requestcheck import NONCE
 from scrapy_ubi.scheduler import SEED, UbiScheduler
 from scrapy_ubi.spidermiddleware import PAUSE_EVERY, UbiSpiderMiddleware
+from tests.support.turns import turns_of_others
 
 URL = "http://h1.example/"
 
@@ -86,26 +87,14 @@ def test_a_start_that_breaks_has_ended_too() -> None:
     assert world.scheduler.ended == 1
 
 
-async def turns_of_others(found: AsyncIterator[Any]) -> int:
-    """How often others had their turn until all of this was found."""
-    turns = 0
-
-    async def count() -> None:
-        nonlocal turns
-        while True:
-            turns += 1
-            await asyncio.sleep(0)
-
-    counting = asyncio.ensure_future(count())
+async def drained(found: AsyncIterator[Any]) -> None:
     async for _ in found:
         pass
-    counting.cancel()
-    return turns
 
 
 def test_a_long_start_lets_others_run() -> None:
     start = World().middleware.process_start(several(*range(10 * PAUSE_EVERY)))
-    assert asyncio.run(turns_of_others(start)) >= 10
+    assert asyncio.run(turns_of_others(drained(start))) >= 10
 
 
 def test_a_start_waits_while_no_more_should_come(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -158,7 +147,7 @@ def test_a_callback_with_very_many_requests_lets_others_run(known: bool) -> None
     requests = several(*(Request(f"{URL}known" if known else URL) for _ in range(10 * PAUSE_EVERY)))
     response = Response(URL, request=Request(URL))
     found = World().middleware.process_spider_output_async(response, requests)
-    assert asyncio.run(turns_of_others(found)) >= 10
+    assert asyncio.run(turns_of_others(drained(found))) >= 10
 
 
 @pytest.mark.parametrize("kind", ["sync", "async"])

@@ -17,6 +17,7 @@ from twisted.internet.defer import Deferred, succeed
 from twisted.python.failure import Failure
 
 from scrapy_ubi.lean.signals import LeanSignals
+from tests.support.turns import turns_of_others
 
 SIGNAL = object()
 
@@ -223,23 +224,12 @@ def test_a_function_that_nobody_else_keeps_is_gone_though_it_was_told() -> None:
 
 
 def test_awaiting_lets_the_loop_turn(caplog: pytest.LogCaptureFixture) -> None:
-    turns = 0
-
-    async def count() -> None:
-        nonlocal turns
-        while True:
-            turns += 1
-            await asyncio.sleep(0)
-
     async def main() -> None:
         crawler, receivers = Crawler(Spider, {}), Receivers()
         LeanSignals.from_crawler(crawler)
         crawler.signals.connect(receivers.one, SIGNAL)
-        task = asyncio.create_task(count())
         for _ in range(50):
             await crawler.signals.send_catch_log_async(SIGNAL, item=1)
-        task.cancel()
 
     with caplog.at_level(logging.ERROR):
-        asyncio.run(main())
-    assert turns >= 50
+        assert asyncio.run(turns_of_others(main())) >= 50
