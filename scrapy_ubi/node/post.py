@@ -4,7 +4,7 @@ Rules of this module:
 
 * One exchange at a time. What a drain gave is repeated until an exchange has taken it (all of it is idempotent); only
   then is there a next drain. While Redis is away the agent goes on with what it has, up to so much that others do not
-  know of (`Exchanges.choked`), and the pause between tries grows; the disk is written as often as ever.
+  know of (`Exchanges.choked`), and tries again after a pause (`trouble`); the disk is written as often as ever.
 * What comes out of the inbox is sorted first (`sorting`): the protocol sees what holds.
 * An inbox entry is deleted after the drain that follows its merge, so never before it is durable.
 * What the control hash says of the run is in `runs`. After an absence an agent looks there before it sends. While
@@ -43,6 +43,7 @@ from .desk import Desk
 from .keeper import Disk
 from .runs import Runs
 from .sorting import Judge, Sorting
+from .trouble import AWAY, DISK, FULL, Trouble
 
 logger = logging.getLogger("scrapy_ubi")
 
@@ -53,14 +54,10 @@ PLENTY = 8  # requests handed out: an agent with so many waits for nobody
 ENOUGH = 24  # pages done that such an agent tells the others of before its time
 SELDOM = 2  # else it sends, and it reads its mail, only once in so many flush intervals
 IDLE = 1.0  # s between two exchanges of an agent that can neither fetch nor answer yet
-FIRST_PAUSE, LONGEST_PAUSE = 0.1, 2.0  # s between tries while Redis is away or full
-QUIET = 60.0  # s: a Redis at its memory limit takes one letter and refuses the next; who looks after it is told once
 
 RUN = b"run"  # the field of a letter that names the run it was sent in
 LOOK = Outgoing(read_inbox=False, read_acks=False)  # at the control hash
 NOTHING = Outgoing(read_inbox=False, read_acks=False, read_control=False)  # for the disk alone
-
-BETTER = {"full": "Redis has room again.", "away": "Redis is back.", "disk": "The disk has room again."}
 
 
 class DiskFull(Exception):
@@ -102,7 +99,7 @@ class Post:
         self._largest = settings.max_letter_bytes // LETTER_BYTES_A_CHARACTER
         self._interval, self._most_waiting = settings.flush_interval, settings.flush_records
         self._under_way: Future[Incoming] | None = None
-        self._due = self._retry_at = self._pause = 0.0
+        self._due = 0.0
         self._eager = False
         self._sent = 0.0  # when the last exchange began (s)
         self._done = 0  # pages done when it began
@@ -115,9 +112,7 @@ class Post:
         self.told = 0.0  # and the last of those that has left
         self._disk, self._facts = disk, facts
         self._runs = Runs(agent, control, str(disk.facts.get("run", "")))
-        self._trouble = ""
-        self._said = False  # the trouble is in the log, so its end must be
-        self._quiet_until = 0.0
+        self._trouble = Trouble()
         self.full = False  # the last exchange was refused for want of memory
         self.disk_full = False  # the last flush could not be written
         self.writes_refused = 0  # exchanges so far that were
@@ -137,7 +132,7 @@ class Post:
     @property
     def away(self) -> bool:
         """Whether the last exchange has not reached Redis."""
-        return self._trouble == "away"
+        return self._trouble.kind == AWAY
 
     @property
     def busy(self) -> bool:
@@ -148,7 +143,7 @@ class Post:
         """Whether it is time (s) for another exchange, or there is cause to hurry."""
         if self._under_way is not None or self._agent.usurped:
             return False  # what is in the inbox of a usurped agent is for that other process
-        if now < self._retry_at:
+        if now < self._trouble.retry_at:
             return not self.disk_full and now >= self._due  # for the disk
         if hurry:
             return True
@@ -179,7 +174,7 @@ class Post:
         shadowed = self._agent.group.shadowed
         self._only_looks = bool(self._sent) and (shadowed or now - self._looked > self._absence)
         # What was collected at a mere look, and had no room, comes first: the next drain would not be durable with it.
-        self._only_disk = now < self._retry_at or (self._out is None and self._disk.due)
+        self._only_disk = now < self._trouble.retry_at or (self._out is None and self._disk.due)
         if self._only_disk:
             self._due = now + self._interval
             self._collect()
@@ -212,12 +207,12 @@ class Post:
 
     def _asking(self, out: Outgoing, now: float) -> Outgoing:
         """What to send, with what is to be read."""
-        read = bool(self._trouble) or now >= self._read_due or not self._has_plenty()
+        read = bool(self._trouble.kind) or now >= self._read_due or not self._has_plenty()
         if read:
             self._read_due = now + SELDOM * self._interval * 0.9  # a turn of the loop is never quite in time
         waits = any(lane.unacknowledged for lane in self._agent.outbox.lanes.values())
         look = now >= self._control_due or self._runs.has_rivals(now)
-        look = (read and look) or bool(out.control or out.forget_control or self._trouble)
+        look = (read and look) or bool(out.control or out.forget_control or self._trouble.kind)
         return replace(out, read_inbox=read, read_acks=read and waits, read_control=look)
 
     async def _carry(self, out: Outgoing, blocked: str | None) -> Incoming:
@@ -241,7 +236,7 @@ class Post:
         """Take in what the exchange under way has brought; False when there is nothing (yet)."""
         if self._under_way is None or not self._under_way.done():
             return False
-        waits = now < self._retry_at and (self.disk_full or not self._only_disk)
+        waits = now < self._trouble.retry_at and (self.disk_full or not self._only_disk)
         if waits or not self._settled(now):
             return False  # what has come stays where it is
         future, self._under_way = self._under_way, None
@@ -254,7 +249,7 @@ class Post:
             incoming = future.result()
         except DiskFull as error:
             self.disk_full = True
-            self._complain(now, "disk", f"{error.why} Nothing is fetched until then.")
+            self._trouble.met(now, DISK, f"{error.why} Nothing is fetched until then.")
             if error.incoming is not None:
                 self._take(error.incoming, now)
             return True
@@ -265,17 +260,16 @@ class Post:
             self._refused(now, error)
             return True
         except TransportDown as error:
-            self._complain(
+            self._trouble.met(
                 now,
-                "away",
+                AWAY,
                 f"Redis is away: this agent fetches on until its lease ends or {self._most_waiting:,} records wait to "
                 f"be sent (UBI_FLUSH_RECORDS), and goes on when it is back. {error}",
             )
             return True
-        if not self._only_looks or self._trouble == "disk":  # a replica can be looked at, and takes no mail
-            if self._said:
-                logger.info(BETTER[self._trouble])
-            self._trouble, self._said, self.full, self._pause = "", False, False, 0.0
+        if not self._only_looks or self._trouble.kind == DISK:  # a replica can be looked at, and takes no mail
+            self._trouble.over()
+            self.full = False
         if not self._only_looks:
             self._out, self.told = None, self._drained
         self._take(incoming, now)
@@ -287,10 +281,10 @@ class Post:
             self._disk.settle()
         except StoreFull as error:
             self.disk_full = True
-            self._complain(now, "disk", f"{error} Nothing is fetched until then.")
+            self._trouble.met(now, DISK, f"{error} Nothing is fetched until then.")
             return False
         except StoreError as error:
-            self._complain(now, "disk", str(error))
+            self._trouble.met(now, DISK, str(error))
             self._disk.trouble(error)
             return False
         return True
@@ -299,9 +293,9 @@ class Post:
         """Redis is full: take in what was read, and try the rest again later."""
         self.full = True
         self.writes_refused += 1
-        self._complain(
+        self._trouble.met(
             now,
-            "full",
+            FULL,
             f"Redis is full and takes no mail: this agent fetches on until {self._most_waiting:,} records wait to be "
             f"sent (UBI_FLUSH_RECORDS), then it waits until there is room. {error}",
         )
@@ -309,16 +303,6 @@ class Post:
         # What was read and merged is deleted with the next try: reading mail is what makes room again.
         self._out = replace(self._out, consumed=self._consumed, profile=None) if self._out is not None else None
         self._consumed = []
-
-    def _complain(self, now: float, trouble: str, sentence: str) -> None:
-        self._pause = min(max(self._pause * 2, FIRST_PAUSE), LONGEST_PAUSE)
-        self._retry_at = now + self._pause
-        if self._trouble == trouble or (trouble == "full" and now < self._quiet_until):
-            return
-        self._trouble, self._said = trouble, True
-        if trouble == "full":
-            self._quiet_until = now + QUIET
-        logger.warning(sentence)
 
     def _outgoing(self, now: float, effects: Effects, profile: str | None) -> Outgoing:
         consumed, self._consumed = self._consumed, []

@@ -22,7 +22,7 @@ from scrapy_ubi.frontier.seen import SeenDamaged
 from scrapy_ubi.frontier.store import StoreDamaged, StoreError, StoreFull
 from scrapy_ubi.node import Node
 from scrapy_ubi.node.keeper import Keeper
-from scrapy_ubi.node.post import BETTER
+from scrapy_ubi.node.trouble import BETTER
 from scrapy_ubi.protocol import durable
 from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.config import Config

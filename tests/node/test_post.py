@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 
 from scrapy_ubi.frontier.store import StoreFull
 from scrapy_ubi.node.keeper import NoDisk
-from scrapy_ubi.node.post import CONTROL, ENOUGH, FIRST_PAUSE, IDLE, LONGEST_PAUSE, PLENTY, SELDOM
+from scrapy_ubi.node.post import CONTROL, ENOUGH, IDLE, PLENTY, SELDOM
 from scrapy_ubi.node.sorting import HEAD, MOST_RECORDS, MOST_SAID
+from scrapy_ubi.node.trouble import FIRST_PAUSE, LONGEST_PAUSE
 from scrapy_ubi.protocol.envelope import opened
 from scrapy_ubi.protocol.host import Entry
 from scrapy_ubi.protocol.mail import Record
@@ -711,7 +712,7 @@ def test_between_two_tries_the_disk_is_written_as_often_as_ever(trouble: str) ->
         setattr(office.hub, trouble, True)
         office.join()
         office.agent.discover(ordered("b", "a"), page(ordered("b", "a")))
-        while office.post._pause < LONGEST_PAUSE:
+        while office.post._trouble._pause < LONGEST_PAUSE:
             await office.trips(1)
         office.post.send(office.now, lambda: None)
         await office.arrival()
@@ -745,7 +746,7 @@ def test_the_disk_is_written_between_two_tries_where_redis_is_full_again_soon_an
             await office.trips(1)
             assert office.post.full is full
         before = disk.writes
-        office.post._retry_at = office.now + LONGEST_PAUSE  # as after some tries more
+        office.post._trouble.retry_at = office.now + LONGEST_PAUSE  # as after some tries more
         office.now += SETTINGS.flush_interval
         assert office.post.may_send(office.now, hurry=False)
         office.post.send(office.now, lambda: None)
@@ -762,7 +763,7 @@ def test_a_disk_that_is_full_is_left_alone_until_the_next_try() -> None:
         office.hub.down = True
         await office.trip()
         assert office.post.disk_full
-        office.post._retry_at = office.now + LONGEST_PAUSE
+        office.post._trouble.retry_at = office.now + LONGEST_PAUSE
         office.now += SETTINGS.flush_interval
         assert not office.post.may_send(office.now, hurry=True)
 

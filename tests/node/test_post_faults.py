@@ -10,7 +10,7 @@ import pytest
 
 from scrapy_ubi.frontier.store import StoreFull
 from scrapy_ubi.node.keeper import NoDisk
-from scrapy_ubi.node.post import LONGEST_PAUSE
+from scrapy_ubi.node.trouble import LONGEST_PAUSE
 from scrapy_ubi.protocol.agent import Effects
 from scrapy_ubi.transport import Incoming, Outgoing
 from tests.node.office import HOST, SETTINGS, Office, letter, run
