@@ -9,6 +9,11 @@ waiting there means that its turn to be read has not come, busy there that it is
   Beyond, a head has `HEAD` rows, and hosts that may not be fetched here, or not for long, give theirs away; those that
   keep one from before get no more. So they have half of it at most.
 * A host whose head is used up goes behind those that rest, so all have their turn.
+* A read is asked for here, made in another thread, and taken in later; flushes are written meanwhile, and it may have
+  seen the rows of before or of after one. So what is written from the asking on is kept beside it (`_late` for heads,
+  `_tidying` for garbage), and is laid over what was read, with the changes that no flush has written yet. Rows that
+  were thrown away with all of their queue (`clear`) are known by their arrival, until no read can bring them any more
+  (`_cleared`). A host that is forgotten takes its reads along.
 """
 
 from __future__ import annotations
