@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import logging
 import math
-import time
 from typing import TYPE_CHECKING
 
 from scrapy import Request
@@ -151,9 +150,8 @@ class Manners:
         """For how long (s) the server asks to be left alone, None when it does not, or nobody can read it."""
         if response.status not in retryafter.STATUSES or not self._settings.max_retry_after:
             return None
-        values = response.headers.getlist("Retry-After")
-        asked = retryafter.longest(values, time.time())
-        if values and asked is None:
+        asked = retryafter.asked(response)
+        if asked is None and b"Retry-After" in response.headers:
             self._crawler.stats.inc_value("ubi/politeness/retry_after_unread")
         return asked
 

@@ -6,9 +6,12 @@ What a server writes is data: what cannot be read is None, never an exception. A
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterable
 from datetime import UTC
 from email.utils import parsedate_to_datetime
+
+from scrapy.http import Response
 
 STATUSES = (429, 503)  # those with which the header means: come again later
 
@@ -39,3 +42,11 @@ def seconds(value: bytes, now: float) -> float | None:
 def longest(values: Iterable[bytes], now: float) -> float | None:
     """What a response asks for that has the header so often: the longest that can be read."""
     return max((one for value in values if (one := seconds(value, now)) is not None), default=None)
+
+
+def asked(response: Response) -> float | None:
+    """For how long (s) a response wants its server to be left alone from now on; None where it does not say so, or
+    nobody can read it."""
+    if response.status not in STATUSES:
+        return None
+    return longest(response.headers.getlist("Retry-After"), time.time())

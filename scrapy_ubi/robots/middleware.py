@@ -37,6 +37,7 @@ from scrapy.utils.python import to_unicode
 from scrapy_ubi.downloadermiddleware import ForeignHost, Guard, Withdrawn
 from scrapy_ubi.node import clock
 from scrapy_ubi.outcome import FORBIDDEN, UNREACHABLE
+from scrapy_ubi.politeness import retryafter
 from scrapy_ubi.requestcheck import NONCE
 from scrapy_ubi.scrapy_private import is_trial
 
@@ -177,7 +178,8 @@ class UbiRobotsMiddleware:
                 known = await self._read(response, request, agent, scheduler)
             else:
                 self._answered(response)
-                why, known = f"status {response.status}", self._failed(before, state, scheduler)
+                asked = min(retryafter.asked(response) or 0.0, scheduler.settings.max_retry_after)
+                why, known = f"status {response.status}", self._failed(before, state, scheduler, asked=asked)
         self._count("robotstxt/request_count")
         self._cache_for(scheduler.settings).put(authority, known)
         self._note(state, authority, known.record, scheduler)
@@ -191,13 +193,15 @@ class UbiRobotsMiddleware:
         state: HostState | None,
         scheduler: UbiScheduler,
         error: Exception | None = None,
+        asked: float = 0.0,
     ) -> Known:
-        """What is known after it was asked for in vain: what was known before, if anything."""
+        """What is known after it was asked for in vain: what was known before, if anything. `asked`: as in
+        `record.after_failure`."""
         now = self._wall()
         # Many dead authorities of one host queue must not take this time each, one after the other.
         gone = sum(noted.gone for noted in self._noted(state).values()) if state is not None else 0
         give_up = scheduler.settings.robots_give_up / (1 + gone) * (OF_NOBODY if isinstance(error, NOBODY) else 1)
-        after = record.after_failure(before.record if before is not None else None, now, give_up)
+        after = record.after_failure(before.record if before is not None else None, now, give_up, asked)
         self._count("ubi/robots/unreachable")
         scheduler.node.note("robots/unreachable", "" if state is None else state.host)
         if before is None or not before.record.known:

@@ -84,17 +84,18 @@ def may_insist(record: Record, now: float) -> bool:
     return record.gone and now >= record.again - GIVEN_UP_FOR + INSIST_AFTER
 
 
-def after_failure(record: Record | None, now: float, give_up: float) -> Record:
-    """The record after it was asked for in vain. `give_up`: seconds after which the first failure was too long ago."""
+def after_failure(record: Record | None, now: float, give_up: float, asked: float = 0.0) -> Record:
+    """The record after it was asked for in vain. `give_up`: seconds after which the first failure was too long ago;
+    `asked`: for how long (s) the server wants to be left alone."""
     record = record or Record()
     tries, since = record.tries + 1, record.since or now
-    pause = pause_after(tries)
+    pause, asked = pause_after(tries), min(asked, GIVEN_UP_FOR)
     left = since + give_up - now
     if record.known:
-        return replace(record, tries=tries, since=since, again=now + pause)
+        return replace(record, tries=tries, since=since, again=now + max(pause, asked))
     if left <= 0:
         return replace(record, tries=tries, since=since, again=now + GIVEN_UP_FOR, gone=True)
-    return replace(record, tries=tries, since=since, again=now + min(pause, left), gone=False)
+    return replace(record, tries=tries, since=since, again=now + max(min(pause, left), asked), gone=False)
 
 
 def pause_after(tries: int) -> float:

@@ -224,6 +224,21 @@ def test_one_that_cannot_be_read_puts_its_host_off_and_not_the_others(site: Site
     assert "retry/count" not in outcome.stats
 
 
+@pytest.mark.parametrize("most", [600, 0])
+def test_one_that_says_when_to_come_back_is_left_alone_until_then(site: Site, most: int) -> None:
+    times: list[float] = []
+
+    def answer(visit: Visit) -> Page:
+        times.append(time.monotonic())
+        return Page("x", 429, {"Retry-After": "1"}) if len(times) == 1 else Page(FORBIDS)
+
+    allowed = pages(site)
+    site.page(f"{HOST}/robots.txt", answer)
+    outcome = one(site, UBI_MAX_RETRY_AFTER=most)
+    assert sorted(outcome.items) == allowed and len(times) == 2
+    assert times[1] - times[0] >= (0.99 if most else 0)
+
+
 def test_one_that_can_never_be_read_lets_its_pages_fail_and_the_crawl_end(site: Site) -> None:
     allowed = pages(site, OTHER)
     pages(site, HOST)

@@ -53,6 +53,9 @@ def test_pauses_grow_until_it_is_given_up_and_then_it_is_asked_for_once_an_hour(
 
 def test_without_patience_it_is_given_up_at_once() -> None:
     assert r.after_failure(None, NOW, give_up=0).gone
+    assert r.after_failure(None, NOW, give_up=120, asked=300).again == NOW + 300
+    assert r.after_failure(KNOWN, NOW, give_up=120, asked=300).again == NOW + 300
+    assert r.after_failure(None, NOW, give_up=120, asked=1e9).again == NOW + r.GIVEN_UP_FOR, "else it would not travel"
 
 
 def test_what_is_known_is_never_given_up() -> None:
