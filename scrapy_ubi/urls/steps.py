@@ -31,6 +31,7 @@ Step = Callable[[str, str], tuple[str, str]]
 # 3986 would leave `!'()*,:~` as well.
 _to_escape_in_path = re.compile(r"%24|%(?![0-9A-Fa-f]{2})|[^A-Za-z0-9$._/&;@=+%-]").sub
 _to_escape_in_query = re.compile(r"%24|%(?![0-9A-Fa-f]{2})|[^A-Za-z0-9$._&;@=+%-]").sub
+_hex = re.compile(r"[0-9A-Fa-f]{2}").match
 _slashes = re.compile(r"/{2,}").sub
 _index = re.compile(r"(?<=/)(?:index|default)\.[^/]*\Z", re.IGNORECASE).sub
 
@@ -141,8 +142,8 @@ def _escape(match: re.Match[str]) -> str:
 
 
 def _lower(text: str) -> str:
-    """In lower case but for the two characters after each `%`."""
+    """In lower case but for escapes: a `%` that begins none is a character like others."""
     if "%" not in text:
         return text.lower()
     first, *others = text.split("%")
-    return "%".join([first.lower(), *(part[:2] + part[2:].lower() for part in others)])
+    return "%".join([first.lower(), *(part[:2] + part[2:].lower() if _hex(part) else part.lower() for part in others)])

@@ -125,6 +125,7 @@ def test_safe_is_the_normal_form(text: str) -> None:
 @example("http://h/a?#", frozenset({"fragment"}))
 @example("http://h./?#a", frozenset({"empty-query"}))
 @example("http://h/+//index.a//INDEX.b", frozenset(LOSSY))
+@example("http://h/?%&B&1", frozenset({"query-case", "query-order"}))
 def test_every_composition_is_idempotent_and_never_raises(text: str, steps: frozenset[str]) -> None:
     normalise = Normaliser(steps)
     form = normalise(text)
