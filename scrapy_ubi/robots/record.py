@@ -166,18 +166,26 @@ def _is_time(value: object) -> bool:
 
 def to_section(records: dict[str, Record]) -> dict[str, Any] | None:
     """Records of one host as they travel, by authority, the last one first; of what does not fit into `MOST_TRAVEL` the
-    delay is left, so that it is fetched again. None when there are none.
+    delay is left, so that it is fetched again. The longest delay always is. None when there are none.
     """
     section: dict[str, Any] = {}
-    room = MOST_TRAVEL
-    for authority, record in reversed(records.items()):
+    newest_first = list(reversed(records.items()))
+    slowest, slow = max(newest_first, key=lambda item: item[1].delay, default=("", Record()))
+    kept = _size(slowest, to_json(Record(delay=slow.delay)))
+    room = MOST_TRAVEL - kept
+    for authority, record in newest_first:
+        room += kept if authority == slowest else 0
         for value in (to_json(record), to_json(Record(delay=record.delay))):
-            size = len(json.dumps({authority: value}))
+            size = _size(authority, value)
             if value and size <= room:
                 room -= size
                 section[authority] = value
                 break
     return section or None
+
+
+def _size(authority: str, value: object) -> int:
+    return len(json.dumps({authority: value}))
 
 
 def from_section(section: object, now: float) -> dict[str, Record]:

@@ -111,6 +111,17 @@ def test_of_many_authorities_the_latest_travel() -> None:
     assert list(r.from_section(section, NOW)) == list(section)[::-1]
 
 
+def test_the_longest_delay_travels_however_many_and_large_the_others_are() -> None:
+    fast = replace(KNOWN, delay=0.0)
+    large = replace(fast, rules="x" * 1900)
+    others = {f"http://h{number}.example": fast for number in range(100)}
+    for more in (others, {**others, "http://large": large}, {"http://large": large}):
+        records = {"http://slow": replace(KNOWN, delay=30.0), **more}
+        section = r.to_section(records)
+        assert len(json.dumps(section)) <= r.MOST_TRAVEL + 100
+        assert max(record.delay for record in r.from_section(section, NOW).values()) == 30.0
+
+
 def test_one_too_large_does_not_push_the_others_out() -> None:
     records = {"http://a": KNOWN, "http://b": replace(KNOWN, rules="é" * 1000, delay=2.0), "http://c": KNOWN}
     assert r.from_section(r.to_section(records), NOW) == {**records, "http://b": Record(delay=2.0)}
