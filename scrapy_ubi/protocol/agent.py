@@ -285,9 +285,11 @@ class Agent:
             self.outbox.close_orphans(self.handover.busy)
         if self.tenure.waits and now - self.tenure.since > self.config.handoff_timeout and holds:
             self.counters.handoff_timeouts += 1
-            self.overdue = self.work.held()
+            self.work.count_overdue()
             self.tenure.force()
             self.frontier.look_again()
+        overdue = self.work.overdue()
+        self.overdue = self.overdue if overdue is None else overdue
         # Who is fenced may be held dead: what was acknowledged since has as many copies as there are agents without it.
         self.closing.send(self.journal.flush, self.config.bounds.size, holds and self.tenure.enough)
         self.reception.release()

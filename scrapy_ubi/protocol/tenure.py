@@ -101,6 +101,16 @@ class Tenure:
         """Whether the owner of this host may fetch it now, as far as views are concerned."""
         if self.forced or (self.released and (not self.listed or point(host) not in self.listed)):
             return True
+        return self._has_been_heir(host, alive)
+
+    def is_overdue(self, host: str, alive: Alive) -> bool:
+        """Whether the owner of this host would have to wait for it, had the handoff time-out not passed."""
+        if self.released and (not self.listed or point(host) not in self.listed):
+            return False
+        return not self._has_been_heir(host, alive)
+
+    def _has_been_heir(self, host: str, alive: Alive) -> bool:
+        """Whether this agent was the heir in the last complete view and in every one since."""
         return self.complete is not None and all(
             self._heir(view, host, alive) for view in (self.complete, *self.entered) if view is not None
         )

@@ -12,8 +12,9 @@ Rules of this module:
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
+from itertools import islice
 
 from .closing import Closing, MakeRedo, Outlinks
 from .discovery import Discovery
@@ -21,6 +22,8 @@ from .handover import Handover
 from .host import Entry, HostState, Redo
 from .keeping import Keeping
 from .quiescence import Quiescence
+
+COUNTED = 5_000  # hosts looked at a tick, to count those that wait: some tens of milliseconds
 
 
 class Work:
@@ -48,6 +51,8 @@ class Work:
         self.on_turn: Callable[[HostState, float], None] = lambda state, now: None
         self.out = 0
         self.stopped = False
+        self._uncounted: Iterator[HostState] | None = None  # hosts that `overdue` has to look at yet
+        self._overdue = 0
 
     # -- what may be fetched
 
@@ -100,14 +105,26 @@ class Work:
         self._counters.redone += 1
         return True
 
-    def held(self) -> int:
-        """Own hosts with requests that wait for their handover."""
-        return sum(
-            bool(state.waiting)
-            and self._keeping.keepers(state)[:1] == (self._me,)
-            and not self._tenure.free(state.host, self._group.alive)
-            for state in self._frontier.states()
-        )
+    def count_overdue(self) -> None:
+        """The handoff time-out has passed: count the hosts that nobody has handed over, from now on."""
+        self._uncounted, self._overdue = iter(self._frontier.states()), 0
+
+    def overdue(self) -> int | None:
+        """How many own hosts with requests they are, said once. It looks at some more of them, and is None until it has
+        looked at all.
+        """
+        if self._uncounted is None:
+            return None
+        some = [*islice(self._uncounted, COUNTED)]
+        self._overdue += sum(map(self._is_overdue, some))
+        if len(some) == COUNTED:
+            return None
+        self._uncounted = None
+        return self._overdue
+
+    def _is_overdue(self, state: HostState) -> bool:
+        mine = bool(state.waiting) and self._keeping.keepers(state)[:1] == (self._me,)
+        return mine and self._tenure.is_overdue(state.host, self._group.alive)
 
     def is_left(self) -> bool:
         """Whether something waits here, or is out, in a copy that is not to be dropped as others keep the host."""

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scrapy_ubi.protocol import view
+from scrapy_ubi.protocol import view, work
 from scrapy_ubi.protocol.host import Entry
 from scrapy_ubi.protocol.mail import DISCOVERY, STATE
 from scrapy_ubi.protocol.view import BLANK, FENCED, LEFT, LOSSY, OVER, Beat
@@ -308,6 +308,29 @@ def test_an_agent_that_never_settles_holds_the_others_up_for_the_handoff_timeout
     assert village.now - begun > 20.0
     assert c.counters.handoff_timeouts == 1
     assert c.overdue == 1, "one host is said to be fetched at the risk of duplicates"
+
+
+def test_hosts_that_nobody_has_handed_over_are_counted_some_a_tick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An agent with a million of them would stand still for seconds; it fetches meanwhile."""
+    monkeypatch.setattr(work, "COUNTED", 4)
+    village = Village("a", "b", handoff_timeout=20.0)
+    c = village.start("c")
+    hosts = [ordered("c", "a", "b", nth=number) for number in range(9)]
+    while not c.counters.handoff_timeouts:
+        village.now += 1.0
+        village.beat()
+        for host in hosts:
+            c.discover(host, page(host))
+        c.tick(village.now)
+    assert c.overdue is None, "not all are looked at"
+    assert village.visit("c") is not None
+    c.tick(village.now)
+    assert c.overdue is None
+    c.tick(village.now)
+    assert c.overdue == 9
+    c.overdue = None
+    c.tick(village.now)
+    assert c.overdue is None, "it is said once"
 
 
 # -- crashes
