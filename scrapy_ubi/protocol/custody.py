@@ -3,7 +3,8 @@
 Custody of a URL leaves its sender only when the owner and the owner's successors have it. The owner merges a letter
 at once, tells its successors on the state lane, and holds the letter here until what it had told them by then is
 acknowledged. On a change of view every held letter is judged anew: hosts this agent does not own any more are refused
-after all (they are handed on besides), and the others wait for their present successors.
+after all (they are handed on besides), and the others wait for their present successors. Of many letters some are
+judged a tick: where all of a large group send, there are hundreds of thousands of hosts in them.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from dataclasses import dataclass
 
 from .mail import LaneIn, Outcome
 from .outbox import Outbox
+
+JUDGED = 5_000  # hosts judged anew a tick, about: some tens of milliseconds
 
 
 @dataclass(slots=True)
@@ -62,12 +65,16 @@ class Custody:
         self, outbox: Outbox, keepers: Judge, busy: Callable[[Iterable[str]], bool], flush: int, view_no: int
     ) -> list[str]:
         """Acknowledge what may be; the names of the lanes with a new answer. `busy`: whether one of these hosts is
-        still to be
-        brought to its keepers after a change of view."""
+        still to be brought to its keepers after a change of view."""
         answered: list[str] = []
         still = []
+        judged = 0
         for held in self.held:
             if held.view_no != view_no:
+                if judged >= JUDGED:
+                    still.append(held)
+                    continue
+                judged += len(held.hosts)
                 self._judge(held, keepers, flush, view_no)
             if busy(held.hosts) or not all(_told(outbox, s, f) for s, f in held.need.items()):
                 still.append(held)

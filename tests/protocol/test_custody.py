@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
+import pytest
+
+from scrapy_ubi.protocol import custody
 from scrapy_ubi.protocol.custody import Custody, Held
 from scrapy_ubi.protocol.host import Entry
 from scrapy_ubi.protocol.mail import STATE, Bounds, LaneIn, Outcome, Record
@@ -25,6 +28,7 @@ class Owner:
         self.flush = 1
         self.view_no = 0
         self.busy: set[str] = set()
+        self.on_asked: Callable[[str], object] = lambda host: None
         self.enter(*agents)
 
     def enter(self, *agents: str) -> None:
@@ -32,6 +36,7 @@ class Owner:
         self.view_no += 1
 
     def keepers(self, host: str) -> tuple[str, ...]:
+        self.on_asked(host)
         return self.view.ring.order(host, 2)
 
     def tell(self, successor: str, host: str) -> None:
@@ -198,6 +203,23 @@ def test_out_of_every_view_all_is_refused_without_a_name() -> None:
     owner.enter()
     assert owner.release() == {LANE}
     assert owner.box.outcomes == {1: Outcome({host: ""}, ())}
+
+
+def test_letters_are_judged_anew_some_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With hundreds of thousands of hosts in them a change of view would hold the agent up for seconds."""
+    monkeypatch.setattr(custody, "JUDGED", 4, raising=False)
+    owner, hosts = Owner("a", "b"), [ordered("a", "b", nth=number) for number in range(9)]
+    for seq in range(3):
+        owner.hold(*hosts[3 * seq : 3 * seq + 3], seq=seq + 1)
+    owner.enter("a")
+    asked: list[str] = []
+    owner.on_asked = asked.append
+    assert owner.release() == {LANE}
+    assert asked == hosts[:6]
+    assert owner.box.outcomes == {1: Outcome({}, ()), 2: Outcome({}, ()), 3: None}
+    assert owner.release() == {LANE}
+    assert asked == hosts
+    assert owner.box.outcomes[3] == Outcome({}, ())
 
 
 # -- what is not asked any more
