@@ -113,7 +113,9 @@ class Handover:
     def work(self, alive: Alive, now: float) -> None:
         """Go through a slice of what is to be done, at this time (s)."""
         self.now = now
-        while self._later and self._later[0][0] <= now:
+        for _ in range(min(SLICE, len(self._later))):
+            if self._later[0][0] > now:
+                break
             self._drop(self._later.popleft()[1])
         for _ in range(min(SLICE, len(self.todo)) if now >= self._paused_until else 0):
             host = self.todo.popleft()

@@ -626,6 +626,21 @@ def test_a_copy_told_of_by_one_in_another_view_stays_until_that_one_is_seen_or_d
     assert len(village.state("c", host).queued) == 4
 
 
+def test_copies_that_need_not_stay_any_more_are_dropped_in_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(handover_module, "SLICE", 2)
+    village, hosts = Village("a", "b", failure_timeout=20.0), [ordered("c", "a", "b", nth=nth) for nth in range(5)]
+    village.start("c")
+    village.settle()
+    for number, host in enumerate(hosts):
+        bring(village, "b", host, 1000 + number)
+    village.settle()
+    b = village.agents["b"]
+    village.now += village.config.failure_timeout
+    for left in (3, 1, 0):
+        b.tick(village.now)
+        assert len(b.frontier) == left
+
+
 @pytest.mark.parametrize("newcomers", ["c", "cd"])
 def test_news_on_its_way_to_keepers_that_are_none_any_more_goes_to_the_new_ones(newcomers: str) -> None:
     """Two join at once, each before the present keepers; or one does, and nobody but the owner keeps a copy."""
