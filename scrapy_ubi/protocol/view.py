@@ -31,7 +31,7 @@ from .ring import Ring, RingCollision
 
 MOST_PENDING = 64  # a beat stays short: an agent with more pending hosts has not settled yet, and says so (MANY)
 MOST_DEAD = 16  # deaths named in a beat: the last ones, and those who beat on, of whom there may be more in turn
-EDITS = 8  # agents whose points are drawn and sorted anew in the time one is added to a ring of hundreds
+EDITS = 8  # points of a ring that are drawn and sorted anew in the time one is added to it, of hundreds of agents
 DEAD_REMEMBERED = 4096  # incarnations an observer remembers as dead; the oldest are forgotten beyond it
 
 # Flags of a beat: going; gone; nothing left to do; without the right to fetch; has seen more agents lost than there are
@@ -132,7 +132,7 @@ class View:
 
 def _ring(replicas: dict[str, int], near: View | None) -> Ring:
     ring = near.ring if near is not None else Ring.of({})
-    if len(ring.agents.items() ^ replicas.items()) * EDITS > len(replicas):
+    if sum(points for _, points in ring.agents.items() ^ replicas.items()) * EDITS > sum(replicas.values()):
         try:
             return Ring.of(replicas)
         except RingCollision:

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from scrapy_ubi.protocol import ring as ring_module
 from scrapy_ubi.protocol.ring import Ring, RingCollision
 from scrapy_ubi.protocol.view import DEAD_REMEMBERED, LEAVING, LEFT, MOST_DEAD, Beat, Lease, Member, View, Watch
 
@@ -467,6 +468,27 @@ def test_ring_of_a_view_is_that_of_its_members_however_it_was_come_by(groups: li
         view = View.of(group, view)
         assert view.ring == Ring.of({agent: member.replicas for agent, member in group.items()})
         view.ring._check()
+
+
+def test_the_points_of_a_large_agent_are_not_drawn_again_as_a_small_one_comes_and_goes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A capacity of 1,000 are 200,000 points: each change of view held the others up for seconds."""
+    drawn: list[str] = []
+
+    def draw(agent: str, replicas: int) -> list[int]:
+        drawn.append(agent)
+        return real(agent, replicas)
+
+    real = ring_module.replica_points
+    members = {"a": Member("0" * 8, 0, 5000), "b": Member("1" * 8, 0, 50)}
+    before = View.of(members)
+    monkeypatch.setattr(ring_module, "replica_points", draw)
+    joined = View.of({**members, "c": Member("2" * 8, 0, 50)}, before)
+    assert View.of(members, joined).ring == before.ring
+    assert drawn == ["c", "c"]
+    assert View.of({"b": members["b"]}, before).ring.agents == {"b": 50}
+    assert drawn == ["c", "c", "b"], "where most goes, the rest is drawn"
 
 
 def test_a_view_in_which_nothing_has_changed_is_the_one_there_was() -> None:
