@@ -93,7 +93,11 @@ class Outbox:
             self.orphans.append((record.flush, record.host))
 
     def close_orphans(self, busy: Callable[[Iterable[str]], bool]) -> None:
-        """Close those whose host is brought. `busy`: whether one of these hosts is still to be."""
+        """Close those whose host is brought. `busy`: whether one of these hosts is still to be; asked of none, whether
+        all hosts are.
+        """
+        if busy(()):
+            return
         still = []
         for flush, host in self.orphans:
             if busy((host,)):

@@ -385,3 +385,17 @@ def test_an_orphan_is_open_until_its_host_is_with_its_new_keepers(outbox: Outbox
     assert outbox.orphans and not outbox.done_may_leave(1)
     outbox.close_orphans(lambda hosts: False)
     assert not outbox.orphans and outbox.done_may_leave(1)
+
+
+def test_no_orphan_is_looked_at_while_all_hosts_are_to_be_gone_through() -> None:
+    """A hundred thousand took a tenth of a second a tick, until all hosts were gone through."""
+    outbox, asked = Outbox("store", Bounds(2, 10, 10_000, 5.0)), list[list[str]]()
+
+    def busy(hosts: Iterable[str]) -> bool:
+        asked.append(list(hosts))
+        return True
+
+    outbox.resume({}, (), [(1, f"h{number}.example") for number in range(9)])
+    outbox.close_orphans(busy)
+    assert len(asked) == 1
+    assert len(outbox.orphans) == 9
