@@ -208,6 +208,59 @@ def test_to_forget_is_to_begin_with_nothing(disk: Path) -> None:
     run(test)
 
 
+def test_what_was_collected_before_it_is_forgotten_is_not_of_the_crawl_that_begins(disk: Path) -> None:
+    async def test() -> None:
+        keeper = await opened(disk)
+        agent = agent_on(keeper)
+        await flush(keeper, agent, FACTS)
+        keeper.frontier.add("late.example", [page("late.example")])
+        keeper.collect(durable.changes(agent), FACTS)
+        await keeper.forget()
+        assert not keeper.due
+        await keeper.write()
+        keeper.settle()
+        await flush(keeper, agent)  # who it is was in the store that is gone
+        await keeper.close()
+        keeper = await opened(disk)
+        assert (len(keeper.frontier), keeper.facts) == (0, {})
+        assert keeper.saved is not None and keeper.saved.group.store == agent.outbox.store
+        await keeper.close()
+
+    run(test)
+
+
+def test_one_read_is_under_way_at_once_and_each_is_told_of(disk: Path) -> None:
+    async def test() -> None:
+        keeper = await opened(disk)
+        frontier, reads, told = keeper.frontier, [0], [0]
+        read = frontier.read
+
+        def counted(scans: Any) -> Any:
+            reads[0] += 1
+            return read(scans)
+
+        def arrived() -> None:
+            told[0] += 1
+
+        frontier.read = counted  # type: ignore[method-assign]
+        while frontier.next_read() is not None:
+            before = told[0]
+            for _ in range(2):
+                keeper.read_ahead(100.0, anyone, arrived)
+            while told[0] == before:
+                await asyncio.sleep(0)
+            while (handed := frontier.pop(100.0, anyone)) is not None:
+                state, entry = handed
+                frontier.finish(state, entry.key)
+                frontier.free(state, 100.0)
+        await keeper.close()
+        keeper.read_ahead(100.0, anyone, arrived)
+        assert reads == told and told[0] > 1
+        assert not any(state.waiting for state in frontier.states())
+
+    run(test)
+
+
 def test_after_a_restart_every_host_has_its_delay_first(disk: Path) -> None:
     """A page that was fetched a moment before kill -9 is in no flush."""
 
