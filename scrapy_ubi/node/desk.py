@@ -36,7 +36,7 @@ class Desk:
         self._seen: dict[str, float] = {}  # field -> when it was first seen
         self._waiting: list[str] = []  # fields not yet looked at
         self._replies: dict[str, str] = {}
-        self._forget: list[str] = []
+        self._forget: dict[str, None] = {}  # each once, however long nothing can be removed
         self._refused: list[Fields] = []
 
     def look(self, control: Mapping[str, str], now: float) -> None:
@@ -53,7 +53,7 @@ class Desk:
                 self._seen[name] = now
                 self._waiting.append(name)
             elif since is None or now - since > LASTING:
-                self._forget.append(name)
+                self._forget[name] = None
         now_waiting, self._waiting = self._waiting[:MOST_AT_ONCE], self._waiting[MOST_AT_ONCE:]
         for name in now_waiting:
             self._take(name, asked[name])
@@ -73,7 +73,7 @@ class Desk:
             self._replies[number] = json.dumps(self._answer(question))
 
     def _refuse(self, name: str, text: str, reason: str) -> None:
-        self._forget.append(name)
+        self._forget[name] = None
         self._refused.append({"reason": reason, "from": "control", "size": str(len(text)), "head": f"{name}={text}"})
 
     def replies(self) -> dict[str, str]:
@@ -83,8 +83,8 @@ class Desk:
 
     def forget(self) -> list[str]:
         """Fields of the control hash to be removed, since the last call."""
-        forget, self._forget = self._forget, []
-        return forget
+        forget, self._forget = self._forget, {}
+        return list(forget)
 
     def refused(self) -> list[Fields]:
         """What was no question since the last call, as dead letters."""

@@ -67,6 +67,24 @@ def test_a_question_that_nobody_takes_away_is_removed_at_last() -> None:
     assert clerk.desk.forget() == ["ask:" + number(1)]
 
 
+def test_what_cannot_be_removed_for_long_is_named_once() -> None:
+    """Redis is full, or a replica: the control hash is looked at all the time, and nothing leaves."""
+    clerk = Clerk()
+    control = {"ask:" + number(index): hosts() for index in range(MOST_KNOWN + 5)}
+    for look in range(100):
+        clerk.look(control, LASTING * look)
+    assert sorted(clerk.desk.forget()) == sorted(control)
+    assert clerk.desk.forget() == []
+
+
+def test_however_many_were_asked_and_taken_away_the_next_one_is_answered() -> None:
+    clerk = Clerk()
+    for index in range(MOST_KNOWN + 1):
+        assert clerk.look({"ask:" + number(index): hosts()}).keys() == {number(index)}
+    assert clerk.look({}) == {}
+    assert clerk.desk.forget() == []
+
+
 def test_many_questions_take_their_turns() -> None:
     clerk = Clerk()
     control = {"ask:" + number(index): hosts() for index in range(3 * MOST_AT_ONCE)}
@@ -127,6 +145,7 @@ def test_what_has_no_proper_id_is_refused_without_an_answer(name: str) -> None:
     clerk = Clerk()
     assert clerk.look({name: hosts()}) == {}
     assert clerk.desk.forget() == [name] and len(clerk.desk.refused()) == 1
+    assert clerk.desk.refused() == []
 
 
 def test_a_question_reads_as_it_was_written() -> None:
