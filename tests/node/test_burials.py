@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
-from itertools import count
+from itertools import count, pairwise
 
 import pytest
 
@@ -101,7 +101,7 @@ def test_long_failure_timeouts_count() -> None:
     asyncio.run(test())
 
 
-def test_one_agent_does_it_and_only_in_peace() -> None:
+def test_it_is_done_only_in_peace() -> None:
     async def test() -> None:
         yard = Yard()
         yard.part.hold_lease()
@@ -114,10 +114,41 @@ def test_one_agent_does_it_and_only_in_peace() -> None:
         assert yard.burials._is_mine(yard.part.now)
         yard.part.now += 2 * agent.config.lease_timeout
         assert not yard.burials._is_mine(yard.part.now), "fenced"
-        agent.lease.acknowledged(yard.part.now)
-        beat = Beat("33333333", 0, 20, "0" * 16, counter=1)
-        agent.read(yard.part.now, yard.part.now, {"a": agent.beat, "B": beat})
-        assert not yard.burials._is_mine(yard.part.now), "the view is not complete, and B comes first"
+
+    asyncio.run(test())
+
+
+@pytest.mark.parametrize(("other", "complete", "mine"), [("b", True, True), ("b", False, False), ("B", True, False)])
+def test_it_is_the_first_of_a_complete_view_who_does_it(other: str, complete: bool, mine: bool) -> None:
+    yard = Yard()
+    yard.part.hold_lease()
+    agent, now = yard.part.crawl.agent, yard.part.now
+    agent.read(now, now, {"a": agent.beat, other: Beat("33333333", 0, 20, "0" * 16, counter=1)})
+    assert agent.view.members.keys() == {"a", other} and agent.group.may_act(now)
+    agent.tenure.complete = agent.view if complete else None
+    assert yard.burials._is_mine(now) == mine
+
+
+def test_it_is_looked_at_now_and_then_and_nothing_is_asked_while_redis_has_not_answered() -> None:
+    async def test() -> None:
+        yard = Yard()
+        yard.part.hold_lease()
+        asked: list[tuple[float, set[str]]] = []
+        answer = asyncio.Event()
+
+        async def forget(gone: dict[str, str]) -> None:
+            asked.append((yard.part.now, set(gone)))
+            await answer.wait()
+
+        yard.transport.forget = forget  # type: ignore[method-assign, assignment]
+        yard.stand("dead", line("22222222"))
+        await yard.wait(LONG + 5 * PAUSE)
+        assert [names for _, names in asked] == [{"dead"}]
+        answer.set()
+        await yard.wait(5 * PAUSE)
+        times = [at for at, _ in asked]
+        assert len(times) > 3
+        assert all(later - earlier >= 0.99 * PAUSE for earlier, later in pairwise(times))
 
     asyncio.run(test())
 
