@@ -3,8 +3,8 @@
 Rules of this module:
 
 * Nothing is asked of Redis where no limit is set, nor before the agent has begun to fetch.
-* The loop does not wait: the courier reads, and what it has read is taken in when it is there. Where it cannot read,
-  the numbers last read hold.
+* The loop does not wait: the courier reads, once at a time, and what it has read is taken in when it is there. Where
+  it cannot read, the numbers last read hold.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class LimitWatch:
             return
         tally = self._crawl.tally
         limits.look(tally.pages, now - tally.begun)
-        if limits.is_due(now):
+        if self._reading is None and limits.is_due(now):
             self._reading = self._courier.send(self._transport.profiles(), self._take)
 
     def _take(self) -> None:

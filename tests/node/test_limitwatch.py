@@ -101,3 +101,34 @@ def test_where_nothing_can_be_read_the_last_numbers_hold() -> None:
         assert one.stopped == [PAGES]
 
     asyncio.run(run())
+
+
+def test_a_redis_that_takes_longer_than_profiles_do_is_heard_all_the_same() -> None:
+    """Each read began before the last one had ended, and took its place: none was ever heard, and they piled up."""
+
+    async def run() -> None:
+        one = Watched(10)
+        one.limits.begun = True
+        one.published.pages = 10
+        answers = [asyncio.Event() for _ in range(3)]
+        read, under_way = one.published.profiles, 0
+
+        async def slow() -> dict[str, str]:
+            nonlocal under_way
+            under_way += 1
+            assert under_way == 1
+            await answers[one.published.reads].wait()
+            under_way -= 1
+            profiles: dict[str, str] = await read()
+            return profiles
+
+        one.published.profiles = slow
+        for answer in answers:
+            await one.look()
+            await one.look()
+            answer.set()
+            await one.look()
+        assert one.stopped == [PAGES]
+        assert one.published.reads == len(answers)
+
+    asyncio.run(run())
