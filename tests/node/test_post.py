@@ -353,6 +353,60 @@ def test_while_redis_is_away_everything_is_kept_and_tried_again_with_growing_pau
     run(test)
 
 
+def test_after_redis_was_back_the_next_absence_begins_with_the_shortest_pause() -> None:
+    async def test() -> None:
+        office = Office()
+        for _ in range(2):
+            office.hub.down = True
+            await office.trip()
+            assert not office.post.may_send(office.now + 0.9 * FIRST_PAUSE, hurry=True)
+            assert office.post.may_send(office.now + FIRST_PAUSE, hurry=True)
+            await office.trips(5)
+            office.hub.down = False
+            await office.trips(2)
+
+    run(test)
+
+
+def test_a_redis_that_is_full_is_said_whatever_else_was_said_a_moment_ago(caplog: pytest.LogCaptureFixture) -> None:
+    async def test() -> None:
+        office = Office()
+        office.join("b")
+        host = ordered("b", "a")
+        await office.trips(1)
+        office.hub.down = True
+        await office.trips(1)
+        office.hub.down, office.hub.full = False, True
+        office.agent.discover(host, page(host))
+        await office.trips(2)
+
+    run(test)
+    said = [record.message[:22] for record in caplog.records if record.levelname == "WARNING"]
+    assert said == ["Redis is away: this ag", "Redis is full and take"]
+
+
+def test_what_was_read_is_deleted_once() -> None:
+    """Also where Redis was full in between."""
+
+    async def test() -> None:
+        office = Office()
+        office.join("b")
+        host = ordered("b", "a")
+        given = listen(office)
+        for number in range(1, 10):
+            office.put(letter(found(f"http://h.example/{number}"), seq=str(number)))
+            office.hub.full = number == 4
+            office.agent.discover(host, page(host, number))
+            await office.trips(1)
+        await office.trips(3)
+        deleted = [number for out in given for number in out.consumed]
+        assert len(set(deleted)) == 9
+        assert len(deleted) <= len(set(deleted)) + 2, "what a full Redis may not have taken is deleted again"
+        assert len(office.shelf.inbox["a"]) == 0
+
+    run(test)
+
+
 def test_a_connection_that_breaks_in_the_middle_repeats_what_may_be_lost() -> None:
     async def test() -> None:
         for most in range(6):
