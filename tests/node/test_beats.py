@@ -1,9 +1,10 @@
-"""What an agent's log says of its group."""
+"""What an agent hears and says of its group: in its log, in its beats, and how often."""
 
 from __future__ import annotations
 
+import dataclasses
 import logging
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
@@ -79,3 +80,65 @@ def test_a_large_group_does_not_fill_the_log(caplog: pytest.LogCaptureFixture) -
     assert said.endswith(f"b20 and {51 - MOST_NAMES} more.")
     (_, dead), _ = group.forget()
     assert dead.startswith("Dead: b10, ") and f"b21 and {50 - MOST_NAMES} more." in dead
+
+
+class Mouth:
+    """Counts the beats out of turn."""
+
+    def __init__(self) -> None:
+        self.sooner = 0
+
+    def beat_now(self) -> None:
+        self.sooner += 1
+
+
+def test_a_beat_is_out_of_turn_where_it_tells_the_others_something_new() -> None:
+    part, mouth = Part(), Mouth()
+    beats = Beats(part.crawl, cast("Transport", mouth), SETTINGS, lambda *_: None, part.clock)
+    agent = part.crawl.agent
+    beats.publish()
+    assert mouth.sooner == 0, "nothing is new"
+    part.now += SETTINGS.heartbeat_interval
+    agent.counters.done += 1
+    agent.tick(part.now)
+    beats.publish()
+    assert mouth.sooner == 0, "that one more page is done can wait"
+    agent.leave(part.now)
+    agent.tick(part.now)
+    before = beats.line(1)
+    beats.publish()
+    assert mouth.sooner == 1 and beats.line(1) != before
+    beats.publish()
+    assert mouth.sooner == 1
+
+
+def test_what_is_no_beat_or_no_name_is_not_heard() -> None:
+    part = Part()
+    heard: list[tuple[bool, Any]] = []
+    beats = Beats(part.crawl, cast("Transport", None), SETTINGS, lambda *told: heard.append(told), part.clock)
+    assert not beats.were_read
+    lines = {"b": "what is this", "no name!": beat(1).line(1), "a": beats.line(1), "c": beat(2).line(1)}
+    beats.read(part.now, part.now, lines)
+    assert beats.were_read
+    assert part.crawl.agent.view.members.keys() == {"a", "c"}
+    assert heard == [(False, lines)]
+
+
+def test_the_end_that_the_others_tell_of_is_handed_on_once() -> None:
+    part = Part()
+    told: list[bool] = []
+    beats = Beats(part.crawl, cast("Transport", None), SETTINGS, lambda end, _: told.append(end), part.clock)
+    beats.read(part.now, part.now, {"a": beats.line(1), "b1": beat(1).line(1)})
+    part.crawl.agent.read = lambda *_: part.crawl.agent.accept_end(lossy=False)  # type: ignore[method-assign]
+    for _ in range(2):
+        beats.read(part.now, part.now, {})
+    assert told == [False, True, False]
+
+
+def test_a_lease_too_short_for_so_many_agents_is_said_when_they_become_more(caplog: pytest.LogCaptureFixture) -> None:
+    group = Group(caplog)
+    short = 6.0 * SETTINGS.heartbeat_interval
+    group.beats._settings = dataclasses.replace(SETTINGS, lease_timeout=short)
+    many, more = ([beat(number) for number in range(10, 10 + agents)] for agents in (250, 260))
+    said = [sum("ask less of Redis" in text for _, text in group.read(*others)) for others in ([], many, many, more)]
+    assert said == [0, 1, 0, 0]
