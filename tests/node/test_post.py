@@ -407,6 +407,29 @@ def test_what_was_read_is_deleted_once() -> None:
     run(test)
 
 
+@pytest.mark.parametrize("shadowed", [False, True])
+def test_on_a_full_disk_mail_is_read_and_the_profile_told_unless_both_may_be_anothers(shadowed: bool) -> None:
+    async def test() -> None:
+        disk = FullDisk()
+        office = Office(disk=disk)
+        await office.trips(2)
+        office.put(letter(found("http://h.example/1")))
+        office.agent.group.shadowed = shadowed
+        disk.full = True
+        given = listen(office)
+        for _ in range(3):
+            office.now += LONGEST_PAUSE
+            office.post.send(office.now, lambda: "blocked")
+            await office.arrival()
+        assert [out.read_inbox for out in given] == 3 * [not shadowed]
+        told = [out.profile for out in given]
+        assert told == (3 * [None] if shadowed else [None, "blocked", "blocked"])
+        assert (office.agent.frontier.find(HOST) is None) == shadowed
+        assert len(office.shelf.inbox["a"]) == 1, "nothing is deleted"
+
+    run(test)
+
+
 def test_a_connection_that_breaks_in_the_middle_repeats_what_may_be_lost() -> None:
     async def test() -> None:
         for most in range(6):
