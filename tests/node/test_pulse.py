@@ -46,8 +46,9 @@ def test_mail_has_its_turn_more_often_than_the_protocol_hears_of_the_time() -> N
         assert agent.pulse.started
         await until(lambda: len(agent.ticks) == 2)
         assert len(agent.turns) > 2 * len(agent.ticks)
+        task = agent.pulse._task
         agent.pulse.stop()
-        await asyncio.sleep(0)
+        await until(lambda: task is not None and task.cancelled())
         assert not agent.told, "who stops it wants it to stop"
 
     asyncio.run(run())
@@ -95,3 +96,26 @@ def test_of_hosts_that_were_not_handed_over_where_none_waits_nothing_is_said(cap
     agent.crawl.agent.overdue = 0
     agent.pulse.tick()
     assert not caplog.records and agent.crawl.agent.overdue is None
+
+
+def test_an_agent_whose_name_another_process_has_beats_no_more_and_stops_with_one_sentence() -> None:
+    agent = Agent()
+    agent.hold_lease()
+    agent.pulse.tick()
+    assert not agent.pulse.stalled() and not agent.told
+    agent.crawl.agent.group.usurped = True
+    assert agent.pulse.stalled()
+    for _ in range(2):
+        agent.pulse.tick()
+    (said,) = agent.told
+    assert said.startswith("Another process lives as agent a ") and "UBI_AGENT_ID" in said
+    assert agent.halt.dead
+
+
+def test_the_protocol_hears_of_the_time() -> None:
+    agent = Agent()
+    agent.hold_lease()
+    heard: list[float] = []
+    agent.crawl.agent.tick = heard.append  # type: ignore[method-assign]
+    agent.pulse.tick()
+    assert heard == agent.ticks == [agent.now]
