@@ -79,7 +79,7 @@ class BotPage:
         if not host or has_contact(name) or is_loopback(host):
             return
         self._crawler.signals.disconnect(self._leaves, signals.request_reached_downloader)
-        if is_trial(self._crawler.settings, self._crawler.spider):
+        if is_trial(self._crawler):
             return
         logger.warning(
             "%s The crawl leaves this machine (first for %.100s), and its User-Agent, '%.200s', does not say whom a "

@@ -122,7 +122,7 @@ class UbiScheduler(BaseScheduler):
             logger.warning("%s", sentence)
         self._sheet = StatSheet(self.crawler.stats)
         self._filtering = Filtering.from_settings(wanted, self._sheet.count)
-        if is_trial(settings, self.crawler.spider):
+        if is_trial(self.crawler):
             self._trial = Trial()
             self._originals = self._trial.originals
             wanted = self._trial.settings(wanted)

@@ -261,6 +261,13 @@ def test_scrapys_other_commands_join_no_crawl(project: Project, site: Site) -> N
     assert not (project.place / ".ubi").exists()
 
 
+def test_a_shell_joins_no_crawl_whatever_the_projects_settings_are(project: Project, site: Site) -> None:
+    own = ("DUPEFILTER_CLASS=scrapy.dupefilters.RFPDupeFilter", "LOGSTATS_INTERVAL=60", "LOG_LEVEL=ERROR")
+    settings = [part for setting in ("UBI_REDIS_URL=redis://127.0.0.1:1", *own) for part in ("-s", setting)]
+    assert project.run("shell", *settings, "-c", "response.text", f"{HOST}/a") == (0, "a\n")
+    assert not (project.place / ".ubi").exists()
+
+
 def on_redis(url: str, agent: str) -> list[str]:
     return ["-s", f"UBI_REDIS_URL={url}", "-s", f"UBI_AGENT_ID={agent}", "-o", f"{agent}.jsonl"]
 

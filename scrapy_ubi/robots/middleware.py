@@ -116,7 +116,7 @@ class UbiRobotsMiddleware:
                     return known
                 continue
             assert known is not None
-            if is_trial(self._crawler.settings, self._crawler.spider):
+            if is_trial(self._crawler):
                 return Known(Record(now))  # a look at a page: its own error says more
             if step is Step.WAIT and state is not None:
                 scheduler.node.hosts.postpone(state, known.record.again - now, SECTION)

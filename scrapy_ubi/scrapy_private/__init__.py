@@ -9,6 +9,7 @@ request's way through Scrapy are in `leanpath`, `leanoutput` and `leanpieces`, w
 | `engine._slot.remove_request` | the one moment after a request's last output, whatever became of it |
 | `engine._slot.close` | the crawl is being closed: nobody may wait for a permit any more |
 | `engine._slot.closing` | whether the spider is being closed: a signal that comes then waits for the end of it |
+| `engine._slot.close_if_idle` | whether it is Scrapy's shell that has opened the spider |
 | `engine._slot.nextcall.schedule` | to make the engine look for requests now, not at its next heartbeat in 5 s |
 | `engine._spider_idle`, its use of `engine.signals` | who holds the spider open at idle; to do so last |
 | `engine.scraper.enqueue_scrape` | what became of a request: a response, or the error that ended it |
@@ -50,9 +51,9 @@ from scrapy.downloadermiddlewares.robotstxt import RobotsTxtMiddleware
 from scrapy.exceptions import DontCloseSpider, StopDownload
 from scrapy.http import Headers, HtmlResponse, Response, TextResponse
 from scrapy.link import Link
-from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
+from scrapy.settings import BaseSettings
 from scrapy.signalmanager import SignalManager
-from scrapy.spiders import CrawlSpider, Spider
+from scrapy.spiders import CrawlSpider
 from scrapy.spiders.crawl import _identity_process_request
 from scrapy.utils._download_handlers import (
     check_stop_download,
@@ -331,15 +332,16 @@ def end_badly(crawler: Crawler) -> None:
     crawler.signals.connect(forget_spider, signals.engine_stopped, weak=False)
 
 
-def is_trial(settings: BaseSettings, spider: Spider | None) -> bool:
+def is_trial(crawler: Crawler) -> bool:
     """Whether this run is one of Scrapy's commands that look at a page or two (shell, fetch, parse, check, bench).
 
-    They apply the project's settings, add-ons included, but must not join a crawl: the shell sets its own
-    DUPEFILTER_CLASS at the priority of commands, the others put a `start` of their own in place of the spider's.
+    They apply the project's settings, add-ons included, but must not join a crawl: the shell opens a spider that stays
+    open when idle, the others put a `start` of their own in place of the spider's. Asked when the engine has its slot.
     """
+    slot, spider = crawler.engine._slot, crawler.spider
+    assert slot is not None, "the engine has no slot before it opens the spider"
     start_module = getattr(type(spider).start, "__module__", "") if spider is not None else ""
-    in_shell = settings.getpriority("DUPEFILTER_CLASS") == SETTINGS_PRIORITIES["command"]
-    return in_shell or start_module.startswith("scrapy.commands.")
+    return not slot.close_if_idle or start_module.startswith("scrapy.commands.")
 
 
 class RulesByPage(CrawlSpider):

@@ -20,6 +20,7 @@ from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest import mock
 
 import pytest
 from scrapy import Request, Spider, signals
@@ -38,6 +39,7 @@ from scrapy.link import Link
 from scrapy.linkextractors import LinkExtractor as ScrapysExtractor
 from scrapy.settings import Settings
 from scrapy.settings.default_settings import RETRY_EXCEPTIONS
+from scrapy.shell import Shell
 from scrapy.spiders import CrawlSpider, Rule
 from scrapy.spiders.crawl import _identity_process_request
 from scrapy.utils.reactor import CallLaterOnce
@@ -518,14 +520,16 @@ def test_the_commands_that_look_at_a_page_are_told_from_crawls() -> None:
         async def start(self) -> AsyncIterator[Any]:
             yield Request(HOST)
 
-    assert not is_trial(Settings(), Own())
-    assert not is_trial(Settings({"DUPEFILTER_CLASS": "own.Filter"}), Own())
-    in_shell = Settings()
-    in_shell.set("DUPEFILTER_CLASS", "scrapy.dupefilters.BaseDupeFilter", "command")
-    assert is_trial(in_shell, None)
+    def crawler(close_if_idle: bool) -> Any:
+        return mock.Mock(spider=Own(), engine=mock.Mock(_slot=mock.Mock(close_if_idle=close_if_idle)))
+
+    assert "self.close_if_idle: bool = close_if_idle" in inspect.getsource(_Slot)
+    assert not is_trial(crawler(close_if_idle=True))
+    assert "open_spider_async(close_if_idle=False)" in inspect.getsource(Shell)
+    assert is_trial(crawler(close_if_idle=False))
     assert Fetch.__module__ == "scrapy.commands.fetch"
     Own.start.__module__ = "scrapy.commands.fetch"
-    assert is_trial(Settings(), Own())
+    assert is_trial(crawler(close_if_idle=True))
 
 
 BAD_END = """
