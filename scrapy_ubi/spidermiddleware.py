@@ -1,7 +1,8 @@
 """Outermost at the spider: marks what the scheduler could not tell otherwise.
 
 * What `start()` yields is a *seed*: every agent of the crawl runs `start()`, so seeds are taken once in the whole
-  cluster, also with `dont_filter=True`; with that and a `cookiejar`, once for each.
+  cluster, also with `dont_filter=True`; with that and a `cookiejar`, once for each. In a trial there is one agent, and
+  each with `dont_filter=True` is taken: the contracts of several callbacks may have one URL.
 * What a callback yields with `dont_filter=True` is meant to be fetched again: it gets a *nonce* and so a key of its
   own. The nonce is made of the page's key and the request's number among its output. So a page that is fetched a second
   time after a crash asks for the same requests again, not for new ones.
@@ -16,6 +17,7 @@
 from __future__ import annotations
 
 import asyncio
+import secrets
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from typing import Any
 
@@ -52,11 +54,12 @@ class UbiSpiderMiddleware:
 
     async def process_start(self, start: AsyncIterator[Any]) -> AsyncIterator[Any]:
         count = 0
+        trial = (scheduler := self._scheduler()) is not None and scheduler.is_trial
         try:
             async for output in start:
                 for found in self._requests(output) if isinstance(output, PlainLinks) else (output,):
                     if isinstance(found, Request):
-                        _mark_seed(found)
+                        _mark_seed(found, trial)
                     yield found
                     count += 1
                     if count % PAUSE_EVERY == 0:
@@ -148,8 +151,8 @@ class UbiSpiderMiddleware:
         return scheduler if isinstance(scheduler, UbiScheduler) else None
 
 
-def _mark_seed(request: Request) -> None:
+def _mark_seed(request: Request, trial: bool) -> None:
     meta = request.meta
     meta[SEED] = True
-    if request.dont_filter and (nonce := jar_nonce(meta.get("cookiejar"))):
+    if request.dont_filter and (nonce := secrets.token_hex(8) if trial else jar_nonce(meta.get("cookiejar"))):
         meta[NONCE] = nonce

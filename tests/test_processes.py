@@ -268,6 +268,32 @@ def test_a_shell_joins_no_crawl_whatever_the_projects_settings_are(project: Proj
     assert not (project.place / ".ubi").exists()
 
 
+def test_contracts_of_one_url_are_all_checked(project: Project, site: Site) -> None:
+    contracts = """
+        import scrapy
+
+        class Checked(scrapy.Spider):
+            name = "checked"
+
+            def parse(self, response):
+                \"\"\"
+                @url http://h1.example/
+                @returns items 1
+                \"\"\"
+                yield {"url": response.url}
+
+            def parse_other(self, response):
+                \"\"\"
+                @url http://h1.example/
+                @returns items 2
+                \"\"\"
+                yield {"url": response.url}
+    """
+    (project.place / "project" / "spiders" / "checked.py").write_text(textwrap.dedent(contracts))
+    status, output = project.run("check", "checked")
+    assert status == 1 and "Returned 1 items, expected 2" in output and "Ran 2 contracts" in output, output
+
+
 def on_redis(url: str, agent: str) -> list[str]:
     return ["-s", f"UBI_REDIS_URL={url}", "-s", f"UBI_AGENT_ID={agent}", "-o", f"{agent}.jsonl"]
 

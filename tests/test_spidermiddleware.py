@@ -25,6 +25,8 @@ URL = "http://h1.example/"
 class Recorder(UbiScheduler):
     """A scheduler that only notes what it is told."""
 
+    is_trial = False
+
     def __init__(self) -> None:
         self.ended = 0
         self.marked: list[Request | None] = []
