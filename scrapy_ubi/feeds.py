@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from scrapy import Spider
+from scrapy.settings import BaseSettings
 from scrapy.utils.misc import load_object
 
 
@@ -24,3 +26,13 @@ class FeedParams:
         params = {**params, **ours}
         found = load_object(self._own)(params, spider) if self._own else None
         return {**ours, **(found if found is not None else params)}
+
+
+def of_one_name(settings: BaseSettings) -> Iterator[str]:
+    """A sentence for each feed whose file has the same name for every process that is started in one directory."""
+    for uri in map(str, settings.getdict("FEEDS")):
+        if "%(" not in uri and not uri.startswith("stdout:"):
+            yield (
+                f"Another agent runs in this directory, and the feed {uri!r} has one name for both: they write over "
+                "each other's items. Put %(ubi_agent)s into its name."
+            )

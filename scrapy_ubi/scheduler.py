@@ -38,6 +38,7 @@ from scrapy_ubi.codec import Codec
 from scrapy_ubi.downloadermiddleware import Guard
 from scrapy_ubi.errors import UbiError
 from scrapy_ubi.errorwatch import ErrorWatch
+from scrapy_ubi.feeds import of_one_name
 from scrapy_ubi.filtering import Filtering
 from scrapy_ubi.flights import Flights
 from scrapy_ubi.handout import Handout
@@ -128,6 +129,9 @@ class UbiScheduler(BaseScheduler):
             wanted = self._trial.settings(wanted)
         self._directory = AgentDirectory.open(wanted)
         self.agent_id = self._directory.agent_id
+        if self._is_second(wanted):
+            for sentence in of_one_name(settings):
+                logger.warning("%s", sentence)
         self.settings = replace(wanted, agent_id=self.agent_id, dir=self._directory.path, dir_given=True)
         self._codec = Codec(spider, settings)
         self._keys = RequestKeys(self.settings, unfiltered=settings.get("DUPEFILTER_CLASS") in NO_FILTER)
@@ -143,6 +147,11 @@ class UbiScheduler(BaseScheduler):
         await self.node.open()
         self._opened = True
         self._hook_in()
+
+    def _is_second(self, wanted: UbiSettings) -> bool:
+        """Whether another agent of the crawl runs in this process's working directory, which has the usual place."""
+        is_usual = self._directory.path == wanted.dir.absolute()
+        return not (is_usual or wanted.dir_given or wanted.agent_id is not None)
 
     @property
     def alone(self) -> bool:

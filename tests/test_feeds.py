@@ -5,7 +5,9 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from scrapy_ubi.feeds import FeedParams
+from scrapy.settings import Settings
+
+from scrapy_ubi.feeds import FeedParams, of_one_name
 from scrapy_ubi.settings import UbiSettings
 
 
@@ -36,3 +38,9 @@ def test_a_function_that_changes_the_parameters_in_place() -> None:
 
 def test_without_an_agent_the_names_are_empty() -> None:
     assert FeedParams()({}, spider()) == {"ubi_agent": "", "ubi_crawl": ""}
+
+
+def test_a_feed_with_one_name_for_all_processes_is_named() -> None:
+    feeds = {"items.jsonl": {}, "%(ubi_agent)s.jsonl": {}, "%(time)s.jsonl": {}, "stdout:": {}}
+    (sentence,) = of_one_name(Settings({"FEEDS": feeds}))
+    assert "the feed 'items.jsonl' has one name" in sentence and "%(ubi_agent)s" in sentence

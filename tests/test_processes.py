@@ -226,13 +226,13 @@ def test_sigterm_lets_the_page_under_way_end_and_leaves(project: Project, site: 
 
 def test_two_processes_on_one_machine_are_two_agents(project: Project, site: Site) -> None:
     with site.hold(f"{HOST}/") as held:
-        first = project.start("crawl", "walk")
+        first = project.start("crawl", "walk", "-o", "one.jsonl")
         assert held.arrived.wait(LIMIT)
-        status, output = project.run("crawl", "walk", "-a", "start_urls=")
-        assert status == 0, output
+        status, output = project.run("crawl", "walk", "-a", "start_urls=", "-o", "one.jsonl")
+        assert status == 0 and "the feed 'one.jsonl' has one name for both" in output, output
         held.release()
-        first.communicate(timeout=LIMIT)
-    assert first.returncode == 0
+        output, _ = first.communicate(timeout=LIMIT)
+    assert first.returncode == 0 and "one name for both" not in output, output
     directory = project.place / ".ubi" / "bot:walk"
     agents = [json.loads((place / "agent.json").read_text())["agent"] for place in (directory, directory / "1")]
     assert len(set(agents)) == 2
