@@ -54,8 +54,9 @@ INBOX = 10_000  # entries; windows of unacknowledged letters keep it far below, 
 
 MEMORY = "*"
 """Field of the beats hash, beside the agents' own (no name of an agent): a random token, written by the first beat that
-finds none, and in what `on_read` gets the number of the connection besides. So it is another one whenever Redis has
-forgotten everything, or may have forgotten the last moments."""
+finds none, and in what `on_read` gets the number of the server besides (of the connection, where that
+does not say who it is). So it is another one whenever Redis has forgotten everything, or may have forgotten the last
+moments."""
 
 Fields = Mapping[str, str]
 NO_FIELDS: Fields = MappingProxyType({})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import re
 import secrets
 from collections import Counter
 from typing import Any
@@ -22,6 +23,8 @@ from .wire import encode, texts, writer
 
 logger = logging.getLogger(__name__)
 
+_NAMES = re.compile(rb"^(?:run_id|master_replid):(\w+)", re.MULTILINE)
+
 
 class RedisLink:
     """heartbeat.Link to a Redis: connects when first used, and again after a failure."""
@@ -30,7 +33,8 @@ class RedisLink:
         self._at, self._key, self._agent = at, keys.beats, agent
         self._timeout, self._largest, self._counts = timeout, largest, counts
         self._garbage: list[bytes] = []  # fields to delete: no text, or too long
-        self._connections = 0
+        self._connections = 0  # that may have led to another server
+        self._server = b""  # what named the one that the last connection led to
         self._writers: set[bytes] = set()  # of the own lines
         self._pool = redis.ConnectionPool.from_url(
             at.url,
@@ -66,6 +70,7 @@ class RedisLink:
     def _texts(self, read: dict[bytes, bytes]) -> dict[str, str]:
         good, bad = texts(read.items(), self._largest)
         # After kill -9, or a failover, a server is one that has forgotten the last moments, with a token or without.
+        # Where only the connection was cut it is not: a proxy, or a server that cuts idle ones, does so all the time.
         good[MEMORY] = f"{good.get(MEMORY, '')} {self._connections}"
         self._garbage = bad
         if bad:
@@ -84,8 +89,10 @@ class RedisLink:
 
     def _connected(self, connection: Any) -> None:
         """Every connection comes by here, those too that the library makes anew by itself."""
-        self._connections += 1
         connection.on_connect()
+        server = _server(connection)
+        self._connections += not server or server != self._server
+        self._server = server
 
     def _write(self, line: str, then: list[tuple[Any, ...]], look: bool = False) -> list[Any]:
         """Write plainly: a script is three commands. By the script where the server is full. The results, with `look`
@@ -129,6 +136,24 @@ class RedisLink:
         except (TypeError, ValueError, AttributeError) as error:  # the library takes the answers to be of their kinds
             raise lib.InvalidResponse("it answers something else than it was asked for") from error
         return results
+
+
+def _server(connection: Any) -> bytes:
+    """What names the server and what it holds: another text once it was started anew, or a replica took over; b"" where
+    it does not tell (INFO is not allowed to everybody)."""
+    sections = ("server", "replication")
+    connection.send_packed_command(connection.pack_commands([("INFO", section) for section in sections]))
+    found = [_NAMES.search(said) for said in [_answer(connection) for _ in sections]]
+    return b" ".join(one[1] for one in found if one is not None) if None not in found else b""
+
+
+def _answer(connection: Any) -> bytes:
+    """The text that is answered, b"" where there is none."""
+    try:
+        said = connection.read_response()
+    except lib.ResponseError:
+        return b""
+    return said if isinstance(said, bytes) else b""
 
 
 def _is_redis(result: object) -> bool:

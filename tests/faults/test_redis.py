@@ -82,3 +82,24 @@ def until_quiet(group: Group, seconds: float) -> None:
         return now - last[0][1] > seconds
 
     group.until(quiet, f"a web left alone for {seconds} s")
+
+
+def test_connections_that_are_cut_all_the_time_neither_keep_a_crawl_from_its_beginning_nor_a_death_from_being_seen(
+    make_group: MakeGroup,
+) -> None:
+    """By a proxy, or by a server that cuts idle ones, more often than the lease is long."""
+    group = make_group(latency=0.05)
+    last = [time.monotonic()]
+
+    def cut(share: float) -> bool:
+        if time.monotonic() - last[0] > 1.0:
+            last[0] = time.monotonic()
+            with group.server.client() as client:
+                client.execute_command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+        return group.web.count() >= share * len(group.truth)
+
+    group.start("a0", "a1")
+    group.until(lambda: cut(0.3), "30 % served")
+    group.kill("a1")
+    group.until(lambda: cut(1.0), "all served")
+    group.end().judge(lost=["a1"])

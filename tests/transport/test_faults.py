@@ -86,7 +86,7 @@ def listener(answer: bytes | None) -> Iterator[int]:
             thread.join()
 
 
-GOOD = {b"TIME": b"*2\r\n$1\r\n1\r\n$1\r\n1\r\n", b"CLIENT": b"+OK\r\n", b"HGET": b"$-1\r\n"}
+GOOD = {b"TIME": b"*2\r\n$1\r\n1\r\n$1\r\n1\r\n", b"CLIENT": b"+OK\r\n", b"HGET": b"$-1\r\n", b"INFO": b"$0\r\n\r\n"}
 GOOD |= dict.fromkeys((b"XLEN", b"HDEL", b"HSET"), b":0\r\n") | dict.fromkeys((b"EVAL", b"HGETALL"), b"*0\r\n")
 LINE = "5f01c2b9.0 1 200 - - - 0 - -"
 

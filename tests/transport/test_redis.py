@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
+import redis
 
 from scrapy_ubi.transport import Outgoing, Transport, TransportDown
 from scrapy_ubi.transport.contract import HEAD
@@ -37,19 +38,65 @@ def test_killed_and_restarted_empty_server_is_simply_empty(redis_world: RedisWor
     play(redis_world, scene)
 
 
-def test_token_is_another_on_another_connection(redis_world: RedisWorld) -> None:
-    """It may lead to a server that has lost the last moments: killed and restarted, or a former replica."""
+def test_token_is_another_on_another_server(redis_world: RedisWorld) -> None:
+    """One that has lost the last moments: killed and restarted from its file, or a replica that took over."""
+    server = redis_world.server
 
     async def scene(a: Transport, b: Transport) -> None:
         heart = Heart("b")
         heart.start(b)
         await until(lambda: len(heart.reads) >= 3)
-        assert len(set(heart.memories)) == 1
-        with redis_world.server.client() as client:
-            client.execute_command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+        with server.client() as client:
+            client.save()
+        server.restart_empty()
         await until(lambda: len(set(heart.memories)) == 2)
+        assert len({memory.split()[0] for memory in heart.memories}) == 1, "the file holds the token"
+        with server.client() as client:
+            client.replicaof("127.0.0.1", server.port)
+            client.replicaof("NO", "ONE")
+            _hang_up(client)
+        await until(lambda: len(set(heart.memories)) == 3)
 
-    play(redis_world, scene)
+    try:
+        play(redis_world, scene)
+    finally:
+        server.forget_file()
+
+
+@pytest.mark.parametrize("told", [True, False])
+def test_token_is_another_on_another_connection_only_where_the_server_does_not_say_who_it_is(
+    redis_world: RedisWorld, told: bool
+) -> None:
+    """Connections are cut all the time where a proxy stands between: nobody would ever be sure, or be found dead."""
+
+    async def scene(a: Transport, b: Transport) -> None:
+        heart = Heart("b")
+        heart.start(b)
+        await until(lambda: len(heart.reads) >= 3)
+        with redis_world.server.client() as client:
+            for _ in range(3):
+                reads, before = len(heart.reads), _connects(client)
+                _hang_up(client)
+                await until(lambda: _connects(client) > before)  # noqa: B023 - it is over within the turn
+                await until(lambda: len(heart.reads) > reads + 1)  # noqa: B023
+        assert len(set(heart.memories)) == (1 if told else 4)
+
+    with redis_world.server.client() as client:
+        try:
+            client.execute_command("ACL", "SETUSER", "default", "+info" if told else "-info")
+            play(redis_world, scene)
+        finally:
+            client.execute_command("ACL", "SETUSER", "default", "+@all")
+
+
+def _hang_up(client: redis.Redis) -> None:
+    """The server closes everybody's connections but this one."""
+    client.execute_command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+
+
+def _connects(client: redis.Redis) -> int:
+    """The number of the newest connection of a beating thread."""
+    return max((int(one["id"]) for one in client.client_list() if one["name"].endswith(":beat")), default=0)
 
 
 def test_a_beat_is_two_commands_and_the_first_brings_the_token(redis_world: RedisWorld) -> None:
