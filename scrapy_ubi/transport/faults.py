@@ -16,11 +16,14 @@ from .contract import TransportDown, TransportError, TransportFull
 FAULTS = (redis.RedisError, OSError, TimeoutError)  # what a server, a network or a resolver may cause at any time
 
 _REFUSED = "nothing listens at {at} (connection refused); start Redis or Valkey there, or correct the setting"
-_RIGHTS = "the keys ubi:* with hashes, streams and scripts (EVAL), and SCAN, TYPE, DEL, RENAME, TIME"
+_RIGHTS = (
+    "the keys ubi:* with hashes, streams and scripts (EVAL), and SCAN, TYPE, DEL, RENAME, TIME, CLIENT SETNAME, SELECT"
+)
 _CLUSTERED = "{at} belongs to a Redis Cluster; name a server that is not clustered, one is enough"
 _IN_SCRIPT = re.compile(r"Error running script .*: -([A-Z]+) (.*)", re.DOTALL)
 _KINDS = {"OOM": lib.OutOfMemoryError, "READONLY": lib.ReadOnlyError}
-_CLUSTER = (lib.MovedError, lib.AskError, lib.ClusterDownError)
+_CLUSTER = (lib.MovedError, lib.AskError, lib.ClusterDownError, lib.ClusterCrossSlotError)
+_LACKING = "this user lacks rights at {at} ({text}); allow {rights}"
 
 
 class _Case(NamedTuple):
@@ -67,10 +70,16 @@ _CASES = (  # asked in this order
     _Case(lib.BusyLoadingError, r"", "{at} is still loading its data; start again when it has finished", True),
     _Case(lib.ReadOnlyError, r"", "{at} is a read-only replica; name its primary"),
     _Case(_CLUSTER, r"", _CLUSTERED),  # as newer versions of redis-py say it; then as older ones do
-    _Case(lib.ResponseError, r"^(CLUSTERDOWN|MOVED|ASK|CROSSSLOT)", _CLUSTERED),
-    _Case(lib.NoPermissionError, r"", "this user lacks rights at {at} ({text}); allow {rights}"),
+    _Case(lib.ResponseError, r"^(CLUSTERDOWN|MOVED|ASK|CROSSSLOT)|not allowed in cluster mode", _CLUSTERED),
+    _Case(lib.NoPermissionError, r"", _LACKING),
+    _Case(lib.ResponseError, r"user executing the script can't|ACL failure in script", _LACKING),
     _Case(lib.OutOfMemoryError, r"", "{at} has reached its memory limit and refuses writes; raise its maxmemory"),
     _Case(lib.ResponseError, r"unknown command.*\beval\b", "{at} has EVAL switched off; name a server that allows it"),
+    _Case(
+        lib.ResponseError,
+        r"unknown command.*\b(time|select)\b",
+        "{at} is a Sentinel, or keeps no data ({text}); name the primary itself, a Sentinel is not asked for it",
+    ),
     _Case(
         lib.ResponseError,
         r"unknown .*command",
@@ -151,6 +160,11 @@ def unwrapped(error: lib.ResponseError) -> lib.ResponseError:
     """What went wrong inside a script: servers before Redis 7 say that in the text of another error."""
     said = _IN_SCRIPT.match(str(error))
     return _KINDS[said[1]](said[2]) if said is not None and said[1] in _KINDS else error
+
+
+def incomplete(result: object) -> bool:
+    """Whether a command was refused for nothing but a missing word."""
+    return isinstance(result, lib.ResponseError) and "wrong number of arguments" in str(result)
 
 
 def spoilt(result: object) -> bool:

@@ -104,12 +104,18 @@ class RedisTransport:
         return time.monotonic() + self._ahead
 
     def _probes(self) -> list[Command]:
-        """What the transport cannot do without, tried without changing anything."""
-        inbox = self._keys.inbox(self._agent)
+        """What the transport cannot do without, tried without changing anything: a field without a value is refused,
+        but not before the user's rights were looked at; and a script with keys of two slots is none for a cluster."""
+        inbox, beats = self._keys.inbox(self._agent), self._keys.beats
         return [
             Command(("TIME",)),
             Command(("XLEN", inbox), inbox, "stream"),
-            Command(("HDEL", self._keys.beats, ""), self._keys.beats, "hash"),
+            Command(("XDEL", inbox, "0-0"), inbox, "stream"),
+            Command(("XADD", inbox, "*", "", "", "")),
+            Command(("HDEL", beats, ""), beats, "hash"),
+            Command(("HSET", beats, "", "", "")),
+            Command(("HGETALL", self._keys.control), self._keys.control, "hash"),
+            Command(("EVAL", "return {}", 2, beats, self._keys.control)),
             self._read_inbox(1),
         ]
 

@@ -87,7 +87,11 @@ def listener(answer: bytes | None) -> Iterator[int]:
 
 
 GOOD = {b"TIME": b"*2\r\n$1\r\n1\r\n$1\r\n1\r\n", b"CLIENT": b"+OK\r\n", b"HGET": b"$-1\r\n", b"INFO": b"$0\r\n\r\n"}
-GOOD |= dict.fromkeys((b"XLEN", b"HDEL", b"HSET"), b":0\r\n") | dict.fromkeys((b"EVAL", b"HGETALL"), b"*0\r\n")
+GOOD |= dict.fromkeys((b"XLEN", b"XADD", b"XDEL", b"HDEL", b"HSET"), b":0\r\n") | dict.fromkeys(
+    (b"EVAL", b"HGETALL"), b"*0\r\n"
+)
+UNKNOWN = (b"SELECT", b"TIME", b"XLEN", b"HDEL", b"HSET", b"EVAL", b"HGETALL", b"XADD", b"XDEL")  # to a Sentinel
+LIMIT = 20.0  # s
 LINE = "5f01c2b9.0 1 200 - - - 0 - -"
 
 
@@ -343,6 +347,27 @@ def test_cluster(kind: str) -> None:
     needs(kind, 7)
     with special(kind, ("--cluster-enabled", "yes", "--cluster-port", str(free_port()))) as server:
         assert "belongs to a Redis Cluster" in refusal(server.url)
+        if kind == "redis":  # a cluster of Valkeys may have several databases
+            assert "belongs to a Redis Cluster" in refusal(server.url.removesuffix("/0") + "/1")
+        with server.client() as client:  # a single server that has all keys
+            client.execute_command("CLUSTER", "ADDSLOTSRANGE", 0, 16383)
+            end = time.monotonic() + LIMIT
+            while client.execute_command("CLUSTER INFO")["cluster_state"] != "ok":
+                assert time.monotonic() < end, "the cluster is not whole"
+                time.sleep(0.01)  # the condition is probed
+        assert "belongs to a Redis Cluster" in refusal(server.url)
+
+
+def test_a_sentinel() -> None:
+    answers = {
+        **GOOD,
+        **{name: b"-ERR unknown command '%s', with args beginning with: \r\n" % name for name in UNKNOWN},
+    }
+    with talker(answers) as port:
+        for number in (0, 1):
+            sentence = refusal(f"redis://127.0.0.1:{port}/{number}")
+            assert "Sentinel" in sentence
+            assert "primary" in sentence
 
 
 def test_missing_rights(kind: str) -> None:
@@ -352,6 +377,27 @@ def test_missing_rights(kind: str) -> None:
         sentence = refusal(with_password(server.url, "bob"))
         assert "lacks rights" in sentence
         assert "ubi:*" in sentence
+
+
+@pytest.mark.parametrize("command", ["xadd", "xdel", "xlen", "xrange", "hset", "hdel", "hgetall", "eval", "time"])
+def test_a_missing_right_is_said_at_the_start_and_not_in_mid_crawl(kind: str, command: str) -> None:
+    needs(kind, 6)
+    with special(kind, ("--user", "bob", "on", f">{PASSWORD}", "~ubi:*", "+@all", f"-{command}")) as server:
+        sentence = refusal(with_password(server.url, "bob"))
+        assert "lacks rights" in sentence
+        with server.client() as client:
+            assert not client.keys("*"), "nothing is changed by trying"
+
+
+def test_trying_what_is_needed_changes_nothing(kind: str) -> None:
+    async def run(url: str) -> None:
+        transport = RedisTransport(url, "bot:spider", "a")
+        await transport.open()
+        await transport.close()
+
+    with special(kind, ()) as server, server.client() as client:
+        asyncio.run(run(server.url))
+        assert not client.keys("*")
 
 
 def test_what_servers_before_7_say_of_a_script_is_understood() -> None:

@@ -84,6 +84,9 @@ def test_token_is_another_on_another_connection_only_where_the_server_does_not_s
     with redis_world.server.client() as client:
         try:
             client.execute_command("ACL", "SETUSER", "default", "+info" if told else "-info")
+        except redis.ResponseError:
+            pytest.skip("this server has no rights by command: a Redis before 6")
+        try:
             play(redis_world, scene)
         finally:
             client.execute_command("ACL", "SETUSER", "default", "+@all")
@@ -109,8 +112,9 @@ def test_a_beat_is_two_commands_and_the_first_brings_the_token(redis_world: Redi
             stats = client.info("commandstats")
         calls = {name: stats[f"cmdstat_{name}"]["calls"] for name in ("eval", "hsetnx", "hset", "hgetall")}
         beats = len(heart.acks)
-        opens = 2  # each tries a script
-        assert calls == {"eval": opens + 1, "hsetnx": 1, "hset": beats + 1, "hgetall": beats + 1}
+        opens = 2  # each tries two scripts, and every other command
+        tried = beats + opens
+        assert calls == {"eval": 2 * opens + 1, "hsetnx": 1, "hset": tried + 1, "hgetall": tried + 1}
         assert all(heart.memories)
 
     with redis_world.server.client() as client:
