@@ -43,6 +43,10 @@ class Exchanges:
         """From now on there is somebody to exchange mail with."""
         self.post = post
 
+    def close(self) -> None:
+        """From now on nobody cares what becomes of one under way."""
+        self.post = None
+
     def turn(self, now: float) -> None:
         """Give and take mail, when there is some."""
         post = self.post

@@ -189,6 +189,7 @@ class Node:
             await self._crawl.disk.close()
             return
         await self._leaving.go()
+        self._exchanges.close()
         self._pulse.stop()
         self._waker.stop()
         await self.transport.stop_beating(None if self._halt.dead else self.agent.last_beat().line(0))

@@ -13,9 +13,10 @@ from unittest.mock import patch
 import pytest
 
 from scrapy_ubi.errors import UbiRefused
+from scrapy_ubi.node.waiting import wait_briefly
 from scrapy_ubi.protocol.host import Entry
 from scrapy_ubi.protocol.view import LEFT, Beat
-from scrapy_ubi.transport import Incoming, TransportDown
+from scrapy_ubi.transport import Incoming, Outgoing, TransportDown
 from scrapy_ubi.transport.contract import MEMORY
 from scrapy_ubi.transport.memory import MemoryHub, MemoryTransport
 from tests.node.crawler import LIMIT, SETTINGS, Crawler, Log, crawl, entry, reachable
@@ -588,6 +589,39 @@ def test_a_visit_ends_once() -> None:
         await alone.node.leave("test")
 
     crawl(run)
+
+
+def test_an_exchange_that_the_end_cuts_off_is_no_absence_of_redis(caplog: pytest.LogCaptureFixture) -> None:
+    """Where a round trip takes longer than the flush interval there is always one under way."""
+
+    async def run() -> None:
+        alone = Alone()
+        closed, cut_off, under_way = asyncio.Event(), [], [0]
+        exchange, close = alone.transport.exchange, alone.transport.close
+
+        async def slowly(out: Outgoing) -> Incoming:
+            under_way[0] += 1
+            try:
+                await wait_briefly(closed, 3 * SETTINGS.flush_interval)
+                if closed.is_set():
+                    raise TransportDown("the transport is closed")
+                return await exchange(out)
+            finally:
+                under_way[0] -= 1
+
+        async def closing() -> None:
+            cut_off.append(under_way[0])
+            closed.set()
+            await until(lambda: not under_way[0])
+            await close()
+
+        with patch.multiple(alone.transport, exchange=slowly, close=closing):
+            await alone.ready("http://h0.example/1")
+            await alone.node.leave("test")
+        assert cut_off == [1]
+
+    crawl(run)
+    assert "away" not in caplog.text
 
 
 def test_a_page_that_was_not_fetched_is_done_and_no_page() -> None:
