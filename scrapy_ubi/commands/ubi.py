@@ -96,6 +96,7 @@ class Command(ScrapyCommand):
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         """Answer, or say in one sentence why not."""
         assert self.settings is not None
+        _open_the_closed()
         # Whatever the terminal's encoding, a URL must not stop the output half way.
         for stream in (sys.stdout, sys.stderr):
             getattr(stream, "reconfigure", lambda **_: None)(errors="backslashreplace")
@@ -128,6 +129,13 @@ class Command(ScrapyCommand):
         if outcome.complaint:
             print(f"scrapy ubi: {plain(outcome.complaint)}", file=sys.stderr)
             self.exitcode = 1
+
+
+def _open_the_closed() -> None:
+    """A stream that was closed by whoever called (`2>&-`) is None to Python: nobody is at its other end."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode))
 
 
 def _given(settings: BaseSettings) -> list[str]:

@@ -414,3 +414,20 @@ def test_output_into_a_closed_pipe_is_no_traceback(crawl: CrawlByHand, one_serve
     run.wait(LIMIT)
     run.stderr.close()
     assert "Traceback" not in err and "Exception ignored" not in err
+
+
+@pytest.mark.processes
+@pytest.mark.parametrize(
+    ("arguments", "closed", "status"),
+    [(("status", "--watch"), ">&-", 0), (("inbox", "nobody"), "2>&-", 1), (("reset",), "<&-", 1)],
+)
+def test_a_stream_that_is_closed_is_one_at_which_nobody_is(
+    crawl: CrawlByHand, one_server: Server, tmp_path: Path, arguments: tuple[str, ...], closed: str, status: int
+) -> None:
+    crawl.finish()
+    crawl.client.delete(crawl.keys.agents, crawl.keys.beats)
+    words = [sys.executable, "-m", "scrapy", "ubi", *arguments, "--redis-url", one_server.url, "--crawl", CRAWL]
+    command = ["sh", "-c", f'exec "$@" {closed}', "sh", *words]
+    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=LIMIT)
+    assert (ended.returncode, ended.stdout) == (status, "")
+    assert "Traceback" not in ended.stderr
