@@ -17,7 +17,8 @@ FAULTS = (redis.RedisError, OSError, TimeoutError)  # what a server, a network o
 
 _REFUSED = "nothing listens at {at} (connection refused); start Redis or Valkey there, or correct the setting"
 _RIGHTS = (
-    "the keys ubi:* with hashes, streams and scripts (EVAL), and SCAN, TYPE, DEL, RENAME, TIME, CLIENT SETNAME, SELECT"
+    "the keys ubi:* with hashes, streams, connections and scripts (EVAL), and "
+    "SCAN, TYPE, EXISTS, DEL, RENAME, EXPIRE, TIME, INFO"
 )
 _CLUSTERED = "{at} belongs to a Redis Cluster; name a server that is not clustered, one is enough"
 _IN_SCRIPT = re.compile(r"Error running script .*: -([A-Z]+) (.*)", re.DOTALL)

@@ -400,6 +400,27 @@ def test_trying_what_is_needed_changes_nothing(kind: str) -> None:
         assert not client.keys("*")
 
 
+def test_the_rights_that_the_sentence_names_are_enough(kind: str) -> None:
+    needs(kind, 6)
+    user, asked = ("--user", "bob", "on", f">{PASSWORD}", "~ubi:*", "-@all"), "0" * 16
+    with special(kind, user) as server:
+        remedy = refusal(with_password(server.url, "bob")).split("; allow the keys ubi:* with ")[1]
+    groups, commands = remedy.split(", and ")
+    assert groups == "hashes, streams, connections and scripts (EVAL)"
+    single = [f"+{name.lower()}" for name in commands.removesuffix(".").split(", ")]
+
+    async def run(url: str) -> None:
+        transport = RedisTransport(url, "bot:spider", "a", timeout=5.0)
+        await transport.open()
+        await transport.exchange(Outgoing(replies={asked: "{}"}))
+        await transport.close()
+
+    with special(kind, (*user, "+@hash", "+@stream", "+@connection", "+eval", *single)) as server:
+        asyncio.run(run(with_password(server.url.removesuffix("0") + "1", "bob")))
+        with redis.Redis(port=server.port, db=1) as client:
+            assert client.hgetall(Keys("bot:spider").answers(asked)) == {b"a": b"{}"}
+
+
 def test_what_servers_before_7_say_of_a_script_is_understood() -> None:
     where = "Error running script (call to f_0123): @user_script:10: @user_script: 10: "
     full = unwrapped(redis.ResponseError(where + "-OOM command not allowed when used memory > 'maxmemory'."))
