@@ -10,8 +10,9 @@ Rules of this module:
 from __future__ import annotations
 
 import json
+import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -52,6 +53,12 @@ def find(settings: BaseSettings, crawl: str | None) -> tuple[list[Place], str]:
     places = [read(path) for path in paths]
     looked = ", ".join(map(str, roots)) if roots else str(HOME)
     return [place for place in places if crawl is None or place.crawl == crawl], looked
+
+
+def named(paths: Sequence[str]) -> list[Place]:
+    """The directories at these paths, each once, however often it is named. Raises UbiDirectoryError."""
+    once = {os.path.realpath(path): Path(path) for path in reversed(paths)}
+    return [read(path) for path in reversed(once.values())]
 
 
 def _in(path: Path) -> list[Path]:

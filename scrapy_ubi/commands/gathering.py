@@ -23,6 +23,7 @@ from scrapy_ubi.commands.connection import (
     connect,
     given_crawl,
     listed,
+    nearest,
     need_agent,
     setting,
 )
@@ -86,7 +87,7 @@ Asker = Callable[[Group], Question]
 def gather(settings: BaseSettings, opts: argparse.Namespace, question: Asker) -> Gathered:
     """The answers to a question, which may depend on the group. Raises UbiError."""
     if opts.dir:
-        return _of_directories(settings, opts, question, [directories.read(Path(path)) for path in opts.dir])
+        return _of_directories(settings, opts, question, _given(opts))
     if not (opts.redis_url or settings.get("UBI_REDIS_URL")):
         return _of_directories(settings, opts, question, _found(settings, given_crawl(settings, opts)))
     with connect(settings, opts) as to:
@@ -107,6 +108,16 @@ def _of_the_living(
 ) -> Gathered:
     group = group_of(status, setting(settings, "host_rules"))
     return Gathered(status.crawl, group, True, ask(to, status, question(group), opts.timeout))
+
+
+def _given(opts: argparse.Namespace) -> list[Place]:
+    """The directories that `--dir` names; of one crawl only, where `--crawl` names it. Raises UbiError."""
+    places = directories.named(opts.dir)
+    meant = [place for place in places if not opts.crawl or place.crawl == opts.crawl]
+    if not meant:
+        hint = nearest(opts.crawl, sorted({place.crawl for place in places}))
+        raise UbiNotFound(f"None of these directories is of crawl '{plain(opts.crawl, 64)}'; {hint}")
+    return meant
 
 
 def _found(settings: BaseSettings, crawl: str | None, instead: str = "") -> list[Place]:
@@ -141,6 +152,7 @@ def _of_directories(
         places = [place for place in places if place.agent == opts.agent]
         if not places:
             raise UbiNotFound(f"None of these directories is of agent '{plain(opts.agent, 64)}'.")
+    _refuse_copies(places)
     facts, missing = _facts(settings, places)
     group = _group(settings, places, status, facts)
     asked = question(group)
@@ -161,6 +173,17 @@ def _of_directories(
                         directory.reopen()
         trouble = reopen(settings, opts, crawls[0], runs) if requeued else ""
     return Gathered(crawls[0], group, False, Answers(found, missing, trouble))
+
+
+def _refuse_copies(places: list[Place]) -> None:
+    """One of two directories of one agent is a copy, and nobody can tell which. Raises UbiDirectoryError."""
+    first: dict[str, Path] = {}
+    for place in places:
+        if (path := first.setdefault(place.agent, place.path)) != place.path:
+            raise UbiDirectoryError(
+                f"{path} and {place.path} are both of agent '{plain(place.agent, 64)}', so one is a copy: name with "
+                "--dir those that are meant."
+            )
 
 
 def _facts(settings: BaseSettings, places: list[Place]) -> tuple[dict[str, Mapping[str, Any]], dict[str, str]]:

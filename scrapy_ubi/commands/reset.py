@@ -11,12 +11,10 @@ Rules of this module:
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
-from pathlib import Path
 
 from scrapy.settings import BaseSettings
 
@@ -50,8 +48,7 @@ class _Plan:
 
 def run(settings: BaseSettings, opts: argparse.Namespace) -> Outcome:
     """Look, ask, delete. Raises UbiError."""
-    paths = {os.path.realpath(path): Path(path) for path in reversed(opts.dir)}  # each once, as its lock is taken once
-    given = [directories.read(path) for path in reversed(paths.values())]
+    given = directories.named(opts.dir)  # each once, as its lock is taken once
     with ExitStack() as stack:
         known = opts.redis_url or settings.get("UBI_REDIS_URL")
         to = stack.enter_context(connect(settings, opts)) if known else None

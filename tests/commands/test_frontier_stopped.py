@@ -191,6 +191,36 @@ def test_directories_are_found_named_and_summed_up(shell: Shell, tmp_path: Path)
     assert shell.json("hosts", "-s", "JOBDIR=elsewhere")["total"] == 3
 
 
+def test_a_directory_that_is_named_twice_is_asked_once(shell: Shell, tmp_path: Path) -> None:
+    place = directory(tmp_path / "d")
+    with_facts(place, {"finished": True})
+    assert shell.json("requeue", "--all", "--dir", "d", "--dir", str(place))["requeued"] == 1
+    assert facts_of(place)["finished"] is False
+
+
+def test_two_directories_of_one_agent_are_not_asked(shell: Shell, tmp_path: Path) -> None:
+    for name in (CRAWL, f"{CRAWL}/1"):
+        directory(tmp_path / ".ubi" / name)
+    assert shell("requeue", "--all") == 1
+    assert shell.err == (
+        f"scrapy ubi: .ubi/{CRAWL} and .ubi/{CRAWL}/1 are both of agent 'a1', so one is a copy: name with --dir those "
+        "that are meant.\n"
+    )
+    assert shell.json("failed", "--dir", f".ubi/{CRAWL}")["total"] == 1
+
+
+def test_of_directories_of_several_crawls_those_of_the_named_one_are_asked(shell: Shell, tmp_path: Path) -> None:
+    directory(tmp_path / "d", name="one")
+    directory(tmp_path / "e", name="two")
+    at = ("--dir", "d", "--dir", "e")
+    assert shell("failed", *at) == 1
+    assert shell.err.endswith("2 crawls: one, two; name one with --crawl.\n")
+    assert shell.json("failed", *at, "--crawl", "two")["crawl"] == "two"
+    assert shell("requeue", "--all", *at, "--crawl", "tow") == 1
+    assert shell.err == "scrapy ubi: None of these directories is of crawl 'tow'; did you mean 'two'?\n"
+    assert shell.json("failed", "--dir", "d", "-s", "UBI_CRAWL=two")["crawl"] == "one"
+
+
 def test_answers_fit_and_nothing_is_cut_off_where_names_are_as_long_as_may_be(shell: Shell, tmp_path: Path) -> None:
     names = [f"{number:x>64}" for number in (1, 2, 3)]
     for name in names:
