@@ -16,15 +16,20 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from scrapy_ubi.commands.connection import Connection, listed
+from scrapy_ubi.errors import UbiError
 from scrapy_ubi.monitor.answers import Answer, read_answer
 from scrapy_ubi.monitor.status import AgentStatus, CrawlStatus
-from scrapy_ubi.node.questions import Question
+from scrapy_ubi.node.questions import BadQuestion, Question
 from scrapy_ubi.transport.keys import ASK, Keys
 
 ID_BYTES = 8
 LOOK_EVERY = 0.05  # seconds
 LONGEST_REASON = 400  # characters of why an agent's answer is missing, with its name; its remedy comes last
 GRACE = 60.0  # seconds by which clocks may differ before an agent takes a question for an old one
+
+
+class UbiNotAsked(UbiError):
+    """What is asked is nothing that an agent answers; the sentence says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +55,11 @@ def living(status: CrawlStatus) -> list[AgentStatus]:
 
 
 def ask(to: Connection, status: CrawlStatus, question: Question, timeout: float) -> Answers:
-    """What the living agents answer within `timeout` seconds. Raises UbiUnavailable."""
+    """What the living agents answer within `timeout` seconds. Raises UbiUnavailable, UbiNotAsked."""
     asked = [agent.name for agent in living(status) if question.agent in ("", agent.name)]
     missing = {agent.name: agent.state for agent in status.agents if _is_missed(agent, question, asked)}
     keys, number = Keys(status.crawl), secrets.token_hex(ID_BYTES)
-    text = replace(question, expires=round(status.now + timeout + GRACE, 3)).text()
+    text = _checked(replace(question, expires=round(status.now + timeout + GRACE, 3)).text())
     with to.explained():
         try:
             to.client.hset(keys.control, ASK + number, text)
@@ -70,6 +75,15 @@ def ask(to: Connection, status: CrawlStatus, question: Question, timeout: float)
         else:
             found[name] = answer
     return Answers(found, missing)
+
+
+def _checked(text: str) -> str:
+    """A question that agents take: any other would be a dead letter at each of them. Raises UbiNotAsked."""
+    try:
+        Question.parse(text)
+    except BadQuestion as error:
+        raise UbiNotAsked(f"The agents take no such question: {error}.") from None
+    return text
 
 
 def _is_missed(agent: AgentStatus, question: Question, asked: list[str]) -> bool:

@@ -66,6 +66,13 @@ def left_behind(crawl: CrawlByHand) -> list[bytes]:
     return fields + [key for key in crawl.client.scan_iter() if key.endswith(b":answers")]
 
 
+@pytest.mark.parametrize("choice", [("--reason", "x" * 300), ("--url", f"http://h/{'x' * 70_000}")])
+def test_what_every_agent_would_refuse_is_not_asked(shell: Shell, crawl: CrawlByHand, choice: tuple[str, str]) -> None:
+    assert shell("failed", *choice, "--timeout", "0") == 1
+    assert shell.err.startswith(f"scrapy ubi: The agents take no such question: {choice[0][2:]} may not be ")
+    assert shell.out == ""
+
+
 def test_all_agents_are_asked_and_nothing_is_left_behind(shell: Shell, crawl: CrawlByHand) -> None:
     with answering(crawl, lambda agent, question: hosts(agent)) as asked:
         data = shell.json("hosts", "--sort", "next", "--limit", "7", "--timeout", "60")
