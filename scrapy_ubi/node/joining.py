@@ -99,8 +99,11 @@ async def _look(transport: Transport, mail: list[str]) -> Mapping[str, str]:
 
 
 def is_past(control: Mapping[str, str], run: str) -> bool:
-    """Whether that run is known to be over: what a disk still holds of it is not to be brought into another one."""
-    return bool(run) and (run in control.get("past", "").split() or (is_finished(control) and control["run"] == run))
+    """Whether that run is known to be over: what a disk still holds of it is not to be brought into another one. One
+    that has ended after losses, and is the present one, goes on where a disk has more of it (`begin_run`).
+    """
+    ended = is_finished(control) and control["run"] == run and not is_lossy(control)
+    return bool(run) and (ended or run in control.get("past", "").split())
 
 
 async def discard(transport: Transport, mail: list[str]) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from scrapy_ubi.node import joining
 from scrapy_ubi.node.crawl import Crawl
 from scrapy_ubi.node.keeper import Keeper
 from scrapy_ubi.node.profile import fixed
@@ -83,3 +84,11 @@ def test_another_spider_than_that_which_began_the_crawl_is_warned(
     (record,) = [record for record in caplog.records if record.levelno > logging.INFO]
     for told in ("'news'", "'shop'", "UBI_CRAWL"):
         assert told in record.getMessage()
+
+
+def test_what_a_disk_has_of_the_present_run_is_past_only_where_that_ended_without_losses() -> None:
+    """Where others ended it after losses, this disk has what they had lost: it was emptied."""
+    control = {"run": "r1", "finished": "r1 b"}
+    assert joining.is_past(control, "r1") and not joining.is_past(control, "r2")
+    assert not joining.is_past(control | {"finished": "r1 b lossy"}, "r1")
+    assert joining.is_past({"run": "r2", "past": "r0 r1"}, "r1")
