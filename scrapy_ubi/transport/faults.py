@@ -74,7 +74,8 @@ _CASES = (  # asked in this order
     _Case(lib.ResponseError, r"^(CLUSTERDOWN|MOVED|ASK|CROSSSLOT)|not allowed in cluster mode", _CLUSTERED),
     _Case(lib.NoPermissionError, r"", _LACKING),
     _Case(lib.ResponseError, r"user executing the script can't|ACL failure in script", _LACKING),
-    _Case(lib.OutOfMemoryError, r"", "{at} has reached its memory limit and refuses writes; raise its maxmemory"),
+    _Case(lib.OutOfMemoryError, r"", "{at} has reached its memory limit and refuses writes; raise its maxmemory", True),
+    _Case(lib.ResponseError, r"^BUSY\b", "{at} is busy with a script of somebody's; see to that (SCRIPT KILL)", True),
     _Case(lib.ResponseError, r"unknown command.*\beval\b", "{at} has EVAL switched off; name a server that allows it"),
     _Case(
         lib.ResponseError,

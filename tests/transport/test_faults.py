@@ -451,3 +451,31 @@ def test_socket_file_opens(kind: str, tmp_path: Path) -> None:
     path = tmp_path / "redis.sock"
     with special(kind, ("--unixsocket", str(path))):
         asyncio.run(run(f"unix://{path}?db=2"))
+
+
+def test_a_server_that_is_full_or_busy_at_the_start_may_be_waited_for(kind: str) -> None:
+    with special(kind, ("--maxmemory", "100kb")) as server:
+        assert "memory limit" in refusal(server.url, passing=True)
+    with special(kind, ("--lua-time-limit", "5")) as server, server.client() as client:
+        endless = threading.Thread(target=run_killed, args=(server.client(), "while true do end"))
+        endless.start()
+        deadline = time.monotonic() + 20
+        while not is_busy(client):
+            assert time.monotonic() < deadline
+        assert "busy with a script" in refusal(server.url, passing=True)
+        client.script_kill()
+        endless.join()
+
+
+def run_killed(client: redis.Redis, script: str) -> None:
+    """Run a script that somebody kills."""
+    with client, contextlib.suppress(redis.ResponseError):
+        client.eval(script, 0)
+
+
+def is_busy(client: redis.Redis) -> bool:
+    try:
+        client.ping()
+    except redis.ResponseError:
+        return True
+    return False
