@@ -14,8 +14,9 @@ The geometry under `ring`, which adds agents, hosts and hashing. Rules of this m
 from __future__ import annotations
 
 from array import array
-from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from heapq import nsmallest
 from itertools import pairwise
 
 SIZE = 1 << 64
@@ -26,18 +27,26 @@ CELLS = 8
 
 BISECT = 0xFFFF  # in `_near`: there is a bound in this cell
 
+# Points that a walk to the next holders passes at most, or so many for each holder where that is more. Among holders of
+# as many points each next to none gets there.
+WALK = 64
+WALK_EACH = 8
+
 
 class Circle:
     """Points with a holder each, for at most 65,535 holders.
 
-    `nearest` takes O(1) on the average; `outward` O(log P) and a little for each holder wanted; a change of k of P
-    points O(k log P), and O(P) of plain copying.
+    `nearest` takes O(1) on the average; `outward` O(log P) and a little for each holder wanted; where a few have nearly
+    all points, for each there is, and O(P) once; a change of k of P points O(k log P), and O(P) of plain copying.
 
     The bounds are an *inner* one between each point and the next; the one between the last point and the first, which
     is the lowest of all or the highest; and, to end every search, the last number of the circle.
     """
 
-    __slots__ = ("points", "holders", "_around", "_inner", "_turn", "_bounds", "_numbers", "_names", "_shift", "_near")
+    __slots__ = (
+        "points", "holders", "_around", "_inner", "_turn", "_bounds", "_numbers", "_names", "_shift", "_near",
+        "_walk", "_own",
+    )  # fmt: skip
 
     points: array[int]  # ascending, all different
     holders: list[str]  # of the point at the same place
@@ -49,6 +58,8 @@ class Circle:
     _names: list[str]  # the holder of each number
     _shift: int  # a number's cell is what its highest bits say: number >> _shift
     _near: array[int]  # cell -> number of the holder that has all of it, or BISECT
+    _walk: int  # points that a walk passes at most
+    _own: dict[str, array[int]]  # holder -> its points; empty until they are asked for
 
     def __init__(self, points: array[int], holders: list[str], inner: array[int] | None = None) -> None:
         """Of these, which become its own; `inner` bounds if they are known. `_near` is to be filled yet."""
@@ -62,6 +73,7 @@ class Circle:
         bounds.append(SIZE - 1)
         self._bounds = bounds
         self._shift = 64 - (len(points) * CELLS).bit_length()
+        self._own = {}
 
     @classmethod
     def of(cls, points: array[int], holders: list[str]) -> Circle:
@@ -88,15 +100,36 @@ class Circle:
         # Two walks away from the nearest point. Each stops at its nearest holder not met yet; the nearer of these two
         # is next. Indices below zero count from the end, so neither walk needs to wrap.
         down, up = place, place - len(points)
+        lowest, highest = down - self._walk, up + self._walk
         met = {holders[place]: None}
         while len(met) < wanted:
             while holders[down] in met:
+                if down == lowest:
+                    return (*met, *self._farther(number, met, wanted - len(met)))
                 down -= 1
             while holders[up] in met:
+                if up == highest:
+                    return (*met, *self._farther(number, met, wanted - len(met)))
                 up += 1
             nearer = down if (number - points[down]) % SIZE <= (points[up] - number) % SIZE else up
             met[holders[nearer]] = None
         return tuple(met)
+
+    def _farther(self, number: int, met: Mapping[str, None], wanted: int) -> list[str]:
+        """`outward` but for those met, who are the first: the others are sought each among its own points.
+
+        Where a few of the holders have most of the points, a walk to the next one passes thousands of theirs.
+        """
+        if not self._own:
+            for point, holder in zip(self.points, self.holders, strict=True):
+                self._own.setdefault(holder, array("Q")).append(point)
+        found = []
+        for holder, own in self._own.items():
+            if holder not in met:
+                above = bisect_right(own, number)
+                down, up = (number - own[above - 1]) % SIZE, (own[above % len(own)] - number) % SIZE
+                found.append((min(down, up), up < down, holder))
+        return [holder for _, _, holder in nsmallest(wanted, found)]
 
     def arcs(self) -> Iterator[tuple[int, str | None]]:
         """(last number, holder) of each arc with one nearest point, from zero up to the end of the circle.
@@ -168,6 +201,7 @@ class Circle:
 
     def _start_near(self) -> None:
         self._numbers = {holder: number for number, holder in enumerate(dict.fromkeys(self.holders))}
+        self._walk = max(WALK, WALK_EACH * len(self._numbers))
         if len(self._numbers) > BISECT:
             raise ValueError(f"{len(self._numbers)} agents are more than the {BISECT} that a ring can hold")
         self._names = list(self._numbers)
@@ -183,6 +217,7 @@ class Circle:
             self._start_near()  # which makes room for new numbers, too
             return
         self._numbers, self._names = numbers, list(numbers)
+        self._walk = max(WALK, WALK_EACH * len(numbers))
         self._near = other._near[:]
         for low, high in spans:
             if low <= high:

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 from array import array
+from itertools import pairwise
+from typing import Any
+from unittest.mock import patch
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from scrapy_ubi.protocol import circle
 from scrapy_ubi.protocol.circle import SIZE, Circle
@@ -51,3 +56,38 @@ def test_without_points_there_is_nobody() -> None:
     with pytest.raises(IndexError):
         nobody.nearest(0)
     nobody.with_points([5], "a")._check()
+
+
+class Counted(list[str]):
+    """Holders that count how often they are asked for."""
+
+    asked = 0
+
+    def __getitem__(self, place: Any) -> Any:
+        self.asked += 1
+        return super().__getitem__(place)
+
+
+@given(st.lists(st.integers(0, SIZE - 1), min_size=5, max_size=60, unique=True), st.integers(0, SIZE - 1))
+def test_the_long_way_finds_whom_the_walk_finds(numbers: list[int], number: int) -> None:
+    points = sorted(numbers)
+    holders = ["a" if i % 7 else "bcde"[i // 7 % 4] for i in range(len(points))]
+    count = len({*holders})
+    for at in {number, *points, *((low + high) // 2 for low, high in pairwise(points))}:
+        expected = Circle.of(array("Q", points), [*holders]).outward(at, count)
+        with patch.multiple(circle, WALK=1, WALK_EACH=0):
+            some = Circle.of(array("Q", points), [*holders])
+            assert [some.outward(at, n) for n in range(count + 1)] == [expected[:n] for n in range(count + 1)]
+
+
+def test_who_has_next_to_no_points_is_found_without_passing_those_of_others() -> None:
+    """A group of which one agent has nearly everything asks for owner and successor of each host it holds."""
+    points = spread(20_000)
+    holders = ["b" if i == 7 else "c" if i == 9_000 else "a" for i in range(20_000)]
+    some = Circle.of(array("Q", points), holders)
+    some.holders = counted = Counted(holders)
+    assert some.outward(points[3_000] + 1, 2) == ("a", "b")
+    counted.asked = 0
+    assert some.outward(points[6_000] + 1, 3) == ("a", "c", "b")
+    assert some.outward(points[19_000] + 1, 2) == ("a", "b"), "around zero"
+    assert counted.asked < 1_000
