@@ -5,6 +5,7 @@ left out where there is nothing else: a plain GET that the spider's default call
 
 * What the middlewares put on a request while it is fetched, and will put on it again (depth, download slot and latency,
   default headers, the environment's proxy, the cookie jar's Cookie header), does not travel.
+* Which proxy a Proxy-Authorization is for (`_auth_proxy`) travels with it: else another one would be sent the password.
 * How often a request was retried stands before all else (`protocol.host.retried`), and is no part of the request.
 * A value travels exactly (`jsonvalues`) or not at all. `encode` names what does not; the scheduler then keeps the
   original object for as long as the request stays at this agent, where nothing is lost.
@@ -175,7 +176,7 @@ class Codec:
         if key == "download_slot":  # a copy for a retry or redirect has one: the downloader's, or the user's
             copied = "retry_times" in request.meta or "redirect_times" in request.meta
             return copied and value in _usual_slots(request)
-        return key == "proxy" and "_scheme_proxy" in request.meta  # of this machine's environment
+        return key in ("proxy", "_auth_proxy") and "_scheme_proxy" in request.meta  # of this machine's environment
 
     def _pack_headers(self, request: Request) -> dict[str, Any]:
         from_jar = self._cookies_enabled and not request.meta.get("dont_merge_cookies")

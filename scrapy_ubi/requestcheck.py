@@ -34,7 +34,7 @@ READY_MADE = ("FormRequest", "JsonRequest", "XmlRpcRequest")
 
 # Meta that the middlewares make while a request is fetched: it is made again, so it neither travels nor is accepted.
 DERIVED_META = frozenset(
-    {"depth", "download_latency", "cached_response", "cache_timestamp", "_dont_cache", "_auth_proxy", "_scheme_proxy"}
+    {"depth", "download_latency", "cached_response", "cache_timestamp", "_dont_cache", "_scheme_proxy"}
 )
 
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}")  # RFC 9110, 5.6.2
@@ -269,6 +269,7 @@ def _is_proxy(value: object) -> bool:
 _META_CHECKS: dict[str, Callable[[object], bool]] = {
     NONCE: lambda value: isinstance(value, str) and len(value) <= 256,
     "proxy": _is_proxy,
+    "_auth_proxy": _is_proxy,
     "retry_times": _is_count_or_none,
     "redirect_times": _is_count_or_none,
     "redirect_ttl": _is_count_or_none,

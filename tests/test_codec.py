@@ -14,6 +14,7 @@ import scrapy
 from hypothesis import given
 from hypothesis import strategies as st
 from scrapy import Request, Spider
+from scrapy.downloadermiddlewares.httpproxy import HttpProxyMiddleware
 from scrapy.http import FormRequest, JsonRequest, Response, XmlRpcRequest
 from scrapy.http.request import NO_CALLBACK
 from scrapy.link import Link
@@ -375,6 +376,18 @@ def test_what_the_environment_of_this_machine_made_stays_here() -> None:
     )
     arrived = through(request)
     assert (arrived.meta, dict(arrived.headers)) == ({}, {b"X": [b"y"]})
+
+
+def test_the_password_of_a_proxy_is_sent_to_no_other() -> None:
+    middleware = HttpProxyMiddleware()
+    request = Request(URL, meta={"proxy": "http://user:secret@p:1"})
+    middleware.process_request(request)
+    same, other = through(request), through(request)
+    other.meta["proxy"] = "http://q:1"
+    for again in (same, other):
+        middleware.process_request(again)
+    assert same.headers["Proxy-Authorization"] == request.headers["Proxy-Authorization"]
+    assert "Proxy-Authorization" not in other.headers
 
 
 def test_a_cookie_header_travels_where_no_jar_makes_it() -> None:
