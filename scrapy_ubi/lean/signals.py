@@ -84,15 +84,18 @@ class LeanSignals:
             return await self._send_async(signal, **named)
         if not receivers:
             return []
-        results: Results = []
+        results: list[Any] = []
         for receiver in receivers:
-            result, error = self._call(receiver, signal, named)
+            try:
+                result, error = self._call(receiver, signal, named)
+            except asyncio.CancelledError as cancelled:  # of something that the receiver has looked at
+                results.append(cancelled)  # stands alone, as ever
+                continue
             if error is None and (isinstance(result, Deferred) or inspect.isawaitable(result)):
                 # As with Scrapy those that come after it are called when it waits for the first time.
                 later = (self._told(each, signal, named) for each in receivers[len(results) + 1 :])
                 waiting = asyncio.gather(self._awaited(receiver, result, named), *later, return_exceptions=True)
-                of_these: list[Any] = await waiting  # a cancellation stands alone among them, as ever
-                return results + of_these
+                return results + await waiting  # likewise
             if error is not None:
                 self._log(receiver, error, named)
             results.append((receiver, result if error is None else error))

@@ -67,6 +67,9 @@ class Receivers:
     async def cancelled(self, item: Any) -> None:
         raise asyncio.CancelledError
 
+    def cancels(self, item: Any) -> None:
+        raise asyncio.CancelledError
+
     def deferred(self, item: Any) -> Deferred[Any]:
         return succeed(item)
 
@@ -160,13 +163,14 @@ def test_a_receiver_that_waits_begins_before_those_that_were_connected_later(ret
     assert ours == theirs == ["first", "begins", "second", "third", "ends"]
 
 
-def test_a_receiver_that_is_cancelled_leaves_the_others_alone() -> None:
+@pytest.mark.parametrize("cancelled", ["cancelled", "cancels"])
+def test_a_receiver_that_is_cancelled_leaves_the_others_alone(cancelled: str) -> None:
     def send(crawler: Crawler) -> Any:
         results.append(awaited(crawler))  # a cancellation in place of a receiver and its result
         return [(None, each) for each in results[-1]]
 
     results: list[Any] = []
-    names = ["one", "cancelled", "later", "error", "all"]
+    names = ["one", cancelled, "later", "error", "all"]
     theirs, ours = sent(False, names, send), sent(True, names, send)
     assert [type(each) for each in results[1]] == [type(each) for each in results[0]]
     assert type(results[1][1]) is asyncio.CancelledError and ours[1] == theirs[1]
