@@ -120,7 +120,7 @@ class LeanPath:
         except Exception:  # noqa: BLE001 - of whatever is hooked in; the others of the crawl go on
             engine_log.info("Error while handling downloader output", exc_info=True, extra={"spider": self._spider})
         finally:
-            del self._tasks[request]
+            self._tasks.pop(request, None)  # one object may be under way twice
             self._remove(request)
 
     def _remove(self, request: Request) -> None:
@@ -190,7 +190,7 @@ class LeanPath:
                 continue
             result = await ensure_awaitable(result, _warn=global_object_name(method))
             if result is not None and not isinstance(result, Response | Request):
-                raise _wrong(method, "None, Response or Request", result)
+                raise _wrong(method, "None, Response or Request", type(result).__name__)
             if result:
                 return result
         return await self._transfer(request)
@@ -211,7 +211,7 @@ class LeanPath:
                 if isinstance(answer, Request):
                     return answer
                 if not isinstance(answer, Response):
-                    raise _wrong(method, "Response or Request", answer)
+                    raise _wrong(method, "Response or Request", type(answer))
             result = answer
         return result
 
@@ -255,4 +255,4 @@ class LeanPath:
 
 
 def _wrong(method: Any, wanted: str, got: object) -> _InvalidOutput:
-    return _InvalidOutput(f"Middleware {method.__qualname__} must return {wanted}, got {type(got).__name__}")
+    return _InvalidOutput(f"Middleware {method.__qualname__} must return {wanted}, got {got}")
