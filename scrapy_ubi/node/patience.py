@@ -1,4 +1,4 @@
-"""Waiting for a Redis that is away while an agent joins: it may be restarting, or not be up yet.
+"""Waiting for a Redis that is away, or full, while an agent joins: it may be restarting, or not be up yet.
 
 An agent that has joined keeps everything and waits for its Redis as long as it takes. One that joins holds nothing of
 the crawl yet, and its address may be wrong: it waits for a while, says so at once, and then gives the error.
@@ -11,7 +11,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from scrapy_ubi.transport import TransportDown
+from scrapy_ubi.transport import TransportDown, TransportFull
 
 logger = logging.getLogger("scrapy_ubi")
 
@@ -20,13 +20,13 @@ PAUSE = 0.5  # s between two tries
 
 
 async def patiently(step: Callable[[], Awaitable[T]], most: float, clock: Callable[[], float]) -> T:
-    """What comes of a step, which is tried again while Redis is away, for `most` seconds (by `clock`). Raises
-    TransportDown of the last try."""
+    """What comes of a step, which is tried again while Redis is away or full, for `most` seconds (by `clock`). Raises
+    TransportDown or TransportFull of the last try."""
     end: float | None = None
     while True:
         try:
             result = await step()
-        except TransportDown as error:
+        except (TransportDown, TransportFull) as error:
             now = clock()
             first, end = end is None, now + most if end is None else end
             if now >= end:

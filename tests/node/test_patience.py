@@ -9,19 +9,22 @@ import pytest
 
 from scrapy_ubi.node import patience
 from scrapy_ubi.node.patience import patiently
-from scrapy_ubi.transport import TransportDown, TransportError
+from scrapy_ubi.transport import TransportDown, TransportError, TransportFull
 
 
 class Redis:
-    """Is away when it is asked the first `away` times; `now` is what the clock says, and each look at it a second."""
+    """Is away, or what `error` says, when it is asked the first `away` times; `now` is what the clock says, and each
+    look at it a second.
+    """
 
-    def __init__(self, away: int) -> None:
+    def __init__(self, away: int, error: type[TransportError] = TransportDown) -> None:
         self.away, self.asked, self.now = away, 0, 0.0
+        self.error = error
 
     async def step(self) -> str:
         self.asked += 1
         if self.asked <= self.away:
-            raise TransportDown("nothing listens.")
+            raise self.error("nothing listens.")
         return "there"
 
     def clock(self) -> float:
@@ -46,9 +49,12 @@ def test_one_that_is_there_is_asked_once_and_nothing_is_said(caplog: pytest.LogC
     assert not caplog.messages
 
 
-def test_one_that_comes_is_waited_for_and_both_are_said_once(caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize("error", [TransportDown, TransportFull])
+def test_one_that_comes_is_waited_for_and_both_are_said_once(
+    caplog: pytest.LogCaptureFixture, error: type[TransportError]
+) -> None:
     caplog.set_level(logging.INFO)
-    assert wait(Redis(3), 10) == "there"
+    assert wait(Redis(3, error), 10) == "there"
     assert caplog.messages == [
         "nothing listens. Trying again for up to 10 s (UBI_REDIS_WAIT).",
         "Redis is there now.",
