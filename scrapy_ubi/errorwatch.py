@@ -11,8 +11,8 @@ from scrapy.crawler import Crawler
 from scrapy.http import Response
 from twisted.python.failure import Failure
 
+from scrapy_ubi import clock
 from scrapy_ubi.errorlog import NAME, Burst, ErrorLog, is_anticipated
-from scrapy_ubi.node import clock
 from scrapy_ubi.settings import UbiSettings
 
 

@@ -11,7 +11,7 @@ import itertools
 import os
 from pathlib import Path
 
-from scrapy_ubi.node import clock
+from scrapy_ubi import clock
 
 STAT = Path("/proc/self/stat")
 LONGEST = 60.0  # s: who has run for longer was not started for this crawl
@@ -20,7 +20,7 @@ _crawls = itertools.count()  # of this process
 
 
 def asked_for() -> float:
-    """When, by `node.clock`, the crawl that is being opened was asked for: at the start of this process if it is the
+    """When, by `clock`, the crawl that is being opened was asked for: at the start of this process if it is the
     first one and the process is young, else now."""
     now = clock.now()
     if next(_crawls):

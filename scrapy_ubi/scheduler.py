@@ -32,7 +32,7 @@ from scrapy.utils.reactor import is_reactor_installed
 from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
 
-from scrapy_ubi import processage
+from scrapy_ubi import clock, processage
 from scrapy_ubi.batch import Ordinary
 from scrapy_ubi.codec import Codec
 from scrapy_ubi.downloadermiddleware import Guard
@@ -46,7 +46,7 @@ from scrapy_ubi.identity import AgentDirectory
 from scrapy_ubi.intake import Intake, Tools
 from scrapy_ubi.localrequests import SHARE, LocalRequests
 from scrapy_ubi.losses import Losses
-from scrapy_ubi.node import Node, clock
+from scrapy_ubi.node import Node
 from scrapy_ubi.node.keeper import Keeper
 from scrapy_ubi.notices import Notices
 from scrapy_ubi.originals import Originals

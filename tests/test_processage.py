@@ -9,14 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from scrapy_ubi import processage
-from scrapy_ubi.node import clock
+from scrapy_ubi import clock, processage
 
 ASK = """
 import sys, time
 begun = time.time()
 from scrapy_ubi import processage
-from scrapy_ubi.node import clock
+from scrapy_ubi import clock
 {before}
 ages = [clock.now() - processage.asked_for() for _ in range(3)]
 print(time.time() - begun, *ages)

@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from scrapy_ubi import clock
 from scrapy_ubi.frontier.store import StoreError
 from scrapy_ubi.protocol.host import Entry, HostState
 from scrapy_ubi.protocol.setstate import SetState
@@ -26,7 +27,7 @@ from scrapy_ubi.transport import Transport
 from scrapy_ubi.transport.keys import drain_field
 from scrapy_ubi.urls import partition_key
 
-from . import clock, living, profile
+from . import living, profile
 from .addresses import Addresses
 from .arriving import Arriving
 from .beats import Beats

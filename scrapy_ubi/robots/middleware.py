@@ -34,8 +34,8 @@ from scrapy.http import Response
 from scrapy.utils.httpobj import urlparse_cached
 from scrapy.utils.python import to_unicode
 
+from scrapy_ubi import clock
 from scrapy_ubi.downloadermiddleware import ForeignHost, Guard, Withdrawn
-from scrapy_ubi.node import clock
 from scrapy_ubi.outcome import FORBIDDEN, UNREACHABLE
 from scrapy_ubi.politeness import retryafter
 from scrapy_ubi.requestcheck import NONCE

@@ -20,6 +20,7 @@ from __future__ import annotations
 import re
 
 ASIDE = ":aside"
+SET_ASIDE = "%s held something else than it should; that is %s%s now"  # for the log: a key twice, and ASIDE
 AGENT_KEYS = ("inbox", "acks", "dead")
 ASK = "ask:"
 """What the fields of the control hash begin with that hold a question to the agents; its id, 16 hex digits, follows."""

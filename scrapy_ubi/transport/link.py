@@ -18,7 +18,7 @@ from . import scripts
 from .address import Address
 from .contract import MEMORY
 from .faults import FAULTS, fault, spoilt
-from .keys import ASIDE, Keys
+from .keys import ASIDE, SET_ASIDE, Keys
 from .wire import encode, texts, writer
 
 logger = logging.getLogger(__name__)
@@ -113,6 +113,7 @@ class RedisLink:
             if any(map(spoilt, results)):
                 if self._pipeline([("EVAL", scripts.SET_ASIDE, 2, self._key, self._key + ASIDE, "hash")]) == [1]:
                     self._counts["set_aside"] += 1
+                    logger.warning(SET_ASIDE, self._key, self._key, ASIDE)
                 results = self._pipeline(commands)
             if not full_is_an_error and any(isinstance(result, lib.OutOfMemoryError) for result in results[:2]):
                 return results

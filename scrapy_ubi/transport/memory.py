@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-import time
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
+
+from scrapy_ubi import clock
 
 from .contract import (
     DEAD_LETTERS,
@@ -133,7 +134,7 @@ class MemoryTransport:
 
     def now(self) -> float:
         """The time of this process."""
-        return time.monotonic()
+        return clock.now()
 
     async def close(self) -> None:
         """Stop beating."""

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from redis import exceptions as lib
+
+from scrapy_ubi import clock
 
 from . import scripts
 from .address import address
@@ -95,13 +96,13 @@ class RedisTransport:
         except (TypeError, ValueError) as error:
             await self._trips.close()
             raise TransportError(self._trips.explain(error)) from error
-        self._ahead = seconds + microseconds / 1e6 - time.monotonic()
+        self._ahead = seconds + microseconds / 1e6 - clock.now()
 
     def now(self) -> float:
         """The server's time."""
         if self._ahead is None:
             raise RuntimeError("open() comes first")
-        return time.monotonic() + self._ahead
+        return clock.now() + self._ahead
 
     def _probes(self) -> list[Command]:
         """What the transport cannot do without, tried without changing anything: a field without a value is refused,

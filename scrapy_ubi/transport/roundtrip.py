@@ -25,7 +25,7 @@ from redis.backoff import NoBackoff
 from . import scripts
 from .address import Address
 from .faults import FAULTS, explain, fault, fault_at_start, incomplete, spoilt, unwrapped
-from .keys import ASIDE
+from .keys import ASIDE, SET_ASIDE
 
 logger = logging.getLogger(__name__)
 
@@ -117,7 +117,7 @@ class RoundTrips:
         for key, result in zip(wanted, await self._pipeline(aside), strict=True):
             if result == 1:
                 self._counts["set_aside"] += 1
-                logger.warning("%s held something else than it should; that is %s%s now", key, key, ASIDE)
+                logger.warning(SET_ASIDE, key, key, ASIDE)
 
     async def _pipeline(self, commands: Sequence[Command]) -> list[Any]:
         pool: Any = self._pool

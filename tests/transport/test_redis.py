@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import redis
 
+from scrapy_ubi import clock
 from scrapy_ubi.transport import Outgoing, Transport, TransportDown
 from scrapy_ubi.transport.contract import HEAD
 from scrapy_ubi.transport.redis import RedisTransport
@@ -248,7 +249,7 @@ def test_keys_of_a_wrong_type_are_renamed_and_nothing_stops(redis_world: RedisWo
     play(redis_world, scene)
 
 
-def test_beats_of_a_wrong_type_do_not_stop_the_heart(redis_world: RedisWorld) -> None:
+def test_beats_of_a_wrong_type_do_not_stop_the_heart(redis_world: RedisWorld, caplog: pytest.LogCaptureFixture) -> None:
     async def scene(a: Transport, b: Transport) -> None:
         heart = Heart()
         heart.start(a)
@@ -262,6 +263,18 @@ def test_beats_of_a_wrong_type_do_not_stop_the_heart(redis_world: RedisWorld) ->
         await until(lambda: a.counts["set_aside"])
         count = len(heart.reads)
         await until(lambda: len(heart.reads) > count)
+
+    play(redis_world, scene)
+    assert f"{redis_world.keys.beats}:aside now" in caplog.text
+
+
+def test_the_servers_time_goes_on_while_the_machine_sleeps(
+    redis_world: RedisWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scene(a: Transport, b: Transport) -> None:
+        before, clock_now = a.now(), clock.now
+        monkeypatch.setattr(clock, "now", lambda: clock_now() + 3600)
+        assert 3600 <= a.now() - before < 3700
 
     play(redis_world, scene)
 
