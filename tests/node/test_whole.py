@@ -127,6 +127,8 @@ class World:
 
     def has_left(self, process: Process) -> None:
         assert process.node is not None
+        if process.node.over and process.node.agent.lossy:  # who has work left goes on without it
+            self._excuse(process)
         if not process.node.over:
             self._say(f"{process.name} has left")
             if not process.node.agent.view.members:  # who comes back before it cannot know
