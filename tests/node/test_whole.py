@@ -23,6 +23,7 @@ from scrapy_ubi.frontier import disk, diskstate, flushes, window
 from scrapy_ubi.node import node as node_module
 from scrapy_ubi.node.courier import Courier
 from scrapy_ubi.protocol.mail import Record
+from scrapy_ubi.protocol.view import LOSSY
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.transport.memory import MemoryHub
 from tests.node.whole import Files, Process
@@ -127,12 +128,9 @@ class World:
 
     def has_left(self, process: Process) -> None:
         assert process.node is not None
-        if process.node.over and process.node.agent.lossy:  # who has work left goes on without it
-            self._excuse(process)
         if not process.node.over:
             self._say(f"{process.name} has left")
-            if not process.node.agent.view.members:  # who comes back before it cannot know
-                self._excuse(process)
+        self._excuse_those_who_keep_it()
 
     # -- the web
 
@@ -152,9 +150,21 @@ class World:
 
     def has_loaded(self, process: Process, url: str) -> None:
         if self.fetched[url]:
+            self._excuse_those_who_keep_it()  # what they said last may have been read before they have ended
             assert self.tokens[key_of(url)] > 0, f"{process.name} has fetched {url} again"
             self.tokens[key_of(url)] -= 1
         self.fetched[url] += 1
+
+    def _excuse_those_who_keep_it(self) -> None:
+        """Who has left and handed nothing on, as nobody was there to take it, or says that something is lost."""
+        for process in self._all:
+            node = process.node
+            if process.excused or not process.up or node is None or node.state not in ("left", "finished"):
+                continue
+            alone = node.state == "left" and not node.agent.view.members
+            if alone or LOSSY in node.agent.last_beat().flags:
+                process.excused = True
+                self._excuse(process)
 
     def _excuse(self, process: Process) -> None:
         """What nobody else knows to be done may be fetched again."""

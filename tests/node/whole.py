@@ -190,11 +190,13 @@ class SlowTransport(MemoryTransport):
 
 
 class Process:
-    """A crawler, on these files; `up` until it has ended, and `node` is None before it has begun."""
+    """A crawler, on these files; `up` until it has ended, and `node` is None before it has begun. `excused`: it has
+    kept what it knows, and said so.
+    """
 
     def __init__(self, world: World, name: str, files: Files, offset: float) -> None:
         self.world, self.name, self.files, self._offset = world, name, files, offset
-        self.up, self.paused, self.stopping = True, False, False
+        self.up, self.paused, self.stopping, self.excused = True, False, False, False
         self.node: Node | None = None
         self.transport = SlowTransport(world.hub, name, world.settings.crawl, max_letters=world.max_letters)
         self.transport.world = world
