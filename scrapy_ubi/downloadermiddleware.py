@@ -13,6 +13,8 @@ hop of their redirects, which bypass the scheduler. Rules of this module:
 * A page that may not be fetched here any more (the lease ended during its transfer, the host went to another agent,
   the crawl closes) is *withdrawn*: neither the retry middleware nor the spider see a failure, and it returns to the
   queue.
+* What the pages under way load beside the scheduler (media, with their robots.txt) begins while the spider is being
+  closed as well: their items would lack it for good. But it waits for no lease then.
 * Downloads that bypass the scheduler and whose host another agent owns are refused or let through without a permit, as
   UBI_FOREIGN_DOWNLOADS says; a warning once, a stat always.
 * A robots.txt is loaded under a permit like everything else. One that redirects to another agent's host is followed
@@ -83,7 +85,7 @@ class Guard:
         flight = self._flights.get(request) or self._bypassing(request)
         if flight.host is None:
             return
-        if self._closing or self._lacks_robots(flight):
+        if self._ends(flight) or self._lacks_robots(flight):
             flight.withdrawn = True
         if flight.withdrawn:
             raise self._withdrawal(flight)
@@ -101,6 +103,9 @@ class Guard:
                 return await self._unless_withdrawn(flight, self._transfer(flight, download))
             except _Lapsed:
                 self.release(flight)
+                if self._ends(flight):
+                    flight.withdrawn = True
+                    raise self._withdrawal(flight) from None
                 await self._permit(flight)
         return await download(request)
 
@@ -183,13 +188,26 @@ class Guard:
             if flight.held and flight.waiting is not None and (these is None or flight.host in these):
                 self._crawler.stats.inc_value("ubi/guard/cancelled")
                 self._withdraw(flight)
+        if self._closing:
+            self._end_waiting()
 
     def close(self) -> None:
-        """The spider is being closed: transfers end, but none starts any more."""
+        """The spider is being closed: transfers end, but none starts any more, but for what pages under way load beside
+        the scheduler."""
         self._closing = True
+        self._end_waiting()
+
+    def _end_waiting(self) -> None:
         for flight in self._flights:
-            if flight.waiting is not None and not flight.held:
+            if flight.waiting is not None and not flight.held and self._ends(flight):
                 self._withdraw(flight)
+
+    def _ends(self, flight: Flight) -> bool:
+        """Whether this begins no transfer any more, as the spider is being closed."""
+        if not self._closing:
+            return False
+        load = load_of(flight.request)
+        return flight.visit is not None or (load is not None and load.of_page) or not self._node.loads
 
     def _bypassing(self, request: Request) -> Flight:
         """The flight of a download that bypasses the scheduler; it ends when the engine removes the request."""
@@ -240,7 +258,7 @@ class Guard:
             of_own_page = load.of_page and not load.redirected
         else:
             of_own_page = _is_robots(flight.request) and self._host_of(_first_url(flight.request)) == flight.host
-        if flight.visit is not None or of_own_page or self._closing:
+        if flight.visit is not None or of_own_page or self._ends(flight):
             flight.withdrawn = True
             raise self._withdrawal(flight)
         if load is not None and load.redirected:

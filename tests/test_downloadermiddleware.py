@@ -216,6 +216,55 @@ async def test_closing_withdraws_those_who_wait_and_lets_transfers_end() -> None
 
 
 @in_loop
+async def test_media_of_pages_under_way_are_loaded_while_the_spider_is_closed() -> None:
+    """Also those that begin after that, and wait for each other: an item would lack them for good."""
+    world = World()
+    first, second, late = (Request(f"http://h1.example/{name}.png") for name in "abc")
+    await world.guard.admit(first)
+    waiting = asyncio.ensure_future(world.guard.admit(second))
+    await turns()
+    world.guard.close()
+    after = asyncio.ensure_future(world.guard.admit(late))
+    world.guard.responded(first, Response(first.url))
+    for which in await asyncio.wait((waiting, after), return_when=asyncio.FIRST_COMPLETED):
+        assert len(which) == 1
+    world.guard.responded(late if after.done() else second, Response(URL))
+    await asyncio.gather(waiting, after)
+    assert world.node.held == {"h1.example"}
+
+
+@in_loop
+async def test_media_wait_for_no_lease_while_the_spider_is_closed() -> None:
+    """Whether it ended before, ends then, or ends in the downloader's queue; nor does a page wait there."""
+    world = World()
+    first, second, page = Request(OTHER), Request(f"{OTHER}2"), world.page()
+    await asyncio.gather(world.guard.admit(first), world.guard.admit(page.request))
+    waiting = asyncio.ensure_future(world.guard.admit(second))
+    world.guard.close()
+    await turns()
+    assert not waiting.done()
+    world.node.change(fenced=True)
+    world.guard.cancel()
+    carried = (world.guard.carry(request, world.download) for request in (first, page.request))
+    for one in (waiting, *carried, world.guard.admit(Request(f"{OTHER}3"))):
+        with pytest.raises(Withdrawn):
+            await one
+    assert world.started == [] and world.node.held == set()
+
+
+@in_loop
+async def test_a_foreign_host_is_refused_by_its_name_while_the_spider_is_closed() -> None:
+    world = World()
+    world.node.change(lost={"h2.example"})
+    world.guard.close()
+    with pytest.raises(ForeignHost):
+        await world.guard.admit(Request(OTHER))
+    await world.node.leave("shutdown")
+    with pytest.raises(Withdrawn):
+        await world.guard.admit(Request(OTHER))
+
+
+@in_loop
 async def test_no_permit_is_given_at_the_moment_of_closing() -> None:
     world = World()
     world.node.change(fenced=True)

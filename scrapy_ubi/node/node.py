@@ -321,6 +321,12 @@ class Node:
         return self.agent.may_fetch(state, self._clock())
 
     @property
+    def loads(self) -> bool:
+        """Whether loads may begin at this agent: the crawl goes on, here as well, and the lease holds."""
+        ended = self.over or self._halt.dead or self.permits.closed
+        return not ended and self.agent.lease.holds(self._clock())
+
+    @property
     def joins(self) -> Joins:
         """What lossy steps of the normal form have joined."""
         return self.tally.joins

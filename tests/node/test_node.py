@@ -308,14 +308,16 @@ def test_redis_is_away_for_a_while() -> None:
         hub, log = MemoryHub(), Log(HELD)
         crawlers = group(hub, log, 3)
         await asyncio.wait_for(log.held.wait(), LIMIT)
+        await until(lambda: all(crawler.node.loads for crawler in crawlers))
         hub.down = True
         await until(lambda: all(crawler.node.state == "fenced" for crawler in crawlers))
         await until(lambda: all(crawler.cancels for crawler in crawlers) and not log.busy)  # loads are cancelled
         before = log.fetched.copy()
         log.go.set()
-        assert not any(crawler.node.may_fetch("h0.example") for crawler in crawlers)
+        assert not any(crawler.node.may_fetch("h0.example") or crawler.node.loads for crawler in crawlers)
         hub.down = False
         await ends(*crawlers)
+        assert not any(crawler.node.loads for crawler in crawlers)
         log.judge(SEEDS)
         assert before <= log.fetched
         assert [crawler.node.agent.counters.rejoins for crawler in crawlers] == [0, 0, 0]

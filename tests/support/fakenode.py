@@ -163,6 +163,10 @@ class FakeNode:
     def may_fetch(self, host: str) -> bool:
         return not self.fenced and host not in self.lost
 
+    @property
+    def loads(self) -> bool:
+        return not self.fenced and not self.closed
+
     def start_exhausted(self) -> None:
         self.agent.start_exhausted = True
 
