@@ -13,6 +13,7 @@ hop of their redirects, which bypass the scheduler. Rules of this module:
 * A page that may not be fetched here any more (the lease ended during its transfer, the host went to another agent,
   the crawl closes) is *withdrawn*: neither the retry middleware nor the spider see a failure, and it returns to the
   queue.
+* What bypasses the scheduler is in no queue: its transfer, when aborted, waits for the next permit and is done again.
 * What the pages under way load beside the scheduler (media, with their robots.txt) begins while the spider is being
   closed as well: their items would lack it for good. But it waits for no lease then.
 * Downloads that bypass the scheduler and whose host another agent owns are refused or let through without a permit, as
@@ -106,6 +107,11 @@ class Guard:
                 if self._ends(flight):
                     flight.withdrawn = True
                     raise self._withdrawal(flight) from None
+                await self._permit(flight)
+            except Withdrawn:
+                if self._ends(flight) or not _is_done_again(flight):
+                    raise
+                flight.withdrawn = False
                 await self._permit(flight)
         return await download(request)
 
@@ -316,6 +322,15 @@ class Guard:
             return False
         forget_robots(self._crawler, netloc)
         return True
+
+
+def _is_done_again(flight: Flight) -> bool:
+    """Whether a transfer that was aborted is to be done again as it was: nobody else asks for it again. Who waits for a
+    robots.txt does, or has waited long enough where a redirect leads on."""
+    load = load_of(flight.request)
+    if load is not None:
+        return not (load.of_page or load.redirected)
+    return flight.visit is None and not _is_robots(flight.request)
 
 
 def _is_robots(request: Request) -> bool:

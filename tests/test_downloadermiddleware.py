@@ -21,6 +21,7 @@ from scrapy_ubi import downloadermiddleware, writegate
 from scrapy_ubi.downloadermiddleware import ForeignHost, Guard, Withdrawn
 from scrapy_ubi.flights import Flight, Flights
 from scrapy_ubi.notices import Notices
+from scrapy_ubi.robots.load import Load, request_for
 from scrapy_ubi.settings import UbiSettings
 from tests.support.fakenode import FakeNode
 
@@ -156,12 +157,54 @@ async def test_a_fence_cancels_the_transfers_under_way() -> None:
     carried = [asyncio.ensure_future(world.guard.carry(request, world.download)) for request in (page.request, media)]
     await turns()
     assert world.started == [URL, OTHER]
+    world.node.change(fenced=True)
     world.guard.cancel()
-    for transfer in carried:
-        with pytest.raises(Withdrawn):
-            await transfer
+    with pytest.raises(Withdrawn):
+        await carried[0]
     assert page.withdrawn and world.node.held == set()
     assert world.stat("cancelled") == 2
+    world.node.change(fenced=False)  # nobody would ask for the media again
+    await turns()
+    assert world.started == [URL, OTHER, OTHER] and world.node.held == {"h2.example"}
+    world.answer.set_result(Response(OTHER))
+    assert (await carried[1]).url == OTHER
+
+
+@pytest.mark.parametrize("closing", [False, True])
+def test_media_whose_host_or_lease_is_gone_for_good_are_not_done_again(closing: bool) -> None:
+    @in_loop
+    async def test() -> None:
+        world = World()
+        media = Request(OTHER)
+        await world.guard.admit(media)
+        carried = asyncio.ensure_future(world.guard.carry(media, world.download))
+        await turns()
+        if closing:
+            world.guard.close()
+        world.node.change(lost=set() if closing else {"h2.example"}, fenced=closing)
+        world.guard.cancel()
+        with pytest.raises(Withdrawn if closing else ForeignHost):
+            await carried
+        assert world.started == [OTHER] and world.node.held == set()
+
+    test()
+
+
+@in_loop
+async def test_a_robots_txt_is_done_again_where_only_media_wait_for_it() -> None:
+    world = World()
+    loads = [Load(of_page, False, 15.0) for of_page in (True, False)]
+    requests = [request_for(f"http://h{number}.example/robots.txt", load) for number, load in enumerate(loads)]
+    carried = []
+    for request in requests:
+        await world.guard.admit(request)
+        carried.append(asyncio.ensure_future(world.guard.carry(request, world.download)))
+    await turns()
+    world.guard.cancel()
+    with pytest.raises(Withdrawn):
+        await carried[0]
+    world.answer.set_result(Response(URL))
+    assert (await carried[1]).url == URL
 
 
 @in_loop
