@@ -308,6 +308,13 @@ class Guard:
         self.release(flight)
         if load_of(flight.request) is None and _is_robots(flight.request):
             self._robots_unread.add(urlsplit(_first_url(flight.request)).netloc)
+        elif _is_done_again(flight) and self._ends(flight):
+            self._crawler.stats.inc_value("ubi/guard/ended")
+            self._notices.once(
+                "ended",
+                f"{flight.request} is not loaded: this agent closes, and its lease has ended, or it has left already. "
+                "It bypasses the scheduler: what asked for it goes on without it.",
+            )
         return Withdrawn(f"{flight.request} goes back to the queue")
 
     def _lacks_robots(self, flight: Flight) -> bool:

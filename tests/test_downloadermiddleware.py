@@ -278,7 +278,8 @@ async def test_media_of_pages_under_way_are_loaded_while_the_spider_is_closed() 
 
 @in_loop
 async def test_media_wait_for_no_lease_while_the_spider_is_closed() -> None:
-    """Whether it ended before, ends then, or ends in the downloader's queue; nor does a page wait there."""
+    """Whether it ended before, ends then, or ends in the downloader's queue; nor does a page wait there. It is said of
+    media, as nobody loads them later."""
     world = World()
     first, second, page = Request(OTHER), Request(f"{OTHER}2"), world.page()
     await asyncio.gather(world.guard.admit(first), world.guard.admit(page.request))
@@ -293,6 +294,7 @@ async def test_media_wait_for_no_lease_while_the_spider_is_closed() -> None:
         with pytest.raises(Withdrawn):
             await one
     assert world.started == [] and world.node.held == set()
+    assert world.stat("ended") == 3  # and not the page, which is fetched later
 
 
 @in_loop
