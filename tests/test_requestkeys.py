@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 from scrapy import Request
 from scrapy.settings import Settings
 
+from scrapy_ubi.protocol.host import Entry
 from scrapy_ubi.requestcheck import NONCE
-from scrapy_ubi.requestkeys import RequestKeys, jar_nonce, not_used
+from scrapy_ubi.requestkeys import REQUEUED, UNJOINED, RequestKeys, again_nonce, jar_nonce, not_used, taken_first
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.urls.hosts import read_rules
 
@@ -123,3 +125,42 @@ def test_what_is_not_used_is_said_whoever_has_set_it(name: str, priority: str) -
 
 def test_the_dupe_filter_that_filters_nothing_is_heeded() -> None:
     assert list(not_used(Settings({"DUPEFILTER_CLASS": "scrapy.dupefilters.BaseDupeFilter"}))) == []
+
+
+# -- taken in again
+
+
+@pytest.mark.parametrize("first", [0, 5, (1 << 64) - 1])
+@pytest.mark.parametrize(("why", "more"), [(REQUEUED, "1f"), (UNJOINED, "")])
+def test_one_taken_in_again_says_why_and_under_which_key_it_was_taken_first(first: int, why: str, more: str) -> None:
+    entry = Entry(first, URL, 2, 3, '{"callback":"parse_item"}')
+    again = keys.again(entry, again_nonce(why, entry, more))
+    assert again is not None and again.key != key()
+    assert taken_first(again) == (why, first)
+    spaced = again._replace(request=json.dumps(json.loads(again.request)))
+    assert taken_first(spaced) == (why, first), "however its sender writes JSON"
+
+
+def test_each_requeue_of_a_request_is_another_one_and_says_the_key_before() -> None:
+    entry = Entry(key(), URL, 0)
+    again = [keys.again(entry, again_nonce(REQUEUED, entry, more)) for more in ("a", "b")]
+    assert again[0] is not None and again[1] is not None and again[0].key != again[1].key
+    once_more = keys.again(again[0], again_nonce(REQUEUED, again[0], "c"))
+    assert once_more is not None and taken_first(once_more) == (REQUEUED, again[0].key)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{",
+        '{"callback":"parse_item"}',
+        '{"meta":{"ubi_nonce":"0123456789abcdef"}}',
+        '{"meta":{"ubi_nonce":"jar.ubi-requeued.0123456789abcdef"}}',
+        '{"meta":{"ubi_nonce":"ubi-requeued.0123"}}',
+        '{"meta":{"ubi_nonce":7}}',
+        json.dumps({"body": json.dumps({"meta": {NONCE: "ubi-requeued.0123456789abcdef"}})}),
+    ],
+)
+def test_what_was_not_taken_before_says_nothing(text: str) -> None:
+    assert taken_first(Entry(1, URL, 0, 0, text)) is None

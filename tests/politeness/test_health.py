@@ -7,7 +7,7 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scrapy_ubi.politeness.health import MOST_PAUSE, Health, Policy, Verdict, failed, read
+from scrapy_ubi.politeness.health import MOST_COUNT, MOST_PAUSE, Health, Policy, Verdict, failed, read
 
 POLICY = Policy(failures=5, pause=60.0, tries=3)
 
@@ -38,6 +38,13 @@ def test_each_failure_after_that_excludes_it_for_twice_as_long_and_the_last_is_i
 def test_a_pause_has_a_bound_but_is_never_shorter_than_the_first() -> None:
     assert max(verdict.pause for verdict in run(Policy(1, 1.0, 100))) == MOST_PAUSE
     assert {verdict.pause for verdict in run(Policy(1, 2 * MOST_PAUSE, 5))} == {2 * MOST_PAUSE, 0}
+
+
+def test_counts_of_any_size_are_no_error_and_travel_on() -> None:
+    """What another agent says may be more than anybody has ever counted."""
+    verdict = failed(Health(MOST_COUNT, MOST_COUNT - 1), Policy(5, 60.0, 2 * MOST_COUNT))
+    assert verdict == Verdict(Health(MOST_COUNT, MOST_COUNT), MOST_PAUSE)
+    assert read(verdict.health.value()) == verdict.health
 
 
 def test_with_no_failures_to_count_no_host_is_ever_excluded() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from email.utils import format_datetime
 
@@ -42,6 +44,21 @@ def test_what_a_server_asks_for(value: bytes, wanted: float) -> None:
 )  # fmt: skip
 def test_what_cannot_be_read_is_nothing(value: bytes) -> None:
     assert seconds(value, NOW) is None
+
+
+@pytest.fixture
+def elsewhere(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """This machine's clock on the wall is five hours behind UTC."""
+    with monkeypatch.context() as patched:
+        patched.setenv("TZ", "EST5")
+        time.tzset()
+        yield
+    time.tzset()
+
+
+@pytest.mark.parametrize("value", [b"Sun Nov  6 08:49:37 1994", b"Sun, 06 Nov 1994 08:49:37 -0000"])
+def test_a_date_without_a_zone_is_utc_wherever_the_agent_runs(value: bytes, elsewhere: None) -> None:
+    assert seconds(value, NOW) == 37.0
 
 
 def test_of_several_values_the_longest_counts() -> None:

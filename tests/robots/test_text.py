@@ -66,6 +66,19 @@ def test_the_longest_token_of_an_agent_counts_and_none_without_one() -> None:
     assert allowed("User-agent: foo\n\nUser-agent: *\nDisallow: /", "/", "Bar") is False
 
 
+@pytest.mark.parametrize("agent", ["my-foobot/1.0", "my_foobot", "1foobot", "Mozilla/5.0 (compatible; my-foobot)"])
+def test_a_token_within_a_word_is_another_agents(agent: str) -> None:
+    assert allowed("User-agent: foobot\nDisallow: /", "/", agent)
+    assert not allowed("User-agent: foobot\nDisallow: /", "/", f"{agent} foobot")
+
+
+def test_a_user_agent_line_that_names_none_begins_a_group_of_nobody() -> None:
+    body = "User-agent: FooBot\nDisallow: /x\nUser-agent:\nDisallow: /y\n"
+    assert not allowed(body, "/x") and allowed(body, "/y") and allowed(body, "/y", "BarBot")
+    assert not allowed("User-agent:\nUser-agent: FooBot\nDisallow: /x", "/x"), "another one may follow it"
+    assert allowed("User-agent: **\nDisallow: /x", "/x")
+
+
 def test_an_agent_with_a_group_without_rules_may_fetch_everything() -> None:
     body = "User-agent: *\nDisallow: /\n\nUser-agent: FooBot\nDisallow:\n"
     assert allowed(body, "/x") and not allowed(body, "/x", "Bar")
@@ -93,6 +106,7 @@ def test_a_crawl_delay_and_sitemaps_are_found() -> None:
     assert Protego.parse(text.reduce(text.take_apart(body), "x")).crawl_delay("x") == 2.5
     assert text.take_apart(body).sitemaps == ["http://h.example/1.xml", "/2.xml"] == list(whole(body).sitemaps)
     assert len(text.take_apart("sitemap: /x\n" * 500).sitemaps) == text.MOST_SITEMAPS
+    assert text.take_apart("Sitemap:\nSitemap: # /1.xml\nSitemap: /2.xml").sitemaps == ["/2.xml"]
 
 
 def test_of_a_longer_text_the_beginning_counts_up_to_a_whole_line() -> None:
