@@ -21,12 +21,12 @@ from scrapy.settings import BaseSettings
 
 from scrapy_ubi.errors import UbiDirectoryError
 from scrapy_ubi.identity import AgentLock, holder
-from scrapy_ubi.node.storefiles import SEEN, STORE
+from scrapy_ubi.node.storefiles import GONE, SEEN, STORE
 
 HOME = Path(".ubi")
 RECORD = "agent.json"
 # What an agent puts into its directory: whose it is, its frontier, what was set aside of it; the lock goes last.
-OURS = (RECORD, "agent.new", STORE, f"{SEEN}*", "damaged-*", "lock")
+OURS = (RECORD, "agent.new", STORE, GONE, f"{SEEN}*", "damaged-*", "lock")
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,7 +43,7 @@ from scrapy_ubi.protocol.host import HostState
 from scrapy_ubi.settings import UbiSettings
 
 from .hosts import MOST_POSTPONE
-from .storefiles import delete, set_aside
+from .storefiles import clean, delete, set_aside
 
 logger = logging.getLogger("scrapy_ubi")
 
@@ -95,7 +95,7 @@ class Disk(Protocol):
         there."""
 
     async def forget(self) -> None:
-        """Begin anew, with nothing."""
+        """Begin anew, with nothing. Raises `UbiDirectoryError`."""
 
     def condemn(self, error: StoreDamaged) -> None:
         """A file turned out to be damaged."""
@@ -174,8 +174,14 @@ class Keeper:
         Raises `UbiDirectoryError` when it is damaged (then it was set aside) or cannot be used.
         """
         keeper = cls(path, settings, clock)
+        await keeper._usable(keeper._open)
+        return keeper
+
+    async def _usable(self, make: Callable[[], None]) -> None:
+        """Have the files opened, or made anew, in another thread. Raises as `open` does."""
+        path = self.path
         try:
-            await keeper._apart(keeper._open)
+            await self._apart(make)
         except StoreDamaged as error:
             raise UbiDirectoryError(set_aside(path, error)) from error
         except StoreError as error:
@@ -185,10 +191,10 @@ class Keeper:
                 f"The disk of {path} cannot be used ({error.strerror or error}): see that this user may write there, "
                 "or set UBI_DIR to a directory where it may."
             ) from error
-        return keeper
 
     def _open(self) -> None:
         settings, now = self._settings, time.time()
+        clean(self.path)
         self.frontier = open_frontier(
             self.path,
             delay=settings.host_delay,
@@ -277,11 +283,14 @@ class Keeper:
     # -- beginning anew, and the end
 
     async def forget(self) -> None:
-        """Throw everything away and begin with nothing."""
+        """Throw everything away and begin with nothing. Raises as `open` does."""
         await self._let_go()
-        await self._apart(delete, self.path)
         self._closed, self._flush, self._group = False, None, None
-        await self._apart(self._open)
+        await self._usable(self._make_anew)
+
+    def _make_anew(self) -> None:
+        delete(self.path)
+        self._open()
 
     def condemn(self, error: StoreDamaged) -> None:
         """A file turned out to be damaged: when it is closed, all is set aside."""

@@ -10,6 +10,7 @@ from pathlib import Path
 from scrapy_ubi.frontier.store import StoreDamaged
 
 STORE, SEEN = "store", "seen"
+GONE = f"{STORE}.gone"  # a store that is being deleted
 _WITHOUT = (
     "Started again, the agent goes on without it: what other agents hold copies of is not lost, and a crawl of one "
     "agent begins anew."
@@ -17,10 +18,20 @@ _WITHOUT = (
 
 
 def delete(path: Path) -> None:
-    """Delete what a keeper has written in that directory."""
-    shutil.rmtree(path / STORE, ignore_errors=True)
+    """Delete what a keeper has written in that directory. Who is killed at it leaves all of the store, or nothing: with
+    a part of its files it would be damaged. Raises `OSError`.
+    """
+    clean(path)
     for file in path.glob(f"{SEEN}*"):
         file.unlink(missing_ok=True)
+    if (path / STORE).exists():
+        (path / STORE).rename(path / GONE)
+    clean(path)
+
+
+def clean(path: Path) -> None:
+    """Delete what is left of a store by who was killed while it was deleted."""
+    shutil.rmtree(path / GONE, ignore_errors=True)
 
 
 def set_aside(path: Path, error: StoreDamaged) -> str:

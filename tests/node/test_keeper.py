@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import shutil
 import threading
@@ -20,7 +21,7 @@ from scrapy_ubi.frontier.flush import Flush
 from scrapy_ubi.frontier.rocks import RESERVE
 from scrapy_ubi.frontier.seen import SeenDamaged
 from scrapy_ubi.frontier.store import StoreDamaged, StoreError, StoreFull
-from scrapy_ubi.node import Node
+from scrapy_ubi.node import Node, storefiles
 from scrapy_ubi.node.keeper import Keeper
 from scrapy_ubi.node.trouble import BETTER
 from scrapy_ubi.protocol import durable
@@ -347,8 +348,8 @@ def count_writes(keeper: Keeper, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return writes
 
 
-def _raise(error: Exception) -> Callable[..., None]:
-    def fail(*_: object) -> None:
+def _raise(error: BaseException) -> Callable[..., None]:
+    def fail(*_: object, **__: object) -> None:
         raise error
 
     return fail
@@ -364,6 +365,90 @@ def test_a_full_disk_is_a_refused_start(disk: Path, monkeypatch: pytest.MonkeyPa
         await whole(disk)
 
     run(test)
+
+
+def _in_the_way(disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The store stays where it is."""
+    monkeypatch.setattr(Path, "rename", _raise(PermissionError(13, "Permission denied")))
+
+
+def _no_index(disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The index of known URLs cannot be made."""
+    monkeypatch.setattr("scrapy_ubi.frontier.seen.SeenTable.create", _raise(PermissionError(13, "Permission denied")))
+
+
+def _full(disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("scrapy_ubi.frontier.rocks.RocksStore.__init__.__defaults__", (64 << 20, 1 << 60))
+
+
+@pytest.mark.parametrize(
+    ("trouble", "said"),
+    [
+        (_in_the_way, "cannot be used .Permission denied"),
+        (_no_index, "cannot be used .Permission denied"),
+        (_full, "full"),
+    ],
+)
+def test_a_crawl_that_cannot_be_forgotten_is_a_refused_start(
+    disk: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    trouble: Callable[[Path, pytest.MonkeyPatch], None],
+    said: str,
+) -> None:
+    """Gone on with, it would be a crawl that knows all URLs and fetches none."""
+
+    async def test() -> None:
+        others = set(threading.enumerate())
+        keeper = await opened(disk)
+        with monkeypatch.context() as patched:
+            trouble(disk, patched)
+            with pytest.raises(UbiDirectoryError, match=said):
+                await keeper.forget()
+        await keeper.close()
+        while any(thread.name.startswith("ubi-disk") for thread in set(threading.enumerate()) - others):
+            await asyncio.sleep(0)
+
+    run(test)
+
+
+class _Killed(BaseException):
+    """The process ends here."""
+
+
+@pytest.mark.parametrize(
+    "moment", ["before the index", "before the store", "before its files", "among its files", "after"]
+)
+def test_killed_while_it_forgets_it_begins_with_all_or_with_nothing(
+    disk: Path, monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    """Else the next start would be refused, as that of a damaged store."""
+
+    def first_file(path: Path, ignore_errors: bool = False) -> None:
+        if path.exists():
+            if moment == "among its files":
+                (path / "CURRENT").unlink()
+            raise _Killed
+
+    with monkeypatch.context() as patched:
+        if moment == "before the index":
+            patched.setattr(Path, "unlink", _raise(_Killed()))
+        elif moment == "before the store":
+            patched.setattr(Path, "rename", _raise(_Killed()))
+        elif moment != "after":
+            patched.setattr(shutil, "rmtree", first_file)
+        with contextlib.suppress(_Killed):
+            storefiles.delete(disk)
+
+    async def test() -> None:
+        keeper = await opened(disk)
+        assert len(keeper.frontier) == (HOSTS if moment in ("before the index", "before the store") else 0)
+        assert keeper.facts == (FACTS if keeper.saved is not None else {})
+        await keeper.forget()
+        assert len(keeper.frontier) == 0
+        await keeper.close()
+
+    run(test)
+    assert sorted(file.name for file in disk.iterdir()) == ["seen", "store"]
 
 
 # -- files that are damaged
