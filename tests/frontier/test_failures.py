@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from scrapy_ubi.frontier import memory
+from scrapy_ubi.frontier import failures, memory
+from scrapy_ubi.frontier.memorystore import MemoryStore
 from scrapy_ubi.protocol.host import Entry, Failure
-from tests.frontier.frontiers import FRONTIERS, Checked, Make
+from tests.frontier.frontiers import FRONTIERS, Checked, DictKind, Make, reopened
 
 
 @pytest.fixture(params=FRONTIERS.values(), ids=FRONTIERS)
@@ -61,10 +62,36 @@ def test_failures_outlast_the_drop_of_their_host(frontier: Checked) -> None:
     assert list(frontier.failed()) == [failure("a", 1)]
 
 
-def test_no_more_are_kept_in_memory_than_there_is_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memory, "MOST_FAILED", 2)
-    frontier = memory.MemoryFrontier()
+def test_no_more_are_kept_than_there_is_room_for(frontier: Checked, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (memory, failures):
+        monkeypatch.setattr(module, "MOST_FAILED", 2)
     for key in range(3):
         frontier.fail(failure("a", key))
     frontier.fail(failure("a", 1, "http/500", 6.0))
-    assert list(frontier.failed()) == [failure("a", 0), failure("a", 1, "http/500", 6.0)]
+    assert sorted(frontier.failed()) == [failure("a", 0), failure("a", 1, "http/500", 6.0)]
+    frontier.forgive(failure("a", 2))
+    frontier.fail(failure("b", 2))
+    assert len(list(frontier.failed())) == 2, "what was not kept makes no room"
+    for _ in range(2):
+        frontier.forgive(failure("a", 0))
+    for key in (3, 4):
+        frontier.fail(failure("b", key))
+    assert sorted(frontier.failed()) == [failure("a", 1, "http/500", 6.0), failure("b", 3)]
+
+
+def test_how_many_are_kept_is_known_after_a_restart(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(failures, "MOST_FAILED", 3)
+    frontier = reopened(MemoryStore(), DictKind())
+    frontier.fail(failure("a", 1))
+    frontier.fail(failure("a", 2))
+    frontier.flush()
+    frontier.forgive(failure("a", 1))
+    collected = frontier.collect()
+    frontier.fail(failure("a", 1))  # anew, while it is being forgotten on the disk
+    collected.write(frontier.store)
+    frontier.written(collected)
+    frontier.flush()
+    again = reopened(frontier.store, DictKind(frontier.seen))
+    for key in (3, 4):
+        again.fail(failure("a", key))
+    assert sorted(again.failed()) == [failure("a", key) for key in (1, 2, 3)]
