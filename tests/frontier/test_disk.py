@@ -273,6 +273,30 @@ def test_a_host_dropped_while_it_is_read_stays_dropped() -> None:
     assert popped(frontier) == [2]
 
 
+@pytest.mark.parametrize("change", ["freed", "postponed", "deferred", "hastened"])
+def test_when_a_host_may_be_fetched_is_written_though_nothing_else_of_it_changes(change: str) -> None:
+    frontier = reopened(MemoryStore(), DictKind(), 5.0)
+    state, _ = frontier.add("h", [Entry(key, f"http://h/{key}", 0) for key in (1, 2)])
+    frontier.postpone(state, 50.0)
+    assert frontier.pop(50.0, lambda state: True) is not None
+    state.pause = 60.0  # its robots.txt wants it
+    frontier.flush()
+    assert not frontier.changed
+    match change:
+        case "freed":
+            frontier.free(state, 100.0)
+        case "postponed":
+            frontier.postpone(state, 160.0)
+        case "deferred":
+            frontier.defer(state, 100.0)
+        case "hastened":
+            frontier.hasten(state, 20.0)
+    assert frontier.changed
+    frontier.flush()
+    (again,) = reopened(frontier.store, DictKind(frontier.seen)).states()
+    assert again.next_at == (20.0 if change == "hastened" else 160.0)
+
+
 def test_what_a_host_dropped_had_on_disk_goes_with_the_next_flush() -> None:
     frontier, state = resting()
     frontier.add_done(state, [1])

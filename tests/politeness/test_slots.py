@@ -44,6 +44,7 @@ def test_what_is_not_done_is_said(settings: dict[str, Any], words: str) -> None:
         {"a.example": {"delay": -1}},
         {"a.example": {"delay": True}},
         {"a.example": {"delay": float("nan")}},
+        {"a.example": {"delay": float("inf")}},
         {"a.example": {"delay": None}},
         {3: {"delay": 1}},
     ],

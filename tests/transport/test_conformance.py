@@ -11,7 +11,16 @@ from typing import Any
 
 import pytest
 
-from scrapy_ubi.transport import Incoming, Outgoing, Transport, TransportDown, TransportError, TransportFull
+from scrapy_ubi.transport import (
+    Incoming,
+    Outgoing,
+    Transport,
+    TransportDown,
+    TransportError,
+    TransportFull,
+    memory,
+    redis,
+)
 from scrapy_ubi.transport.contract import DEAD_LETTERS, HEAD, MEMORY
 from scrapy_ubi.transport.heartbeat import PATIENCE
 from tests.transport.worlds import World, until
@@ -272,6 +281,20 @@ def test_dead_letters_are_kept_for_people_and_bounded(world: World) -> None:
         for _ in range(5):
             await a.exchange(Outgoing(dead_letters=[{"reason": "flood", "head": "x" * HEAD} for _ in range(400)]))
         assert DEAD_LETTERS <= len(world.dead("a")) <= DEAD_LETTERS + 100  # a server trims whole nodes
+
+    play(world, scene)
+
+
+def test_an_inbox_that_nobody_reads_is_bounded_and_the_oldest_go(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (memory, redis):
+        monkeypatch.setattr(module, "INBOX", 300)
+
+    async def scene(a: Transport, b: Transport) -> None:
+        for start in range(0, 1000, 250):
+            await a.exchange(Outgoing(letters=[("b", letter(start + number)) for number in range(250)]))
+        assert 300 <= world.inbox("b") <= 300 + 100  # a server trims whole nodes
+        got = await take(b, world.inbox("b"))
+        assert got == list(range(1000))[-len(got) :]
 
     play(world, scene)
 
