@@ -494,6 +494,34 @@ def test_hosts_that_are_not_fetched_for_long_take_no_memory_from_the_others_by_a
     assert fetched(frontier, mine) == 40
 
 
+def test_a_host_that_is_loaded_from_stays_busy_though_it_has_to_give_its_memory_to_others() -> None:
+    """Else it would be handed out a second time meanwhile."""
+    frontier = reopened(MemoryStore(), DictKind())
+    frontier.window.most = 64
+    state, _ = frontier.add("h", [Entry(key, f"http://h/{key}", 0) for key in (1, 2)])
+    assert frontier.pop(0.0, lambda state: True) is not None
+    state.open_work += 1
+    frontier.postpone(state, 1e6)  # as another agent's notes may want it
+    frontier.add("h", [Entry(3, "http://h/3", 0, 5, "x" * 100_000)])
+    assert frontier.pop(1e9, lambda state: True) is None
+    frontier._check()
+    frontier.finish(state, 1)
+    state.open_work -= 1
+    frontier.free(state, 0.0)
+    assert frontier.pop(1e6 - 1, lambda state: True) is None
+    assert popped_unchecked(frontier) == [3, 2]
+
+
+def test_no_more_is_read_of_a_queue_than_was_asked_for_however_much_of_it_is_not_written_yet() -> None:
+    frontier, state = resting()
+    most = frontier.window.grown
+    frontier.add("h", [Entry(key, f"http://h/{key}", 5) for key in range(4, 10 * most)])
+    while frontier.load(0.0, lambda state: True):
+        assert 0 < len(state.head) <= most  # type: ignore[attr-defined]
+    assert frontier.window.held <= most
+    assert popped_unchecked(frontier) == [*range(1, 10 * most)]
+
+
 @pytest.mark.parametrize("size", [100, 3_000, 100_000])
 def test_large_requests_count_for_what_they_take_in_memory(size: int) -> None:
     """Rows were counted only: 100,000 requests with bodies of 100 kB took 3 GB where 32 MB was asked for."""

@@ -65,6 +65,18 @@ def test_only_so_many_entries_are_looked_at(monkeypatch: pytest.MonkeyPatch, for
     assert not taken(write(*[""] * 8, f"{HOST}/1"), 2) or form == "text", "nor more that say none"
 
 
+@pytest.mark.parametrize("most", ["MOST_BYTES", "BYTES_ANYWAY"])
+@pytest.mark.parametrize("form", ["xml", "text", "gz"])
+def test_only_so_many_bytes_are_read(monkeypatch: pytest.MonkeyPatch, form: str, most: str) -> None:
+    urls = [f"{HOST}/{number:03}" for number in range(100)]
+    text = "\n".join(urls) if form == "text" else urlset(*urls)
+    half = text.index(urls[50])
+    monkeypatch.setattr(sitemaps, most, half)
+    monkeypatch.setattr(sitemaps, "BYTES_A_URL", 0)
+    body = gzip.compress(text.encode()) if form == "gz" else text.encode()
+    assert [url for url, _ in taken(body)] == urls[:50]
+
+
 def test_a_bound_is_kept_and_shared_out_in_an_index() -> None:
     urls = [f"{HOST}/{number}" for number in range(9)]
     assert [url for url, _ in taken(urlset(*urls), 4)] == urls[:4]
