@@ -69,6 +69,32 @@ def test_what_is_out_and_done_elsewhere_is_garbage_after_a_crash() -> None:
     assert popped(again) == [2, 3]
 
 
+@pytest.mark.parametrize("kind", [Reading, Tight])
+def test_what_is_out_and_done_elsewhere_is_no_garbage_before_it_comes_back(kind: type[Reading]) -> None:
+    frontier, state = resting(kind, 400)
+    assert frontier.pop(0.0, lambda state: True) is not None
+    state.open_work += 1
+    marks(frontier, state, range(1, 301))
+    assert 101 <= queue_rows(frontier) <= 300, "garbage was sought"
+    frontier._check()
+    frontier.put_back(state, 1)
+    state.open_work -= 1
+    frontier.free(state, 0.0)
+    frontier.flush()
+    frontier._check()
+    assert popped(frontier) == [*range(301, 401)]
+
+
+def test_nothing_stays_of_what_was_out_and_done_elsewhere_when_its_host_is_dropped() -> None:
+    frontier, state = resting()
+    assert frontier.pop(0.0, lambda state: True) is not None
+    frontier.add_done(state, [1])
+    frontier.drop("h")
+    frontier._check()
+    frontier.add("h", [Entry(1, "http://h/1", 0)])
+    assert popped(frontier) == [1]
+
+
 def test_with_which_status_a_page_was_done_is_known_before_and_after_a_restart() -> None:
     frontier, state = resting()
     for status in (200, 404, 0):
