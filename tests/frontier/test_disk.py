@@ -232,6 +232,23 @@ def test_what_is_cleared_is_not_fetched_by_those_who_read_it_before_it_is_writte
     assert not list(frontier.store.rows.irange(b"q", b"r"))  # type: ignore[attr-defined]
 
 
+def test_what_is_cleared_is_not_garbage_a_second_time_where_garbage_is_sought_before_it_is_written() -> None:
+    frontier, state = resting(keys=20)
+    frontier.add_done(state, range(1, 21))
+    flush = frontier.collect()
+    frontier.add("h", [Entry(key, f"http://h/{key}", 9) for key in range(100, 300)])
+    frontier.add_done(state, range(100, 250))
+    results = frontier.read(frontier.needs(0.0, lambda state: True))
+    assert any(scan.tidy and read for scan, read in results), "the rows of old are there still"
+    flush.write(frontier.store)
+    frontier.written(flush)
+    frontier.take(results)
+    frontier._check()
+    frontier.flush()
+    frontier._check()
+    assert popped(frontier) == [*range(250, 300)]
+
+
 @pytest.mark.parametrize("killed", [False, True])
 def test_a_queue_that_is_nothing_but_garbage_goes_though_nothing_of_its_host_changes_again(killed: bool) -> None:
     """Its last entry was out, or its head was being read, when all was done elsewhere."""

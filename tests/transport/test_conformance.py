@@ -126,6 +126,18 @@ def test_letter_is_handed_out_once_until_consumed_then_deleted(world: World) -> 
     play(world, scene)
 
 
+def test_what_was_deleted_is_not_asked_for_again(world: World) -> None:
+    """Else each exchange would name every letter that ever came."""
+
+    async def scene(a: Transport, b: Transport) -> None:
+        await a.exchange(Outgoing(letters=[("b", letter(number)) for number in range(5)]))
+        assert await take(b, 5) == list(range(5))
+        hand = b._in_hand  # type: ignore[attr-defined]
+        assert (hand.leaving, hand.held) == ((), ())
+
+    play(world, scene)
+
+
 def test_letters_not_consumed_come_again_after_a_restart(world: World) -> None:
     async def scene(a: Transport, b: Transport) -> None:
         await a.exchange(Outgoing(letters=[("b", letter(1)), ("b", letter(2))]))

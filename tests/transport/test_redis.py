@@ -190,6 +190,27 @@ def test_refused_beat_tells_nothing(redis_world: RedisWorld) -> None:
     play(redis_world, scene)
 
 
+def test_who_is_told_that_the_server_is_a_replica_now_connects_anew(redis_world: RedisWorld) -> None:
+    """The name of the server may lead to the new primary."""
+
+    async def scene(a: Transport, b: Transport) -> None:
+        await a.exchange(Outgoing(control={"run": "1"}))
+        with redis_world.server.client() as client:
+            connected = client.info("stats")["total_connections_received"]
+            await a.exchange(Outgoing(control={"run": "2"}))
+            assert client.info("stats")["total_connections_received"] == connected
+            client.replicaof("127.0.0.1", 1)
+            try:
+                with pytest.raises(TransportDown, match="read-only replica"):
+                    await a.exchange(Outgoing(control={"run": "3"}))
+            finally:
+                client.replicaof("no", "one")
+            assert (await a.exchange(Outgoing(control={"run": "4"}))).control == {"run": "4"}
+            assert client.info("stats")["total_connections_received"] == connected + 1
+
+    play(redis_world, scene)
+
+
 # -- garbage ---------------------------------------------------------------------------------------------------------
 
 
