@@ -26,11 +26,12 @@ from scrapy.statscollectors import MemoryStatsCollector
 from scrapy.utils.misc import build_from_crawler, load_object
 from scrapy.utils.request import RequestFingerprinter
 
+from scrapy_ubi import clock
 from scrapy_ubi.batch import SLICE, SLICE_LENGTH, slices
 from scrapy_ubi.codec import Codec
 from scrapy_ubi.filtering import Filtering
 from scrapy_ubi.flights import Flight
-from scrapy_ubi.node import Node, Visit, clock
+from scrapy_ubi.node import Node, Visit
 from scrapy_ubi.passing import host_name
 from scrapy_ubi.plainlinks import PlainLinks
 from scrapy_ubi.protocol.closing import Outlinks
