@@ -242,6 +242,7 @@ def test_a_withdrawn_page_goes_back_and_the_spider_is_not_told() -> None:
     assert unit.enqueue_request(page.replace(dont_filter=True)), "a user's middleware may retry whatever fails"
     assert unit._handout.outcome(_failure(RuntimeError("withdrawn")), page)
     assert unit.let_go(page) == ("put_back", URL)
+    assert not len(unit._originals), "all of it is in the frontier"
     assert unit.take().url == URL
 
 
