@@ -7,16 +7,22 @@ import contextlib
 import re
 import socket
 import socketserver
+import ssl
 import subprocess
 import threading
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import pytest
 import redis
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -96,8 +102,8 @@ LINE = "5f01c2b9.0 1 200 - - - 0 - -"
 
 
 @contextlib.contextmanager
-def talker(answers: dict[bytes, bytes]) -> Iterator[int]:
-    """A port that speaks the protocol, and says so to each command."""
+def talker(answers: dict[bytes, bytes], tls: ssl.SSLContext | None = None) -> Iterator[int]:
+    """A port that speaks the protocol, with TLS where that is given, and says so to each command."""
 
     class Talk(socketserver.BaseRequestHandler):
         def handle(self) -> None:
@@ -107,6 +113,10 @@ def talker(answers: dict[bytes, bytes]) -> Iterator[int]:
 
     class Talker(socketserver.ThreadingTCPServer):
         block_on_close, daemon_threads = False, True
+
+        def get_request(self) -> tuple[socket.socket, Any]:
+            plain, peer = super().get_request()
+            return (plain if tls is None else tls.wrap_socket(plain, server_side=True)), peer
 
     with Talker(("127.0.0.1", 0), Talk) as server:
         threading.Thread(target=server.serve_forever, args=(0.01,)).start()
@@ -306,10 +316,51 @@ def test_tls_options_that_do_not_hold(tmp_path: Path) -> None:
         for option in (
             f"ssl_ca_certs={empty}",
             f"ssl_ca_certs={tmp_path}",
-            f"ssl_certfile={empty}",
+            f"ssl_certfile={empty}&ssl_keyfile={empty}",
             "ssl_ciphers=NOPE",
         ):
             assert f"the ssl_ options for {url} do not hold (" in refusal(f"{url}?{option}")
+
+
+def certified(file: Path, host: str) -> ssl.SSLContext:
+    """A server's context, with a certificate for that host; the file is written and holds it, as its own authority."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, host)])
+    now = datetime.now(UTC)
+    certificate = (
+        x509.CertificateBuilder(name, name, key.public_key(), 1, now - timedelta(1), now + timedelta(1))
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName(host)]), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    pem = serialization.Encoding.PEM
+    secret = key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    file.write_bytes(secret + certificate.public_bytes(pem))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(file)
+    return context
+
+
+def test_a_certificate_of_another_host_is_refused(tmp_path: Path) -> None:
+    """redis-py before 6 took any that its authorities had signed, for whomever."""
+
+    async def opened(url: str) -> None:
+        transport = RedisTransport(url, "bot:spider", "a")
+        await transport.open()
+        await transport.close()
+
+    for host in ("localhost", "elsewhere.example"):
+        file = tmp_path / f"{host}.pem"
+        with talker(GOOD, certified(file, host)) as port:
+            url = f"rediss://localhost:{port}/0?ssl_ca_certs={file}"
+            link = RedisLink(address(url), Keys("bot:spider"), "a", 2.0, 1000, Counter())
+            if host == "localhost":
+                asyncio.run(opened(url))
+                link.write(LINE)
+            else:
+                assert "no TLS with" in refusal(url)
+                with pytest.raises(TransportDown, match="no TLS with"):
+                    link.write(LINE)
+            link.close()
 
 
 def test_password_wanted_wrong_or_needless(kind: str) -> None:
