@@ -4,6 +4,8 @@ Rules of this module:
 * One exchange is one pipelined round trip, not a transaction: everything is idempotent, so nothing needs to be atomic.
 * The pool is roundtrip.py's; the beating thread has a connection of its own (heartbeat.py says why).
 * The inbox is read from its beginning by a script that leaves out what is in hand and cuts what is too large.
+* After an exchange that failed the next one reads less: a slow line may not carry so much within the time-out, and a
+  server may bound what it answers (client-output-buffer-limit). Else the same would be asked for, in vain, for ever.
 """
 
 from __future__ import annotations
@@ -47,6 +49,7 @@ from .wire import FROM, encode, texts
 logger = logging.getLogger(__name__)
 
 SCAN = 1000  # keys a step looks at when a crawl is cleared
+LEAST = 64_000  # bytes of letters that are read at least, one letter in any case
 
 
 class RedisTransport:
@@ -67,7 +70,8 @@ class RedisTransport:
         timeout: float = 3.0,
     ) -> None:
         self._url, self._agent, self._keys = url, agent, Keys(crawl)
-        self._largest, self._most, self._budget = max_letter_bytes, max_letters, max_read_bytes
+        self._largest, self._most = max_letter_bytes, max_letters
+        self._most_bytes = self._budget = max_read_bytes  # the second: what the next exchange may read
         self._timeout = timeout
         self._trips: RoundTrips | None = None
         self._ahead: float | None = None  # the server's clock is, of this process's (s)
@@ -208,13 +212,23 @@ class RedisTransport:
             leaving, garbage = self._in_hand.leaving, dict(self._garbage)
             commands = [*self._deletions(out, leaving, garbage), *self._writes(out)]
             reads = self._reads(out)
-            results = await self._server.call([*commands, *reads.values()], full_is_an_error=False)
+            results = await self._carry([*commands, *reads.values()])
             written, read = results[: len(commands)], dict(zip(reads, results[len(commands) :], strict=True))
             letters = self._letters(read.get(self._keys.inbox(self._agent), []))
             self._in_hand.deleted(leaving)
             for key in garbage:
                 self._garbage.pop(key, None)
             return self._incoming(written, letters, read)
+
+    async def _carry(self, commands: Sequence[Command]) -> list[Any]:
+        """The results of an exchange; the next one reads less where it fails, and more where it does not."""
+        try:
+            results = await self._server.call(commands, full_is_an_error=False)
+        except TransportDown:
+            self._budget = min(self._budget, max(LEAST, self._budget // 4))
+            raise
+        self._budget = min(self._most_bytes, self._budget * 2)
+        return results
 
     def _deletions(
         self, out: Outgoing, leaving: Sequence[str], garbage: Mapping[str, Iterable[bytes]]

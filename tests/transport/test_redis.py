@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -384,6 +385,31 @@ def test_hanging_server_ends_a_call_within_the_time_out(redis_world: RedisWorld)
         assert (await _again(a.beats)).keys() <= {"a"}  # the claim may have been applied late
 
     play(redis_world, scene)
+
+
+def test_mail_that_cannot_come_at_once_comes_in_parts(redis_world: RedisWorld) -> None:
+    """A server that hangs up on who is sent too much, as a line too slow for it within the time-out."""
+
+    async def scene(a: Transport, b: Transport) -> None:
+        for turn in range(20):
+            await a.exchange(Outgoing(letters=[("b", {**letter(turn), "body": "x" * 100_000})]))
+        with redis_world.server.client() as client:
+            client.config_set("client-output-buffer-limit", "normal 600000 0 0")
+        came: list[int] = []
+        ids: list[str] = []
+        for _ in range(40):
+            with contextlib.suppress(TransportDown):
+                incoming = await b.exchange(Outgoing(consumed=ids))
+                ids = [one for one, _ in incoming.letters]
+                came += seqs(incoming)
+        assert came == list(range(20))
+        assert (await b.exchange(Outgoing(consumed=ids))).letters == []
+
+    try:
+        play(redis_world, scene)
+    finally:
+        with redis_world.server.client() as client:
+            client.config_set("client-output-buffer-limit", "normal 0 0 0")
 
 
 def test_cancelled_exchange_leaves_no_reply_behind_for_the_next(redis_world: RedisWorld) -> None:
