@@ -5,6 +5,8 @@ Rules of this module:
 * One exchange at a time. What a drain gave is repeated until an exchange has taken it (all of it is idempotent); only
   then is there a next drain. While Redis is away the agent goes on with what it has, up to so much that others do not
   know of (`Exchanges.choked`), and tries again after a pause (`trouble`); the disk is written as often as ever.
+* An exchange that fails may have been too much for the line to carry in time: the next one sends half as many letters,
+  and the rest follows. Else the same would be sent, in vain, for ever.
 * What comes out of the inbox is sorted first (`sorting`): the protocol sees what holds.
 * An inbox entry is deleted after the drain that follows its merge, so never before it is durable.
 * What the control hash says of the run is in `runs`. After an absence an agent looks there before it sends. While
@@ -53,6 +55,8 @@ BUSY = 4  # and for so many times as long as the last exchange took, where it is
 PLENTY = 8  # requests handed out: an agent with so many waits for nobody
 ENOUGH = 24  # pages done that such an agent tells the others of before its time
 SELDOM = 2  # else it sends, and it reads its mail, only once in so many flush intervals
+ALL = 1_000_000  # letters of one exchange, as many as there may ever be
+EASY = 0.5  # s: an exchange that took less may send twice as many
 IDLE = 1.0  # s between two exchanges of an agent that can neither fetch nor answer yet
 
 RUN = b"run"  # the field of a letter that names the run it was sent in
@@ -105,6 +109,7 @@ class Post:
         self._done = 0  # pages done when it began
         self._spared = 0.0  # how much sooner than usual (s) an eager one is
         self._out: Outgoing | None = None
+        self._most = ALL  # letters of it that the next exchange sends
         self._consumed: list[str] = []
         self._absence, self._looked, self._only_looks = settings.lease_timeout, 0.0, False
         self._only_disk = False
@@ -213,7 +218,8 @@ class Post:
         waits = any(lane.unacknowledged for lane in self._agent.outbox.lanes.values())
         look = now >= self._control_due or self._runs.has_rivals(now)
         look = (read and look) or bool(out.control or out.forget_control or self._trouble.kind)
-        return replace(out, read_inbox=read, read_acks=read and waits, read_control=look)
+        letters = out.letters[: self._most]
+        return replace(out, letters=letters, read_inbox=read, read_acks=read and waits, read_control=look)
 
     async def _carry(self, out: Outgoing, blocked: str | None) -> Incoming:
         """Write the disk, then exchange. What has happened is durable before others hear of it."""
@@ -260,6 +266,8 @@ class Post:
             self._refused(now, error)
             return True
         except TransportDown as error:
+            if self._out is not None and self._out.letters and not self._only_looks:
+                self._most = max(1, min(self._most, len(self._out.letters)) // 2)
             self._trouble.met(
                 now,
                 AWAY,
@@ -271,9 +279,18 @@ class Post:
             self._trouble.over()
             self.full = False
         if not self._only_looks:
-            self._out, self.told = None, self._drained
+            self._sent_so_far(now)
         self._take(incoming, now)
         return True
+
+    def _sent_so_far(self, now: float) -> None:
+        """An exchange has taken what it was given: what is left is for the next one."""
+        left = self._out.letters[self._most :] if self._out is not None else ()
+        self._most = min(2 * self._most if now - self._sent < EASY else self._most + 1, ALL)
+        if left:
+            self._out, self._due = Outgoing(letters=left), now
+        else:
+            self._out, self.told = None, self._drained
 
     def _settled(self, now: float) -> bool:
         """Hear of what was written; False when the disk has no room for the table of what is known, or is damaged."""

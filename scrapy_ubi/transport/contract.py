@@ -25,8 +25,7 @@ process). Both pass tests/transport/test_conformance.py. The protocol relies on 
 **Bounds**
 
 * At most `max_letters` letters and about `max_read_bytes` of them (but one at least) in one exchange, fewer after one
-  that failed; at most
-  `IN_HAND` letters handed out and not consumed, then no more come.
+  that failed; at most `IN_HAND` letters handed out and not consumed, then no more come.
 * An entry larger than `max_letter_bytes` (names and values of its fields together) is never read whole: it arrives as
   `oversized` (its size in bytes), `head` (the first `HEAD` bytes of its fields) and, when it has one, `from`.
 * About `DEAD_LETTERS` dead letters an agent, about `INBOX` entries an inbox; the oldest go first.

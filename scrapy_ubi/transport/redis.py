@@ -50,6 +50,7 @@ logger = logging.getLogger(__name__)
 
 SCAN = 1000  # keys a step looks at when a crawl is cleared
 LEAST = 64_000  # bytes of letters that are read at least, one letter in any case
+EASY = 6  # an exchange that took less than this part of the time-out may read twice as much
 
 
 class RedisTransport:
@@ -222,12 +223,14 @@ class RedisTransport:
 
     async def _carry(self, commands: Sequence[Command]) -> list[Any]:
         """The results of an exchange; the next one reads less where it fails, and more where it does not."""
+        began = clock.now()
         try:
             results = await self._server.call(commands, full_is_an_error=False)
         except TransportDown:
             self._budget = min(self._budget, max(LEAST, self._budget // 4))
             raise
-        self._budget = min(self._most_bytes, self._budget * 2)
+        easy = clock.now() - began < self._timeout / EASY
+        self._budget = min(self._most_bytes, self._budget * 2 if easy else self._budget + LEAST // 4)
         return results
 
     def _deletions(

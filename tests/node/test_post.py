@@ -763,6 +763,43 @@ def test_a_redis_that_can_be_read_and_takes_no_mail_is_away_all_the_time(caplog:
     run(test)
 
 
+def test_letters_that_are_too_much_for_one_exchange_leave_in_parts() -> None:
+    """A slow line cannot carry them within the time-out."""
+
+    async def trip(office: Office) -> None:
+        office.now += LONGEST_PAUSE
+        office.post.send(office.now, lambda: "{}")
+        await office.arrival()
+
+    async def test() -> None:
+        office = Office()
+        office.join()
+        await office.trip()
+        told = office.post.told
+        exchange = office.transport.exchange
+        sent: list[int] = []
+
+        async def narrow(out: Outgoing) -> Incoming:
+            if len(out.letters) > 2:
+                raise TransportDown("It did not answer in time.")
+            sent.extend(int(value) for _, fields in out.letters for name, value in fields.items() if name[:3] == "seq")
+            return await exchange(out)
+
+        office.transport.exchange = narrow  # type: ignore[method-assign]
+        host = ordered("b", "a")
+        for number in range(150):
+            office.agent.discover(host, page(host, number + 10**60))
+        while not sent:
+            await trip(office)
+        assert office.post.busy and office.post.told == told, "the rest is still to be told"
+        while office.post.busy:
+            await trip(office)
+        assert len(sent) > 4 and sent == list(range(1, len(sent) + 1)), "each of them once"
+        assert office.post.told > told and not office.post.away
+
+    run(test)
+
+
 def test_while_redis_is_away_the_disk_is_written_however_long_that_lasts() -> None:
     disk = FullDisk()
     office = Office(disk=disk)
