@@ -88,8 +88,10 @@ class LeanSignals:
         for receiver in receivers:
             try:
                 result, error = self._call(receiver, signal, named)
-            except asyncio.CancelledError as cancelled:  # of something that the receiver has looked at
-                results.append(cancelled)  # stands alone, as ever
+            except (KeyboardInterrupt, SystemExit):
+                raise
+            except BaseException as ended:  # noqa: BLE001 - a cancellation that the receiver met, a library's panic
+                results.append(ended)  # stands alone, as ever
                 continue
             if error is None and (isinstance(result, Deferred) or inspect.isawaitable(result)):
                 # As with Scrapy those that come after it are called when it waits for the first time.

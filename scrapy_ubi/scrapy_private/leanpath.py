@@ -40,7 +40,7 @@ from twisted.python.failure import Failure
 
 from scrapy_ubi.scrapy_private.leancalls import lean_calls
 from scrapy_ubi.scrapy_private.leanoutput import LeanOutput
-from scrapy_ubi.scrapy_private.leanpieces import failure
+from scrapy_ubi.scrapy_private.leanpieces import ends_us, failure
 from scrapy_ubi.scrapy_private.stoodfor import changed
 
 COMPARED = ((2, 19),)  # versions of Scrapy
@@ -137,12 +137,9 @@ class LeanPath:
         """What the downloader makes of a request. As `ExecutionEngine._download`."""
         try:
             return await self._fetch(request)
-        except asyncio.CancelledError:
-            task = asyncio.current_task()
-            if task is not None and task.cancelling():
-                raise  # the loop is being closed
-            return failure()
-        except Exception:  # noqa: BLE001 - whatever a handler or a middleware raises is for the errback
+        except BaseException as error:  # whatever a handler or a middleware raises is for the errback
+            if ends_us(error):
+                raise
             return failure()
         finally:
             self._slot.nextcall.schedule()
@@ -246,7 +243,9 @@ class LeanPath:
                 await self._output.take(result, request)
             else:
                 await self._scraper._scrape(result, request)
-        except Exception:  # noqa: BLE001 - likewise
+        except BaseException as error:  # likewise; Scrapy waits for ever after what is no Exception
+            if ends_us(error):
+                raise
             words = "Scraper bug processing %(request)s"
             scraper_log.error(words, {"request": request}, exc_info=True, extra={"spider": self._spider})
         finally:

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import sys
 from collections.abc import AsyncIterator, Awaitable, Coroutine, Generator, Iterable, Iterator
 from inspect import iscoroutinefunction, unwrap
 from types import coroutine
@@ -65,8 +64,8 @@ class LeanPieces:
                     waiting = await _begun(scraper.start_itemproc_async(piece, response=response))
                     if waiting is not None and not await self._meanwhile(waiting, found, request, response):
                         return False
-            except (Exception, asyncio.CancelledError):  # noqa: BLE001 - of whatever is hooked in
-                self._escaped(request)
+            except BaseException as error:  # noqa: BLE001 - of whatever is hooked in
+                self._escaped(error, request)
 
     async def _meanwhile(
         self, waiting: Awaitable[None], found: Iterator[Any], request: Request, response: Response
@@ -109,8 +108,8 @@ class LeanPieces:
                 async with free:  # after the items before it, as far as they leave no room
                     try:
                         crawl(piece)
-                    except Exception:  # noqa: BLE001 - of whatever is hooked in
-                        self._escaped(request)
+                    except BaseException as error:  # noqa: BLE001 - of whatever is hooked in
+                        self._escaped(error, request)
             elif piece is not None:
                 await free.acquire()
                 item = scraper.start_itemproc_async(piece, response=response)
@@ -127,18 +126,17 @@ class LeanPieces:
         """Wait for an item that others do not wait for."""
         try:
             await item
-        except (Exception, asyncio.CancelledError):  # noqa: BLE001 - of whatever is hooked in
-            self._escaped(request)
+        except BaseException as error:  # noqa: BLE001 - of whatever is hooked in
+            self._escaped(error, request)
 
-    def _escaped(self, request: Request) -> None:
+    def _escaped(self, error: BaseException, request: Request) -> None:
         """Say what has escaped the processing of a piece. A cancellation from inside ends the piece without a word, as
-        it ends one of Scrapy's tasks; that of our own task goes on."""
-        error, task = sys.exception(), asyncio.current_task()
+        it ends one of Scrapy's tasks; what ends our own task goes on."""
+        if ends_us(error):
+            raise error
         if not isinstance(error, asyncio.CancelledError):
             words, spider = "Scraper bug processing %(request)s", self._scraper.crawler.spider
             scraper_log.error(words, {"request": request}, exc_info=True, extra={"spider": spider})
-        elif task is not None and task.cancelling():
-            raise error
 
 
 @coroutine
@@ -167,6 +165,17 @@ def _rest(item: Coroutine[Any, Any, None], waits_for: Any) -> Generator[Any, Any
                 waits_for = item.send(None)
     except StopIteration:
         return
+
+
+def ends_us(error: BaseException) -> bool:
+    """Whether what was caught ends our own task (or the process), not just something that the task has called.
+
+    What is hooked in may end with what is no Exception: a panic of a library in Rust, a cancellation from inside.
+    """
+    if isinstance(error, asyncio.CancelledError):
+        task = asyncio.current_task()
+        return task is not None and task.cancelling() > 0
+    return isinstance(error, KeyboardInterrupt | SystemExit | GeneratorExit)
 
 
 def failure() -> Failure:

@@ -22,6 +22,10 @@ from tests.support.turns import turns_of_others
 SIGNAL = object()
 
 
+class Panic(BaseException):
+    """Of a library in another language: those of Rust are no Exception."""
+
+
 class Receivers:
     """Receivers of every shape; what they were told is in `told`."""
 
@@ -69,6 +73,9 @@ class Receivers:
 
     def cancels(self, item: Any) -> None:
         raise asyncio.CancelledError
+
+    def panics(self, item: Any) -> None:
+        raise Panic
 
     def deferred(self, item: Any) -> Deferred[Any]:
         return succeed(item)
@@ -163,8 +170,11 @@ def test_a_receiver_that_waits_begins_before_those_that_were_connected_later(ret
     assert ours == theirs == ["first", "begins", "second", "third", "ends"]
 
 
-@pytest.mark.parametrize("cancelled", ["cancelled", "cancels"])
-def test_a_receiver_that_is_cancelled_leaves_the_others_alone(cancelled: str) -> None:
+@pytest.mark.parametrize(
+    ("cancelled", "by"),
+    [("cancelled", asyncio.CancelledError), ("cancels", asyncio.CancelledError), ("panics", Panic)],
+)
+def test_a_receiver_that_is_cancelled_leaves_the_others_alone(cancelled: str, by: type[BaseException]) -> None:
     def send(crawler: Crawler) -> Any:
         results.append(awaited(crawler))  # a cancellation in place of a receiver and its result
         return [(None, each) for each in results[-1]]
@@ -173,7 +183,7 @@ def test_a_receiver_that_is_cancelled_leaves_the_others_alone(cancelled: str) ->
     names = ["one", cancelled, "later", "error", "all"]
     theirs, ours = sent(False, names, send), sent(True, names, send)
     assert [type(each) for each in results[1]] == [type(each) for each in results[0]]
-    assert type(results[1][1]) is asyncio.CancelledError and ours[1] == theirs[1]
+    assert type(results[1][1]) is by and ours[1] == theirs[1]
 
 
 def test_a_deferred_where_none_can_be_awaited_is_said(caplog: pytest.LogCaptureFixture) -> None:

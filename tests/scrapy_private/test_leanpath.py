@@ -298,3 +298,55 @@ def test_a_cancellation_from_inside_is_an_error_of_the_request(site: Site, monke
     [lean] = crawl(Told, site.proxy, settings={"DOWNLOADER_MIDDLEWARES": {Cancelled: 10}})
     assert items_of([lean]) == [{"failed": f"{HOST}/", "by": "CancelledError", "says": ""}]
     assert lean.reason == "finished"
+
+
+class Panic(BaseException):
+    """Of a library in another language: those of Rust are no Exception."""
+
+
+class PanicsOnRequest:
+    def process_request(self, request: Request) -> None:
+        raise Panic("request")
+
+
+class PanicsOnResponse:
+    def process_response(self, request: Request, response: Response) -> Response:
+        raise Panic("response")
+
+
+@pytest.mark.parametrize("middleware", [PanicsOnRequest, PanicsOnResponse])
+def test_what_is_no_exception_is_an_error_of_the_request_as_well(site: Site, middleware: type) -> None:
+    site.page(f"{HOST}/", "first")
+
+    class Told(Walk):
+        async def start(self) -> AsyncIterator[Any]:
+            yield Request(f"{HOST}/", errback=self.failed)
+
+    theirs, lean = both(Told, site, DOWNLOADER_MIDDLEWARES={middleware: 10})
+    assert [item["by"] for item in items_of([lean])] == ["Panic"]
+    assert items_of([lean]) == items_of([theirs]) and lean.reason == "finished"
+    assert lean.stats["ubi/failed/exception/Panic"] == theirs.stats["ubi/failed/exception/Panic"] == 1
+
+
+@pytest.mark.parametrize("error", [Panic("parse"), asyncio.CancelledError("parse")])
+@pytest.mark.parametrize("late", [False, True])
+def test_a_callback_that_ends_with_no_exception_is_told_of(
+    site: Site, error: BaseException, late: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Scrapy never ends such a crawl: there is nothing to compare."""
+    site.page(f"{HOST}/", "first")
+
+    class Panics(Walk):
+        def parse(self, response: Response) -> Any:
+            return self.some() if late else self.none()
+
+        def none(self) -> Any:
+            raise error
+
+        def some(self) -> Iterator[Any]:
+            yield {"before": "it"}
+            raise error
+
+    [lean] = crawl(Panics, site.proxy)
+    assert items_of([lean]) == ([{"before": "it"}] if late else []) and lean.reason == "finished"
+    assert caplog.text.count(f"Scraper bug processing <GET {HOST}/>") == 1

@@ -253,6 +253,44 @@ def test_a_cancellation_from_inside_ends_nothing_else(
     assert lean.stats["item_scraped_count"] == theirs.stats["item_scraped_count"]
 
 
+class Panic(BaseException):
+    """Of a library in another language: those of Rust are no Exception."""
+
+
+class PanickyItem:
+    """A pipeline that ends with a panic for one item."""
+
+    def process_item(self, item: Any) -> Any:
+        if item["number"] == 1:
+            raise Panic
+        return item
+
+
+class Panicky:
+    """An extension: a receiver that ends with a panic for one item."""
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Panicky:
+        self = cls()
+        crawler.signals.connect(self.scraped, signals.item_scraped)
+        return self
+
+    def scraped(self, item: Any) -> None:
+        if item["number"] == 1:
+            raise Panic
+
+
+@EVERY_WAY
+@pytest.mark.parametrize(
+    ("parts", "lost"), [({"EXTENSIONS": {Panicky: 1}}, 0), ({"ITEM_PIPELINES": {PanickyItem: 1}}, 1)]
+)
+def test_what_is_no_exception_ends_nothing_else(
+    pages: Site, spider: type[Spider], settings: dict[str, Any], parts: dict[str, Any], lost: int
+) -> None:
+    theirs, lean = both(spider, pages, **settings, **parts)
+    assert lean.stats["item_scraped_count"] == theirs.stats["item_scraped_count"] == ITEMS + 1 - lost
+
+
 class Breaking(Plain):
     """Has an error after its items."""
 
