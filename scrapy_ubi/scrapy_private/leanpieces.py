@@ -25,7 +25,7 @@ from scrapy.http import Response
 from scrapy.pipelines import ItemPipelineManager
 from scrapy.settings import SETTINGS_PRIORITIES, default_settings
 from scrapy.utils.asyncgen import as_async_generator
-from scrapy.utils.defer import aiter_errback
+from scrapy.utils.defer import aiter_errback, iter_errback
 from twisted.python.failure import Failure
 
 SLICE = 32  # pieces of output between two turns of the loop
@@ -102,7 +102,11 @@ class LeanPieces:
             free.release()
 
         count = 0
-        async for piece in aiter_errback(as_async_generator(found), failed):
+        if isinstance(found, AsyncIterator):
+            pieces = aiter_errback(found, failed)
+        else:  # before it becomes asynchronous, where a StopAsyncIteration would be another error
+            pieces = as_async_generator(iter_errback(found, failed))
+        async for piece in pieces:
             count += 1
             if isinstance(piece, Request):
                 async with free:  # after the items before it, as far as they leave no room

@@ -303,3 +303,23 @@ def test_an_error_of_the_callback_while_items_wait_is_told(pages: Site) -> None:
     theirs, lean = both(Breaking, pages, ITEM_PIPELINES={InCoroutine: 1})
     assert lean.stats["spider_exceptions/ValueError"] == theirs.stats["spider_exceptions/ValueError"] == 1
     assert len(lean.items) == len(theirs.items) == ITEMS + 1
+
+
+class BreakingErrback(Spider):
+    """Its errback, of a failed download, ends with an error that an asynchronous generator may not end with."""
+
+    name = "breaking"
+
+    async def start(self) -> AsyncIterator[Any]:
+        yield Request("unknown://h1.example/", errback=self.failed)
+
+    def failed(self, failure: Any) -> Iterator[Any]:
+        yield {"number": 0}
+        raise StopAsyncIteration
+
+
+def test_an_error_of_an_errback_is_told_as_what_it_is(pages: Site) -> None:
+    theirs, lean = both(BreakingErrback, pages)
+    assert theirs.stats["spider_exceptions/StopAsyncIteration"] == 1
+    assert lean.stats["spider_exceptions/StopAsyncIteration"] == 1
+    assert len(lean.items) == len(theirs.items) == 1
