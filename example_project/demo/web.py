@@ -30,6 +30,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from hashlib import blake2b
 from http import HTTPStatus
+from http.client import HTTPException
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl
@@ -215,15 +216,32 @@ def _options() -> argparse.ArgumentParser:
     return parser
 
 
+def _print_stats(port: int) -> int:
+    try:
+        stats = ask(port, "stats")
+    except (OSError, HTTPException, ValueError):  # nobody there, or somebody else
+        print(f"no demo web answers on port {port}: start it, or name its --port", file=sys.stderr)
+        return 1
+    print(json.dumps(stats, indent=1))
+    return 0
+
+
+def _serve(web: Web, port: int) -> int:
+    try:
+        asyncio.run(_serve_until_stopped(web, port))
+    except OSError as error:
+        print(f"the demo web cannot be served on port {port}: {error.strerror}", file=sys.stderr)
+        return 1
+    return 0
+
+
 def main(arguments: list[str] | None = None) -> int:
     options = _options().parse_args(arguments)
     if options.command == "stats":
-        print(json.dumps(ask(options.port, "stats"), indent=1))
-        return 0
+        return _print_stats(options.port)
     graph = Graph(options.seed, options.hosts, options.pages)
     if options.command == "serve":
-        asyncio.run(_serve_until_stopped(Web(graph, options.latency / 1000), options.port))
-        return 0
+        return _serve(Web(graph, options.latency / 1000), options.port)
     truth = graph.reachable(options.seeds or [graph.home(0)], obey_robots=not options.ignore_robots)
     if options.list:
         print("\n".join(sorted(truth)))

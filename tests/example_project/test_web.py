@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from demo.graph import Document, Graph, digest
+from demo.web import main
 from demo.wire import MAX_HEAD
 from tests.support.web import DemoWeb
 
@@ -200,3 +201,12 @@ def test_command_line_by_module_and_by_path(how: list[str]) -> None:
     said = json.loads(subprocess.run(command, cwd=where, capture_output=True, check=True, timeout=60).stdout)
     truth = Graph(1, 8, 200).reachable([HOME])
     assert said == {"reachable": len(truth), "digest": digest(truth)}
+
+
+def test_stats_of_no_web_are_a_sentence(capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        assert main(["serve", "--port", str(port), "--hosts", "2", "--pages", "10"]) == 1
+        assert capsys.readouterr().err.startswith(f"the demo web cannot be served on port {port}: ")
+    assert main(["stats", "--port", str(port)]) == 1
+    assert capsys.readouterr().err == f"no demo web answers on port {port}: start it, or name its --port\n"
