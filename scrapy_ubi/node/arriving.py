@@ -30,7 +30,7 @@ logger = logging.getLogger("scrapy_ubi")
 class Arriving:
     """One agent's arrival. `predecessor` is the incarnation that ran in its directory before; `line` gives its beat;
     `on_new` is called when the crawl was begun anew, and is another one. `started`: when, by `clock`, the process was
-    started; None: now."""
+    started; None: now. `published`: its identifier's profile, where the crawl was over before it came."""
 
     def __init__(
         self,
@@ -47,6 +47,7 @@ class Arriving:
         self._crawl, self._settings, self._courier, self._transport = crawl, settings, courier, transport
         self._predecessor, self._line, self._on_new, self._clock = predecessor, line, on_new, clock
         self._started = clock() if started is None else started
+        self.published = ""
 
     async def go(self) -> Mapping[str, str]:
         """What the control hash says, once the agent is one of the group."""
@@ -63,6 +64,8 @@ class Arriving:
         await ask(lambda: joining.check_group(transport, settings, me, crawl.fixed))
         await ask(lambda: joining.claim(transport, settings, me, self._predecessor, line, self._clock))
         await ask(lambda: joining.discard(transport, mail))
+        if crawl.agent.finished:
+            self.published = await ask(lambda: joining.published(transport, me))
         if cleared or settings.redis_url is None:
             crawl.agent.sure()
         return control

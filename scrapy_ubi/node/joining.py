@@ -98,6 +98,12 @@ async def _look(transport: Transport, mail: list[str]) -> Mapping[str, str]:
     return incoming.control or {}
 
 
+async def published(transport: Transport, agent: str) -> str:
+    """The profile that Redis has of this agent; empty where there is none that can be read."""
+    text = (await transport.profiles()).get(agent, "")
+    return text if _profile(text) else ""
+
+
 def is_past(control: Mapping[str, str], run: str) -> bool:
     """Whether that run is known to be over: what a disk still holds of it is not to be brought into another one. One
     that has ended after losses, and is the present one, goes on where a disk has more of it (`begin_run`).

@@ -158,6 +158,7 @@ class Node:
         self._courier.start()
         try:
             control = await self._arriving.go()
+            self._publishing.kept = self._arriving.published
         except BaseException:
             await self._let_go()
             raise

@@ -1,5 +1,8 @@
 """When an agent publishes its profile (`profile`): every two seconds, so that nobody takes it for silent. Where
 counting takes long, it counts seldomer, and says its last counters again in between.
+
+Who comes after the end of the crawl has counted nothing. Where Redis has a profile of its identifier, of a former
+process that took part, that stays as it is: the report of the crawl adds it up.
 """
 
 from __future__ import annotations
@@ -14,12 +17,13 @@ COUNTING = 50  # where counting takes long (it is linear in the hosts): how many
 
 
 class Publishing:
-    """The profiles of one agent. `state` says what it is doing."""
+    """The profiles of one agent. `state` says what it is doing; `kept` is one that is to stay in place of these."""
 
     def __init__(self, crawl: Crawl, state: Callable[[], str], clock: Callable[[], float]) -> None:
         self._crawl, self._state, self._clock = crawl, state, clock
         self._next_at = self._count_at = 0.0
         self._counters: dict[str, Any] = {}
+        self.kept = ""
 
     def profile(self) -> str | None:
         """The profile, None when it is too soon for another one."""
@@ -27,6 +31,8 @@ class Publishing:
         if now < self._next_at:
             return None
         self._next_at = now + profile.PUBLISH
+        if self.kept:
+            return self.kept
         if now >= self._count_at:
             self._counters = self._crawl.counters()
             self._count_at = now + (self._clock() - now) * COUNTING

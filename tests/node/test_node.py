@@ -104,6 +104,23 @@ def test_at_the_end_everybody_has_said_so() -> None:
     crawl(run)
 
 
+def test_who_comes_after_the_end_leaves_the_counters_of_its_predecessor_as_they_are() -> None:
+    async def run() -> None:
+        hub, log = MemoryHub(), Log()
+        await ends(*group(hub, log, 2))
+        before = profile(hub, "a0")
+        late, new = Crawler(hub, "a0", log), Crawler(hub, "new", log)
+        for crawler in (late, new):
+            crawler.node._arriving._started -= LIMIT  # it was still starting when the crawl ended
+            crawler.start(SEEDS)
+        await ends(late, new)
+        assert profile(hub, "a0") == before and before["counters"]["pages"] > 0
+        assert (profile(hub, "new")["state"], profile(hub, "new")["counters"]["pages"]) == ("finished", 0)
+        log.judge(SEEDS)
+
+    crawl(run)
+
+
 def test_who_is_asked_to_leave_hears_it_once_and_only_in_an_incarnation_of_its_own() -> None:
     async def run() -> None:
         hub, log, asked = MemoryHub(), Log(HELD), []
