@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from w3lib.url import canonicalize_url
 
-from scrapy_ubi.urls import Normaliser
+from scrapy_ubi.urls import Normaliser, partition_key
+from scrapy_ubi.urls.hosts import read_properties
 from scrapy_ubi.urls.normaliser import PRESETS, STEPS, parse
 
 PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "url-normalisation.md").read_text()
@@ -60,6 +61,38 @@ def test_every_example_of_a_step_is_its_work() -> None:
             part if "//h" in part else f"http://h{'' if part[0] == '/' else '/'}{part}" for part in example.groups()
         )
         assert only_this(url) == expected
+
+
+def test_every_example_of_the_parser_is_its_work() -> None:
+    parser = Normaliser(frozenset())
+    for row in rows("the parser"):
+        examples = re.findall(r"`([^`]+)` is `([^`]+)`", row[2].translate({ord("␣"): " ", ord("⏎"): "\n"}))
+        assert examples, row
+        for url, expected in (map(whole, example) for example in examples):
+            assert parser(url) == expected
+
+
+def whole(part: str) -> str:
+    """A URL of which only the path, or only the host, is shown."""
+    if "//" in part:
+        return part
+    return f"http://h{part}" if part.startswith("/") else f"http://{part}/"
+
+
+def test_the_rules_for_hosts_shown_do_what_the_table_says() -> None:
+    (block,) = re.findall(r"^```\n(# comments begin.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+    rules = read_properties(block)
+    assert rules is not None
+    names = {
+        "www.h.example": ("h.example", "www.h.example"),
+        "a.mirror.example": ("a.example", "a.mirror.example"),
+        "old.example": ("new.example", "new.example"),
+        "old.example:8080": ("new.example:8080", "new.example:8080"),
+    }
+    for name, (owned, same) in names.items():
+        url = f"http://{name}/"
+        assert partition_key(url, "host", rules) == owned
+        assert Normaliser(PRESETS["safe"], rules)(url) == f"http://{same}/"
 
 
 def test_every_composition_shown_can_be_read() -> None:
