@@ -1,6 +1,6 @@
 """What fetching a page costs: scrapy_ubi's download handler (UBI_FAST) beside Scrapy's own.
 
-    python benchmarks/handler.py [--pages 2000] [--rounds 7]
+    python benchmarks/handler.py [--pages 2000] [--rounds 7] [--json FILE]
 
 Both fetch the same page of 14 kB from a server in another process, 32 at once, in turns within one process, directly
 and by an HTTP proxy. A figure is processor time (user and system) a page of the process that fetches, with the requests
@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
 import statistics
 import subprocess
 import sys
@@ -19,6 +18,7 @@ import time
 from collections.abc import Coroutine
 from typing import Any
 
+from rounds import save
 from scrapy import Request
 from scrapy.utils.reactor import install_reactor
 
@@ -136,7 +136,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pages", type=int, default=2000, help="of a round")
     parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--json", action="store_true", help="all figures, for machines")
+    parser.add_argument("--json", metavar="FILE", help="write the figures there, too")
     parser.add_argument("--handler", action="append", default=[], metavar="NAME=PATH", help="one more to compare")
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     args = parser.parse_args()
@@ -151,10 +151,8 @@ def main() -> None:
     finally:
         server.terminate()
         server.wait()
-    if args.json:
-        print(json.dumps(costs))
-    else:
-        show(costs)
+    show(costs)
+    save(args.json, {"milliseconds_a_page": costs})
 
 
 if __name__ == "__main__":
