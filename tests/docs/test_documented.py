@@ -78,6 +78,17 @@ def test_every_counter_and_state_is_documented() -> None:
         assert f"| {state} |" in text("commands.md")
 
 
+def test_what_else_befell_is_documented() -> None:
+    rows = re.findall(r"^\| (`.+?`) \|", sections("counters-and-measures.md")["What else befell"], re.MULTILINE)
+    documented = {re.sub(r"<[^>]*>", "{}", name) for row in rows for name in re.findall(r"`([^`]+)`", row)}
+    texts = [source.read_text() for source in (ROOT / "scrapy_ubi").rglob("*.py")]
+    noted = {name for text in texts for name in re.findall(r"_?note\(f?\"([^\"]+)\"", text)}
+    whole = {re.sub(r"{\w+}", "{}", name) for name in noted}
+    families = [re.escape(name).replace(re.escape("{}"), ".+") for name in whole]
+    assert len(whole) >= 7 and whole - {"ended/{}", "refused/{}"} <= documented
+    assert all(any(re.fullmatch(family, name) for family in families) for name in documented)
+
+
 def test_every_command_and_option_is_documented() -> None:
     parser = argparse.ArgumentParser()
     add_subcommands(parser)
