@@ -26,7 +26,7 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from demo.web import add_graph_options
+from demo.web import add_graph_options, graph_of
 
 WEB_PORT, VALKEY_PORT = 8900, 6390  # those that the settings of 01, 02 and 03 name
 STARTS_WITHIN = 20.0  # seconds, on a busy machine
@@ -153,6 +153,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--port", type=int, default=WEB_PORT, metavar="P", help="of the web, default: %(default)s")
     parser.add_argument("--redis-port", type=int, default=VALKEY_PORT, metavar="P", help="default: %(default)s")
     options = parser.parse_args(arguments)
+    graph_of(options, parser)
     let_signals_interrupt()
     try:
         with Servers(options, options.port, options.redis_port) as servers:

@@ -194,6 +194,14 @@ def add_graph_options(parser: argparse.ArgumentParser, hosts: int = 60, pages: i
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="another seed, another web (default: 1)")
 
 
+def graph_of(options: argparse.Namespace, parser: argparse.ArgumentParser) -> Graph:
+    """The graph that these options ask for; ends with a sentence where there is none."""
+    try:
+        return Graph(options.seed, options.hosts, options.pages)
+    except ValueError as error:
+        parser.error(str(error))
+
+
 def _options() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description="A little web of many hosts, behind a proxy on loopback.")
     commands = parser.add_subparsers(dest="command", required=True)
@@ -236,10 +244,11 @@ def _serve(web: Web, port: int) -> int:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    options = _options().parse_args(arguments)
+    parser = _options()
+    options = parser.parse_args(arguments)
     if options.command == "stats":
         return _print_stats(options.port)
-    graph = Graph(options.seed, options.hosts, options.pages)
+    graph = graph_of(options, parser)
     if options.command == "serve":
         return _serve(Web(graph, options.latency / 1000), options.port)
     truth = graph.reachable(options.seeds or [graph.home(0)], obey_robots=not options.ignore_robots)

@@ -7,11 +7,12 @@ import json
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from demo import servers
 from demo.graph import Document, Graph, digest
 from demo.web import main
 from demo.wire import MAX_HEAD
@@ -210,3 +211,12 @@ def test_stats_of_no_web_are_a_sentence(capsys: pytest.CaptureFixture[str]) -> N
         assert capsys.readouterr().err.startswith(f"the demo web cannot be served on port {port}: ")
     assert main(["stats", "--port", str(port)]) == 1
     assert capsys.readouterr().err == f"no demo web answers on port {port}: start it, or name its --port\n"
+
+
+@pytest.mark.parametrize("program", [main, servers.main])
+def test_a_web_that_cannot_be_is_a_sentence(
+    program: Callable[[list[str]], int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        program([*(["reachable"] if program is main else []), "--hosts", "0"])
+    assert "error: a web of 0 hosts and 1500 pages: at least 1 host" in capsys.readouterr().err
