@@ -30,7 +30,7 @@ logger = logging.getLogger("scrapy_ubi")
 class Arriving:
     """One agent's arrival. `predecessor` is the incarnation that ran in its directory before; `line` gives its beat;
     `on_new` is called when the crawl was begun anew, and is another one. `started`: when, by `clock`, the process was
-    started; None: now. `published`: its identifier's profile, where the crawl was over before it came."""
+    started; None: now. `published`: its identifier's profile, where it comes with nothing of a crawl that was over."""
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ class Arriving:
         await ask(lambda: joining.check_group(transport, settings, me, crawl.fixed))
         await ask(lambda: joining.claim(transport, settings, me, self._predecessor, line, self._clock))
         await ask(lambda: joining.discard(transport, mail))
-        if crawl.agent.finished:
+        if crawl.agent.finished and crawl.disk.saved is None:
             self.published = await ask(lambda: joining.published(transport, me))
         if cleared or settings.redis_url is None:
             crawl.agent.sure()
