@@ -56,7 +56,7 @@ EASY = 6  # an exchange that took less than this part of the time-out may read t
 class RedisTransport:
     """The contract's Transport by way of a Redis 5 or later, or a Valkey.
 
-    `timeout` (s) bounds each call; a third of the lease is sensible. Nothing connects before `open`.
+    `timeout` (s) bounds each call; the lease should be longer. Nothing connects before `open`.
     """
 
     def __init__(

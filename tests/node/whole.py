@@ -216,6 +216,7 @@ class Process:
             self.task.result()
 
     async def _begin(self) -> Node:
+        started = self.clock()
         world, files, keeper = self.world, self.files, SlowKeeper(self.world, self.files, self.clock)
         await keeper.start()
         return Node(
@@ -230,6 +231,7 @@ class Process:
             predecessor=files.incarnation,
             on_incarnation=lambda incarnation: setattr(files, "incarnation", incarnation),
             clock=self.clock,
+            started=started,
             disk=keeper,
         )
 
