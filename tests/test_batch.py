@@ -43,7 +43,7 @@ from scrapy_ubi.scheduler import UbiScheduler
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.statsheet import StatSheet
 from scrapy_ubi.transport.memory import MemoryHub, MemoryTransport
-from scrapy_ubi.urls import normal_form, partition_key
+from scrapy_ubi.urls import normal_form, partition_key, url_key
 from scrapy_ubi.urls.normal import usual_parts
 
 PAGE = "http://h1.example/"
@@ -81,8 +81,7 @@ class World(UbiScheduler):
         self._filtering = Filtering.from_settings(self.settings, self._sheet.count)
         self.node = self._agent("a1")
         if group:
-            now = clock.now()
-            self.node.agent.read(now, now, {node.agent_id: node.agent.beat for node in (self.node, self._agent("a2"))})
+            self.join()
         self._middlewares(crawler)
         self._assemble()
         self._taking = self._make_taking()
@@ -96,6 +95,11 @@ class World(UbiScheduler):
     def _agent(self, name: str) -> Node:
         transport = MemoryTransport(MemoryHub(), name, "crawl", 1_000_000)
         return Node(self.settings, transport, agent_id=name, spider="walk", check=self._codec.check)
+
+    def join(self) -> None:
+        """There is another agent from now on."""
+        now = clock.now()
+        self.node.agent.read(now, now, {node.agent_id: node.agent.beat for node in (self.node, self._agent("a2"))})
 
     def _middlewares(self, crawler: Crawler) -> None:
         """Scrapy's, as its engine makes them."""
@@ -329,6 +333,46 @@ def test_links_to_hosts_of_others_are_told_them_once(scrapy: dict[str, Any]) -> 
     far = [f"http://h{number}.example/{path}" for number in range(2, 12) for path in ("", "a", "a#b", "A")]
     outcome = compare([(PlainLinks([*USUAL, *far]), depth) for depth in (1, 0, 2)], scrapy, group=True)
     assert outcome["forwarded"] or "UBI_FILTERS" in scrapy
+
+
+def test_the_owners_of_links_are_asked_for_anew_after_the_turn_of_others() -> None:
+    """Who joins meanwhile is told of its links, as it would be of requests."""
+
+    async def run() -> tuple[int, int]:
+        hosts = [f"h{number}.example" for number in range(2, 12)]
+        world, links = World(), PlainLinks([f"http://{hosts[i % 10]}/{i}" for i in range(2 * SLICE)])
+        world.take_plain(links)
+        taking = world.take_links(links, world.response(), world._yielded, unheard=True)
+        next(taking)
+        before = len(world.node.agent.discovery.forwarded)
+        world.join()
+        for _ in taking:
+            """Others have their turn."""
+        others = [host for host in hosts if world.node.agent.view.ring.owner(host) != "a1"]
+        assert others and before == 0
+        return len(world.node.agent.discovery.forwarded), SLICE // len(hosts) * len(others)
+
+    told, expected = asyncio.run(run())
+    assert told == expected
+
+
+def test_a_stray_is_an_outlink_of_each_page_that_has_it() -> None:
+    """Its own letter may be lost with this agent: who does such a page again has to tell of it."""
+
+    async def both() -> list[Any]:
+        outlinks = []
+        for take in (World.take_plain, World.take_requests):
+            world = World()
+            stray, known = (Entry(url_key("GET", f"{PAGE}{name}"), f"{PAGE}{name}", 0) for name in ("stray", "known"))
+            world.node.discover("h1.example", stray)
+            world.node.discover("h1.example", known, page=world.page)
+            world.turn_page()
+            world._taught.clear()
+            take(world, PlainLinks([stray.url, known.url]))
+            outlinks.append([(host, entry.url) for host, entry in world.outcome()["outlinks"]])
+        return outlinks
+
+    assert asyncio.run(both()) == [[("h1.example", f"{PAGE}stray")]] * 2
 
 
 def test_links_too_large_for_a_letter_are_no_duplicates(caplog: pytest.LogCaptureFixture) -> None:
