@@ -96,7 +96,7 @@ def test_what_is_not_json_is_not_noted(value: dict[str, Any]) -> None:
 def letter(*records: Record) -> dict[str, str]:
     lane, told = Lane("store", "b", STATE, "01234567"), Letter(1, "0" * 16, [])
     for record in records:
-        told.add(record, Bounds(1, 10, 1000, 1.0))
+        told.add(record, Bounds(1, 10, 10_000, 1.0))
     return encode("a", lane, "store", told)
 
 
