@@ -77,8 +77,12 @@ class Crawl:
     # -- at the start
 
     def has_work(self, run: str) -> bool:
-        """Whether the disk holds requests of that run which are not fetched."""
-        return self.disk.facts.get("run") == run and any(state.waiting for state in self.frontier.states())
+        """Whether the disk holds requests of that run which are not fetched. Where this agent has taken part in its
+        end, what waits there are copies of what others have fetched.
+        """
+        facts = self.disk.facts
+        here = facts.get("run") == run and not facts.get("finished")
+        return here and any(state.waiting for state in self.frontier.states())
 
     async def resume(self, control: Mapping[str, str]) -> bool:
         """Go on with the crawl on the disk; or begin anew where that one is over, as the disk or the control hash says:

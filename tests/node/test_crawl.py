@@ -92,3 +92,31 @@ def test_what_a_disk_has_of_the_present_run_is_past_only_where_that_ended_withou
     assert joining.is_past(control, "r1") and not joining.is_past(control, "r2")
     assert not joining.is_past(control | {"finished": "r1 b lossy"}, "r1")
     assert joining.is_past({"run": "r2", "past": "r0 r1"}, "r1")
+
+
+@pytest.mark.parametrize("over", [False, True])
+def test_a_disk_that_has_seen_the_end_of_its_run_has_no_more_of_it(tmp_path: Path, over: bool) -> None:
+    """A copy that was to be dropped still waited there, of a host that others had fetched: where the run had ended
+    after losses, the next start was to go on with it, emptied the directory as finished, and fetched nothing.
+    """
+
+    async def test() -> None:
+        disk = await Keeper.open(tmp_path, SETTINGS, lambda: 1.0)
+        try:
+            crawl = Crawl(SETTINGS, "a", disk, fixed(SETTINGS, "a", "spider"), lambda incarnation: None, lambda: 1.0)
+            crawl.frontier.add("h", [Entry(1, "http://h/", 0)])
+            crawl.agent.finished = over
+            disk.collect(durable.changes(crawl.agent), crawl.facts("r1"))
+            await disk.write()
+            disk.settle()
+        finally:
+            await disk.close()
+        disk = await Keeper.open(tmp_path, SETTINGS, lambda: 1.0)
+        try:
+            crawl = Crawl(SETTINGS, "a", disk, fixed(SETTINGS, "a", "spider"), lambda incarnation: None, lambda: 1.0)
+            assert crawl.has_work("r1") is not over
+            assert not crawl.has_work("r2")
+        finally:
+            await disk.close()
+
+    asyncio.run(test())
