@@ -99,9 +99,15 @@ async def _look(transport: Transport, mail: list[str]) -> Mapping[str, str]:
 
 
 async def published(transport: Transport, agent: str) -> str:
-    """The profile that Redis has of this agent; empty where there is none that can be read."""
-    text = (await transport.profiles()).get(agent, "")
-    return text if _profile(text) else ""
+    """The profile that Redis has of this agent, which has come after the end; empty where there is none that can be
+    read. Who was killed in the last moments took part until the end: it says so, unless others had its hosts by then.
+    """
+    profile = _profile((await transport.profiles()).get(agent, ""))
+    beats = [Beat.parse(line) for line in (await transport.beats()).values()]
+    dead = {incarnation for beat in beats if beat is not None for incarnation in beat.dead}
+    if profile and profile.get("state") != "left" and str(profile.get("incarnation")) not in dead:
+        profile["state"] = "finished"
+    return json.dumps(profile, separators=(",", ":")) if profile else ""
 
 
 def is_past(control: Mapping[str, str], run: str) -> bool:

@@ -2,7 +2,7 @@
 counting takes long, it counts seldomer, and says its last counters again in between.
 
 Who comes after the end of the crawl has counted nothing. Where Redis has a profile of its identifier, of a former
-process that took part, that stays as it is: the report of the crawl adds it up.
+process that took part, that one's counters stay: the report of the crawl adds them up.
 """
 
 from __future__ import annotations

@@ -15,7 +15,17 @@ import pytest
 from scrapy_ubi.errors import UbiRefused
 from scrapy_ubi.node import profile
 from scrapy_ubi.node.finish import CLOCKS
-from scrapy_ubi.node.joining import AGREE, CLAIMS, MOST_PAST, begin_run, check_group, claim, discard, is_past
+from scrapy_ubi.node.joining import (
+    AGREE,
+    CLAIMS,
+    MOST_PAST,
+    begin_run,
+    check_group,
+    claim,
+    discard,
+    is_past,
+    published,
+)
 from scrapy_ubi.protocol.view import LEFT, Beat
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.transport import Outgoing, TransportDown
@@ -161,6 +171,26 @@ def test_a_run_that_ended_after_losses_is_not_over_for_a_disk_that_has_more_of_i
         for finished, work, cleared in (("r1 b lossy", "r1", False), ("r1 b lossy", "r0", True), ("r1 b", "r1", True)):
             town.say("control", run="r1", finished=finished)
             assert (await begin(town.transport, work=work))[1] is cleared
+
+    run(test)
+
+
+def test_a_profile_that_is_kept_says_finished_but_of_who_had_gone_before() -> None:
+    async def test() -> None:
+        town = Town()
+        town.say("beats", a=beat("aaaaaaaa"), b=beat("bbbbbbbb", dead=("dddddddd",)), c="garbage")
+        for state, incarnation, kept in (
+            ("crawling", "cccccccc", "finished"),
+            ("finished", "cccccccc", "finished"),
+            ("left", "cccccccc", "left"),
+            ("crawling", "dddddddd", "crawling"),  # the others have taken over what it had
+            ("crawling", ["odd"], "finished"),
+        ):
+            town.say("agents", a=json.dumps({**OWN, "state": state, "incarnation": incarnation}))
+            assert json.loads(await published(town.transport, "a"))["state"] == kept
+        for unreadable in ("", "[", "[]"):
+            town.say("agents", a=unreadable)
+            assert await published(town.transport, "a") == ""
 
     run(test)
 

@@ -121,6 +121,24 @@ def test_who_comes_after_the_end_leaves_the_counters_of_its_predecessor_as_they_
     crawl(run)
 
 
+@pytest.mark.parametrize("state", ["waiting", "left"])
+def test_who_was_killed_as_the_crawl_ended_and_comes_again_took_part_until_the_end(state: str) -> None:
+    """It counted as one who had left before: its pages did, its hosts not, so all that it had fetched was overlap."""
+
+    async def run() -> None:
+        hub, log = MemoryHub(), Log()
+        await ends(*group(hub, log, 2))
+        before = profile(hub, "a0")
+        hub.shelf(SETTINGS.crawl).agents[b"a0"] = json.dumps({**before, "state": state}).encode()
+        late = Crawler(hub, "a0", log)
+        late.node._arriving._started -= LIMIT  # it was still starting when the crawl ended
+        late.start(SEEDS)
+        await ends(late)
+        assert profile(hub, "a0") == {**before, "state": "left" if state == "left" else "finished"}
+
+    crawl(run)
+
+
 def test_who_is_asked_to_leave_hears_it_once_and_only_in_an_incarnation_of_its_own() -> None:
     async def run() -> None:
         hub, log, asked = MemoryHub(), Log(HELD), []
