@@ -285,8 +285,10 @@ class Post:
 
     def _sent_so_far(self, now: float) -> None:
         """An exchange has taken what it was given: what is left is for the next one."""
-        left = self._out.letters[self._most :] if self._out is not None else ()
-        self._most = min(2 * self._most if now - self._sent < EASY else self._most + 1, ALL)
+        letters = self._out.letters if self._out is not None else ()
+        left = letters[self._most :]
+        if len(letters) >= self._most:  # one with fewer says nothing of what the line carries
+            self._most = min(2 * self._most if now - self._sent < EASY else self._most + 1, ALL)
         if left:
             self._out, self._due = Outgoing(letters=left), now
         else:

@@ -44,13 +44,13 @@ from .inhand import InHand
 from .keys import AGENT_KEYS, Keys
 from .link import RedisLink
 from .roundtrip import Command, RoundTrips, paired
-from .wire import FROM, encode, texts
+from .wire import FROM, encode, size_of, texts
 
 logger = logging.getLogger(__name__)
 
 SCAN = 1000  # keys a step looks at when a crawl is cleared
 LEAST = 64_000  # bytes of letters that are read at least, one letter in any case
-EASY = 6  # an exchange that took less than this part of the time-out may read twice as much
+EASY = 6  # an exchange that took less than this part of the time-out, and read much, may read twice as much
 
 
 class RedisTransport:
@@ -213,25 +213,30 @@ class RedisTransport:
             leaving, garbage = self._in_hand.leaving, dict(self._garbage)
             commands = [*self._deletions(out, leaving, garbage), *self._writes(out)]
             reads = self._reads(out)
+            began = clock.now()
             results = await self._carry([*commands, *reads.values()])
+            took = clock.now() - began
             written, read = results[: len(commands)], dict(zip(reads, results[len(commands) :], strict=True))
             letters = self._letters(read.get(self._keys.inbox(self._agent), []))
+            self._read_more(letters, took)
             self._in_hand.deleted(leaving)
             for key in garbage:
                 self._garbage.pop(key, None)
             return self._incoming(written, letters, read)
 
     async def _carry(self, commands: Sequence[Command]) -> list[Any]:
-        """The results of an exchange; the next one reads less where it fails, and more where it does not."""
-        began = clock.now()
+        """The results of an exchange; the next one reads less where it fails."""
         try:
-            results = await self._server.call(commands, full_is_an_error=False)
+            return await self._server.call(commands, full_is_an_error=False)
         except TransportDown:
             self._budget = min(self._budget, max(LEAST, self._budget // 4))
             raise
-        easy = clock.now() - began < self._timeout / EASY
-        self._budget = min(self._most_bytes, self._budget * 2 if easy else self._budget + LEAST // 4)
-        return results
+
+    def _read_more(self, letters: Iterable[tuple[str, RawFields]], took: float) -> None:
+        """These came in so many seconds: the next exchange may read more. Few say nothing of what the line carries."""
+        if self._budget < self._most_bytes and sum(size_of(fields) for _, fields in letters) >= self._budget / 2:
+            easy = took < self._timeout / EASY
+            self._budget = min(self._most_bytes, self._budget * 2 if easy else self._budget + LEAST // 4)
 
     def _deletions(
         self, out: Outgoing, leaving: Sequence[str], garbage: Mapping[str, Iterable[bytes]]

@@ -800,6 +800,43 @@ def test_letters_that_are_too_much_for_one_exchange_leave_in_parts() -> None:
     run(test)
 
 
+def test_exchanges_of_little_do_not_say_that_the_line_carries_much() -> None:
+    """After each pause in the mail all of it was tried at once again, in vain, and left copies in the inboxes."""
+
+    async def test() -> None:
+        office = Office()
+        office.join()
+        await office.trip()
+        exchange = office.transport.exchange
+        sizes: list[int] = []
+
+        async def narrow(out: Outgoing) -> Incoming:
+            if out.letters:
+                office.now += 1.0
+                sizes.append(len(out.letters))
+            if len(out.letters) > 2:
+                raise TransportDown("It did not answer in time.")
+            return await exchange(out)
+
+        office.transport.exchange = narrow  # type: ignore[method-assign]
+        host = ordered("b", "a")
+        for number in range(300):
+            if number == 150:
+                assert max(sizes) > 4
+                for lane in office.agent.outbox.lanes.values():
+                    office.agent.answered(lane.name, json.dumps({"acked": [*lane.unacknowledged]}), office.now)
+                await office.trips(10)
+                sizes.clear()
+            office.agent.discover(host, page(host, number + 10**60))
+            if number % 150 == 149:
+                await office.trips(1)
+                while office.post.busy:
+                    await office.trips(1)
+        assert max(sizes) <= 3
+
+    run(test)
+
+
 def test_while_redis_is_away_the_disk_is_written_however_long_that_lasts() -> None:
     disk = FullDisk()
     office = Office(disk=disk)

@@ -412,6 +412,35 @@ def test_mail_that_cannot_come_at_once_comes_in_parts(redis_world: RedisWorld) -
             client.config_set("client-output-buffer-limit", "normal 0 0 0")
 
 
+def test_exchanges_of_little_do_not_say_that_the_line_carries_much(redis_world: RedisWorld) -> None:
+    """After each pause in the mail as much was asked for at once as before, in vain."""
+
+    async def scene(a: Transport, b: Transport) -> None:
+        with redis_world.server.client() as client:
+            client.config_set("client-output-buffer-limit", "normal 600000 0 0")
+        for flood in range(2):
+            for turn in range(20):
+                await a.exchange(Outgoing(letters=[("b", {**letter(turn), "body": "x" * 100_000})]))
+            came, failed = 0, []
+            while came < 20:
+                try:
+                    incoming = await b.exchange(Outgoing())
+                except TransportDown:
+                    failed.append(came)
+                    continue
+                came += len(incoming.letters)
+                await b.exchange(Outgoing(consumed=[one for one, _ in incoming.letters], read_inbox=False))
+            assert failed.count(0) < 2 or not flood
+            for _ in range(10):
+                await b.exchange(Outgoing())
+
+    try:
+        play(redis_world, scene)
+    finally:
+        with redis_world.server.client() as client:
+            client.config_set("client-output-buffer-limit", "normal 0 0 0")
+
+
 def test_cancelled_exchange_leaves_no_reply_behind_for_the_next(redis_world: RedisWorld) -> None:
     async def scene(a: Transport, b: Transport) -> None:
         for turn in range(20):
