@@ -164,9 +164,11 @@ def unwrapped(error: lib.ResponseError) -> lib.ResponseError:
     return _KINDS[said[1]](said[2]) if said is not None and said[1] in _KINDS else error
 
 
-def incomplete(result: object) -> bool:
-    """Whether a command was refused for nothing but a missing word."""
-    return isinstance(result, lib.ResponseError) and "wrong number of arguments" in str(result)
+def allowed(result: object) -> bool:
+    """Whether a command was refused for nothing but a missing word, or for want of memory, which a finished crawl that
+    is cleared makes: this user may send it."""
+    incomplete = isinstance(result, lib.ResponseError) and "wrong number of arguments" in str(result)
+    return incomplete or isinstance(result, lib.OutOfMemoryError)
 
 
 def spoilt(result: object) -> bool:

@@ -24,7 +24,7 @@ from redis.backoff import NoBackoff
 
 from . import scripts
 from .address import Address
-from .faults import FAULTS, explain, fault, fault_at_start, incomplete, spoilt, unwrapped
+from .faults import FAULTS, allowed, explain, fault, fault_at_start, spoilt, unwrapped
 from .keys import ASIDE, SET_ASIDE
 
 logger = logging.getLogger(__name__)
@@ -52,7 +52,7 @@ class RoundTrips:
 
     async def open(self, probes: Sequence[Command]) -> list[Any]:
         """Connect and send `probes`; their results. Raises TransportError with one sentence when that, or one of them,
-        fails, unless by being incomplete; TransportDown where trying again may help."""
+        fails, unless it is `allowed`; TransportDown where trying again may help."""
         try:
             self._pool = redis.asyncio.BlockingConnectionPool.from_url(
                 self.at.url,
@@ -67,7 +67,7 @@ class RoundTrips:
             async with asyncio.timeout(self._timeout):
                 results = await self._run(probes)
             for result in results:
-                if isinstance(result, Exception) and not incomplete(result):
+                if isinstance(result, Exception) and not allowed(result):
                     raise result
             return results
         except (*FAULTS, ValueError, TypeError) as error:  # the last two: bad ssl_ options, or no Redis at all
