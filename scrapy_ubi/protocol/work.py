@@ -111,11 +111,11 @@ class Work:
 
     def overdue(self) -> int | None:
         """How many own hosts with requests they are, said once. It looks at some more of them, and is None until it has
-        looked at all.
+        looked at all; or until the view has changed, under which the others wait again.
         """
         if self._uncounted is None:
             return None
-        some = [*islice(self._uncounted, COUNTED)]
+        some = [*islice(self._uncounted, COUNTED if self._tenure.forced else 0)]
         self._overdue += sum(map(self._is_overdue, some))
         if len(some) == COUNTED:
             return None

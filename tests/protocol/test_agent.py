@@ -333,6 +333,30 @@ def test_hosts_that_nobody_has_handed_over_are_counted_some_a_tick(monkeypatch: 
     assert c.overdue is None, "it is said once"
 
 
+def test_hosts_that_wait_again_after_another_change_are_not_said_to_be_fetched(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The count goes on for some ticks, and all that another view held back were in it."""
+    monkeypatch.setattr(work, "COUNTED", 4)
+    village = Village("a", "b", handoff_timeout=20.0)
+    c = village.start("c")
+    hosts = [ordered("c", "a", "b", nth=number) for number in range(9)]
+    while not c.counters.handoff_timeouts:
+        village.now += 1.0
+        village.beat()
+        for host in hosts:
+            c.discover(host, page(host))
+        c.tick(village.now)
+    before = c.view
+    village.start("d")
+    while c.view is before:
+        village.now += 1.0
+        village.beat()
+    for _ in range(3):
+        c.tick(village.now)
+    assert c.overdue == 4
+
+
 # -- crashes
 
 
