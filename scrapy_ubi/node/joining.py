@@ -105,7 +105,7 @@ async def published(transport: Transport, agent: str) -> str:
     profile = _profile((await transport.profiles()).get(agent, ""))
     beats = [Beat.parse(line) for line in (await transport.beats()).values()]
     dead = {incarnation for beat in beats if beat is not None for incarnation in beat.dead}
-    if profile and profile.get("state") != "left" and str(profile.get("incarnation")) not in dead:
+    if profile and profile.get("state") not in ("leaving", "left") and str(profile.get("incarnation")) not in dead:
         profile["state"] = "finished"
     return json.dumps(profile, separators=(",", ":")) if profile else ""
 

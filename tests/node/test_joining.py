@@ -183,6 +183,7 @@ def test_a_profile_that_is_kept_says_finished_but_of_who_had_gone_before() -> No
             ("crawling", "cccccccc", "finished"),
             ("finished", "cccccccc", "finished"),
             ("left", "cccccccc", "left"),
+            ("leaving", "cccccccc", "leaving"),  # it had handed over, and could not publish that it has left
             ("crawling", "dddddddd", "crawling"),  # the others have taken over what it had
             ("crawling", ["odd"], "finished"),
         ):
