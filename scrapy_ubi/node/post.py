@@ -194,7 +194,7 @@ class Post:
         if self._out is None:
             self._out = self._outgoing(now, self._agent.drain(now), profile())
             self._drained = self._drained if self._out.profile is None else now
-        elif self.full:
+        elif self._out.profile is None:  # what is sent in parts, or refused, may take long
             self._out = replace(self._out, profile=profile())
         self._collect()
         if not self._sent:

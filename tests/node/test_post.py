@@ -792,6 +792,9 @@ def test_letters_that_are_too_much_for_one_exchange_leave_in_parts() -> None:
         while not sent:
             await trip(office)
         assert office.post.busy and office.post.told == told, "the rest is still to be told"
+        office.shelf.agents.clear()
+        await trip(office)
+        assert office.post.busy and office.shelf.agents[b"a"] == b"{}", "who takes long is not taken for silent"
         while office.post.busy:
             await trip(office)
         assert len(sent) > 4 and sent == list(range(1, len(sent) + 1)), "each of them once"
