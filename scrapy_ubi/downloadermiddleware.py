@@ -14,6 +14,7 @@ hop of their redirects, which bypass the scheduler. Rules of this module:
   the crawl closes) is *withdrawn*: neither the retry middleware nor the spider see a failure, and it returns to the
   queue.
 * What bypasses the scheduler is in no queue: its transfer, when aborted, waits for the next permit and is done again.
+  It waits in its place in Scrapy's downloader, so it is the first to have that permit.
 * What the pages under way load beside the scheduler (media, with their robots.txt) begins while the spider is being
   closed as well: their items would lack it for good. But it waits for no lease then.
 * Downloads that bypass the scheduler and whose host another agent owns are refused or let through without a permit, as
@@ -107,12 +108,12 @@ class Guard:
                 if self._ends(flight):
                     flight.withdrawn = True
                     raise self._withdrawal(flight) from None
-                await self._permit(flight)
+                await self._permit(flight, again=True)
             except Withdrawn:
                 if self._ends(flight) or not _is_done_again(flight):
                     raise
                 flight.withdrawn = False
-                await self._permit(flight)
+                await self._permit(flight, again=True)
         return await download(request)
 
     async def _transfer(self, flight: Flight, download: Download) -> Response:
@@ -223,10 +224,10 @@ class Guard:
     def _host_of(self, url: str) -> str | None:
         return partition_key(url, self._settings.partition, self._settings.host_rules)
 
-    async def _permit(self, flight: Flight) -> None:
+    async def _permit(self, flight: Flight, again: bool = False) -> None:
         assert flight.host is not None
         while True:
-            granted = await self._unless_withdrawn(flight, self._node.permit(flight.host, flight.visit))
+            granted = await self._unless_withdrawn(flight, self._node.permit(flight.host, flight.visit, again))
             flight.held = granted
             flight.began = monotonic()
             if not granted:

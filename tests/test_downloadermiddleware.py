@@ -135,7 +135,7 @@ async def test_a_lease_that_ends_in_the_downloaders_queue_is_noticed_where_the_t
     world.node.change(fenced=False)
     world.answer.set_result(Response(URL))
     assert (await carried).url == URL
-    assert page.held
+    assert page.held and world.node.again == ["h1.example"]
 
 
 @in_loop
@@ -166,6 +166,7 @@ async def test_a_fence_cancels_the_transfers_under_way() -> None:
     world.node.change(fenced=False)  # nobody would ask for the media again
     await turns()
     assert world.started == [URL, OTHER, OTHER] and world.node.held == {"h2.example"}
+    assert world.node.again == ["h2.example"]  # it keeps its place in Scrapy's downloader
     world.answer.set_result(Response(OTHER))
     assert (await carried[1]).url == OTHER
 

@@ -302,12 +302,14 @@ class Node:
         if self._visits.put_back(visit):
             self._waker.arm()
 
-    async def permit(self, host: str, visit: Visit | None) -> bool:
+    async def permit(self, host: str, visit: Visit | None, again: bool = False) -> bool:
         """Wait until a load from this host may start, at this moment. False: this agent must not load from it, or the
-        page of the visit is done by now, or its host was put off for long."""
+        page of the visit is done by now, or its host was put off for long. `again`: its permit was just released, in
+        the middle of the load."""
+        acquire = self.permits.acquire_again if again else self.permits.acquire
         if visit is None:
-            return await self.permits.acquire(host, None)
-        return await self.permits.acquire(host, visit.state, visit.entry.key)
+            return await acquire(host, None)
+        return await acquire(host, visit.state, visit.entry.key)
 
     def release(self, host: str, visit: Visit | None = None) -> None:
         """The transfer has ended: the host is free for the next one, after its delay."""

@@ -11,6 +11,8 @@ Rules of this module:
   queue, so that it takes nobody's place.
 * A request that was handed out may wait through a fence, while another agent fetches it: once its page is done, it is
   denied.
+* Who lost its permit in the middle of a load, and is to load again, comes before all others: it keeps its place in
+  Scrapy's downloader, and whoever had the permit would wait for that place.
 * The check and the taking are one step: nothing is awaited in between.
 """
 
@@ -35,16 +37,26 @@ class Permits:
         self._agent = agent
         self._clock = clock
         self._held: dict[str, HostState | None] = {}  # host -> the borrowed state, None for a request of the queue
+        self._kept: set[str] = set()  # hosts whose next permit is that of who loads again
         self._changed: asyncio.Event = asyncio.Event()
         self.closed = False
 
-    async def acquire(self, host: str, state: HostState | None, key: int = 0) -> bool:
+    async def acquire_again(self, host: str, state: HostState | None, key: int = 0) -> bool:
+        """As `acquire`, before all others; to be called in the turn in which the permit was released."""
+        self._kept.add(host)
+        try:
+            return await self.acquire(host, state, key, again=True)
+        finally:
+            self._kept.discard(host)
+            self.look_again()
+
+    async def acquire(self, host: str, state: HostState | None, key: int = 0, again: bool = False) -> bool:
         """Wait for the permit; False when this agent must not load from the host now, or need not. `state` and `key`
         are those of a request of the queue, `state` is None for what bypasses it."""
         while not self.closed and not self._agent.finished:
             if not self._agent.owns(host) or (state is not None and state.is_done(key)):
                 return False
-            if host not in self._held:
+            if host not in self._held and (again or host not in self._kept):
                 known = state or self._agent.frontier.find(host) or SetState(host)
                 now = self._clock()
                 if self._agent.may_fetch(known, now):

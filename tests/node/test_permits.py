@@ -254,6 +254,44 @@ def test_a_host_held_in_a_handoff_is_waited_for() -> None:
     run(test)
 
 
+def test_who_loads_again_is_the_first_however_long_others_wait() -> None:
+    """It keeps its place in Scrapy's downloader, where whoever had the permit might wait for it: for ever."""
+
+    async def test() -> None:
+        gate = Turnstile()
+        assert await soon(gate.ask())
+        others = [gate.ask() for _ in range(2)]
+        assert await gate.waits(others[0])
+        gate.permits.release(HOST)
+        gate.now += 10.0  # a fence
+        again = asyncio.ensure_future(gate.permits.acquire_again(HOST, None))
+        assert await gate.waits(again)
+        gate.now -= 10.0
+        others.append(gate.ask())  # it would have it at once
+        assert await gate.waits(others[-1])
+        gate.permits.look_again()
+        assert await soon(again) and not any(each.done() for each in others)
+        gate.permits.release(HOST)
+        await asyncio.wait(others, return_when=asyncio.FIRST_COMPLETED)
+
+    run(test)
+
+
+def test_who_would_load_again_and_does_not_lets_others_go() -> None:
+    async def test() -> None:
+        gate = Turnstile()
+        gate.now += 10.0  # a fence
+        again = asyncio.ensure_future(gate.permits.acquire_again(HOST, None))
+        assert await gate.waits(again)
+        other = gate.ask()
+        gate.now -= 10.0
+        assert await gate.waits(other)
+        again.cancel()
+        assert await soon(other)
+
+    run(test)
+
+
 def test_the_delay_is_waited_for_from_the_end_of_the_last_load() -> None:
     async def test() -> None:
         gate = Turnstile(delay=0.01)

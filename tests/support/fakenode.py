@@ -58,6 +58,7 @@ class FakeNode:
         self.wake: Callable[[], None] = lambda: None
         self.out = 0
         self.grants: Counter[str] = Counter()
+        self.again: list[str] = []  # hosts whose permit was asked for once more, before all others
         self.joins = Joins()
         self.learner = None
         self.calls: list[tuple[Any, ...]] = []
@@ -146,7 +147,9 @@ class FakeNode:
         self._queue.append(FakeVisit(visit.host, visit.entry))
         self.wake()
 
-    async def permit(self, host: str, visit: FakeVisit | None) -> bool:
+    async def permit(self, host: str, visit: FakeVisit | None, again: bool = False) -> bool:
+        if again:
+            self.again.append(host)
         while True:
             if host in self.lost or self.closed:
                 return False
