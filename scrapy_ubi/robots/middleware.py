@@ -10,7 +10,7 @@ Rules of this module:
 * What is known is noted with the host (section `robots`): it survives, and travels with a handoff.
 * Sitemaps that it names are found on the page that had it fetched (`sitemaps`).
 * A robots.txt that was withdrawn (a lost host, a fence, the end) is not known and has not failed: who waited for it is
-  withdrawn as well.
+  withdrawn as well. But what bypasses the scheduler, and waited for what a page had asked for, asks for it itself.
 """
 
 from __future__ import annotations
@@ -143,17 +143,22 @@ class UbiRobotsMiddleware:
 
     async def _asked(self, authority: str, request: Request, agent: str, scheduler: UbiScheduler) -> Known:
         """Wait for the one fetch of this robots.txt. Raises `Withdrawn` or `ForeignHost` when it may not be made."""
-        task = self._loading.get(authority)
-        if task is None:
-            task = asyncio.ensure_future(self._ask(authority, request, agent, scheduler))
-            self._loading[authority] = task
-            task.add_done_callback(lambda _: self._loading.pop(authority, None))
-        try:
-            return await asyncio.shield(task)
-        except ForeignHost:  # something else had asked for it first, when the host was lost
-            if scheduler.guard.is_page(request):
-                raise Withdrawn(f"{request} waits for its robots.txt") from None
-            raise
+        while True:
+            task = self._loading.get(authority)
+            joined = task is not None
+            if task is None:
+                task = asyncio.ensure_future(self._ask(authority, request, agent, scheduler))
+                self._loading[authority] = task
+                task.add_done_callback(lambda _: self._loading.pop(authority, None))
+            try:
+                return await asyncio.shield(task)
+            except ForeignHost:  # something else had asked for it first, when the host was lost
+                if scheduler.guard.is_page(request):
+                    raise Withdrawn(f"{request} waits for its robots.txt") from None
+                raise
+            except Withdrawn:  # the page that had asked for it asks again; what bypasses the scheduler is in no queue
+                if not joined or scheduler.guard.is_page(request):
+                    raise
 
     async def _ask(self, authority: str, request: Request, agent: str, scheduler: UbiScheduler) -> Known:
         state = scheduler.guard.state_of(request)

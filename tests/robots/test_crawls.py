@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import itertools
 import json
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +21,7 @@ from scrapy.http import Response, TextResponse
 from scrapy_ubi.robots import middleware, record
 from scrapy_ubi.robots.middleware import UbiRobotsMiddleware
 from scrapy_ubi.robots.text import MOST_BYTES
-from tests.support.crawls import Outcome, crawl, items_of, total
+from tests.support.crawls import LIMIT, Outcome, crawl, items_of, total
 from tests.support.site import Page, Site, Visit, links
 
 HOSTS = [f"http://h{number}.example" for number in range(6)]
@@ -132,6 +134,54 @@ class Agents(Walk):
     async def start(self) -> Any:
         for number, agent in enumerate(["Foo/1", "Bar/1", "Foo/2", "Baz"]):
             yield Request(f"{HOST}/{number}", headers={"User-Agent": agent})
+
+
+class Beside(Walk):
+    """Its first page has a file of another host loaded, whose own page waits for its robots.txt meanwhile."""
+
+    start_urls = (f"{OTHER}/", f"{HOST}/")
+
+    async def parse(self, response: Response) -> Any:  # type: ignore[override]
+        url = response.url
+        if url == f"{HOST}/":
+            assert self.crawler.engine is not None
+            url = (await self.crawler.engine.download_async(Request(f"{OTHER}/yes"))).url
+        yield url
+
+
+class Waiting(UbiRobotsMiddleware):
+    """Has a function called when the file waits for its robots.txt."""
+
+    file_waits: Callable[[], None]
+
+    async def process_request(self, request: Request) -> None:
+        if request.url == f"{OTHER}/yes":
+            asyncio.get_running_loop().call_soon(Waiting.file_waits)
+        await super().process_request(request)
+
+
+def test_what_waits_beside_a_page_whose_robots_txt_is_withdrawn_asks_for_it_itself(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody would load the file again: its item would lack it for good."""
+    pages(site, HOST, OTHER)
+    crawlers: list[Crawler] = []
+    cancelled = threading.Event()
+
+    def cancel() -> None:
+        crawlers[0].engine.scheduler.guard.cancel()  # type: ignore[union-attr]
+        cancelled.set()
+
+    def answer(visit: Visit) -> Page:
+        cancelled.wait(LIMIT)
+        return Page(FORBIDS)
+
+    monkeypatch.setattr(Waiting, "file_waits", cancel, raising=False)
+    site.page(f"{OTHER}/robots.txt", answer)
+    settings = {**OBEY, "DOWNLOADER_MIDDLEWARES": {Waiting: 100}}
+    outcome = crawl(Beside, site.proxy, settings=settings, with_crawlers=crawlers.extend)[0]
+    assert sorted(outcome.items) == [f"{OTHER}/", f"{OTHER}/yes"]
+    assert outcome.stats["ubi/guard/cancelled"] == 1
 
 
 def test_rules_are_those_for_the_user_agent_of_each_request(site: Site) -> None:
