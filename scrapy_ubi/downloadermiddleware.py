@@ -16,7 +16,8 @@ hop of their redirects, which bypass the scheduler. Rules of this module:
 * What bypasses the scheduler is in no queue: its transfer, when aborted, waits for the next permit and is done again.
   It waits in its place in Scrapy's downloader, so it is the first to have that permit.
 * What the pages under way load beside the scheduler (media, with their robots.txt) begins while the spider is being
-  closed as well: their items would lack it for good. But it waits for no lease then.
+  closed as well: their items would lack it for good. But it waits for no lease then, nor for a host that was put off
+  for long.
 * Downloads that bypass the scheduler and whose host another agent owns are refused or let through without a permit, as
   UBI_FOREIGN_DOWNLOADS says; a warning once, a stat always.
 * A robots.txt is loaded under a permit like everything else. One that redirects to another agent's host is followed
@@ -187,6 +188,8 @@ class Guard:
             flight.held = False
             assert flight.host is not None
             self._node.release(flight.host, flight.visit)
+            if self._closing:  # its host may have been put off
+                self._end_waiting()
 
     def cancel(self, hosts: Iterable[str] | None = None) -> None:
         """Abort the transfers under way from `hosts` (None: all): the agent has lost the right to them."""
@@ -214,7 +217,9 @@ class Guard:
         if not self._closing:
             return False
         load = load_of(flight.request)
-        return flight.visit is not None or (load is not None and load.of_page) or not self._node.loads
+        if flight.visit is not None or (load is not None and load.of_page):
+            return True
+        return flight.host is not None and not self._node.loads(flight.host)
 
     def _bypassing(self, request: Request) -> Flight:
         """The flight of a download that bypasses the scheduler; it ends when the engine removes the request."""
@@ -313,8 +318,8 @@ class Guard:
             self._crawler.stats.inc_value("ubi/guard/ended")
             self._notices.once(
                 "ended",
-                f"{flight.request} is not loaded: this agent closes, and its lease has ended, or it has left already. "
-                "It bypasses the scheduler: what asked for it goes on without it.",
+                f"{flight.request} is not loaded: this agent closes, and its host was put off for long, its lease has "
+                "ended, or it has left already. It bypasses the scheduler: what asked for it goes on without it.",
             )
         return Withdrawn(f"{flight.request} goes back to the queue")
 

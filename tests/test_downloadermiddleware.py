@@ -299,6 +299,25 @@ async def test_media_wait_for_no_lease_while_the_spider_is_closed() -> None:
 
 
 @in_loop
+async def test_media_wait_for_no_host_that_was_put_off_while_the_spider_is_closed() -> None:
+    """Before, by what one of them is answered then, or as it fails: others wait for the hosts that the agent keeps."""
+    world = World()
+    world.node.put_off.add("h0.example")
+    first, second, other = Request(OTHER), Request(f"{OTHER}2"), Request(URL)
+    await asyncio.gather(world.guard.admit(first), world.guard.admit(other))
+    world.guard.close()
+    waiting = asyncio.ensure_future(world.guard.admit(second))
+    await turns()
+    assert not waiting.done()
+    world.node.put_off.add("h2.example")  # 429, and Retry-After
+    world.guard.responded(first, Response(OTHER, status=429))
+    for one in (waiting, world.guard.admit(Request(f"{OTHER}3")), world.guard.admit(Request("http://h0.example/"))):
+        with pytest.raises(Withdrawn):
+            await one
+    assert world.node.held == {"h1.example"} and world.stat("ended") == 3
+
+
+@in_loop
 async def test_a_foreign_host_is_refused_by_its_name_while_the_spider_is_closed() -> None:
     world = World()
     world.node.change(lost={"h2.example"})

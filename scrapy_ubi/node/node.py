@@ -47,7 +47,7 @@ from .learner import Learner
 from .leaving import Leaving
 from .limits import HostLimits
 from .limitwatch import LimitWatch
-from .permits import Permits
+from .permits import PATIENCE, Permits
 from .post import Post
 from .publishing import Publishing
 from .pulse import Pulse
@@ -323,11 +323,13 @@ class Node:
         state = self.frontier.find(host) or SetState(host)
         return self.agent.may_fetch(state, self._clock())
 
-    @property
-    def loads(self) -> bool:
-        """Whether loads may begin at this agent: the crawl goes on, here as well, and the lease holds."""
-        ended = self.over or self._halt.dead or self.permits.closed
-        return not ended and self.agent.lease.holds(self._clock())
+    def loads(self, host: str) -> bool:
+        """Whether loads may begin at this agent: the crawl goes on, here as well, and the lease holds; and from this
+        host before long, as nobody has put it off."""
+        if self.over or self._halt.dead or self.permits.closed:
+            return False
+        state, now = self.frontier.find(host), self._clock()
+        return self.agent.lease.holds(now) and (state is None or state.next_at - now <= PATIENCE)
 
     @property
     def joins(self) -> Joins:

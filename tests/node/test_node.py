@@ -343,16 +343,16 @@ def test_redis_is_away_for_a_while() -> None:
         hub, log = MemoryHub(), Log(HELD)
         crawlers = group(hub, log, 3)
         await asyncio.wait_for(log.held.wait(), LIMIT)
-        await until(lambda: all(crawler.node.loads for crawler in crawlers))
+        await until(lambda: all(crawler.node.loads("h0.example") for crawler in crawlers))
         hub.down = True
         await until(lambda: all(crawler.node.state == "fenced" for crawler in crawlers))
         await until(lambda: all(crawler.cancels for crawler in crawlers) and not log.busy)  # loads are cancelled
         before = log.fetched.copy()
         log.go.set()
-        assert not any(crawler.node.may_fetch("h0.example") or crawler.node.loads for crawler in crawlers)
+        assert not any(crawler.node.may_fetch("h0.example") or crawler.node.loads("h0.example") for crawler in crawlers)
         hub.down = False
         await ends(*crawlers)
-        assert not any(crawler.node.loads for crawler in crawlers)
+        assert not any(crawler.node.loads("h0.example") for crawler in crawlers)
         log.judge(SEEDS)
         assert before <= log.fetched
         assert [crawler.node.agent.counters.rejoins for crawler in crawlers] == [0, 0, 0]
@@ -754,6 +754,21 @@ def test_a_host_of_which_nothing_was_loaded_is_not_kept_waiting() -> None:
         alone.node.ended(visit, failed="exception/TimeoutError", fetched=False)
         assert visit.state.next_at >= alone.node._clock() + LIMIT / 2, "a load that failed was one"
         await alone.node.leave("test")
+
+    crawl(run)
+
+
+def test_from_a_host_that_was_put_off_for_long_nothing_loads_soon() -> None:
+    async def run() -> None:
+        alone = Alone()
+        await alone.ready("http://h0.example/1", "http://h1.example/1")
+        for host, seconds in (("h0.example", 600.0), ("h1.example", 1.0)):
+            state = alone.node.frontier.find(host)
+            assert state is not None and alone.node.loads(host)
+            alone.node.hosts.postpone(state, seconds, "retry-after")
+        assert [alone.node.loads(f"h{number}.example") for number in range(3)] == [False, True, True]
+        await alone.node.leave("test")
+        assert not alone.node.loads("h1.example")
 
     crawl(run)
 

@@ -58,6 +58,7 @@ class FakeNode:
         self.wake: Callable[[], None] = lambda: None
         self.out = 0
         self.grants: Counter[str] = Counter()
+        self.put_off: set[str] = set()
         self.again: list[str] = []  # hosts whose permit was asked for once more, before all others
         self.joins = Joins()
         self.learner = None
@@ -166,9 +167,8 @@ class FakeNode:
     def may_fetch(self, host: str) -> bool:
         return not self.fenced and host not in self.lost
 
-    @property
-    def loads(self) -> bool:
-        return not self.fenced and not self.closed
+    def loads(self, host: str) -> bool:
+        return not self.fenced and not self.closed and host not in self.put_off
 
     def start_exhausted(self) -> None:
         self.agent.start_exhausted = True
