@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
 from scrapy import Spider
 from scrapy.settings import BaseSettings
 from scrapy.utils.misc import load_object
+
+# What stands in a name and is the same for all of one crawl; anything else of the spider may be given by its arguments.
+_OF_ALL = frozenset({"name", "ubi_crawl", "batch_id"})
+_params = re.compile(r"%\((\w+)\)").findall
 
 
 class FeedParams:
@@ -31,7 +36,7 @@ class FeedParams:
 def of_one_name(settings: BaseSettings) -> Iterator[str]:
     """A sentence for each feed whose file has the same name for every process that is started in one directory."""
     for uri in map(str, settings.getdict("FEEDS")):
-        if "%(" not in uri and not uri.startswith("stdout:"):
+        if _OF_ALL.issuperset(_params(uri)) and not uri.startswith("stdout:"):
             yield (
                 f"Another agent runs in this directory, and the feed {uri!r} has one name for both: they write over "
                 "each other's items. Put %(ubi_agent)s into its name."

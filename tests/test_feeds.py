@@ -44,3 +44,10 @@ def test_a_feed_with_one_name_for_all_processes_is_named() -> None:
     feeds = {"items.jsonl": {}, "%(ubi_agent)s.jsonl": {}, "%(time)s.jsonl": {}, "stdout:": {}}
     (sentence,) = of_one_name(Settings({"FEEDS": feeds}))
     assert "the feed 'items.jsonl' has one name" in sentence and "%(ubi_agent)s" in sentence
+
+
+def test_what_is_the_same_for_all_of_a_crawl_keeps_no_two_apart() -> None:
+    same = ("%(name)s.jl", "%(ubi_crawl)s/%(name)s-%(batch_id)05d.jl", "a%20b.jl")
+    apart = ("%(name)s-%(ubi_agent)s.jl", "%(name)s/%(time)s.jl", "%(batch_time)s.jl", "%(name)s-%(shard)s.jl")
+    sentences = list(of_one_name(Settings({"FEEDS": {name: {} for name in same + apart}})))
+    assert [name for name in same + apart if any(repr(name) in sentence for sentence in sentences)] == list(same)
