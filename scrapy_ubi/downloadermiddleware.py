@@ -115,6 +115,8 @@ class Guard:
                     raise
                 flight.withdrawn = False
                 await self._permit(flight, again=True)
+                if (load := load_of(request)) is not None:
+                    load.begin()
         return await download(request)
 
     async def _transfer(self, flight: Flight, download: Download) -> Response:

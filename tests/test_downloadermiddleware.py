@@ -21,6 +21,7 @@ from scrapy_ubi import downloadermiddleware, writegate
 from scrapy_ubi.downloadermiddleware import ForeignHost, Guard, Withdrawn
 from scrapy_ubi.flights import Flight, Flights
 from scrapy_ubi.notices import Notices
+from scrapy_ubi.robots import load
 from scrapy_ubi.robots.load import Load, request_for
 from scrapy_ubi.settings import UbiSettings
 from tests.support.fakenode import FakeNode
@@ -206,6 +207,24 @@ async def test_a_robots_txt_is_done_again_where_only_media_wait_for_it() -> None
         await carried[0]
     world.answer.set_result(Response(URL))
     assert (await carried[1]).url == URL
+
+
+@in_loop
+async def test_a_robots_txt_that_is_done_again_has_all_its_time_and_bytes_again() -> None:
+    world = World()
+    request = request_for("http://h1.example/robots.txt", Load(False, False, 15.0))
+    await world.guard.admit(request)
+    carried = asyncio.ensure_future(world.guard.carry(request, world.download))
+    await turns()
+    load.count_bytes(b"x" * load.MOST_BYTES, request)
+    transfer = load.load_of(request)
+    assert transfer is not None
+    transfer.began -= 60.0  # a fence
+    world.guard.cancel()
+    await turns()
+    load.count_bytes(b"x" * load.MOST_BYTES, request)
+    world.answer.set_result(Response(URL))
+    assert (await carried).url == URL and len(world.started) == 2
 
 
 @in_loop

@@ -41,6 +41,10 @@ class Load:
 
     def __init__(self, of_page: bool, redirected: bool, timeout: float) -> None:
         self.of_page, self.redirected, self.timeout = of_page, redirected, timeout
+        self.begin()
+
+    def begin(self) -> None:
+        """Nothing has come so far: also where a transfer that was aborted is done again."""
         self.began = 0.0
         self.received = 0
         self.cut = False
