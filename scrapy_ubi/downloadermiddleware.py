@@ -349,8 +349,10 @@ def _is_done_again(flight: Flight) -> bool:
 
 
 def _is_robots(request: Request) -> bool:
-    """Whether RobotsTxtMiddleware asks for this, at first or by a redirect (which copies callback and meta)."""
-    return request.callback is NO_CALLBACK and bool(request.meta.get("dont_obey_robotstxt"))
+    """Whether RobotsTxtMiddleware asks for this, at first or by a redirect (which copies callback and meta). Media that
+    are to be loaded whatever robots.txt says look the same but for the path."""
+    marked = request.callback is NO_CALLBACK and bool(request.meta.get("dont_obey_robotstxt"))
+    return marked and urlsplit(_first_url(request)).path == "/robots.txt"
 
 
 def _first_url(request: Request) -> str:

@@ -462,6 +462,26 @@ async def test_a_foreign_download_is_let_through_where_allowed() -> None:
 
 
 @in_loop
+async def test_media_that_ask_for_no_robots_txt_are_none_themselves() -> None:
+    media: dict[str, Any] = {"callback": NO_CALLBACK, "meta": {"dont_obey_robotstxt": True}}
+    world, permissive = World(), World(foreign_downloads="allow")
+    for one in (world, permissive):
+        one.node.change(lost={"h2.example"})
+    with pytest.raises(ForeignHost):
+        await world.guard.admit(Request(OTHER, **media))
+    await permissive.guard.admit(Request(OTHER, **media))
+    assert (world.stat("foreign_refused"), permissive.stat("foreign_allowed")) == (1, 1)
+
+    own = Request(f"{URL}x.pdf", **media)
+    await world.guard.admit(own)
+    carried = asyncio.ensure_future(world.guard.carry(own, world.download))
+    await world.transferring.wait()
+    world.guard.cancel()
+    world.answer.set_result(Response(own.url))
+    assert (await carried).url == own.url and world.started == [own.url, own.url]
+
+
+@in_loop
 async def test_what_has_no_host_needs_no_permit() -> None:
     world = World()
     world.node.change(fenced=True)
