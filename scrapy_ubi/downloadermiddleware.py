@@ -20,6 +20,7 @@ hop of their redirects, which bypass the scheduler. Rules of this module:
   for long.
 * Downloads that bypass the scheduler and whose host another agent owns are refused or let through without a permit, as
   UBI_FOREIGN_DOWNLOADS says; a warning once, a stat always.
+* What bypasses the scheduler and whose host is given up is refused: as its pages, it is not tried.
 * A robots.txt is loaded under a permit like everything else. One that redirects to another agent's host is followed
   without one (RFC 9309 wants it followed; it is one load a day): but for this, nobody loads from another agent's host.
 * Where the user has a robots.txt middleware derived from Scrapy's, a robots.txt that was withdrawn must not pass for
@@ -66,6 +67,10 @@ class ForeignHost(IgnoreRequest):
     """This download bypasses the scheduler, and another agent owns its host."""
 
 
+class GivenUp(IgnoreRequest):
+    """This download bypasses the scheduler, and its host does not answer, or is busy for too long."""
+
+
 class _Lapsed(Exception):
     """The right to start this transfer ended while the request waited for its turn."""
 
@@ -75,7 +80,7 @@ class Guard:
 
     def __init__(self, crawler: Crawler, node: Node, settings: UbiSettings, flights: Flights, notices: Notices) -> None:
         self._notices = notices
-        self._manners = Manners(crawler, node, settings)
+        self._manners = Manners(crawler, node, settings, self._end_waiting_for)
         self._crawler = crawler
         self._node = node
         self._settings = settings
@@ -214,6 +219,12 @@ class Guard:
             if flight.waiting is not None and not flight.held and self._ends(flight):
                 self._withdraw(flight)
 
+    def _end_waiting_for(self, host: str) -> None:
+        """This host is given up: media of it wait no longer."""
+        for flight in self._flights:
+            if flight.host == host and flight.waiting is not None and not flight.held and _is_done_again(flight):
+                self._withdraw(flight)
+
     def _ends(self, flight: Flight) -> bool:
         """Whether this begins no transfer any more, as the spider is being closed."""
         if not self._closing:
@@ -234,6 +245,8 @@ class Guard:
     async def _permit(self, flight: Flight, again: bool = False) -> None:
         assert flight.host is not None
         while True:
+            if flight.visit is None and (refusal := self._refusal(flight)) is not None:
+                raise refusal
             granted = await self._unless_withdrawn(flight, self._node.permit(flight.host, flight.visit, again))
             flight.held = granted
             flight.began = monotonic()
@@ -311,9 +324,26 @@ class Guard:
             flight.waiting.cancel()
             flight.waiting = None  # once: each cancellation has to be taken back
 
-    def _withdrawal(self, flight: Flight) -> Withdrawn:
+    def _refusal(self, flight: Flight) -> GivenUp | None:
+        """The exception that ends media whose host is given up: tried one by one, each takes all its time-outs."""
+        if flight.host is None or load_of(flight.request) is not None or not _is_done_again(flight):
+            return None
+        why = self._manners.given_up(flight.host)
+        if not why:
+            return None
+        self._crawler.stats.inc_value("ubi/guard/given_up")
+        self._notices.once(
+            "given_up",
+            f"{flight.request} is not loaded: {flight.host} is given up ({why}). It bypasses the scheduler: what asked "
+            "for it goes on without it.",
+        )
+        return GivenUp(f"{flight.host} is given up ({why})")
+
+    def _withdrawal(self, flight: Flight) -> Withdrawn | GivenUp:
         """The exception that ends this flight; the place where a robots.txt is noted as not read."""
         self.release(flight)
+        if flight.visit is None and (refusal := self._refusal(flight)) is not None:
+            return refusal
         if load_of(flight.request) is None and _is_robots(flight.request):
             self._robots_unread.add(urlsplit(_first_url(flight.request)).netloc)
         elif _is_done_again(flight) and self._ends(flight):

@@ -18,7 +18,7 @@ from scrapy.http.request import NO_CALLBACK
 from scrapy.statscollectors import MemoryStatsCollector
 
 from scrapy_ubi import downloadermiddleware, writegate
-from scrapy_ubi.downloadermiddleware import ForeignHost, Guard, Withdrawn
+from scrapy_ubi.downloadermiddleware import ForeignHost, GivenUp, Guard, Withdrawn
 from scrapy_ubi.flights import Flight, Flights
 from scrapy_ubi.notices import Notices
 from scrapy_ubi.robots import load
@@ -479,6 +479,28 @@ async def test_media_that_ask_for_no_robots_txt_are_none_themselves() -> None:
     world.guard.cancel()
     world.answer.set_result(Response(own.url))
     assert (await carried).url == own.url and world.started == [own.url, own.url]
+
+
+@in_loop
+async def test_media_of_a_host_that_is_given_up_are_not_tried() -> None:
+    world = World()
+    world.node.hosts.get = lambda state, section: [8, 3]  # one failure more, and it is dead
+    world.node.note = lambda what, host: None
+    state, _ = world.node.frontier.add("h2.example", ())
+    tried = Request(OTHER)
+    await world.guard.admit(tried)
+    waiting = asyncio.ensure_future(world.guard.admit(Request(f"{OTHER}2")))
+    await turns()
+    world.guard.failed(tried, OSError())
+    assert world.node.hosts.why == {"h2.example": "host/dead"}
+    with pytest.raises(GivenUp):
+        await waiting
+    with pytest.raises(GivenUp):
+        await world.guard.admit(Request(f"{OTHER}3"))
+    assert world.stat("given_up") == 2 and world.node.grants["h2.example"] == 1
+    world.node.hosts.end(state, "limit/host_pages")
+    await world.guard.admit(Request(f"{OTHER}4"))
+    assert world.node.grants["h2.example"] == 2
 
 
 @in_loop

@@ -11,7 +11,7 @@ The guard tells of every load that had the host's permit: pages, robots.txt, med
 * Loads without a response, in a row, exclude the host for a while, and at last it is given up: `host/dead` (`health`).
 * A robots.txt that asks to come back later, or that cannot be loaded, is the matter of `scrapy_ubi.robots`.
 * Of a host that is given up everything that waits fails with that reason (`Hosts.end`), so that the crawl ends;
-  `scrapy ubi requeue` brings it back.
+  `scrapy ubi requeue` brings it back. What bypasses the scheduler fails as well: the guard asks `given_up`.
 * All of it is noted with the host, so that it travels and survives; what is noted may come from another agent.
 """
 
@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import logging
 import math
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from scrapy import Request
@@ -72,9 +73,16 @@ GRID = 10  # delays by response time are whole tenths of a second: so most pages
 class Manners:
     """The manners of one agent."""
 
-    def __init__(self, crawler: Crawler, node: Node, settings: UbiSettings) -> None:
+    def __init__(
+        self,
+        crawler: Crawler,
+        node: Node,
+        settings: UbiSettings,
+        on_given_up: Callable[[str], None] = lambda host: None,
+    ) -> None:
         self._crawler = crawler
         self._node = node
+        self._on_given_up = on_given_up  # told of each host that is given up
         self._settings = settings
         self._policy = health.Policy(settings.host_failures, settings.host_pause, settings.host_tries)
         self._throttled = crawler.settings.getbool("AUTOTHROTTLE_ENABLED")
@@ -178,6 +186,12 @@ class Manners:
 
     # -- the end of a host
 
+    def given_up(self, host: str) -> str:
+        """Why this host is given up; empty where it is not, also where a limit has ended it."""
+        state = self._node.frontier.find(host)
+        why = "" if state is None else self._node.hosts.ended(state)
+        return why if why in (DEAD_HOST, BUSY_HOST) else ""
+
     def _give_up(self, state: HostState, reason: str, why: str) -> None:
         if self._node.hosts.ended(state):
             return
@@ -195,3 +209,4 @@ class Manners:
             logger.warning(
                 "More hosts that are given up (%s) are named with INFO (ubi/hosts/ended/%s).", reason, reason
             )
+        self._on_given_up(state.host)

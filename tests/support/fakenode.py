@@ -26,9 +26,10 @@ class FakeVisit:
 
 
 class FakeHosts:
-    """Notes of hosts that keep nothing but a record: `calls`."""
+    """Notes of hosts that keep nothing but a record: `calls`. `why`: host -> why it is ended."""
 
     def __init__(self) -> None:
+        self.why: dict[str, str] = {}
         self.counted = Counter[str]()
         self.calls: list[tuple[Any, ...]] = []
 
@@ -36,7 +37,10 @@ class FakeHosts:
         return None
 
     def ended(self, state: HostState) -> str:
-        return ""
+        return self.why.get(state.host, "")
+
+    def end(self, state: HostState, reason: str) -> None:
+        self.why[state.host] = reason
 
     def delays(self, state: HostState) -> dict[str, float]:
         return {}
