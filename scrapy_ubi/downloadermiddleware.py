@@ -162,6 +162,11 @@ class Guard:
         flight = self._flights.get(request)
         return None if flight is None or flight.visit is None else flight.visit.state
 
+    def own_state(self, request: Request) -> HostState | None:
+        """The state of the host of any request, None where this agent may not load from it now."""
+        host = self._host_of(request.url)
+        return self._node.frontier.find(host) if host is not None and self._node.may_fetch(host) else None
+
     def host_of(self, request: Request) -> str:
         """The host of a page of the queue, empty for what is none."""
         state = self.state_of(request)

@@ -187,7 +187,7 @@ class UbiRobotsMiddleware:
                 why, known = f"status {response.status}", self._failed(before, state, scheduler, asked=asked)
         self._count("robotstxt/request_count")
         self._cache_for(scheduler.settings).put(authority, known)
-        self._note(state, authority, known.record, scheduler)
+        self._note(state or scheduler.guard.own_state(request), authority, known.record, scheduler)
         if why:
             self._tell(authority, known.record, why)
         return known

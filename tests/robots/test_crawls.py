@@ -519,6 +519,26 @@ def test_a_crawl_delay_is_honoured_up_to_a_bound(site: Site, most: float, noted:
     assert one(site, Looks, UBI_MAX_CRAWL_DELAY=most).items == [noted]
 
 
+class Beside(Walk):
+    """Asks for a file of OTHER before the queue has any page of it. Items are the delays of OTHER."""
+
+    async def parse(self, response: Response) -> Any:
+        if response.url.startswith(OTHER):
+            return
+        for number in range(2):
+            await self.crawler.engine.download_async(Request(f"{OTHER}/file/{number}"))
+        yield Request(f"{OTHER}/")
+        node = self.crawler.engine.scheduler.node
+        yield node.hosts.delays(node.frontier.find("h1.example"))
+
+
+def test_a_crawl_delay_holds_whoever_has_asked_for_it(site: Site) -> None:
+    site.page(f"{OTHER}/robots.txt", "User-agent: *\nCrawl-delay: 0.3\n")
+    outcome = one(site, Beside)
+    assert outcome.items == [{"robots": 0.3}]
+    assert len(site.gaps("h1.example")) == 3 and min(site.gaps("h1.example")) >= 0.3
+
+
 class Delays(Walk):
     """Yields the delays of its host at each page."""
 
