@@ -18,13 +18,15 @@ class Known:
     """What this agent knows of one authority.
 
     `parser`: None where all is allowed, or where the record is not known; `agent`: the digest of the user agent for
-    which alone the parser holds, None where it holds for all; `size`: characters of what the parser was made of.
+    which alone the parser holds, None where it holds for all; `size`: characters of what the parser was made of,
+    and of `sitemaps`: those it names, with its URL, for the first page that comes, where no page had it fetched.
     """
 
     record: Record
     parser: RobotParser | None = None
     agent: str | None = None
     size: int = 0
+    sitemaps: tuple[list[str], str] | None = None
 
     @property
     def weight(self) -> int:

@@ -8,7 +8,7 @@ Rules of this module:
   it waits beside the crawl, not in it. After `UBI_ROBOTS_GIVE_UP` its pages fail, so that the crawl ends. There, too,
   the delay after robots.txt was read is waited for.
 * What is known is noted with the host (section `robots`): it survives, and travels with a handoff.
-* Sitemaps that it names are found on the page that had it fetched (`sitemaps`).
+* Sitemaps that it names are found on the page that had it fetched (`sitemaps`), or on the next one where that was none.
 * A robots.txt that was withdrawn (a lost host, a fence, the end) is not known and has not failed: who waited for it is
   withdrawn as well. But what bypasses the scheduler, and waited for what a page had asked for, asks for it itself.
 """
@@ -91,6 +91,9 @@ class UbiRobotsMiddleware:
             return
         agent = self._agent_of(request)
         known = await self._known(authority, request, agent, scheduler)
+        if known.sitemaps is not None and scheduler.guard.is_page(request):
+            named, known.sitemaps = known.sitemaps, None
+            scheduler.sitemaps.named(*named, request)
         if not self._parsers.allows(known, request.url, agent):
             logger.debug("Forbidden by robots.txt: %s", request, extra={"spider": self._crawler.spider})
             self._count("robotstxt/forbidden")
@@ -257,6 +260,9 @@ class UbiRobotsMiddleware:
             )
         if scheduler.guard.is_page(request):
             scheduler.sitemaps.named(sitemaps, response.url, request)
+        elif scheduler.settings.sitemaps and sitemaps:
+            known.sitemaps = sitemaps, response.url
+            known.size += sum(map(len, sitemaps))
         return known
 
     def _answered(self, response: Response) -> None:

@@ -207,3 +207,25 @@ def test_of_all_sitemaps_together_so_many_urls_are_taken(site: Site) -> None:
     crawl(Pages, site.proxy, settings={**SETTINGS, "UBI_SITEMAPS": 5})
     pages = set(site.urls()) - {f"{HOST}/", f"{HOST}/robots.txt", f"{HOST}/a.xml", f"{HOST}/b.xml"}
     assert pages == {f"{HOST}/{name}" for name in ("a0", "a1", "a2", "b0", "b1")}
+
+
+class Beside(Pages):
+    """Asks for a file of HOST before the queue has any page of it."""
+
+    start_urls = (f"{OTHER}/",)
+
+    async def parse(self, response: Response) -> Any:
+        yield response.url
+        if response.url == f"{OTHER}/":
+            await self.crawler.engine.download_async(Request(f"{HOST}/file"))
+            yield Request(f"{HOST}/")
+
+
+def test_a_sitemap_is_followed_from_the_first_page_where_a_file_had_the_robots_txt_fetched(site: Site) -> None:
+    site.page(f"{HOST}/robots.txt", f"Sitemap: {HOST}/map.xml\n")
+    site.page(f"{HOST}/map.xml", urlset(f"{HOST}/a"))
+    for url in (f"{HOST}/", f"{HOST}/a", f"{HOST}/file", f"{OTHER}/"):
+        site.page(url, "fine")
+    outcome = crawl(Beside, site.proxy, settings=SETTINGS)[0]
+    assert sorted(outcome.items) == [f"{HOST}/", f"{HOST}/a", f"{OTHER}/"]
+    assert outcome.stats["ubi/sitemaps/named"] == 1
