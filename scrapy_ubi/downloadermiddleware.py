@@ -297,6 +297,10 @@ class Guard:
             self._crawler.stats.inc_value("ubi/guard/foreign_robots")
             return
         allowed = self._settings.foreign_downloads == "allow"
+        if self._node.over and not allowed:
+            flight.withdrawn = True
+            self._tell_ended(flight)
+            raise self._withdrawal(flight)
         self._crawler.stats.inc_value(f"ubi/guard/foreign_{'allowed' if allowed else 'refused'}")
         if allowed:
             return
@@ -352,13 +356,19 @@ class Guard:
         if load_of(flight.request) is None and _is_robots(flight.request):
             self._robots_unread.add(urlsplit(_first_url(flight.request)).netloc)
         elif _is_done_again(flight) and self._ends(flight):
-            self._crawler.stats.inc_value("ubi/guard/ended")
-            self._notices.once(
-                "ended",
-                f"{flight.request} is not loaded: this agent closes, and its host was put off for long, its lease has "
-                "ended, or it has left already. It bypasses the scheduler: what asked for it goes on without it.",
-            )
+            self._tell_ended(flight)
         return Withdrawn(f"{flight.request} goes back to the queue")
+
+    def _tell_ended(self, flight: Flight) -> None:
+        """Say that this is not loaded, as nothing is any more."""
+        why = "this agent closes, and its host was put off for long, its lease has ended, or it has left already"
+        if self._node.over:
+            why = "the crawl is over"
+        self._crawler.stats.inc_value("ubi/guard/ended")
+        self._notices.once(
+            "ended",
+            f"{flight.request} is not loaded: {why}. It bypasses the scheduler: what asked for it goes on without it.",
+        )
 
     def _lacks_robots(self, flight: Flight) -> bool:
         """Whether this page passed the robots.txt middleware only because its robots.txt was withdrawn."""

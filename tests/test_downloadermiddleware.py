@@ -450,6 +450,21 @@ def test_a_foreign_download_is_refused_with_one_warning_that_names_the_setting(
     assert [record.getMessage().count("UBI_FOREIGN_DOWNLOADS") for record in caplog.records] == [1]
 
 
+def test_a_download_that_comes_when_the_crawl_is_over_is_named_as_that(caplog: pytest.LogCaptureFixture) -> None:
+    @in_loop
+    async def refused() -> None:
+        world = World()
+        world.node.start_exhausted()  # the fake node's crawl is over
+        world.node.change(lost={"h2.example"})  # and the node permits nothing
+        assert world.node.over
+        with pytest.raises(Withdrawn):
+            await world.guard.admit(Request(OTHER))
+        assert (world.stat("ended"), world.stat("foreign_refused")) == (1, 0)
+
+    refused()
+    assert ["the crawl is over" in record.getMessage() for record in caplog.records] == [True]
+
+
 @in_loop
 async def test_a_foreign_download_is_let_through_where_allowed() -> None:
     world = World(foreign_downloads="allow")
