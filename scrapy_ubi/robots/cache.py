@@ -19,7 +19,8 @@ class Known:
 
     `parser`: None where all is allowed, or where the record is not known; `agent`: the digest of the user agent for
     which alone the parser holds, None where it holds for all; `size`: characters of what the parser was made of,
-    and of `sitemaps`: those it names, with its URL, for the first page that comes, where no page had it fetched.
+    and of `sitemaps`: those it names, with its URL, for the first page that comes, where no page had it fetched;
+    `noted`: whether the record was put into the host's notes; else the first page does so, unless another is there.
     """
 
     record: Record
@@ -27,6 +28,7 @@ class Known:
     agent: str | None = None
     size: int = 0
     sitemaps: tuple[list[str], str] | None = None
+    noted: bool = True
 
     @property
     def weight(self) -> int:

@@ -91,6 +91,10 @@ class UbiRobotsMiddleware:
             return
         agent = self._agent_of(request)
         known = await self._known(authority, request, agent, scheduler)
+        if not known.noted and (state := scheduler.guard.state_of(request)) is not None:
+            known.noted = True
+            if authority not in self._noted(state):
+                self._note(state, authority, known.record, scheduler)
         if known.sitemaps is not None and scheduler.guard.is_page(request):
             named, known.sitemaps = known.sitemaps, None
             scheduler.sitemaps.named(*named, request)
@@ -190,7 +194,9 @@ class UbiRobotsMiddleware:
                 why, known = f"status {response.status}", self._failed(before, state, scheduler, asked=asked)
         self._count("robotstxt/request_count")
         self._cache_for(scheduler.settings).put(authority, known)
-        self._note(state or scheduler.guard.own_state(request), authority, known.record, scheduler)
+        there = state or scheduler.guard.own_state(request)
+        known.noted = there is not None
+        self._note(there, authority, known.record, scheduler)
         if why:
             self._tell(authority, known.record, why)
         return known

@@ -18,6 +18,7 @@ from scrapy.crawler import Crawler
 from scrapy.exceptions import CloseSpider, IgnoreRequest
 from scrapy.http import Response, TextResponse
 
+from scrapy_ubi.downloadermiddleware import Guard
 from scrapy_ubi.robots import middleware, record
 from scrapy_ubi.robots.middleware import UbiRobotsMiddleware
 from scrapy_ubi.robots.text import MOST_BYTES
@@ -537,6 +538,26 @@ def test_a_crawl_delay_holds_whoever_has_asked_for_it(site: Site) -> None:
     outcome = one(site, Beside)
     assert outcome.items == [{"robots": 0.3}]
     assert len(site.gaps("h1.example")) == 3 and min(site.gaps("h1.example")) >= 0.3
+
+
+class Later(Beside):
+    async def parse(self, response: Response) -> Any:
+        if response.url != f"{OTHER}/":
+            async for _ in super().parse(response):
+                yield Request(f"{OTHER}/")
+            return
+        node = self.crawler.engine.scheduler.node
+        yield node.hosts.delays(node.frontier.find("h1.example"))
+
+
+def test_a_crawl_delay_comes_with_the_first_page_where_another_agent_owned_the_host(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Guard, "own_state", lambda guard, request: None)
+    site.page(f"{HOST}/", "x")
+    site.page(f"{OTHER}/", "x")
+    site.page(f"{OTHER}/robots.txt", "User-agent: *\nCrawl-delay: 0.1\n")
+    assert one(site, Later).items == [{"robots": 0.1}]
 
 
 class Delays(Walk):
