@@ -520,7 +520,7 @@ def test_a_crawl_delay_is_honoured_up_to_a_bound(site: Site, most: float, noted:
     assert one(site, Looks, UBI_MAX_CRAWL_DELAY=most).items == [noted]
 
 
-class Beside(Walk):
+class FileFirst(Walk):
     """Asks for a file of OTHER before the queue has any page of it. Items are the delays of OTHER."""
 
     async def parse(self, response: Response) -> Any:
@@ -535,12 +535,12 @@ class Beside(Walk):
 
 def test_a_crawl_delay_holds_whoever_has_asked_for_it(site: Site) -> None:
     site.page(f"{OTHER}/robots.txt", "User-agent: *\nCrawl-delay: 0.3\n")
-    outcome = one(site, Beside)
+    outcome = one(site, FileFirst)
     assert outcome.items == [{"robots": 0.3}]
     assert len(site.gaps("h1.example")) == 3 and min(site.gaps("h1.example")) >= 0.3
 
 
-class Later(Beside):
+class Later(FileFirst):
     async def parse(self, response: Response) -> Any:
         if response.url != f"{OTHER}/":
             async for _ in super().parse(response):
