@@ -45,7 +45,7 @@ from .desk import Desk
 from .keeper import Disk
 from .runs import Runs
 from .sorting import Judge, Sorting
-from .trouble import AWAY, DISK, FULL, Trouble
+from .trouble import AWAY, DISK, FULL, SLOW, Trouble
 
 logger = logging.getLogger("scrapy_ubi")
 
@@ -136,8 +136,8 @@ class Post:
 
     @property
     def away(self) -> bool:
-        """Whether the last exchange has not reached Redis."""
-        return self._trouble.kind == AWAY
+        """Whether the last exchange has not reached Redis, or was not answered in time."""
+        return self._trouble.kind in (AWAY, SLOW)
 
     @property
     def busy(self) -> bool:
@@ -268,12 +268,7 @@ class Post:
         except TransportDown as error:
             if self._out is not None and self._out.letters and not self._only_looks:
                 self._most = max(1, min(self._most, len(self._out.letters)) // 2)
-            self._trouble.met(
-                now,
-                AWAY,
-                f"Redis is away: this agent fetches on until its lease ends or {self._most_waiting:,} records wait to "
-                f"be sent (UBI_FLUSH_RECORDS), and goes on when it is back. {error}",
-            )
+            self._unanswered(now, error)
             return True
         if not self._only_looks or self._trouble.kind == DISK:  # a replica can be looked at, and takes no mail
             self._trouble.over()
@@ -282,6 +277,22 @@ class Post:
             self._sent_so_far(now)
         self._take(incoming, now)
         return True
+
+    def _unanswered(self, now: float, error: TransportDown) -> None:
+        """Redis is away, or only too slow: then it has answered a beat meanwhile."""
+        if not self._only_looks and self._agent.lease.heard_since(self._sent):
+            sentence = (
+                "Redis takes this agent's beats, and not its mail: the line may be too slow for so much in one round "
+                "trip. Mail goes on in parts; where this comes again, set UBI_MAX_LETTER_BYTES smaller (alike for all "
+                f"agents), or see to the line. {error}"
+            )
+            self._trouble.met(now, SLOW, sentence)
+            return
+        sentence = (
+            f"Redis is away: this agent fetches on until its lease ends or {self._most_waiting:,} records wait to be "
+            f"sent (UBI_FLUSH_RECORDS), and goes on when it is back. {error}"
+        )
+        self._trouble.met(now, AWAY, sentence)
 
     def _sent_so_far(self, now: float) -> None:
         """An exchange has taken what it was given: what is left is for the next one."""

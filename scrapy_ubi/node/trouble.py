@@ -1,10 +1,11 @@
-"""Why nothing leaves an agent: Redis is away, or it is full, or the disk is.
+"""Why nothing leaves an agent: Redis is away, or it is full, or too slow, or the disk is full.
 
 Rules of this module:
 
 * It is one trouble at a time, the last one that was met.
 * Its beginning is in the log, and then its end; not each of the tries in between. A Redis at its memory limit takes one
-  letter and refuses the next: of that the log hears once in `QUIET` seconds.
+  letter and refuses the next, over a slow line one exchange is in time and the next one is not: of either the log
+  hears once in `QUIET` seconds.
 * The pause between two tries doubles, up to a bound, whatever is tried in vain.
 """
 
@@ -14,32 +15,38 @@ import logging
 
 logger = logging.getLogger("scrapy_ubi")
 
-AWAY, FULL, DISK = "away", "full", "disk"
+AWAY, SLOW, FULL, DISK = "away", "slow", "full", "disk"
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 2.0  # s between tries
 QUIET = 60.0  # s
-BETTER = {FULL: "Redis has room again.", AWAY: "Redis is back.", DISK: "The disk has room again."}
+BETTER = {
+    AWAY: "Redis is back.",
+    SLOW: "Redis takes mail again.",
+    FULL: "Redis has room again.",
+    DISK: "The disk has room again.",
+}
 
 
 class Trouble:
-    """The trouble that an agent has, if any. `kind`: AWAY, FULL, DISK, or empty; `retry_at`: when to try again (s)."""
+    """The trouble that an agent has, if any. `kind`: AWAY, SLOW, FULL, DISK, or empty; `retry_at`: when to try
+    again (s)."""
 
     def __init__(self) -> None:
         self.kind = ""
         self.retry_at = 0.0
         self._pause = 0.0
         self._said = ""  # which of them is in the log, so that its end must be
-        self._quiet_until = 0.0
+        self._quiet_until = {FULL: 0.0, SLOW: 0.0}
 
     def met(self, now: float, kind: str, sentence: str) -> None:
         """It was tried in vain, for this reason."""
         self._pause = min(max(self._pause * 2, FIRST_PAUSE), LONGEST_PAUSE)
         self.retry_at = now + self._pause
         self.kind = kind
-        if self._said == kind or (kind == FULL and now < self._quiet_until):
+        if self._said == kind or now < self._quiet_until.get(kind, now):
             return
         self._said = kind
-        if kind == FULL:
-            self._quiet_until = now + QUIET
+        if kind in self._quiet_until:
+            self._quiet_until[kind] = now + QUIET
         logger.warning(sentence)
 
     def over(self) -> None:

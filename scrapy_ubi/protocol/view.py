@@ -317,6 +317,10 @@ class Lease:
         """Whether loads under way have no right to go on."""
         return self._sent is None or now - self._sent >= self.timeout + self.grace
 
+    def heard_since(self, time: float) -> bool:
+        """Whether a beat that was sent after this time (s) was acknowledged."""
+        return self._sent is not None and self._sent > time
+
     def mend(self, gaps: int) -> None:
         """Everybody has seen this agent since the gap with this number."""
         self._mended = gaps

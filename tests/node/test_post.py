@@ -840,6 +840,40 @@ def test_exchanges_of_little_do_not_say_that_the_line_carries_much() -> None:
     run(test)
 
 
+def test_a_redis_that_answers_beats_and_no_mail_is_not_said_to_be_away_again_and_again(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level("INFO", "scrapy_ubi")
+
+    async def test() -> None:
+        office = Office()
+        exchange = office.transport.exchange
+
+        async def slow(out: Outgoing) -> Incoming:
+            office.now += 3
+            office.agent.lease.acknowledged(office.now - 1)
+            raise TransportDown("It did not answer in time.")
+
+        for _ in range(5):
+            office.transport.exchange = slow  # type: ignore[method-assign]
+            await office.trips(1)
+            assert office.post.away, "so much may wait and no more"
+            office.transport.exchange = exchange  # type: ignore[method-assign]
+            await office.trips(1)
+            assert not office.post.away
+        office.hub.down = True
+        await office.trips(1)
+
+    run(test)
+    said = [record.message for record in caplog.records]
+    assert [one.split(":")[0] for one in said] == [
+        "Redis takes this agent's beats, and not its mail",
+        "Redis takes mail again.",
+        "Redis is away",
+    ]
+    assert "UBI_MAX_LETTER_BYTES" in said[0] and said[0].endswith("It did not answer in time.")
+
+
 def test_while_redis_is_away_the_disk_is_written_however_long_that_lasts() -> None:
     disk = FullDisk()
     office = Office(disk=disk)

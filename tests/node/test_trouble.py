@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from scrapy_ubi.node.trouble import AWAY, BETTER, DISK, FIRST_PAUSE, FULL, LONGEST_PAUSE, QUIET, Trouble
+from scrapy_ubi.node.trouble import AWAY, BETTER, DISK, FIRST_PAUSE, FULL, LONGEST_PAUSE, QUIET, SLOW, Trouble
 
 
 def said(caplog: pytest.LogCaptureFixture) -> list[str]:
@@ -44,14 +44,28 @@ def test_another_trouble_takes_the_place_of_one_that_is_not_over(caplog: pytest.
     assert said(caplog) == ["Away.", "Full.", BETTER[DISK]]
 
 
-def test_of_a_redis_that_is_full_now_and_then_the_log_hears_seldom(caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize("kind", [FULL, SLOW])
+def test_of_a_redis_that_is_full_or_slow_now_and_then_the_log_hears_seldom(
+    kind: str, caplog: pytest.LogCaptureFixture
+) -> None:
     caplog.set_level("INFO", "scrapy_ubi")
     trouble = Trouble()
     for now in (1.0, 2.0, 1.0 + QUIET):
-        trouble.met(now, FULL, f"Full at {now:g}.")
+        trouble.met(now, kind, f"Trouble at {now:g}.")
         assert trouble.retry_at > now
         trouble.over()
-    assert said(caplog) == ["Full at 1.", BETTER[FULL], f"Full at {1 + QUIET:g}.", BETTER[FULL]]
+    assert said(caplog) == ["Trouble at 1.", BETTER[kind], f"Trouble at {1 + QUIET:g}.", BETTER[kind]]
+
+
+def test_that_it_is_slow_keeps_the_log_from_hearing_neither_that_it_is_full_nor_that_it_is_away(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level("INFO", "scrapy_ubi")
+    trouble = Trouble()
+    for now, kind in ((1.0, SLOW), (2.0, AWAY), (3.0, SLOW), (4.0, FULL)):
+        trouble.met(now, kind, kind)
+    trouble.over()
+    assert said(caplog) == [SLOW, AWAY, FULL, BETTER[FULL]]
 
 
 def test_a_redis_that_is_back_and_full_again_soon_is_not_away(caplog: pytest.LogCaptureFixture) -> None:

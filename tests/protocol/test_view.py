@@ -532,6 +532,13 @@ def test_of_two_agents_whose_points_collide_one_has_none(monkeypatch: pytest.Mon
 # -- the lease
 
 
+def test_lease_tells_whether_a_beat_sent_later_was_acknowledged() -> None:
+    lease = Lease(LEASE)
+    assert not lease.heard_since(99.0), "nobody was told of this agent yet"
+    lease.acknowledged(100.0)
+    assert lease.heard_since(99.0) and not lease.heard_since(100.0)
+
+
 def test_lease_holds_for_its_time_from_the_sending_of_the_beat() -> None:
     lease = Lease(LEASE)
     assert not lease.holds(100.0), "nobody was told of this agent yet"
