@@ -109,6 +109,7 @@ class Post:
         self._done = 0  # pages done when it began
         self._spared = 0.0  # how much sooner than usual (s) an eager one is
         self._out: Outgoing | None = None
+        self._filled = 0.0  # when a drain gave it (s)
         self._most = ALL  # letters of it that the next exchange sends
         self._consumed: list[str] = []
         self._absence, self._looked, self._only_looks = settings.lease_timeout, 0.0, False
@@ -192,7 +193,7 @@ class Post:
             self._under_way = self._courier.send(self._carry(LOOK, None), self._on_arrival)
             return
         if self._out is None:
-            self._out = self._outgoing(now, self._agent.drain(now), profile())
+            self._out, self._filled = self._outgoing(now, self._agent.drain(now), profile()), now
             self._drained = self._drained if self._out.profile is None else now
         elif self._out.profile is None:  # what is sent in parts, or refused, may take long
             self._out = replace(self._out, profile=profile())
@@ -304,6 +305,8 @@ class Post:
             self._out, self._due = Outgoing(letters=left), now
         else:
             self._out, self.told = None, self._drained
+            if now - self._filled > EASY:  # not before all have left: what repeats them is the next drain
+                self._agent.outbox.left_later(self._filled, now)
 
     def _settled(self, now: float) -> bool:
         """Hear of what was written; False when the disk has no room for the table of what is known, or is damaged."""

@@ -106,12 +106,15 @@ def whole(state: HostState, flush: int) -> Iterator[Record]:
 
 @dataclass(slots=True)
 class Letter:
-    """A numbered batch of records on a lane, kept until acknowledged. Times are seconds of the sender's clock."""
+    """A numbered batch of records on a lane, kept until acknowledged. Times are seconds of the sender's clock: `said` is
+    when it was last given out to be sent, `due` when it is again.
+    """
 
     seq: int
     view: str
     records: list[Record]
     syncs: list[Sync] = field(default_factory=list)
+    said: float = 0.0
     due: float = 0.0
     pause: float = 0.0
     size: int = 0
@@ -238,14 +241,14 @@ class Lane:
         letters = [letter for letter in self.unacknowledged.values() if now >= letter.due]
         for letter in letters:
             letter.pause = min(letter.pause * 2, MOST_RESEND)
-            letter.due = now + letter.pause
+            letter.said, letter.due = now, now + letter.pause
         return letters
 
     def post(self, now: float, view: str, bounds: Bounds) -> list[Letter]:
         """New letters of what waits, as far as the window allows."""
         letters = []
         while len(self.unacknowledged) < bounds.window and self._waits():
-            letter = Letter(self.next_seq, view, [], pause=bounds.resend, due=now + bounds.resend)
+            letter = Letter(self.next_seq, view, [], said=now, pause=bounds.resend, due=now + bounds.resend)
             self._fill(letter, bounds)
             self.next_seq += 1
             self.unacknowledged[letter.seq] = letter
@@ -296,6 +299,13 @@ class Lane:
             for sync in letter.syncs:
                 sync.outstanding -= 1
         return letter
+
+    def left_later(self, said: float, left: float) -> None:
+        """What was to leave at the first time (s) left at the second: its time-outs begin then. What was under way
+        before may be lost, and waits no longer."""
+        for letter in self.unacknowledged.values():
+            if letter.said == said:
+                letter.due += left - said
 
     def hurry(self) -> None:
         """Mail may have been lost: send what is under way again at once."""

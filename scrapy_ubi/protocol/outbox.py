@@ -188,6 +188,12 @@ class Outbox:
             for letter in lane.post(now, view, self.bounds):
                 yield lane, letter, False
 
+    def left_later(self, said: float, left: float) -> None:
+        """An exchange took long, or was tried for long: nobody could have answered what was to leave at the first time
+        (s), and left at the second."""
+        for lane in self.lanes.values():
+            lane.left_later(said, left)
+
     def hurry(self) -> None:
         """Mail may have been lost: everything under way is due now."""
         for lane in self.lanes.values():

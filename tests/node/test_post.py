@@ -840,6 +840,38 @@ def test_exchanges_of_little_do_not_say_that_the_line_carries_much() -> None:
     run(test)
 
 
+@pytest.mark.parametrize("in_parts", [False, True])
+def test_letters_that_left_long_after_the_drain_are_not_sent_again_at_once(in_parts: bool) -> None:
+    """Over a slow line, or as Redis was away: each would be in the inbox twice before anybody could have read it."""
+
+    async def test() -> None:
+        office = Office()
+        office.join()
+        await office.trips(1)
+        outbox = office.agent.outbox
+        outbox.bounds = outbox.bounds._replace(resend=5.0)
+        exchange, sent = office.transport.exchange, []
+
+        async def slow(out: Outgoing) -> Incoming:
+            office.now += 3
+            if len(out.letters) > (2 if in_parts else 99) or (not in_parts and office.now < 130):
+                raise TransportDown("It did not answer in time.")
+            sent.extend(fields["seq"] for _, fields in out.letters)
+            return await exchange(out)
+
+        host = ordered("b", "a")
+        for number in range(150):
+            office.agent.discover(host, page(host, number + 10**60))
+        office.transport.exchange = slow  # type: ignore[method-assign]
+        while not sent or office.post.busy:
+            await office.trips(1)
+        assert len(sent) > 4 and sent == [str(number) for number in range(1, len(sent) + 1)]
+        assert not list(outbox.post(office.now + 4, ""))
+        assert len(list(outbox.post(office.now + 6, ""))) == len(sent), "but after the time-out"
+
+    run(test)
+
+
 def test_a_redis_that_answers_beats_and_no_mail_is_not_said_to_be_away_again_and_again(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

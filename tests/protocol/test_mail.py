@@ -170,6 +170,21 @@ def test_only_what_is_due_and_under_way_is_sent_again() -> None:
     assert made.resend(1e6) == [second]
 
 
+def test_the_time_out_of_what_left_late_begins_when_it_left_and_that_of_no_other() -> None:
+    """Over a line that is always slow the time-out of what was lost would else never end."""
+    made = lane(record(1))
+    (letter,) = post(made, 100.0)
+    made.left_later(100.0, 101.0)
+    assert letter.due == 106.0
+    for said in (101.0, 102.0, 103.0):
+        made.put(record(2))
+        post(made, said)
+        made.left_later(said, said + 1)
+    assert made.resend(106.0) == [letter]
+    made.left_later(106.0, 120.0)
+    assert letter.due == 130.0
+
+
 def test_hurry_makes_everything_due() -> None:
     made = lane(*(record(n) for n in range(8)))
     letters = post(made, 100.0)
