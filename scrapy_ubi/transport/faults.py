@@ -68,7 +68,12 @@ _CASES = (  # asked in this order
         r"",
         "{at} refuses this user or password; correct them (percent-encode what is not a letter or digit)",
     ),
-    _Case(lib.BusyLoadingError, r"", "{at} is still loading its data; start again when it has finished", True),
+    _Case(
+        lib.BusyLoadingError,
+        r"",
+        "{at} is still loading its data; let it finish (an agent that starts waits for UBI_REDIS_WAIT seconds)",
+        True,
+    ),
     _Case(lib.ReadOnlyError, r"", "{at} is a read-only replica; name its primary"),
     _Case(_CLUSTER, r"", _CLUSTERED),  # as newer versions of redis-py say it; then as older ones do
     _Case(lib.ResponseError, r"^(CLUSTERDOWN|MOVED|ASK|CROSSSLOT)|not allowed in cluster mode", _CLUSTERED),
@@ -112,7 +117,8 @@ _CASES = (  # asked in this order
     _Case(
         lib.ConnectionError,
         r"",
-        "{at} closed the connection ({text}); see that it is a Redis (with TLS: rediss://) and has room for clients",
+        "{at} closed the connection ({text}); see that it is a Redis (with TLS: rediss://) and has room for clients, "
+        "and its client-output-buffer-limit for a letter (UBI_MAX_LETTER_BYTES)",
         True,
     ),
     _Case(BaseException, r"", "{at} cannot be used ({text}); correct the setting, or see to that server"),

@@ -292,9 +292,18 @@ def test_answers_that_are_none_of_a_redis_in_mid_crawl_are_an_absence(command: b
 
 def test_server_that_hangs_up_or_says_nothing() -> None:
     with listener(b"") as port:
-        assert "closed the connection" in refusal(f"redis://127.0.0.1:{port}", passing=True)
+        said = refusal(f"redis://127.0.0.1:{port}", passing=True)
+        assert "closed the connection" in said
+        assert "client-output-buffer-limit" in said, "a letter that is larger than that is never read"
     with listener(None) as port:
         assert "did not answer within 0.3 s" in refusal(f"redis://127.0.0.1:{port}", timeout=0.3, passing=True)
+
+
+def test_server_that_loads_its_data_is_waited_for_by_those_who_have_joined_as_well() -> None:
+    with listener(b"-LOADING Redis is loading the dataset in memory\r\n" * 20) as port:
+        said = refusal(f"redis://127.0.0.1:{port}", passing=True)
+    assert "loading its data" in said and "UBI_REDIS_WAIT" in said
+    assert "start again" not in said, "an agent that crawls goes on by itself"
 
 
 def test_bad_tls_option() -> None:
