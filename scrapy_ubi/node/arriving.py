@@ -68,7 +68,7 @@ class Arriving:
             self.published = await ask(lambda: joining.published(transport, me))
         if cleared or settings.redis_url is None:
             crawl.agent.sure()
-        return control
+        return await ask(lambda: joining.named(transport, control))
 
     async def _ask(self, step: Callable[[], Coroutine[Any, Any, T]]) -> T:
         return await patiently(lambda: self._courier.call(step()), self._settings.redis_wait, self._clock)

@@ -98,6 +98,14 @@ async def _look(transport: Transport, mail: list[str]) -> Mapping[str, str]:
     return incoming.control or {}
 
 
+async def named(transport: Transport, control: Mapping[str, str]) -> Mapping[str, str]:
+    """What the control hash says, where it named no run before: others may have named one while this agent came."""
+    if control.get("run"):
+        return control
+    incoming = await transport.exchange(Outgoing(read_inbox=False, read_acks=False))
+    return {**control, **(incoming.control or {})}
+
+
 async def published(transport: Transport, agent: str) -> str:
     """The profile that Redis has of this agent, which has come after the end; empty where there is none that can be
     read. Who was killed in the last moments took part until the end: it says so, unless others had its hosts by then.

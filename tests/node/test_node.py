@@ -259,6 +259,27 @@ def fail_once(hub: MemoryHub, transport: MemoryTransport, at: int, lost: bool) -
         setattr(transport, name, call)
 
 
+def test_who_joins_slowly_takes_the_run_that_others_have_named_meanwhile() -> None:
+    """It would name another one, and all others would say that Redis has forgotten everything."""
+
+    async def run() -> None:
+        hub, log = MemoryHub(), Log()
+        crawler = Crawler(hub, "a", log)
+        claim, control = crawler.transport.claim, hub.shelf(SETTINGS.crawl).control
+
+        async def slow(*given: Any) -> bool:
+            control.update({b"run": b"0badcafe", b"memory": b"theirs"})
+            return await claim(*given)
+
+        crawler.transport.claim = slow  # type: ignore[method-assign]
+        crawler.start(SEEDS)
+        await ends(crawler)
+        log.judge(SEEDS)
+        assert control[b"run"] == b"0badcafe" and control[b"memory"] == b"theirs"
+
+    crawl(run)
+
+
 def test_one_that_never_joined_leaves_without_a_word() -> None:
     async def run() -> None:
         hub = MemoryHub()
