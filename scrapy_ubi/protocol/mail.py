@@ -106,8 +106,8 @@ def whole(state: HostState, flush: int) -> Iterator[Record]:
 
 @dataclass(slots=True)
 class Letter:
-    """A numbered batch of records on a lane, kept until acknowledged. Times are seconds of the sender's clock: `said` is
-    when it was last given out to be sent, `due` when it is again.
+    """A numbered batch of records on a lane, kept until acknowledged. Times are seconds of the sender's clock: it was
+    `said` when it was last given out to be sent, and is `due` when it is to be again.
     """
 
     seq: int
