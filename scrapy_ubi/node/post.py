@@ -280,8 +280,9 @@ class Post:
         return True
 
     def _unanswered(self, now: float, error: TransportDown) -> None:
-        """Redis is away, or only too slow: then it has answered a beat meanwhile."""
-        if not self._only_looks and self._agent.lease.heard_since(self._sent):
+        """Redis is away, or only too slow: then it took its time, and has answered a beat meanwhile."""
+        took = now - self._sent
+        if not self._only_looks and took > EASY and self._agent.lease.heard_since(self._sent):
             sentence = (
                 "Redis takes this agent's beats, and not its mail: the line may be too slow for so much in one round "
                 "trip. Mail goes on in parts; where this comes again, set UBI_MAX_LETTER_BYTES smaller (alike for all "
