@@ -237,8 +237,8 @@ def _print_stats(port: int) -> int:
 def _serve(web: Web, port: int) -> int:
     try:
         asyncio.run(_serve_until_stopped(web, port))
-    except OSError as error:
-        print(f"the demo web cannot be served on port {port}: {error.strerror}", file=sys.stderr)
+    except (OSError, OverflowError) as error:  # the latter: no port has that number
+        print(f"the demo web cannot be served on port {port}: {error}", file=sys.stderr)
         return 1
     return 0
 

@@ -209,6 +209,8 @@ def test_stats_of_no_web_are_a_sentence(capsys: pytest.CaptureFixture[str]) -> N
         port = taken.getsockname()[1]
         assert main(["serve", "--port", str(port), "--hosts", "2", "--pages", "10"]) == 1
         assert capsys.readouterr().err.startswith(f"the demo web cannot be served on port {port}: ")
+    assert main(["serve", "--port", "99999", "--hosts", "2", "--pages", "10"]) == 1
+    assert capsys.readouterr().err.startswith("the demo web cannot be served on port 99999: ")
     assert main(["stats", "--port", str(port)]) == 1
     assert capsys.readouterr().err == f"no demo web answers on port {port}: start it, or name its --port\n"
 
