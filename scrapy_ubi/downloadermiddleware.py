@@ -357,7 +357,8 @@ class Guard:
             self._robots_unread.add(urlsplit(_first_url(flight.request)).netloc)
         elif _is_done_again(flight) and self._ends(flight):
             self._tell_ended(flight)
-        return Withdrawn(f"{flight.request} goes back to the queue")
+        what = "goes back to the queue" if flight.visit is not None else "is not loaded here and now"
+        return Withdrawn(f"{flight.request} {what}")
 
     def _tell_ended(self, flight: Flight) -> None:
         """Say that this is not loaded, as nothing is any more."""

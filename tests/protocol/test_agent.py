@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scrapy_ubi.protocol import view, work
+from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.host import Entry
 from scrapy_ubi.protocol.mail import DISCOVERY, STATE
 from scrapy_ubi.protocol.view import BLANK, FENCED, LEFT, LOSSY, OVER, Beat
@@ -310,18 +311,24 @@ def test_an_agent_that_never_settles_holds_the_others_up_for_the_handoff_timeout
     assert c.overdue == 1, "one host is said to be fetched at the risk of duplicates"
 
 
-def test_hosts_that_nobody_has_handed_over_are_counted_some_a_tick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An agent with a million of them would stand still for seconds; it fetches meanwhile."""
+def village_of_overdue(count: int, monkeypatch: pytest.MonkeyPatch) -> tuple[Village, Agent]:
+    """Three agents; nobody has handed so many hosts over to the third, which counts four of them a tick."""
     monkeypatch.setattr(work, "COUNTED", 4)
     village = Village("a", "b", handoff_timeout=20.0)
     c = village.start("c")
-    hosts = [ordered("c", "a", "b", nth=number) for number in range(9)]
+    hosts = [ordered("c", "a", "b", nth=number) for number in range(count)]
     while not c.counters.handoff_timeouts:
         village.now += 1.0
         village.beat()
         for host in hosts:
             c.discover(host, page(host))
         c.tick(village.now)
+    return village, c
+
+
+def test_hosts_that_nobody_has_handed_over_are_counted_some_a_tick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An agent with a million of them would stand still for seconds; it fetches meanwhile."""
+    village, c = village_of_overdue(9, monkeypatch)
     assert c.overdue is None, "not all are looked at"
     assert village.visit("c") is not None
     c.tick(village.now)
@@ -337,16 +344,7 @@ def test_hosts_that_wait_again_after_another_change_are_not_said_to_be_fetched(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The count goes on for some ticks, and all that another view held back were in it."""
-    monkeypatch.setattr(work, "COUNTED", 4)
-    village = Village("a", "b", handoff_timeout=20.0)
-    c = village.start("c")
-    hosts = [ordered("c", "a", "b", nth=number) for number in range(9)]
-    while not c.counters.handoff_timeouts:
-        village.now += 1.0
-        village.beat()
-        for host in hosts:
-            c.discover(host, page(host))
-        c.tick(village.now)
+    village, c = village_of_overdue(9, monkeypatch)
     before = c.view
     village.start("d")
     while c.view is before:

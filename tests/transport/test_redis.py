@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
 import pytest
@@ -387,58 +387,63 @@ def test_hanging_server_ends_a_call_within_the_time_out(redis_world: RedisWorld)
     play(redis_world, scene)
 
 
+@contextlib.contextmanager
+def answers_bounded(world: RedisWorld) -> Iterator[None]:
+    """The server hangs up on who is sent more than 600 kB at once."""
+
+    def bound(size: int) -> None:
+        with world.server.client() as client:
+            client.config_set("client-output-buffer-limit", f"normal {size} 0 0")
+
+    bound(600_000)
+    try:
+        yield
+    finally:
+        bound(0)
+
+
 def test_mail_that_cannot_come_at_once_comes_in_parts(redis_world: RedisWorld) -> None:
     """A server that hangs up on who is sent too much, as a line too slow for it within the time-out."""
 
     async def scene(a: Transport, b: Transport) -> None:
         for turn in range(20):
             await a.exchange(Outgoing(letters=[("b", {**letter(turn), "body": "x" * 100_000})]))
-        with redis_world.server.client() as client:
-            client.config_set("client-output-buffer-limit", "normal 600000 0 0")
         came: list[int] = []
         ids: list[str] = []
-        for _ in range(40):
-            with contextlib.suppress(TransportDown):
-                incoming = await b.exchange(Outgoing(consumed=ids))
-                ids = [one for one, _ in incoming.letters]
-                came += seqs(incoming)
+        with answers_bounded(redis_world):
+            for _ in range(40):
+                with contextlib.suppress(TransportDown):
+                    incoming = await b.exchange(Outgoing(consumed=ids))
+                    ids = [one for one, _ in incoming.letters]
+                    came += seqs(incoming)
         assert came == list(range(20))
         assert (await b.exchange(Outgoing(consumed=ids))).letters == []
 
-    try:
-        play(redis_world, scene)
-    finally:
-        with redis_world.server.client() as client:
-            client.config_set("client-output-buffer-limit", "normal 0 0 0")
+    play(redis_world, scene)
 
 
 def test_exchanges_of_little_do_not_say_that_the_line_carries_much(redis_world: RedisWorld) -> None:
     """After each pause in the mail as much was asked for at once as before, in vain."""
 
     async def scene(a: Transport, b: Transport) -> None:
-        with redis_world.server.client() as client:
-            client.config_set("client-output-buffer-limit", "normal 600000 0 0")
-        for flood in range(2):
-            for turn in range(20):
-                await a.exchange(Outgoing(letters=[("b", {**letter(turn), "body": "x" * 100_000})]))
-            came, failed = 0, []
-            while came < 20:
-                try:
-                    incoming = await b.exchange(Outgoing())
-                except TransportDown:
-                    failed.append(came)
-                    continue
-                came += len(incoming.letters)
-                await b.exchange(Outgoing(consumed=[one for one, _ in incoming.letters], read_inbox=False))
-            assert failed.count(0) < 2 or not flood
-            for _ in range(10):
-                await b.exchange(Outgoing())
+        with answers_bounded(redis_world):
+            for flood in range(2):
+                for turn in range(20):
+                    await a.exchange(Outgoing(letters=[("b", {**letter(turn), "body": "x" * 100_000})]))
+                came, failed = 0, []
+                while came < 20:
+                    try:
+                        incoming = await b.exchange(Outgoing())
+                    except TransportDown:
+                        failed.append(came)
+                        continue
+                    came += len(incoming.letters)
+                    await b.exchange(Outgoing(consumed=[one for one, _ in incoming.letters], read_inbox=False))
+                assert failed.count(0) < 2 or not flood
+                for _ in range(10):
+                    await b.exchange(Outgoing())
 
-    try:
-        play(redis_world, scene)
-    finally:
-        with redis_world.server.client() as client:
-            client.config_set("client-output-buffer-limit", "normal 0 0 0")
+    play(redis_world, scene)
 
 
 def test_cancelled_exchange_leaves_no_reply_behind_for_the_next(redis_world: RedisWorld) -> None:
