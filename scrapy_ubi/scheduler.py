@@ -217,6 +217,7 @@ class UbiScheduler(BaseScheduler):
         self._hooks.outlast_signals()
         self._hooks.on_outcome(self.outcome)
         self._hooks.around_transfers(self.guard.carry)
+        self._hooks.let_first_pass()
         self._hooks.at_idle(self._idle)
         self.crawler.signals.connect(self._handout.spider_error, signals.spider_error)
         self._errors.listen()

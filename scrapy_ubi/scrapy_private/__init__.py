@@ -17,6 +17,7 @@ request's way through Scrapy are in `leanpath`, `leanoutput` and `leanpieces`, w
 | `handlers._get_handler`, `HTTP11DownloadHandler._pool`, Twisted's `_clientProtocol` | the connection of a request |
 | PyDispatcher under `crawler.signals`, `OffsiteMiddleware.request_scheduled` | who listens to a signal |
 | `downloader.slots`, meta key `download_slot` | the delay of the slot that a request went through |
+| `downloader._get_slot`, `Slot.lastseen`, `jitter` | a slot never used delays nothing, on a machine just booted, too |
 | `CrawlSpider`: `_requests_to_follow`, `_build_request`, `_rules`, `_callback`, `_errback` | links of a rule as one |
 | `RobotsTxtMiddleware._parsers` | a derived class of the user's: to forget a robots.txt that we did not let it fetch |
 | `scrapy.utils._download_handlers`, `ssl._make_ssl_context`, `http11.TunnelError` | `http`: words and TLS of Scrapy's |
@@ -41,6 +42,7 @@ from typing import Any
 
 from pydispatch.dispatcher import getAllReceivers, liveReceivers
 from scrapy import Request, signals
+from scrapy.core.downloader import Slot
 from scrapy.core.downloader.handlers import DownloadHandlers
 from scrapy.core.downloader.handlers.http11 import HTTP11DownloadHandler, TunnelError
 from scrapy.core.engine import ExecutionEngine
@@ -173,6 +175,26 @@ class EngineHooks:
             return await carry(request, original)
 
         handlers.download_request_async = download_request_async
+
+    def let_first_pass(self) -> None:
+        """Let the first request of each download slot pass at once.
+
+        Scrapy's slots were last used at 0 of a monotonic clock, which may have begun with the machine: there, until a
+        delay is over, each would keep its first request, and a place of the downloader with it. A user's own
+        DOWNLOADER that has no such slots is left as it is.
+        """
+        downloader = self._engine.downloader
+        original = getattr(downloader, "_get_slot", None)
+        if original is None:
+            return
+
+        def get_slot(*args: Any, **named: Any) -> tuple[str, Any]:
+            key, slot = original(*args, **named)
+            if isinstance(slot, Slot) and slot.delay and not slot.lastseen:
+                slot.lastseen = -slot.delay * (1 + slot.jitter)
+            return key, slot
+
+        downloader._get_slot = get_slot  # type: ignore[method-assign]
 
     def wake(self) -> None:
         """Make the engine look for requests, and whether it is idle, at once. Harmless at any time, in the loop."""

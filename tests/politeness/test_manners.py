@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from scrapy import Request, Spider
+from scrapy.core import downloader
 from scrapy.exceptions import CloseSpider
 from scrapy.http import Response
 
@@ -352,3 +353,16 @@ def test_nobody_else_waits_for_a_host_that_is_left_alone(site: Site, page: Page,
     (one,) = crawl(Enough, site.proxy, 1, {"CONCURRENT_REQUESTS": 1, "UBI_LEAVE_TIMEOUT": 0, **settings})
     assert one.reason == "enough"
     assert site.urls()[f"http://{SLOW}/0"] >= 1
+
+
+@pytest.mark.parametrize("lean", [True, False])
+def test_on_a_machine_that_was_booted_just_now_the_first_page_waits_for_no_delay(
+    site: Site, lean: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Scrapy's slots say that they were last used at 0 of a clock that may have begun with the machine."""
+    booted = time.monotonic()
+    monkeypatch.setattr(downloader, "monotonic", lambda: time.monotonic() - booted)
+    settings = {"DOWNLOAD_SLOTS": {SLOW: {"delay": 1000, "jitter": 0.5}}, "UBI_LEAVE_TIMEOUT": 0, "UBI_LEAN": lean}
+    (one,) = crawl(Enough, site.proxy, 1, {"CONCURRENT_REQUESTS": 1, **settings})
+    assert one.reason == "enough"
+    assert site.urls()[f"http://{SLOW}/0"] == 1

@@ -99,6 +99,14 @@ def test_the_names_of_engine_scraper_and_handlers() -> None:
     assert "handlers" in inspect.getsource(Downloader.__init__)
 
 
+def test_the_names_of_the_downloaders_slots() -> None:
+    """tests/politeness/test_manners.py shows what they are relied on for."""
+    assert list(inspect.signature(inspect.unwrap(Downloader._get_slot)).parameters)[:2] == ["self", "request"]
+    slot = Slot(1, 10.0, 0.5)
+    assert (slot.delay, slot.jitter, slot.lastseen) == (10.0, 0.5, 0)
+    assert "penalty = delay - now + slot.lastseen" in inspect.getsource(Downloader._process_queue)
+
+
 def test_scrapys_own_listener_is_told_from_others() -> None:
     """The offsite middleware is the only one of Scrapy's that hears of every request which is scheduled."""
     crawler = Crawler(Spider)
@@ -174,6 +182,7 @@ def test_the_names_on_the_way_to_a_connection() -> None:
         (ExecutionEngine._start_scheduled_requests, "self._spider_idle()"),
         (ExecutionEngine._handle_downloader_output, "self.scraper.enqueue_scrape(result, request)"),
         (Downloader._download, "self.handlers.download_request_async(request)"),
+        (Downloader._enqueue_request, "self._get_slot(request)"),
     ],
 )
 def test_each_name_is_looked_up_where_it_is_called(function: Any, look_up: str) -> None:
