@@ -24,6 +24,14 @@ from .wire import encode, texts, writer
 logger = logging.getLogger(__name__)
 
 _NAMES = re.compile(rb"^(?:run_id|master_replid):(\w+)", re.MULTILINE)
+_BOUND = re.compile(rb"^maxmemory:0*[1-9]", re.MULTILINE)
+_EVICTS = re.compile(rb"^maxmemory_policy:(allkeys-[a-z]{1,20})\s*$", re.MULTILINE)
+
+_EVICTING = (
+    "%s: when its memory is full this Redis throws letters and beats away (its maxmemory-policy is %s). They are sent "
+    "again, so nothing is lost, but the crawl may all but stand still. Let it refuse them: CONFIG SET maxmemory-policy "
+    "noeviction."
+)
 
 
 class RedisLink:
@@ -35,6 +43,7 @@ class RedisLink:
         self._garbage: list[bytes] = []  # fields to delete: no text, or too long
         self._connections = 0  # that may have led to another server
         self._server = b""  # what named the one that the last connection led to
+        self._policy = ""  # by which it was said to throw keys away
         self._writers: set[bytes] = set()  # of the own lines
         self._pool = redis.ConnectionPool.from_url(
             at.url,
@@ -90,9 +99,14 @@ class RedisLink:
     def _connected(self, connection: Any) -> None:
         """Every connection comes by here, those too that the library makes anew by itself."""
         connection.on_connect()
-        server = _server(connection)
+        said = _informed(connection)
+        server = _server(said)
         self._connections += not server or server != self._server
         self._server = server
+        policy = _evicts_by(said)
+        if policy and policy != self._policy:
+            logger.warning(_EVICTING, self._at.shown, policy)
+        self._policy = policy
 
     def _write(self, line: str, then: list[tuple[Any, ...]], look: bool = False) -> list[Any]:
         """Write plainly: a script is three commands. By the script where the server is full. The results, with `look`
@@ -139,13 +153,26 @@ class RedisLink:
         return results
 
 
-def _server(connection: Any) -> bytes:
-    """What names the server and what it holds: another text once it was started anew, or a replica took over; b"" where
-    it does not tell (INFO is not allowed to everybody)."""
-    sections = ("server", "replication")
+def _informed(connection: Any) -> list[bytes]:
+    """What a server says of itself, its replication and its memory; b"" for what it does not tell (INFO is not allowed
+    to everybody)."""
+    sections = ("server", "replication", "memory")
     connection.send_packed_command(connection.pack_commands([("INFO", section) for section in sections]))
-    found = [_NAMES.search(said) for said in [_answer(connection) for _ in sections]]
+    return [_answer(connection) for _ in sections]
+
+
+def _server(said: list[bytes]) -> bytes:
+    """What names the server and what it holds: another text once it was started anew, or a replica took over; b"" where
+    it does not tell."""
+    found = [_NAMES.search(text) for text in said[:2]]
     return b" ".join(one[1] for one in found if one is not None) if None not in found else b""
+
+
+def _evicts_by(said: list[bytes]) -> str:
+    """The policy by which the server throws any key away when its memory is full; "" where it does not, or no memory
+    is too much for it."""
+    policy = _EVICTS.search(said[2])
+    return policy[1].decode("ascii") if policy is not None and _BOUND.search(said[2]) else ""
 
 
 def _answer(connection: Any) -> bytes:

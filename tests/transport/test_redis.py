@@ -94,6 +94,38 @@ def test_token_is_another_on_another_connection_only_where_the_server_does_not_s
             client.execute_command("ACL", "SETUSER", "default", "+@all")
 
 
+@pytest.mark.parametrize(
+    ("memory", "policy", "said"),
+    [("1gb", "allkeys-lru", 1), ("1gb", "noeviction", 0), ("1gb", "volatile-ttl", 0), ("0", "allkeys-lru", 0)],
+)
+def test_a_server_that_would_throw_letters_away_is_named_once(
+    redis_world: RedisWorld, memory: str, policy: str, said: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def scene(a: Transport, b: Transport) -> None:
+        heart = Heart("b")
+        heart.start(b)
+        await until(lambda: heart.reads)
+        with redis_world.server.client() as client:
+            before = _connects(client)
+            _hang_up(client)
+            await until(lambda: _connects(client) > before)
+            reads = len(heart.reads)
+            await until(lambda: len(heart.reads) > reads)
+
+    with redis_world.server.client() as client:
+        usual = {name: client.config_get(name)[name] for name in ("maxmemory", "maxmemory-policy")}
+        try:
+            client.config_set("maxmemory", memory)
+            client.config_set("maxmemory-policy", policy)
+            play(redis_world, scene)
+        finally:
+            for name, value in usual.items():
+                client.config_set(name, value)
+    warnings = [text for text in caplog.messages if "maxmemory-policy" in text]
+    assert len(warnings) == said
+    assert all("allkeys-lru" in text and redis_world.server.url in text for text in warnings)
+
+
 def _hang_up(client: redis.Redis) -> None:
     """The server closes everybody's connections but this one."""
     client.execute_command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
