@@ -43,7 +43,7 @@ class RedisLink:
         self._garbage: list[bytes] = []  # fields to delete: no text, or too long
         self._connections = 0  # that may have led to another server
         self._server = b""  # what named the one that the last connection led to
-        self._policy = ""  # by which it was said to throw keys away
+        self._policy = ""  # the one of a server that throws keys away, when that was last said
         self._writers: set[bytes] = set()  # of the own lines
         self._pool = redis.ConnectionPool.from_url(
             at.url,
@@ -99,14 +99,14 @@ class RedisLink:
     def _connected(self, connection: Any) -> None:
         """Every connection comes by here, those too that the library makes anew by itself."""
         connection.on_connect()
-        said = _informed(connection)
-        server = _server(said)
+        *names, memory = _informed(connection)
+        server = _server(names)
         self._connections += not server or server != self._server
         self._server = server
-        policy = _evicts_by(said)
+        policy = _evicts_by(memory)
         if policy and policy != self._policy:
             logger.warning(_EVICTING, self._at.shown, policy)
-        self._policy = policy
+            self._policy = policy
 
     def _write(self, line: str, then: list[tuple[Any, ...]], look: bool = False) -> list[Any]:
         """Write plainly: a script is three commands. By the script where the server is full. The results, with `look`
@@ -164,15 +164,15 @@ def _informed(connection: Any) -> list[bytes]:
 def _server(said: list[bytes]) -> bytes:
     """What names the server and what it holds: another text once it was started anew, or a replica took over; b"" where
     it does not tell."""
-    found = [_NAMES.search(text) for text in said[:2]]
+    found = [_NAMES.search(text) for text in said]
     return b" ".join(one[1] for one in found if one is not None) if None not in found else b""
 
 
-def _evicts_by(said: list[bytes]) -> str:
+def _evicts_by(memory: bytes) -> str:
     """The policy by which the server throws any key away when its memory is full; "" where it does not, or no memory
     is too much for it."""
-    policy = _EVICTS.search(said[2])
-    return policy[1].decode("ascii") if policy is not None and _BOUND.search(said[2]) else ""
+    policy = _EVICTS.search(memory)
+    return policy[1].decode("ascii") if policy is not None and _BOUND.search(memory) else ""
 
 
 def _answer(connection: Any) -> bytes:
