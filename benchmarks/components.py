@@ -118,8 +118,9 @@ OWNERS: tuple[tuple[str, str, str | None], ...] = (
     ("Scrapy, the rest", "scrapy/", None),
 )
 
-# What is in the place of something of Scrapy's, and what a crawl by agents has beyond one by Scrapy.
-INSTEAD = {"link extraction", "download handler", "signals"}
+# What is in the place of something of Scrapy's (some of it has Scrapy's own part of it as well), and what a crawl by
+# agents has beyond one by Scrapy.
+INSTEAD = {"link extraction", "download handler", "signals", "engine", "scraper, items", "stats, extensions"}
 DISTRIBUTION = {name for name, part, _ in OWNERS if part.startswith("scrapy_ubi/")} - INSTEAD
 
 

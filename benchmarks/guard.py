@@ -36,7 +36,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import CodeType, FrameType
 
-from components import DISTRIBUTION, component
+from components import DISTRIBUTION, INSTEAD, component
 from rounds import table
 
 HERE = Path(__file__).resolve().parent
@@ -46,7 +46,7 @@ CASES = ("walk", "short", "frontier", "mail")
 SLACK = 0.01  # of the sum of a crawl: a component that grows by less has not grown
 ALL = "all"
 SHOWN = 1.0  # calls a page: what is less is not shown, nor kept
-OURS = DISTRIBUTION | {"link extraction", ALL}
+OURS = DISTRIBUTION | (INSTEAD - {"download handler", "signals"}) | {ALL}  # in those two Scrapy has its part
 Counts = dict[str, float]
 
 

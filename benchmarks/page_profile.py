@@ -112,9 +112,8 @@ def show(sums: Sums, top: int) -> None:
         f"{sums.process:.2f} ms of CPU a page: {sums.main:.2f} in the main thread, {sums.samples:,} different stacks."
     )
     ours = sum(ms for name, ms in sums.components.items() if name in DISTRIBUTION)
-    print(
-        f"Scheduler, frontier, protocol and mail: {ours:.2f} of them, and {sum(sums.threads.values()):.2f} in threads."
-    )
+    threads = sum(sums.threads.values())
+    print(f"Scheduler, middlewares, frontier, protocol and mail: {ours:.2f} of them, and {threads:.2f} in threads.")
     columns = ["ms a page", "of all"]
     table("main thread", columns, rows(sums.components))
     table("other threads", columns, rows(sums.threads))
