@@ -103,6 +103,7 @@ class Batch:
         self._filters = not self._tools.filtering.idle
         self._offsite = not shared.anywhere and self._passing.has_offsite
         self._quick = self._tools.keys.plain
+        self._host_of = None if self._tools.keys.by_name else self._tools.keys.host_of  # None: its name is its host
         self._longest = min(self._tools.settings.max_url_length, self._passing.longest)
         self._holder: Callable[[str], Holds] = lambda host: _from_nowhere
         self._taken = self._known = self._apart = 0
@@ -114,6 +115,7 @@ class Batch:
         hosts.clear()  # the view may have changed meanwhile
         out, strays, longest, quick = self._tools.flights.keys, agent.closing.strays, self._longest, self._quick
         filters, depth, priority, met = self._filters, self._shared.depth, self._shared.priority, 0
+        host_of, alike, text = self._host_of, self._shared.template is None, self._shared.text
         links = self._plain.urls[start:stop]
         found: dict[str, list[Entry]] = {}  # by host: links that are news, as far as was looked
         for number, url in enumerate(links, start):
@@ -142,15 +144,14 @@ class Batch:
             elif holds is _from_nowhere:
                 self._discover(number, url, key, self._host(name, normal))
             else:
-                entry = _new(Entry, (key, url, depth, priority, self._text(number, url)))
-                found.setdefault(self._host(name, normal), []).append(entry)
+                entry = _new(Entry, (key, url, depth, priority, text if alike else self._text(number, url)))
+                found.setdefault(name if host_of is None else host_of(normal), []).append(entry)
         agent.counters.links += met
         self._discover_all(found)
         return self._count(met, len(links))
 
     def _host(self, name: str, normal: str) -> str:
-        keys = self._tools.keys
-        return name if keys.by_name else keys.host_of(normal)
+        return name if self._host_of is None else self._host_of(normal)
 
     def _look(self, name: str, normal: str) -> Holds:
         """What is known of the host of this normal form, for the links that follow."""

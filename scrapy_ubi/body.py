@@ -126,8 +126,8 @@ class UbiBodyMiddleware:
 
     def _kept(self, request: Request, response: Response) -> Response:
         """What is kept of a response: as it is, without its compression, or the beginning."""
-        stopped = self._end(request)
-        most = self._limit(request)
+        load = self._end(request)
+        stopped, most = (load.stopped, load.most) if load is not None else (False, self._limit(request))
         if not most:
             return response
         if encodings := self._packed(response.headers):
@@ -137,12 +137,12 @@ class UbiBodyMiddleware:
             return self._cut(request, response, most)
         return response
 
-    def _end(self, request: Request) -> bool:
-        """The transfer is over; whether it was stopped here."""
+    def _end(self, request: Request) -> _Load | None:
+        """The transfer is over, and this is what was seen of it; None where nothing was looked at."""
         load = self._loads.pop(request, None)
         if load is not None and load.lifted:
             request.meta.pop("download_maxsize", None)
-        return load is not None and load.stopped
+        return load
 
     def _unpacked(
         self, request: Request, response: Response, encodings: list[str], most: int, stopped: bool

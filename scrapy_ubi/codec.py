@@ -215,7 +215,10 @@ class Codec:
         if not entry.url[:8].lower().startswith(("http://", "https://")):
             raise CodecError("scheme", f"{entry.url[:200]!r} is no http or https URL")
         try:
-            return self._build(entry, parse_object(entry.request) if entry.request else {})
+            if not entry.request:  # as most plain links: `_build` would come to the same
+                meta = {"depth": entry.depth} if entry.depth else None
+                return Request(entry.url, priority=entry.priority, meta=meta)
+            return self._build(entry, parse_object(entry.request))
         except CodecError:
             raise
         # Items are built by the user's own classes, which may raise anything.

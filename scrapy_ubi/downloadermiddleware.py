@@ -138,16 +138,13 @@ class Guard:
             raise _Lapsed
         before = writegate.may_write.set(may_write)
         flight.began = monotonic()
-        most = self._settings.max_load_seconds if flight.visit is not None else 0.0
-        limit = asyncio.timeout(most or None)
         try:
-            async with limit:
-                return await download(flight.request)
+            if (most := self._settings.max_load_seconds) and flight.visit is not None:
+                return await _within(most, flight.request, download)
+            return await download(flight.request)
         except Exception:  # whatever a handler makes of a connection that the gate has aborted
             if lapsed:
                 raise _Lapsed from None
-            if limit.expired():
-                raise TooLong(f"{flight.request} takes longer than {most:g} s (UBI_MAX_LOAD_SECONDS)") from None
             raise
         finally:
             writegate.may_write.reset(before)  # the task may be that of the whole page
@@ -383,6 +380,18 @@ class Guard:
             return False
         forget_robots(self._crawler, netloc)
         return True
+
+
+async def _within(most: float, request: Request, download: Download) -> Response:
+    """Do a transfer in so many seconds. Raises `TooLong`, or what `download` raises."""
+    limit = asyncio.timeout(most)
+    try:
+        async with limit:
+            return await download(request)
+    except Exception:
+        if limit.expired():
+            raise TooLong(f"{request} takes longer than {most:g} s (UBI_MAX_LOAD_SECONDS)") from None
+        raise
 
 
 def _is_done_again(flight: Flight) -> bool:

@@ -149,10 +149,10 @@ class DiskState(HostState):
         than what it has, and than what all others there have. One that is retried stays.
         """
         head = self.head
-        if not head or rows.place(self.hid, priority, depth, 0) > head[0]:
+        if not head or rows.rank_start(priority, depth) > head[0][rows.RANK_START]:
             return None
         # Those of this priority that are no deeper come first, and are no worse.
-        index = self.find(key, bisect_left(head, rows.place(self.hid, priority, depth + 1, 0)))
+        index = self.find(key, bisect_left(head, rows.before(self.hid, priority, depth + 1)))
         if index is None:
             return None
         old = rows.read_queue(self.host, head[index])

@@ -28,6 +28,7 @@ from __future__ import annotations
 import json
 import struct
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import mmh3
@@ -46,6 +47,7 @@ _QUEUE = QUEUE[0]
 HEAVY = 8  # bits: a row counts once more for each 256 bytes that it has, most have fewer
 RANK = 15  # bytes
 ROW = 5 + RANK
+RANK_START = slice(5, ROW - 5)  # of a row: its rank, less the arrival
 _PRIORITY = 1 << 47
 _MOST_PRIORITY = _PRIORITY - 1
 _UPPER = _PRIORITY >> 32
@@ -100,6 +102,17 @@ def place(hid: bytes, priority: int, depth: int, arrival: int) -> bytes:
     return QUEUE + hid + ((_PRIORITY - priority) << 72 | depth << 40 | arrival).to_bytes(RANK, "big")
 
 
+@lru_cache(1024)
+def rank_start(priority: int, depth: int) -> bytes:
+    """The rank of all entries of this priority and depth, less the arrival."""
+    return place(bytes(4), priority, depth, 0)[RANK_START]
+
+
+def before(hid: bytes, priority: int, depth: int) -> bytes:
+    """What sorts before all rows of this host with this priority and depth, and behind all that are fetched earlier."""
+    return QUEUE + hid + rank_start(priority, depth)
+
+
 def is_queued(row: bytes) -> bool:
     """Whether this is a row of a queue."""
     return row[:1] == QUEUE
@@ -144,22 +157,22 @@ def queued_all(hid: bytes, host: str, entries: Iterable[Entry], arrival: int) ->
     """
     found: list[bytes] = []
     common: tuple[object, ...] = ()
-    rank, request, start, flag = b"", b"", "", 0
+    head, request, start, flag = b"", b"", "", 0
     for number, entry in enumerate(entries, arrival):
         key, url = entry[0], entry[1]
         if entry[2:] != common:
             common = entry[2:]
-            rank = place(hid, entry[3], entry[2], 0)[: ROW - _ARRIVAL]
+            head = before(hid, entry[3], entry[2])
             request = entry[4].encode("utf-8", "surrogatepass")
         if not start or not url.startswith(start):
             start, flag = _start(host, url)
         text = _encoded(url[len(start) :])
         upper, lower = number >> 32, number & 0xFFFFFFFF
         if request:
-            head = _WITH_REQUEST.pack(upper, lower, key, flag | _REQUEST, len(text))
-            found.append(b"%b%b%b%b" % (rank, head, text, request))
+            rest = _WITH_REQUEST.pack(upper, lower, key, flag | _REQUEST, len(text))
+            found.append(b"%b%b%b%b" % (head, rest, text, request))
         else:
-            found.append(b"%b%b%b" % (rank, _PLAIN.pack(upper, lower, key, flag), text))
+            found.append(b"%b%b%b" % (head, _PLAIN.pack(upper, lower, key, flag), text))
     return found
 
 

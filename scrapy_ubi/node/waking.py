@@ -35,13 +35,15 @@ class Waker:
         if self._halt.dead or agent.finished:
             self._wake()
             return
-        times = [at for at in (frontier.next_ready(), frontier.next_read()) if at is not None]
-        if not times:
+        now, ready = self._clock(), frontier.next_ready()
+        if ready is None or ready > now:  # what is ready now, as at full pelt, is asked about no further
+            read = frontier.next_read()
+            ready = read if ready is None else ready if read is None else min(ready, read)
+        if ready is None:
             return
-        wait = min(times) - self._clock()
-        if wait > 0:
-            self._timer = asyncio.get_running_loop().call_later(wait, self._wake)
-        elif wake and agent.lease.holds(self._clock()):
+        if ready > now:
+            self._timer = asyncio.get_running_loop().call_later(ready - now, self._wake)
+        elif wake and agent.lease.holds(now):
             self._wake()
 
     def soon(self, first: Callable[[], None]) -> None:

@@ -92,7 +92,10 @@ class Keeping:
 
     def others(self, state: HostState, but: str = "") -> list[str]:
         """The other keepers of a host, but one: those who are to be told of it."""
-        return [keeper for keeper in self.keepers(state) if keeper not in (self.me, but)]
+        keepers = self.keepers(state)
+        if len(keepers) == 1 and keepers[0] == self.me:  # as of an agent alone: asked for each page several times
+            return []
+        return [keeper for keeper in keepers if keeper not in (self.me, but)]
 
     def found(self, state: HostState, news: Sequence[Entry], flush: int, but: str = "") -> None:
         """Tell the other keepers of a host, but one, of entries that are news."""

@@ -40,7 +40,7 @@ from contextvars import ContextVar
 from functools import lru_cache, partial
 from typing import Any
 
-from pydispatch.dispatcher import getAllReceivers, liveReceivers
+from pydispatch import dispatcher
 from scrapy import Request, signals
 from scrapy.core.downloader import Slot
 from scrapy.core.downloader.handlers import DownloadHandlers
@@ -72,6 +72,7 @@ from twisted.web.client import HTTPConnectionPool
 from scrapy_ubi import writegate
 from scrapy_ubi.scrapy_private import keptconnections
 
+_ANY_SENDER = id(dispatcher.Any)
 _LEGACY_SERVER_CONNECT = 0x4  # OpenSSL's SSL_OP_LEGACY_SERVER_CONNECT: servers without secure renegotiation
 
 Download = Callable[[Request], Awaitable[Response]]
@@ -234,12 +235,17 @@ def _transport(connection: Any) -> Any:
 
 
 def only_scrapy_listens(crawler: Crawler, *which: object) -> bool:
-    """Whether nobody is connected to these signals but Scrapy's own offsite middleware."""
-    return all(
-        getattr(receiver, "__func__", None) is OffsiteMiddleware.request_scheduled
-        for signal in which
-        for receiver in liveReceivers(getAllReceivers(crawler, signal))
-    )
+    """Whether nobody is connected to these signals but Scrapy's own offsite middleware. It is asked for every page;
+    PyDispatcher's own functions take three times as long."""
+    for sender in (id(crawler), _ANY_SENDER):
+        of_sender = dispatcher.connections.get(sender)
+        for signal in (*which, dispatcher.Any) if of_sender else ():
+            for reference in of_sender.get(signal, ()):
+                receiver = reference() if isinstance(reference, dispatcher.WEAKREF_TYPES) else reference
+                function = getattr(receiver, "__func__", None)
+                if receiver is not None and function is not OffsiteMiddleware.request_scheduled:
+                    return False
+    return True
 
 
 def slot_delay(crawler: Crawler, request: Request) -> float:
