@@ -2,9 +2,9 @@
 `scale.py`.
 
 Whole production agents crawl a made-up web in virtual time: no faults, no politeness delay, a server that answers in
-milliseconds. Exchanges follow `node/post.py`: one at a time, one each flush interval, sooner when mail has come; every
-letter is encoded, and decoded and validated at its receiver. The group is complete from the start and stays so; beats
-are not simulated here (`scale_group.py` has them).
+milliseconds. Exchanges follow `node/pacing.py`: one at a time, one each flush interval, sooner when mail has come;
+every letter is encoded, and decoded and validated at its receiver. The group is complete from the start and stays so;
+beats are not simulated here (`scale_group.py` has them).
 
 The web grows with the group, so every agent has as much to do: `HOSTS` hosts an agent, `LINKS` links a page. A quarter
 of a page's foreign links is its own, the others are some of the dozen that stand on many pages of its host; they lead
@@ -30,7 +30,7 @@ from scrapy_ubi.protocol.mail import STATE
 from scrapy_ubi.protocol.view import Beat
 from scrapy_ubi.protocol.wire import decode
 
-FLUSH, EAGER = 0.2, 4  # s between exchanges; an answer waits for three quarters of it (node/post.py)
+FLUSH, EAGER = 0.2, 4  # s between exchanges; an answer waits for three quarters of it (node/pacing.py)
 DELAY = 0.001  # s one way to the server
 MOST_LETTERS = 64  # that one exchange reads
 CONCURRENCY = 16  # loads at once an agent, each LOAD s: about 20 pages a second

@@ -11,13 +11,10 @@ Rules of this module:
 * An inbox entry is deleted after the drain that follows its merge, so never before it is durable.
 * What the control hash says of the run is in `runs`. After an absence an agent looks there before it sends. While
   another process may live under its identifier, whose the mail is then, it only looks.
-* What would be fetched again were this agent killed is told the others soon. What they wait for is hurried only where
-  it may matter to them: who has plenty to fetch, like most of a group that crawls at full pelt, sends and reads less
-  often, so as to spare Redis and itself, and where it is quick, reads less often than it sends. With nothing to send or
-  to read an exchange is for the disk.
-* The control hash is looked at twice a second, not in every exchange: what it says may come that much later. Who
-  writes to it, or whose last exchange has failed, looks at once; and in every exchange while others may write there
-  what this agent has written, too (`Runs.has_rivals`).
+* When there is an exchange, and what it reads, is `pacing`'s matter. With nothing to send or to read it is for the disk
+  alone.
+* Who writes to the control hash, or whose last exchange has failed, looks there at once; and in every exchange while
+  others may write there what this agent has written, too (`Runs.has_rivals`).
 * A disk that is full takes no flush, and so nothing leaves: the same flush is tried again until there is room. The
   profile is published, so that people see why the crawl waits.
 * A Redis that is full refuses what needs memory. Mail is read and deleted all the same, which makes room where the
@@ -43,21 +40,15 @@ from .config import LETTER_BYTES_A_CHARACTER
 from .courier import Courier
 from .desk import Desk
 from .keeper import Disk
+from .pacing import Pacing
 from .runs import Runs
 from .sorting import Judge, Sorting
 from .trouble import AWAY, DISK, FULL, SLOW, Trouble
 
 logger = logging.getLogger("scrapy_ubi")
 
-CONTROL = 0.5  # s between two looks at the control hash
-EAGER = 4  # an answer waits for this part of the flush interval, where the machine is quick
-BUSY = 4  # and for so many times as long as the last exchange took, where it is not; for an interval at most
-PLENTY = 8  # requests handed out: an agent with so many waits for nobody
-ENOUGH = 24  # pages done that such an agent tells the others of before its time
-SELDOM = 2  # else it sends, and it reads its mail, only once in so many flush intervals
 ALL = 1_000_000  # letters of one exchange, as many as there may ever be
 EASY = 0.5  # s: an exchange that took less may send twice as many
-IDLE = 1.0  # s between two exchanges of an agent that can neither fetch nor answer yet
 
 RUN = b"run"  # the field of a letter that names the run it was sent in
 LOOK = Outgoing(read_inbox=False, read_acks=False)  # at the control hash
@@ -101,13 +92,8 @@ class Post:
         self._on_arrival = on_arrival
         self._desk = desk
         self._largest = settings.max_letter_bytes // LETTER_BYTES_A_CHARACTER
-        self._interval, self._most_waiting = settings.flush_interval, settings.flush_records
+        self._pacing, self._most_waiting = Pacing(agent, settings.flush_interval), settings.flush_records
         self._under_way: Future[Incoming] | None = None
-        self._due = 0.0
-        self._eager = False
-        self._sent = 0.0  # when the last exchange began (s)
-        self._done = 0  # pages done when it began
-        self._spared = 0.0  # how much sooner than usual (s) an eager one is
         self._out: Outgoing | None = None
         self._filled = 0.0  # when a drain gave it (s)
         self._most = ALL  # letters of it that the next exchange sends
@@ -122,8 +108,6 @@ class Post:
         self.full = False  # the last exchange was refused for want of memory
         self.disk_full = False  # the last flush could not be written
         self.writes_refused = 0  # exchanges so far that were
-        self._read_due = 0.0  # when to read the mail again (s), with plenty to fetch
-        self._control_due = 0.0  # and the control hash
 
     @property
     def control(self) -> Fields:
@@ -150,45 +134,24 @@ class Post:
         if self._under_way is not None or self._agent.usurped:
             return False  # what is in the inbox of a usurped agent is for that other process
         if now < self._trouble.retry_at:
-            return not self.disk_full and now >= self._due  # for the disk
-        if hurry:
-            return True
-        if self._is_idle():
-            return now >= max(self._due, self._sent + IDLE)
-        # What has come in wants an answer, and others wait for it: not at once, for what follows is gathered, but soon.
-        # Who has plenty to fetch lets them wait, but not with what would be fetched again were it killed.
-        if not self._has_plenty():
-            waits = self._eager or (self._agent.leaving and len(self._agent.outbox))
-            return now >= self._due - (self._spared if waits else 0.0)
-        if self._agent.counters.done - self._done >= ENOUGH:
-            return now >= self._due - self._spared
-        return now >= self._due + (SELDOM - 1) * self._interval
-
-    def _is_idle(self) -> bool:
-        """Whether this agent can neither fetch nor answer yet (`Membership.sure`), and has nothing new to say."""
-        agent = self._agent
-        can = agent.group.sure or agent.leaving or agent.finished
-        return not can and not any(lane.waiting for lane in agent.outbox.lanes.values())
-
-    def _has_plenty(self) -> bool:
-        """Whether this agent has plenty to fetch, and nobody comes, goes or hands over."""
-        agent = self._agent
-        return agent.work.out >= PLENTY and agent.tenure.complete is agent.view and not agent.leaving
+            return not self.disk_full and now >= self._pacing.due  # for the disk
+        return hurry or self._pacing.is_time(now)
 
     def send(self, now: float, profile: Callable[[], str | None]) -> None:
         """Begin an exchange of what a drain gives (or of what the last exchange did not get rid of)."""
         shadowed = self._agent.group.shadowed
-        self._only_looks = bool(self._sent) and (shadowed or now - self._looked > self._absence)
+        self._only_looks = bool(self._pacing.sent) and (shadowed or now - self._looked > self._absence)
         # What was collected at a mere look, and had no room, comes first: the next drain would not be durable with it.
         self._only_disk = now < self._trouble.retry_at or (self._out is None and self._disk.due)
         if self._only_disk:
-            self._due = now + self._interval
+            self._pacing.wait(now)
             self._collect()
             blocked = profile() if self.disk_full and not self._only_looks else None
             self._under_way = self._courier.send(self._carry(NOTHING, blocked), self._on_arrival)
             return
         if self._only_looks:
-            self._due = now + self._interval if shadowed else self._due
+            if shadowed:
+                self._pacing.wait(now)
             self._collect()  # while Redis is away the disk is written all the same
             self._under_way = self._courier.send(self._carry(LOOK, None), self._on_arrival)
             return
@@ -198,11 +161,10 @@ class Post:
         elif self._out.profile is None:  # what is sent in parts, or refused, may take long
             self._out = replace(self._out, profile=profile())
         self._collect()
-        if not self._sent:
+        if not self._pacing.sent:
             self._runs.begin(now)
             self._looked = now
-        self._sent, self._due, self._eager = now, now + self._interval, False
-        self._done = self._agent.counters.done
+        self._pacing.begun(now)
         blocked = profile() if self.disk_full else None
         self._under_way = self._courier.send(self._carry(self._asking(self._out, now), blocked), self._on_arrival)
 
@@ -213,11 +175,9 @@ class Post:
 
     def _asking(self, out: Outgoing, now: float) -> Outgoing:
         """What to send, with what is to be read."""
-        read = bool(self._trouble.kind) or now >= self._read_due or not self._has_plenty()
-        if read:
-            self._read_due = now + SELDOM * self._interval * 0.9  # a turn of the loop is never quite in time
+        read = self._pacing.reads(now, bool(self._trouble.kind))
         waits = any(lane.unacknowledged for lane in self._agent.outbox.lanes.values())
-        look = now >= self._control_due or self._runs.has_rivals(now)
+        look = self._pacing.looks(now) or self._runs.has_rivals(now)
         look = (read and look) or bool(out.control or out.forget_control or self._trouble.kind)
         letters = out.letters[: self._most]
         return replace(out, letters=letters, read_inbox=read, read_acks=read and waits, read_control=look)
@@ -250,8 +210,7 @@ class Post:
         self.disk_full = False
         if self._only_disk and future.exception() is None:
             return True
-        # Agents that share a core would otherwise spend it on mail: each letter of one makes another one eager.
-        self._spared = max(0.0, self._interval - max(self._interval / EAGER, (now - self._sent) * BUSY))
+        self._pacing.ended(now)
         try:
             incoming = future.result()
         except DiskFull as error:
@@ -281,8 +240,8 @@ class Post:
 
     def _unanswered(self, now: float, error: TransportDown) -> None:
         """Redis is away, or only too slow: then it took its time, and has answered a beat meanwhile."""
-        took = now - self._sent
-        if not self._only_looks and took > EASY and self._agent.lease.heard_since(self._sent):
+        took = now - self._pacing.sent
+        if not self._only_looks and took > EASY and self._agent.lease.heard_since(self._pacing.sent):
             sentence = (
                 "Redis takes this agent's beats, and not its mail: the line may be too slow for so much in one round "
                 "trip. Mail goes on in parts; where this comes again, set UBI_MAX_LETTER_BYTES smaller (alike for all "
@@ -301,9 +260,9 @@ class Post:
         letters = self._out.letters if self._out is not None else ()
         left = letters[self._most :]
         if len(letters) >= self._most:  # one with fewer says nothing of what the line carries
-            self._most = min(2 * self._most if now - self._sent < EASY else self._most + 1, ALL)
+            self._most = min(2 * self._most if now - self._pacing.sent < EASY else self._most + 1, ALL)
         if left:
-            self._out, self._due = Outgoing(letters=left), now
+            self._out, self._pacing.due = Outgoing(letters=left), now
         else:
             self._out, self.told = None, self._drained
             if now - self._filled > EASY:  # not before all have left: what repeats them is the next drain
@@ -357,13 +316,13 @@ class Post:
 
     def _take(self, incoming: Incoming, now: float) -> None:
         if incoming.control is not None:
-            self._control_due = now + CONTROL
+            self._pacing.looked(now)
             # What was asked for before an absence may have waited for its end.
-            self._looked = now if self._only_looks else self._sent
+            self._looked = now if self._only_looks else self._pacing.sent
             self._look_at(incoming.control, now)
         if self._agent.outlived:
             return
-        self._eager = bool(incoming.letters)
+        self._pacing.eager = bool(incoming.letters)
         for number, raw in incoming.letters:
             self._consumed.append(number)
             if not self._runs.is_past(raw.get(RUN, b"").decode("ascii", "replace")):

@@ -17,7 +17,7 @@ from scrapy_ubi.settings import UbiSettings
 
 from .crawl import Crawl
 from .halt import Halt
-from .post import EAGER
+from .pacing import EAGER
 
 logger = logging.getLogger("scrapy_ubi")
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from scrapy_ubi.frontier.store import StoreFull
 from scrapy_ubi.node.keeper import NoDisk
-from scrapy_ubi.node.post import CONTROL, ENOUGH, IDLE, PLENTY, SELDOM
+from scrapy_ubi.node.pacing import CONTROL, ENOUGH, IDLE, PLENTY, SELDOM
 from scrapy_ubi.node.sorting import HEAD, MOST_RECORDS, MOST_SAID
 from scrapy_ubi.node.trouble import FIRST_PAUSE, LONGEST_PAUSE
 from scrapy_ubi.protocol.envelope import opened

@@ -1,0 +1,90 @@
+"""When mail is exchanged, and what of an exchange is read.
+
+Rules of this module:
+
+* What would be fetched again were the agent killed is told the others soon. What they wait for is hurried only where it
+  may matter to them: who has plenty to fetch, like most of a group that crawls at full pelt, sends and reads less
+  often, so as to spare Redis and itself, and where it is quick, reads less often than it sends.
+* The control hash is looked at twice a second, not in every exchange: what it says may come that much later.
+"""
+
+from __future__ import annotations
+
+from scrapy_ubi.protocol.agent import Agent
+
+CONTROL = 0.5  # s between two looks at the control hash
+EAGER = 4  # an answer waits for this part of the flush interval, where the machine is quick
+BUSY = 4  # and for so many times as long as the last exchange took, where it is not; for an interval at most
+PLENTY = 8  # requests handed out: an agent with so many waits for nobody
+ENOUGH = 24  # pages done that such an agent tells the others of before its time
+SELDOM = 2  # else it sends, and it reads its mail, only once in so many flush intervals
+IDLE = 1.0  # s between two exchanges of an agent that can neither fetch nor answer yet
+
+
+class Pacing:
+    """The pace of one agent's mail. `interval` is UBI_FLUSH_INTERVAL (s). `sent`: when the last exchange began, 0.0
+    before the first one; `due`: when the next one is to begin as a rule (s).
+    """
+
+    def __init__(self, agent: Agent, interval: float) -> None:
+        self._agent, self._interval = agent, interval
+        self.sent = self.due = 0.0
+        self.eager = False  # letters came, and want an answer
+        self._done = 0  # pages done when the last exchange began
+        self._spared = 0.0  # how much sooner than usual (s) an eager one is
+        self._read_due = 0.0  # when to read the mail again (s), with plenty to fetch
+        self._control_due = 0.0  # and the control hash
+
+    def is_time(self, now: float) -> bool:
+        """Whether it is time (s) for another exchange, with no cause to hurry."""
+        if self._is_idle():
+            return now >= max(self.due, self.sent + IDLE)
+        # What has come in wants an answer, and others wait for it: not at once, for what follows is gathered, but soon.
+        # Who has plenty to fetch lets them wait, but not with what would be fetched again were it killed.
+        if not self._has_plenty():
+            waits = self.eager or (self._agent.leaving and len(self._agent.outbox))
+            return now >= self.due - (self._spared if waits else 0.0)
+        if self._agent.counters.done - self._done >= ENOUGH:
+            return now >= self.due - self._spared
+        return now >= self.due + (SELDOM - 1) * self._interval
+
+    def _is_idle(self) -> bool:
+        """Whether this agent can neither fetch nor answer yet (`Membership.sure`), and has nothing new to say."""
+        agent = self._agent
+        can = agent.group.sure or agent.leaving or agent.finished
+        return not can and not any(lane.waiting for lane in agent.outbox.lanes.values())
+
+    def _has_plenty(self) -> bool:
+        """Whether this agent has plenty to fetch, and nobody comes, goes or hands over."""
+        agent = self._agent
+        return agent.work.out >= PLENTY and agent.tenure.complete is agent.view and not agent.leaving
+
+    def wait(self, now: float) -> None:
+        """The next exchange is an interval from now."""
+        self.due = now + self._interval
+
+    def begun(self, now: float) -> None:
+        """An exchange begins."""
+        self.wait(now)
+        self.sent, self.eager = now, False
+        self._done = self._agent.counters.done
+
+    def ended(self, now: float) -> None:
+        """It has ended. Agents that share a core would otherwise spend it on mail: each letter of one makes another one
+        eager."""
+        self._spared = max(0.0, self._interval - max(self._interval / EAGER, (now - self.sent) * BUSY))
+
+    def reads(self, now: float, anyway: bool) -> bool:
+        """Whether the exchange that begins now reads the mail; `anyway`: it has cause to."""
+        reads = anyway or now >= self._read_due or not self._has_plenty()
+        if reads:
+            self._read_due = now + SELDOM * self._interval * 0.9  # a turn of the loop is never quite in time
+        return reads
+
+    def looks(self, now: float) -> bool:
+        """Whether it is time to look at the control hash."""
+        return now >= self._control_due
+
+    def looked(self, now: float) -> None:
+        """What the control hash says was read."""
+        self._control_due = now + CONTROL
