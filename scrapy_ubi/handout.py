@@ -20,9 +20,9 @@ from scrapy.spidermiddlewares.httperror import HttpErrorMiddleware
 from twisted.python.failure import Failure
 
 from scrapy_ubi.codec import Codec, CodecError
-from scrapy_ubi.downloadermiddleware import Guard, Withdrawn
 from scrapy_ubi.errorwatch import ErrorWatch
 from scrapy_ubi.flights import Flight, Flights
+from scrapy_ubi.guard import Guard, Withdrawn
 from scrapy_ubi.localrequests import LocalRequests
 from scrapy_ubi.node import Node, Visit
 from scrapy_ubi.node.learner import CUT, content_of

@@ -35,12 +35,12 @@ from twisted.python.failure import Failure
 from scrapy_ubi import clock, processage
 from scrapy_ubi.batch import Ordinary
 from scrapy_ubi.codec import Codec
-from scrapy_ubi.downloadermiddleware import Guard
 from scrapy_ubi.errors import UbiError
 from scrapy_ubi.errorwatch import ErrorWatch
 from scrapy_ubi.feeds import of_one_name
 from scrapy_ubi.filtering import Filtering
 from scrapy_ubi.flights import Flights
+from scrapy_ubi.guard import Guard
 from scrapy_ubi.handout import Handout
 from scrapy_ubi.identity import AgentDirectory
 from scrapy_ubi.intake import Intake, Tools

@@ -12,7 +12,7 @@ from scrapy import Request
 from scrapy.crawler import Crawler
 from scrapy.http import Response
 
-from scrapy_ubi.downloadermiddleware import Withdrawn
+from scrapy_ubi.guard import Withdrawn
 from scrapy_ubi.node import Node
 from scrapy_ubi.scheduler import UbiScheduler
 from tests.support.crawls import crawl, total

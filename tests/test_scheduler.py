@@ -17,9 +17,9 @@ from scrapy.utils.request import RequestFingerprinter
 from twisted.python.failure import Failure
 
 from scrapy_ubi.codec import Codec
-from scrapy_ubi.downloadermiddleware import Guard
 from scrapy_ubi.errorwatch import ErrorWatch
 from scrapy_ubi.filtering import Filtering
+from scrapy_ubi.guard import Guard
 from scrapy_ubi.originals import Originals
 from scrapy_ubi.protocol.host import Entry, retries_of
 from scrapy_ubi.requestcheck import NONCE

@@ -35,7 +35,8 @@ from scrapy.utils.httpobj import urlparse_cached
 from scrapy.utils.python import to_unicode
 
 from scrapy_ubi import clock
-from scrapy_ubi.downloadermiddleware import ForeignHost, Guard, Withdrawn
+from scrapy_ubi.bypassing import ForeignHost
+from scrapy_ubi.guard import Guard, Withdrawn
 from scrapy_ubi.outcome import FORBIDDEN, UNREACHABLE
 from scrapy_ubi.politeness import retryafter
 from scrapy_ubi.requestcheck import NONCE

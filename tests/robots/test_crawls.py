@@ -18,7 +18,7 @@ from scrapy.crawler import Crawler
 from scrapy.exceptions import CloseSpider, IgnoreRequest
 from scrapy.http import Response, TextResponse
 
-from scrapy_ubi.downloadermiddleware import Guard
+from scrapy_ubi.guard import Guard
 from scrapy_ubi.robots import middleware, record
 from scrapy_ubi.robots.middleware import UbiRobotsMiddleware
 from scrapy_ubi.robots.text import MOST_BYTES

@@ -10,11 +10,12 @@ from scrapy import Request
 from scrapy.exceptions import StopDownload
 from scrapy.http import Response
 
-from scrapy_ubi.downloadermiddleware import ForeignHost, Withdrawn
+from scrapy_ubi.bypassing import ForeignHost
+from scrapy_ubi.guard import Withdrawn
 from scrapy_ubi.robots import load
 from scrapy_ubi.robots.load import Load, count_bytes, load_of, request_for, unpacked
 from scrapy_ubi.robots.text import MOST_BYTES
-from tests.test_downloadermiddleware import World, in_loop
+from tests.support.guarded import World, in_loop
 
 URL = "http://h1.example/robots.txt"
 

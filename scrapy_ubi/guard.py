@@ -1,0 +1,305 @@
+"""The guard: no transfer starts without the host's permit and the lease, whoever asked for it.
+
+Everything passes it, as it stands in the innermost downloader middleware: scheduled requests, and robots.txt, media and
+each hop of their redirects, which bypass the scheduler (`bypassing`). Rules of this module:
+
+* `process_request` waits for the permit and compares the lease last, right before it lets the request go. A request
+  that then waits for a free place in Scrapy's downloader (a delay, a full slot) is compared again where its transfer
+  starts, and once more where its bytes leave (`writegate`).
+* The permit is given back when the transfer ends (`process_response`, `process_exception`), and again when Scrapy lets
+  go of the request: giving back twice does nothing. A slow callback does not hold its host.
+* What the end of a transfer says about its host (it asks to be left alone, it does not answer) is the matter of
+  `Manners`, and comes before the permit is given back.
+* A page that may not be fetched here any more (the lease ended during its transfer, the host went to another agent,
+  the crawl closes) is *withdrawn*: neither the retry middleware nor the spider see a failure, and it returns to the
+  queue.
+* What bypasses the scheduler is in no queue: its transfer, when aborted, waits for the next permit and is done again.
+  It waits in its place in Scrapy's downloader, so it is the first to have that permit.
+* What the pages under way load beside the scheduler (media, with their robots.txt) begins while the spider is being
+  closed as well: their items would lack it for good. But it waits for no lease then, nor for a host that was put off
+  for long.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Iterable
+from time import monotonic
+from typing import TYPE_CHECKING, TypeVar
+
+from scrapy import Request
+from scrapy.crawler import Crawler
+from scrapy.exceptions import IgnoreRequest
+from scrapy.http import Response
+
+from scrapy_ubi import writegate
+from scrapy_ubi.bypassing import Bypassing, GivenUp, is_done_again
+from scrapy_ubi.flights import Flight, Flights
+from scrapy_ubi.notices import Notices
+from scrapy_ubi.outcome import TooLong
+from scrapy_ubi.politeness.manners import Manners
+from scrapy_ubi.robots.load import load_of
+from scrapy_ubi.scrapy_private import Download
+from scrapy_ubi.settings import UbiSettings
+
+if TYPE_CHECKING:
+    from scrapy_ubi.node import Node
+    from scrapy_ubi.protocol.host import HostState
+
+T = TypeVar("T")
+
+
+class Withdrawn(IgnoreRequest):
+    """This request is not fetched here and now; what asked for it is to be done again, here or elsewhere."""
+
+
+class _Lapsed(Exception):
+    """The right to start this transfer ended while the request waited for its turn."""
+
+
+class Guard:
+    """The guard of one agent."""
+
+    def __init__(self, crawler: Crawler, node: Node, settings: UbiSettings, flights: Flights, notices: Notices) -> None:
+        self._manners = Manners(crawler, node, settings, self._end_waiting_for)
+        self._bypassing = Bypassing(crawler, node, settings, notices, self._manners.given_up)
+        self._crawler = crawler
+        self._node = node
+        self._settings = settings
+        self._flights = flights
+        self._closing = False
+
+    async def admit(self, request: Request) -> None:
+        """Wait until the transfer of `request` may start, now. Raises `Withdrawn` or `ForeignHost` when it may not."""
+        flight = self._flights.get(request) or self._flights.add(self._bypassing.flight(request))
+        if flight.host is None:
+            return
+        if self._ends(flight) or self._bypassing.lacks_robots(flight):
+            flight.withdrawn = True
+        if flight.withdrawn:
+            raise self._withdrawal(flight)
+        load = load_of(request)
+        if load is not None and load.redirected:
+            await self._permit_soon(flight, load.timeout)
+        else:
+            await self._permit(flight)
+
+    async def carry(self, request: Request, download: Download) -> Response:
+        """Do the transfer of `request` so that it can be cancelled. Raises what `download` raises, or `Withdrawn`."""
+        flight = self._flights.get(request)
+        while flight is not None and flight.held:
+            try:
+                return await self._unless_withdrawn(flight, self._transfer(flight, download))
+            except _Lapsed:
+                self.release(flight)
+                if self._ends(flight):
+                    flight.withdrawn = True
+                    raise self._withdrawal(flight) from None
+                await self._permit(flight, again=True)
+            except Withdrawn:
+                if self._ends(flight) or not is_done_again(flight):
+                    raise
+                flight.withdrawn = False
+                await self._permit(flight, again=True)
+                if (load := load_of(request)) is not None:
+                    load.begin()
+        return await download(request)
+
+    async def _transfer(self, flight: Flight, download: Download) -> Response:
+        # Nothing may come between this and the transfer: in another task's turn a callback may block for seconds.
+        # A kept connection holds the right, for minutes: with the flight it would hold all that its page has taught.
+        lapsed, host = False, flight.host
+
+        def may_write() -> bool:
+            nonlocal lapsed
+            lapsed = lapsed or not self._may_start(host)
+            return not lapsed
+
+        if not may_write():
+            raise _Lapsed
+        before = writegate.may_write.set(may_write)
+        flight.began = monotonic()
+        try:
+            if (most := self._settings.max_load_seconds) and flight.visit is not None:
+                return await _within(most, flight.request, download)
+            return await download(flight.request)
+        except Exception:  # whatever a handler makes of a connection that the gate has aborted
+            if lapsed:
+                raise _Lapsed from None
+            raise
+        finally:
+            writegate.may_write.reset(before)  # the task may be that of the whole page
+
+    def is_page(self, request: Request) -> bool:
+        """Whether this is a page of the queue, and nothing that bypasses the scheduler or never leaves this agent."""
+        flight = self._flights.get(request)
+        return flight is not None and flight.visit is not None
+
+    def state_of(self, request: Request) -> HostState | None:
+        """The state of the host of a page of the queue, None for what is none."""
+        flight = self._flights.get(request)
+        return None if flight is None or flight.visit is None else flight.visit.state
+
+    def own_state(self, request: Request) -> HostState | None:
+        """The state of the host of any request, None where this agent may not load from it now."""
+        host = self._bypassing.host_of(request.url)
+        return self._node.frontier.find(host) if host is not None and self._node.may_fetch(host) else None
+
+    def host_of(self, request: Request) -> str:
+        """The host of a page of the queue, empty for what is none."""
+        state = self.state_of(request)
+        return "" if state is None else state.host
+
+    def responded(self, request: Request, response: Response) -> None:
+        """The transfer of `request`, if there was one, ended with this response. Raises `Withdrawn` where the page is
+        to be fetched again later.
+        """
+        flight = self._flights.get(request)
+        if flight is None or not flight.held:
+            return
+        flight.fetched = True
+        later = self._manners.responded(flight, response, monotonic() - flight.began)
+        self.release(flight)
+        if later:
+            flight.withdrawn = True
+            raise self._withdrawal(flight)
+
+    def failed(self, request: Request, error: Exception) -> None:
+        """The transfer of `request`, if there was one, ended with this error."""
+        flight = self._flights.get(request)
+        if flight is not None and flight.held:
+            if not flight.withdrawn:
+                self._manners.failed(flight, error)
+            self.release(flight)
+
+    def release(self, flight: Flight) -> None:
+        """The transfer has ended, or there is none: give the host back. A second call does nothing."""
+        if flight.held:
+            flight.held = False
+            assert flight.host is not None
+            self._node.release(flight.host, flight.visit)
+            if self._closing:  # its host may have been put off
+                self._end_waiting()
+
+    def cancel(self, hosts: Iterable[str] | None = None) -> None:
+        """Abort the transfers under way from `hosts` (None: all): the agent has lost the right to them."""
+        these = None if hosts is None else set(hosts)
+        for flight in self._flights:
+            if flight.held and flight.waiting is not None and (these is None or flight.host in these):
+                self._crawler.stats.inc_value("ubi/guard/cancelled")
+                self._withdraw(flight)
+        if self._closing:
+            self._end_waiting()
+
+    def close(self) -> None:
+        """The spider is being closed: transfers end, but none starts any more, but for what pages under way load beside
+        the scheduler."""
+        self._closing = True
+        self._end_waiting()
+
+    def _end_waiting(self) -> None:
+        for flight in self._flights:
+            if flight.waiting is not None and not flight.held and self._ends(flight):
+                self._withdraw(flight)
+
+    def _end_waiting_for(self, host: str) -> None:
+        """This host is given up: media of it wait no longer."""
+        for flight in self._flights:
+            if flight.host == host and flight.waiting is not None and not flight.held and is_done_again(flight):
+                self._withdraw(flight)
+
+    def _ends(self, flight: Flight) -> bool:
+        """Whether this begins no transfer any more, as the spider is being closed."""
+        if not self._closing:
+            return False
+        load = load_of(flight.request)
+        if flight.visit is not None or (load is not None and load.of_page):
+            return True
+        return flight.host is not None and not self._node.loads(flight.host)
+
+    async def _permit(self, flight: Flight, again: bool = False) -> None:
+        assert flight.host is not None
+        while True:
+            if flight.visit is None and (refusal := self._bypassing.refusal(flight)) is not None:
+                raise refusal
+            granted = await self._unless_withdrawn(flight, self._node.permit(flight.host, flight.visit, again))
+            flight.held = granted
+            flight.began = monotonic()
+            if not granted:
+                return self._denied(flight)
+            if self._may_start(flight.host):
+                return None
+            self.release(flight)
+            await asyncio.sleep(0)
+
+    async def _permit_soon(self, flight: Flight, most: float) -> None:
+        """As `_permit`, but a host that leaves one waiting for so many seconds beyond its delay raises TimeoutError."""
+        assert flight.host is not None
+        state = self._node.frontier.find(flight.host)
+        most += max(self._node.frontier.delay, 0.0 if state is None else state.pause)
+        loop = asyncio.get_running_loop()
+        timer = loop.call_later(most, self._withdraw, flight)
+        try:
+            await self._permit(flight)
+        except Withdrawn:
+            if loop.time() < timer.when():
+                raise
+            raise TimeoutError(f"{flight.host} was not free for {most:g} s") from None
+        finally:
+            timer.cancel()
+
+    def _may_start(self, host: str | None) -> bool:
+        """The comparison that nothing may come after: the host is ours, not held, and the lease holds."""
+        assert host is not None
+        return self._node.may_fetch(host)
+
+    def _denied(self, flight: Flight) -> None:
+        """The node will never permit this. Raises, unless it may go without."""
+        bypasses = flight.visit is None and not self._bypassing.is_of_own_page(flight) and not self._ends(flight)
+        if not bypasses or not self._bypassing.passes_foreign(flight):
+            flight.withdrawn = True
+            raise self._withdrawal(flight)
+
+    async def _unless_withdrawn(self, flight: Flight, awaitable: Awaitable[T]) -> T:
+        """Wait for something that `_withdraw` can take the flight out of: by cancelling this very task, as a task for
+        each permit and each transfer costs more than they do."""
+        task = flight.waiting = asyncio.current_task()
+        assert task is not None, "Scrapy runs what awaits in a task"
+        try:
+            return await awaitable
+        except asyncio.CancelledError:
+            if flight.waiting is task:  # somebody else has cancelled it
+                raise
+            raise self._withdrawal(flight) from None
+        finally:
+            if flight.waiting is not task:
+                task.uncancel()
+            flight.waiting = None
+
+    def _withdraw(self, flight: Flight) -> None:
+        flight.withdrawn = True
+        if flight.waiting is not None:
+            flight.waiting.cancel()
+            flight.waiting = None  # once: each cancellation has to be taken back
+
+    def _withdrawal(self, flight: Flight) -> Withdrawn | GivenUp:
+        """The exception that ends this flight; the place where a robots.txt is noted as not read."""
+        self.release(flight)
+        if flight.visit is None and (refusal := self._bypassing.refusal(flight)) is not None:
+            return refusal
+        if not self._bypassing.withdrawn(flight) and is_done_again(flight) and self._ends(flight):
+            self._bypassing.tell_ended(flight)
+        what = "goes back to the queue" if flight.visit is not None else "is not loaded here and now"
+        return Withdrawn(f"{flight.request} {what}")
+
+
+async def _within(most: float, request: Request, download: Download) -> Response:
+    """Do a transfer in so many seconds. Raises `TooLong`, or what `download` raises."""
+    limit = asyncio.timeout(most)
+    try:
+        async with limit:
+            return await download(request)
+    except Exception:
+        if limit.expired():
+            raise TooLong(f"{request} takes longer than {most:g} s (UBI_MAX_LOAD_SECONDS)") from None
+        raise
