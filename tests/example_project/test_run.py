@@ -32,7 +32,12 @@ class Runner:
         self._family: set[tuple[int, str]] = set()
         with self.output.open("wb") as out:
             self.process = subprocess.Popen(
-                [sys.executable, str(RUN.with_name(script)), *options], stdout=out, stderr=out, start_new_session=True
+                [sys.executable, str(RUN.with_name(script)), *options],
+                stdout=out,
+                stderr=out,
+                start_new_session=True,
+                # Whoever runs the tests under nohup: what ignores the end of its terminal from the start goes on.
+                preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),
             )
 
     def text(self) -> str:
