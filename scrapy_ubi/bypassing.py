@@ -6,7 +6,8 @@ this module:
 * Downloads whose host another agent owns are refused or let through without a permit, as UBI_FOREIGN_DOWNLOADS says; a
   warning once, a stat always.
 * What is of a host that is given up is refused: as its pages, it is not tried.
-* A transfer that was aborted is done again, but for that of a robots.txt, which its middleware asks for again.
+* A transfer that was aborted is done again, but for that of a robots.txt that a page waits for, or to which a redirect
+  leads: who waits for it asks for it again.
 * A robots.txt is loaded under a permit like everything else. One that redirects to another agent's host is followed
   without one (RFC 9309 wants it followed; it is one load a day): but for this, nobody loads from another agent's host.
 * Where the user has a robots.txt middleware derived from Scrapy's, a robots.txt that was withdrawn must not pass for

@@ -299,7 +299,7 @@ async def _within(most: float, request: Request, download: Download) -> Response
     try:
         async with limit:
             return await download(request)
-    except Exception:
+    except Exception:  # whatever a handler makes of being cancelled
         if limit.expired():
             raise TooLong(f"{request} takes longer than {most:g} s (UBI_MAX_LOAD_SECONDS)") from None
         raise

@@ -300,6 +300,12 @@ def test_the_depth_travels_beside_the_text() -> None:
     assert codec.encode(Request(URL, meta={"depth": "deep"}))[:2] == ("", 0)
 
 
+@given(st.integers(0, 9), st.integers(-9, 9))
+def test_a_plain_get_is_made_as_any_other(depth: int, priority: int) -> None:
+    short, long = (codec.decode(Entry(1, URL, depth, priority, text)) for text in ("", "{}"))
+    assert short.to_dict() == long.to_dict()
+
+
 def test_a_depth_that_begins_anew_is_told_from_none() -> None:
     """Scrapy counts a page without a depth as one of depth 0, once more."""
     assert through(Request(URL, meta={"depth": 0})).meta == {"depth": 0}
