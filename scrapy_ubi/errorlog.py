@@ -9,7 +9,8 @@ code, or a part that has broken. Rules of this module:
 * Errors in callbacks, errbacks and pipelines are told by Scrapy's signals, those of a download by their outcome. All
   else (handlers of signals, `start()`, tasks that nobody awaits) is known by what Scrapy, Twisted and asyncio log with
   a traceback. What other people's code logs is their own matter: they have caught it.
-* Many in close succession (`Burst`) stop the agent: whatever has broken, it should not use up the crawl's URLs.
+* Many in close succession (`Burst`) stop the agent: what has broken should not use up the crawl's URLs. Those that
+  Twisted's and asyncio's loggers tell of are no part of it: they may be of something else in this process.
 * Nothing here raises: a log that cannot be written is said once, and counted.
 """
 
@@ -83,6 +84,7 @@ ANTICIPATED: tuple[type[BaseException], ...] = (
 # Whose records with a traceback tell of an error that nobody has caught. Scrapy's scraper is not among them: what it
 # logs is told by signals; and of these two, which load beside the scheduler, only what was not anticipated counts.
 _TELLING = ("scrapy", "twisted", "asyncio", "scrapy_ubi")
+_OF_CRAWLS = ("scrapy", "scrapy_ubi")  # of these, those that make a burst
 _SILENT = ("scrapy.core.scraper",)
 _LOADING = ("scrapy.pipelines", "scrapy.downloadermiddlewares.robotstxt")
 
@@ -156,16 +158,16 @@ class ErrorLog:
         """A page is done, with or without an error."""
         self._burst.pages += 1
 
-    def met(self, where: str, error: BaseException, what: str, trace: Any = None) -> None:
+    def met(self, where: str, error: BaseException, what: str, trace: Any = None, of_crawl: bool = True) -> None:
         """An unanticipated error was raised, in a `callback`, an `errback`, a `pipeline`, a `download`, or `elsewhere`.
-        `what` tells people what was being done."""
+        `what` tells people what was being done; `of_crawl`: it counts for a burst."""
         self._count(f"ubi/errors/{where}")
         self._note(f"error/{where}")
         self._write(f"{where}: {what}", error, trace if trace is not None else error.__traceback__)
         if "first" not in self._said:
             self._said.add("first")
             logger.warning("An unanticipated error (%s, %s); all are in %s.", where, type(error).__name__, self._path)
-        if self._burst.error(self._clock()) and "burst" not in self._said:
+        if of_crawl and self._burst.error(self._clock()) and "burst" not in self._said:
             self._said.add("burst")
             self._stop(
                 f"{self._burst.number} unanticipated errors within {self._burst.seconds:g} s, the last one "
@@ -182,7 +184,7 @@ class ErrorLog:
             said = record.getMessage()
         except (TypeError, ValueError):  # arguments that do not fit the text
             said = str(record.msg)
-        self.met("elsewhere", error, f"{record.name}: {said}", trace)
+        self.met("elsewhere", error, f"{record.name}: {said}", trace, of_crawl=_is_of(record.name, _OF_CRAWLS))
 
     def _write(self, headline: str, error: BaseException, trace: Any) -> None:
         when = datetime.now(UTC).isoformat(timespec="milliseconds")

@@ -7,7 +7,8 @@ Rules of this module:
   it, or takes it.
 * Most links of a page are known: `is_known` says so of them with the same decision as `take`, before the engine hears
   of them. What it has found out of any other serves `take`, which comes next.
-* A request comes from the page that was told last (`mark_child`), else from the page whose redirect leads to it.
+* A request comes from the page that was told last: whose callback yields it (`mark_child`), or in place of whose
+  response a downloader middleware gave it (`mark_successor`: a redirect, a retry).
 * Memory only, and as few calls of functions as can be: all this is done for each link, some 40 times a page.
 
 Plain links, as long as they are as usual, are taken by a loop of their own (`batch`), with the same decisions.
@@ -52,6 +53,7 @@ class Intake:
         self._sums = sheet.sums
         self._out = tools.flights.keys
         self._child: tuple[Request | None, Visit | None] = (None, None)  # what a page yields, and the page
+        self._successor: tuple[Request, Visit] | None = None  # what stands in place of a response, and its page
         self._asked: tuple[Request, Place, int] | None = None  # the last that `is_known` did not know, with its key
 
     def mark_child(self, request: Request, parent: Request | None) -> None:
@@ -62,6 +64,11 @@ class Intake:
         if self._tools.keys.wants_nonce(request) and flight is not None and flight.visit is not None:
             flight.nonces += 1
             request.meta[NONCE] = f"{flight.visit.entry.key:016x}.{flight.nonces}"
+
+    def mark_successor(self, request: Request, parent: Request) -> None:
+        """A downloader middleware gave `request` in place of the response of `parent`; it is taken next."""
+        flight = self._tools.flights.get(parent)
+        self._successor = (request, flight.visit) if flight is not None and flight.visit is not None else None
 
     def is_known(self, request: Request) -> bool:
         """Whether a request that a page yields (`mark_child`) is a duplicate; counted then, and it need not be taken.
@@ -168,16 +175,15 @@ class Intake:
     def _page_of(self, request: Request) -> Visit | None:
         """The page that this request comes from, None when that is not known: a callback's output, or a redirect."""
         child, visit = self._child
-        self._child = (None, None)
+        successor, self._child, self._successor = self._successor, (None, None), None
         if child is request:
             return visit
-        if came_by := request.meta.get("redirect_urls"):
-            visit = next((f.visit for f in self._tools.flights if f.request.url == came_by[-1]), None)
-            learner = self._tools.node.learner
-            if visit is not None and learner is not None:
-                learner.moved(visit.state, visit.entry, request.url)
-            return visit
-        return None
+        if successor is None or successor[0] is not request:
+            return None
+        visit = successor[1]
+        if self._tools.node.learner is not None and request.meta.get("redirect_urls"):
+            self._tools.node.learner.moved(visit.state, visit.entry, request.url)
+        return visit
 
     def _take_again(
         self, flight: Flight, visit: Visit, request: Request, entry: Entry, encoded: Encoded, seed: bool

@@ -70,7 +70,7 @@ REFUSAL = "SCRAPY_UBI_REFUSAL"  # setting in which the add-on leaves the sentenc
 
 class UbiScheduler(BaseScheduler):
     """One agent's end of the crawl. Public for others: `agent_id`, `settings`, `node`, `guard`, `sitemaps`,
-    `outcome`."""
+    `outcome`, `mark_successor`."""
 
     settings: UbiSettings
     agent_id: str
@@ -216,6 +216,7 @@ class UbiScheduler(BaseScheduler):
         self._hooks.on_closing(self._closing)
         self._hooks.outlast_signals()
         self._hooks.on_outcome(self.outcome)
+        self._hooks.on_successor(self.mark_successor)
         self._hooks.around_transfers(self.guard.carry)
         self._hooks.let_first_pass()
         self._hooks.at_idle(self._idle)
@@ -335,6 +336,10 @@ class UbiScheduler(BaseScheduler):
     def outcome(self, result: Response | Failure, request: Request) -> bool:
         """A request has its response or error; True when the spider must not be told."""
         return self._handout.outcome(result, request)
+
+    def mark_successor(self, request: Request, parent: Request) -> None:
+        """A downloader middleware gave `request`, which is enqueued next, in place of the response of `parent`."""
+        self._intake.mark_successor(request, parent)
 
     def truncated(self, request: Request, response: Response, most: int) -> None:
         """Only the beginning of a response was kept."""

@@ -192,6 +192,13 @@ def errors(burst: Burst, *times: float) -> list[bool]:
     return [burst.error(now) for now in times]
 
 
+@pytest.mark.parametrize("name", ["twisted", "asyncio"])
+def test_what_may_be_of_something_else_in_the_process_makes_no_burst(book: Book, name: str) -> None:
+    for _ in range(10):
+        logging.getLogger(name).error("Error on %s", "handler", exc_info=raised(ValueError("x")))
+    assert book.counted == {"ubi/errors/elsewhere": 10} and not book.stopped
+
+
 def test_errors_in_close_succession_are_a_burst() -> None:
     assert errors(Burst(3, 10.0), 0, 9, 10, 11) == [False, False, True, True]
     assert errors(Burst(3, 10.0), 0, 9, 10.1, 18, 21) == [False, False, False, True, False]

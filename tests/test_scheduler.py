@@ -162,11 +162,29 @@ def test_the_node_hears_on_which_page_a_request_was_found() -> None:
     unit.mark_child(child, page)
     hop.meta["redirect_urls"] = ["http://h7.example/", URL]
     foreign.meta["redirect_urls"] = [f"{HOST}/gone"]
-    for request in (child, stray, hop, foreign):
-        unit.enqueue_request(request)
+    unit.enqueue_request(child)
+    unit.enqueue_request(stray)
+    unit.mark_successor(hop, page)
+    unit.enqueue_request(hop)
+    unit.enqueue_request(foreign)
     visits = [unit.node.pages[request.url] for request in (child, stray, hop, foreign)]
     assert visits[0] is visits[2] and visits[0].entry.url == URL
     assert visits[1] is visits[3] is None
+
+
+def test_a_redirect_counts_for_the_page_that_it_stands_in_place_of() -> None:
+    """Of two pages of one URL that are out, a GET and a POST, each has its own redirect."""
+    unit = Unit()
+    unit.enqueue_request(Request(URL))
+    unit.enqueue_request(Request(URL, method="POST", body=b"q=1"))
+    pages = [unit.take(), unit.take()]
+    for page in reversed(pages):
+        hop = Request(f"{HOST}/after-{page.method}", meta={"redirect_urls": [URL]})
+        unit.mark_successor(hop, page)
+        unit.enqueue_request(hop)
+        found = unit.node.pages[hop.url]
+        flight = unit._flights.get(page)
+        assert flight is not None and found is flight.visit
 
 
 def test_a_page_counts_for_the_request_it_was_told_of_only() -> None:

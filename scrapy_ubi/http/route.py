@@ -9,6 +9,7 @@ Rules of this module:
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
@@ -35,15 +36,11 @@ class Route(NamedTuple):
     authorization: bytes | None  # what the proxy wants to hear before it does
     local: Address | None  # where connections come from
 
-    @property
-    def to_proxy(self) -> bool:
-        return self.by_proxy
-
 
 class Router:
     """Finds the routes of requests, and remembers them."""
 
-    def __init__(self, local: str | Address | None) -> None:
+    def __init__(self, local: str | Sequence[object] | None) -> None:
         self._local = local
         self._known: dict[tuple[object, ...], tuple[Route, bytes]] = {}
 
@@ -52,7 +49,7 @@ class Router:
         host or port, and NotImplementedError for https:// through an https:// proxy."""
         parts = urlparse_cached(request)
         proxy = request.meta.get("proxy") or None
-        local = request.meta.get("bindaddress") or self._local
+        local = _local(request.meta.get("bindaddress") or self._local)
         secure = parts.scheme == "https"
         authorization = request.headers.get(b"Proxy-Authorization") if proxy and secure else None
         key = (parts.scheme, parts.netloc, proxy, authorization, local)
@@ -62,7 +59,7 @@ class Router:
                 raise UnsupportedURLSchemeError(f"Unsupported scheme: {parts.scheme!r}")
             if len(self._known) >= MOST_ROUTES:
                 self._known.clear()
-            route = _route(_host_of(parts.hostname), parts.port, secure, proxy, authorization, _local(local))
+            route = _route(_host_of(parts.hostname), parts.port, secure, proxy, authorization, local)
             self._known[key] = known = route, _host_header(parts.hostname or "", parts.port, _PORTS[parts.scheme])
         return known
 
@@ -109,5 +106,17 @@ def _host_header(host: str, port: int | None, usual: int) -> bytes:
     return (name if port is None or port == usual else f"{name}:{port}").encode("ascii")
 
 
-def _local(value: str | Address | None) -> Address | None:
-    return (value, 0) if isinstance(value, str) else value
+def _local(value: str | Sequence[object] | None) -> Address | None:
+    """A local address from what the user wrote: a host, or host and port, as a tuple or a list. Raises ValueError."""
+    if value is None:
+        return None
+    host, port = (value, 0) if isinstance(value, str) else _pair(value)
+    if not isinstance(host, str) or type(port) is not int or not 0 <= port < 65536:
+        raise ValueError(f"bindaddress is {value!r}: give a host, or a host and a port")
+    return host, port
+
+
+def _pair(value: object) -> tuple[object, object]:
+    if not isinstance(value, tuple | list) or len(value) != 2:
+        raise ValueError(f"bindaddress is {value!r}: give a host, or a host and a port")
+    return value[0], value[1]

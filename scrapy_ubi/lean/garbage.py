@@ -1,8 +1,8 @@
 """Fewer collections of garbage while a crawl runs (UBI_LEAN).
 
-Python looks for garbage in cycles after every few hundred new objects, and a page makes hundreds. What was there before
-the crawl (modules, settings, classes) is not looked at again while it runs, and the youngest objects are looked at less
-often. Who has chosen a threshold above ours, or switched the collector off, keeps that.
+Python looks for garbage in cycles after every few hundred new objects, and a page makes hundreds: the youngest objects
+are looked at less often. A threshold that the user set above ours stays, and so does a collector that is switched off.
+Nothing is frozen: the process may do other things beside the crawl, and have frozen objects of its own.
 """
 
 from __future__ import annotations
@@ -24,12 +24,5 @@ class FewerCollections(ProcessWide):
         before = gc.get_threshold()
         if not gc.isenabled() or not 0 < before[0] < THRESHOLD:
             return lambda: None
-        gc.collect(1)  # of all that was loaded ten objects were found to be garbage: no need to look at it
-        gc.freeze()
         gc.set_threshold(THRESHOLD, *before[1:])
-
-        def undo() -> None:
-            gc.set_threshold(*before)
-            gc.unfreeze()
-
-        return undo
+        return lambda: gc.set_threshold(*before)

@@ -28,7 +28,8 @@ class OneTask:
     def _opened(self) -> None:
         engine = self._crawler.engine
         if isinstance(engine.scheduler, UbiScheduler) and not engine.scheduler.is_trial:
-            why = place(engine, engine.scheduler.outcome, UbiSpiderMiddleware)
+            scheduler = engine.scheduler
+            why = place(engine, scheduler.outcome, scheduler.mark_successor, UbiSpiderMiddleware)
             if why:
                 logger.info(
                     "Pages take Scrapy's own way, in several tasks each: the lean way is not taken, as %s.", why

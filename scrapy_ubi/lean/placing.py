@@ -11,11 +11,10 @@ from scrapy_ubi.lean.noproxy import NoProxyOnce
 from scrapy_ubi.lean.onetask import OneTask
 from scrapy_ubi.lean.signals import LeanSignals
 from scrapy_ubi.lean.stats import LeanStats
-from scrapy_ubi.lean.turns import LongerTurns
 from scrapy_ubi.lean.unwritten import UnwrittenRecords
 from scrapy_ubi.settings import flag
 
-EXTENSIONS = (LeanSignals, FewerCollections, NoProxyOnce, UnwrittenRecords, LongerTurns, OneTask)
+EXTENSIONS = (LeanSignals, FewerCollections, NoProxyOnce, UnwrittenRecords, OneTask)
 
 _ADDON = SETTINGS_PRIORITIES["addon"]
 

@@ -59,8 +59,8 @@ _HOST: Mapping[str, Check] = {
     "failed": _is_count,
     "next": _or_none(_is_time),
     "error": _is_text,
-    "learned": _is_text,
 }
+_LATER: Mapping[str, Mapping[str, Check]] = {"hosts": {"learned": _is_text}}  # an older agent's rows lack it: ""
 _FAILED: Mapping[str, Check] = {
     "url": _is_text,
     "host": _is_text,
@@ -118,8 +118,14 @@ def _checked(ask: str, data: Mapping[str, Any]) -> Answer:
         rows = data.get("rows")
         if not isinstance(rows, list) or len(rows) > MOST_ROWS:
             raise _Unreadable("rows are no list, or too many")
-        answer["rows"] = [_held(row, _ROWS[ask]) for row in rows]
+        answer["rows"] = [_row(row, ask) for row in rows]
     return answer
+
+
+def _row(data: Any, ask: str) -> Answer:
+    later = _LATER.get(ask, {})
+    row = _held(data, _ROWS[ask])
+    return row | {name: _held(data, {name: check})[name] if name in data else "" for name, check in later.items()}
 
 
 def _held(data: Any, checks: Mapping[str, Check]) -> Answer:

@@ -143,6 +143,18 @@ class EngineHooks:
 
         self._engine.scraper.enqueue_scrape = enqueue_scrape  # type: ignore[method-assign]
 
+    def on_successor(self, successor: Callable[[Request, Request], None]) -> None:
+        """Call `successor(new, request)` when a downloader middleware gave a new request in place of the response of a
+        scheduled one (a redirect, a retry), before the new one is enqueued."""
+        original = self._engine._handle_downloader_output
+
+        def handle_downloader_output(result: Request | Response | Failure, request: Request) -> Deferred[Any]:
+            if isinstance(result, Request):
+                successor(result, request)
+            return original(result, request)
+
+        self._engine._handle_downloader_output = handle_downloader_output  # type: ignore[method-assign]
+
     def at_idle(self, asked: Callable[[bool], bool]) -> None:
         """Call `asked(held)` when all receivers of `spider_idle` have been asked, however they were connected: whether
         one of them holds the spider open. When it returns True the spider stays open in any case."""

@@ -51,17 +51,19 @@ COMPARED = ((2, 19),)  # versions of Scrapy
 TURNS = 2
 
 Outcome = Callable[[Response | Failure, Request], bool]
+Successor = Callable[[Request, Request], None]
 
 # People and tests know these lines by the names of Scrapy's loggers.
 engine_log = logging.getLogger("scrapy.core.engine")
 scraper_log = logging.getLogger("scrapy.core.scraper")
 
 
-def place(engine: ExecutionEngine, outcome: Outcome, outermost: type | None) -> str:
+def place(engine: ExecutionEngine, outcome: Outcome, successor: Successor, outermost: type | None) -> str:
     """Have scheduled requests go this way from now on; why they do not, in words, or "".
 
     To be called when the engine has its slot. `outcome(result, request)` hears of each final response or error before
-    the spider does, and returns True when the spider is not to be told. `outermost`: the spider middleware that has to
+    the spider does, and returns True when the spider is not to be told; `successor(new, request)` of a new request that
+    a middleware gave in place of a response. `outermost`: the spider middleware that has to
     be next to the engine, as it yields None where others should have their turn; None: any may be.
     """
     if scrapy.version_info[:2] not in COMPARED:
@@ -78,7 +80,7 @@ def place(engine: ExecutionEngine, outcome: Outcome, outermost: type | None) -> 
             return f"{global_object_name(type(part))} is not Scrapy's {cls.__name__}"
         if function := changed(part):
             return f"{function} is not the one that it was compared with"
-    path = LeanPath(engine, outcome, outermost)
+    path = LeanPath(engine, outcome, successor, outermost)
     engine._start_scheduled_request = path.start  # type: ignore[method-assign]
     return ""
 
@@ -86,7 +88,9 @@ def place(engine: ExecutionEngine, outcome: Outcome, outermost: type | None) -> 
 class LeanPath:
     """The way of the scheduled requests of one engine."""
 
-    def __init__(self, engine: ExecutionEngine, outcome: Outcome, outermost: type | None) -> None:
+    def __init__(
+        self, engine: ExecutionEngine, outcome: Outcome, successor: Successor, outermost: type | None
+    ) -> None:
         assert engine._slot is not None and engine.spider is not None, "the engine opens a spider"
         self._engine, self._slot, self._spider = engine, engine._slot, engine.spider
         self._downloader: Downloader = engine.downloader
@@ -94,7 +98,7 @@ class LeanPath:
         self._scraper, self._signals = engine.scraper, engine.signals
         methods = [self._manager.methods[name] for name in ("process_request", "process_response")]
         self._calls = lean_calls(self._manager, chain.from_iterable(methods))
-        self._outcome = outcome
+        self._outcome, self._successor = outcome, successor
         self._output = LeanOutput(engine.scraper, outermost)
         self._says_crawled = type(engine.logformatter).crawled is not LogFormatter.crawled  # at a level of its own?
         self._tasks: dict[Request, asyncio.Task[None]] = {}  # the loop itself holds its tasks weakly
@@ -114,6 +118,7 @@ class LeanPath:
         try:
             result = await self._fetched(request)
             if isinstance(result, Request):  # of a middleware: a redirect, for example
+                self._successor(result, request)
                 self._engine.crawl(result)
             elif not self._outcome(result, request):
                 await self._scrape(result, request)

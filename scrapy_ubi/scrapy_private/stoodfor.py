@@ -61,6 +61,7 @@ STOOD_FOR: dict[type, dict[str, str]] = {
     },
     MetaRefreshMiddleware: {"process_response": "85eb375a65e7"},
 }
+OURS = frozenset({"enqueue_scrape", "_handle_downloader_output"})  # by `EngineHooks`
 DECORATORS = frozenset({"scrapy", "twisted"})  # whose decorators these functions have
 WARNING = "1708aaa52118"  # the decorator `_warn_spider_arg`
 
@@ -109,12 +110,12 @@ def _is_wrapped(function: Callable[..., Any]) -> bool:
 def changed(part: object) -> str:
     """The first function of this part of a crawl that reads otherwise than it did, in words; "" when none does.
 
-    Also one that somebody has wrapped counts, or replaced on the part itself, but for `enqueue_scrape`, which we wrap
-    ourselves.
+    Also one that somebody has wrapped counts, or replaced on the part itself, but for those that we wrap ourselves
+    (`OURS`).
     """
     for name, known in STOOD_FOR[type(part)].items():
         words = f"{type(part).__name__}.{name}"
-        if name in vars(part) and name != "enqueue_scrape":
+        if name in vars(part) and name not in OURS:
             return words
         function = getattr(type(part), name, None)
         try:

@@ -571,3 +571,23 @@ def test_a_large_request_takes_its_size_in_memory_once_and_nothing_when_it_is_wr
         assert most < 1.5 * size and kept < 0.5 * size
 
     run(main())
+
+
+@pytest.mark.parametrize("where", [["127.0.0.3", 0], ("127.0.0.3", 0), "127.0.0.3"])
+def test_a_local_address_may_be_written_as_scrapy_takes_it(where: object) -> None:
+    async def main() -> None:
+        async with Server(ALWAYS) as server, handler() as ours:
+            response = await ours.download_request(Request(server.url, meta={"bindaddress": where}))
+            assert response.status == 200
+
+    run(main())
+
+
+@pytest.mark.parametrize("where", [["127.0.0.3"], 7, ["127.0.0.3", "0"], [["127.0.0.3"], 0], {"host": "127.0.0.3"}])
+def test_a_local_address_that_is_none_fails_that_request(where: object) -> None:
+    async def main() -> None:
+        async with Server(ALWAYS) as server, handler() as ours:
+            with pytest.raises(ValueError, match="bindaddress is"):
+                await ours.download_request(Request(server.url, meta={"bindaddress": where}))
+
+    run(main())

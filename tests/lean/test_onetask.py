@@ -20,7 +20,7 @@ def placed(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """The engines that requests of were placed on the lean way."""
     found: list[Any] = []
 
-    def place(engine: Any, outcome: Any, outermost: Any) -> str:
+    def place(engine: Any, outcome: Any, successor: Any, outermost: Any) -> str:
         found.append(engine)
         return ""
 

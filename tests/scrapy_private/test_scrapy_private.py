@@ -356,6 +356,7 @@ class Recording(UbiScheduler):
         hooks.on_removed(self._note_removed)
         hooks.on_closing(self._note_closing)
         hooks.on_outcome(self._note_outcome)
+        hooks.on_successor(self._note_successor)
         hooks.around_transfers(self._note_transfer)
 
     def _note_removed(self, request: Request) -> None:
@@ -368,6 +369,9 @@ class Recording(UbiScheduler):
     def _note_outcome(self, result: Response | Failure, request: Request) -> bool:
         self.events.append(("outcome", request.url))
         return False
+
+    def _note_successor(self, new: Request, request: Request) -> None:
+        self.events.append(("successor", f"{request.url} {new.url}"))
 
     async def _note_transfer(self, request: Request, download: Download) -> Response:
         self.events.append(("transfer", request.url))
@@ -428,6 +432,14 @@ def test_the_outcome_of_every_request_is_seen_but_of_those_that_go_on(recorded: 
     assert outcomes[f"{HOST}/404"] == outcomes[f"{HOST}/500"] == outcomes[f"{HOST}/ignored"] == 1
     assert outcomes[f"{HOST}/redirect"] == outcomes[f"{HOST}/inlined"] == 0
     assert outcomes[f"{HOST}/ignored-response"] == outcomes[f"{HOST}/slow"] == 1
+
+
+def test_a_request_in_place_of_a_response_is_seen_with_the_request_whose_place_it_takes(
+    recorded: tuple[type[Recording], Site],
+) -> None:
+    told = [urls.split() for what, urls in recorded[0].events if what == "successor"]
+    assert [new for old, new in told if old == f"{HOST}/redirect"], "the redirect"
+    assert all(new == old for old, new in told if "redirect" not in old), "all others are retries"
 
 
 def test_every_transfer_is_carried(recorded: tuple[type[Recording], Site]) -> None:

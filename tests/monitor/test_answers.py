@@ -1,0 +1,29 @@
+"""Answers of agents of other versions: what an older one does not say is empty, what a newer one adds is ignored."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from scrapy_ubi.monitor.answers import read_answer
+
+COUNTS = {"queued": 1, "done": 2, "failed": 0}
+ROW = {"host": "h1.example", "state": "", "role": "owner", **COUNTS, "next": None, "error": ""}
+
+
+def answer(row: dict[str, Any]) -> Any:
+    """What is made of an answer with this row."""
+    data = {"agent": "a1", "ask": "hosts", "total": 1, "cut": False, "rows": [row]}
+    return read_answer("a1", "hosts", json.dumps(data).encode())
+
+
+def test_a_row_without_what_was_added_later_is_read() -> None:
+    assert answer(ROW)["rows"] == [{**ROW, "learned": ""}]
+
+
+def test_a_row_with_more_than_is_known_is_read() -> None:
+    assert answer({**ROW, "learned": "x", "new": 1})["rows"] == [{**ROW, "learned": "x"}]
+
+
+def test_what_was_added_later_must_hold_where_it_is_said() -> None:
+    assert answer({**ROW, "learned": 3}) == "learned is missing or not what it should be"
