@@ -3,13 +3,17 @@
 A host is in exactly one of four states:
 
 * *idle*: nothing of it is queued; the workbench does not know it;
-* *waiting*: in the heap or in the line, with the time from which it may be fetched;
+* *waiting*: in the heap or in a line, with the time from which it may be fetched;
 * *busy*: handed out; one load at a time of a host;
 * *parked*: its time had come but it may not be fetched here (another agent's host, or one held in a handoff), until
   `look_again`.
 
-Most hosts have the same delay, so they come back in the order of their times: they stand in *line*, which costs a
-fifth of a place in a heap. Who comes out of order, or much later than the last in line, is in the heap.
+Most hosts have the same delay, so they come back in the order of their times: they stand in a *line*, which costs a
+fifth of a place in a heap. A host that comes out of order, or much later than the last in line, is in the heap.
+
+Hosts that were idle stand in a line of their own, the *arrivals*. All are taken in the order of their times. But a host
+that came back, and has waited for `_PATIENCE` behind arrivals, is taken in turn with them. Else a page with links to
+20,000 new hosts would stop all others until each of these had its first fetch.
 
 Everything is O(log hosts) or better, but for `look_again`, which is linear in the parked hosts and rare (a change of
 view), and `unserved`, which passes parked hosts that are others' once until then.
@@ -26,7 +30,29 @@ Host = TypeVar("Host", bound=Hashable)
 """What stands for a host here: its name, or its state."""
 
 _BUSY, _PARKED = 0, -1
+_NEVER = (float("inf"), 0)
+_PATIENCE = 1.0  # s that a ready host that came back waits behind arrivals before it has every second fetch
 _GAP = 1.0  # s that one may stand behind the last in line: behind a slow host all others would be in the heap
+
+
+class _Line(Generic[Host]):
+    """Places of hosts, ascending by time and number; three queues and no tuples, which Python's garbage collector would
+    look at."""
+
+    __slots__ = ("counts", "hosts", "times")
+
+    def __init__(self) -> None:
+        self.times: deque[float] = deque()
+        self.counts: deque[int] = deque()
+        self.hosts: deque[Host] = deque()
+
+    def pop(self) -> tuple[int, Host]:
+        """Take the first place: its number and host."""
+        self.times.popleft()
+        return self.counts.popleft(), self.hosts.popleft()
+
+    def __iter__(self) -> Iterator[tuple[float, int, Host]]:
+        return zip(self.times, self.counts, self.hosts, strict=True)
 
 
 class Workbench(Generic[Host]):
@@ -34,10 +60,9 @@ class Workbench(Generic[Host]):
 
     def __init__(self) -> None:
         self._heap: list[tuple[float, int, Host]] = []
-        # the line, ascending; three queues and no tuples, which Python's garbage collector would look at
-        self._times: deque[float] = deque()
-        self._counts: deque[int] = deque()
-        self._hosts: deque[Host] = deque()
+        self._line: _Line[Host] = _Line()
+        self._arrivals: _Line[Host] = _Line()
+        self._arrived_last = False  # whether what was taken last was an arrival
         self._places: dict[Host, int] = {}  # the number of its only valid place in heap or line, or a state
         self._parked: dict[Host, None] = {}
         self._unasked: dict[Host, None] = {}  # of them: those not known to be others' (`unserved`)
@@ -60,15 +85,15 @@ class Workbench(Generic[Host]):
     def activate(self, host: Host, at: float) -> None:
         """Something of this host is queued, to be fetched from that time on. Nothing changes unless it was idle."""
         if host not in self._places:
-            self._push(host, at)
+            self._push(host, at, self._arrivals)
 
-    def _push(self, host: Host, at: float) -> None:
+    def _push(self, host: Host, at: float, line: _Line[Host]) -> None:
         self._count = self._places[host] = count = self._count + 1
-        times = self._times
+        times = line.times
         if not times or times[-1] <= at <= times[-1] + _GAP:
             times.append(at)
-            self._counts.append(count)
-            self._hosts.append(host)
+            line.counts.append(count)
+            line.hosts.append(host)
         else:
             heapq.heappush(self._heap, (at, count, host))
 
@@ -78,23 +103,24 @@ class Workbench(Generic[Host]):
         """Make the first host that is ready and allowed busy, and return it; those not allowed are parked, and `parked`
         is told of each.
         """
-        heap, times, places = self._heap, self._times, self._places
+        heap, line, arrivals, places = self._heap, self._line, self._arrivals, self._places
         while True:
-            if heap and (
-                not times or (at := heap[0][0]) < times[0] or (at == times[0] and heap[0][1] < self._counts[0])
-            ):
-                if heap[0][0] > now:
-                    return None
-                _, count, host = heapq.heappop(heap)
-            elif times and times[0] <= now:
-                times.popleft()
-                count, host = self._counts.popleft(), self._hosts.popleft()
-            else:
+            heap_first = bool(heap) and (not line.times or heap[0][:2] < (line.times[0], line.counts[0]))
+            back = heap[0][:2] if heap_first else (line.times[0], line.counts[0]) if line.times else _NEVER
+            arrival = bool(arrivals.times) and (arrivals.times[0], arrivals.counts[0]) < back
+            if arrival and self._arrived_last and now - back[0] >= _PATIENCE:
+                arrival = False
+            if (arrivals.times[0] if arrival else back[0]) > now:
                 return None
+            if arrival:
+                count, host = arrivals.pop()
+            else:
+                count, host = heapq.heappop(heap)[1:] if heap_first else line.pop()
             if places.get(host) != count:
                 continue  # it was removed or moved since
             if allowed(host):
                 places[host] = _BUSY
+                self._arrived_last = arrival
                 return host
             places[host] = _PARKED
             self._parked[host] = self._unasked[host] = None
@@ -108,12 +134,12 @@ class Workbench(Generic[Host]):
         if at is None:
             del self._places[host]
         else:
-            self._push(host, at)
+            self._push(host, at, self._line)
 
     def move(self, host: Host, at: float) -> None:
         """A host that waits does so until another time."""
         if self._places.get(host, _BUSY) > _BUSY:
-            self._push(host, at)
+            self._push(host, at, self._line)
 
     def remove(self, host: Host) -> None:
         """Forget a host whatever its state."""
@@ -125,26 +151,28 @@ class Workbench(Generic[Host]):
         """Every parked host waits again, from the time given for it."""
         parked, self._parked, self._unasked = self._parked, {}, {}
         for host in parked:
-            self._push(host, at(host))
+            self._push(host, at(host), self._line)
 
     def next_ready(self) -> float | None:
         """The time at which the first waiting host is ready; None when none waits."""
-        heap, times, places = self._heap, self._times, self._places
+        heap, places = self._heap, self._places
         while heap and places.get(heap[0][2]) != heap[0][1]:
             heapq.heappop(heap)
-        while times and places.get(self._hosts[0]) != self._counts[0]:
-            for line in (times, self._counts, self._hosts):
-                line.popleft()
-        if heap and times:
-            return min(heap[0][0], times[0])
-        return heap[0][0] if heap else times[0] if times else None
+        first = heap[0][0] if heap else _NEVER[0]
+        for line in (self._line, self._arrivals):
+            while line.times and places.get(line.hosts[0]) != line.counts[0]:
+                line.pop()
+            if line.times:
+                first = min(first, line.times[0])
+        return first if first < _NEVER[0] else None
 
     def unserved(self, mine: Callable[[Host], bool]) -> Iterator[Host]:
         """Every host that waits, and those parked ones that are `mine`. Of which that is not is asked once until
         `look_again`: an agent keeps copies of a hundred thousand hosts of others, and looks ten times a second.
         """
         places = self._places
-        yield from (host for host, count in zip(self._hosts, self._counts, strict=True) if places.get(host) == count)
+        for line in (self._line, self._arrivals):
+            yield from (host for _, count, host in line if places.get(host) == count)
         yield from (host for _, count, host in self._heap if places.get(host) == count)
         for host in [*self._unasked]:
             if mine(host):
@@ -156,8 +184,7 @@ class Workbench(Generic[Host]):
         """Assert that every host is in one state, and that heap or line holds every waiting one."""
         assert {host for host, place in self._places.items() if place == _PARKED} == self._parked.keys()
         assert self._unasked.keys() <= self._parked.keys()
-        assert len(self._times) == len(self._counts) == len(self._hosts)
-        line = [*zip(self._times, self._counts, self._hosts, strict=True)]
-        places = {(host, count) for _, count, host in (*self._heap, *line)}
+        lines = [[*self._line], [*self._arrivals]]
+        places = {(host, count) for _, count, host in (*self._heap, *lines[0], *lines[1])}
         assert all(place <= _BUSY or (host, place) in places for host, place in self._places.items())
-        assert line == sorted(line, key=lambda place: place[:2])
+        assert all(line == sorted(line, key=lambda place: place[:2]) for line in lines)

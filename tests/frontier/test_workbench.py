@@ -8,7 +8,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from scrapy_ubi.frontier.workbench import Workbench
+from scrapy_ubi.frontier.workbench import _PATIENCE, Workbench
 
 
 def always(host: str) -> bool:
@@ -47,8 +47,8 @@ def test_ties_go_to_the_host_put_in_first() -> None:
 
 def test_the_order_is_that_of_the_times_whoever_stands_in_line() -> None:
     made = bench(slow=100.0, b=1.0, c=50.0, d=1.0, e=100.5, f=102.0, g=100.5)
-    assert [*made._hosts] == ["slow", "e", "g"], "the others are out of order, or much later"
-    assert [made.take(200.0, always) for _ in range(8)] == ["b", "d", "c", "slow", "e", "g", "f", None]
+    assert [*made._arrivals.hosts] == ["slow", "e", "g"], "the others are out of order, or much later"
+    assert [made.take(102.0, always) for _ in range(8)] == ["b", "d", "c", "slow", "e", "g", "f", None]
 
 
 def test_nothing_before_its_time() -> None:
@@ -65,6 +65,33 @@ def test_what_waits_already_keeps_its_time_and_place() -> None:
     made.activate("b", 1.0)
     assert made.next_ready() == 2.0
     assert [made.take(5.0, always) for _ in range(2)] == ["a", "b"]
+
+
+def test_a_flood_of_new_hosts_leaves_every_second_fetch_to_those_that_wait_for_long() -> None:
+    made = bench(old=0.0, older=0.0)
+    for _ in range(2):
+        made.take(0.0, always)
+    for number in range(20):
+        made.activate(f"new{number}", 1.0)
+    made.release("old", 1.0)
+    made.release("older", 1.0)
+    assert [made.take(1.5, always) for _ in range(2)] == ["new0", "new1"], "in the order of their times"
+    taken = []
+    for _ in range(8):
+        taken.append(host := made.take(2.0, always))
+        if host is not None and host.startswith("old"):
+            made.release(host, 1.0)
+        made._check()
+    assert taken == ["old", "new2", "older", "new3", "old", "new4", "older", "new5"]
+
+
+def test_a_flood_that_another_agent_owns_does_not_count() -> None:
+    made = bench(old=0.0)
+    made.take(0.0, always)
+    for host in ("theirs", "mine", "too"):
+        made.activate(host, 1.0)
+    made.release("old", 1.0)
+    assert [made.take(3.0, but("theirs")) for _ in range(4)] == ["old", "mine", "too", None]
 
 
 # -- busy
@@ -253,17 +280,21 @@ class BenchLife(RuleBasedStateMachine):
     @rule(forbidden=st.sets(HOSTS), seconds=st.integers(0, 2))
     def take(self, forbidden: set[str], seconds: int) -> None:
         self.now += seconds
-        expected = None
-        for host, (at, _) in sorted(self.waiting.items(), key=lambda item: item[1]):
-            if at > self.now:
-                break
+        taken = self.bench.take(self.now, lambda host: host not in forbidden)
+        ready = {host: place for host, place in self.waiting.items() if place[0] <= self.now}
+        passed = {host for host in ready if self.bench.is_parked(host)}
+        assert passed <= forbidden
+        for host in sorted(passed, key=lambda host: ready[host]):
             del self.waiting[host]
-            if host not in forbidden:
-                self.busy.add(host)
-                expected = host
-                break
             self.parked[host] = None
-        assert self.bench.take(self.now, lambda host: host not in forbidden) == expected
+        if taken is None:
+            assert passed == ready.keys()
+            return
+        assert taken in ready and taken not in forbidden
+        before = {host for host, place in ready.items() if place < ready[taken]}
+        assert before <= passed or self.now - ready[taken][0] >= _PATIENCE, "out of turn"
+        del self.waiting[taken]
+        self.busy.add(taken)
 
     @precondition(lambda self: self.busy)
     @rule(data=st.data(), wait=st.none() | st.integers(0, 3))
