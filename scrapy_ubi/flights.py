@@ -39,6 +39,7 @@ class Flight:
     fetched: bool = False  # a transfer of it ended with a response
     withdrawn: bool = False
     status: int = 0  # of the page's response
+    sets_cookies: bool = False  # its response does
     content: int | None = None  # what the learner compares pages by
     failed: str | None = None  # why the page failed for good
     waiting: asyncio.Task[Any] | None = None  # the task that waits for permit or transfer

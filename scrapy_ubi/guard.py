@@ -158,6 +158,7 @@ class Guard:
         if flight is None or not flight.held:
             return
         flight.fetched = True
+        flight.sets_cookies = b"Set-Cookie" in response.headers
         later = self._manners.responded(flight, response, monotonic() - flight.began)
         self.release(flight)
         if later:

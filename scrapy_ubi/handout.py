@@ -29,6 +29,7 @@ from scrapy_ubi.node.learner import CUT, content_of
 from scrapy_ubi.originals import Originals
 from scrapy_ubi.outcome import reason_of, status_reason
 from scrapy_ubi.robots.sitemaps import Sitemaps
+from scrapy_ubi.sessions import Sessions
 from scrapy_ubi.statsheet import StatSheet
 
 logger = logging.getLogger("scrapy_ubi.scheduler")  # people know what is said here by that name
@@ -49,12 +50,14 @@ class Handout:
         guard: Guard,
         errors: ErrorWatch,
         sitemaps: Sitemaps,
+        sessions: Sessions,
         sheet: StatSheet,
     ) -> None:
         self._crawler, self._settings, self._spider = crawler, crawler.settings, spider
         self._node, self._codec = node, codec
         self._flights, self._local, self._originals = flights, local, originals
         self._guard, self._errors, self._sitemaps, self._sheet = guard, errors, sitemaps, sheet
+        self._sessions = sessions
 
     def next(self) -> Request | None:
         """The next request that may be fetched now; None when there is none, though some may be pending."""
@@ -64,6 +67,7 @@ class Handout:
         while (visit := self._node.next()) is not None:
             request = self._originals.take(visit.entry.key) or self._decode(visit)
             if request is not None:
+                self._sessions.restore(visit)
                 self._flights.add(Flight(request, visit.host, visit))
                 return request
         return None
@@ -107,6 +111,8 @@ class Handout:
             self._put_back(flight, flight.visit)
         elif flight.visit is not None:
             self._errors.page_done()
+            if flight.sets_cookies or request.cookies:
+                self._sessions.keep(request, flight.visit.state)
             if flight.failed is not None:
                 self._sheet.count(f"ubi/failed/{flight.failed}")
             self._node.ended(

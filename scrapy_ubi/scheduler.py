@@ -54,6 +54,7 @@ from scrapy_ubi.plainlinks import PlainLinks
 from scrapy_ubi.requestkeys import NO_FILTER, RequestKeys, not_used
 from scrapy_ubi.robots.sitemaps import Sitemaps
 from scrapy_ubi.scrapy_private import EngineHooks, end_badly, is_trial
+from scrapy_ubi.sessions import Sessions
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.statsheet import StatSheet
 from scrapy_ubi.taking import Taking
@@ -206,9 +207,10 @@ class UbiScheduler(BaseScheduler):
         return Taking(self.crawler, self._tools, why)
 
     def _make_handout(self) -> Handout:
+        sessions = Sessions(self.crawler, self.node, self.settings, self._notices, self._sheet.count)
         return Handout(
             self.crawler, self._spider, self.node, self._codec, self._flights, self._local, self._originals,
-            self.guard, self._errors, self.sitemaps, self._sheet,
+            self.guard, self._errors, self.sitemaps, sessions, self._sheet,
         )  # fmt: skip
 
     def _hook_in(self) -> None:

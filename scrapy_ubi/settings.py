@@ -100,6 +100,7 @@ class UbiSettings:
     lean: bool = True
     filters: tuple[object, ...] = ()  # as given: the chain is made of them where it is needed (urls.filters)
     filter_log: Path | None = None
+    host_cookies: bool = True
     foreign_downloads: Literal["refuse", "allow"] = "refuse"
     robots_ttl: float = 86_400.0
     robots_timeout: float = 15.0

@@ -77,6 +77,12 @@ ROWS: tuple[Setting, ...] = (
         default_text="None",
     ),
     Setting(
+        "host_cookies",
+        "flag",
+        True,
+        "Whether the cookies of a host go with it to the agent that takes it over, and survive a restart.",
+    ),
+    Setting(
         "foreign_downloads",
         "choice",
         "refuse",

@@ -33,6 +33,9 @@ class FakeHosts:
         self.counted = Counter[str]()
         self.calls: list[tuple[Any, ...]] = []
 
+    def on_change(self, callback: Callable[[HostState], None]) -> None:
+        """Nothing comes from elsewhere here."""
+
     def get(self, state: HostState, section: str) -> object | None:
         return None
 
