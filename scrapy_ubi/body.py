@@ -27,7 +27,7 @@ from scrapy.responsetypes import responsetypes
 from scrapy.settings import SETTINGS_PRIORITIES
 
 from scrapy_ubi.robots.sitemaps import MOST_BYTES, Mark
-from scrapy_ubi.scheduler import UbiScheduler
+from scrapy_ubi.scheduler import UbiScheduler, scheduler_of
 from scrapy_ubi.unpacking import can_unpack, unpack
 
 if TYPE_CHECKING:
@@ -213,8 +213,7 @@ class UbiBodyMiddleware:
         return None if scheduler is None else scheduler.settings
 
     def _scheduler(self) -> UbiScheduler | None:
-        scheduler = getattr(self._crawler.engine, "scheduler", None)
-        return scheduler if isinstance(scheduler, UbiScheduler) else None
+        return scheduler_of(self._crawler)
 
 
 def _on_the_wire(most: int) -> int:

@@ -6,6 +6,7 @@ from scrapy import Request
 from scrapy.crawler import Crawler
 from scrapy.http import Response
 
+from scrapy_ubi.engines import scheduler_in
 from scrapy_ubi.guard import Guard
 from scrapy_ubi.robots.load import load_of, unpacked
 
@@ -34,5 +35,5 @@ class UbiDownloaderMiddleware:
             guard.failed(request, exception)
 
     def _guard(self) -> Guard | None:
-        guard = getattr(self._crawler.engine.scheduler, "guard", None)
+        guard = getattr(scheduler_in(self._crawler), "guard", None)
         return guard if isinstance(guard, Guard) else None

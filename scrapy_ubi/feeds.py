@@ -10,6 +10,8 @@ from scrapy import Spider
 from scrapy.settings import BaseSettings
 from scrapy.utils.misc import load_object
 
+from scrapy_ubi.engines import scheduler_in
+
 # What stands in a name and is the same for all of one crawl; anything else of the spider may be given by its arguments.
 _OF_ALL = frozenset({"name", "ubi_crawl", "batch_id"})
 _params = re.compile(r"%\((\w+)\)").findall
@@ -22,7 +24,7 @@ class FeedParams:
         self._own = own
 
     def __call__(self, params: dict[str, Any], spider: Spider) -> dict[str, Any]:
-        scheduler = spider.crawler.engine.scheduler
+        scheduler = scheduler_in(spider.crawler)  # none in a crawler without an engine: empty names
         settings = getattr(scheduler, "settings", None)
         ours = {
             "ubi_agent": getattr(scheduler, "agent_id", ""),

@@ -20,6 +20,7 @@ from scrapy.crawler import Crawler
 
 logger = logging.getLogger("scrapy_ubi")
 
+NO_SCHEDULER = "there is no scheduler of scrapy_ubi's"  # why plain links become requests
 EXPANDED = "ubi/plain_links/expanded"
 URL_OF_NO_PAGE = "http://plain-links.invalid/"  # RFC 2606
 
@@ -149,6 +150,16 @@ def count_expanded(crawler: Crawler, links: PlainLinks, why: str) -> None:
     if not crawler.stats.get_value(EXPANDED):
         logger.info("Plain links become ordinary requests: %s. (Shown once; %s counts.)", why, EXPANDED)
     crawler.stats.inc_value(EXPANDED, len(links))
+
+
+def expanded(crawler: Crawler, links: PlainLinks, why: str) -> Iterator[Request]:
+    """The ordinary requests for these links; they are counted, and so is what is no URL."""
+    count_expanded(crawler, links, why)
+    for request in links.requests(spider_of(crawler)):
+        if request is not None:
+            yield request
+        else:
+            crawler.stats.inc_value("ubi/scheduler/dropped/malformed")
 
 
 def spider_of(crawler: Crawler) -> Spider:

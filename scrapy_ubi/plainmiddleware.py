@@ -19,8 +19,9 @@ from scrapy.http import Response
 from scrapy.settings import BaseSettings
 from scrapy.utils.misc import load_object
 
+from scrapy_ubi.engines import engine_of
 from scrapy_ubi.passing import watcher_of
-from scrapy_ubi.plainlinks import PlainLinks, count_expanded, spider_of
+from scrapy_ubi.plainlinks import NO_SCHEDULER, PlainLinks, expanded
 
 INNERMOST = 1_000_000  # of the spider middlewares: next to the spider
 PAUSE_EVERY = 64
@@ -35,7 +36,7 @@ class PlainLinksMiddleware:
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> PlainLinksMiddleware:
         """Raises NotConfigured where plain links may pass: then this takes no time."""
-        why = watcher_of(crawler.settings) if _is_ours(crawler.settings) else "there is no scheduler of scrapy_ubi's"
+        why = watcher_of(crawler.settings) if _is_ours(crawler.settings) else NO_SCHEDULER
 
         def opened(sender: Crawler) -> None:
             cls(sender, why)._opened()
@@ -68,22 +69,18 @@ class PlainLinksMiddleware:
                 yield each
 
     def _requests(self, links: PlainLinks) -> Iterator[Request]:
-        count_expanded(self._crawler, links, self._why or "an errback has yielded them")
-        for request in links.requests(spider_of(self._crawler)):
-            if request is not None:
-                yield request
-            else:
-                self._crawler.stats.inc_value("ubi/scheduler/dropped/malformed")
+        return expanded(self._crawler, links, self._why or "an errback has yielded them")
 
     def _opened(self) -> None:
         """Find plain links where Scrapy would take them for an item."""
-        scraper = self._crawler.engine.scraper
+        if (scraper := getattr(engine_of(self._crawler), "scraper", None)) is None:
+            return
         original = scraper.start_itemproc_async
 
         def start_itemproc_async(item: Any, *, response: Any) -> Awaitable[None]:
             return self._crawl(item) if isinstance(item, PlainLinks) else original(item, response=response)
 
-        scraper.start_itemproc_async = start_itemproc_async  # type: ignore[method-assign,assignment]
+        scraper.start_itemproc_async = start_itemproc_async
 
     async def _crawl(self, links: PlainLinks) -> None:
         for number, request in enumerate(self._requests(links), 1):

@@ -35,6 +35,7 @@ from twisted.python.failure import Failure
 from scrapy_ubi import clock, processage
 from scrapy_ubi.batch import Ordinary
 from scrapy_ubi.codec import Codec
+from scrapy_ubi.engines import scheduler_in
 from scrapy_ubi.errors import UbiError
 from scrapy_ubi.errorwatch import ErrorWatch
 from scrapy_ubi.feeds import of_one_name
@@ -374,6 +375,13 @@ class UbiScheduler(BaseScheduler):
         self._held = held
         self._tell_start()
         return not self.node.over
+
+
+def scheduler_of(crawler: Crawler) -> UbiScheduler | None:
+    """The scheduler of this crawler's engine, where there is an engine, and it is this package's."""
+    scheduler = scheduler_in(crawler)
+    # `isinstance` is true of any scheduler, by the metaclass of Scrapy's base class.
+    return scheduler if UbiScheduler in type(scheduler).__mro__ else None  # type: ignore[return-value]
 
 
 def process_ended(sentence: object) -> SystemExit:

@@ -10,6 +10,8 @@
 * Plain links of callbacks are taken here as one object. Those of `start()` become requests, as seeds are few.
 * What a page was parsed into is let go at the end of its output. Page and tree hold each other, so they would stay in
   memory, a hundred kB and more each, until Python looks for garbage among old objects: 30 MB of pages at a time.
+* Without our scheduler (a crawler without an engine, as in users' tests) everything passes as it is, and plain links
+  become requests.
 * Most links of a page are known. Their requests go no further than this, as the engine would send two signals about
   each; unless somebody listens who would miss them.
 """
@@ -18,17 +20,17 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable
 from typing import Any
 
 from scrapy import Request, signals
 from scrapy.crawler import Crawler
 from scrapy.http import Response
 
-from scrapy_ubi.plainlinks import PlainLinks
+from scrapy_ubi.plainlinks import NO_SCHEDULER, PlainLinks, expanded
 from scrapy_ubi.requestcheck import NONCE
 from scrapy_ubi.requestkeys import jar_nonce
-from scrapy_ubi.scheduler import SEED, UbiScheduler, own_scheduler, process_ended
+from scrapy_ubi.scheduler import SEED, UbiScheduler, own_scheduler, process_ended, scheduler_of
 from scrapy_ubi.scrapy_private import forget_tree, only_scrapy_listens
 
 # While the engine backs out it drains start() without a pause: 100,000 URLs would block the loop for two seconds.
@@ -54,57 +56,70 @@ class UbiSpiderMiddleware:
 
     async def process_start(self, start: AsyncIterator[Any]) -> AsyncIterator[Any]:
         count = 0
-        trial = (scheduler := self._scheduler()) is not None and scheduler.is_trial
+        if (scheduler := self._scheduler()) is None:
+            async for output in start:
+                for found in self._as_scrapy(output):
+                    yield found
+            return
+        trial = scheduler.is_trial
         try:
             async for output in start:
-                for found in self._requests(output) if isinstance(output, PlainLinks) else (output,):
+                for found in scheduler.seeds(output) if isinstance(output, PlainLinks) else (output,):
                     if isinstance(found, Request):
                         _mark_seed(found, trial)
                     yield found
                     count += 1
                     if count % PAUSE_EVERY == 0:
-                        await self._turn_of_others()
+                        await self._turn_of_others(scheduler)
         finally:
-            if (scheduler := self._scheduler()) is not None:
-                scheduler.start_ended()
+            scheduler.start_ended()
 
-    async def _turn_of_others(self) -> None:
+    @staticmethod
+    async def _turn_of_others(scheduler: UbiScheduler) -> None:
         """Let others run, and wait as long as no more seeds should come: start() may have millions."""
         await asyncio.sleep(0)
-        scheduler = self._scheduler()
-        while scheduler is not None and scheduler.start_waits:  # noqa: ASYNC110 - nothing tells of less being in the way
+        while scheduler.start_waits:  # noqa: ASYNC110 - nothing tells of less being in the way
             await asyncio.sleep(LOOK_EVERY)
 
     def process_spider_output(self, response: Response, result: Iterable[Any]) -> Iterable[Any]:
         """Yields None where others should have their turn; to Scrapy that is nothing."""
+        if (scheduler := self._scheduler()) is None:
+            for found in result:
+                yield from self._as_scrapy(found)
+            return
         hand_over = None
         for number, found in enumerate(result, 1):
             if hand_over is None:  # not before: the callback itself may let somebody listen
                 unheard = self._is_unheard()
-                hand_over = self._taker(response, unheard)
+                hand_over = self._taker(response, unheard, scheduler)
             if isinstance(found, Request):
                 hand_over(found)
                 if number % PAUSE_EVERY == 0:
                     yield None
             elif isinstance(found, PlainLinks):
-                yield from self._take(found, response, hand_over, unheard)
+                yield from scheduler.take_links(found, response, hand_over, unheard)
             else:
                 yield found
         forget_tree(response)
 
     async def process_spider_output_async(self, response: Response, result: AsyncIterator[Any]) -> AsyncIterator[Any]:
+        if (scheduler := self._scheduler()) is None:
+            async for found in result:
+                for each in self._as_scrapy(found):
+                    yield each
+            return
         hand_over, number = None, 0
         async for found in result:
             number += 1
             if hand_over is None:
                 unheard = self._is_unheard()
-                hand_over = self._taker(response, unheard)
+                hand_over = self._taker(response, unheard, scheduler)
             if isinstance(found, Request):
                 hand_over(found)
                 if number % PAUSE_EVERY == 0:
                     await asyncio.sleep(0)  # a callback that waits for nothing itself would never stop
             elif isinstance(found, PlainLinks):
-                for _ in self._take(found, response, hand_over, unheard):
+                for _ in scheduler.take_links(found, response, hand_over, unheard):
                     await asyncio.sleep(0)
             else:
                 yield found
@@ -114,10 +129,10 @@ class UbiSpiderMiddleware:
         """Whether nobody listens who would miss requests that are not sent signals about."""
         return only_scrapy_listens(self._crawler, signals.request_scheduled, signals.request_dropped)
 
-    def _taker(self, response: Response, unheard: bool) -> Callable[[Request], None]:
+    def _taker(self, response: Response, unheard: bool, scheduler: UbiScheduler) -> Callable[[Request], None]:
         """What takes the requests that the page of this response yields. `unheard`: nobody listens who would miss
         them."""
-        crawl, page, scheduler = self._crawler.engine.crawl, response.request, self._scheduler()
+        crawl, page = self._crawler.engine.crawl, response.request
 
         def hand_over(request: Request) -> None:
             # Spiders copy meta from page to page; marks that came along are not this request's.
@@ -125,30 +140,18 @@ class UbiSpiderMiddleware:
             if meta:
                 meta.pop(NONCE, None)
                 meta.pop(SEED, None)
-            if scheduler is not None:
-                scheduler.mark_child(request, page)
-                if unheard and scheduler.is_known(request):
-                    return
-            crawl(request)
+            scheduler.mark_child(request, page)
+            if not (unheard and scheduler.is_known(request)):
+                crawl(request)
 
         return hand_over
 
-    def _take(
-        self, links: PlainLinks, response: Response, hand_over: Callable[[Request], None], unheard: bool
-    ) -> Iterator[None]:
-        scheduler = self._scheduler()
-        assert scheduler is not None, "without our scheduler plain links do not get here"
-        return scheduler.take_links(links, response, hand_over, unheard)
-
-    def _requests(self, links: PlainLinks) -> Iterator[Request]:
-        """What start() yields by one object, as Scrapy's own middlewares leave it."""
-        scheduler = self._scheduler()
-        assert scheduler is not None, "without our scheduler plain links do not get here"
-        return scheduler.seeds(links)
+    def _as_scrapy(self, found: Any) -> Iterable[Any]:
+        """What Scrapy is to get where there is no scheduler of ours."""
+        return expanded(self._crawler, found, NO_SCHEDULER) if isinstance(found, PlainLinks) else (found,)
 
     def _scheduler(self) -> UbiScheduler | None:
-        scheduler = self._crawler.engine.scheduler
-        return scheduler if isinstance(scheduler, UbiScheduler) else None
+        return scheduler_of(self._crawler)
 
 
 def _mark_seed(request: Request, trial: bool) -> None:

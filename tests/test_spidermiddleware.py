@@ -177,10 +177,11 @@ def test_plain_links_of_a_class_of_the_users_are_plain_links(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["sync", "async"])
-def test_without_our_scheduler_requests_still_go_to_the_engine(kind: str) -> None:
+def test_without_our_scheduler_requests_go_to_the_engine_by_scrapys_way(kind: str) -> None:
     world = World(SimpleNamespace())
-    outputs(world, kind, Response(URL, request=Request(URL)), Request(URL))
-    assert len(world.crawled) == 1
+    request = Request(URL)
+    assert outputs(world, kind, Response(URL, request=Request(URL)), request) == [request]
+    assert not world.crawled
 
 
 def test_a_request_that_is_known_goes_no_further() -> None:

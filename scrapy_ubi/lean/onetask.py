@@ -7,7 +7,7 @@ import logging
 from scrapy import signals
 from scrapy.crawler import Crawler
 
-from scrapy_ubi.scheduler import UbiScheduler
+from scrapy_ubi.scheduler import scheduler_of
 from scrapy_ubi.scrapy_private.leanpath import place
 from scrapy_ubi.spidermiddleware import UbiSpiderMiddleware
 
@@ -26,10 +26,9 @@ class OneTask:
         return cls(crawler)
 
     def _opened(self) -> None:
-        engine = self._crawler.engine
-        if isinstance(engine.scheduler, UbiScheduler) and not engine.scheduler.is_trial:
-            scheduler = engine.scheduler
-            why = place(engine, scheduler.outcome, scheduler.mark_successor, UbiSpiderMiddleware)
+        scheduler = scheduler_of(self._crawler)
+        if scheduler is not None and not scheduler.is_trial:
+            why = place(self._crawler.engine, scheduler.outcome, scheduler.mark_successor, UbiSpiderMiddleware)
             if why:
                 logger.info(
                     "Pages take Scrapy's own way, in several tasks each: the lean way is not taken, as %s.", why

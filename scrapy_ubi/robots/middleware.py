@@ -36,6 +36,7 @@ from scrapy.utils.python import to_unicode
 
 from scrapy_ubi import clock
 from scrapy_ubi.bypassing import ForeignHost
+from scrapy_ubi.engines import scheduler_in
 from scrapy_ubi.guard import Guard, Withdrawn
 from scrapy_ubi.outcome import FORBIDDEN, UNREACHABLE
 from scrapy_ubi.politeness import retryafter
@@ -309,8 +310,8 @@ class UbiRobotsMiddleware:
     # -- where things are
 
     def _scheduler(self) -> UbiScheduler | None:
-        scheduler = getattr(self._crawler.engine, "scheduler", None)
-        return scheduler if isinstance(getattr(scheduler, "guard", None), Guard) else None
+        scheduler = scheduler_in(self._crawler)  # without ours nothing is loaded: the start is refused
+        return scheduler if isinstance(getattr(scheduler, "guard", None), Guard) else None  # type: ignore[return-value]
 
     def _cache_for(self, settings: UbiSettings) -> Cache:
         if self._cache is None:

@@ -70,6 +70,7 @@ from twisted.python.failure import Failure
 from twisted.web.client import HTTPConnectionPool
 
 from scrapy_ubi import writegate
+from scrapy_ubi.engines import engine_of
 from scrapy_ubi.scrapy_private import keptconnections
 
 _ANY_SENDER = id(dispatcher.Any)
@@ -376,10 +377,12 @@ def is_trial(crawler: Crawler) -> bool:
     """Whether this run is one of Scrapy's commands that look at a page or two (shell, fetch, parse, check, bench).
 
     They apply the project's settings, add-ons included, but must not join a crawl: the shell opens a spider that stays
-    open when idle, the others put a `start` of their own in place of the spider's. Asked when the engine has its slot.
+    open when idle, the others put a `start` of their own in place of the spider's. Asked when the engine has its slot;
+    a crawler without one, in somebody's tests, joins no crawl either.
     """
-    slot, spider = crawler.engine._slot, crawler.spider
-    assert slot is not None, "the engine has no slot before it opens the spider"
+    slot, spider = getattr(engine_of(crawler), "_slot", None), crawler.spider
+    if slot is None:
+        return True
     start_module = getattr(type(spider).start, "__module__", "") if spider is not None else ""
     return not slot.close_if_idle or start_module.startswith("scrapy.commands.")
 
