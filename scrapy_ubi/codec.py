@@ -13,19 +13,20 @@ left out where there is nothing else: a plain GET that the spider's default call
   Without the method that it has a request is another one, so its callback is lost with it.
 * A header without a value travels: it keeps the middlewares from setting theirs.
 * A callback travels by its name among the spider's methods. One that has no such name (a lambda, a partial, another
-  object's method) is marked as lost: an agent that has not the original object fails that page with the reason
-  `codec/callback` rather than hand it to the wrong callback.
+  object's method) is lost.
+* A text says what its request lacks (`untravelled`): an agent that has not the original object fails that page with
+  the reason `codec/callback`, `codec/meta`, ... rather than fetch something else, or call with less.
 * FormRequest, JsonRequest and XmlRpcRequest arrive as such, as spiders make the next one of the last by `replace`. What
-  they do when they are made is done: body, headers and method are those that were sent. Other classes do not travel.
+  they do when they are made is done: body, headers and method are those that were sent. So do classes of the project's
+  own (`knownclasses`) whose requests hold no more than these; their constructor is not called. Others do not travel.
 * Nothing is imported or called because the data names it: a callback is one of the spider's own methods, out of a table
-  made beforehand. What came from outside is checked whole by `requestcheck` before it gets here.
+  made beforehand; classes are known ones. What comes from outside is checked whole by `requestcheck` before.
 """
 
 from __future__ import annotations
 
 import inspect
 import json
-import sys
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
@@ -38,18 +39,18 @@ from scrapy.http.request import NO_CALLBACK
 from scrapy.resolver import dnscache
 from scrapy.settings import BaseSettings
 
+from scrapy_ubi.callbacks import callback_names, errback_lost, shown
 from scrapy_ubi.errors import UbiError
-from scrapy_ubi.jsonvalues import Untravelled, class_name, is_item_class, pack, unpack
+from scrapy_ubi.itemclasses import Untravelled, class_name
+from scrapy_ubi.jsonvalues import pack, unpack
+from scrapy_ubi.knownclasses import KnownClasses, is_request_class
 from scrapy_ubi.protocol.host import Entry
 from scrapy_ubi.requestcheck import DERIVED_META, LOST_NAME, NO_CALLBACK_NAME, RequestCheck, parse_object
+from scrapy_ubi.untravelled import LOST, Loss, mark
 
 _CLASSES: dict[str, type[Request]] = {cls.__name__: cls for cls in (FormRequest, JsonRequest, XmlRpcRequest)}
 _NAMES = {cls: name for name, cls in _CLASSES.items()}
 _USUAL_JSON = JsonRequest("http://usual.invalid/").dumps_kwargs
-
-# Methods of a spider that are no callbacks, whatever they accept.
-_NOT_CALLBACKS = frozenset({"start", "start_requests", "closed", "close", "log", "update_settings", "from_crawler"})
-
 
 class CodecError(UbiError):
     """This entry cannot become a request here. `reason` is a short word for counting."""
@@ -57,13 +58,6 @@ class CodecError(UbiError):
     def __init__(self, reason: str, text: str) -> None:
         self.reason = reason
         super().__init__(text)
-
-
-class Loss(NamedTuple):
-    """Something of a request that cannot travel: `kind` for counting, `what` for people."""
-
-    kind: str
-    what: str
 
 
 class Encoded(NamedTuple):
@@ -82,7 +76,7 @@ class Codec:
         self._spider = spider
         self._names = callback_names(type(spider))
         self._functions = {function: name for name, function in self._names.items()}
-        self._items = item_classes(type(spider))
+        self._items = KnownClasses(type(spider), settings)
         self._check = RequestCheck(self._names, self._items)
         self._held = self._check.held
         self._timeout = settings.getfloat("DOWNLOAD_TIMEOUT")
@@ -121,7 +115,7 @@ class Codec:
         if request.dont_filter:
             fields["dont_filter"] = True
         if type(request) is not Request:
-            fields["class"] = _class_name(request, losses)
+            fields["class"] = self._class_name(request, losses)
         depth = depth_of(request)
         if not depth and request.meta.get("depth") == 0:  # as `depth_reset` leaves it; a seed has none
             fields["reset"] = True
@@ -129,6 +123,8 @@ class Codec:
         text = _to_json(said) if said else ""
         if text and text not in self._held:  # most texts were seen to hold
             text = self._acceptable(text, said, losses)
+        if losses and (lacks := mark(losses)) is not None:
+            text = _to_json({**{name: value for name, value in said.items() if value}, LOST: lacks})
         return Encoded(text, depth, request.priority, tuple(losses))
 
     def _acceptable(self, text: str, fields: dict[str, Any], losses: list[Loss]) -> str:
@@ -139,8 +135,6 @@ class Codec:
                 del fields[name]
             else:
                 fields[name] = {other: value for other, value in fields[name].items() if other != key}
-            if name == "method":
-                fields["callback"] = LOST_NAME
             losses.append(_refused(name, key))
         return _to_json({name: value for name, value in fields.items() if value}) if refused else text
 
@@ -193,12 +187,25 @@ class Codec:
     def _callback_name(self, function: Callable[..., Any], kind: str, losses: list[Loss]) -> str | None:
         if function is NO_CALLBACK:
             return NO_CALLBACK_NAME
+        if function is errback_lost:
+            return LOST_NAME
         name = self._functions.get(getattr(function, "__func__", None)) if inspect.ismethod(function) else None
         if name is None or getattr(function, "__self__", None) is not self._spider:
-            shown = getattr(function, "__qualname__", None) or type(function).__name__
-            losses.append(Loss(kind, f"its {kind} {shown} (no method of the spider)"))
-            return LOST_NAME if kind == "callback" else None
+            losses.append(Loss(kind, f"its {kind} {shown(function)}, which is no method of the spider,"))
+            return LOST_NAME
         return None if kind == "callback" and name == "parse" and self._parse_is_default else name
+
+    def _class_name(self, request: Request, losses: list[Loss]) -> str | None:
+        """The name of a class that travels."""
+        cls = type(request)
+        if isinstance(request, JsonRequest) and request.dumps_kwargs != _USUAL_JSON:
+            losses.append(Loss("dumps_kwargs", "its dumps_kwargs"))
+        if (name := _NAMES.get(cls)) is not None:
+            return name
+        if self._items.get(name := class_name(cls)) is cls and not _is_more(request):
+            return name
+        losses.append(Loss(f"class/{cls.__name__}", f"its class {name}"))
+        return None
 
     # Text to requests
 
@@ -210,7 +217,7 @@ class Codec:
         """The request that `entry` stands for. Raises `CodecError`.
 
         The entry has been checked when it came; it is refused here if its URL is none of http or https, if the callback
-        could not travel or is none of the spider's (any more), and if one of its values cannot be made.
+        is none of the spider's (any more), if it lacks a part that could not travel, and if a value cannot be made.
         """
         if not entry.url[:8].lower().startswith(("http://", "https://")):
             raise CodecError("scheme", f"{entry.url[:200]!r} is no http or https URL")
@@ -226,16 +233,21 @@ class Codec:
             raise CodecError("value", f"The request for {entry.url} cannot be made: {error}") from error
 
     def _build(self, entry: Entry, fields: Mapping[str, Any]) -> Request:
+        if LOST in fields:
+            part, what = fields[LOST]
+            raise CodecError(part, f"The request for {entry.url} lacks what could not travel to this agent: {what}")
         meta = {key: unpack(value, self._items) for key, value in fields.get("meta", {}).items()}
         if entry.depth or "reset" in fields:
             meta["depth"] = entry.depth
         name = fields.get("class")
-        cls = Request if name is None else _CLASSES[name]
+        cls = Request if name is None else self._class_of(name)
         headers = _unpack_headers(fields.get("headers", {}))
-        request = cls(
+        request = cls.__new__(cls)  # the constructor of a class of somebody's own may want anything
+        _base_of(cls).__init__(
+            request,
             entry.url,
-            callback=self._method(fields.get("callback"), entry.url),
-            errback=self._method(fields.get("errback"), entry.url),
+            callback=self._method("callback", fields.get("callback"), entry.url),
+            errback=self._method("errback", fields.get("errback"), entry.url),
             method=fields.get("method", "GET"),
             headers=headers,
             body=_unpack_bytes(fields.get("body", "")),
@@ -251,15 +263,21 @@ class Codec:
             request.headers = headers  # without those that its class has added
         return request
 
-    def _method(self, name: str | None, url: str) -> Callable[..., Any] | None:
+    def _class_of(self, name: str) -> type[Request]:
+        cls = _CLASSES.get(name) or self._items.get(name)
+        if cls is None or not is_request_class(cls):
+            raise CodecError("class", f"{name} is no class of requests here")
+        return cls
+
+    def _method(self, kind: str, name: str | None, url: str) -> Callable[..., Any] | None:
         if name is None:
             return None
         if name == NO_CALLBACK_NAME:
             return NO_CALLBACK
+        if name == LOST_NAME and kind == "errback":
+            return errback_lost
         if name not in self._names:
-            raise CodecError(
-                "callback", f"The callback {name} of {url} could not travel to this agent, or is none (any more)"
-            )
+            raise CodecError(kind, f"The {kind} {name} of {url} could not travel to this agent, or is none (any more)")
         method: Callable[..., Any] = getattr(self._spider, name)
         return method
 
@@ -274,44 +292,16 @@ class _Nothing:
 _NOTHING = _Nothing()
 
 
-def callback_names(spider_class: type[Spider]) -> dict[str, Any]:
-    """Name -> function of every method of the spider that may be a callback.
-
-    Methods of the user's classes (and of Scrapy's ready-made spiders) defined as functions that take a response;
-    nothing of `Spider` itself but `parse` and `_parse`, nothing with a name between double underscores.
-    """
-    own = {name for cls in spider_class.__mro__ if cls not in Spider.__mro__ for name in vars(cls)}
-    names = {}
-    for name in sorted((own | {"parse", "_parse"}) - _NOT_CALLBACKS):
-        function = inspect.getattr_static(spider_class, name)
-        if not name.startswith("__") and inspect.isfunction(function) and _takes_a_response(function):
-            names[name] = function
-    return names
+def _base_of(cls: type[Request]) -> type[Request]:
+    """The class of Scrapy's that a class of requests is made of."""
+    return next(base for base in cls.__mro__ if base in _NAMES or base is Request)
 
 
-def _takes_a_response(function: Callable[..., Any]) -> bool:
-    kinds = [parameter.kind for parameter in inspect.signature(function).parameters.values()]
-    positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    return inspect.Parameter.VAR_POSITIONAL in kinds or sum(kind in positional for kind in kinds) >= 2
-
-
-def item_classes(spider_class: type[Spider]) -> dict[str, type]:
-    """Name -> class of the items (`scrapy.Item`, dataclasses) that the modules of the spider's classes mention."""
-    modules = {cls.__module__ for cls in spider_class.__mro__ if cls not in Spider.__mro__}
-    found = [
-        value for module in modules for value in vars(sys.modules.get(module, object)).values() if is_item_class(value)
-    ]
-    return {class_name(cls): cls for cls in found}
-
-
-def _class_name(request: Request, losses: list[Loss]) -> str | None:
-    """The name of a class that travels."""
+def _is_more(request: Request) -> bool:
+    """Whether a request of a class of somebody's own holds more than Scrapy's class does."""
     cls = type(request)
-    if cls not in _NAMES:
-        losses.append(Loss(f"class/{cls.__name__}", f"its class {cls.__name__} (it travels as a Request)"))
-    elif isinstance(request, JsonRequest) and request.dumps_kwargs != _USUAL_JSON:
-        losses.append(Loss("dumps_kwargs", "its dumps_kwargs"))
-    return _NAMES.get(cls)
+    more = (vars(one).get("__slots__") for one in cls.__mro__[: cls.__mro__.index(_base_of(cls))])
+    return bool(getattr(request, "__dict__", None)) or any(slots not in (None, (), []) for slots in more)
 
 
 def _host_of(url: str) -> str:
@@ -333,10 +323,10 @@ def _refused(name: str, key: str | None) -> Loss:
     """What is left out as its receivers would refuse it. Metadata is counted by its key: only Scrapy's own is looked
     at so closely."""
     if name == "meta":
-        return Loss(f"meta/{key}", f"meta[{key!r:.60}] with such a value")
+        return Loss(f"meta/{key}", f"meta[{key!r:.60}] with such a value", refused=True)
     if key is None:
-        return Loss(name, f"its {name} with such a value" if name != "method" else "such a method")
-    return Loss(name, f"{name}[{key!r:.60}] with such a name or value")
+        return Loss(name, f"its {name} with such a value" if name != "method" else "such a method", refused=True)
+    return Loss(name, f"{name}[{key!r:.60}] with such a name or value", refused=True)
 
 
 def _default_headers(settings: BaseSettings) -> dict[bytes, list[bytes]]:

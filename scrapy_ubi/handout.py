@@ -6,7 +6,8 @@ Rules of this module:
   whole output and its items have been taken. Then the visit has ended, or is put back where it was withdrawn.
 * What became of it is noted in its flight on the way: a response or an error, then what its callback raised.
 * Local requests come first, and are no visits.
-* An entry that cannot be read is a page that has failed; the next one is handed out.
+* An entry that cannot be read, or lacks what could not travel, is a page that has failed; the next one is handed out.
+* So is a page whose errback could not travel and would have been called.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from scrapy.http import Response
 from scrapy.spidermiddlewares.httperror import HttpErrorMiddleware
 from twisted.python.failure import Failure
 
+from scrapy_ubi.callbacks import errback_lost
 from scrapy_ubi.codec import Codec, CodecError
 from scrapy_ubi.errorwatch import ErrorWatch
 from scrapy_ubi.flights import Flight, Flights
@@ -33,6 +35,8 @@ from scrapy_ubi.sessions import Sessions
 from scrapy_ubi.statsheet import StatSheet
 
 logger = logging.getLogger("scrapy_ubi.scheduler")  # people know what is said here by that name
+
+MOST_TOLD = 20  # pages that could not travel and are errors in the log
 
 
 class Handout:
@@ -58,6 +62,7 @@ class Handout:
         self._flights, self._local, self._originals = flights, local, originals
         self._guard, self._errors, self._sitemaps, self._sheet = guard, errors, sitemaps, sheet
         self._sessions = sessions
+        self._told = 0  # pages that failed as they could not travel
 
     def next(self) -> Request | None:
         """The next request that may be fetched now; None when there is none, though some may be pending."""
@@ -114,6 +119,7 @@ class Handout:
             if flight.sets_cookies or request.cookies:
                 self._sessions.keep(request, flight.visit.state)
             if flight.failed is not None:
+                flight.failed = self._lacking(request, flight.failed)
                 self._sheet.count(f"ubi/failed/{flight.failed}")
             self._node.ended(
                 flight.visit,
@@ -128,11 +134,23 @@ class Handout:
             self._originals.add(visit.entry.key, flight.request)
         self._node.put_back(visit)
 
+    def _lacking(self, request: Request, failed: str) -> str:
+        """Why a page failed: for want of its errback, where that would have been called."""
+        if request.errback is not errback_lost or failed.startswith("callback/"):
+            return failed
+        self._say_lost("The errback of %s could not travel to this agent, and was not called: %s", request.url, failed)
+        return "codec/errback"
+
+    def _say_lost(self, sentence: str, *arguments: object) -> None:
+        """Log that a page failed as it could not travel; of many the first ones, as stats and report name all."""
+        self._told += 1
+        logger.log(logging.ERROR if self._told <= MOST_TOLD else logging.DEBUG, f"{sentence}.", *arguments)
+
     def _decode(self, visit: Visit) -> Request | None:
         try:
             return self._codec.decode(visit.entry)
         except CodecError as error:
-            logger.error("%s.", error)
+            self._say_lost("%s", error)
             self._sheet.count(f"ubi/failed/codec/{error.reason}")
             self._node.ended(visit, failed=f"codec/{error.reason}", fetched=False)
             return None

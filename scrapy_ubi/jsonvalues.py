@@ -5,8 +5,8 @@ Rules of this module:
 * `unpack(pack(value)) == value`, types included, or `pack` raises `Untravelled`: never something similar.
 * What JSON has of its own (null, true, false, text, whole numbers, finite floats, lists, objects with text keys) stands
   for itself. Everything else is *tagged*: `{"~": tag, "v": payload}`; so is a dict that itself has the key "~".
-* Nothing is ever imported or called because the data names it. Items (`scrapy.Item` and dataclasses) are built from a
-  table of classes made beforehand, out of the spider's own modules.
+* Nothing is ever imported or called because the data names it. Items, enumerations and named tuples are built of
+  classes that the caller knows (`knownclasses`), by their fields (`itemclasses`).
 * `unpack` reads data from outside: whatever it cannot read raises `ValueError` with a short reason.
 
 A subclass of text that is no enumeration travels as plain text: it compares equal. Other subclasses do not travel.
@@ -16,42 +16,50 @@ from __future__ import annotations
 
 import base64
 import binascii
-import dataclasses
 import datetime as dt
 import decimal
 import enum
 import json
 import math
+import pathlib
+import re
 import uuid
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections import Counter, OrderedDict, defaultdict, deque
+from collections.abc import Callable
+from typing import Any, Protocol
+from zoneinfo import ZoneInfo
 
-from scrapy import Item
+from scrapy_ubi.itemclasses import (
+    Untravelled,
+    class_name,
+    field_names,
+    is_enumeration,
+    is_item_class,
+    is_named_tuple,
+    made,
+    values_of,
+)
 
 TAG = "~"
 MAX_DEPTH = 32  # of nesting; far more than metadata needs, far less than the interpreter's recursion limit
 MAX_NODES = 100_000  # of one value: an endless or hugely shared structure is noticed before memory is gone
 MAX_BITS = 1024  # of a whole number; Python itself refuses to read more than 4300 digits
 
-ItemClasses = Mapping[str, type]
+# What a defaultdict makes, by name. Nothing else is called for a missing key.
+_FACTORIES: dict[str, Callable[[], Any] | None] = {
+    "list": list, "dict": dict, "set": set, "int": int, "float": float, "str": str, "": None
+}  # fmt: skip
+_PATHS: dict[str, type[pathlib.PurePath]] = {
+    cls.__name__: cls for cls in (pathlib.PurePosixPath, pathlib.PureWindowsPath, type(pathlib.Path()))
+}
+_ZONE = re.compile(r"[A-Za-z0-9_+-]{1,32}(/[A-Za-z0-9_+-]{1,32}){0,2}")  # no path that leads elsewhere
 
 
-class Untravelled(Exception):
-    """This value cannot travel exactly. `kind` is the name of the type that cannot (or `depth`, `size`)."""
+class ItemClasses(Protocol):
+    """The classes that a text may name, by their dotted paths."""
 
-    def __init__(self, kind: str) -> None:
-        self.kind = kind
-        super().__init__(kind)
-
-
-def class_name(cls: type) -> str:
-    """The name under which an item class is in the table."""
-    return f"{cls.__module__}.{cls.__qualname__}"
-
-
-def is_item_class(value: object) -> bool:
-    """Whether `value` is a class whose instances travel as items."""
-    return isinstance(value, type) and (issubclass(value, Item) or dataclasses.is_dataclass(value))
+    def get(self, name: str, /) -> type | None:
+        """The class of this name, None where it is unknown."""
 
 
 def pack(value: object, items: ItemClasses | None = None) -> Any:
@@ -90,7 +98,9 @@ class _Packer:
             return self._pack_dict(value, depth)
         if isinstance(value, str) and not isinstance(value, enum.Enum):
             return _pack_text(str.__str__(value))
-        return self._pack_item(value, depth)
+        if kind in _COLLECTIONS:
+            return self._pack_collection(value, _inside(depth))
+        return self._pack_named(value, depth)
 
     def _pack_sequence(self, value: Any, depth: int) -> Any:
         packed = [self.pack(element, depth + 1) for element in value]
@@ -109,17 +119,31 @@ class _Packer:
             "dict", [[self.pack(key, depth + 1), self.pack(element, depth + 1)] for key, element in value.items()]
         )
 
-    def _pack_item(self, value: object, depth: int) -> Any:
-        name = class_name(type(value))
-        if self._items.get(name) is not type(value):
-            raise Untravelled(type(value).__name__)
-        if isinstance(value, Item):
-            fields = dict(value.items())
-        elif all(field.init for field in dataclasses.fields(value)):  # type: ignore[arg-type]
-            fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}  # type: ignore[arg-type]
-        else:
-            raise Untravelled(type(value).__name__)  # its constructor cannot set all its fields
-        return _tagged("item", [name, self._pack_dict(fields, _inside(depth))])
+    def _pack_collection(self, value: Any, depth: int) -> Any:
+        kind = type(value)
+        if kind is deque:
+            return _tagged("deque", self.pack([value.maxlen, list(value)], depth))
+        pairs = [list(pair) for pair in value.items()]
+        if kind is not defaultdict:
+            return _tagged(kind.__name__, self.pack(pairs, depth))
+        factory = next((name for name, made_by in _FACTORIES.items() if made_by is value.default_factory), None)
+        if factory is None:
+            raise Untravelled(kind.__name__)
+        return _tagged(kind.__name__, self.pack([factory, pairs], depth))
+
+    def _pack_named(self, value: Any, depth: int) -> Any:
+        """A value of a class that has a name."""
+        cls = type(value)
+        name = class_name(cls)
+        if self._items.get(name) is not cls:
+            raise Untravelled(cls.__name__)
+        if is_enumeration(cls) and cls.__members__.get(value.name) is value:  # else several flags together
+            return _tagged("enum", [name, value.name])
+        if is_named_tuple(cls) and not getattr(value, "__dict__", None):
+            return _tagged("namedtuple", [name, self.pack(list(value), _inside(depth))])
+        if not is_item_class(cls):
+            raise Untravelled(cls.__name__)
+        return _tagged("item", [name, self._pack_dict(values_of(value), _inside(depth))])
 
 
 class _Unpacker:
@@ -154,15 +178,14 @@ class _Unpacker:
             raise ValueError("malformed tag")
         if tag in ("tuple", "set", "frozenset", "dict"):
             return self._unpack_container(tag, payload, depth)
-        if tag == "item":
-            return self._unpack_item(payload, depth)
+        if tag in _NAMED:
+            return self._unpack_named(tag, payload, depth)
+        if (collection := _COLLECTION_READERS.get(tag)) is not None:
+            return _read(collection, tag, self.unpack(payload, depth + 1))
         reader = _READERS.get(tag)
         if reader is None:
             raise ValueError(f"unknown tag {tag[:20]!r}")
-        try:
-            return reader(payload)
-        except (TypeError, ValueError, ArithmeticError, AttributeError) as error:
-            raise ValueError(f"malformed {tag}") from error
+        return _read(reader, tag, payload)
 
     def _unpack_container(self, tag: str, payload: Any, depth: int) -> Any:
         if not isinstance(payload, list):
@@ -175,22 +198,31 @@ class _Unpacker:
         except (TypeError, ValueError) as error:  # not hashable, not pairs
             raise ValueError(f"malformed {tag}") from error
 
-    def _unpack_item(self, payload: Any, depth: int) -> Any:
+    def _unpack_named(self, tag: str, payload: Any, depth: int) -> Any:
         if not isinstance(payload, list) or len(payload) != 2 or not isinstance(payload[0], str):
-            raise ValueError("malformed item")
-        cls = self._items.get(payload[0])
+            raise ValueError(f"malformed {tag}")
+        cls: Any = self._items.get(payload[0])
         values = self.unpack(payload[1], depth + 1)
-        if cls is None or not isinstance(values, dict):
+        if tag == "enum":
+            if not is_enumeration(cls) or not isinstance(values, str) or values not in cls.__members__:
+                raise ValueError("unknown member of an enumeration")
+            return cls.__members__[values]
+        if tag == "namedtuple":
+            if not is_named_tuple(cls) or not isinstance(values, list) or len(values) != len(cls._fields):
+                raise ValueError("unknown named tuple")
+            return tuple.__new__(cls, values)
+        if not is_item_class(cls) or not isinstance(values, dict):
             raise ValueError("unknown item class")
-        if not values.keys() <= _field_names(cls):
+        if not values.keys() <= field_names(cls):
             raise ValueError("unknown field of an item")
-        return cls(**values) if self._build else None
+        return made(cls, values) if self._build else None
 
 
-def _field_names(cls: Any) -> set[str]:
-    if issubclass(cls, Item):
-        return set(cls.fields)
-    return {field.name for field in dataclasses.fields(cls)}
+def _read(reader: Callable[[Any], Any], tag: str, payload: Any) -> Any:
+    try:
+        return reader(payload)
+    except (TypeError, ValueError, ArithmeticError, AttributeError, LookupError, OSError) as error:
+        raise ValueError(f"malformed {tag}") from error
 
 
 def _inside(depth: int) -> int:
@@ -230,7 +262,9 @@ def _pack_float(value: float) -> Any:
 
 
 def _pack_moment(value: dt.datetime | dt.time) -> Any:
-    # A named time zone and the second of two equal wall clock times are not in the ISO text.
+    if isinstance(value, dt.datetime) and type(value.tzinfo) is ZoneInfo and value.tzinfo.key is not None:
+        return _tagged("zoned", [value.replace(tzinfo=None, fold=0).isoformat(), value.fold, value.tzinfo.key])
+    # A time zone of another kind and the second of two equal wall clock times are not in the ISO text.
     if value.fold or not (value.tzinfo is None or type(value.tzinfo) is dt.timezone):
         raise Untravelled(type(value).__name__)
     return _tagged(type(value).__name__, value.isoformat())
@@ -246,7 +280,11 @@ _WRITERS: dict[type, Callable[[Any], Any]] = {
     dt.timedelta: lambda value: _tagged("timedelta", [value.days, value.seconds, value.microseconds]),
     decimal.Decimal: lambda value: _tagged("decimal", str(value)),
     uuid.UUID: lambda value: _tagged("uuid", value.hex),
+    bytearray: lambda value: _tagged("bytearray", base64.b64encode(value).decode()),
+    **dict.fromkeys(_PATHS.values(), lambda value: _tagged("path", [type(value).__name__, str(value)])),
 }
+_COLLECTIONS = frozenset({OrderedDict, Counter, defaultdict, deque})
+_NAMED = frozenset({"item", "enum", "namedtuple"})
 
 
 def _read_bytes(payload: Any) -> bytes:
@@ -275,6 +313,44 @@ def _read_decimal(payload: Any) -> decimal.Decimal:
     return decimal.Decimal(payload)
 
 
+def _read_zoned(payload: Any) -> dt.datetime:
+    text, fold, zone = payload
+    if not isinstance(zone, str) or not _ZONE.fullmatch(zone):
+        raise ValueError("malformed time zone")
+    return dt.datetime.fromisoformat(text).replace(fold=fold, tzinfo=ZoneInfo(zone))
+
+
+def _read_path(payload: Any) -> pathlib.PurePath:
+    name, text = payload
+    if not isinstance(text, str):
+        raise ValueError("malformed path")
+    return _PATHS[name](text)
+
+
+def _read_defaultdict(payload: Any) -> defaultdict[Any, Any]:
+    name, pairs = payload
+    return defaultdict(_FACTORIES[name], _read_pairs(pairs))
+
+
+def _read_deque(payload: Any) -> deque[Any]:
+    most, elements = payload
+    if not isinstance(elements, list):
+        raise ValueError("malformed deque")
+    return deque(elements, most)
+
+
+def _read_pairs(payload: Any) -> dict[Any, Any]:
+    if not isinstance(payload, list):
+        raise ValueError("malformed pairs")
+    return dict(payload)
+
+
+_COLLECTION_READERS: dict[str, Callable[[Any], Any]] = {
+    "OrderedDict": lambda pairs: OrderedDict(_read_pairs(pairs)),
+    "Counter": lambda pairs: Counter(_read_pairs(pairs)),
+    "defaultdict": _read_defaultdict,
+    "deque": _read_deque,
+}
 _READERS: dict[str, Callable[[Any], Any]] = {
     "bytes": _read_bytes,
     "text": lambda payload: _read_bytes(payload).decode("utf-8", "surrogatepass"),
@@ -285,4 +361,7 @@ _READERS: dict[str, Callable[[Any], Any]] = {
     "timedelta": _read_timedelta,
     "decimal": _read_decimal,
     "uuid": lambda payload: uuid.UUID(hex=payload),
+    "bytearray": lambda payload: bytearray(_read_bytes(payload)),
+    "path": _read_path,
+    "zoned": _read_zoned,
 }

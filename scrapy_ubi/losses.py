@@ -5,6 +5,8 @@ Rules of this module:
 * What is dropped, and could never be fetched, has a reason: one stat and one sentence for each.
 * A request that cannot travel whole is kept as the object it is (`originals`), so nothing is lost while it is fetched
   here. Where no request ever travels there is nothing to say. In a trial every request is kept.
+* What cannot travel is said once for each callback (by its file and line), key of meta and the like, of at most
+  `MOST_SAID`; the stats count all.
 * A text too large for a letter is said. Where its host is another agent's it is dropped, for nobody could fetch it.
 """
 
@@ -19,6 +21,9 @@ from scrapy_ubi.codec import Encoded
 from scrapy_ubi.node.config import LETTER_BYTES_A_CHARACTER
 from scrapy_ubi.notices import Notices
 from scrapy_ubi.originals import Originals
+from scrapy_ubi.untravelled import Loss, sentences
+
+MOST_SAID = 20  # different things that cannot travel and are said
 
 
 class Losses:
@@ -39,6 +44,7 @@ class Losses:
         self._longest = most // LETTER_BYTES_A_CHARACTER
         self._alone = alone
         self.all_kept = all_kept
+        self._said: set[str] = set()
 
     def drop(self, kind: str, sentence: str) -> bool:
         """A request or link is dropped; False, as `enqueue_request` says it."""
@@ -79,12 +85,27 @@ class Losses:
         """Keep the object of a request that cannot travel whole, and say what cannot; in a trial that of any."""
         for loss in encoded.losses:
             self._count(f"ubi/codec/untravelled/{loss.kind}")
-            if not self._alone:
-                self._notices.once(
-                    loss.kind,
-                    f"{request}: {loss.what} cannot travel to another agent. It is there if this agent fetches the "
-                    "request, and missing if another one does.",
-                )
+            if not self._alone and loss.what not in self._said:
+                self._say(request, loss)
         if (encoded.losses or self.all_kept) and not self._originals.add(key, request):
             self._count("ubi/codec/originals_dropped")
-            self._notices.once("originals", "Too many requests wait that cannot travel whole: the oldest lose a part.")
+            self._notices.once(
+                "originals",
+                "Too many requests wait that cannot travel whole: the oldest are fetched without what cannot, or fail "
+                "with a reason that begins with codec/.",
+            )
+
+    def _say(self, request: Request, loss: Loss) -> None:
+        """Say what cannot travel, and what follows."""
+        if len(self._said) < MOST_SAID:
+            self._said.add(loss.what)
+            self._notices.once(
+                f"untravelled {loss.what}",
+                f"{request}: {loss.what} cannot travel to another agent. {sentences(loss)}",
+            )
+        else:
+            self._notices.once(
+                "untravelled",
+                "More different parts of requests cannot travel than are named here: ubi/codec/untravelled/... counts "
+                "them.",
+            )

@@ -2,8 +2,9 @@
 
 A request that loses something as text (a lambda for a callback, a page object in its meta) is kept as the object it is,
 beside its entry in the frontier. When this agent fetches it, the spider gets that very object and nothing is lost. When
-another agent fetches it, it gets the text. Only such requests are kept, at most `MOST` of them: when there are more the
-oldest goes, and will be made from its text, as if it had travelled.
+another agent fetches it, it gets the text, which says what it lacks. Only such requests are kept, at most `MOST` of
+them: when there are more the oldest goes, and is as if it had travelled. An agent whose requests never travel keeps
+`MOST_ALONE`: Scrapy's own queue would hold them in memory as well.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from scrapy import Request
 # Some kilobytes each with their metadata: tens of megabytes at most. A spider whose every request is such is better
 # served by making them travel; the warning says which value is in the way.
 MOST = 10_000
+MOST_ALONE = 1_000_000
 
 
 class Originals:

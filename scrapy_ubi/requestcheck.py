@@ -22,6 +22,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from scrapy_ubi.jsonvalues import ItemClasses, unpack
+from scrapy_ubi.knownclasses import is_request_class
+from scrapy_ubi.untravelled import LONGEST_SHOWN, LOST, NEEDED
 
 NONCE = "ubi_nonce"  # meta key: makes the key of a request that is meant to be fetched again its own
 
@@ -29,7 +31,7 @@ NONCE = "ubi_nonce"  # meta key: makes the key of a request that is meant to be 
 NO_CALLBACK_NAME = "<none>"
 LOST_NAME = "<lost>"
 
-# Scrapy's own subclasses of Request, by name: no other class is ever made of a text.
+# Scrapy's own subclasses of Request, by name; others are made of a text only where they are the project's.
 READY_MADE = ("FormRequest", "JsonRequest", "XmlRpcRequest")
 
 # Meta that the middlewares make while a request is fetched: it is made again, so it neither travels nor is accepted.
@@ -109,7 +111,9 @@ class RequestCheck:
     # What each field has to be. Each returns None or a reason, or raises `ValueError` with one.
 
     def _check_class(self, value: Any) -> str | None:
-        return None if value in READY_MADE else f"{str(value)[:40]!r} is no class of requests"
+        if value in READY_MADE or (isinstance(value, str) and is_request_class(self._items.get(value))):
+            return None
+        return f"{str(value)[:40]!r} is no class of requests"
 
     def _check_method(self, value: Any) -> str | None:
         holds = isinstance(value, str) and _TOKEN.fullmatch(value) and value == value.upper()
@@ -177,6 +181,11 @@ class RequestCheck:
     def _check_retries(self, value: Any) -> str | None:
         return None if _is_count(value) else "not a count"
 
+    def _check_lost(self, value: Any) -> str | None:
+        texts = isinstance(value, list) and len(value) == 2 and all(isinstance(one, str) for one in value)
+        holds = texts and value[0] in NEEDED and len(value[1]) <= LONGEST_SHOWN
+        return None if holds else "not what is lost"
+
     def _check_truth(self, value: Any) -> str | None:
         return None if isinstance(value, bool) else "neither true nor false"
 
@@ -196,6 +205,7 @@ _CHECKS: dict[str, Callable[[RequestCheck, Any], str | None]] = {
     "dont_filter": RequestCheck._check_truth,
     "reset": RequestCheck._check_truth,
     "retries": RequestCheck._check_retries,
+    LOST: RequestCheck._check_lost,
 }
 
 

@@ -32,7 +32,7 @@ from scrapy.utils.reactor import is_reactor_installed
 from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
 
-from scrapy_ubi import clock, processage
+from scrapy_ubi import clock, lastlines, processage
 from scrapy_ubi.batch import Ordinary
 from scrapy_ubi.codec import Codec
 from scrapy_ubi.engines import scheduler_in
@@ -50,7 +50,7 @@ from scrapy_ubi.losses import Losses
 from scrapy_ubi.node import Node
 from scrapy_ubi.node.keeper import Keeper
 from scrapy_ubi.notices import Notices
-from scrapy_ubi.originals import Originals
+from scrapy_ubi.originals import MOST, MOST_ALONE, Originals
 from scrapy_ubi.plainlinks import PlainLinks
 from scrapy_ubi.requestkeys import NO_FILTER, RequestKeys, not_used
 from scrapy_ubi.robots.sitemaps import Sitemaps
@@ -125,6 +125,7 @@ class UbiScheduler(BaseScheduler):
             logger.warning("%s", sentence)
         self._sheet = StatSheet(self.crawler.stats)
         self._filtering = Filtering.from_settings(wanted, self._sheet.count)
+        self._originals = Originals(MOST_ALONE if wanted.redis_url is None else MOST)
         if is_trial(self.crawler):
             self._trial = Trial()
             self._originals = self._trial.originals
@@ -255,11 +256,17 @@ class UbiScheduler(BaseScheduler):
             atexit.unregister(self._cut_short)
         finally:
             self._sheet.close(self.node, self._keys.changed, self._taking.taken)
+            self._say_lost()
             self._filtering.close()
             self._errors.close()
             self._directory.close()
             if self._trial is not None:
                 self._trial.close()
+
+    def _say_lost(self) -> None:
+        """Say what the crawl has lost, in its last lines."""
+        tally = lastlines.tally(self.agent_id, self.node.counters(), self.node.published)
+        lastlines.say(self.crawler, lastlines.lost(tally, self.settings.crawl))
 
     def _fail(self, sentence: str) -> None:
         """The agent cannot go on; whoever runs it is told by the exit status."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import datetime as dt
 import functools
+import inspect
 import json
 from collections.abc import Iterator
 from typing import Any
@@ -19,14 +20,37 @@ from scrapy.http import FormRequest, JsonRequest, Response, XmlRpcRequest
 from scrapy.http.request import NO_CALLBACK
 from scrapy.link import Link
 from scrapy.linkextractors import LinkExtractor
+from scrapy.loader import ItemLoader
 from scrapy.settings import Settings
 from scrapy.spiders import CrawlSpider, Rule
 
-from scrapy_ubi.codec import Codec, CodecError, Encoded, callback_names
+from scrapy_ubi.callbacks import callback_names, errback_lost
+from scrapy_ubi.codec import Codec, CodecError, Encoded
 from scrapy_ubi.protocol.host import Entry
 from scrapy_ubi.requestcheck import _META_CHECKS, DERIVED_META
 
 URL = "http://h1.example/a?b=%20c"
+
+
+class Special(Request):
+    """A class of the project's, with nothing of its own."""
+
+
+class Own(FormRequest):
+    """Another one, whose constructor wants something else."""
+
+    def __init__(self, page: int, **more: Any) -> None:
+        super().__init__(**more)
+
+
+class Stateful(Request):
+    def __init__(self, url: str, wait: float) -> None:
+        super().__init__(url)
+        self.wait = wait
+
+
+class Slotted(Request):
+    __slots__ = ("wait",)
 
 
 @dataclasses.dataclass
@@ -94,6 +118,14 @@ def arrive(request: Request, encoded: Encoded, codec: Codec = codec) -> Request:
 
 def attributes(request: Request) -> dict[str, Any]:
     return {name: getattr(request, name) for name in Request.attributes}
+
+
+def refused_for(part: str, request: Request) -> str:
+    """What an agent without the original object says, which refuses the request for this reason."""
+    with pytest.raises(CodecError) as caught:
+        arrive(request, codec.encode(request))
+    assert caught.value.reason == part
+    return str(caught.value)
 
 
 def lost(request: Request) -> list[str]:
@@ -200,7 +232,8 @@ def test_how_a_json_request_is_written_does_not_travel() -> None:
 def test_a_class_that_is_none_of_these_is_not_made() -> None:
     with pytest.raises(CodecError) as caught:
         codec.decode(Entry(1, URL, 0, 0, '{"class":"Special"}'))
-    assert caught.value.reason == "value"
+    assert caught.value.reason == "class"
+    assert codec.check('{"class":"tests.test_codec.Page"}') is not None, "no class of requests"
 
 
 texts = st.text(st.characters(codec="utf-8"))
@@ -235,17 +268,22 @@ def test_any_request_arrives(request_: Request) -> None:
 )
 def test_what_receivers_would_refuse_is_left_out_and_named(request_: Request, kinds: list[str]) -> None:
     assert lost(request_) == kinds
-    arrived = arrive(request_, codec.encode(request_))
-    assert (arrived.meta, dict(arrived.headers), arrived.cookies, arrived.flags) == ({"n": 1}, {}, {}, [])
+    text = codec.encode(request_).text
+    assert codec.check(text) is None
+    fields = json.loads(text)
+    assert fields.pop("lost", [kinds[0].partition("/")[0]])[0] == kinds[0].partition("/")[0]
+    assert fields == {"meta": {"n": 1}}
+    if kinds == ["flags"]:
+        assert arrive(request_, codec.encode(request_)).flags == []
+    else:
+        refused_for(kinds[0].partition("/")[0], request_)
 
 
 def test_nobody_sends_a_request_without_the_method_that_it_has() -> None:
     request = Request(URL, method="GET x", callback=spider.parse_item)
     encoded = codec.encode(request)
     assert [loss.kind for loss in encoded.losses] == ["method"]
-    with pytest.raises(CodecError) as caught:
-        arrive(request, encoded)
-    assert caught.value.reason == "callback"
+    refused_for("method", request)
 
 
 odd_texts = st.text(max_size=6) | st.sampled_from(["", "X-A", ":authority", "a\r\nb", "x\n", "http://p:1", "\ud800"])
@@ -330,7 +368,7 @@ def test_names_that_may_be_callbacks() -> None:
     "callback",
     [
         lambda response: None,
-        functools.partial(spider.parse_item, item=1),
+        functools.partial(functools.partial(spider.parse_item), item=1),
         Walk().parse,
         Walk.stood,
         Walk.made,
@@ -341,19 +379,64 @@ def test_names_that_may_be_callbacks() -> None:
 def test_a_callback_without_a_name_is_lost_and_never_replaced(callback: Any) -> None:
     request = Request(URL, callback=callback)
     assert lost(request) == ["callback"]
-    with pytest.raises(CodecError) as caught:
-        arrive(request, codec.encode(request))
-    assert caught.value.reason == "callback" and URL in str(caught.value)
+    assert URL in refused_for("callback", request)
 
 
-def test_an_errback_without_a_name_is_lost_alone() -> None:
+def test_a_callback_that_cannot_travel_is_named_with_its_file_and_line() -> None:
+    line = inspect.currentframe().f_lineno  # type: ignore[union-attr]
+    named = {
+        Request(URL, callback=lambda response: None): line + 2,
+        Request(URL, callback=functools.partial(Walk().parse, n=1)): Walk.parse.__code__.co_firstlineno,
+        Request(URL, callback=Walk()): Walk.__call__.__code__.co_firstlineno,
+    }
+    for request, at in named.items():
+        (loss,) = codec.encode(request).losses
+        assert f"({__file__}:{at})" in loss.what
+        assert f"({__file__}:{at})" in refused_for("callback", request), "the other agent says it too"
+    (loss,) = codec.encode(Request(URL, callback=print)).losses
+    assert "its callback print, which is no method" in loss.what
+
+
+def test_an_errback_without_a_name_is_stood_for() -> None:
+    """Without it the page is the same as long as it does not fail."""
     request = Request(URL, errback=lambda failure: None, callback=spider.parse_item)
     assert lost(request) == ["errback"]
     arrived = arrive(request, codec.encode(request))
-    assert (arrived.errback, arrived.callback) == (None, spider.parse_item)
+    assert (arrived.errback, arrived.callback) == (errback_lost, spider.parse_item)
+    again = arrived.replace(dont_filter=True)
+    assert through(again).errback is errback_lost, "a retry has lost nothing more"
 
 
-def test_values_that_cannot_travel_are_named_and_the_others_arrive() -> None:
+@pytest.mark.parametrize(
+    "request_",
+    [Special(URL, meta={"n": 1}), Own(1, url=URL, formdata={"a": "b"}), Special(URL, method="POST", body="x")],
+)
+def test_a_class_of_the_projects_arrives_as_such(request_: Request) -> None:
+    arrived = through(request_)
+    assert type(arrived) is type(request_)
+    assert attributes(arrived) == attributes(request_)
+
+
+@pytest.mark.parametrize("cls", [Slotted, type("Local", (Request,), {})])
+def test_a_request_of_a_class_that_holds_more_or_is_unknown_is_not_made_without(cls: type[Request]) -> None:
+    assert lost(cls(URL)) == [f"class/{cls.__name__}"]
+    refused_for("class", cls(URL))
+
+
+def test_a_request_with_a_state_of_its_own_is_not_made_without() -> None:
+    assert lost(Stateful(URL, 1.0)) == ["class/Stateful"]
+    assert "test_codec.Stateful" in refused_for("class", Stateful(URL, 1.0))
+
+
+@pytest.mark.parametrize("part", ["meta", "cb_kwargs"])
+def test_a_request_that_lacks_a_value_is_not_fetched_without(part: str) -> None:
+    loader = ItemLoader(item={}, selector=scrapy.Selector(text="<a>"))
+    request = Request(URL, spider.parse_item, **{part: {"loader": loader, "n": 1}})  # type: ignore[arg-type]
+    assert lost(request) == [f"{part}/ItemLoader"]
+    assert f"{part}['loader'] (a ItemLoader)" in refused_for(part, request)
+
+
+def test_values_that_cannot_travel_are_named_and_the_text_has_the_others() -> None:
     class Special(Request):
         pass
 
@@ -370,8 +453,11 @@ def test_values_that_cannot_travel_are_named_and_the_others_arrive() -> None:
         "class/Special",
     ]
     assert "meta['selector']" in encoded.losses[0].what
-    arrived = arrive(request, encoded)
-    assert (arrived.meta, arrived.cb_kwargs, type(arrived)) == ({"n": 1}, {"n": 2}, Request)
+    assert json.loads(encoded.text) == {
+        "meta": {"n": 1},
+        "cb_kwargs": {"n": 2},
+        "lost": ["meta", "meta['selector'] (a Selector)"],
+    }
 
 
 def test_what_the_environment_of_this_machine_made_stays_here() -> None:

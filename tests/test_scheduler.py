@@ -20,6 +20,7 @@ from scrapy_ubi.codec import Codec
 from scrapy_ubi.errorwatch import ErrorWatch
 from scrapy_ubi.filtering import Filtering
 from scrapy_ubi.guard import Guard
+from scrapy_ubi.handout import MOST_TOLD
 from scrapy_ubi.originals import Originals
 from scrapy_ubi.protocol.host import Entry, retries_of
 from scrapy_ubi.requestcheck import NONCE
@@ -295,15 +296,42 @@ def test_what_cannot_travel_is_the_same_object_here() -> None:
     assert unit.stat("codec/untravelled/callback") == 1
 
 
-def test_above_the_bound_the_oldest_lose_what_cannot_travel(caplog: pytest.LogCaptureFixture) -> None:
+def test_above_the_bound_the_oldest_are_as_if_they_had_travelled(caplog: pytest.LogCaptureFixture) -> None:
     unit = Unit()
     requests = [Request(f"{URL}{n}", meta={"f": print, "n": n}) for n in range(3)]
     for request in requests:
         unit.enqueue_request(request)
     assert unit.stat("codec/originals_dropped") == 1
     assert "Too many requests" in caplog.text
-    out = [unit.take() for _ in range(3)]
-    assert [request.meta for request in out] == [{"n": 0}, requests[1].meta, requests[2].meta]
+    assert [unit.take() for _ in range(2)] == requests[1:]
+    assert ("ended", f"{URL}0", "codec/meta", False) in unit.node.calls
+    assert "lacks what could not travel to this agent: meta['f']" in caplog.text
+
+
+@pytest.mark.parametrize("error", [None, ValueError("callback")])
+def test_a_page_that_fails_without_its_errback_failed_for_want_of_it(error: ValueError | None) -> None:
+    unit = Unit()
+    unit.node.discover("h1.example", Entry(1, URL, 0, 0, '{"errback":"<lost>"}'))
+    out = unit.take()
+    if error is None:
+        assert not unit.outcome(_failure(ConnectionError()), out)
+        assert unit.let_go(out)[2] == "codec/errback"
+    else:  # which is not for the errback
+        page = Response(URL, request=out)
+        assert not unit.outcome(page, out)
+        unit._handout.spider_error(_failure(error), page)
+        assert unit.let_go(out)[2] == "callback/ValueError"
+
+
+def test_of_very_many_pages_that_could_not_travel_the_first_are_errors_of_the_log(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    unit = Unit()
+    for number in range(MOST_TOLD + 5):
+        unit.node.discover("h1.example", Entry(number, f"{URL}{number}", 0, 0, '{"lost":["meta","meta[1]"]}'))
+    assert unit.next_request() is None
+    assert len([record for record in caplog.records if record.levelname == "ERROR"]) == MOST_TOLD
+    assert unit.stat("failed/codec/meta") == MOST_TOLD + 5
 
 
 def test_an_entry_that_cannot_be_decoded_fails_and_the_next_one_is_taken() -> None:

@@ -49,7 +49,7 @@ from .limits import HostLimits
 from .limitwatch import LimitWatch
 from .permits import PATIENCE, Permits
 from .post import Post
-from .publishing import Publishing
+from .publishing import Publishing, published
 from .pulse import Pulse
 from .questions import Answer, Question, answer
 from .visits import Visit, Visits
@@ -123,6 +123,7 @@ class Node:
         """What speaks with the others, and tells the time."""
         settings, crawl, halt, clock = self.settings, self._crawl, self._halt, self._clock
         self._asked = False  # to leave
+        self.published: dict[str, str] = {}  # agent -> its profile, when this one had left
         self._courier = Courier(own_thread=settings.redis_url is not None)
         self._limit_watch = LimitWatch(self.crawl_limits, crawl, self._courier, self.transport)
         self._publishing = Publishing(crawl, lambda: self.state, clock)
@@ -191,6 +192,8 @@ class Node:
             await self._crawl.disk.close()
             return
         await self._leaving.go()
+        if not self._halt.dead:
+            self.published = await published(self._courier, self.transport)
         self._exchanges.close()
         self._pulse.stop()
         self._waker.stop()

@@ -7,13 +7,28 @@ process that took part, that one's counters stay: the report of the crawl adds t
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import Any
 
+from scrapy_ubi.transport import Transport, TransportError
+
 from . import profile
+from .courier import Courier
 from .crawl import Crawl
 
 COUNTING = 50  # where counting takes long (it is linear in the hosts): how many times that long until the next time
+
+UNANSWERED = 3.0  # s that are waited for what all have published
+
+
+async def published(courier: Courier, transport: Transport) -> dict[str, str]:
+    """Agent -> its profile, of all agents; nothing where Redis does not answer in time."""
+    try:
+        async with asyncio.timeout(UNANSWERED):
+            return await courier.call(transport.profiles())
+    except (TransportError, TimeoutError):
+        return {}
 
 
 class Publishing:

@@ -69,6 +69,7 @@ class FakeNode:
         self.again: list[str] = []  # hosts whose permit was asked for once more, before all others
         self.joins = Joins()
         self.learner = None
+        self.published: dict[str, str] = {}
         self.calls: list[tuple[Any, ...]] = []
         self.agent = SimpleNamespace(start_exhausted=False)
         self.hosts = FakeHosts()
