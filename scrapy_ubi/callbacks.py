@@ -38,7 +38,7 @@ def shown(function: Any) -> str:
     """What a callable is called, and the file and line at which it is written, as far as that can be found."""
     name = getattr(function, "__qualname__", None) or type(function).__name__
     code = _code(function)
-    return f"{name} ({code.co_filename}:{code.co_firstlineno})" if code is not None else str(name)
+    return f"{name} at {code.co_filename}:{code.co_firstlineno}" if code is not None else str(name)
 
 
 def _code(function: Any) -> Any:

@@ -191,7 +191,7 @@ class Codec:
             return LOST_NAME
         name = self._functions.get(getattr(function, "__func__", None)) if inspect.ismethod(function) else None
         if name is None or getattr(function, "__self__", None) is not self._spider:
-            losses.append(Loss(kind, f"its {kind} {shown(function)}, which is no method of the spider,"))
+            losses.append(Loss(kind, f"its {kind} {shown(function)} (no method of the spider)"))
             return LOST_NAME
         return None if kind == "callback" and name == "parse" and self._parse_is_default else name
 
@@ -240,10 +240,10 @@ class Codec:
         if entry.depth or "reset" in fields:
             meta["depth"] = entry.depth
         name = fields.get("class")
-        cls = Request if name is None else self._class_of(name)
+        cls, base = (Request, Request) if name is None else self._class_of(name)
         headers = _unpack_headers(fields.get("headers", {}))
         request = cls.__new__(cls)  # the constructor of a class of somebody's own may want anything
-        _base_of(cls).__init__(
+        base.__init__(
             request,
             entry.url,
             callback=self._method("callback", fields.get("callback"), entry.url),
@@ -263,11 +263,12 @@ class Codec:
             request.headers = headers  # without those that its class has added
         return request
 
-    def _class_of(self, name: str) -> type[Request]:
+    def _class_of(self, name: str) -> tuple[type[Request], type[Request]]:
+        """The class of requests of this name, and Scrapy's class that it is made of."""
         cls = _CLASSES.get(name) or self._items.get(name)
         if cls is None or not is_request_class(cls):
             raise CodecError("class", f"{name} is no class of requests here")
-        return cls
+        return cls, _base_of(cls)
 
     def _method(self, kind: str, name: str | None, url: str) -> Callable[..., Any] | None:
         if name is None:

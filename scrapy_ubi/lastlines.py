@@ -47,7 +47,7 @@ def tally(me: str, own: Mapping[str, Any], profiles: Mapping[str, str]) -> Tally
     for one in others:
         failed.update(one.failed)
         counts.update(one.counts)
-    return Tally("the crawl" if others else "this agent", failed, counts)
+    return Tally("the crawl, as far as its agents have said" if others else "this agent", failed, counts)
 
 
 def lost(found: Tally, crawl: str) -> list[str]:

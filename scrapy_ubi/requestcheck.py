@@ -10,7 +10,8 @@ Rules of this module:
 * Reasons quote at most 40 characters of the data.
 
 Who can write to the Redis can make the agents fetch URLs, with headers, cookies and proxies of their choice, and hand
-the pages to the spider's callbacks: that is what mail is. It cannot make them import, call or read anything else.
+the pages to the spider's callbacks: that is what mail is. It cannot make them import, call or read anything else; but
+where scrapy-playwright loads pages, what a page does in the browser is part of a request, and may write files.
 """
 
 from __future__ import annotations

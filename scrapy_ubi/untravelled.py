@@ -57,11 +57,13 @@ def part_of(loss: Loss) -> str:
 
 
 def mark(losses: Sequence[Loss]) -> list[str] | None:
-    """What the text of a request with these losses says of them; None where it may be fetched without."""
-    for loss in losses:
-        if (part := part_of(loss)) not in HARMLESS:
-            return [part, loss.what.encode(errors="replace").decode()[:LONGEST_SHOWN]]
-    return None
+    """What the text of a request with these losses says of them; None where it may be fetched without. Of several the
+    callback's, as nothing can be done without."""
+    needed = [loss for loss in losses if part_of(loss) not in HARMLESS]
+    if not needed:
+        return None
+    first = next((loss for loss in needed if loss.kind == "callback"), needed[0])
+    return [part_of(first), first.what.encode(errors="replace").decode()[:LONGEST_SHOWN]]
 
 
 def sentences(loss: Loss) -> str:

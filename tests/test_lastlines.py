@@ -30,7 +30,7 @@ def test_pages_that_could_not_travel_are_counted_by_reason_over_all_agents() -> 
         "c": "no profile",
     }
     (sentence,) = lost(tally("a", own, others), "my crawl")
-    assert "Lost, of the crawl: 6 pages" in sentence
+    assert "Lost, of the crawl, as far as its agents have said: 6 pages" in sentence
     assert "(codec/callback: 5, codec/meta: 1)" in sentence
     assert "`scrapy ubi failed --crawl 'my crawl' --reason codec`" in sentence
 

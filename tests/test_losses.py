@@ -13,7 +13,7 @@ from scrapy_ubi.notices import Notices
 from scrapy_ubi.originals import Originals
 from scrapy_ubi.untravelled import Loss
 
-CALLBACK = Encoded("", 0, 0, (Loss("callback", "its callback f (a.py:1)"),))
+CALLBACK = Encoded("", 0, 0, (Loss("callback", "its callback f at a.py:1"),))
 
 
 class World:
@@ -55,7 +55,7 @@ def test_what_cannot_travel_whole_is_kept(alone: bool, caplog: pytest.LogCapture
     assert (world.originals.take(0), world.originals.take(1), world.originals.take(2)) == (None, None, second)
     assert world.counts == {"ubi/codec/untravelled/callback": 2, "ubi/codec/originals_dropped": 1}
     said = [record.getMessage() for record in caplog.records]
-    assert sum("its callback f (a.py:1) cannot travel" in sentence for sentence in said) == (not alone)
+    assert sum("its callback f at a.py:1 cannot travel" in sentence for sentence in said) == (not alone)
     assert sum("the oldest are fetched without" in sentence for sentence in said) == 1
 
 
@@ -64,11 +64,11 @@ def test_each_callback_and_key_of_meta_is_said_once_and_of_very_many_the_first(
 ) -> None:
     world = World(most=1000)
     for number in (1, 2, 1, *range(3, 100)):
-        loss = Loss("callback", f"its callback f (a.py:{number})")
+        loss = Loss("callback", f"its callback f at a.py:{number}.")
         world.losses.keep(Request("http://h1.example/"), 1, Encoded("", 0, 0, (loss,)))
     world.losses.keep(Request("http://h1.example/"), 1, Encoded("", 0, 0, (Loss("meta/Selector", "meta['x']"),)))
     said = [record.getMessage() for record in caplog.records]
-    assert ["(a.py:1)" in said[0], "(a.py:2)" in said[1], len(said)] == [True, True, MOST_SAID + 1]
+    assert ["a.py:1." in said[0], "a.py:2." in said[1], len(said)] == [True, True, MOST_SAID + 1]
     assert "reason codec/callback. Make it a method of the spider" in said[0]
     assert "ubi/codec/untravelled/" in said[-1]
     assert world.counts["ubi/codec/untravelled/callback"] == 100

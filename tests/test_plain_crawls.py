@@ -401,7 +401,8 @@ class Wrong(UbiSpider):
 def test_what_cannot_be_a_callback_is_an_error_that_names_it(site: Site, caplog: pytest.LogCaptureFixture) -> None:
     outcomes = crawl(Wrong, site.proxy)
     assert "PlainLinks: callback is 'missing', which is no method of Wrong" in caplog.text
-    assert "its errback Wrong.parse.<locals>.<lambda> (no method of the spider) cannot travel" in caplog.text
+    assert f"its errback Wrong.parse.<locals>.<lambda> at {__file__}:" in caplog.text
+    assert "(no method of the spider) cannot travel" in caplog.text
     assert outcomes[0].stats["spider_exceptions/ValueError"] == 2
     # meta that cannot travel goes the ordinary way, as one agent can do with it
     assert outcomes[0].stats["ubi/plain_links/expanded"] >= 1 and f"{HOSTS[3]}/a" in site.urls()

@@ -52,6 +52,7 @@ json_values: st.SearchStrategy[Any] = st.deferred(
         {"callback": "<lost>"},
         {"class": "JsonRequest", "method": "POST"},
         {"reset": True},
+        {"lost": ["meta", "meta['page'] (a Page)"]},
     ],
 )
 def test_requests_that_hold(fields: dict[str, Any]) -> None:
@@ -123,6 +124,13 @@ def test_no_text_is_a_plain_get() -> None:
         ('{"flags": ["a", []]}', "flags"),
         ('{"flags": "a"}', "flags"),
         ('{"dont_filter": 1}', "dont_filter"),
+        ('{"lost": "meta"}', "lost: not what is lost"),
+        ('{"lost": ["meta"]}', "lost"),
+        ('{"lost": ["anything", ""]}', "lost"),
+        ('{"lost": ["errback", ""]}', "lost"),
+        ('{"lost": [["meta"], ""]}', "lost"),
+        ('{"lost": ["meta", 1]}', "lost"),
+        ('{"lost": ["meta", "' + "x" * 201 + '"]}', "lost"),
     ],
 )
 def test_requests_that_do_not_hold(text: str, reason: str) -> None:

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import Any
 
+import pytest
+
 from scrapy_ubi.monitor.status import SILENT_AFTER
+from scrapy_ubi.node import publishing
+from scrapy_ubi.node.courier import Courier
 from scrapy_ubi.node.profile import PUBLISH
 from scrapy_ubi.node.publishing import COUNTING, Publishing
+from scrapy_ubi.transport import TransportDown
 from tests.node.parts import Part
 
 
@@ -68,3 +74,36 @@ def test_one_that_is_wanted_anew_is_made_at_once() -> None:
     assert agent.is_due()
     agent.publishing.renew()
     assert agent.is_due() and agent.counted == 2
+
+
+class Transport:
+    """One that answers, is away, or never answers."""
+
+    def __init__(self, answer: dict[str, str] | Exception | None) -> None:
+        self.answer = answer
+
+    async def profiles(self) -> dict[str, str]:
+        if self.answer is None:
+            await asyncio.Event().wait()
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer or {}
+
+
+@pytest.mark.parametrize("own_thread", [False, True])
+@pytest.mark.parametrize(("answer", "read"), [({"a": "x"}, {"a": "x"}), (TransportDown("away"), {}), (None, {})])
+def test_what_all_have_published_is_read_and_not_waited_for_without_end(
+    answer: Any, read: dict[str, str], own_thread: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(publishing, "UNANSWERED", 0.05 if answer is None else 30.0)
+
+    async def run() -> dict[str, str]:
+        courier = Courier(own_thread)
+        courier.start()
+        try:
+            transport: Any = Transport(answer)
+            return await publishing.published(courier, transport)
+        finally:
+            await courier.stop()
+
+    assert asyncio.run(run()) == read
