@@ -5,8 +5,10 @@ from __future__ import annotations
 import dataclasses
 import datetime as dt
 import functools
+import http
 import inspect
 import json
+import pathlib
 from collections.abc import Iterator
 from typing import Any
 
@@ -181,6 +183,7 @@ def test_a_plain_get_is_nothing_but_url_depth_and_priority(request_: Request) ->
         Request(URL, errback=spider.failed, flags=["a"], dont_filter=True, priority=7),
         Request(URL, callback=NO_CALLBACK),
         Request(URL, callback=spider._private),
+        Request(URL, meta={"handle_httpstatus_list": [http.HTTPStatus.NOT_FOUND], "at": pathlib.Path("a")}),
         Request("http://h1.example/a b|c", meta={"verbatim_url": True}),
     ],
 )
