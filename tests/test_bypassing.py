@@ -21,7 +21,7 @@ def test_a_foreign_download_is_refused_with_one_warning_that_names_the_setting(
 ) -> None:
     @in_loop
     async def refused_twice() -> None:
-        world = World()
+        world = World(foreign_downloads="refuse")
         world.node.change(lost={"h2.example"})
         for _ in range(2):
             with pytest.raises(ForeignHost):
@@ -61,7 +61,7 @@ async def test_a_foreign_download_is_let_through_where_allowed() -> None:
 @in_loop
 async def test_media_that_ask_for_no_robots_txt_are_none_themselves() -> None:
     media: dict[str, Any] = {"callback": NO_CALLBACK, "meta": {"dont_obey_robotstxt": True}}
-    world, permissive = World(), World(foreign_downloads="allow")
+    world, permissive = World(foreign_downloads="refuse"), World(foreign_downloads="allow")
     for one in (world, permissive):
         one.node.change(lost={"h2.example"})
     with pytest.raises(ForeignHost):
@@ -109,7 +109,7 @@ async def test_what_has_no_host_needs_no_permit() -> None:
 
 @in_loop
 async def test_a_robots_txt_that_was_withdrawn_withdraws_the_pages_that_waited() -> None:
-    world = World()
+    world = World(foreign_downloads="refuse")
     known: dict[str, bool] = {}
     forgotten: list[str] = []
     with pytest.MonkeyPatch.context() as patch:
@@ -133,7 +133,8 @@ async def test_a_robots_txt_that_was_withdrawn_withdraws_the_pages_that_waited()
 
 @in_loop
 async def test_a_robots_txt_that_redirects_to_a_foreign_host_is_not_found() -> None:
-    world = World()
+    """That of a middleware of the user's own, where nothing is loaded from such hosts."""
+    world = World(foreign_downloads="refuse")
     world.node.change(lost={"h2.example"})
     hop = world.robots("http://h2.example/robots.txt", redirect_urls=["http://h1.example/robots.txt"])
     with pytest.raises(ForeignHost):

@@ -119,7 +119,7 @@ async def test_a_fence_cancels_the_transfers_under_way() -> None:
 def test_media_whose_host_or_lease_is_gone_for_good_are_not_done_again(closing: bool) -> None:
     @in_loop
     async def test() -> None:
-        world = World()
+        world = World(foreign_downloads="refuse")
         media = Request(OTHER)
         await world.guard.admit(media)
         carried = asyncio.ensure_future(world.guard.carry(media, world.download))
@@ -281,7 +281,7 @@ async def test_media_wait_for_no_host_that_was_put_off_while_the_spider_is_close
 
 @in_loop
 async def test_a_foreign_host_is_refused_by_its_name_while_the_spider_is_closed() -> None:
-    world = World()
+    world = World(foreign_downloads="refuse")
     world.node.change(lost={"h2.example"})
     world.guard.close()
     with pytest.raises(ForeignHost):
