@@ -28,7 +28,8 @@ from scrapy_ubi.scrapy_private import Download
 logger = logging.getLogger("scrapy_ubi")
 
 OURS = {ForeignHost: "refused", GivenUp: "given_up", Withdrawn: "ended"}  # why this package makes none
-MOST_NAMED = 5  # reasons in the line at the end; their names come from the web and from other people's code
+MOST_REASONS = 100  # counted by name here; they come from the web, and from other people's code
+MOST_NAMED = 5  # in the line at the end: this package's own first
 
 
 class Downloads:
@@ -62,7 +63,8 @@ class Downloads:
         return response
 
     def _has_failed(self, request: Request, reason: str) -> None:
-        self._failed[reason if reason in self._failed or len(self._failed) < MOST_NAMED else "other"] += 1
+        known = reason in self._failed or reason in OURS.values() or len(self._failed) < MOST_REASONS
+        self._failed[reason if known else "other"] += 1
         self._count(f"ubi/downloads/failed/{reason}")
         self._note(f"download/{reason}", self._host_of(request.url) or "")
 
@@ -70,12 +72,14 @@ class Downloads:
         """Say how many have failed, where any has."""
         if not self._failed:
             return
-        failed = self._failed.total()
+        failed, ours = self._failed.total(), OURS.values()
+        named = sorted(self._failed.items(), key=lambda item: (item[0] not in ours, -item[1]))
         logger.log(
-            logging.WARNING if any(reason in self._failed for reason in OURS.values()) else logging.INFO,
+            logging.WARNING if named[0][0] in ours else logging.INFO,
             "Of %d downloads beside the queue (files, images) %d failed, and their items lack them: %s. "
             "'scrapy ubi report' names their hosts.",
             failed + self._loaded,
             failed,
-            ", ".join(f"{reason} {number}" for reason, number in self._failed.most_common()),
+            ", ".join(f"{reason} {number}" for reason, number in named[:MOST_NAMED])
+            + (", ..." if len(named) > MOST_NAMED else ""),
         )

@@ -13,6 +13,7 @@ from scrapy.http.request import NO_CALLBACK
 from scrapy_ubi import bypassing
 from scrapy_ubi.bypassing import ForeignHost, GivenUp
 from scrapy_ubi.guard import Withdrawn
+from scrapy_ubi.robots.load import Load, request_for
 from tests.support.guarded import OTHER, URL, World, in_loop, turns
 
 
@@ -142,3 +143,65 @@ async def test_a_robots_txt_that_redirects_to_a_foreign_host_is_not_found() -> N
     page = world.page()
     await world.guard.admit(page.request)
     assert page.held
+
+
+@in_loop
+async def test_what_a_foreign_load_says_of_its_host_holds_for_this_agents_next_ones() -> None:
+    world = World(retry_after_times=1, host_failures=2, host_pause=30.0)
+    world.node.change(lost={"h2.example"})
+    foreign = world.node.foreign
+
+    async def load(end: Response | Exception) -> None:
+        media = Request(OTHER)
+        await world.guard.admit(media)
+        if isinstance(end, Exception):
+            world.guard.failed(media, end)
+        else:
+            world.guard.responded(media, end)
+
+    busy = Response(OTHER, status=503, headers={"Retry-After": "20"})
+    await load(busy)
+    assert foreign.next_at("h2.example", 0.0) == 20.0
+    await load(Response(OTHER))
+    await load(busy)
+    assert foreign.given_up("h2.example") == ""
+    await load(OSError())
+    await load(OSError())
+    assert foreign.next_at("h2.example", 0.0) == 30.0 and foreign.given_up("h2.example") == ""
+    await load(busy)
+    assert foreign.given_up("h2.example") == "host/busy"
+    with pytest.raises(GivenUp):
+        await world.guard.admit(Request(OTHER))
+    assert not [call for call in world.node.hosts.calls if call[1] == "h2.example"], "nothing is noted"
+    world.node.change(lost=set())
+    await world.guard.admit(Request(OTHER))
+
+
+@in_loop
+async def test_media_that_wait_for_a_foreign_host_that_is_given_up_wait_no_longer() -> None:
+    """Tried one by one, each would take all its time-outs."""
+    world = World(host_failures=1, host_tries=0)
+    world.node.change(lost={"h2.example"})
+    tried = Request(OTHER)
+    await world.guard.admit(tried)
+    waiting = [asyncio.ensure_future(world.guard.admit(Request(f"{OTHER}{number}"))) for number in range(35)]
+    await turns()
+    world.guard.failed(tried, OSError())
+    for one in waiting:
+        with pytest.raises(GivenUp):
+            await one
+    assert (world.stat("given_up"), world.node.grants["h2.example"]) == (35, 1)
+
+
+@in_loop
+async def test_a_robots_txt_is_loaded_from_a_foreign_host_for_media_and_not_for_pages() -> None:
+    """One of the user's own middleware cannot be told apart: media would else pass as if there were no rules."""
+    world = World()
+    world.node.change(lost={"h2.example"})
+    media, page = (request_for("http://h2.example/robots.txt", Load(of_page, False, 9.0)) for of_page in (False, True))
+    await world.guard.admit(media)
+    world.guard.responded(media, Response(media.url))
+    with pytest.raises(Withdrawn):
+        await world.guard.admit(page)
+    await world.guard.admit(world.robots("http://h2.example/robots.txt"))
+    assert world.stat("foreign_polite") == 2

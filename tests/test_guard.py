@@ -375,3 +375,79 @@ async def test_cancelled_by_somebody_else_stays_cancelled() -> None:
     with pytest.raises(asyncio.CancelledError):
         await carried
     assert not page.withdrawn
+
+
+@in_loop
+async def test_media_of_another_agents_host_are_loaded_one_at_a_time() -> None:
+    world = World()
+    world.node.change(lost={"h2.example"})
+    first, second = Request(OTHER), Request(f"{OTHER}2")
+    await world.guard.admit(first)
+    waiting = asyncio.ensure_future(world.guard.admit(second))
+    await turns()
+    assert world.node.abroad == {"h2.example"} and not waiting.done()
+    world.answer.set_result(Response(OTHER))
+    assert (await world.guard.carry(first, world.download)).url == OTHER
+    world.guard.responded(first, Response(OTHER))
+    await waiting
+    assert world.stat("foreign_polite") == 2 and world.node.grants["h2.example"] == 2
+
+
+@in_loop
+async def test_media_whose_host_goes_to_another_agent_are_loaded_all_the_same() -> None:
+    """Before they begin, and where their transfer starts; those of a page that is parsed while its own host goes, too."""
+    world = World()
+    first, second = Request(URL), Request(f"{URL}2")
+    await world.guard.admit(first)
+    waiting = asyncio.ensure_future(world.guard.admit(second))
+    await turns()
+    world.node.change(lost={"h1.example"})
+    carried = asyncio.ensure_future(world.guard.carry(first, world.download))
+    await turns()
+    assert world.started == [URL] and world.node.abroad == {"h1.example"}
+    world.answer.set_result(Response(URL))
+    assert (await carried).url == URL
+    world.guard.responded(first, Response(URL))
+    await waiting
+
+
+@in_loop
+async def test_a_fenced_agent_loads_nothing_from_hosts_of_others() -> None:
+    world = World()
+    world.node.change(lost={"h2.example"}, fenced=True)
+    media = Request(OTHER)
+    waiting = asyncio.ensure_future(world.guard.admit(media))
+    await turns()
+    assert not waiting.done()
+    world.node.change(fenced=False)
+    await waiting
+    carried = asyncio.ensure_future(world.guard.carry(media, world.download))
+    await turns()
+    world.node.change(fenced=True)
+    world.guard.cancel()
+    await turns()
+    assert world.started == [OTHER] and not world.node.held
+    world.node.change(fenced=False)
+    await turns()
+    assert world.started == [OTHER, OTHER]
+    world.answer.set_result(Response(OTHER))
+    assert (await carried).url == OTHER
+
+
+@in_loop
+async def test_media_of_other_agents_hosts_wait_for_no_lease_while_the_spider_is_closed() -> None:
+    world = World()
+    world.node.change(lost={"h2.example"})
+    first, second = Request(OTHER), Request(f"{OTHER}2")
+    await world.guard.admit(first)
+    waiting = asyncio.ensure_future(world.guard.admit(second))
+    world.guard.close()
+    await turns()
+    assert not waiting.done()
+    world.guard.responded(first, Response(OTHER))
+    await waiting
+    world.node.change(fenced=True)
+    world.guard.cancel()
+    with pytest.raises(Withdrawn):
+        await world.guard.carry(second, world.download)
+    assert world.stat("ended") == 1 and not world.node.held
