@@ -395,7 +395,7 @@ async def test_media_of_another_agents_host_are_loaded_one_at_a_time() -> None:
 
 @in_loop
 async def test_media_whose_host_goes_to_another_agent_are_loaded_all_the_same() -> None:
-    """Before they begin, and where their transfer starts; those of a page that is parsed while its own host goes, too."""
+    """Before they begin, and where their transfer starts: as those of a page whose own host goes."""
     world = World()
     first, second = Request(URL), Request(f"{URL}2")
     await world.guard.admit(first)

@@ -1,5 +1,4 @@
-"""Permits: one load at a time of a host, by its owner, after its delay, and only of what is not done; and those of other
-agents' hosts."""
+"""Permits: one load at a time of a host, by its owner, after its delay, of what is not done; those of others' hosts."""
 
 from __future__ import annotations
 

@@ -160,9 +160,7 @@ class FakeNode:
         self._queue.append(FakeVisit(visit.host, visit.entry))
         self.wake()
 
-    async def permit(
-        self, host: str, visit: FakeVisit | None, again: bool = False, foreign: bool = False
-    ) -> bool:
+    async def permit(self, host: str, visit: FakeVisit | None, again: bool = False, foreign: bool = False) -> bool:
         if again:
             self.again.append(host)
         while True:
