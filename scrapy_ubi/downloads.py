@@ -27,7 +27,7 @@ from scrapy_ubi.scrapy_private import Download
 
 logger = logging.getLogger("scrapy_ubi")
 
-OURS = {ForeignHost: "refused", GivenUp: "given_up", Withdrawn: "ended"}  # why this package makes none
+OURS: dict[type[Exception], str] = {ForeignHost: "refused", GivenUp: "given_up", Withdrawn: "ended"}  # why we make none
 MOST_REASONS = 100  # counted by name here; they come from the web, and from other people's code
 MOST_NAMED = 5  # in the line at the end: this package's own first
 

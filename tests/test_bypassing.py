@@ -13,6 +13,7 @@ from scrapy.http.request import NO_CALLBACK
 from scrapy_ubi import bypassing
 from scrapy_ubi.bypassing import ForeignHost, GivenUp
 from scrapy_ubi.guard import Withdrawn
+from scrapy_ubi.politeness.manners import PAUSE_ABROAD
 from scrapy_ubi.robots.load import Load, request_for
 from tests.support.guarded import OTHER, URL, World, in_loop, turns
 
@@ -147,7 +148,7 @@ async def test_a_robots_txt_that_redirects_to_a_foreign_host_is_not_found() -> N
 
 @in_loop
 async def test_what_a_foreign_load_says_of_its_host_holds_for_this_agents_next_ones() -> None:
-    world = World(retry_after_times=1, host_failures=2, host_pause=30.0)
+    world = World(retry_after_times=1, host_failures=2)
     world.node.change(lost={"h2.example"})
     foreign = world.node.foreign
 
@@ -167,7 +168,9 @@ async def test_what_a_foreign_load_says_of_its_host_holds_for_this_agents_next_o
     assert foreign.given_up("h2.example") == ""
     await load(OSError())
     await load(OSError())
-    assert foreign.next_at("h2.example", 0.0) == 30.0 and foreign.given_up("h2.example") == ""
+    world.node.now = 100.0
+    await load(OSError())
+    assert foreign.next_at("h2.example", 0.0) == 100.0 + 2 * PAUSE_ABROAD and foreign.given_up("h2.example") == ""
     await load(busy)
     assert foreign.given_up("h2.example") == "host/busy"
     with pytest.raises(GivenUp):

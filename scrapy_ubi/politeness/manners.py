@@ -14,7 +14,8 @@ The guard tells of every load that had the host's permit: pages, robots.txt, med
   `scrapy ubi requeue` brings it back. What bypasses the scheduler fails as well: the guard asks `given_up`.
 * All of it is noted with the host, so that it travels and survives; what is noted may come from another agent.
 * A load beside the scheduler from another agent's host says the same of that host, but to this agent alone
-  (`foreign`): the same delays, pauses and bounds hold here for the next such load, and nothing is noted.
+  (`foreign`): the same delays and bounds hold here for the next such load, and nothing is noted. Where it does not
+  answer the pauses are short (`PAUSE_ABROAD`): a page can wait in its queue, a file keeps a place of the downloader.
 """
 
 from __future__ import annotations
@@ -70,6 +71,7 @@ NO_ANSWER = (
 )
 
 MOST_SAID = 20  # warnings of hosts given up for one reason: a crawl of the web meets a million dead ones
+PAUSE_ABROAD = 5.0  # s, the first; with the default of UBI_HOST_TRIES all of them are 35 s
 GRID = 10  # delays by response time are whole tenths of a second: so most pages do not change what is noted
 
 
@@ -88,12 +90,13 @@ class Manners:
         self._on_given_up = on_given_up  # told of each host that is given up
         self._settings = settings
         self._policy = health.Policy(settings.host_failures, settings.host_pause, settings.host_tries)
+        self._abroad = self._policy._replace(pause=min(settings.host_pause, PAUSE_ABROAD))
         self._throttled = crawler.settings.getbool("AUTOTHROTTLE_ENABLED")
         self._obeys = crawler.settings.getbool("ROBOTSTXT_OBEY")
 
     def responded(self, flight: Flight, response: Response, seconds: float) -> bool:
         """A load has ended with a response, after so many seconds. True: the page is to be fetched again, later."""
-        if (host := self._foreign_host(flight)) is not None:
+        if flight.visit is None and (host := self._foreign_host(flight)) is not None:
             self._foreign_responded(host, flight.request, response, seconds)
             return False
         state = self._state(flight)
@@ -115,7 +118,7 @@ class Manners:
         """A load has ended without a response."""
         if not self._policy.failures or not isinstance(error, NO_ANSWER) or load_of(flight.request) is not None:
             return
-        if (host := self._foreign_host(flight)) is not None:
+        if flight.visit is None and (host := self._foreign_host(flight)) is not None:
             self._foreign_failed(host)
             return
         if (state := self._state(flight)) is None:
@@ -136,9 +139,9 @@ class Manners:
         return self._node.frontier.find(flight.host) if flight.host is not None else None
 
     def _foreign_host(self, flight: Flight) -> str | None:
-        """The host of a load that holds a foreign permit, None for all others."""
+        """The host of what bypasses the scheduler and holds a foreign permit, None for all else that does."""
         host = flight.host
-        return host if flight.visit is None and host is not None and self._node.is_foreign(host) else None
+        return host if host is not None and self._node.is_foreign(host) else None
 
     def _forget(self, state: HostState, section: str) -> None:
         if self._node.hosts.get(state, section) is not None:
@@ -148,18 +151,17 @@ class Manners:
 
     def _pace(self, state: HostState, request: Request, seconds: float) -> None:
         """What this load wants of the time until the next one."""
-        self._want(state, "slot", self._of_slot(request), kept=not self._throttled)
-        self._want(state, "response", self._of_response(seconds), kept=True)
+        slot, response = self._delays(request, seconds)
+        self._want(state, "slot", slot, kept=not self._throttled)
+        self._want(state, "response", response, kept=True)
         if not self._obeys:
             self._want(state, "robots", 0.0, kept=True)
 
-    def _of_slot(self, request: Request) -> float:
+    def _delays(self, request: Request, seconds: float) -> tuple[float, float]:
+        """What the download slot of a load wants, and what the time that it took."""
         slot = slot_delay(self._crawler, request)
-        return slot if slot > self._settings.host_delay else 0.0
-
-    def _of_response(self, seconds: float) -> float:
         wanted = min(self._settings.delay_factor * seconds, self._settings.max_delay)
-        return math.ceil(wanted * GRID) / GRID
+        return slot if slot > self._settings.host_delay else 0.0, math.ceil(wanted * GRID) / GRID
 
     def _learn_address(self, state: HostState, request: Request, response: Response) -> None:
         """Note where the response came from; that of a proxy says nothing."""
@@ -207,8 +209,8 @@ class Manners:
 
     def _foreign_responded(self, host: str, request: Request, response: Response, seconds: float) -> None:
         foreign = self._node.foreign
-        foreign.want(host, "slot", self._of_slot(request))
-        foreign.want(host, "response", self._of_response(seconds))
+        for source, wanted in zip(("slot", "response"), self._delays(request, seconds), strict=True):
+            foreign.want(host, source, wanted)
         foreign.answered(host)
         if load_of(request) is not None:
             return
@@ -221,7 +223,7 @@ class Manners:
             foreign.put_off(host, min(asked, self._settings.max_retry_after))
 
     def _foreign_failed(self, host: str) -> None:
-        verdict = self._node.foreign.not_answered(host, self._policy)
+        verdict = self._node.foreign.not_answered(host, self._abroad)
         if verdict.dead:
             self._give_up_foreign(host, DEAD_HOST, f"has not answered {verdict.health.failures} times in a row")
         elif verdict.pause:
