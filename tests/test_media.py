@@ -6,7 +6,9 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
+from itertools import pairwise
 from pathlib import Path
+from time import monotonic
 from typing import Any, ClassVar
 
 import pytest
@@ -14,7 +16,7 @@ from scrapy import Request, Spider
 from scrapy.http import Response
 
 from tests.support.crawls import Outcome, SharedScheduler, crawl, items_of, total
-from tests.support.site import HANG_UP, Page, Site
+from tests.support.site import HANG_UP, Page, Site, Visit
 
 PAGES = [f"http://h{number}.example" for number in range(8)]
 FILES = [f"http://i{number}.example" for number in range(5)]
@@ -86,21 +88,18 @@ def test_robots_txt_of_an_other_agents_host_is_obeyed_and_read_once_by_each_agen
 
 
 def test_a_crawl_delay_lies_between_two_loads_of_one_agent(site: Site, tmp_path: Path) -> None:
-    for host in FILES:
-        site.page(f"{host}/robots.txt", "User-agent: *\nCrawl-delay: 0.15\n")
-    crawl(
-        Album,
-        site.proxy,
-        2,
-        {**STORE, "FILES_STORE": str(tmp_path), "ROBOTSTXT_OBEY": True, "DOWNLOADER_MIDDLEWARES": {Signs: 900}},
-    )
-    spans = {(visit.host, visit.headers["x-agent"]) for visit in site.visits}
-    assert sum(host in NAMES for host, _ in spans) > len(NAMES), "several agents load from one host"
+    begun: dict[tuple[str, str], list[float]] = {}
+
+    def answer(visit: Visit) -> Page:
+        begun.setdefault((visit.host, visit.headers["x-agent"]), []).append(monotonic())
+        return Page(visit.url)
+
     for name in NAMES:
-        ours = Counter(visit.headers["x-agent"] for visit in site.visits if visit.host == name)
-        begun = sorted(begin for begin, _ in site.spans[name])
-        least = max(number - 1 for number in ours.values()) * 0.15
-        assert begun[-1] - begun[0] >= least
+        site.host(name, answer)
+        site.page(f"http://{name}/robots.txt", "User-agent: *\nCrawl-delay: 0.15\n")
+    albums(site, tmp_path, 2, ROBOTSTXT_OBEY=True, DOWNLOADER_MIDDLEWARES={Signs: 900})
+    assert len(begun) > len(NAMES), "both agents load from one host"
+    assert all(later - earlier >= 0.15 for times in begun.values() for earlier, later in pairwise(sorted(times)))
 
 
 class Signs:
