@@ -64,7 +64,8 @@ class Downloads:
 
     def _has_failed(self, request: Request, reason: str) -> None:
         known = reason in self._failed or reason in OURS.values() or len(self._failed) < MOST_REASONS
-        self._failed[reason if known else "other"] += 1
+        reason = reason if known else "other"
+        self._failed[reason] += 1
         self._count(f"ubi/downloads/failed/{reason}")
         self._note(f"download/{reason}", self._host_of(request.url) or "")
 
