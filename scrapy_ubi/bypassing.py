@@ -3,13 +3,14 @@
 It has no visit and is in no queue, so it is asked what becomes of it where a page would go back to its queue. Rules of
 this module:
 
-* Downloads whose host another agent owns are refused or let through without a permit, as UBI_FOREIGN_DOWNLOADS says; a
-  warning once, a stat always.
+* Downloads whose host another agent owns are loaded under a foreign permit of this agent (`node.permits`), refused, or
+  let through without a permit, as UBI_FOREIGN_DOWNLOADS says; a refusal warns once, a stat counts always.
 * What is of a host that is given up is refused: as its pages, it is not tried.
 * A transfer that was aborted is done again, but for that of a robots.txt that a page waits for, or to which a redirect
   leads: who waits for it asks for it again.
-* A robots.txt is loaded under a permit like everything else. One that redirects to another agent's host is followed
-  without one (RFC 9309 wants it followed; it is one load a day): but for this, nobody loads from another agent's host.
+* A robots.txt is loaded under a permit like everything else: for a page as its host's owner only, for media of another
+  agent's host under a foreign one. One that redirects to another agent's host is followed without a permit (RFC 9309
+  wants it followed; it is one load a day).
 * Where the user has a robots.txt middleware derived from Scrapy's, a robots.txt that was withdrawn must not pass for
   "all is allowed" there: pages that waited for it are withdrawn as well, and it is asked for again.
 """
@@ -63,6 +64,16 @@ class Bypassing:
         """The host of any URL, None for what is none of http."""
         return partition_key(url, self._settings.partition, self._settings.host_rules)
 
+    # Hosts of other agents
+
+    def is_loaded_abroad(self, flight: Flight) -> bool:
+        """Whether it may be loaded under a foreign permit, where another agent owns its host. A robots.txt that a page
+        waits for may not: the page goes to the host's owner, too."""
+        if self._settings.foreign_downloads != "polite":
+            return False
+        load = load_of(flight.request)
+        return load is None or not (load.of_page or load.redirected)
+
     # What is refused
 
     def passes_foreign(self, flight: Flight) -> bool:
@@ -74,7 +85,7 @@ class Bypassing:
             self._crawler.stats.inc_value("ubi/guard/foreign_robots")
             return True
         allowed = self._settings.foreign_downloads == "allow"
-        if self._node.over and not allowed:
+        if not allowed and (self._node.over or self.is_loaded_abroad(flight)):
             self.tell_ended(flight)
             return False
         self._crawler.stats.inc_value(f"ubi/guard/foreign_{'allowed' if allowed else 'refused'}")
@@ -83,7 +94,7 @@ class Bypassing:
         self._notices.once(
             "foreign",
             f"Refusing {flight.request}: it bypasses the scheduler, and another agent owns {flight.host}. "
-            "UBI_FOREIGN_DOWNLOADS = 'allow' lets such downloads through.",
+            "UBI_FOREIGN_DOWNLOADS = 'polite' lets such downloads be made, one at a time for each host and agent.",
         )
         raise ForeignHost(f"Another agent owns {flight.host}")
 

@@ -15,6 +15,8 @@ each hop of their redirects, which bypass the scheduler (`bypassing`). Rules of 
   queue.
 * What bypasses the scheduler is in no queue: its transfer, when aborted, waits for the next permit and is done again.
   It waits in its place in Scrapy's downloader, so it is the first to have that permit.
+* From a host of another agent it is loaded under a foreign permit (`node.permits`), unless UBI_FOREIGN_DOWNLOADS says
+  otherwise: never two at once from this agent, and none without the lease.
 * What the pages under way load beside the scheduler (media, with their robots.txt) begins while the spider is being
   closed as well: their items would lack it for good. But it waits for no lease then, nor for a host that was put off
   for long.
@@ -23,7 +25,7 @@ each hop of their redirects, which bypass the scheduler (`bypassing`). Rules of 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from time import monotonic
 from typing import TYPE_CHECKING, TypeVar
 
@@ -35,6 +37,7 @@ from scrapy.http import Response
 from scrapy_ubi import writegate
 from scrapy_ubi.bypassing import Bypassing, GivenUp, is_done_again
 from scrapy_ubi.flights import Flight, Flights
+from scrapy_ubi.node.waiting import wait_briefly
 from scrapy_ubi.notices import Notices
 from scrapy_ubi.outcome import TooLong
 from scrapy_ubi.politeness.manners import Manners
@@ -68,6 +71,7 @@ class Guard:
         self._settings = settings
         self._flights = flights
         self._closing = False
+        self._closes = asyncio.Event()
 
     async def admit(self, request: Request) -> None:
         """Wait until the transfer of `request` may start, now. Raises `Withdrawn` or `ForeignHost` when it may not."""
@@ -108,11 +112,12 @@ class Guard:
     async def _transfer(self, flight: Flight, download: Download) -> Response:
         # Nothing may come between this and the transfer: in another task's turn a callback may block for seconds.
         # A kept connection holds the right, for minutes: with the flight it would hold all that its page has taught.
-        lapsed, host = False, flight.host
+        lapsed, host, may_start = False, flight.host, self._right(flight)
+        assert host is not None
 
         def may_write() -> bool:
             nonlocal lapsed
-            lapsed = lapsed or not self._may_start(host)
+            lapsed = lapsed or not may_start(host)
             return not lapsed
 
         if not may_write():
@@ -144,6 +149,21 @@ class Guard:
         """The state of the host of any request, None where this agent may not load from it now."""
         host = self._bypassing.host_of(request.url)
         return self._node.frontier.find(host) if host is not None and self._node.may_fetch(host) else None
+
+    def host_of_url(self, url: str) -> str | None:
+        """The host of any URL, None for what is none of http."""
+        return self._bypassing.host_of(url)
+
+    def want_abroad(self, request: Request, source: str, seconds: float) -> None:
+        """This source wants a delay (s, 0: none) of the host of this request, where that is another agent's."""
+        host = self._bypassing.host_of(request.url)
+        if host is not None and not self._node.is_own(host):
+            self._node.foreign.want(host, source, seconds)
+
+    async def rest(self, seconds: float) -> bool:
+        """Wait for so long, but not while the spider is being closed; whether it has waited."""
+        await wait_briefly(self._closes, seconds)
+        return not self._closing
 
     def host_of(self, request: Request) -> str:
         """The host of a page of the queue, empty for what is none."""
@@ -196,6 +216,7 @@ class Guard:
         """The spider is being closed: transfers end, but none starts any more, but for what pages under way load beside
         the scheduler."""
         self._closing = True
+        self._closes.set()
         self._end_waiting()
 
     def _end_waiting(self) -> None:
@@ -223,13 +244,14 @@ class Guard:
         while True:
             if flight.visit is None and (refusal := self._bypassing.refusal(flight)) is not None:
                 raise refusal
-            granted = await self._unless_withdrawn(flight, self._node.permit(flight.host, flight.visit, again))
+            foreign = flight.visit is None and self._bypassing.is_loaded_abroad(flight)
+            granted = await self._unless_withdrawn(flight, self._node.permit(flight.host, flight.visit, again, foreign))
             flight.held = granted
             flight.began = monotonic()
             if not granted:
                 return self._denied(flight)
-            if self._may_start(flight.host):
-                return None
+            if self._right(flight)(flight.host):
+                return self._count_foreign(flight.host) if foreign else None
             self.release(flight)
             await asyncio.sleep(0)
 
@@ -249,10 +271,14 @@ class Guard:
         finally:
             timer.cancel()
 
-    def _may_start(self, host: str | None) -> bool:
-        """The comparison that nothing may come after: the host is ours, not held, and the lease holds."""
-        assert host is not None
-        return self._node.may_fetch(host)
+    def _right(self, flight: Flight) -> Callable[[str], bool]:
+        """The comparison that nothing may come after: the host is ours, not held, and the lease holds; of what holds a
+        foreign permit, the lease alone."""
+        return self._node.may_load if flight.visit is None else self._node.may_fetch
+
+    def _count_foreign(self, host: str) -> None:
+        if self._node.is_foreign(host):
+            self._crawler.stats.inc_value("ubi/guard/foreign_polite")
 
     def _denied(self, flight: Flight) -> None:
         """The node will never permit this. Raises, unless it may go without."""

@@ -35,6 +35,7 @@ from twisted.python.failure import Failure
 from scrapy_ubi import clock, lastlines, processage
 from scrapy_ubi.batch import Ordinary
 from scrapy_ubi.codec import Codec
+from scrapy_ubi.downloads import Downloads
 from scrapy_ubi.engines import scheduler_in
 from scrapy_ubi.errors import UbiError
 from scrapy_ubi.errorwatch import ErrorWatch
@@ -144,6 +145,7 @@ class UbiScheduler(BaseScheduler):
         self.node = self.make_node(self.make_transport(), disk)
         self.sitemaps = Sitemaps(self.crawler, self.settings.sitemaps, self._found)
         self.guard = Guard(self.crawler, self.node, self.settings, self._flights, self._notices)
+        self._downloads = Downloads(self.crawler.stats.inc_value, self.node.note, self.guard.host_of_url)
         self._assemble()
         self._taking = self._make_taking()
         self._handout = self._make_handout()
@@ -222,6 +224,7 @@ class UbiScheduler(BaseScheduler):
         self._hooks.on_outcome(self.outcome)
         self._hooks.on_successor(self.mark_successor)
         self._hooks.around_transfers(self.guard.carry)
+        self._hooks.around_downloads(self._downloads.make)
         self._hooks.let_first_pass()
         self._hooks.at_idle(self._idle)
         self.crawler.signals.connect(self._handout.spider_error, signals.spider_error)
@@ -258,6 +261,7 @@ class UbiScheduler(BaseScheduler):
             self._sheet.close(self.node, self._keys.changed, self._taking.taken)
             self._say_lost()
             self._filtering.close()
+            self._downloads.close()
             self._errors.close()
             self._directory.close()
             if self._trial is not None:

@@ -101,7 +101,7 @@ class UbiSettings:
     filters: tuple[object, ...] = ()  # as given: the chain is made of them where it is needed (urls.filters)
     filter_log: Path | None = None
     host_cookies: bool = True
-    foreign_downloads: Literal["refuse", "allow"] = "refuse"
+    foreign_downloads: Literal["polite", "refuse", "allow"] = "polite"
     robots_ttl: float = 86_400.0
     robots_timeout: float = 15.0
     robots_give_up: float = 120.0

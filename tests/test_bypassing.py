@@ -13,6 +13,8 @@ from scrapy.http.request import NO_CALLBACK
 from scrapy_ubi import bypassing
 from scrapy_ubi.bypassing import ForeignHost, GivenUp
 from scrapy_ubi.guard import Withdrawn
+from scrapy_ubi.politeness.manners import PAUSE_ABROAD
+from scrapy_ubi.robots.load import Load, request_for
 from tests.support.guarded import OTHER, URL, World, in_loop, turns
 
 
@@ -21,7 +23,7 @@ def test_a_foreign_download_is_refused_with_one_warning_that_names_the_setting(
 ) -> None:
     @in_loop
     async def refused_twice() -> None:
-        world = World()
+        world = World(foreign_downloads="refuse")
         world.node.change(lost={"h2.example"})
         for _ in range(2):
             with pytest.raises(ForeignHost):
@@ -61,7 +63,7 @@ async def test_a_foreign_download_is_let_through_where_allowed() -> None:
 @in_loop
 async def test_media_that_ask_for_no_robots_txt_are_none_themselves() -> None:
     media: dict[str, Any] = {"callback": NO_CALLBACK, "meta": {"dont_obey_robotstxt": True}}
-    world, permissive = World(), World(foreign_downloads="allow")
+    world, permissive = World(foreign_downloads="refuse"), World(foreign_downloads="allow")
     for one in (world, permissive):
         one.node.change(lost={"h2.example"})
     with pytest.raises(ForeignHost):
@@ -109,7 +111,7 @@ async def test_what_has_no_host_needs_no_permit() -> None:
 
 @in_loop
 async def test_a_robots_txt_that_was_withdrawn_withdraws_the_pages_that_waited() -> None:
-    world = World()
+    world = World(foreign_downloads="refuse")
     known: dict[str, bool] = {}
     forgotten: list[str] = []
     with pytest.MonkeyPatch.context() as patch:
@@ -133,7 +135,8 @@ async def test_a_robots_txt_that_was_withdrawn_withdraws_the_pages_that_waited()
 
 @in_loop
 async def test_a_robots_txt_that_redirects_to_a_foreign_host_is_not_found() -> None:
-    world = World()
+    """That of a middleware of the user's own, where nothing is loaded from such hosts."""
+    world = World(foreign_downloads="refuse")
     world.node.change(lost={"h2.example"})
     hop = world.robots("http://h2.example/robots.txt", redirect_urls=["http://h1.example/robots.txt"])
     with pytest.raises(ForeignHost):
@@ -141,3 +144,67 @@ async def test_a_robots_txt_that_redirects_to_a_foreign_host_is_not_found() -> N
     page = world.page()
     await world.guard.admit(page.request)
     assert page.held
+
+
+@in_loop
+async def test_what_a_foreign_load_says_of_its_host_holds_for_this_agents_next_ones() -> None:
+    world = World(retry_after_times=1, host_failures=2)
+    world.node.change(lost={"h2.example"})
+    foreign = world.node.foreign
+
+    async def load(end: Response | Exception) -> None:
+        media = Request(OTHER)
+        await world.guard.admit(media)
+        if isinstance(end, Exception):
+            world.guard.failed(media, end)
+        else:
+            world.guard.responded(media, end)
+
+    busy = Response(OTHER, status=503, headers={"Retry-After": "20"})
+    await load(busy)
+    assert foreign.next_at("h2.example", 0.0) == 20.0
+    await load(Response(OTHER))
+    await load(busy)
+    assert foreign.given_up("h2.example") == ""
+    await load(OSError())
+    await load(OSError())
+    world.node.now = 100.0
+    await load(OSError())
+    assert foreign.next_at("h2.example", 0.0) == 100.0 + 2 * PAUSE_ABROAD and foreign.given_up("h2.example") == ""
+    await load(busy)
+    assert foreign.given_up("h2.example") == "host/busy"
+    with pytest.raises(GivenUp):
+        await world.guard.admit(Request(OTHER))
+    assert not [call for call in world.node.hosts.calls if call[1] == "h2.example"], "nothing is noted"
+    world.node.change(lost=set())
+    await world.guard.admit(Request(OTHER))
+
+
+@in_loop
+async def test_media_that_wait_for_a_foreign_host_that_is_given_up_wait_no_longer() -> None:
+    """Tried one by one, each would take all its time-outs."""
+    world = World(host_failures=1, host_tries=0)
+    world.node.change(lost={"h2.example"})
+    tried = Request(OTHER)
+    await world.guard.admit(tried)
+    waiting = [asyncio.ensure_future(world.guard.admit(Request(f"{OTHER}{number}"))) for number in range(35)]
+    await turns()
+    world.guard.failed(tried, OSError())
+    for one in waiting:
+        with pytest.raises(GivenUp):
+            await one
+    assert (world.stat("given_up"), world.node.grants["h2.example"]) == (35, 1)
+
+
+@in_loop
+async def test_a_robots_txt_is_loaded_from_a_foreign_host_for_media_and_not_for_pages() -> None:
+    """One of the user's own middleware cannot be told apart: media would else pass as if there were no rules."""
+    world = World()
+    world.node.change(lost={"h2.example"})
+    media, page = (request_for("http://h2.example/robots.txt", Load(of_page, False, 9.0)) for of_page in (False, True))
+    await world.guard.admit(media)
+    world.guard.responded(media, Response(media.url))
+    with pytest.raises(Withdrawn):
+        await world.guard.admit(page)
+    await world.guard.admit(world.robots("http://h2.example/robots.txt"))
+    assert world.stat("foreign_polite") == 2

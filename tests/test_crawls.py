@@ -670,7 +670,7 @@ class Files(Spider):
         yield {"url": response.url, "file_urls": [f"{following}/file"]}
 
 
-@pytest.mark.parametrize("policy", ["refuse", "allow"])
+@pytest.mark.parametrize("policy", ["polite", "refuse", "allow"])
 def test_media_of_another_agents_host_is_as_the_setting_says(site: Site, policy: str, tmp_path: Path) -> None:
     for host in HOSTS:
         site.page(f"{host}/")
@@ -682,8 +682,11 @@ def test_media_of_another_agents_host_is_as_the_setting_says(site: Site, policy:
     }
     outcomes = crawl(Files, site.proxy, 3, settings)
     stored = sum(len(item["files"]) for item in items_of(outcomes))
-    foreign = total(outcomes, "ubi/guard/foreign_refused") + total(outcomes, "ubi/guard/foreign_allowed")
+    done = {"polite": "polite", "refuse": "refused", "allow": "allowed"}[policy]
+    foreign = total(outcomes, f"ubi/guard/foreign_{done}")
     assert foreign > 0
+    assert total(outcomes, "ubi/downloads/loaded") == stored
+    assert total(outcomes, "ubi/downloads/failed/refused") == len(HOSTS) - stored
     assert stored == len(HOSTS) - (foreign if policy == "refuse" else 0)
     assert {outcome.reason for outcome in outcomes} == {"finished"}
 

@@ -119,7 +119,7 @@ async def test_a_fence_cancels_the_transfers_under_way() -> None:
 def test_media_whose_host_or_lease_is_gone_for_good_are_not_done_again(closing: bool) -> None:
     @in_loop
     async def test() -> None:
-        world = World()
+        world = World(foreign_downloads="refuse")
         media = Request(OTHER)
         await world.guard.admit(media)
         carried = asyncio.ensure_future(world.guard.carry(media, world.download))
@@ -281,7 +281,7 @@ async def test_media_wait_for_no_host_that_was_put_off_while_the_spider_is_close
 
 @in_loop
 async def test_a_foreign_host_is_refused_by_its_name_while_the_spider_is_closed() -> None:
-    world = World()
+    world = World(foreign_downloads="refuse")
     world.node.change(lost={"h2.example"})
     world.guard.close()
     with pytest.raises(ForeignHost):
@@ -375,3 +375,79 @@ async def test_cancelled_by_somebody_else_stays_cancelled() -> None:
     with pytest.raises(asyncio.CancelledError):
         await carried
     assert not page.withdrawn
+
+
+@in_loop
+async def test_media_of_another_agents_host_are_loaded_one_at_a_time() -> None:
+    world = World()
+    world.node.change(lost={"h2.example"})
+    first, second = Request(OTHER), Request(f"{OTHER}2")
+    await world.guard.admit(first)
+    waiting = asyncio.ensure_future(world.guard.admit(second))
+    await turns()
+    assert world.node.abroad == {"h2.example"} and not waiting.done()
+    world.answer.set_result(Response(OTHER))
+    assert (await world.guard.carry(first, world.download)).url == OTHER
+    world.guard.responded(first, Response(OTHER))
+    await waiting
+    assert world.stat("foreign_polite") == 2 and world.node.grants["h2.example"] == 2
+
+
+@in_loop
+async def test_media_whose_host_goes_to_another_agent_are_loaded_all_the_same() -> None:
+    """Before they begin, and where their transfer starts: as those of a page whose own host goes."""
+    world = World()
+    first, second = Request(URL), Request(f"{URL}2")
+    await world.guard.admit(first)
+    waiting = asyncio.ensure_future(world.guard.admit(second))
+    await turns()
+    world.node.change(lost={"h1.example"})
+    carried = asyncio.ensure_future(world.guard.carry(first, world.download))
+    await turns()
+    assert world.started == [URL] and world.node.abroad == {"h1.example"}
+    world.answer.set_result(Response(URL))
+    assert (await carried).url == URL
+    world.guard.responded(first, Response(URL))
+    await waiting
+
+
+@in_loop
+async def test_a_fenced_agent_loads_nothing_from_hosts_of_others() -> None:
+    world = World()
+    world.node.change(lost={"h2.example"}, fenced=True)
+    media = Request(OTHER)
+    waiting = asyncio.ensure_future(world.guard.admit(media))
+    await turns()
+    assert not waiting.done()
+    world.node.change(fenced=False)
+    await waiting
+    carried = asyncio.ensure_future(world.guard.carry(media, world.download))
+    await turns()
+    world.node.change(fenced=True)
+    world.guard.cancel()
+    await turns()
+    assert world.started == [OTHER] and not world.node.held
+    world.node.change(fenced=False)
+    await turns()
+    assert world.started == [OTHER, OTHER]
+    world.answer.set_result(Response(OTHER))
+    assert (await carried).url == OTHER
+
+
+@in_loop
+async def test_media_of_other_agents_hosts_wait_for_no_lease_while_the_spider_is_closed() -> None:
+    world = World()
+    world.node.change(lost={"h2.example"})
+    first, second = Request(OTHER), Request(f"{OTHER}2")
+    await world.guard.admit(first)
+    waiting = asyncio.ensure_future(world.guard.admit(second))
+    world.guard.close()
+    await turns()
+    assert not waiting.done()
+    world.guard.responded(first, Response(OTHER))
+    await waiting
+    world.node.change(fenced=True)
+    world.guard.cancel()
+    with pytest.raises(Withdrawn):
+        await world.guard.carry(second, world.download)
+    assert world.stat("ended") == 1 and not world.node.held

@@ -17,6 +17,7 @@ from scrapy_ubi.monitor.table import WIDEST, Column, count, folded, pairs, rate,
 
 FIRST_URLS = 3  # URLs shown of a letter, unless all are asked for
 MOST_REASONS = 20
+DOWNLOAD = "download/"  # what is noted of files and images, and other downloads beside the queue, that failed
 LEFT = 58  # columns of a table of reasons beside which hosts are named
 
 _LIVE = (
@@ -237,7 +238,11 @@ def report(status: CrawlStatus) -> list[str]:
     of = measures_of(status)
     lines = [*headline(status), "", *pairs(_figures(of)), "", *_shares(status, of)]
     lines += _by_reason(of.failed, "failed URLs by reason", "URLs", of.failed_at)
-    lines += _by_reason(of.noted, "what else befell", "times", of.noted_at)
+    downloads = {name.removeprefix(DOWNLOAD): n for name, n in of.noted.items() if name.startswith(DOWNLOAD)}
+    places = {name.removeprefix(DOWNLOAD): at for name, at in of.noted_at.items() if name.startswith(DOWNLOAD)}
+    lines += _by_reason(downloads, "failed downloads by reason", "downloads", places)
+    others = {name: number for name, number in of.noted.items() if not name.startswith(DOWNLOAD)}
+    lines += _by_reason(others, "what else befell", "times", of.noted_at)
     lines += _joined(of)
     return lines + _remarks(status)
 

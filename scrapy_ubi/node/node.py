@@ -19,6 +19,7 @@ from typing import Any
 
 from scrapy_ubi import clock
 from scrapy_ubi.frontier.store import StoreError
+from scrapy_ubi.politeness.foreign import ForeignHosts
 from scrapy_ubi.protocol.host import Entry, HostState
 from scrapy_ubi.protocol.setstate import SetState
 from scrapy_ubi.requestkeys import RequestKeys
@@ -108,6 +109,7 @@ class Node:
         self._keys = RequestKeys(settings)
         self.addresses = Addresses() if settings.polite_by_ip else None
         self.hosts = Hosts(crawl.agent, crawl.frontier, self._clock, time.time)
+        self.foreign = ForeignHosts(self._clock)
         self.limits = HostLimits(settings, self.hosts, time.time, self.note)
         self.crawl_limits = CrawlLimits(settings, self.agent_id, on_limit)
         finding = Finding(crawl, self.crawl_limits, self.limits, self._waker, lambda: self._exchanges.look_for_much())
@@ -145,7 +147,7 @@ class Node:
     def _follow(self) -> None:
         """Work for the agent that the crawl has now."""
         self.agent, self.frontier, self.tally = self._crawl.agent, self._crawl.frontier, self._crawl.tally
-        self.permits = Permits(self.agent, self._clock)
+        self.permits = Permits(self.agent, self._clock, self.foreign)
         if self.learner is not None:
             self.learner.begin(self.agent, self.hosts, self.tally.joins)
         self.limits.begin(self.agent)
@@ -297,7 +299,7 @@ class Node:
             self._waker.arm()
 
     def note(self, what: str, host: str = "") -> None:
-        """Something befell the crawl, at this host, that the report should name."""
+        """Something happened at this host that the report should name."""
         self.tally.note(what, host)
 
     def put_back(self, visit: Visit) -> None:
@@ -305,14 +307,14 @@ class Node:
         if self._visits.put_back(visit):
             self._waker.arm()
 
-    async def permit(self, host: str, visit: Visit | None, again: bool = False) -> bool:
+    async def permit(self, host: str, visit: Visit | None, again: bool = False, foreign: bool = False) -> bool:
         """Wait until a load from this host may start, at this moment. False: this agent must not load from it, or the
         page of the visit is done by now, or its host was put off for long. `again`: its permit was just released, in
-        the middle of the load."""
-        acquire = self.permits.acquire_again if again else self.permits.acquire
+        the middle of the load. `foreign`: where another agent owns the host, at most one such load at a time will do.
+        """
         if visit is None:
-            return await acquire(host, None)
-        return await acquire(host, visit.state, visit.entry.key)
+            return await self.permits.acquire(host, None, again=again, foreign=foreign)
+        return await self.permits.acquire(host, visit.state, visit.entry.key, again)
 
     def release(self, host: str, visit: Visit | None = None) -> None:
         """The transfer has ended: the host is free for the next one, after its delay."""
@@ -322,17 +324,29 @@ class Node:
             self._waker.arm()
 
     def may_fetch(self, host: str) -> bool:
-        """Whether a load from this host may start now: compared right at the dispatch."""
+        """Whether a load from this host, as its owner, may start now: compared right at the dispatch."""
         state = self.frontier.find(host) or SetState(host)
         return self.agent.may_fetch(state, self._clock())
 
+    def may_load(self, host: str) -> bool:
+        """The same for a load beside the scheduler that holds the permit of this host, which may be a foreign one."""
+        return self.agent.may_act(self._clock()) if self.permits.is_foreign(host) else self.may_fetch(host)
+
+    def is_own(self, host: str) -> bool:
+        """Whether this agent owns this host."""
+        return self.agent.owns(host)
+
+    def is_foreign(self, host: str) -> bool:
+        """Whether a load is under way here from this host as from that of another agent."""
+        return self.permits.is_foreign(host)
+
     def loads(self, host: str) -> bool:
         """Whether loads may begin at this agent: the crawl goes on, here as well, and the lease holds; and from this
-        host before long, as nobody has put it off."""
+        host before long, as it was not put off."""
         if self.over or self._halt.dead or self.permits.closed:
             return False
-        state, now = self.frontier.find(host), self._clock()
-        return self.agent.lease.holds(now) and (state is None or state.next_at - now <= PATIENCE)
+        now = self._clock()
+        return self.agent.lease.holds(now) and self.permits.next_at(host) - now <= PATIENCE
 
     @property
     def joins(self) -> Joins:

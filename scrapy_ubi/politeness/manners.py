@@ -13,6 +13,9 @@ The guard tells of every load that had the host's permit: pages, robots.txt, med
 * Of a host that is given up everything that waits fails with that reason (`Hosts.end`), so that the crawl ends;
   `scrapy ubi requeue` brings it back. What bypasses the scheduler fails as well: the guard asks `given_up`.
 * All of it is noted with the host, so that it travels and survives; what is noted may come from another agent.
+* A load beside the scheduler from another agent's host says the same of that host, but to this agent alone
+  (`foreign`): the same delays and bounds hold here for the next such load, and nothing is noted. Where it does not
+  answer the pauses are short (`PAUSE_ABROAD`): a page can wait in its queue, a file keeps a place of the downloader.
 """
 
 from __future__ import annotations
@@ -37,6 +40,7 @@ from twisted.internet import error as twisted_error
 from scrapy_ubi.flights import Flight
 from scrapy_ubi.outcome import TooLong, status_reason
 from scrapy_ubi.politeness import health, retryafter
+from scrapy_ubi.politeness.foreign import GIVEN_UP_FOR
 from scrapy_ubi.protocol.host import HostState
 from scrapy_ubi.robots.load import load_of
 from scrapy_ubi.scrapy_private import slot_delay
@@ -67,6 +71,7 @@ NO_ANSWER = (
 )
 
 MOST_SAID = 20  # warnings of hosts given up for one reason: a crawl of the web meets a million dead ones
+PAUSE_ABROAD = 5.0  # s, the first; with the default of UBI_HOST_TRIES all of them are 35 s
 GRID = 10  # delays by response time are whole tenths of a second: so most pages do not change what is noted
 
 
@@ -85,11 +90,15 @@ class Manners:
         self._on_given_up = on_given_up  # told of each host that is given up
         self._settings = settings
         self._policy = health.Policy(settings.host_failures, settings.host_pause, settings.host_tries)
+        self._abroad = self._policy._replace(pause=min(settings.host_pause, PAUSE_ABROAD))
         self._throttled = crawler.settings.getbool("AUTOTHROTTLE_ENABLED")
         self._obeys = crawler.settings.getbool("ROBOTSTXT_OBEY")
 
     def responded(self, flight: Flight, response: Response, seconds: float) -> bool:
         """A load has ended with a response, after so many seconds. True: the page is to be fetched again, later."""
+        if flight.visit is None and (host := self._foreign_host(flight)) is not None:
+            self._foreign_responded(host, flight.request, response, seconds)
+            return False
         state = self._state(flight)
         if state is None:
             return False
@@ -107,10 +116,12 @@ class Manners:
 
     def failed(self, flight: Flight, error: Exception) -> None:
         """A load has ended without a response."""
-        state = self._state(flight)
-        if state is None or not self._policy.failures or not isinstance(error, NO_ANSWER):
+        if not self._policy.failures or not isinstance(error, NO_ANSWER) or load_of(flight.request) is not None:
             return
-        if load_of(flight.request) is not None:
+        if flight.visit is None and (host := self._foreign_host(flight)) is not None:
+            self._foreign_failed(host)
+            return
+        if (state := self._state(flight)) is None:
             return
         hosts = self._node.hosts
         verdict = health.failed(health.read(hosts.get(state, HEALTH)), self._policy)
@@ -127,6 +138,11 @@ class Manners:
             return flight.visit.state
         return self._node.frontier.find(flight.host) if flight.host is not None else None
 
+    def _foreign_host(self, flight: Flight) -> str | None:
+        """The host of what bypasses the scheduler and holds a foreign permit, None for all else that does."""
+        host = flight.host
+        return host if host is not None and self._node.is_foreign(host) else None
+
     def _forget(self, state: HostState, section: str) -> None:
         if self._node.hosts.get(state, section) is not None:
             self._node.hosts.put(state, section, None)
@@ -135,12 +151,17 @@ class Manners:
 
     def _pace(self, state: HostState, request: Request, seconds: float) -> None:
         """What this load wants of the time until the next one."""
-        slot = slot_delay(self._crawler, request)
-        self._want(state, "slot", slot if slot > self._settings.host_delay else 0.0, kept=not self._throttled)
-        wanted = min(self._settings.delay_factor * seconds, self._settings.max_delay)
-        self._want(state, "response", math.ceil(wanted * GRID) / GRID, kept=True)
+        slot, response = self._delays(request, seconds)
+        self._want(state, "slot", slot, kept=not self._throttled)
+        self._want(state, "response", response, kept=True)
         if not self._obeys:
             self._want(state, "robots", 0.0, kept=True)
+
+    def _delays(self, request: Request, seconds: float) -> tuple[float, float]:
+        """What the download slot of a load wants, and what the time that it took."""
+        slot = slot_delay(self._crawler, request)
+        wanted = min(self._settings.delay_factor * seconds, self._settings.max_delay)
+        return slot if slot > self._settings.host_delay else 0.0, math.ceil(wanted * GRID) / GRID
 
     def _learn_address(self, state: HostState, request: Request, response: Response) -> None:
         """Note where the response came from; that of a proxy says nothing."""
@@ -184,13 +205,46 @@ class Manners:
         assert spider is not None, "nothing is loaded without a spider"
         return status_reason(response.status, request, spider, self._crawler.settings) is not None
 
+    # -- hosts of other agents
+
+    def _foreign_responded(self, host: str, request: Request, response: Response, seconds: float) -> None:
+        foreign = self._node.foreign
+        for source, wanted in zip(("slot", "response"), self._delays(request, seconds), strict=True):
+            foreign.want(host, source, wanted)
+        foreign.answered(host)
+        if load_of(request) is not None:
+            return
+        asked = self._asked(response)
+        if asked is None:
+            foreign.not_busy(host)
+        elif (times := foreign.asked_to_wait(host)) > self._settings.retry_after_times:
+            self._give_up_foreign(host, BUSY_HOST, f"has asked {times} times in a row to come back later")
+        else:
+            foreign.put_off(host, min(asked, self._settings.max_retry_after))
+
+    def _foreign_failed(self, host: str) -> None:
+        verdict = self._node.foreign.not_answered(host, self._abroad)
+        if verdict.dead:
+            self._give_up_foreign(host, DEAD_HOST, f"has not answered {verdict.health.failures} times in a row")
+        elif verdict.pause:
+            logger.info("%s does not answer: this agent loads no files from it for %g s.", host, verdict.pause)
+            self._node.foreign.put_off(host, verdict.pause)
+
+    def _give_up_foreign(self, host: str, reason: str, why: str) -> None:
+        self._node.foreign.give_up(host, reason)
+        logger.info("%s %s: this agent loads no files from it for %g s (%s).", host, why, GIVEN_UP_FOR, reason)
+        self._on_given_up(host)
+
     # -- the end of a host
 
     def given_up(self, host: str) -> str:
-        """Why this host is given up; empty where it is not, also where a limit has ended it."""
+        """Why this host is given up, by its owner or, of another agent's host, by what was loaded here; empty where it
+        is not, also where a limit has ended it."""
         state = self._node.frontier.find(host)
         why = "" if state is None else self._node.hosts.ended(state)
-        return why if why in (DEAD_HOST, BUSY_HOST) else ""
+        if why in (DEAD_HOST, BUSY_HOST):
+            return why
+        return "" if self._node.is_own(host) else self._node.foreign.given_up(host)
 
     def _give_up(self, state: HostState, reason: str, why: str) -> None:
         if self._node.hosts.ended(state):

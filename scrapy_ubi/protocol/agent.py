@@ -115,7 +115,8 @@ class Agent:
         self.owns, self.note = keeping.owns, keeping.note
         self.met, self.discover = self.discovery.met, self.discovery.discover
         self.discover_all = self.discovery.discover_all
-        self.may_fetch, self.next, self.freed = work.may_fetch, work.next, work.freed
+        self.may_fetch, self.may_act = work.may_fetch, work.may_act
+        self.next, self.freed = work.next, work.freed
         self.ended, self.also_done, self.put_back = work.ended, work.also_done, work.put_back
         self.borrow, self.give_back = work.borrow, work.give_back
         self.receive, self.answered = self.reception.receive, self.sending.answered

@@ -65,6 +65,10 @@ class Work:
             and self._tenure.free(state.host, self._group.alive)
         )
 
+    def may_act(self, now: float) -> bool:
+        """Whether this agent may load anything at this moment: what of `may_fetch` concerns no host."""
+        return self._group.may_act(now) and not self.stopped
+
     def next(self, now: float) -> tuple[HostState, Entry] | None:
         """Hand out the next request, None when nothing may be fetched now."""
         if not self._lease.holds(now) or len(self._outbox) > self._config.outbox_records:

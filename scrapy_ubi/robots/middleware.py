@@ -9,6 +9,9 @@ Rules of this module:
   the delay after robots.txt was read is waited for.
 * What is known is noted with the host (section `robots`): it survives, and travels with a handoff.
 * Sitemaps that it names are found on the page that had it fetched (`sitemaps`), or on the next one where that was none.
+* What bypasses the scheduler has no queue to go back to. Where robots.txt cannot be read it waits for the next tries,
+  as long as a pause is short (`WAITS`): a file is not lost for one answer of 503. Of another agent's host the rules are
+  known to this agent alone, and the Crawl-delay holds for its own loads there.
 * A robots.txt that was withdrawn (a lost host, a fence, the end) is not known and has not failed: who waited for it is
   withdrawn as well. But what bypasses the scheduler, and waited for what a page had asked for, asks for it itself.
 """
@@ -60,6 +63,7 @@ NOBODY = (CannotResolveHostError, DownloadConnectionRefusedError, ConnectionRefu
 OF_NOBODY = 0.1  # of UBI_ROBOTS_GIVE_UP: mostly it is for good, and the end of the crawl waits for it
 DEFAULT_PORTS = {"http": ":80", "https": ":443"}
 SHARE_OF_MEMORY = 1 / 16  # of UBI_MEMORY_MB: for the parsers
+WAITS = 8.0  # s between two tries that a file waits for: of the first three tries, that is
 PATIENCE = 0.5  # s of delay that a page waits for after its robots.txt: for more it goes back to its queue
 
 
@@ -97,6 +101,9 @@ class UbiRobotsMiddleware:
             known.noted = True
             if authority not in self._noted(state):
                 self._note(state, authority, known.record, scheduler)
+        if known.record.delay and not scheduler.guard.is_page(request):
+            most = scheduler.settings.max_crawl_delay
+            scheduler.guard.want_abroad(request, SECTION, min(known.record.delay, most))
         if known.sitemaps is not None and scheduler.guard.is_page(request):
             named, known.sitemaps = known.sitemaps, None
             scheduler.sitemaps.named(*named, request)
@@ -130,6 +137,8 @@ class UbiRobotsMiddleware:
             if step is Step.WAIT and state is not None:
                 scheduler.node.hosts.postpone(state, known.record.again - now, SECTION)
                 raise Withdrawn(f"{request} waits for its robots.txt")
+            if step is Step.WAIT and (left := known.record.again - now) <= WAITS and await scheduler.guard.rest(left):
+                continue
             self._count("ubi/robots/refused")
             raise IgnoreRequest(UNREACHABLE)
 

@@ -14,6 +14,7 @@ request's way through Scrapy are in `leanpath`, `leanoutput` and `leanpieces`, w
 | `engine._spider_idle`, its use of `engine.signals` | who holds the spider open at idle; to do so last |
 | `engine.scraper.enqueue_scrape` | what became of a request: a response, or the error that ended it |
 | `engine.downloader.handlers.download_request_async` | where a transfer starts, so that it can be cancelled |
+| `engine.download_async` of the instance | what media pipelines call: how a download beside the queue ends |
 | `handlers._get_handler`, `HTTP11DownloadHandler._pool`, Twisted's `_clientProtocol` | the connection of a request |
 | PyDispatcher under `crawler.signals`, `OffsiteMiddleware.request_scheduled` | who listens to a signal |
 | `downloader.slots`, meta key `download_slot` | the delay of the slot that a request went through |
@@ -189,6 +190,15 @@ class EngineHooks:
             return await carry(request, original)
 
         handlers.download_request_async = download_request_async
+
+    def around_downloads(self, make: Callable[[Request, Download], Awaitable[Response]]) -> None:
+        """Let `make(request, download)` make every download beside the scheduler, by awaiting `download(request)`."""
+        original = self._engine.download_async
+
+        async def download_async(request: Request) -> Response:
+            return await make(request, original)
+
+        self._engine.download_async = download_async  # type: ignore[method-assign]
 
     def let_first_pass(self) -> None:
         """Let the first request of each download slot pass at once.

@@ -85,9 +85,9 @@ ROWS: tuple[Setting, ...] = (
     Setting(
         "foreign_downloads",
         "choice",
-        "refuse",
+        "polite",
         "What to do with downloads that bypass the scheduler (media files) and whose host another agent owns.",
-        choices=("refuse", "allow"),
+        choices=("polite", "refuse", "allow"),
     ),
     Setting(
         "robots_ttl",

@@ -134,7 +134,11 @@ def test_what_lossy_steps_joined_is_summed_up_with_an_example() -> None:
 def test_report_gives_every_measure() -> None:
     of = crawl(
         agent("a1", state="finished"),
-        agent("a2", state="finished", counters={"pages": 120, "done": 120, "noted": {"truncated": 5}}),
+        agent(
+            "a2",
+            state="finished",
+            counters={"pages": 120, "done": 120, "noted": {"truncated": 5, "download/given_up": 3}},
+        ),
         finished="77 a1",
     )
     text = "\n".join(render.report(of))
@@ -151,6 +155,8 @@ def test_report_gives_every_measure() -> None:
         "URLs forwarded, suppressed    500, 140",
         "failed URLs by reason  URLs",
         "http 404                  6",
+        "failed downloads by reason  downloads",
+        "given_up                            3",
         "what else befell  times",
         "truncated             5",
     ):

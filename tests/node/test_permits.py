@@ -1,4 +1,4 @@
-"""Permits: one load at a time of a host, by its owner, after its delay, and only of what is not done."""
+"""Permits: one load at a time of a host, by its owner, after its delay, of what is not done; those of others' hosts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from scrapy_ubi.node.permits import PATIENCE, Permits
 from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.config import Config
 from scrapy_ubi.protocol.host import Entry
-from scrapy_ubi.protocol.view import Beat
+from scrapy_ubi.protocol.view import LEAVING, Beat
 from tests.support.views import ordered
 
 HOST = "h1.example"
@@ -49,9 +49,9 @@ class Turnstile:
             await asyncio.sleep(0)
         return not asking.done()
 
-    def ask(self, host: str = HOST) -> asyncio.Future[bool]:
+    def ask(self, host: str = HOST, foreign: bool = False) -> asyncio.Future[bool]:
         """For something that is in no queue."""
-        return asyncio.ensure_future(self.permits.acquire(host, None))
+        return asyncio.ensure_future(self.permits.acquire(host, None, foreign=foreign))
 
 
 def run(test: Callable[[], Coroutine[Any, Any, None]]) -> None:
@@ -264,7 +264,7 @@ def test_who_loads_again_is_the_first_however_long_others_wait() -> None:
         assert await gate.waits(others[0])
         gate.permits.release(HOST)
         gate.now += 10.0  # a fence
-        again = asyncio.ensure_future(gate.permits.acquire_again(HOST, None))
+        again = asyncio.ensure_future(gate.permits.acquire(HOST, None, again=True))
         assert await gate.waits(again)
         gate.now -= 10.0
         others.append(gate.ask())  # it would have it at once
@@ -281,7 +281,7 @@ def test_who_would_load_again_and_does_not_lets_others_go() -> None:
     async def test() -> None:
         gate = Turnstile()
         gate.now += 10.0  # a fence
-        again = asyncio.ensure_future(gate.permits.acquire_again(HOST, None))
+        again = asyncio.ensure_future(gate.permits.acquire(HOST, None, again=True))
         assert await gate.waits(again)
         other = gate.ask()
         gate.now -= 10.0
@@ -345,5 +345,166 @@ def test_whoever_gives_up_waiting_holds_nothing() -> None:
         asking.cancel()
         gate.permits.release(HOST)
         assert await soon(gate.ask())
+
+    run(test)
+
+
+# -- of another agent's host
+
+
+def test_a_foreign_permit_is_given_where_it_will_do_and_one_at_a_time() -> None:
+    async def test() -> None:
+        gate, host = Turnstile(), ordered("b", "a")
+        gate.join("b")
+        assert not await soon(gate.ask(host))
+        assert await soon(gate.ask(host, foreign=True)) and gate.permits.is_foreign(host)
+        state = gate.agent.frontier.find(host)
+        assert state is None or state.open_work == 0, "the host's own pages are not concerned"
+        second = gate.ask(host, foreign=True)
+        assert await gate.waits(second)
+        assert gate.permits.release(host) and not gate.permits.is_foreign(host)
+        assert await soon(second)
+
+    run(test)
+
+
+def test_where_a_foreign_permit_will_do_an_own_host_has_its_own() -> None:
+    async def test() -> None:
+        gate = Turnstile()
+        assert await soon(gate.ask(foreign=True)) and not gate.permits.is_foreign(HOST)
+        state = gate.agent.frontier.find(HOST)
+        assert state is not None and state.open_work == 1
+
+    run(test)
+
+
+def test_a_foreign_permit_waits_for_the_lease() -> None:
+    async def test() -> None:
+        gate, host = Turnstile(), ordered("b", "a")
+        gate.join("b")
+        gate.now += 10.0  # a fence
+        asking = gate.ask(host, foreign=True)
+        assert await gate.waits(asking)
+        gate.now -= 10.0
+        gate.permits.look_again()
+        assert await soon(asking)
+
+    run(test)
+
+
+def test_the_delay_between_two_foreign_loads_is_that_of_this_agent() -> None:
+    async def test() -> None:
+        gate, host = Turnstile(delay=1.0), ordered("b", "a")
+        gate.join("b")
+        assert await soon(gate.ask(host, foreign=True)), "whatever others load there"
+        gate.permits.foreign.want(host, "robots", 2.0)
+        gate.permits.release(host)
+        asking = gate.ask(host, foreign=True)
+        gate.now += 1.9
+        gate.permits.look_again()
+        assert await gate.waits(asking)
+        gate.now += 0.1
+        gate.permits.look_again()
+        assert await soon(asking)
+
+    run(test)
+
+
+def test_a_foreign_permit_knows_what_a_copy_tells() -> None:
+    async def test() -> None:
+        gate, host = Turnstile(), ordered("b", "a")
+        gate.join("b")
+        state, _ = gate.agent.frontier.add(host, ())
+        state.pause = 5.0
+        gate.agent.frontier.postpone(state, gate.now + 3.0)
+        asking = gate.ask(host, foreign=True)
+        assert await gate.waits(asking)
+        gate.now += 3.0
+        gate.permits.look_again()
+        assert await soon(asking)
+        gate.permits.release(host)
+        assert gate.permits.next_at(host) == gate.now + 5.0
+
+    run(test)
+
+
+def test_a_host_that_comes_here_during_a_foreign_load_waits_for_it_and_its_delay() -> None:
+    async def test() -> None:
+        gate, host = Turnstile(delay=1.0), ordered("b", "a")
+        gate.join("b")
+        assert await soon(gate.ask(host, foreign=True))
+        gate.beat(b=Beat("2" * 8, 0, REPLICAS, "0" * 16, counter=2, flags=frozenset({LEAVING})))
+        gate.settle()
+        gate.agent.tenure.force()
+        assert gate.agent.owns(host)
+        gate.agent.discover(host, Entry(1, f"http://{host}/", 0))
+        gate.now += 2.0
+        state, entry = gate.agent.next(gate.now) or (None, None)
+        assert state is not None
+        assert entry is not None
+        page = asyncio.ensure_future(gate.permits.acquire(host, state, entry.key))
+        assert await gate.waits(page)
+        gate.permits.release(host)
+        assert await gate.waits(page)
+        assert state.next_at == gate.now + 1.0, "the queue follows that"
+        assert host not in gate.permits.foreign.met
+        gate.now += 1.0
+        gate.permits.look_again()
+        assert await soon(page)
+        gate.permits.release(host)
+
+    run(test)
+
+
+def test_a_load_whose_host_is_lost_goes_on_waiting_for_a_foreign_permit() -> None:
+    async def test() -> None:
+        gate, host = Turnstile(), ordered("b", "a")
+        assert await soon(gate.ask(host))
+        media, page = gate.ask(host, foreign=True), gate.ask(host)
+        assert await gate.waits(media)
+        gate.join("b")
+        gate.permits.look_again()
+        assert await gate.waits(media), "the own load there has not ended"
+        gate.permits.release(host)
+        assert await soon(media) and gate.permits.is_foreign(host)
+        assert not await soon(page)
+
+    run(test)
+
+
+def test_after_the_end_no_foreign_permit_is_given() -> None:
+    async def test() -> None:
+        gate, host = Turnstile(), ordered("b", "a")
+        gate.join("b")
+        gate.agent.accept_end(lossy=False)
+        assert not await soon(gate.ask(host, foreign=True))
+
+    run(test)
+
+
+def test_a_release_wakes_one_of_those_who_wait() -> None:
+    """A thousand loads of one host would else look a million times."""
+
+    async def test() -> None:
+        gate, looks = Turnstile(), 0
+        assert await soon(gate.ask())
+        elsewhere = [gate.ask("h2.example") for _ in range(2)]
+        waiting = [gate.ask() for _ in range(50)]
+        assert await gate.waits(waiting[0])
+        owns = gate.agent.owns
+
+        def counting(host: str) -> bool:
+            nonlocal looks
+            looks += 1
+            return owns(host)
+
+        gate.agent.owns = counting
+        for number, asking in enumerate(waiting):
+            gate.permits.release(HOST)
+            assert await soon(asking)
+            assert not any(later.done() for later in waiting[number + 1 :])
+        assert looks < 10 * len(waiting)
+        assert not elsewhere[1].done()
+        elsewhere[1].cancel()
 
     run(test)

@@ -37,6 +37,7 @@ from scrapy.exceptions import CloseSpider, DontCloseSpider, IgnoreRequest, StopD
 from scrapy.http import Headers, HtmlResponse, JsonResponse, Response
 from scrapy.link import Link
 from scrapy.linkextractors import LinkExtractor as ScrapysExtractor
+from scrapy.pipelines.media import MediaPipeline
 from scrapy.settings import Settings
 from scrapy.settings.default_settings import RETRY_EXCEPTIONS
 from scrapy.shell import Shell
@@ -183,6 +184,7 @@ def test_the_names_on_the_way_to_a_connection() -> None:
         (ExecutionEngine._handle_downloader_output, "self.scraper.enqueue_scrape(result, request)"),
         (Downloader._download, "self.handlers.download_request_async(request)"),
         (Downloader._enqueue_request, "self._get_slot(request)"),
+        (MediaPipeline._check_media_to_download, "self.crawler.engine.download_async(request)"),
     ],
 )
 def test_each_name_is_looked_up_where_it_is_called(function: Any, look_up: str) -> None:

@@ -1,7 +1,8 @@
 """A node of one agent in memory, whose rights a test can take away: for what needs a fence at an exact moment.
 
 `fenced`: no permit is given, those who ask wait. `lost`: hosts that another agent owns now. `grants` counts permits
-given; `calls` is the record of what the adapters told the node.
+given; `calls` is the record of what the adapters told the node. Hosts that are `lost` get foreign permits where those
+will do.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Any
 
 from scrapy_ubi.frontier.memory import MemoryFrontier
 from scrapy_ubi.node.joins import Joins
+from scrapy_ubi.politeness.foreign import ForeignHosts
 from scrapy_ubi.protocol.host import Entry, HostState
 from scrapy_ubi.protocol.setstate import SetState
 
@@ -76,6 +78,9 @@ class FakeNode:
         self.addresses = None
         self.frontier = MemoryFrontier()
         self.held: set[str] = set()
+        self.abroad: set[str] = set()  # of these, hosts held by a foreign permit
+        self.foreign = ForeignHosts(lambda: self.now)
+        self.now = 0.0
         self.pages: dict[str, FakeVisit | None] = {}  # URL -> the page it was found on, as far as is known
         self._known: set[int] = set()
         self._queue: deque[FakeVisit] = deque()
@@ -156,24 +161,35 @@ class FakeNode:
         self._queue.append(FakeVisit(visit.host, visit.entry))
         self.wake()
 
-    async def permit(self, host: str, visit: FakeVisit | None, again: bool = False) -> bool:
+    async def permit(self, host: str, visit: FakeVisit | None, again: bool = False, foreign: bool = False) -> bool:
         if again:
             self.again.append(host)
         while True:
-            if host in self.lost or self.closed:
+            if (host in self.lost and not foreign) or self.closed or (foreign and self.over):
                 return False
             if not self.fenced and host not in self.held:
                 self.held.add(host)
+                self.abroad |= {host} & self.lost
                 self.grants[host] += 1
                 return True
             await self._changed.wait()
 
     def release(self, host: str, visit: FakeVisit | None = None) -> None:
         self.held.remove(host)  # a second release is a bug of the adapters
+        self.abroad.discard(host)
         self.change()
 
     def may_fetch(self, host: str) -> bool:
         return not self.fenced and host not in self.lost
+
+    def may_load(self, host: str) -> bool:
+        return not self.fenced if host in self.abroad else self.may_fetch(host)
+
+    def is_own(self, host: str) -> bool:
+        return host not in self.lost
+
+    def is_foreign(self, host: str) -> bool:
+        return host in self.abroad
 
     def loads(self, host: str) -> bool:
         return not self.fenced and not self.closed and host not in self.put_off
@@ -185,8 +201,8 @@ class FakeNode:
     def limits(self) -> Any:
         return SimpleNamespace(refused=0, counted={})
 
-    def note(self, what: str) -> None:
-        self.calls.append(("note", what))
+    def note(self, what: str, host: str = "") -> None:
+        self.calls.append(("note", what, host))
 
     def counters(self) -> dict[str, Any]:
         return {}

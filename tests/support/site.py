@@ -91,11 +91,12 @@ class Site:
     def __init__(self) -> None:
         self.visits: list[Visit] = []
         self.most_at_once: Counter[str] = Counter()
+        self.most_of_agent: Counter[tuple[str, str]] = Counter()  # the same by host and User-Agent
         self.spans: dict[str, list[tuple[float, float]]] = {}  # host -> begin and end of its visits (s)
         self._pages: dict[str, Answer] = {}
         self._hosts: dict[str, Answer] = {}
         self._held: dict[str, Held] = {}
-        self._now: Counter[str] = Counter()
+        self._now: Counter[str | tuple[str, str]] = Counter()
         self._lock = threading.Lock()
         site = self
 
@@ -173,8 +174,10 @@ class Site:
             headers = {k.lower(): v for k, v in handler.headers.items()}
             visit = Visit(handler.command, url, headers, body, number, handler.connection)
             self.visits.append(visit)
-            self._now[host] += 1
+            of_agent = host, headers.get("user-agent", "")
+            self._now.update((host, of_agent))
             self.most_at_once[host] = max(self.most_at_once[host], self._now[host])
+            self.most_of_agent[of_agent] = max(self.most_of_agent[of_agent], self._now[of_agent])
         try:
             if (held := self._held.get(url)) is not None:
                 held.wait()
@@ -182,7 +185,7 @@ class Site:
             page = self._pages.get(url, rest)(visit)
         finally:
             with self._lock:
-                self._now[host] -= 1
+                self._now.subtract((host, of_agent))
         if page.status == HANG_UP:
             handler.close_connection = True
         else:
