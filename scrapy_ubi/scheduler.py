@@ -32,14 +32,14 @@ from scrapy.utils.reactor import is_reactor_installed
 from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
 
-from scrapy_ubi import clock, lastlines, processage
+from scrapy_ubi import clock, feeds, lastlines, processage
 from scrapy_ubi.batch import Ordinary
 from scrapy_ubi.codec import Codec
 from scrapy_ubi.downloads import Downloads
 from scrapy_ubi.engines import scheduler_in
 from scrapy_ubi.errors import UbiError
 from scrapy_ubi.errorwatch import ErrorWatch
-from scrapy_ubi.feeds import of_one_name
+from scrapy_ubi.feedclaims import FeedClaims
 from scrapy_ubi.filtering import Filtering
 from scrapy_ubi.flights import Flights
 from scrapy_ubi.guard import Guard
@@ -133,10 +133,8 @@ class UbiScheduler(BaseScheduler):
             wanted = self._trial.settings(wanted)
         self._directory = AgentDirectory.open(wanted)
         self.agent_id = self._directory.agent_id
-        if self._is_second(wanted):
-            for sentence in of_one_name(settings):
-                logger.warning("%s", sentence)
         self.settings = replace(wanted, agent_id=self.agent_id, dir=self._directory.path, dir_given=True)
+        self._claim_feeds(spider)
         self._codec = Codec(spider, settings)
         self._keys = RequestKeys(self.settings, unfiltered=settings.get("DUPEFILTER_CLASS") in NO_FILTER)
         self._hooks = EngineHooks(self.crawler.engine)
@@ -151,12 +149,16 @@ class UbiScheduler(BaseScheduler):
         self._handout = self._make_handout()
         await self.node.open()
         self._opened = True
+        if disk is not None and disk.saved is not None:
+            self._feeds.goes_on(spider)
         self._hook_in()
 
-    def _is_second(self, wanted: UbiSettings) -> bool:
-        """Whether another agent of the crawl runs in this process's working directory, which has the usual place."""
-        is_usual = self._directory.path == wanted.dir.absolute()
-        return not (is_usual or wanted.dir_given or wanted.agent_id is not None)
+    def _claim_feeds(self, spider: Spider) -> None:
+        """Make the feeds this agent's own. Raises UbiRefused when one is another agent's, too."""
+        self.feed_times = feeds.times()
+        self._feeds = FeedClaims(self.crawler, self.settings.shared_feeds, self.alone)
+        if self._trial is None:
+            self._feeds.claim(spider)
 
     @property
     def alone(self) -> bool:
@@ -187,6 +189,7 @@ class UbiScheduler(BaseScheduler):
             predecessor=self._directory.predecessor,
             started=processage.asked_for(),
             on_incarnation=self._directory.record_incarnation,
+            on_flush=self._feeds.flush,
             disk=disk,
         )
 

@@ -68,8 +68,9 @@ class Node:
     all loads under way, the agent is fenced. `on_fatal`: stop, for the reason given in a sentence. `on_drain`: somebody
     has asked this agent to leave; called once. `on_given_up`: a request failed, for that reason, as its host is ended.
     `started` is when, by `clock`, the process was started for this crawl, None: just now.
-    `on_limit`: leave, for the crawl has reached the limit of that name, as a sentence says; called once. `disk` is
-    where it keeps what it knows; without it that is forgotten with the process.
+    `on_limit`: leave, for the crawl has reached the limit of that name, as a sentence says; called once. `on_flush`:
+    let outlast this process what the pages have given that are done by now; why that cannot be, as a sentence, '' when
+    it is done. `disk` is where the node keeps what it knows; without it that is forgotten with the process.
     """
 
     def __init__(
@@ -89,11 +90,13 @@ class Node:
         predecessor: str | None = None,
         started: float | None = None,
         on_incarnation: Callable[[str], None] = lambda incarnation: None,
+        on_flush: Callable[[], str] = lambda: "",
         clock: Callable[[], float] = clock.now,
         disk: Disk | None = None,
     ) -> None:
         self.settings, self.agent_id, self.transport = settings, agent_id, transport
         self._check, self._drain, self._clock = check, on_drain, clock
+        self._on_flush = on_flush
         disk = disk if disk is not None else NoDisk(settings.host_delay)
         self._halt = Halt(disk, on_fatal)
         fixed = profile.fixed(settings, agent_id, spider)
@@ -183,6 +186,7 @@ class Node:
             self._crawl.disk,
             self._crawl.facts,
             Desk(self.agent_id, self._answer, time.time),
+            self._on_flush,
         )
 
     async def leave(self, reason: str) -> None:

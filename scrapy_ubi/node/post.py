@@ -8,6 +8,8 @@ Rules of this module:
 * An exchange that fails may have been too much for the line to carry in time: the next one sends half as many letters,
   and the rest follows. Else the same would be sent, in vain, for ever.
 * What comes out of the inbox is sorted first (`sorting`): the protocol sees what holds.
+* What pages have given outlasts the process before they are done on the disk (`on_flush`): where that cannot be, no
+  flush is written, as with a full disk.
 * An inbox entry is deleted after the drain that follows its merge, so never before it is durable.
 * What the control hash says of the run is in `runs`. After an absence an agent looks there before it sends. While
   another process may live under its identifier, whose the mail is then, it only looks.
@@ -69,7 +71,7 @@ class Post:
     """Carries the mail of `agent`. `control` is what the control hash said at the start, `judge` knows what only the
     adapters can (callbacks, partition keys), `on_arrival` is called in the loop when there is something to `collect`,
     `disk` is written before anything leaves; `facts` says what it is to hold of the run with this name, None when
-    nothing of that is new. `desk` answers what people ask.
+    nothing of that is new. `desk` answers what people ask. `on_flush`: see `Node`.
     """
 
     def __init__(
@@ -84,6 +86,7 @@ class Post:
         disk: Disk,
         facts: Callable[[str], Mapping[str, object] | None],
         desk: Desk | None = None,
+        on_flush: Callable[[], str] = lambda: "",
     ) -> None:
         self._agent = agent
         self._transport = transport
@@ -103,6 +106,8 @@ class Post:
         self._drained = 0.0  # when the last drain was that a profile goes with (s)
         self.told = 0.0  # and the last of those that has left
         self._disk, self._facts = disk, facts
+        self._on_flush = on_flush
+        self._unflushed = ""  # why what the pages have given may not outlast the process
         self._runs = Runs(agent, control, str(disk.facts.get("run", "")))
         self._trouble = Trouble()
         self.full = False  # the last exchange was refused for want of memory
@@ -170,6 +175,7 @@ class Post:
 
     def _collect(self) -> None:
         """Have the disk take in what is new."""
+        self._unflushed = self._on_flush()
         if not self._disk.due:
             self._disk.collect(durable.changes(self._agent), self._facts(self._runs.run))
 
@@ -185,6 +191,8 @@ class Post:
     async def _carry(self, out: Outgoing, blocked: str | None) -> Incoming:
         """Write the disk, then exchange. What has happened is durable before others hear of it."""
         try:
+            if self._unflushed:
+                raise StoreFull(self._unflushed)
             await self._disk.write()
         except StoreFull as error:
             raise DiskFull(error, await self._look(blocked)) from error
