@@ -87,6 +87,7 @@ class UbiScheduler(BaseScheduler):
         self._notices = Notices()
         self.sitemaps = Sitemaps(crawler, 0, self._found)
         self._trial: Trial | None = None
+        self._endings: list[asyncio.Future[None]] = []
         self._opened = False
         self._start_ended = False
         self._held = True  # by the user's handlers at idle; until they were asked nobody knows
@@ -274,6 +275,9 @@ class UbiScheduler(BaseScheduler):
         """Say what the crawl has lost, in its last lines."""
         tally = lastlines.tally(self.agent_id, self.node.counters(), self.node.published)
         lastlines.say(self.crawler, lastlines.lost(tally, self.settings.crawl))
+        if copies := lastlines.of_copies(self.node.lost_agents, self.settings.replication):
+            end_badly(self.crawler)
+            lastlines.say(self.crawler, copies, logging.ERROR)
 
     def _fail(self, sentence: str) -> None:
         """The agent cannot go on; whoever runs it is told by the exit status."""
@@ -281,9 +285,15 @@ class UbiScheduler(BaseScheduler):
         self._stop(sentence, "ubi_stopped")
 
     def _stop(self, sentence: str, reason: str) -> None:
-        """Close the spider."""
+        """Close the spider, for a reason that is an error."""
         logger.error("%s", sentence)
-        asyncio.ensure_future(self.crawler.engine.close_spider_async(reason=reason))  # noqa: RUF006 - it ends us
+        self._end(reason)
+
+    def _end(self, reason: str) -> None:
+        """Close the spider. The loop keeps no task alive that nothing else refers to."""
+        task = asyncio.ensure_future(self.crawler.engine.close_spider_async(reason=reason))
+        self._endings.append(task)
+        task.add_done_callback(_tell_of_error)
 
     def _break(self, sentence: str) -> None:
         """Too many errors in close succession."""
@@ -292,7 +302,7 @@ class UbiScheduler(BaseScheduler):
     def _drain(self) -> None:
         """Somebody wants this agent to leave: as by SIGTERM, but for the reason."""
         logger.info("Asked to leave (scrapy ubi drain).")
-        asyncio.ensure_future(self.crawler.engine.close_spider_async(reason="drained"))  # noqa: RUF006 - it ends us
+        self._end("drained")
 
     @property
     def _spider(self) -> Spider:
@@ -396,6 +406,9 @@ def scheduler_of(crawler: Crawler) -> UbiScheduler | None:
     scheduler = scheduler_in(crawler)
     # `isinstance` is true of any scheduler, by the metaclass of Scrapy's base class.
     return scheduler if UbiScheduler in type(scheduler).__mro__ else None  # type: ignore[return-value]
+        if copies := lastlines.of_copies(self.node.lost_agents, self.settings.replication):
+            end_badly(self.crawler)
+            lastlines.say(self.crawler, copies, logging.ERROR)
 
 
 def process_ended(sentence: object) -> SystemExit:

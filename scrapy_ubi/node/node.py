@@ -48,6 +48,7 @@ from .learner import Learner
 from .leaving import Leaving
 from .limits import HostLimits
 from .limitwatch import LimitWatch
+from .lostagents import LostAgents
 from .permits import PATIENCE, Permits
 from .post import Post
 from .publishing import Publishing, published
@@ -100,7 +101,7 @@ class Node:
         disk = disk if disk is not None else NoDisk(settings.host_delay)
         self._halt = Halt(disk, on_fatal)
         fixed = profile.fixed(settings, agent_id, spider)
-        self._crawl = Crawl(settings, agent_id, disk, fixed, on_incarnation, clock)
+        self._crawl = Crawl(settings, agent_id, disk, fixed, on_incarnation, clock, predecessor)
         self._waker = Waker(self._crawl, self._halt, clock, on_wake)
         self._make_crawling(on_given_up, on_limit)
         self._make_mailing(on_cancel, predecessor, started)
@@ -140,7 +141,8 @@ class Node:
             crawl, settings, self._courier, self.transport, predecessor, self._beats.line, self._begin_anew, clock,
             started,
         )  # fmt: skip
-        self._leaving = Leaving(crawl, settings, halt, self._exchanges, self._publishing, clock)
+        self._lost_agents = LostAgents(crawl, self._courier, self.transport, self._exchanges.control)
+        self._leaving = Leaving(crawl, settings, halt, self._exchanges, self._publishing, clock, self._lost_agents.look)
 
     def _begin_anew(self) -> None:
         """The crawl on the disk was over: it is another one now."""
@@ -361,6 +363,11 @@ class Node:
     def over(self) -> bool:
         """Whether the crawl is over everywhere."""
         return self.agent.finished
+
+    @property
+    def lost_agents(self) -> tuple[str, ...]:
+        """Once this agent has left a crawl that is over: who was lost, more than there are copies."""
+        return self._lost_agents.names
 
     @property
     def crowded(self) -> bool:

@@ -44,7 +44,7 @@ from .desk import Desk
 from .keeper import Disk
 from .pacing import Pacing
 from .runs import Runs
-from .sorting import Judge, Sorting
+from .sorting import RUN, Judge, Sorting
 from .trouble import AWAY, DISK, FULL, SLOW, Trouble
 
 logger = logging.getLogger("scrapy_ubi")
@@ -52,7 +52,6 @@ logger = logging.getLogger("scrapy_ubi")
 ALL = 1_000_000  # letters of one exchange, as many as there may ever be
 EASY = 0.5  # s: an exchange that took less may send twice as many
 
-RUN = b"run"  # the field of a letter that names the run it was sent in
 LOOK = Outgoing(read_inbox=False, read_acks=False)  # at the control hash
 NOTHING = Outgoing(read_inbox=False, read_acks=False, read_control=False)  # for the disk alone
 
@@ -309,7 +308,7 @@ class Post:
         consumed, self._consumed = self._consumed, []
         control = self._runs.lacks(now, self._transport.now())  # names the run
         for _, fields in effects.letters:
-            fields[RUN.decode()] = self._runs.run
+            fields[RUN] = self._runs.run
         return Outgoing(
             letters=gathered(effects.letters, self._largest),
             acks=effects.answers,
@@ -331,10 +330,12 @@ class Post:
         if self._agent.outlived:
             return
         self._pacing.eager = bool(incoming.letters)
+        rivals = self._runs.has_rivals(now)
         for number, raw in incoming.letters:
             self._consumed.append(number)
-            if not self._runs.is_past(raw.get(RUN, b"").decode("ascii", "replace")):
-                self._sorting.receive(raw)
+            run = raw.get(RUN.encode(), b"").decode("ascii", "replace")
+            if not self._runs.is_past(run) and not self._sorting.receive(raw, self._runs.run, rivals):
+                self._pacing.look_soon()  # there may be another run by now
         for lane, text in incoming.acks.items():
             try:
                 self._agent.answered(lane, text, now)

@@ -106,7 +106,10 @@ class Office:
         return self.hub.shelf(CRAWL)
 
     def put(self, fields: dict[bytes, bytes]) -> None:
-        self.hub.append(CRAWL, "a", fields)
+        """A letter for `a`; of the run it is in, unless it says otherwise."""
+        runs = self.post._runs
+        runs.run = runs.run or "5eed5eed"
+        self.hub.append(CRAWL, "a", {b"run": runs.run.encode(), **fields} if b"from" in fields else fields)
 
     async def trip(self) -> None:
         """One exchange, whatever comes of it."""
