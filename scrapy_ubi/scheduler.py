@@ -406,9 +406,12 @@ def scheduler_of(crawler: Crawler) -> UbiScheduler | None:
     scheduler = scheduler_in(crawler)
     # `isinstance` is true of any scheduler, by the metaclass of Scrapy's base class.
     return scheduler if UbiScheduler in type(scheduler).__mro__ else None  # type: ignore[return-value]
-        if copies := lastlines.of_copies(self.node.lost_agents, self.settings.replication):
-            end_badly(self.crawler)
-            lastlines.say(self.crawler, copies, logging.ERROR)
+
+
+def _tell_of_error(task: asyncio.Future[None]) -> None:
+    """Log what has kept a spider from being closed."""
+    if not task.cancelled() and (error := task.exception()) is not None:
+        logger.error("The spider could not be closed: %r", error, exc_info=error)
 
 
 def process_ended(sentence: object) -> SystemExit:

@@ -1,7 +1,7 @@
 """Items and crashes: agents are killed in the middle, started again, and no page's item is missing from their feeds.
 
-The moments are drawn; each test prints its seed, and how to see the same again. Doubles are allowed: a page that was not
-done on any disk is fetched again.
+The moments are drawn; each test prints its seed, and how to see the same again. Doubles are allowed: a page that was
+not done on any disk is fetched again.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .conftest import MakeGroup
 
 pytestmark = [pytest.mark.processes, pytest.mark.faults]
 
-SEED = int(os.environ.get("FEED_SEED", random.randrange(1_000_000)))  # noqa: S311
+SEED = int(os.environ.get("FEED_SEED", random.randrange(1_000_000)))
 ROUNDS = 3
 FEW = {"UBI_FLUSH_INTERVAL": 0.05, "CONCURRENT_REQUESTS": 4}
 
@@ -29,7 +29,7 @@ FEW = {"UBI_FLUSH_INTERVAL": 0.05, "CONCURRENT_REQUESTS": 4}
 def drawn(what: str) -> random.Random:
     """Moments for this test."""
     print(f"{what}: FEED_SEED={SEED} pytest tests/faults/test_feeds.py")
-    return random.Random(f"{SEED} {what}")  # noqa: S311
+    return random.Random(f"{SEED} {what}")
 
 
 def kill_now_and_then(group: Group, draws: random.Random, names: tuple[str, ...], feed: str = "") -> None:

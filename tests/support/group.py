@@ -120,8 +120,16 @@ class Group:
     def drain(self, name: str, *options: str) -> subprocess.CompletedProcess[str]:
         """`scrapy ubi drain`, from outside of the project; returns when the command has ended."""
         self.agents[name].told = True
-        command = [sys.executable, "-m", "scrapy", "ubi", "drain", name, "--crawl", CRAWL]
-        command += ["--redis-url", self.server.url, *options]
+        return self._command("drain", name, *options)
+
+    def report(self) -> tuple[int, str]:
+        """`scrapy ubi report`: exit status and output."""
+        done = self._command("report")
+        return done.returncode, done.stdout + done.stderr
+
+    def _command(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "scrapy", "ubi", *arguments, "--crawl", CRAWL]
+        command += ["--redis-url", self.server.url]
         return subprocess.run(command, capture_output=True, text=True, timeout=LIMIT, cwd=self.place, check=False)
 
     def pause(self, name: str) -> None:
