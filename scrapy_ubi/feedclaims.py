@@ -14,10 +14,12 @@ Rules of this module:
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import logging
 import os
 import re
+import stat
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -111,6 +113,7 @@ class FeedClaims:
     def _lock(self, path: Path, name: str) -> None:
         place = lock_place(path)
         try:
+            _make_own(place.parent.parent)
             self._locks.append(AgentLock(place))
         except BlockingIOError as error:
             self._exclusive = False
@@ -180,7 +183,15 @@ def _shown(uri: str) -> str:
     return _password.sub("//", uri)
 
 
+def _make_own(root: Path) -> None:
+    """Make the directory of all locks. Raises OSError where it is another user's, who could put links into it."""
+    root.mkdir(mode=0o700, parents=True, exist_ok=True)
+    facts = root.lstat()
+    if not stat.S_ISDIR(facts.st_mode) or facts.st_uid != os.getuid() or facts.st_mode & 0o022:
+        raise OSError(errno.EPERM, "another user may write there")
+
+
 def lock_place(path: Path) -> Path:
-    """The directory whose lock stands for this file. It is the user's: others may not keep him from a name."""
+    """The directory whose lock stands for this file, for all processes of this user."""
     digest = hashlib.blake2b(str(path).encode(errors="surrogateescape"), digest_size=16).hexdigest()
     return Path(tempfile.gettempdir()) / f"scrapy_ubi-{os.getuid()}" / "feeds" / digest

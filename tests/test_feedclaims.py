@@ -151,6 +151,15 @@ def test_a_machine_on_which_nothing_can_be_locked(tmp_path: Path, caplog: pytest
     assert "cannot be seen whether another agent writes the feed 'x.jl'" in caplog.text
 
 
+def test_locks_are_not_made_where_others_may_write(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """They could put a link there, in the place of a lock."""
+    place = lock_place(tmp_path / "x.jl").parent.parent
+    place.mkdir()
+    place.chmod(0o777)
+    assert Claims({"x.jl": {}})
+    assert "another user may write there" in caplog.text and not list(place.iterdir())
+
+
 def test_the_lock_is_of_the_file_however_it_is_named(tmp_path: Path) -> None:
     (tmp_path / "there").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "there")

@@ -38,7 +38,7 @@ MOST_FORMER = 64  # incarnations of one disk that are remembered
 class Crawl:
     """The crawl of agent `me`, kept on `disk`. `fixed` is the part of its profile that does not change,
     `on_incarnation` notes durably which incarnation runs now; `incarnations` are those of this process; `predecessor`
-    is the one that ran in its directory before.
+    is the one that ran in its directory before. `handed_over`: it has left, and others have all that it knew.
     """
 
     def __init__(
@@ -56,6 +56,7 @@ class Crawl:
         self._on_incarnation, self._clock = on_incarnation, clock
         self.disk = disk
         self.incarnations: set[str] = set()
+        self.handed_over = False
         self._lives: list[str] = []  # the same, in their order
         self._begin()
 

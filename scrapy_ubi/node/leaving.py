@@ -75,6 +75,7 @@ class Leaving:
             )
         if not await self._wait_for_others(begun):
             return
+        self._crawl.handed_over = bool(agent.view.members) and agent.may_go()
         if not agent.view.members and not agent.may_go():
             logger.info("Nobody is left to hand over to: %s.", self._stays())
         elif others and agent.may_go():

@@ -6,7 +6,7 @@ Rules of this module:
   losses that it saw, and of the incarnations whose disk it has. So those who came later know as well.
 * Who was lost is back when an agent has its disk and takes part until the end, or has left cleanly. Of who was only
   missed at a restart the incarnation is not known: it is back when it takes part with a disk from before, or when its
-  last beat says that it has handed on all it held.
+  last words (beat or profile) are that it has handed on all it held.
 * Where Redis does not answer, what this agent saw itself counts.
 """
 
@@ -66,6 +66,7 @@ def lost(
     beats = {name: beat for name, line in lines.items() if (beat := Beat.parse(line)) is not None}
     ended = {name for name, beat in beats.items() if LEFT in beat.flags and OVER in beat.flags}
     relieved = {name for name, beat in beats.items() if LEFT in beat.flags and LOSSY not in beat.flags}
+    relieved |= {name for name, profile in profiles.items() if profile.get("handed_over") is True}
     present = members | ended | relieved
     former = {name: _former(profile) for name, profile in profiles.items()}
     carried = {life for name, lives in former.items() if name in present for life in lives}

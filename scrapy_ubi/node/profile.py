@@ -193,11 +193,19 @@ def _is_count(value: object) -> bool:
 
 
 def text(
-    fixed_part: dict[str, Any], agent: Agent, state: str, numbers: dict[str, Any], former: Sequence[str] = ()
+    fixed_part: dict[str, Any],
+    agent: Agent,
+    state: str,
+    numbers: dict[str, Any],
+    former: Sequence[str] = (),
+    handed_over: bool = False,
 ) -> str:
-    """The profile as JSON. `former`: the incarnations that have run on this agent's disk before."""
+    """The profile as JSON. `former`: the incarnations that have run on this agent's disk before; `handed_over`: it has
+    left, and others have all that it knew."""
     moving = {"incarnation": agent.incarnation, "state": state, "updated": round(time.time(), 3), "counters": numbers}
     told: dict[str, Any] = {"former": list(former)} if former else {}
+    if handed_over:
+        told["handed_over"] = True
     if agent.group.losses:
         told["losses"] = losses.written(agent.group.losses)
     return json.dumps({**fixed_part, **moving, **told}, separators=(",", ":"), ensure_ascii=False)

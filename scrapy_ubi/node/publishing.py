@@ -52,7 +52,7 @@ class Publishing:
             self._counters = self._crawl.counters()
             self._count_at = now + (self._clock() - now) * COUNTING
         crawl = self._crawl
-        return profile.text(crawl.fixed, crawl.agent, self._state(), self._counters, crawl.former)
+        return profile.text(crawl.fixed, crawl.agent, self._state(), self._counters, crawl.former, crawl.handed_over)
 
     def renew(self) -> None:
         """Let the next one be due now, and counted anew."""

@@ -71,6 +71,7 @@ class Office:
         control: dict[str, str] | None = None,
         judge: Callable[[str, Entry], str | None] | None = None,
         disk: Disk | None = None,
+        on_flush: Callable[[], str] = lambda: "",
     ):
         self.now = 100.0
         self.hub = MemoryHub()
@@ -91,6 +92,7 @@ class Office:
             self._arrived,
             self.disk,
             lambda run: None,
+            on_flush=on_flush,
         )
 
     def _arrived(self) -> None:

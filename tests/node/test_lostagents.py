@@ -45,6 +45,7 @@ def line(flags: str) -> str:
         ([MISSED], "ab", {"b": profile("b")}, {}, ("b",)),
         ([MISSED], "a", {}, {"b": line(LEFT)}, ()),
         ([MISSED], "a", {}, {"b": line(LEFT + LOSSY)}, ("b",)),
+        ([MISSED], "a", {"b": json.dumps({"agent": "b", "handed_over": True})}, {}, ()),
         ([], "ax", {"x": profile("x", losses=[[1, ["b", B], ["c", C]]])}, {}, ("b", "c")),
         ([], "ax", {"x": profile("x", losses="garbage"), "y": "{", "z": "[]"}, {"y": "garbage"}, ()),
     ],
@@ -52,6 +53,7 @@ def line(flags: str) -> str:
         "no loss", "both stay away", "one is back", "one is back without its disk", "a disk under another name",
         "it went again", "it was there at the end", "it came, and left", "it left with work", "missed",
         "missed, and back", "missed, and back without its disk", "missed, and had left", "missed, and left with work",
+        "missed, and had left long ago",
         "another has seen it", "garbage",
     ],
 )  # fmt: skip

@@ -500,6 +500,25 @@ def test_on_a_full_disk_mail_is_read_and_the_profile_told_unless_both_may_be_ano
     run(test)
 
 
+def test_nothing_is_written_or_leaves_while_what_pages_have_given_may_be_lost() -> None:
+    async def test() -> None:
+        disk, why = FullDisk(), [""]
+        office = Office(disk=disk, on_flush=lambda: why[0])
+        office.join("b")
+        await office.trips(2)
+        written = disk.writes
+        why[0] = "The feed is full."
+        host = ordered("b", "a")
+        office.agent.discover(host, page(host))
+        await office.trips(2)
+        assert office.post.disk_full and disk.writes == written and not office.links_to("b")
+        why[0] = ""
+        await office.trips(2)
+        assert not office.post.disk_full and disk.writes > written and len(office.links_to("b")) == 1
+
+    run(test)
+
+
 def test_a_connection_that_breaks_in_the_middle_repeats_what_may_be_lost() -> None:
     async def test() -> None:
         for most in range(6):
