@@ -74,16 +74,18 @@ class Sorting:
         except Malformed as error:
             self._refuse(raw, str(error), None if isinstance(error, OtherVersion) else fields)
             return True
-        if (named := fields.get(RUN, "")) != run:
-            if named and rivals and letter.sender in self._agent.view.members:
-                return False
-            self._refuse(raw, f"of the run {named[:40]!r}, and this agent is in {run!r}" if named else "of no run")
+        named = fields.get(RUN, "")
+        if named != run and named and rivals and letter.sender in self._agent.view.members:
             return False
         letter, refused = sift(letter, self._judge)
         if refused:
             self._leave_out(letter.sender, refused)
-        self._agent.receive(letter)
-        return True
+        if named == run:
+            self._agent.receive(letter)
+            return True
+        if not refused or any(any(delta[1:]) for delta in letter.deltas):  # else nothing of it is left to be refused
+            self._refuse(raw, f"of the run {named[:40]!r}, and this agent is in {run!r}" if named else "of no run")
+        return False
 
     def _leave_out(self, sender: str, refused: list[Refused]) -> None:
         """Entries of a letter that this agent cannot take."""
