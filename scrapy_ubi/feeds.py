@@ -10,6 +10,7 @@ from scrapy.utils.misc import load_object
 
 from scrapy_ubi.engines import scheduler_in
 
+
 class FeedParams:
     """Scrapy's FEED_URI_PARAMS, with `ubi_agent` and `ubi_crawl` beside what the user's own function gives. `own`: that
     function; None where the user has none."""

@@ -67,8 +67,8 @@ def of_copies(lost: Sequence[str], copies: int) -> list[str]:
     names = ", ".join(lost[:MOST_NAMES]) + (f" and {more} more" if more > 0 else "")
     return [
         f"This crawl has lost {_number(len(lost), 'agent')} ({names}), more than its copies make up for "
-        f"(UBI_REPLICATION = {copies}): pages of hosts that only they kept may be missing. Where their directories still "
-        "exist, start these agents again: they go on. Else run the crawl again."
+        f"(UBI_REPLICATION = {copies}): pages of hosts that only they kept may be missing. Where their directories "
+        "still exist, start these agents again: they go on. Else run the crawl again."
     ]
 
 
