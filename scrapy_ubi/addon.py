@@ -17,7 +17,7 @@ import scrapy
 from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
 from scrapy.utils.reactor import is_reactor_installed
 
-from scrapy_ubi import botpage
+from scrapy_ubi import arguments, botpage
 from scrapy_ubi.body import PRIORITY as BODY
 from scrapy_ubi.body import UbiBodyMiddleware
 from scrapy_ubi.downloadermiddleware import UbiDownloaderMiddleware
@@ -57,6 +57,7 @@ class Addon:
 
     def update_settings(self, settings: BaseSettings) -> None:
         """Scrapy's hook: puts scheduler, middlewares and feed parameters in place."""
+        arguments.note(settings)
         settings.set(REFUSAL, refusal(settings), _ADDON)
         # Also over a scheduler or a reactor of the user's: the start is refused with ours. And before that of an add-on
         # that comes after this one: nothing here works with another.

@@ -11,6 +11,7 @@ Rules of this module:
   was locked, and the incarnation that it also names is the predecessor only where the lock is on that very file.
 * A process forked by this one (a worker of multiprocessing) has no part in the lock: it may outlive the agent.
 * The path is absolute from the start: a spider may change the working directory.
+* `.ubi` is that of the project's root (`home`), and ignored by Git.
 * With UBI_AGENT_ID but no directory the agent lives in `.ubi/<crawl>/<agent id>`, so that several named agents of one
   machine need no UBI_DIR each.
 * `agent.json` is written beside and moved over: a crash leaves the old one or the new one.
@@ -29,12 +30,14 @@ from pathlib import Path
 from typing import Any
 from weakref import WeakSet
 
+from scrapy_ubi import home
 from scrapy_ubi.errors import UbiDirectoryError
 from scrapy_ubi.settings import UbiSettings
 
 # More processes of one crawl on one machine, with directories not chosen by the user, are surely a runaway loop.
 MAX_DIRECTORIES = 1000
 
+_ARGUMENTS = re.compile(r":[0-9a-f]{8}$")  # at the end of a default name of a crawl
 _HOST_NAME_LENGTH = 48  # leaves room for "-" and 8 hex digits within a name's 64 characters
 
 
@@ -99,6 +102,8 @@ class AgentDirectory:
         Raises `UbiDirectoryError` when the directory cannot be used or is another agent's.
         """
         path, lock = _take(settings)
+        if not settings.dir_given:
+            home.keep_out_of_git(settings.dir)
         try:
             record = _read(path)
             agent_id = _agree(record, settings, path)
@@ -184,8 +189,8 @@ def _agree(record: dict[str, Any], settings: UbiSettings, path: Path) -> str:
     agent, crawl = record.get("agent"), record.get("crawl")
     if crawl is not None and crawl != settings.crawl:
         raise UbiDirectoryError(
-            f"The directory {path} belongs to the crawl {crawl!r}, not to {settings.crawl!r}: set UBI_DIR to another "
-            "directory, or UBI_CRAWL to that crawl."
+            f"The directory {path} belongs to the crawl {crawl!r}, not to {settings.crawl!r}"
+            f"{_by_arguments(str(crawl), settings.crawl)}: set UBI_DIR to another directory, or UBI_CRAWL to that crawl."
         )
     if agent is not None and settings.agent_id is not None and agent != settings.agent_id:
         raise UbiDirectoryError(
@@ -193,6 +198,12 @@ def _agree(record: dict[str, Any], settings: UbiSettings, path: Path) -> str:
             "another directory, or leave UBI_AGENT_ID out."
         )
     return str(agent) if agent is not None else settings.agent_id or new_agent_id()
+
+
+def _by_arguments(one: str, other: str) -> str:
+    """That two crawls have two names since their spiders' arguments differ; empty where they differ in more."""
+    same = _ARGUMENTS.sub("", one) == _ARGUMENTS.sub("", other)
+    return " (the name ends with a mark of the spider's arguments)" if same else ""
 
 
 def new_agent_id() -> str:

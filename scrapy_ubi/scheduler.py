@@ -32,7 +32,7 @@ from scrapy.utils.reactor import is_reactor_installed
 from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
 
-from scrapy_ubi import clock, feeds, lastlines, processage
+from scrapy_ubi import arguments, clock, feeds, home, lastlines, processage
 from scrapy_ubi.batch import Ordinary
 from scrapy_ubi.codec import Codec
 from scrapy_ubi.downloads import Downloads
@@ -50,6 +50,7 @@ from scrapy_ubi.localrequests import SHARE, LocalRequests
 from scrapy_ubi.losses import Losses
 from scrapy_ubi.node import Node
 from scrapy_ubi.node.keeper import Keeper
+from scrapy_ubi.node.origin import Origin
 from scrapy_ubi.notices import Notices
 from scrapy_ubi.originals import MOST, MOST_ALONE, Originals
 from scrapy_ubi.plainlinks import PlainLinks
@@ -69,6 +70,10 @@ logger = logging.getLogger(__name__)
 
 SEED = "ubi_seed"  # meta key: set by the spider middleware on what start() yields, taken off here
 REFUSAL = "SCRAPY_UBI_REFUSAL"  # setting in which the add-on leaves the sentence why the crawl may not start
+NO_ADDON = (
+    "SCHEDULER is scrapy_ubi's, but the add-on is not on, and the crawl would wait for ever: replace SCHEDULER, and the "
+    'line ADDONS = {} if there is one, by ADDONS = {"scrapy_ubi.Addon": 500}.'
+)
 
 
 class UbiScheduler(BaseScheduler):
@@ -112,7 +117,8 @@ class UbiScheduler(BaseScheduler):
         return deferred_from_coro(self._open(spider))
 
     async def _open(self, spider: Spider) -> None:
-        refusal = self.crawler.settings.get(REFUSAL)
+        settings = self.crawler.settings
+        refusal = settings.get(REFUSAL) if REFUSAL in settings else NO_ADDON
         if refusal:
             raise process_ended(refusal)
         try:
@@ -122,7 +128,13 @@ class UbiScheduler(BaseScheduler):
 
     async def _join(self, spider: Spider) -> None:
         settings = self.crawler.settings
-        wanted = UbiSettings.from_scrapy(settings, spider.name)
+        given = arguments.given(self.crawler)
+        wanted = UbiSettings.from_scrapy(settings, spider.name, arguments=given.short)
+        if not settings.get("UBI_CRAWL"):
+            given.check()
+        if not wanted.dir_given and home.is_former(wanted.dir):
+            logger.info("%s", home.remark(wanted.dir))
+        self._origin = Origin(f"{type(spider).__module__}.{type(spider).__qualname__}", given.mark, given.shown)
         for sentence in not_used(settings):
             logger.warning("%s", sentence)
         self._sheet = StatSheet(self.crawler.stats)
@@ -180,6 +192,7 @@ class UbiScheduler(BaseScheduler):
             transport,
             agent_id=self.agent_id,
             spider=self._spider.name,
+            origin=self._origin,
             check=self._codec.check,
             on_wake=self._hooks.wake,
             on_cancel=lambda: self.guard.cancel(),

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any, Literal, cast
 from urllib.parse import urlsplit
 
+from scrapy_ubi import home
 from scrapy_ubi.errors import UbiSettingError
 from scrapy_ubi.settings_table import PREFIX, SETTINGS, Setting
 from scrapy_ubi.urls import HostRules, hosts, normaliser
@@ -31,6 +32,7 @@ __all__ = ["SETTINGS", "Setting", "UbiSettings", "default_crawl", "listing", "re
 # Crawl and agent names are parts of Redis keys and of directories: no braces (hash tags), slashes or spaces.
 _NAME = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
 _NOT_IN_NAME = re.compile(r"[^A-Za-z0-9_.:-]")
+_CUT = 55  # characters of a name that is cut, beside "-" and 8 hex digits
 # Goes into a header, in round brackets: printable ASCII, and nothing that would end them.
 _CONTACT = re.compile(r"(?:https?://[^\s()<>@/?#]+|mailto:[^\s()<>@]+@)[!#-'*-;=?-~]*")
 _REDIS_SCHEMES = ("redis", "rediss", "unix")
@@ -44,6 +46,7 @@ class UbiSettings:
     redis_url: str | None = field(default=None, repr=False)  # may hold a password
     redis_wait: float = 10.0
     crawl: str = "scrapybot:spider"
+    mixed_agents: bool = False
     agent_id: str | None = None
     capacity: float = 1.0
     replicas: int = 200
@@ -119,32 +122,45 @@ class UbiSettings:
         return max(1, round(self.replicas * self.capacity))
 
     @classmethod
-    def from_scrapy(cls, settings: Mapping[Any, Any], spider: str = "", *, bot: str | None = None) -> UbiSettings:
-        """Read the UBI_* names out of Scrapy's `settings` for the spider named `spider`.
+    def from_scrapy(
+        cls, settings: Mapping[Any, Any], spider: str = "", *, bot: str | None = None, arguments: str = ""
+    ) -> UbiSettings:
+        """Read the UBI_* names out of Scrapy's `settings` for the spider named `spider`, started with `arguments`
+        (their short mark; empty: none).
 
         `bot` is BOT_NAME unless given. Raises `UbiSettingError` for the first thing that does not hold.
         """
         refuse_unknown(name for name in settings if isinstance(name, str))
         values = {row.name: read_value(row, settings.get(row.setting)) for row in SETTINGS}
         if values["crawl"] is None:
-            values["crawl"] = default_crawl(str(bot or settings.get("BOT_NAME") or "scrapybot"), spider)
+            values["crawl"] = default_crawl(str(bot or bot_name(settings)), spider, arguments)
         given = values["dir"] is not None or bool(settings.get("JOBDIR"))
         if values["dir"] is None:
-            values["dir"] = Path(str(settings.get("JOBDIR") or Path(".ubi") / str(values["crawl"])))
+            values["dir"] = Path(str(settings.get("JOBDIR") or home.directory(str(values["crawl"]))))
         if values["host_delay"] is None:
             values["host_delay"] = _download_delay(settings.get("DOWNLOAD_DELAY"))
         return cls(dir_given=given, **cast("dict[str, Any]", values))
 
 
-def default_crawl(bot: str, spider: str) -> str:
-    """`<bot>:<spider>`. Where that is no name: characters replaced, cut to a name's length, and 8 hex digits that tell
-    it from others that look alike then.
+def bot_name(settings: Mapping[Any, Any]) -> str:
+    """Scrapy's BOT_NAME."""
+    return str(settings.get("BOT_NAME") or "scrapybot")
+
+
+def is_of_bot(crawl: str, bot: str) -> bool:
+    """Whether a crawl has the name that a spider of this bot's project gives it by default."""
+    return crawl.startswith(_NOT_IN_NAME.sub("_", f"{bot}:")[:_CUT])
+
+
+def default_crawl(bot: str, spider: str, arguments: str = "") -> str:
+    """`<bot>:<spider>`, and `:<arguments>` where the spider has any. Where that is no name: characters replaced, cut to
+    a name's length, and 8 hex digits that tell it from others that look alike then.
     """
-    wanted = f"{bot}:{spider}" if spider else bot
+    wanted = ":".join(part for part in (bot, spider, arguments) if part)
     if _NAME.fullmatch(wanted):
         return wanted
     mark = blake2b(wanted.encode("utf-8", "surrogatepass"), digest_size=4).hexdigest()
-    return f"{_NOT_IN_NAME.sub('_', wanted)[:55]}-{mark}"
+    return f"{_NOT_IN_NAME.sub('_', wanted)[:_CUT]}-{mark}"
 
 
 def refuse_unknown(names: Iterable[str]) -> None:

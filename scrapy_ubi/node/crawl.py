@@ -26,7 +26,7 @@ from scrapy_ubi.settings import UbiSettings
 
 from . import joining, profile
 from .config import protocol_config
-from .fixed import check_settings, check_spider
+from .fixed import check_origin, check_settings, check_spider, kept_origin
 from .fixed import fixed as fixed_settings
 from .keeper import FACTS_EVERY, Disk
 
@@ -111,7 +111,7 @@ class Crawl:
 
     async def resume(self, control: Mapping[str, str]) -> bool:
         """Go on with the crawl on the disk; or begin anew where that one is over, as the disk or the control hash says:
-        then True. Raises UbiRefused when the settings are others, UbiDirectoryError when the disk cannot be used.
+        then True. Raises UbiRefused when the settings or the arguments are others, UbiDirectoryError when the disk cannot be used.
         """
         disk = self.disk
         if disk.facts.get("finished") or joining.is_past(control, str(disk.facts.get("run", ""))):
@@ -121,6 +121,8 @@ class Crawl:
             return True
         if disk.saved is not None:
             check_settings(self._settings.dir, disk.facts, self.fixed)
+            if not self._settings.mixed_agents:
+                check_origin(self._settings.dir, disk.facts, self.fixed)
             check_spider(self._settings.dir, disk.facts, self.fixed["spider"])
             states = self.frontier.states()
             logger.info(
@@ -157,6 +159,7 @@ class Crawl:
             "spider": self.fixed["spider"],
             "former": [*self.former, self.agent.incarnation],
             "losses": losses.written(lost),
+            "origin": kept_origin(self.fixed),
             "counters": profile.kept(self.agent, self.tally, now),
         }
 

@@ -9,7 +9,7 @@ Rules of this module:
   would else fetch all of it again. (It takes seconds to start Python and Scrapy; small crawls end in less.) Not where
   those who ended it knew no URL at all: they had nothing to do, as the seeds are the one's that comes late.
 * Agents must agree on what decides where a URL belongs (partition, normal form, replicas, replication). One that
-  differs is refused, and told in what. Who has published lately is there; by a clock that is wrong nobody may have:
+  differs is refused, and told in what. So is one that was started from something else (`origin`). Who has published lately is there; by a clock that is wrong nobody may have:
   then it is there if it beats on. One with another spider is warned only: that may have the same callbacks.
 * An identifier belongs to one living process. Where its beat is that of the process that ran in this very directory,
   whose lock this process now holds, the predecessor is dead for sure; else it is watched for the failure timeout.
@@ -34,6 +34,7 @@ from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.transport import Outgoing, Transport
 
 from .finish import ended_ago, is_finished, is_lossy
+from .origin import other_arguments, other_class
 
 logger = logging.getLogger("scrapy_ubi")
 
@@ -179,6 +180,23 @@ def _difference(name: str, profile: Mapping[str, Any], settings: UbiSettings, ow
                 f"Agent {name} of crawl {settings.crawl} has {setting} = {theirs!r}, this one {own[field]!r}: "
                 "all agents of a crawl must agree; set it alike, or choose another UBI_CRAWL."
             )
+    return "" if settings.mixed_agents else _another_origin(name, profile, settings, own)
+
+
+def _another_origin(name: str, profile: Mapping[str, Any], settings: UbiSettings, own: Mapping[str, Any]) -> str:
+    """That the agent with this profile was started from something else, as a sentence; '' where it was not."""
+    if (classes := other_class(profile, own)) is not None:
+        return (
+            f"Agent {name} of crawl {settings.crawl} runs a spider {own['spider']!r} of class {classes[0]}, this one of "
+            f"class {classes[1]}: these are two projects of one name, so give one of them a UBI_CRAWL of its own, or "
+            "set UBI_MIXED_AGENTS = True where both are the same code."
+        )
+    if (arguments := other_arguments(profile, own)) is not None:
+        return (
+            f"Agent {name} of crawl {settings.crawl} was started with {arguments[0]}, this one with {arguments[1]}: "
+            "give each set of arguments a UBI_CRAWL of its own (leave it out, and it is made of them), or set "
+            "UBI_MIXED_AGENTS = True to let both share this crawl."
+        )
     return ""
 
 

@@ -49,6 +49,7 @@ from .leaving import Leaving
 from .limits import HostLimits
 from .limitwatch import LimitWatch
 from .lostagents import LostAgents
+from .origin import Origin
 from .permits import PATIENCE, Permits
 from .post import Post
 from .publishing import Publishing, published
@@ -64,7 +65,7 @@ class Node:
     """One agent of a crawl, running in this event loop.
 
     `agent_id` is its identifier; `predecessor` the incarnation that ran in the same directory before, if any, and
-    `on_incarnation` notes durably which one runs now. `check` says why a request's JSON text cannot be accepted
+    `on_incarnation` notes durably which one runs now. `origin` is what it was started from. `check` says why a request's JSON text cannot be accepted
     (None: it can). `on_wake`: look for requests again, a host became ready or the crawl is over. `on_cancel`: abort
     all loads under way, the agent is fenced. `on_fatal`: stop, for the reason given in a sentence. `on_drain`: somebody
     has asked this agent to leave; called once. `on_given_up`: a request failed, for that reason, as its host is ended.
@@ -81,6 +82,7 @@ class Node:
         *,
         agent_id: str,
         spider: str,
+        origin: Origin = Origin(),
         check: Callable[[str], str | None],
         on_wake: Callable[[], None] = lambda: None,
         on_cancel: Callable[[], None] = lambda: None,
@@ -100,7 +102,7 @@ class Node:
         self._on_flush = on_flush
         disk = disk if disk is not None else NoDisk(settings.host_delay)
         self._halt = Halt(disk, on_fatal)
-        fixed = profile.fixed(settings, agent_id, spider)
+        fixed = profile.fixed(settings, agent_id, spider, origin)
         self._crawl = Crawl(settings, agent_id, disk, fixed, on_incarnation, clock, predecessor)
         self._waker = Waker(self._crawl, self._halt, clock, on_wake)
         self._make_crawling(on_given_up, on_limit)

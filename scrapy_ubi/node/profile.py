@@ -18,6 +18,7 @@ from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.urls import hosts
 
 from .joins import Joins
+from .origin import Origin
 from .places import Places
 
 MOST_REASONS = 100  # kinds of failure, and of what is noted, counted by name; what comes beyond is counted as `other`
@@ -79,7 +80,7 @@ def _count(counts: Counter[str], reason: str) -> None:
     counts[reason if reason in counts or len(counts) < MOST_REASONS else "other"] += 1
 
 
-def fixed(settings: UbiSettings, agent: str, spider: str) -> dict[str, Any]:
+def fixed(settings: UbiSettings, agent: str, spider: str, origin: Origin = Origin()) -> dict[str, Any]:
     """The part of the profile that does not change while the agent runs."""
     return {
         "agent": agent,
@@ -92,6 +93,7 @@ def fixed(settings: UbiSettings, agent: str, spider: str) -> dict[str, Any]:
         "max_letter_bytes": settings.max_letter_bytes,
         "max_url_length": settings.max_url_length,
         "spider": spider,
+        **origin.published(),
         "host_name": platform.node(),
         "pid": os.getpid(),
         "version": package_version(),

@@ -26,7 +26,13 @@ ROWS: tuple[Setting, ...] = (
         "name",
         None,
         "The name of the crawl: all agents that give it crawl together.",
-        default_text="`<BOT_NAME>:<spider>`",
+        default_text="`<BOT_NAME>:<spider>`, and `:` with 8 digits for the spider's arguments if it has any",
+    ),
+    Setting(
+        "mixed_agents",
+        "flag",
+        False,
+        "Agents whose spiders were started with other arguments, or are of other classes, may share a crawl.",
     ),
     Setting(
         "agent_id",
@@ -79,7 +85,8 @@ ROWS: tuple[Setting, ...] = (
         "path",
         None,
         "The agent's own directory, where its identifier and its part of the frontier live.",
-        default_text="`JOBDIR` if set, else `.ubi/<crawl>` (a second process on the machine takes `.ubi/<crawl>/1`)",
+        default_text="`JOBDIR` if set, else `.ubi/<crawl>` in the project's root (a second process on the machine takes "
+        "`.ubi/<crawl>/1`)",
     ),
     Setting(
         "memory_mb",
