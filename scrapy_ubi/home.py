@@ -38,8 +38,8 @@ def is_former(path: Path) -> bool:
 def remark(path: Path) -> str:
     """What is to be said where a crawl goes on in such a directory."""
     return (
-        f"The crawl's directory is {path.absolute()}, in the working directory, where an older version has put it; those "
-        f"of new crawls are in {home().absolute()}."
+        f"The crawl's directory is {path.absolute()}, in the working directory, where an older version has put it; "
+        f"those of new crawls are in {home().absolute()}."
     )
 
 

@@ -190,7 +190,8 @@ def _agree(record: dict[str, Any], settings: UbiSettings, path: Path) -> str:
     if crawl is not None and crawl != settings.crawl:
         raise UbiDirectoryError(
             f"The directory {path} belongs to the crawl {crawl!r}, not to {settings.crawl!r}"
-            f"{_by_arguments(str(crawl), settings.crawl)}: set UBI_DIR to another directory, or UBI_CRAWL to that crawl."
+            f"{_by_arguments(str(crawl), settings.crawl)}: set UBI_DIR to another directory, or UBI_CRAWL to that "
+            "crawl."
         )
     if agent is not None and settings.agent_id is not None and agent != settings.agent_id:
         raise UbiDirectoryError(

@@ -71,8 +71,8 @@ logger = logging.getLogger(__name__)
 SEED = "ubi_seed"  # meta key: set by the spider middleware on what start() yields, taken off here
 REFUSAL = "SCRAPY_UBI_REFUSAL"  # setting in which the add-on leaves the sentence why the crawl may not start
 NO_ADDON = (
-    "SCHEDULER is scrapy_ubi's, but the add-on is not on, and the crawl would wait for ever: replace SCHEDULER, and the "
-    'line ADDONS = {} if there is one, by ADDONS = {"scrapy_ubi.Addon": 500}.'
+    "SCHEDULER is set to scrapy_ubi's, but the add-on, which it needs, is not on: replace SCHEDULER, and the line "
+    'ADDONS = {} if there is one, by ADDONS = {"scrapy_ubi.Addon": 500}.'
 )
 
 

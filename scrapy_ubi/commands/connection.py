@@ -1,4 +1,4 @@
-"""Which Redis and which crawl a command means, and what to say when that is not clear.
+"""Which Redis a command means, what it reads of the settings, and sentences about names that are not there.
 
 An option wins over the project's setting. A command reads the project's `settings.py` and `-s` only: add-ons and a
 spider's `custom_settings` are not applied to commands.
@@ -21,7 +21,7 @@ from scrapy.utils.project import inside_project
 
 from scrapy_ubi.errors import UbiError, UbiSettingError, UbiUnavailable
 from scrapy_ubi.monitor.plain import plain
-from scrapy_ubi.monitor.status import CrawlStatus, find_crawls, read_status
+from scrapy_ubi.monitor.status import CrawlStatus
 from scrapy_ubi.settings import SETTINGS, read_value
 from scrapy_ubi.transport.address import Address, address
 from scrapy_ubi.transport.contract import TransportError
@@ -83,53 +83,10 @@ def connect(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Connec
         yield Connection(client, at, given_by)
 
 
-def choose_crawl(settings: BaseSettings, opts: argparse.Namespace, to: Connection) -> CrawlStatus:
-    """The status of the crawl that `--crawl`, or else UBI_CRAWL, names; else of the only one there is.
-
-    Raises UbiNotFound, UbiSettingError and UbiUnavailable.
-    """
-    name = given_crawl(settings, opts)
-    with to.explained():
-        if name is None:
-            name = only_crawl(to)
-        status = read_status(to.client, name)
-        if not status.exists:
-            raise UbiNotFound(_no_crawl(name, find_crawls(to.client), to))
-    return status
-
-
-def given_crawl(settings: BaseSettings, opts: argparse.Namespace) -> str | None:
-    """The crawl that `--crawl` or UBI_CRAWL names, None when neither does. Raises UbiNotFound, UbiSettingError."""
-    try:
-        value = setting({"UBI_CRAWL": opts.crawl} if opts.crawl else settings, "crawl")
-    except UbiSettingError as error:
-        if not opts.crawl:
-            raise
-        raise UbiNotFound(str(error).replace("UBI_CRAWL", "--crawl", 1)) from None
-    return None if value is None else str(value)
-
-
 def setting(settings: Mapping[Any, Any], name: str) -> Any:
     """The checked value of one of the project's settings, by its name in `UbiSettings`. Raises UbiSettingError."""
     row = next(row for row in SETTINGS if row.name == name)
     return read_value(row, settings.get(row.setting))
-
-
-def only_crawl(to: Connection) -> str:
-    """The only crawl in a Redis. Raises UbiNotFound, UbiUnavailable."""
-    with to.explained():
-        crawls = find_crawls(to.client)
-    if len(crawls) == 1:
-        return crawls[0]
-    if not crawls:
-        raise UbiNotFound(f"There is no crawl in {to.at.shown}: start one, or name another Redis ({to.given_by}).")
-    raise UbiNotFound(f"There are {len(crawls)} crawls in {to.at.shown}: {listed(crawls)}; name one with --crawl.")
-
-
-def _no_crawl(name: str, crawls: list[str], to: Connection) -> str:
-    if not crawls:
-        return f"There is no crawl '{plain(name, 64)}' in {to.at.shown}, nor any other."
-    return f"There is no crawl '{plain(name, 64)}' in {to.at.shown}; {nearest(name, crawls)}"
 
 
 def need_agent(status: CrawlStatus, name: str) -> None:

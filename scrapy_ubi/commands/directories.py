@@ -3,7 +3,8 @@
 Rules of this module:
 
 * A directory is an agent's when `agent.json` is in it. Looked for are UBI_DIR or JOBDIR where these are set, else
-  `.ubi/<crawl>` and the directories in it (`identity` makes no others).
+  `.ubi/<crawl>` and the directories in it (`identity` makes no others), in the project's root and, where an older
+  version has put them, in the working directory.
 * A directory is opened under its lock: never beside a running agent, and no agent can start while it is open.
 """
 
@@ -19,11 +20,11 @@ from pathlib import Path
 
 from scrapy.settings import BaseSettings
 
+from scrapy_ubi import home
 from scrapy_ubi.errors import UbiDirectoryError
 from scrapy_ubi.identity import AgentLock, holder
 from scrapy_ubi.node.storefiles import GONE, SEEN, STORE
 
-HOME = Path(".ubi")
 RECORD = "agent.json"
 # What an agent puts into its directory: whose it is, its frontier, what was set aside of it; the lock goes last.
 OURS = (RECORD, "agent.new", STORE, GONE, f"{SEEN}*", "damaged-*", "lock")
@@ -44,14 +45,14 @@ def find(settings: BaseSettings, crawl: str | None) -> tuple[list[Place], str]:
     if given:
         roots = [Path(str(given))]
     elif crawl is not None:
-        roots = [HOME / crawl]
+        roots = [place / crawl for place in home.homes()]
     else:
-        roots = [path for path in _in(HOME) if path.is_dir()]
+        roots = [path for place in home.homes() for path in _in(place) if path.is_dir()]
     looked_into = [path for root in roots for path in [root, *_in(root)]]
     # A directory in one that is given may be anybody's: the lost+found of a disk.
     paths = [path for path in looked_into if _is_agents(path, sure=path in roots or not given)]
     places = [read(path) for path in paths]
-    looked = ", ".join(map(str, roots)) if roots else str(HOME)
+    looked = ", ".join(map(str, roots or home.homes()))
     return [place for place in places if crawl is None or place.crawl == crawl], looked
 
 
@@ -129,7 +130,8 @@ def empty(path: Path) -> None:
                     shutil.rmtree(one)
                 else:
                     one.unlink(missing_ok=True)
-        for one in (path, path.parent if path.parent.parent == HOME else path):  # .ubi/<crawl>/<agent>, .ubi/<crawl>
+        # .ubi/<crawl>/<agent>, .ubi/<crawl>
+        for one in (path, path.parent if path.parent.parent in home.homes() else path):
             if one.exists() and not any(one.iterdir()):
                 with suppress(OSError):  # a mount point, a link, in a directory of others: empty, it may stay
                     one.rmdir()

@@ -1,8 +1,9 @@
-"""The options of the sub-commands that look into frontiers: hosts, url, failed, requeue, reset."""
+"""The options of the sub-commands that look into frontiers (hosts, url, failed, requeue), and of crawls and reset."""
 
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -44,8 +45,23 @@ are given have to hold), or --all. What is taken in again is a failure no more.
 RESET = """\
 Forgets a crawl: its keys in Redis, and the directories of its agents on this machine. Shows what will be deleted, and
 asks. Refuses while an agent lives. Directories on other machines stay: give the command there, too.
+
+--finished and --older-than forget all crawls of this project that are old (outside of a project: all in that Redis).
+"""
+CRAWLS = """\
+Lists the crawls in this Redis, of whatever project: those that run first, then those that were seen last.
+
+  crawl      its name; --crawl lists those whose names begin so
+  state      running, finished, or stopped (no agent works, and the end was not reached)
+  agents     how many work, of how many
+  pages      responses fetched
+  last seen  how long ago an agent published its figures
+  arguments  what its spiders were started with (scrapy crawl -a), secrets masked
+
+Old ones are cleared by `scrapy ubi reset`.
 """
 EXAMPLES = {
+    "crawls": "examples:\n  scrapy ubi crawls\n  scrapy ubi crawls --json",
     "hosts": "examples:\n  scrapy ubi hosts\n  scrapy ubi hosts --sort failed --limit 50\n"
     "  scrapy ubi hosts --dir .ubi/mybot:news --json",
     "url": "examples:\n  scrapy ubi url http://example.com/page\n  scrapy ubi url http://example.com/page --agent a1",
@@ -53,7 +69,8 @@ EXAMPLES = {
     "  scrapy ubi failed --limit 1000 --json > failed.json",
     "requeue": "examples:\n  scrapy ubi requeue --reason http/503\n  scrapy ubi requeue --host shop.example.com\n"
     "  scrapy ubi requeue --url http://example.com/page\n  scrapy ubi requeue --all",
-    "reset": "examples:\n  scrapy ubi reset --crawl mybot:news\n  scrapy ubi reset --dir .ubi/mybot:news --yes",
+    "reset": "examples:\n  scrapy ubi reset --crawl mybot:news\n  scrapy ubi reset --dir .ubi/mybot:news --yes\n"
+    "  scrapy ubi reset --finished --older-than 7d",
 }
 
 Sub = Callable[[str, str, str, str], argparse.ArgumentParser]
@@ -61,6 +78,7 @@ Sub = Callable[[str, str, str, str], argparse.ArgumentParser]
 
 def add_frontier_subcommands(sub: Sub) -> None:
     """Add them; `sub` makes a sub-parser of a name, a short and a long description, and examples."""
+    sub("crawls", "the crawls in this Redis, and how old they are", CRAWLS, EXAMPLES["crawls"])
     hosts = _look(sub("hosts", "the hosts: queues, states, failures", HOSTS, EXAMPLES["hosts"]))
     hosts.add_argument("--sort", choices=SORTS, default="queued", help="in which order (default: queued, most first)")
     _limit(hosts, "hosts")
@@ -75,6 +93,13 @@ def add_frontier_subcommands(sub: Sub) -> None:
     requeue.add_argument("--all", action="store_true", help="every failed request")
     reset = sub("reset", "forget a crawl", RESET, EXAMPLES["reset"])
     _dirs(reset)
+    reset.add_argument("--finished", action="store_true", help="all crawls of this project that are finished")
+    reset.add_argument(
+        "--older-than",
+        metavar="SPAN",
+        type=_span,
+        help="all crawls of this project that do not run and were last seen so long ago: 90min, 12h, 30d",
+    )
     reset.add_argument("--yes", action="store_true", help="do not ask")
 
 
@@ -113,6 +138,14 @@ def _rows(text: str) -> int:
 
 def _seconds(text: str) -> float:
     return float(_number(text, float, 0, MOST_SECONDS, "number of seconds"))
+
+
+def _span(text: str) -> float:
+    """Seconds."""
+    found = re.fullmatch(r"(\d{1,9})(s|min|h|d)", text)
+    if found is None:
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number of s, min, h or d, such as 12h or 30d")
+    return int(found[1]) * {"s": 1.0, "min": 60.0, "h": 3600.0, "d": 86_400.0}[found[2]]
 
 
 def _number(text: str, kind: Callable[[str], Any], low: float, high: float, what: str) -> Any:

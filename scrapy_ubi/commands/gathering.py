@@ -19,14 +19,13 @@ from scrapy_ubi.commands.asking import Answers, ask, living
 from scrapy_ubi.commands.connection import (
     Connection,
     UbiNotFound,
-    choose_crawl,
     connect,
-    given_crawl,
     listed,
     nearest,
     need_agent,
     setting,
 )
+from scrapy_ubi.commands.crawl_choice import choose_crawl, given_crawl
 from scrapy_ubi.commands.directories import Place
 from scrapy_ubi.commands.reopening import goes_on, reopen
 from scrapy_ubi.errors import UbiDirectoryError

@@ -96,7 +96,7 @@ def _sub(what: Any, name: str, short: str, long: str, examples: str = "") -> arg
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     sub.add_argument("--json", action="store_true", help="print JSON instead of text")
-    sub.add_argument("--crawl", metavar="NAME", help="the crawl (default: UBI_CRAWL, or the only one there is)")
+    sub.add_argument("--crawl", metavar="NAME", help="the crawl (default: UBI_CRAWL, or this project's only one)")
     sub.add_argument("--redis-url", metavar="URL", help="where the crawl's Redis is (default: UBI_REDIS_URL)")
     # Scrapy's -s stands before the sub-command; people write it behind as well.
     sub.add_argument("-s", dest="set_here", metavar="NAME=VALUE", action="append", default=[], help="a setting")
@@ -104,7 +104,7 @@ def _sub(what: Any, name: str, short: str, long: str, examples: str = "") -> arg
 
 
 def _watch(sub: argparse.ArgumentParser) -> None:
-    sub.add_argument("--watch", action="store_true", help="draw it anew every second until the crawl is finished")
+    sub.add_argument("--watch", action="store_true", help="draw it anew every second, from its beginning to its end")
 
 
 def _offline(sub: argparse.ArgumentParser) -> None:

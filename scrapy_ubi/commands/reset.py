@@ -1,30 +1,35 @@
-"""`scrapy ubi reset`: forget a crawl, in Redis and on this machine.
+"""`scrapy ubi reset`: forget a crawl, or all old ones, in Redis and on this machine.
 
 Rules of this module:
 
 * Nothing is deleted while an agent of the crawl lives, or runs in one of the directories: these are locked before
   anybody is asked, and until all is deleted.
 * Deleted are the keys of this crawl, and of the directories what an agent has put there: a JOBDIR may hold more.
+* Old crawls (`--finished`, `--older-than`) are those of this project; outside of a project, all in that Redis.
 * The directories go first: what is left when this is interrupted is what the next start would delete anyway.
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 
+from scrapy.exceptions import UsageError
 from scrapy.settings import BaseSettings
 
 from scrapy_ubi.commands import directories
-from scrapy_ubi.commands.connection import Connection, UbiNotFound, connect, given_crawl, listed, only_crawl
+from scrapy_ubi.commands.connection import Connection, UbiNotFound, connect, listed
+from scrapy_ubi.commands.crawl_choice import given_crawl, of_project, only_crawl
+from scrapy_ubi.commands.crawls import age
 from scrapy_ubi.commands.gathering import Outcome
 from scrapy_ubi.commands.stopped import Stock, held
 from scrapy_ubi.errors import UbiDirectoryError, UbiError
 from scrapy_ubi.monitor.plain import plain
-from scrapy_ubi.monitor.status import CrawlStatus, read_status
+from scrapy_ubi.monitor.status import CrawlStatus, find_crawls, read_status
 from scrapy_ubi.monitor.table import count
 from scrapy_ubi.transport.keys import Keys
 
@@ -47,28 +52,69 @@ class _Plan:
 
 
 def run(settings: BaseSettings, opts: argparse.Namespace) -> Outcome:
-    """Look, ask, delete. Raises UbiError."""
+    """Look, ask, delete. Raises UbiError, UsageError."""
+    if opts.finished or opts.older_than is not None:
+        return _sweep(settings, opts)
     given = directories.named(opts.dir)  # each once, as its lock is taken once
     with ExitStack() as stack:
         known = opts.redis_url or settings.get("UBI_REDIS_URL")
         to = stack.enter_context(connect(settings, opts)) if known else None
         crawl = _crawl(given_crawl(settings, opts), given, to, settings)
-        places = given or directories.find(settings, crawl)[0]
-        status = _still(to, crawl)
-        for place in places:
-            stack.enter_context(directories.locked(place.path))
-        keys = sum(1 for _ in _keys(to, crawl)) if to is not None else 0
-        if not keys and not places:
+        plan = _plan(stack, settings, to, crawl, given or directories.find(settings, crawl)[0])
+        if not plan.keys and not plan.stocks:
             raise UbiNotFound(f"There is nothing of a crawl '{plain(crawl, 64)}', in Redis or in a directory here.")
-        plan = _Plan(crawl, to, status, keys, [(place, _stock(place, settings)) for place in places])
         document = _document(plan)
-        if not opts.yes and not _confirmed(_shown(plan)):
+        if not opts.yes and not _confirmed(_shown(plan), "it"):
             return Outcome([], {**document, "deleted": False}, "Nothing was deleted.")
-        _still(to, crawl)
-        for place in places:
-            directories.empty(place.path)
-        _delete(to, crawl)
+        _forget(plan)
     return Outcome([f"Crawl {plain(crawl, 64)} is forgotten."], {**document, "deleted": True})
+
+
+def _sweep(settings: BaseSettings, opts: argparse.Namespace) -> Outcome:
+    """Forget all old crawls. Raises UbiError, UsageError."""
+    if opts.crawl or opts.dir:
+        raise UsageError("--finished and --older-than choose crawls: leave --crawl and --dir out.", print_help=False)
+    with ExitStack() as stack:
+        to = stack.enter_context(connect(settings, opts))
+        with to.explained():
+            found = [read_status(to.client, name) for name in of_project(settings, find_crawls(to.client))]
+        old = [one.crawl for one in found if _is_old(one, opts)]
+        plans = [_plan(stack, settings, to, crawl, directories.find(settings, crawl)[0]) for crawl in old]
+        documents = [_document(plan) for plan in plans]
+        if not plans:
+            return Outcome([f"None of {count(len(found))} crawls is old."], {"crawls": [], "deleted": False})
+        if not opts.yes and not _confirmed([line for plan in plans for line in _shown(plan)], "them"):
+            return Outcome([], {"crawls": documents, "deleted": False}, "Nothing was deleted.")
+        for plan in plans:
+            _forget(plan)
+    lines = [f"Crawl {plain(crawl, 64)} is forgotten." for crawl in old]
+    return Outcome(lines, {"crawls": documents, "deleted": True})
+
+
+def _is_old(of: CrawlStatus, opts: argparse.Namespace) -> bool:
+    """Whether a crawl is one that was asked for. One whose age is not known is none where that is asked for."""
+    if of.state == "running" or (opts.finished and not of.finished):
+        return False
+    seen = age(of)
+    return opts.older_than is None or (math.isfinite(seen) and seen > float(opts.older_than))
+
+
+def _plan(
+    stack: ExitStack, settings: BaseSettings, to: Connection | None, crawl: str, places: list[directories.Place]
+) -> _Plan:
+    """What is to be deleted of a crawl; its directories are locked until `stack` ends. Raises UbiError."""
+    status = _still(to, crawl)
+    for place in places:
+        stack.enter_context(directories.locked(place.path))
+    keys = sum(1 for _ in _keys(to, crawl)) if to is not None else 0
+    return _Plan(crawl, to, status, keys, [(place, _stock(place, settings)) for place in places])
+
+
+def _forget(plan: _Plan) -> None:
+    _still(plan.to, plan.crawl)
+    for place, _ in plan.stocks:
+        directories.empty(place.path)
+    _delete(plan.to, plan.crawl)
 
 
 def _crawl(named: str | None, given: list[directories.Place], to: Connection | None, settings: BaseSettings) -> str:
@@ -90,7 +136,7 @@ def _crawl(named: str | None, given: list[directories.Place], to: Connection | N
             "UBI_REDIS_URL is not set, and no agent's directory is here: name one with --dir, or a Redis with "
             "--redis-url."
         )
-    return only_crawl(to)
+    return only_crawl(settings, to)
 
 
 def _stock(place: directories.Place, settings: BaseSettings) -> Stock | str:
@@ -175,10 +221,10 @@ def _shown(plan: _Plan) -> list[str]:
     return [plain(line) for line in lines]
 
 
-def _confirmed(lines: list[str]) -> bool:
+def _confirmed(lines: list[str], what: str) -> bool:
     for line in lines:
         print(line, file=sys.stderr)
-    print("Forget it? [y/N] ", end="", file=sys.stderr, flush=True)
+    print(f"Forget {what}? [y/N] ", end="", file=sys.stderr, flush=True)
     answer = sys.stdin.readline()
     if not answer.endswith("\n"):
         print(file=sys.stderr)

@@ -1,5 +1,5 @@
-"""`scrapy ubi status | agents | inbox AGENT | owner URL | report | drain AGENT | hosts | url URL | failed | requeue |
-reset`: a crawl, seen from outside.
+"""`scrapy ubi status | agents | inbox AGENT | owner URL | report | drain AGENT | crawls | hosts | url URL | failed |
+requeue | reset`: a crawl, seen from outside.
 
 The commands only read, but for `drain`, `requeue` and `reset`. Errors are one sentence on standard error and exit
 status 1 (2 for a wrong command line); a traceback is a fault of this program.
@@ -20,8 +20,10 @@ from scrapy.exceptions import UsageError
 from scrapy.settings import BaseSettings, get_settings_priority
 from scrapy.utils.conf import arglist_to_dict
 
-from scrapy_ubi.commands import failed, hosts, reset, url
-from scrapy_ubi.commands.connection import Connection, UbiNotFound, choose_crawl, connect, need_agent, setting
+from scrapy_ubi.commands import crawls, failed, hosts, reset, url
+from scrapy_ubi.commands.addon_remark import addon_remark
+from scrapy_ubi.commands.connection import Connection, UbiNotFound, connect, need_agent, setting
+from scrapy_ubi.commands.crawl_choice import UbiNoCrawl, choose_crawl
 from scrapy_ubi.commands.drain import Drain
 from scrapy_ubi.commands.gathering import Outcome
 from scrapy_ubi.commands.options import add_subcommands
@@ -42,6 +44,7 @@ CLEAR = "\x1b[H\x1b[J"  # cursor home, erase below: less flicker than erasing al
 Answer = tuple[list[str], document.Document]
 
 FRONTIER: Mapping[str, Callable[[BaseSettings, argparse.Namespace], Outcome]] = {
+    "crawls": crawls.run,
     "hosts": hosts.run,
     "url": url.run,
     "failed": failed.run,
@@ -100,6 +103,8 @@ class Command(ScrapyCommand):
         # Whatever the terminal's encoding, a URL must not stop the output half way.
         for stream in (sys.stdout, sys.stderr):
             getattr(stream, "reconfigure", lambda **_: None)(errors="backslashreplace")
+        if remark := addon_remark(self.settings):
+            print(f"scrapy ubi: {remark}", file=sys.stderr)
         try:
             refuse_unknown(_given(self.settings))
             if opts.what == "owner" and opts.agents:
@@ -233,13 +238,26 @@ def _text(answer: Answer, opts: argparse.Namespace) -> str:
 
 
 def _watch(settings: BaseSettings, opts: argparse.Namespace, to: Connection) -> None:
-    """Draw the status anew until the crawl is finished. Once it was seen, a Redis that is away is waited for."""
-    status = choose_crawl(settings, opts, to)
+    """Draw the status anew until the crawl is finished. It is waited for, and once it was seen, also a Redis that is
+    away."""
+    status = _first_status(settings, opts, to)
     while True:
         _draw(status, opts)
         if status.state == "finished":
             return
         status = _next_status(to, status.crawl)
+
+
+def _first_status(settings: BaseSettings, opts: argparse.Namespace, to: Connection) -> CrawlStatus:
+    said = ""
+    while True:
+        try:
+            return choose_crawl(settings, opts, to)
+        except UbiNoCrawl as error:
+            if str(error) != said:
+                said = str(error)
+                print(f"scrapy ubi: {plain(said)} Waiting for it to begin.", file=sys.stderr, flush=True)
+        time.sleep(WATCH_EVERY)
 
 
 def _next_status(to: Connection, crawl: str) -> CrawlStatus:

@@ -32,6 +32,7 @@ def status(of: CrawlStatus) -> Document:
         "state": of.state,
         "run": of.run,
         "finished": of.finished,
+        "arguments": of.arguments,
         "views": of.views,
         "unreadable": of.unreadable,
         "agents": [agent(one) for one in of.agents],
@@ -125,6 +126,7 @@ def report(of: CrawlStatus) -> Document:
     return {
         "crawl": of.crawl,
         "state": of.state,
+        "arguments": of.arguments,
         "unreadable": of.unreadable,
         "measures": asdict(measures_of(of)),
         "agents": [agent(one) for one in of.agents],

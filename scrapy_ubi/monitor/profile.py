@@ -16,6 +16,8 @@ from scrapy_ubi.urls.normaliser import is_composition
 MAX_PROFILE = 65_536  # bytes; a real one has about 1,000
 MAX_COUNT = 2**63  # no counter of a crawl gets there
 MAX_REASONS = 1_000  # distinct reasons of failed URLs
+MAX_ARGUMENTS = 100  # of a spider
+LONGEST_ARGUMENT = 1_000  # characters
 MAX_EXAMPLES = 10  # of what one step has joined
 LONGEST_EXAMPLE = 1_000  # characters of a URL in them
 
@@ -66,6 +68,8 @@ class Profile:
     host_rules: str = "none"
     replication: int = 0
     spider: str = ""
+    spider_class: str = ""
+    arguments: Mapping[str, str] = field(default_factory=dict)
     host_name: str = ""
     pid: int = 0
     version: str = ""
@@ -135,6 +139,8 @@ def _profile(agent: str, data: Mapping[str, object]) -> Profile:
         host_rules=_text(data, "host_rules") or "none",
         replication=_whole(data, "replication"),
         spider=_text(data, "spider"),
+        spider_class=_text(data, "spider_class"),
+        arguments=_arguments(data.get("arguments", {})),
         host_name=_text(data, "host_name"),
         pid=_whole(data, "pid"),
         version=_text(data, "version"),
@@ -192,6 +198,15 @@ def _places(data: Mapping[str, object], name: str) -> dict[str, dict[str, int]]:
     if not all(isinstance(counts, dict) for counts in value.values()):
         raise _Unreadable(f"{name} is not an object of reasons")
     return {str(reason): _reasons(value, reason) for reason in value}
+
+
+def _arguments(value: object) -> dict[str, str]:
+    """The spider's arguments, as people may see them."""
+    if not isinstance(value, dict) or len(value) > MAX_ARGUMENTS:
+        raise _Unreadable("arguments are not an object of texts")
+    if not all(isinstance(text, str) and len(text) <= LONGEST_ARGUMENT for text in value.values()):
+        raise _Unreadable("arguments are not an object of texts")
+    return dict(value)
 
 
 def _examples(value: object) -> dict[str, tuple[tuple[str, str], ...]]:

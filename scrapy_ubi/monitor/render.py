@@ -67,10 +67,17 @@ def _live_parts(status: CrawlStatus) -> tuple[list[str], list[str], list[str]]:
 
 
 def headline(status: CrawlStatus) -> list[str]:
-    """The crawl, its state, and how many agents work."""
+    """The crawl, its state, how many agents work, and the arguments of their spiders."""
     working = sum(agent.working for agent in status.agents)
     text = f"crawl {plain(status.crawl, 64)}: {status.state}, {working} of {len(status.agents)} agents at work"
-    return folded(text + f", {status.views} different views" if status.views > 1 else text)
+    lines = folded(text + f", {status.views} different views" if status.views > 1 else text)
+    return [*lines, cut(f"arguments: {arguments_of(status)}", WIDEST)] if status.arguments else lines
+
+
+def arguments_of(status: CrawlStatus) -> str:
+    """What the spiders of a crawl were started with; several sets where agents of several were let in."""
+    sets = (", ".join(f"{plain(name)}={plain(value)}" for name, value in one.items()) for one in status.arguments)
+    return "; ".join(sets)
 
 
 def live_table(agents: Sequence[AgentStatus]) -> list[str]:

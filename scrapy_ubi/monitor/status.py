@@ -100,6 +100,16 @@ class CrawlStatus:
         return self.control.get("run", "")
 
     @property
+    def arguments(self) -> list[dict[str, str]]:
+        """The sets of arguments that its agents' spiders were started with, as people may see them; without the empty
+        one."""
+        sets: list[dict[str, str]] = []
+        for agent in self.agents:
+            if agent.profile is not None and agent.profile.arguments and dict(agent.profile.arguments) not in sets:
+                sets.append(dict(agent.profile.arguments))
+        return sets
+
+    @property
     def finished(self) -> bool:
         """Whether this run is over: nothing was left to fetch anywhere."""
         return is_finished(self.control)

@@ -111,7 +111,8 @@ class Crawl:
 
     async def resume(self, control: Mapping[str, str]) -> bool:
         """Go on with the crawl on the disk; or begin anew where that one is over, as the disk or the control hash says:
-        then True. Raises UbiRefused when the settings or the arguments are others, UbiDirectoryError when the disk cannot be used.
+        then True. Raises UbiRefused when settings or arguments are others, UbiDirectoryError when the disk cannot be
+        used.
         """
         disk = self.disk
         if disk.facts.get("finished") or joining.is_past(control, str(disk.facts.get("run", ""))):

@@ -1,7 +1,8 @@
 """The settings that may not change while URLs wait: those that decide where a URL belongs, and what makes two URLs one.
 
-They are kept with the crawl on the agent's disk, and compared when that is opened again. So is what the agent was started
-from (`origin`), and the spider's name: a spider of another name may have the same callbacks, and who starts it is warned.
+They are kept with the crawl on the agent's disk, and compared when that is opened again. So is what the agent was
+started from (`origin`), and the spider's name: a spider of another name may have the same callbacks, and who starts it
+is warned.
 """
 
 from __future__ import annotations

@@ -9,8 +9,9 @@ Rules of this module:
   would else fetch all of it again. (It takes seconds to start Python and Scrapy; small crawls end in less.) Not where
   those who ended it knew no URL at all: they had nothing to do, as the seeds are the one's that comes late.
 * Agents must agree on what decides where a URL belongs (partition, normal form, replicas, replication). One that
-  differs is refused, and told in what. So is one that was started from something else (`origin`). Who has published lately is there; by a clock that is wrong nobody may have:
-  then it is there if it beats on. One with another spider is warned only: that may have the same callbacks.
+  differs is refused, and told in what. So is one that was started from something else (`origin`). Who has published
+  lately is there; by a clock that is wrong nobody may have: then it is there if it beats on. One with another spider is
+  warned only: that may have the same callbacks.
 * An identifier belongs to one living process. Where its beat is that of the process that ran in this very directory,
   whose lock this process now holds, the predecessor is dead for sure; else it is watched for the failure timeout.
 * Mail that waits for the identifier when a process takes it over is its predecessor's, and is thrown away: whoever sent
@@ -187,9 +188,9 @@ def _another_origin(name: str, profile: Mapping[str, Any], settings: UbiSettings
     """That the agent with this profile was started from something else, as a sentence; '' where it was not."""
     if (classes := other_class(profile, own)) is not None:
         return (
-            f"Agent {name} of crawl {settings.crawl} runs a spider {own['spider']!r} of class {classes[0]}, this one of "
-            f"class {classes[1]}: these are two projects of one name, so give one of them a UBI_CRAWL of its own, or "
-            "set UBI_MIXED_AGENTS = True where both are the same code."
+            f"Agent {name} of crawl {settings.crawl} runs a spider {own['spider']!r} of class {classes[0]}, this one "
+            f"of class {classes[1]}: these are two projects of one name, so give one of them a UBI_CRAWL of its own, "
+            "or set UBI_MIXED_AGENTS = True where both are the same code."
         )
     if (arguments := other_arguments(profile, own)) is not None:
         return (

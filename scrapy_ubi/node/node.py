@@ -49,7 +49,7 @@ from .leaving import Leaving
 from .limits import HostLimits
 from .limitwatch import LimitWatch
 from .lostagents import LostAgents
-from .origin import Origin
+from .origin import UNKNOWN, Origin
 from .permits import PATIENCE, Permits
 from .post import Post
 from .publishing import Publishing, published
@@ -65,10 +65,11 @@ class Node:
     """One agent of a crawl, running in this event loop.
 
     `agent_id` is its identifier; `predecessor` the incarnation that ran in the same directory before, if any, and
-    `on_incarnation` notes durably which one runs now. `origin` is what it was started from. `check` says why a request's JSON text cannot be accepted
-    (None: it can). `on_wake`: look for requests again, a host became ready or the crawl is over. `on_cancel`: abort
-    all loads under way, the agent is fenced. `on_fatal`: stop, for the reason given in a sentence. `on_drain`: somebody
-    has asked this agent to leave; called once. `on_given_up`: a request failed, for that reason, as its host is ended.
+    `on_incarnation` notes durably which one runs now. `origin` is what it was started from. `check` says why a
+    request's JSON text cannot be accepted (None: it can). `on_wake`: look for requests again, a host became ready or
+    the crawl is over. `on_cancel`: abort all loads under way, the agent is fenced. `on_fatal`: stop, for the reason
+    given in a sentence. `on_drain`: somebody has asked this agent to leave; called once. `on_given_up`: a request
+    failed, for that reason, as its host is ended.
     `started` is when, by `clock`, the process was started for this crawl, None: just now.
     `on_limit`: leave, for the crawl has reached the limit of that name, as a sentence says; called once. `on_flush`:
     let outlast this process what the pages have given that are done by now; why that cannot be, as a sentence, '' when
@@ -82,7 +83,7 @@ class Node:
         *,
         agent_id: str,
         spider: str,
-        origin: Origin = Origin(),
+        origin: Origin = UNKNOWN,
         check: Callable[[str], str | None],
         on_wake: Callable[[], None] = lambda: None,
         on_cancel: Callable[[], None] = lambda: None,

@@ -38,7 +38,8 @@ class Origin:
         return {"spider_class": self.spider_class, "arguments_mark": self.mark, "arguments": dict(self.shown)}
 
 
-FIELDS = tuple(Origin().published())
+UNKNOWN = Origin()
+FIELDS = tuple(UNKNOWN.published())
 
 
 def other_arguments(theirs: Mapping[str, Any], own: Mapping[str, Any]) -> tuple[str, str] | None:

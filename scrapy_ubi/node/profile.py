@@ -18,7 +18,7 @@ from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.urls import hosts
 
 from .joins import Joins
-from .origin import Origin
+from .origin import UNKNOWN, Origin
 from .places import Places
 
 MOST_REASONS = 100  # kinds of failure, and of what is noted, counted by name; what comes beyond is counted as `other`
@@ -80,7 +80,7 @@ def _count(counts: Counter[str], reason: str) -> None:
     counts[reason if reason in counts or len(counts) < MOST_REASONS else "other"] += 1
 
 
-def fixed(settings: UbiSettings, agent: str, spider: str, origin: Origin = Origin()) -> dict[str, Any]:
+def fixed(settings: UbiSettings, agent: str, spider: str, origin: Origin = UNKNOWN) -> dict[str, Any]:
     """The part of the profile that does not change while the agent runs."""
     return {
         "agent": agent,

@@ -85,8 +85,8 @@ ROWS: tuple[Setting, ...] = (
         "path",
         None,
         "The agent's own directory, where its identifier and its part of the frontier live.",
-        default_text="`JOBDIR` if set, else `.ubi/<crawl>` in the project's root (a second process on the machine takes "
-        "`.ubi/<crawl>/1`)",
+        default_text="`JOBDIR` if set, else `.ubi/<crawl>` in the project's root (a second process on the machine "
+        "takes `.ubi/<crawl>/1`)",
     ),
     Setting(
         "memory_mb",

@@ -24,6 +24,7 @@ from tests.monitor.by_hand import CRAWL, CrawlByHand, letter
 from tests.support.server import Server, free_port
 
 LIMIT = 60  # seconds for a sub-process on a busy machine
+ADDONS = 'ADDONS = {"scrapy_ubi.Addon": 500}'
 
 
 class Shell:
@@ -38,7 +39,7 @@ class Shell:
     def __call__(self, *arguments: str) -> int:
         self.capsys.readouterr()
         with pytest.raises(SystemExit) as ended:
-            execute(["scrapy", "ubi", *arguments], Settings(self.settings))
+            execute(["scrapy", "ubi", *arguments], Settings({"ADDONS": {"scrapy_ubi.Addon": 500}, **self.settings}))
         self.out, self.err = self.capsys.readouterr()
         assert "Traceback" not in self.err
         return int(ended.value.code or 0)
@@ -316,7 +317,7 @@ def test_command_runs_in_a_project_with_its_settings(crawl: CrawlByHand, one_ser
     (tmp_path / "scrapy.cfg").write_text("[settings]\ndefault = shop.settings\n")
     (tmp_path / "shop").mkdir()
     (tmp_path / "shop" / "__init__.py").touch()
-    (tmp_path / "shop" / "settings.py").write_text(f"BOT_NAME = 'shop'\nUBI_REDIS_URL = {one_server.url!r}\n")
+    (tmp_path / "shop" / "settings.py").write_text(f"{ADDONS}\nBOT_NAME = 'shop'\nUBI_REDIS_URL = {one_server.url!r}\n")
     run = _process("ubi", "status", cwd=tmp_path, PYTHONIOENCODING="ascii")
     out, err = run.communicate(timeout=LIMIT)
     assert (run.returncode, err) == (0, "")

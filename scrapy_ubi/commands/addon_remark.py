@@ -1,0 +1,42 @@
+"""Whether the project in which a command runs has turned the add-on on.
+
+Scrapy's template ends with `ADDONS = {}`: written above that line, ours is overwritten, and the project runs as plain
+Scrapy without a word.
+"""
+
+from __future__ import annotations
+
+from scrapy.settings import BaseSettings
+from scrapy.utils.misc import load_object
+from scrapy.utils.project import inside_project
+
+_NAMES = ("scrapy_ubi.Addon", "scrapy_ubi.addon.Addon")
+REMARK = (
+    "The add-on is not on in this project: ADDONS in its settings does not name scrapy_ubi.Addon, and `scrapy crawl` "
+    "runs plain Scrapy, unless a spider's custom_settings turn it on. Replace the line ADDONS = {} of settings.py by "
+    'ADDONS = {"scrapy_ubi.Addon": 500}.'
+)
+
+
+def addon_remark(settings: BaseSettings) -> str:
+    """A sentence to be said where the add-on is not on; empty where it is, and outside of a project."""
+    return REMARK if inside_project() and not _is_on(settings) else ""
+
+
+def _is_on(settings: BaseSettings) -> bool:
+    try:
+        addons = settings.getdict("ADDONS")
+    except ValueError:  # what is no dict Scrapy itself complains of
+        return True
+    return any(priority is not None and _is_ours(addon) for addon, priority in addons.items())
+
+
+def _is_ours(addon: object) -> bool:
+    """Whether this is the add-on, or derived from it."""
+    if addon in _NAMES:
+        return True
+    try:
+        cls = load_object(addon) if isinstance(addon, str) else addon
+    except Exception:  # noqa: BLE001 - the user's module is run: whatever it raises, Scrapy says when it crawls
+        return False
+    return any(f"{base.__module__}.{base.__qualname__}" in _NAMES for base in getattr(cls, "__mro__", ()))
