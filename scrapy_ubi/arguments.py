@@ -91,8 +91,9 @@ def arguments_of(positional: Sequence[Any], named: Mapping[str, Any]) -> Argumen
     if not values:
         return Arguments()
     unfit: list[str] = []
-    texts = {name: _text(name, value, unfit) for name, value in sorted(values.items())}
-    shown = {name: _shown(name, value, texts[name]) for name, value in sorted(values.items())[:MOST_SHOWN]}
+    texts = {name: _text(name, values[name], unfit) for name in sorted(values)}
+    first = sorted(values)[:MOST_SHOWN]
+    shown = {_fit(name): _fit(_shown(name, values[name], texts[name])) for name in first}
     return Arguments(_mark(texts), shown, tuple(unfit))
 
 
@@ -112,13 +113,18 @@ def _mark(texts: Mapping[str, str]) -> str:
 
 
 def _shown(name: str, value: object, text: str) -> str:
-    if text.startswith("<") or _is_secret(name):
-        shown = HIDDEN if _is_secret(name) else text
-    else:
-        masked = _masked(name, value)
-        shown = masked if isinstance(masked, str) else json.dumps(masked, ensure_ascii=False)
-    shown = shown.encode("utf-8", "backslashreplace").decode()  # Python makes lone surrogates of what is no UTF-8
-    return shown if len(shown) <= LONGEST_SHOWN else shown[: LONGEST_SHOWN - 1] + "…"
+    if _is_secret(name):
+        return HIDDEN
+    if text.startswith("<"):
+        return text
+    masked = _masked(name, value)
+    return masked if isinstance(masked, str) else json.dumps(masked, ensure_ascii=False)
+
+
+def _fit(text: str) -> str:
+    """Cut, and without the lone surrogates that Python makes of what is no UTF-8."""
+    whole = text.encode("utf-8", "backslashreplace").decode()
+    return whole if len(whole) <= LONGEST_SHOWN else whole[: LONGEST_SHOWN - 1] + "…"
 
 
 def _masked(name: str, value: object) -> object:

@@ -99,6 +99,11 @@ def test_what_is_shown_has_a_bound() -> None:
     many = of(**{f"a{number}": "x" * 1000 for number in range(100)})
     assert len(many.shown) == MOST_SHOWN
     assert {len(value) for value in many.shown.values()} == {LONGEST_SHOWN}
+    assert {len(name) for name in of(**{"n" * 1000: "x"}).shown} == {LONGEST_SHOWN}
+
+
+def test_what_is_shown_can_be_published() -> None:
+    assert dict(of(x="\udce4", **{"\udcf6": ["\udcfc"]}).shown) == {"x": "\\udce4", "\\udcf6": '["\\udcfc"]'}
 
 
 class Swallows(Spider):

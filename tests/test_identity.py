@@ -150,6 +150,19 @@ def test_a_directory_of_another_agent_or_crawl_is_refused(tmp_path: Path) -> Non
     assert AgentDirectory.open(given(tmp_path)).agent_id == "a1"
 
 
+@pytest.mark.parametrize("before", ["c", "c:0123abcd"])
+def test_a_directory_of_the_crawl_with_other_arguments_is_refused_with_the_reason(tmp_path: Path, before: str) -> None:
+    AgentDirectory.open(given(tmp_path, crawl=before)).close()
+    with pytest.raises(UbiDirectoryError, match=r"ends with a mark of the spider's arguments.*UBI_CRAWL to that"):
+        AgentDirectory.open(given(tmp_path, crawl="c:4567abcd"))
+
+
+def test_git_ignores_the_directories_that_were_not_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    AgentDirectory.open(UbiSettings(crawl="c", dir=Path(".ubi") / "c")).close()
+    assert (tmp_path / ".ubi" / ".gitignore").read_text() == "*\n"
+
+
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"agent": 1}', "\x80"])
 def test_a_damaged_record_is_refused_and_the_directory_let_go(tmp_path: Path, text: str) -> None:
     AgentDirectory.open(given(tmp_path)).close()

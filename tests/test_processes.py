@@ -145,6 +145,17 @@ def test_a_start_is_refused_with_one_sentence_and_exit_status_1(
     assert not site.visits
 
 
+@pytest.mark.parametrize("reactor", [[], ["-s", "TWISTED_REACTOR_ENABLED=0"]])
+def test_our_scheduler_without_the_add_on_is_refused(project: Project, site: Site, reactor: list[str]) -> None:
+    """It waited for ever: nothing told it what requests come to."""
+    settings = ["ADDONS={}", "SCHEDULER=scrapy_ubi.scheduler.UbiScheduler", "LOG_LEVEL=WARNING"]
+    arguments = [word for setting in settings for word in ("-s", setting)]
+    status, output = project.run("crawl", "walk", *arguments, *reactor)
+    assert status == 1, output
+    assert output.startswith("scrapy_ubi: SCHEDULER is set to scrapy_ubi's, but the add-on") and 'ADDONS = {"' in output
+    assert output.count("\n") == 1 and not site.visits
+
+
 SCHEDULER_OF_ITS_OWN = """
     class Other:
         def update_settings(self, settings):
@@ -228,7 +239,8 @@ def test_two_processes_on_one_machine_are_two_agents(project: Project, site: Sit
     with site.hold(f"{HOST}/") as held:
         first = project.start("crawl", "walk", "-o", "one.jsonl")
         assert held.arrived.wait(LIMIT)
-        status, output = project.run("crawl", "walk", "-a", "start_urls=", "-o", "one.jsonl")
+        second = ("-a", "start_urls=", "-s", "UBI_CRAWL=bot:walk")
+        status, output = project.run("crawl", "walk", *second, "-o", "one.jsonl")
         assert status == 0 and "'one.jsonl' is also written by another process" in output, output
         held.release()
         output, _ = first.communicate(timeout=LIMIT)

@@ -13,7 +13,7 @@ from scrapy.settings import Settings
 
 from scrapy_ubi.errors import UbiSettingError
 from scrapy_ubi.protocol.view import Beat
-from scrapy_ubi.settings import SETTINGS, Setting, UbiSettings, default_crawl, listing, read_value
+from scrapy_ubi.settings import SETTINGS, Setting, UbiSettings, default_crawl, is_of_bot, listing, read_value
 
 
 def read(spider: str = "walk", **values: Any) -> UbiSettings:
@@ -112,10 +112,25 @@ def test_two_spiders_have_two_default_crawls() -> None:
     assert default_crawl("bot", "ä") == default_crawl("bot", "ä")
 
 
-@given(st.text(), st.text())
-def test_the_default_crawl_holds_as_a_setting(bot: str, spider: str) -> None:
-    crawl = default_crawl(f"b{bot}", spider)
+def test_two_sets_of_arguments_have_two_default_crawls() -> None:
+    """They shared one: each dropped the other's URLs as off-site."""
+    assert UbiSettings.from_scrapy({}, "s", bot="b", arguments="0123abcd").crawl == "b:s:0123abcd"
+    assert UbiSettings.from_scrapy({}, "s", bot="b", arguments="0123abcd").dir == Path(".ubi/b:s:0123abcd")
+    assert UbiSettings.from_scrapy({"UBI_CRAWL": "c"}, "s", bot="b", arguments="0123abcd").crawl == "c"
+    long = "s" * 60
+    assert len({default_crawl("b", long, arguments) for arguments in ("", "0123abcd", "0123abce")}) == 3
+
+
+@given(st.text(), st.text(), st.sampled_from(["", "0123abcd"]))
+def test_the_default_crawl_holds_as_a_setting(bot: str, spider: str, arguments: str) -> None:
+    crawl = default_crawl(f"b{bot}", spider, arguments)
     assert read(UBI_CRAWL=crawl).crawl == crawl
+    assert not spider or is_of_bot(crawl, f"b{bot}")
+
+
+def test_a_crawl_of_another_bot_is_told_apart() -> None:
+    assert is_of_bot("bot:walk", "bot") and is_of_bot("bot:walk:0123abcd", "bot")
+    assert not is_of_bot("bot2:walk", "bot") and not is_of_bot("bot", "bot")
 
 
 def test_an_unknown_name_is_refused_with_the_nearest_known() -> None:

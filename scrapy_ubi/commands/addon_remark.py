@@ -24,10 +24,7 @@ def addon_remark(settings: BaseSettings) -> str:
 
 
 def _is_on(settings: BaseSettings) -> bool:
-    try:
-        addons = settings.getdict("ADDONS")
-    except ValueError:  # what is no dict Scrapy itself complains of
-        return True
+    addons = settings.getdict("ADDONS")
     return any(priority is not None and _is_ours(addon) for addon, priority in addons.items())
 
 

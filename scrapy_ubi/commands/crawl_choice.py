@@ -55,8 +55,8 @@ def given_crawl(settings: BaseSettings, opts: argparse.Namespace) -> str | None:
 
 
 def only_crawl(settings: BaseSettings, to: Connection, strict: bool = True) -> str:
-    """The only crawl of this project in a Redis; unless `strict`, where none is, the only one of all. Raises UbiNoCrawl,
-    UbiNotFound, UbiUnavailable."""
+    """The only crawl of this project in a Redis; where it has none, unless `strict`, the only one of all. Raises
+    UbiNoCrawl, UbiNotFound, UbiUnavailable."""
     with to.explained():
         crawls = find_crawls(to.client)
     ours = of_project(settings, crawls)

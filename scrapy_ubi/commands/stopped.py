@@ -9,7 +9,7 @@ import json
 import secrets
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -49,6 +49,10 @@ class Stopped:
         self.place = place
         self._frontier = frontier
         self.facts: Mapping[str, Any] = ledger.load_crawl(frontier.store)
+
+    def states(self) -> Iterable[HostState]:
+        """The hosts in it."""
+        return self._frontier.states()
 
     def stock(self) -> Stock:
         """What lies in it."""

@@ -28,6 +28,7 @@ from scrapy_ubi.commands.drain import Drain
 from scrapy_ubi.commands.gathering import Outcome
 from scrapy_ubi.commands.options import add_subcommands
 from scrapy_ubi.commands.places import as_requested
+from scrapy_ubi.commands.stopped_status import figures
 from scrapy_ubi.errors import UbiError, UbiSettingError, UbiUnavailable
 from scrapy_ubi.monitor import document, render
 from scrapy_ubi.monitor.letters import read_dead, read_inbox
@@ -43,6 +44,11 @@ CLEAR = "\x1b[H\x1b[J"  # cursor home, erase below: less flicker than erasing al
 
 Answer = tuple[list[str], document.Document]
 
+FIGURES: Mapping[str, Callable[[CrawlStatus], Answer]] = {
+    "status": lambda status: (render.live(status), document.status(status)),
+    "agents": lambda status: (render.agents(status), document.status(status)),
+    "report": lambda status: (render.report(status), document.report(status)),
+}
 FRONTIER: Mapping[str, Callable[[BaseSettings, argparse.Namespace], Outcome]] = {
     "crawls": crawls.run,
     "hosts": hosts.run,
@@ -113,6 +119,9 @@ class Command(ScrapyCommand):
             if opts.what in FRONTIER:
                 self._look(FRONTIER[opts.what](self.settings, opts), opts)
                 return
+            if opts.what in FIGURES and not getattr(opts, "watch", False):
+                _print(FIGURES[opts.what](figures(self.settings, opts)), opts)
+                return
             with connect(self.settings, opts) as to:
                 if opts.what == "status" and opts.watch:
                     _watch(self.settings, opts, to)
@@ -152,11 +161,8 @@ def _given(settings: BaseSettings) -> list[str]:
 def _answer(settings: BaseSettings, opts: argparse.Namespace, to: Connection) -> Answer:
     status = choose_crawl(settings, opts, to)
     answers: dict[str, Callable[[], Answer]] = {
-        "status": lambda: (render.live(status), document.status(status)),
-        "agents": lambda: (render.agents(status), document.status(status)),
         "inbox": lambda: _inbox(opts, to, status),
         "owner": lambda: _owner(opts, _group_now(settings, status), status),
-        "report": lambda: (render.report(status), document.report(status)),
     }
     return answers[opts.what]()
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 import redis
@@ -39,7 +39,7 @@ _NOT_WORKING = _AWAY | {SILENT, UNREADABLE, "finished"}
 @dataclass(frozen=True, slots=True)
 class AgentStatus:
     """One agent. `age` is seconds since its profile was written (None: no profile); `trouble` says what is
-    unreadable.
+    unreadable. `keeps`: it has left, and had nobody to hand over to.
     """
 
     name: str
@@ -50,6 +50,7 @@ class AgentStatus:
     dead_letters: int = 0
     age: float | None = None
     trouble: tuple[str, ...] = ()
+    keeps: bool = False
 
     @property
     def working(self) -> bool:
@@ -58,8 +59,8 @@ class AgentStatus:
 
     @property
     def gone(self) -> bool:
-        """Whether it died or left before the end: what it had, others have taken over."""
-        return self.state in _AWAY
+        """Whether it died or left before the end, and what it had, others have taken over."""
+        return self.state in _AWAY and not self.keeps
 
     @property
     def replicas(self) -> int:
@@ -260,7 +261,17 @@ def _judge(
                 trouble=tuple(trouble),
             )
         )
-    return agents
+    if any(agent.working for agent in agents):
+        return agents
+    latest = max((agent.profile.started for agent in agents if agent.profile is not None), default=0.0)
+    return [replace(agent, keeps=_keeps(agent, latest)) for agent in agents]
+
+
+def _keeps(agent: AgentStatus, latest: float) -> bool:
+    """Whether an agent of a group that has stopped has left with what it had, and none has begun since (the last one
+    did at `latest`) which may have taken that over."""
+    profile = agent.profile
+    return agent.state == "left" and profile is not None and profile.count("hosts") > 0 and profile.updated >= latest
 
 
 def shown_state(

@@ -22,6 +22,7 @@ from typing import Any
 from scrapy_ubi.protocol import durable, losses
 from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.host import Entry, Failure
+from scrapy_ubi.protocol.view import View
 from scrapy_ubi.settings import UbiSettings
 
 from . import joining, profile
@@ -55,6 +56,7 @@ class Crawl:
         self._predecessor = predecessor
         self._on_incarnation, self._clock = on_incarnation, clock
         self.disk = disk
+        self.last_view: View | None = None  # in which it was, once it leaves
         self.incarnations: set[str] = set()
         self.handed_over = False
         self._lives: list[str] = []  # the same, in their order
@@ -144,7 +146,7 @@ class Crawl:
 
     def counters(self) -> dict[str, Any]:
         """All counters, as published for people."""
-        return profile.counters(self.agent, self.tally, self._clock())
+        return profile.counters(self.agent, self.tally, self._clock(), self.last_view)
 
     def facts(self, run: str) -> dict[str, Any] | None:
         """What the disk is to hold of the crawl beside the protocol's matter, when that is due."""

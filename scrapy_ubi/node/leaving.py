@@ -5,6 +5,7 @@ Rules of this module:
 * Where the crawl is over, or the agent is dead, nothing is handed over. Else everything is, for at most
   `UBI_LEAVE_TIMEOUT`; what is left over then stays on its disk, and to the others it is as after a crash.
 * Where the crawl is over, it is seen first what came of it (`look`): the last counters tell of that.
+* Where nobody is left to hand over to, the last counters are of what the agent owned: it keeps that.
 * The last exchange says how it ended. A Redis that does not take it is waited for as long as a lease.
 """
 
@@ -63,6 +64,7 @@ class Leaving:
     async def _hand_over(self) -> None:
         self.stage = "leaving"
         agent, begun = self._crawl.agent, self._clock()
+        self._crawl.last_view = agent.view
         agent.leave(begun)
         others = len(agent.view.members)
         if others:

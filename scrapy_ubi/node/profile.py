@@ -14,6 +14,7 @@ from typing import Any
 
 from scrapy_ubi.protocol import losses
 from scrapy_ubi.protocol.agent import Agent
+from scrapy_ubi.protocol.view import View
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.urls import hosts
 
@@ -101,11 +102,13 @@ def fixed(settings: UbiSettings, agent: str, spider: str, origin: Origin = UNKNO
     }
 
 
-def counters(agent: Agent, tally: Tally, now: float) -> dict[str, Any]:
-    """All counters; linear in the hosts held."""
+def counters(agent: Agent, tally: Tally, now: float, last: View | None = None) -> dict[str, Any]:
+    """All counters; linear in the hosts held. `last`: the view by which an agent that leaves nobody behind owned what
+    it has; by the present one nobody does."""
+    by_ring = last.ring.owner if last is not None and not agent.view.members else None
     unique = queued = hosts = held = 0
     for state in agent.frontier.states():
-        if agent.keepers(state)[:1] != (agent.me,):
+        if (by_ring(state.host) if by_ring is not None else "".join(agent.keepers(state)[:1])) != agent.me:
             continue
         hosts += 1
         unique += state.done_count

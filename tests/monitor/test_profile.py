@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from scrapy_ubi.frontier.memory import MemoryFrontier
 from scrapy_ubi.monitor.profile import COUNTERS, MAX_PROFILE, Profile, read_profile
 from scrapy_ubi.node import profile as node_profile
+from scrapy_ubi.node.origin import Origin
 from scrapy_ubi.protocol.agent import Agent, Config
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.urls.hosts import name_of, read_rules
@@ -80,6 +81,11 @@ def test_profile_garbage_is_a_reason(raw: bytes, reason: str) -> None:
         ({"counters": {"examples": {"x": [["a"]]}}}, "examples are not pairs of URLs"),
         ({"counters": {"examples": {"x": [["a", 1]]}}}, "examples are not pairs of URLs"),
         ({"counters": {"examples": {"x": [["a", "b"]] * 11}}}, "examples are not pairs of URLs"),
+        ({"spider_class": 1}, "spider_class is not a text"),
+        ({"arguments": ["x"]}, "arguments are not an object of texts"),
+        ({"arguments": {"x": 1}}, "arguments are not an object of texts"),
+        ({"arguments": {"x": "y" * 1001}}, "arguments are not an object of texts"),
+        ({"arguments": {str(number): "" for number in range(101)}}, "arguments are not an object of texts"),
     ],
 )
 def test_profile_that_does_not_hold_is_a_reason(changes: dict[str, Any], reason: str) -> None:
@@ -110,11 +116,13 @@ def test_profile_that_a_node_publishes_is_read_whole() -> None:
     published = node_profile.counters(agent, tally, 1.0)
     rules = read_rules(["synonym(a) = b"])
     settings = UbiSettings(partition="domain", capacity=2.0, normalise="larm -index", host_rules=rules)
-    raw = node_profile.text(node_profile.fixed(settings, "a1", "web"), agent, "waiting", published)
+    origin = Origin("p.Web", "01", {"site": "a"})
+    raw = node_profile.text(node_profile.fixed(settings, "a1", "web", origin), agent, "waiting", published)
     got = read_profile("a1", raw.encode())
     assert isinstance(got, Profile), got
     assert (got.state, got.partition, got.capacity, got.incarnation) == ("waiting", "domain", 2.0, "0badcafe")
     assert (got.normaliser, got.host_rules) == ("larm -index", name_of(rules))
+    assert (got.spider_class, got.arguments) == ("p.Web", {"site": "a"})
     assert got.failed == {"robots": 1}
     assert got.noted == {"truncated": 1}
     assert (got.joined, got.examples) == ({"path-case": 1}, {"path-case": (("http://h/A", "http://h/a"),)})

@@ -70,6 +70,13 @@ def test_headings_hold_the_longest_name_of_a_crawl_and_fit() -> None:
     assert render.live(longest)[:3] == [f"crawl {'c' * 64}: running, 2 of 2 agents at", "work", ""]
 
 
+def test_headings_name_the_arguments_fit_to_be_seen() -> None:
+    of = crawl(agent("a1", arguments={"site": "a", "n": "1"}), agent("a2", arguments={"site": "\x1b[2J" * 50}))
+    head = render.headline(of)
+    assert head[1].startswith("arguments: site=a, n=1; site=\\x1b[2J") and fits(render.live(of))
+    assert len(render.headline(crawl(agent("a1")))) == 1
+
+
 def test_live_counts_pages_of_the_dead_but_not_their_hosts() -> None:
     lines = render.live(crawl(agent("a1"), agent("a2", state="dead")))
     assert lines[0].endswith("1 of 2 agents at work")

@@ -54,11 +54,33 @@ def test_status_of_a_finished_crawl_stays(crawl: CrawlByHand) -> None:
 
 
 def test_status_of_a_crawl_nobody_works_at_is_stopped(crawl: CrawlByHand) -> None:
-    crawl.agent("a1", {"state": "left"}, flags="L")
+    crawl.agent("a1", {"state": "left", "counters": {"hosts": 0}}, flags="L")
     crawl.agent("a2", {"updated": 1.0})
     status = read_status(crawl.client, CRAWL)
     assert (status.state, [a.state for a in status.agents]) == ("stopped", ["left", "silent"])
     assert [a.name for a in status.gone] == ["a1"]
+
+
+def test_figures_of_agents_that_left_together_stay(crawl: CrawlByHand) -> None:
+    """Nobody was there to take their hosts over: they were summed up as if somebody had."""
+    crawl.agent("a1", {"state": "left", "started": 100.0, "updated": 200.0}, flags="L")
+    crawl.agent("a2", {"state": "left", "started": 101.0, "updated": 190.0}, flags="L")
+    status = read_status(crawl.client, CRAWL)
+    assert (status.state, status.gone, len(status.members)) == ("stopped", [], 2)
+    crawl.agent("a3", {"state": "left", "started": 195.0, "updated": 300.0}, flags="L")  # may have taken over a2's
+    status = read_status(crawl.client, CRAWL)
+    assert [agent.name for agent in status.members] == ["a1", "a3"]
+    crawl.agent("a4")
+    assert [agent.name for agent in read_status(crawl.client, CRAWL).members] == ["a4"]
+
+
+def test_status_knows_the_sets_of_arguments(crawl: CrawlByHand) -> None:
+    crawl.agent("a1", {"arguments": {"site": "a"}})
+    crawl.agent("a2", {"arguments": {"site": "a"}})
+    crawl.agent("a3")
+    assert read_status(crawl.client, CRAWL).arguments == [{"site": "a"}]
+    crawl.agent("a4", {"arguments": {"site": "b"}})
+    assert read_status(crawl.client, CRAWL).arguments == [{"site": "a"}, {"site": "b"}]
 
 
 def test_status_agent_declared_dead_by_another_is_dead_until_it_is_new(crawl: CrawlByHand) -> None:

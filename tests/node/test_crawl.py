@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from scrapy_ubi.errors import UbiRefused
 from scrapy_ubi.node import joining
 from scrapy_ubi.node.crawl import Crawl
 from scrapy_ubi.node.keeper import Keeper
+from scrapy_ubi.node.origin import UNKNOWN, Origin
 from scrapy_ubi.node.profile import fixed
 from scrapy_ubi.protocol import durable
 from scrapy_ubi.protocol.host import Entry
@@ -56,11 +59,14 @@ def test_an_agent_goes_on_with_its_own_lanes_and_never_with_anothers(tmp_path: P
     asyncio.run(test())
 
 
-async def gone_on(path: Path, spider: str) -> None:
+async def gone_on(
+    path: Path, spider: str, origin: Origin = UNKNOWN, settings: UbiSettings = SETTINGS
+) -> None:
     """A crawl in that directory which a spider of that name begins, or goes on with, and leaves."""
     disk = await Keeper.open(path, SETTINGS, lambda: 1.0)
     try:
-        crawl = Crawl(SETTINGS, "a", disk, fixed(SETTINGS, "a", spider), lambda incarnation: None, lambda: 1.0)
+        own = fixed(settings, "a", spider, origin)
+        crawl = Crawl(settings, "a", disk, own, lambda incarnation: None, lambda: 1.0)
         assert not await crawl.resume({})
         disk.collect(durable.changes(crawl.agent), crawl.facts("0badcafe"))
         await disk.write()
@@ -84,6 +90,29 @@ def test_another_spider_than_that_which_began_the_crawl_is_warned(
     (record,) = [record for record in caplog.records if record.levelno > logging.INFO]
     for told in ("'news'", "'shop'", "UBI_CRAWL"):
         assert told in record.getMessage()
+
+
+@pytest.mark.parametrize(
+    ("now", "told"),
+    [
+        (Origin("p.News", "02", {"site": "b"}), ("the arguments site=a", "the arguments site=b", "UBI_CRAWL")),
+        (Origin("p.News"), ("the arguments site=a", "no arguments", "UBI_CRAWL")),
+        (Origin("q.News", "01", {"site": "a"}), ("class p.News", "class q.News", "UBI_CRAWL")),
+    ],
+)
+def test_what_was_begun_from_something_else_is_not_gone_on_with_but_by_a_setting(
+    tmp_path: Path, now: Origin, told: tuple[str, ...]
+) -> None:
+    async def test() -> None:
+        for _ in range(2):
+            await gone_on(tmp_path, "news", Origin("p.News", "01", {"site": "a"}))
+        with pytest.raises(UbiRefused) as refusal:
+            await gone_on(tmp_path, "news", now)
+        for word in (str(SETTINGS.dir), *told, "UBI_MIXED_AGENTS = True"):
+            assert word in str(refusal.value)
+        await gone_on(tmp_path, "news", now, replace(SETTINGS, mixed_agents=True))
+
+    asyncio.run(test())
 
 
 def test_what_a_disk_has_of_the_present_run_is_past_only_where_that_ended_without_losses() -> None:

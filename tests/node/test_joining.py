@@ -26,6 +26,7 @@ from scrapy_ubi.node.joining import (
     is_past,
     published,
 )
+from scrapy_ubi.node.origin import Origin
 from scrapy_ubi.protocol.view import LEFT, Beat
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.transport import Outgoing, TransportDown
@@ -268,6 +269,32 @@ def test_who_runs_another_spider_is_warned_once(caplog: pytest.LogCaptureFixture
     (record,) = caplog.records
     for told in (f"of crawl {CRAWL}", "'another'", "'spider'", "UBI_CRAWL"):
         assert told in record.getMessage()
+
+
+@pytest.mark.parametrize(
+    ("theirs", "told"),
+    [
+        ({"arguments_mark": "01", "arguments": {"site": "a"}}, ("arguments site=a", "no arguments", "UBI_CRAWL")),
+        ({"spider_class": "q.Walk"}, ("class q.Walk", "class p.Walk", "two projects", "a UBI_CRAWL of its own")),
+    ],
+)
+def test_who_was_started_from_something_else_is_refused_or_let_in_by_a_setting(
+    theirs: dict[str, Any], told: tuple[str, ...]
+) -> None:
+    async def test() -> None:
+        town = Town()
+        own = profile.fixed(SETTINGS, "a", "spider", Origin("p.Walk"))
+        town.live("b", **{**own, "agent": "b"})
+        await check_group(town.transport, SETTINGS, "a", own)
+        town.live("b", **{**own, "agent": "b", **theirs})
+        with pytest.raises(UbiRefused) as refusal:
+            await check_group(town.transport, SETTINGS, "a", own)
+        said = str(refusal.value)
+        for word in ("Agent b", CRAWL, *told, "UBI_MIXED_AGENTS = True"):
+            assert word in said
+        await check_group(town.transport, replace(SETTINGS, mixed_agents=True), "a", own)
+
+    run(test)
 
 
 @pytest.mark.parametrize(

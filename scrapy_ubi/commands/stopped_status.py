@@ -1,0 +1,122 @@
+"""The status of a crawl whose agents have stopped, from their directories on this machine: where no Redis is used, or
+it knows nothing of the crawl any more.
+
+Rules of this module:
+
+* It has the form of a status from Redis, and no more than that is believed of what is kept.
+* A host that lies in several directories is counted once: where most of it is done.
+* Directories on other machines are not seen.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any, NamedTuple
+
+from scrapy.settings import BaseSettings
+
+from scrapy_ubi.commands import directories
+from scrapy_ubi.commands.connection import UbiNotFound, connect, listed
+from scrapy_ubi.commands.crawl_choice import UbiNoCrawl, choose_crawl, given_crawl
+from scrapy_ubi.commands.directories import Place
+from scrapy_ubi.commands.stopped import Stopped, opened
+from scrapy_ubi.monitor.profile import Profile, read_profile
+from scrapy_ubi.monitor.status import AgentStatus, CrawlStatus
+from scrapy_ubi.protocol.config import Counters
+
+_OWN = tuple(asdict(Counters()))
+
+
+class _Host(NamedTuple):
+    """Where most of a host is done."""
+
+    done: int
+    waiting: int
+    agent: str
+
+
+def figures(settings: BaseSettings, opts: argparse.Namespace) -> CrawlStatus:
+    """The status of the crawl that is meant, from wherever it can be had; where from is said on standard error when it
+    is not Redis. Raises UbiError."""
+    crawl = given_crawl(settings, opts)
+    if not (opts.redis_url or settings.get("UBI_REDIS_URL")) and (status := stopped_status(settings, crawl)):
+        return _said(status)
+    with connect(settings, opts) as to:
+        try:
+            return choose_crawl(settings, opts, to)
+        except UbiNoCrawl:
+            if (status := stopped_status(settings, crawl)) is None:
+                raise
+            return _said(status)
+
+
+def _said(status: CrawlStatus) -> CrawlStatus:
+    print("scrapy ubi: These figures are from the directories of stopped agents here, not from Redis.", file=sys.stderr)
+    return status
+
+
+def stopped_status(settings: BaseSettings, crawl: str | None) -> CrawlStatus | None:
+    """The status of that crawl (of the only one here, where None); None where no directory of it is here. Raises
+    UbiNotFound where there are several crawls, UbiDirectoryError when a directory cannot be read or an agent runs in
+    it."""
+    places, _ = directories.find(settings, crawl)
+    crawls = sorted({place.crawl for place in places})
+    if len(crawls) > 1:
+        raise UbiNotFound(f"Here are directories of {len(crawls)} crawls: {listed(crawls)}; name one with --crawl.")
+    if not places:
+        return None
+    hosts: dict[str, _Host] = {}
+    facts: list[Mapping[str, Any]] = []
+    for place in places:
+        with opened(place, settings) as stopped:
+            facts.append(stopped.facts)
+            _count(place, stopped, hosts)
+    agents = [_agent(place, one, hosts) for place, one in zip(places, facts, strict=True)]
+    run = str(facts[0].get("run", ""))
+    over = any(one.get("finished") is True for one in facts)
+    control = {"run": run} | ({"finished": f"{run} {places[0].agent}"} if over else {})
+    agents.sort(key=lambda agent: agent.name)
+    unreadable = sum(len(agent.trouble) for agent in agents)
+    return CrawlStatus(crawls[0], tuple(agents), control, time.time(), unreadable)
+
+
+def _count(place: Place, stopped: Stopped, hosts: dict[str, _Host]) -> None:
+    for state in stopped.states():
+        one = _Host(state.done_count, state.waiting, place.agent)
+        if state.host not in hosts or one.done > hosts[state.host].done:
+            hosts[state.host] = one
+
+
+def _agent(place: Place, facts: Mapping[str, Any], hosts: Mapping[str, _Host]) -> AgentStatus:
+    state = "finished" if facts.get("finished") is True else "left"
+    raw = json.dumps({**_kept(facts), "agent": place.agent, "state": state, "counters": _counters(place, facts, hosts)})
+    profile = read_profile(place.agent, raw.encode())
+    if not isinstance(profile, Profile):
+        return AgentStatus(place.agent, "unreadable", trouble=(f"its directory {place.path}: {profile}",))
+    return AgentStatus(place.agent, state, profile, keeps=state == "left")
+
+
+def _kept(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """What an agent keeps of its profile."""
+    kept = {"spider": facts.get("spider", "")}
+    for part in (facts.get("settings"), facts.get("origin")):
+        if isinstance(part, Mapping):
+            kept.update(part)
+    return kept
+
+
+def _counters(place: Place, facts: Mapping[str, Any], hosts: Mapping[str, _Host]) -> dict[str, Any]:
+    own = [one for one in hosts.values() if one.agent == place.agent]
+    done, waiting = sum(one.done for one in own), sum(one.waiting for one in own)
+    stock = {"unique": done, "queued": waiting, "known": done + waiting, "hosts": len(own)}
+    kept = facts.get("counters")
+    if not isinstance(kept, Mapping):
+        return stock
+    protocol = kept.get("agent")
+    counted = {name: protocol[name] for name in _OWN if name in protocol} if isinstance(protocol, Mapping) else {}
+    return {**{name: value for name, value in kept.items() if name != "agent"}, **counted, **stock}
