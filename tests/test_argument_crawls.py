@@ -196,7 +196,7 @@ def test_two_projects_of_one_name_are_refused(
         assert status == 1 and output.count("\n") == 1, output
         assert "class project.spiders.site.Site, this one of class project.spiders.mine.Site" in output
         assert "a UBI_CRAWL of its own" in output
-        assert other.run(*arguments, "-s", "UBI_CRAWL=mine", "-s", "ROBOTSTXT_OBEY=0")[0] == 0
+        assert other.run(*arguments, "-s", "UBI_CRAWL=mine", "-a", "site=b")[0] == 0
         held.release()
         end(first)
 

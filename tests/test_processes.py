@@ -145,12 +145,11 @@ def test_a_start_is_refused_with_one_sentence_and_exit_status_1(
     assert not site.visits
 
 
-@pytest.mark.parametrize("reactor", [[], ["-s", "TWISTED_REACTOR_ENABLED=0"]])
-def test_our_scheduler_without_the_add_on_is_refused(project: Project, site: Site, reactor: list[str]) -> None:
+def test_our_scheduler_without_the_add_on_is_refused(project: Project, site: Site) -> None:
     """It waited for ever: nothing told it what requests come to."""
     settings = ["ADDONS={}", "SCHEDULER=scrapy_ubi.scheduler.UbiScheduler", "LOG_LEVEL=WARNING"]
     arguments = [word for setting in settings for word in ("-s", setting)]
-    status, output = project.run("crawl", "walk", *arguments, *reactor)
+    status, output = project.run("crawl", "walk", *arguments)
     assert status == 1, output
     assert output.startswith("scrapy_ubi: SCHEDULER is set to scrapy_ubi's, but the add-on") and 'ADDONS = {"' in output
     assert output.count("\n") == 1 and not site.visits

@@ -534,3 +534,77 @@ def test_reset_goes_by_the_redis_where_silent_agents_are_named(
         assert shell("reset", "--redis-url", one_server.url) == 0, shell.err
         assert not list(client.scan_iter())
     assert "If one of these still runs somewhere, stop it first: a1." in shell.err
+
+
+# -- status and report -----------------------------------------------------------------------------------------------
+
+FACTS: dict[str, object] = {
+    "agent": "a1",
+    "run": "77",
+    "finished": False,
+    "settings": {"partition": "host", "replicas": 200, "replication": 1, "normaliser": "safe", "host_rules": "none"},
+    "spider": "web",
+    "origin": {"spider_class": "p.Web", "arguments_mark": "01", "arguments": {"site": "a"}},
+    "counters": {"agent": {"done": 5, "links": 9}, "pages": 6, "failed": {"http/500": 1}, "seconds": 3.0},
+}
+
+
+def test_figures_of_stopped_agents_are_read_from_their_directories(shell: Shell, tmp_path: Path) -> None:
+    """Each keeps copies of the other's hosts: they are counted once."""
+    for agent in ("a1", "a2"):
+        with_facts(directory(tmp_path / ".ubi" / CRAWL / agent, agent), {**FACTS, "agent": agent})
+    data = shell.json("status")
+    assert shell.err == (
+        "scrapy ubi: These figures are from the directories of stopped agents here, not from Redis.\n"
+    )
+    assert (data["crawl"], data["state"], data["run"], data["arguments"]) == (CRAWL, "stopped", "77", [{"site": "a"}])
+    assert [(one["agent"], one["state"], one["working"]) for one in data["agents"]] == [
+        ("a1", "left", False),
+        ("a2", "left", False),
+    ]
+    report = shell.json("report")["measures"]
+    totals = report["totals"]
+    assert (totals["hosts"], totals["unique"], totals["queued"], totals["known"]) == (3, 3, 4, 7)
+    assert (totals["pages"], totals["done"], totals["links"], report["failed"]) == (12, 10, 18, {"http/500": 2})
+    assert shell("agents") == 0 and shell.out.startswith(f"crawl {CRAWL}: stopped, 0 of 2 agents at work")
+
+
+def test_figures_of_a_finished_crawl_without_redis_stay(shell: Shell, tmp_path: Path) -> None:
+    with_facts(directory(tmp_path / ".ubi" / CRAWL), {**FACTS, "finished": True})
+    assert shell.json("status")["state"] == "finished"
+    assert shell("report") == 0 and shell.out.startswith(f"crawl {CRAWL}: finished")
+
+
+@pytest.mark.parametrize(
+    "facts", [{}, {"counters": 3, "settings": 4, "origin": 5, "spider": "s"}, {"counters": {"agent": 1}}]
+)
+def test_figures_are_shown_of_whatever_was_kept(shell: Shell, tmp_path: Path, facts: dict[str, object]) -> None:
+    with_facts(directory(tmp_path / ".ubi" / CRAWL), facts)
+    assert shell.json("report")["measures"]["totals"]["unique"] == 3
+
+
+def test_figures_that_were_not_kept_well_are_unreadable(shell: Shell, tmp_path: Path) -> None:
+    with_facts(directory(tmp_path / ".ubi" / CRAWL), {**FACTS, "counters": {"pages": -1}})
+    data = shell.json("status")
+    assert (data["unreadable"], data["agents"][0]["state"]) == (1, "unreadable")
+    assert "pages is not a count" in data["agents"][0]["unreadable"][0]
+
+
+def test_a_redis_that_knows_nothing_of_a_crawl_is_no_end_of_its_figures(
+    shell: Shell, tmp_path: Path, one_server: Server
+) -> None:
+    with_facts(directory(tmp_path / ".ubi" / CRAWL), FACTS)
+    assert shell.json("status", "--redis-url", one_server.url)["state"] == "stopped"
+    directory(tmp_path / ".ubi" / "other", name="other")
+    assert shell("status", "--redis-url", one_server.url) == 1
+    assert "Here are directories of 2 crawls: " in shell.err and "name one with --crawl" in shell.err
+    assert shell.json("status", "--crawl", CRAWL, "--redis-url", one_server.url)["crawl"] == CRAWL
+
+
+def test_an_agent_that_runs_without_redis_is_named_instead_of_figures(shell: Shell, tmp_path: Path) -> None:
+    lock = AgentLock(directory(tmp_path / ".ubi" / CRAWL))
+    try:
+        assert shell("status") == 1
+        assert "is in use by a running agent (process " in shell.err
+    finally:
+        lock.release()
