@@ -191,12 +191,15 @@ class Guard:
             raise self._withdrawal(flight)
 
     def failed(self, request: Request, error: Exception) -> None:
-        """The transfer of `request`, if there was one, ended with this error."""
+        """The transfer of `request`, if there was one, ended with this error. Raises as `responded` does."""
         flight = self._flights.get(request)
-        if flight is not None and flight.held:
-            if not flight.withdrawn:
-                self._manners.failed(flight, error)
-            self.release(flight)
+        if flight is None or not flight.held:
+            return
+        later = not flight.withdrawn and self._manners.failed(flight, error)
+        self.release(flight)
+        if later:
+            flight.withdrawn = True
+            raise self._withdrawal(flight)
 
     def release(self, flight: Flight, again: bool = False) -> None:
         """The transfer has ended, or there is none: give the host back. A second call does nothing. `again`: the same

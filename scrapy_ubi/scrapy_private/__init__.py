@@ -321,6 +321,11 @@ def no_tunnel(message: str) -> Exception:
     return TunnelError(message)
 
 
+def is_no_tunnel(error: Exception) -> bool:
+    """Whether a proxy has opened no tunnel to the host."""
+    return isinstance(error, TunnelError)
+
+
 def tls_context(settings: BaseSettings) -> ssl.SSLContext:
     """TLS as Scrapy's settings have it. Raises ValueError for a version that is none, and where no cipher is known."""
     try:
