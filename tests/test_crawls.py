@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import gc
 import json
+import re
 import weakref
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 import scrapy
@@ -582,6 +584,22 @@ def test_filters_keep_a_crawl_in_its_scope_and_say_what_they_refused(site: Site,
     assert outcomes[0].stats["ubi/filtered/traps"] == 1
     refused = {(line["filter"], line["url"], line["page"]) for line in map(json.loads, log.read_text().splitlines())}
     assert refused == {("scope", away, home), ("traps", trap, home), ("scope", away, f"{HOSTS[0]}/away")}
+
+
+@AGENTS
+def test_a_calendar_of_query_parameters_ends(site: Site, agents: int) -> None:
+    def month(visit: Visit) -> Page:
+        year, number = map(int, re.findall(r"[ym]=(\d+)", visit.url) or (2000, 1))
+        urls = [f"/cal?y={year + (number == 12)}&m={number % 12 + 1}", f"/cal?y={year + 1}&m={number}"]
+        return Page(links(*urls, f"/day?y={year}&m={number}&d=1"))
+
+    site.page(f"{HOSTS[0]}/", links("/cal?y=2000&m=1"))
+    site.host(urlsplit(HOSTS[0]).netloc, month)
+    outcomes = crawl(Walk, site.proxy, agents, {"UBI_FILTERS": "traps(combinations=20)", "ROBOTSTXT_OBEY": False})
+    assert {outcome.reason for outcome in outcomes} == {"finished"}
+    kinds = Counter(urlsplit(url).path for url in site.urls())
+    assert kinds["/cal"] <= agents * 20 + 1 and kinds["/day"] <= agents * 20
+    assert total(outcomes, "ubi/filtered/traps") > 0
 
 
 @AGENTS
