@@ -150,9 +150,7 @@ class Manners:
         if verdict.dead:
             self._give_up(state, DEAD_HOST, f"has not answered {verdict.health.failures} times in a row")
         elif verdict.pause:
-            logger.info("%s does not answer: it is left alone for %g s.", state.host, verdict.pause)
-            self._node.note("host/excluded", state.host)
-            hosts.postpone(state, verdict.pause, HEALTH)
+            self._exclude(state, "does not answer", verdict.pause)
         rests = verdict.dead or verdict.pause > 0
         return rests and flight.visit is not None and self._is_tried_again(flight.request, error)
 
@@ -230,6 +228,11 @@ class Manners:
         assert spider is not None, "nothing is loaded without a spider"
         return status_reason(response.status, request, spider, self._crawler.settings) is not None
 
+    def _exclude(self, state: HostState, why: str, seconds: float) -> None:
+        logger.info("%s %s: it is left alone for %g s.", state.host, why, seconds)
+        self._node.note("host/excluded", state.host)
+        self._node.hosts.postpone(state, seconds, HEALTH)
+
     def _is_tried_again(self, request: Request, error: Exception) -> bool:
         """Whether Scrapy would fetch this page again by itself after this error."""
         retry = self._crawler.get_downloader_middleware(RetryMiddleware)
@@ -255,11 +258,12 @@ class Manners:
             self._give_up(state, DEAD_HOST, f"was not reached by a proxy ({what}) {streak.rests + 1} times in a row")
         elif verdict.ended:
             self._give_up(state, FAILING_HOST, f"answers with errors ({what}), after {streak.rests} rests as well")
+        elif verdict.pause and streak.gone:
+            self._exclude(state, f"was not reached by a proxy ({what})", verdict.pause)
         elif verdict.pause:
-            why = HEALTH if streak.gone else FAILING
             logger.info("%s answers with errors (%s): it is left alone for %g s.", state.host, what, verdict.pause)
-            self._node.note("host/excluded" if streak.gone else "host/failing", state.host)
-            hosts.postpone(state, verdict.pause, why)
+            self._node.note("host/failing", state.host)
+            hosts.postpone(state, verdict.pause, FAILING)
         return verdict.spared
 
     def _has_answered(self, state: HostState) -> bool:
