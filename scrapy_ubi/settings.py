@@ -91,7 +91,7 @@ class UbiSettings:
     crawl_max_depth: int = 0
     crawl_max_seconds: float = 0.0
     bot_page: str | None = None
-    max_body: int = 200_000
+    max_body: int = 0
     max_body_types: Literal["html", "all"] = "html"
     error_log: Path | None = None
     error_burst: int = 50
