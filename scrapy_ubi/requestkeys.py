@@ -34,6 +34,7 @@ from scrapy_ubi.protocol.host import Entry
 from scrapy_ubi.requestcheck import NONCE, parse_object
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.urls import Normaliser, normal_form, partition_key, url_key
+from scrapy_ubi.urls.canonical import canonical_form
 from scrapy_ubi.urls.normaliser import parse
 
 # The dupe filter that filters nothing (Scrapy's shell sets it): every request is fetched, but for seeds.
@@ -134,8 +135,8 @@ class RequestKeys:
 
     @property
     def plain(self) -> bool:
-        """Whether the normal form is the usual one, by all the steps that are safe and no others."""
-        return self.normal_form is normal_form
+        """Whether one look at most links tells their normal form: by the preset `scrapy` or `safe`, and no synonyms."""
+        return self.normal_form in (canonical_form, normal_form)
 
     @property
     def by_name(self) -> bool:

@@ -48,7 +48,7 @@ class UbiSettings:
     capacity: float = 1.0
     replicas: int = 200
     partition: Literal["host", "domain"] = "host"
-    normalise: str = "safe"  # the one name of the composition (urls.normaliser.name_of)
+    normalise: str = "scrapy"  # the one name of the composition (urls.normaliser.name_of)
     host_rules: HostRules | None = None
     dir: Path = Path(".ubi/scrapybot:spider")
     memory_mb: int = 256

@@ -209,8 +209,8 @@ def test_settings_are_frozen() -> None:
 @pytest.mark.parametrize(
     ("value", "name"),
     [
-        (None, "safe"),
-        ("", "safe"),
+        (None, "scrapy"),
+        ("", "scrapy"),
         ("larm", "larm"),
         ("safe +slashes", "safe +slashes"),
         (["larm", "-index"], "larm -index"),
