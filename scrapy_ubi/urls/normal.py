@@ -67,7 +67,7 @@ _DOTS = {".": 1, "..": 2}  # it has decoded or resolved those that are escaped
 _UNRESERVED = string.ascii_letters + string.digits + "-._~"  # RFC 3986, section 2.3
 _DIGIT = r"([0-9A-Fa-f]|%3[0-9]|%[46][1-6])"
 _again = re.compile(rf"%[0-9A-Fa-f]{{2}}|%{_DIGIT}{_DIGIT}").sub
-_path_end = re.compile(r"[^?#]*").match
+_split = re.compile("[?#]").split
 _to_escape = re.compile(r"%(?:[0-9A-Fa-f]{2})?|[][\\^`{|}]")
 
 
@@ -134,7 +134,7 @@ def by_steps(url: str, steps: frozenset[str] = _ALL, look: bool = True) -> str |
 def reread(url: str) -> str:
     """A URL with the escapes in its path that come to be one when those of hexadecimal digits are decoded: of
     `/%%32%46` w3lib makes `/%2F`, which it makes of `/%2F`, too."""
-    end = _path_end(url).end()
+    end = len(_split(url, 1)[0])
     start = url.find("/", url.find("://") + 3, end)
     return f"{url[:start]}{_again(_read, url[start:end])}{url[end:]}" if start >= 0 else url
 

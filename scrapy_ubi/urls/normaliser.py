@@ -32,6 +32,8 @@ PRESETS = {
     "learned": frozenset((*SAFE, *(f"?{step}" for step in TRIED))),
 }
 
+VERSIONS = {"session": 2, "query-order": 2}  # of steps whose rules have changed; 2: `(S(...))`, `_sid`, empty arguments
+
 _separators = re.compile(r"[\s,]+").split
 
 
@@ -84,6 +86,11 @@ def tried(steps: frozenset[str]) -> tuple[str, ...]:
     return tuple(step for step in TRIED if f"?{step}" in steps)
 
 
+def version_of(steps: frozenset[str]) -> int:
+    """Of the rules of these steps: agents of one composition and of other rules do not take the same URLs for one."""
+    return max(VERSIONS.get(step.removeprefix("?"), 1) for step in steps | {""})
+
+
 def is_composition(text: str) -> bool:
     """Whether `parse` can read it."""
     try:
@@ -94,7 +101,7 @@ def is_composition(text: str) -> bool:
 
 
 class Form(NamedTuple):
-    """A URL's normal form by the steps of the preset `scrapy`, by all, and the lossy steps that have changed the first."""
+    """A URL's normal form by those of the steps that are not lossy, by all, and the lossy ones that have changed it."""
 
     safe: str
     normal: str
@@ -103,6 +110,9 @@ class Form(NamedTuple):
 
 class Normaliser:
     """The normal form by some steps: callable, never raises, idempotent, None for what is no URL of a host.
+
+    Lossy steps come between those of `urls.canonical`, where these are on: they find arguments in one spelling, and
+    what they leave in another one, or order, is put right.
 
     `changed` counts, by lossy step, the URLs that it has changed. With `rules`, synonyms of hosts are one host.
     """

@@ -4,8 +4,8 @@ Rules of this module:
 
 * A step is a function of path and query to path and query. It comes after the steps of `urls.normal`, in the order of
   `LOSSY`, whichever of them are switched on.
-* A step is idempotent, and leaves alone what the later ones have made, so every choice of steps is idempotent. (With those
-  of `urls.canonical`, which come before and once more after them, that also leave alone what these have made of it.)
+* A step is idempotent, and leaves alone what the later ones have made, so every choice of steps is idempotent. (Those
+  of `urls.canonical` come before, and once more after them.)
 * No step touches user, host, port or fragment, nor moves the end of the path: a URL stays on its host.
 * Text is ASCII: the parser has escaped the rest.
 

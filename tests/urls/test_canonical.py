@@ -20,8 +20,12 @@ from scrapy_ubi.urls.normaliser import PRESETS, Normaliser
 from .test_normal import GOOD_HOSTS, good_urls, url_like, usual
 
 # Few pieces, so that many of the URLs made of them are one to w3lib.
-IN_PATH = "/ // a A %41 %61 , %2C %2c : %3a %3A @ ; %3B %3b ;a . .. %2e %2E%2e % %% %2 %25 2 F 46 %32 %46 %2F %2f %20 + [ %5B ~".split()
-IN_QUERY = "& && a b A a1 = == a=1 b=2 a= %20 + %2B %2b %26 %3D %3d / %2F ; %3B %25 % %% 2 %32 %46 %41 ' %27 | [ %7E ~ ü".split()
+IN_PATH = """
+/ // a A %41 %61 , %2C %2c : %3a %3A @ ; %3B %3b ;a . .. %2e %2E%2e % %% %2 %25 2 F 46 %32 %46 %2F %2f %20 + [ %5B ~
+""".split()
+IN_QUERY = """
+& && a b A a1 = == a=1 b=2 a= %20 + %2B %2b %26 %3D %3d / %2F ; %3B %25 % %% 2 %32 %46 %41 ' %27 | [ %7E ~ ü
+""".split()
 IN_USER = ["", "u@", "u%21@", "u!@", "u:@", "u:p%40@", "u:%70%40@", "%75:p@"]
 paths = st.lists(st.sampled_from(IN_PATH), max_size=5).map("".join)
 queries = st.lists(st.sampled_from(IN_QUERY), max_size=6).map("".join)
