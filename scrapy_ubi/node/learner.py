@@ -2,9 +2,10 @@
 
 The policy and its note are `urls.learned`'s; here is what an owner does with it. Rules of this module:
 
-* Keys are those of the steps that are not tried, for everybody, so whoever finds a URL needs to know nothing. The owner judges when it is
-  about to fetch one (`joins`): is another URL of its *class* (those that the steps which are on take for one) fetched,
-  or out? Then this one is done without a load. So what waits profits from what is learned later, wherever it was found.
+* Keys are those of the steps that are not tried, for everybody, so whoever finds a URL needs to know nothing. The
+  owner judges when it is about to fetch one (`joins`): is another URL of its *class* (those that the steps which are on
+  take for one) fetched, or out? Then this one is done without a load. So what waits profits from what is learned later,
+  wherever it was found.
 * Only plain requests are judged and compared: GET, no body, no nonce. What else is sent is sent for its own sake.
 * A page fetched under a spelling that is not its class's form marks the class: one more key of the host is done with
   it, made of the class's form and `MARK`. It never was an entry, travels as every done mark does, and leaves no earlier
