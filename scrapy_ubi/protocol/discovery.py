@@ -115,7 +115,7 @@ class Discovery:
         self._counters.links += len(entries)
         owner = self._keeping.owner(host)
         if owner == self._me:
-            news = self._keep(host, _firsts(entries), self._journal.flush)
+            news = self._keep(host, entries if len(entries) == 1 else _firsts(entries), self._journal.flush)
         else:
             news = self._tell(owner, host, entries)
         if len(outlinks) > MOST_OUTLINKS:
