@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
+from datetime import UTC, datetime
 from typing import Any
 
 from scrapy import Spider
-from scrapy.settings import BaseSettings
 from scrapy.utils.misc import load_object
 
 from scrapy_ubi.engines import scheduler_in
 
-# What stands in a name and is the same for all of one crawl; anything else of the spider may be given by its arguments.
-_OF_ALL = frozenset({"name", "ubi_crawl", "batch_id"})
-_params = re.compile(r"%\((\w+)\)").findall
-
 
 class FeedParams:
-    """Scrapy's FEED_URI_PARAMS, with `ubi_agent` and `ubi_crawl` beside what the user's own function gives."""
+    """Scrapy's FEED_URI_PARAMS, with `ubi_agent` and `ubi_crawl` beside what the user's own function gives. `own`: that
+    function; None where the user has none."""
 
     def __init__(self, own: Any = None) -> None:
-        self._own = own
+        self.own = own
 
     def __call__(self, params: dict[str, Any], spider: Spider) -> dict[str, Any]:
         scheduler = scheduler_in(spider.crawler)  # none in a crawler without an engine: empty names
@@ -31,15 +26,16 @@ class FeedParams:
             "ubi_crawl": settings.crawl if settings is not None else "",
         }
         params = {**params, **ours}
-        found = load_object(self._own)(params, spider) if self._own else None
+        if params.get("batch_id") == 1:  # the name under which the file was looked for at the start
+            params |= getattr(scheduler, "feed_times", {})
+        found = load_object(self.own)(params, spider) if self.own else None
         return {**ours, **(found if found is not None else params)}
 
 
-def of_one_name(settings: BaseSettings) -> Iterator[str]:
-    """A sentence for each feed whose file has the same name for every process that is started in one directory."""
-    for uri in map(str, settings.getdict("FEEDS")):
-        if _OF_ALL.issuperset(_params(uri)) and not uri.startswith("stdout:"):
-            yield (
-                f"Another agent runs in this directory, and the feed {uri!r} has one name for both: they write over "
-                "each other's items. Put %(ubi_agent)s into its name."
-            )
+def times() -> dict[str, str]:
+    """What `%(time)s` and `%(batch_time)s` stand for at this moment, as Scrapy writes them."""
+    now = datetime.now(tz=UTC)
+    return {
+        "time": now.replace(microsecond=0).isoformat().replace(":", "-"),
+        "batch_time": now.isoformat().replace(":", "-"),
+    }

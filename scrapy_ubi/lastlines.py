@@ -5,7 +5,8 @@ Rules of this module:
 * Said is what plain Scrapy would not have lost. Pages that the web refuses (404, robots.txt, hosts that do not answer)
   are failures like any other, and are in the report.
 * The numbers are the whole crawl's, as far as the agents have published theirs; else those of this agent.
-* A kind of loss is one function in `_KINDS`: numbers in, sentence out, None where there is nothing to say.
+* A kind of loss is one function in `_KINDS`: numbers in, sentence out, None where there is nothing to say. Agents that
+  were lost with what they knew are apart (`of_copies`): that is an error, and shows in the exit status.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from scrapy.crawler import Crawler
 
 from scrapy_ubi.monitor.profile import Profile, read_profile
 
+MOST_NAMES = 12  # agents that a sentence names
 CODEC = "codec/"  # how reasons of pages begin that could not travel
 
 logger = logging.getLogger("scrapy_ubi")
@@ -56,12 +58,26 @@ def lost(found: Tally, crawl: str) -> list[str]:
     return [sentence for sentence in sentences if sentence is not None]
 
 
-def say(crawler: Crawler, sentences: Sequence[str]) -> None:
+def of_copies(lost: Sequence[str], copies: int) -> list[str]:
+    """A sentence of agents that were lost, more than the copies make up for, and have not come back; none where there
+    are no such. `copies` is UBI_REPLICATION."""
+    if not lost:
+        return []
+    more = len(lost) - MOST_NAMES
+    names = ", ".join(lost[:MOST_NAMES]) + (f" and {more} more" if more > 0 else "")
+    return [
+        f"This crawl has lost {_number(len(lost), 'agent')} ({names}), more than its copies make up for "
+        f"(UBI_REPLICATION = {copies}): pages of hosts that only they kept may be missing. Where their directories "
+        "still exist, start these agents again: they go on. Else run the crawl again."
+    ]
+
+
+def say(crawler: Crawler, sentences: Sequence[str], level: int = logging.WARNING) -> None:
     """Log these when the engine has stopped: behind Scrapy's stats, where people look."""
 
     def stopped() -> None:
         for sentence in sentences:
-            logger.warning("%s", sentence)
+            logger.log(level, "%s", sentence)
 
     if sentences:
         crawler.signals.connect(stopped, signals.engine_stopped, weak=False)

@@ -32,14 +32,14 @@ from scrapy.utils.reactor import is_reactor_installed
 from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
 
-from scrapy_ubi import clock, lastlines, passedover, processage
+from scrapy_ubi import clock, feeds, lastlines, passedover, processage
 from scrapy_ubi.batch import Ordinary
 from scrapy_ubi.codec import Codec
 from scrapy_ubi.downloads import Downloads
 from scrapy_ubi.engines import scheduler_in
 from scrapy_ubi.errors import UbiError
 from scrapy_ubi.errorwatch import ErrorWatch
-from scrapy_ubi.feeds import of_one_name
+from scrapy_ubi.feedclaims import FeedClaims
 from scrapy_ubi.filtering import Filtering
 from scrapy_ubi.fingerprints import FingerprintKeys
 from scrapy_ubi.flights import Flights
@@ -88,6 +88,7 @@ class UbiScheduler(BaseScheduler):
         self._notices = Notices()
         self.sitemaps = Sitemaps(crawler, 0, self._found)
         self._trial: Trial | None = None
+        self._endings: list[asyncio.Future[None]] = []
         self._opened = False
         self._start_ended = False
         self._held = True  # by the user's handlers at idle; until they were asked nobody knows
@@ -134,10 +135,8 @@ class UbiScheduler(BaseScheduler):
             wanted = self._trial.settings(wanted)
         self._directory = AgentDirectory.open(wanted)
         self.agent_id = self._directory.agent_id
-        if self._is_second(wanted):
-            for sentence in of_one_name(settings):
-                logger.warning("%s", sentence)
         self.settings = replace(wanted, agent_id=self.agent_id, dir=self._directory.path, dir_given=True)
+        self._claim_feeds(spider)
         self._codec = Codec(spider, settings)
         self._keys = self._make_keys()
         self._hooks = EngineHooks(self.crawler.engine)
@@ -152,12 +151,16 @@ class UbiScheduler(BaseScheduler):
         self._handout = self._make_handout()
         await self.node.open()
         self._opened = True
+        if disk is not None and disk.saved is not None:
+            self._feeds.goes_on(spider)
         self._hook_in()
 
-    def _is_second(self, wanted: UbiSettings) -> bool:
-        """Whether another agent of the crawl runs in this process's working directory, which has the usual place."""
-        is_usual = self._directory.path == wanted.dir.absolute()
-        return not (is_usual or wanted.dir_given or wanted.agent_id is not None)
+    def _claim_feeds(self, spider: Spider) -> None:
+        """Make the feeds this agent's own. Raises UbiRefused when one is another agent's, too."""
+        self.feed_times = feeds.times()
+        self._feeds = FeedClaims(self.crawler, self.settings.shared_feeds, self.alone)
+        if self._trial is None:
+            self._feeds.claim(spider)
 
     @property
     def alone(self) -> bool:
@@ -188,6 +191,7 @@ class UbiScheduler(BaseScheduler):
             predecessor=self._directory.predecessor,
             started=processage.asked_for(),
             on_incarnation=self._directory.record_incarnation,
+            on_flush=self._feeds.flush,
             disk=disk,
         )
 
@@ -282,6 +286,9 @@ class UbiScheduler(BaseScheduler):
         """Say what the crawl has lost, in its last lines."""
         tally = lastlines.tally(self.agent_id, self.node.counters(), self.node.published)
         lastlines.say(self.crawler, lastlines.lost(tally, self.settings.crawl))
+        if copies := lastlines.of_copies(self.node.lost_agents, self.settings.replication):
+            end_badly(self.crawler)
+            lastlines.say(self.crawler, copies, logging.ERROR)
 
     def _fail(self, sentence: str) -> None:
         """The agent cannot go on; whoever runs it is told by the exit status."""
@@ -289,9 +296,15 @@ class UbiScheduler(BaseScheduler):
         self._stop(sentence, "ubi_stopped")
 
     def _stop(self, sentence: str, reason: str) -> None:
-        """Close the spider."""
+        """Close the spider, for a reason that is an error."""
         logger.error("%s", sentence)
-        asyncio.ensure_future(self.crawler.engine.close_spider_async(reason=reason))  # noqa: RUF006 - it ends us
+        self._end(reason)
+
+    def _end(self, reason: str) -> None:
+        """Close the spider. The loop keeps no task alive that nothing else refers to."""
+        task = asyncio.ensure_future(self.crawler.engine.close_spider_async(reason=reason))
+        self._endings.append(task)
+        task.add_done_callback(_tell_of_error)
 
     def _break(self, sentence: str) -> None:
         """Too many errors in close succession."""
@@ -300,7 +313,7 @@ class UbiScheduler(BaseScheduler):
     def _drain(self) -> None:
         """Somebody wants this agent to leave: as by SIGTERM, but for the reason."""
         logger.info("Asked to leave (scrapy ubi drain).")
-        asyncio.ensure_future(self.crawler.engine.close_spider_async(reason="drained"))  # noqa: RUF006 - it ends us
+        self._end("drained")
 
     @property
     def _spider(self) -> Spider:
@@ -404,6 +417,12 @@ def scheduler_of(crawler: Crawler) -> UbiScheduler | None:
     scheduler = scheduler_in(crawler)
     # `isinstance` is true of any scheduler, by the metaclass of Scrapy's base class.
     return scheduler if UbiScheduler in type(scheduler).__mro__ else None  # type: ignore[return-value]
+
+
+def _tell_of_error(task: asyncio.Future[None]) -> None:
+    """Log what has kept a spider from being closed."""
+    if not task.cancelled() and (error := task.exception()) is not None:
+        logger.error("The spider could not be closed: %r", error, exc_info=error)
 
 
 def process_ended(sentence: object) -> SystemExit:

@@ -103,6 +103,7 @@ class UbiSettings:
     filter_log: Path | None = None
     host_cookies: bool = True
     foreign_downloads: Literal["polite", "refuse", "allow"] = "polite"
+    shared_feeds: bool = False
     robots_ttl: float = 86_400.0
     robots_timeout: float = 15.0
     robots_give_up: float = 120.0

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from types import SimpleNamespace
 from typing import Any
 
-from scrapy.settings import Settings
+from scrapy import Spider
+from scrapy.extensions.feedexport import FeedExporter
+from scrapy.utils.test import get_crawler
 
-from scrapy_ubi.feeds import FeedParams, of_one_name
+from scrapy_ubi.feeds import FeedParams, times
 from scrapy_ubi.settings import UbiSettings
 
 
@@ -40,14 +43,20 @@ def test_without_an_agent_the_names_are_empty() -> None:
     assert FeedParams()({}, spider()) == {"ubi_agent": "", "ubi_crawl": ""}
 
 
-def test_a_feed_with_one_name_for_all_processes_is_named() -> None:
-    feeds = {"items.jsonl": {}, "%(ubi_agent)s.jsonl": {}, "%(time)s.jsonl": {}, "stdout:": {}}
-    (sentence,) = of_one_name(Settings({"FEEDS": feeds}))
-    assert "the feed 'items.jsonl' has one name" in sentence and "%(ubi_agent)s" in sentence
+def test_the_first_file_has_the_times_of_the_start() -> None:
+    """Under which the name was looked at; the next one has its own."""
+    params = {"time": "later", "batch_time": "later", "batch_id": 1}
+    agent = spider(agent_id="a1", settings=UbiSettings(crawl="c"), feed_times=times())
+    found = FeedParams()(params, agent)
+    assert (found["time"], found["batch_time"]) == tuple(agent.crawler.engine.scheduler.feed_times.values())
+    assert FeedParams()({**params, "batch_id": 2}, agent)["time"] == "later"
 
 
-def test_what_is_the_same_for_all_of_a_crawl_keeps_no_two_apart() -> None:
-    same = ("%(name)s.jl", "%(ubi_crawl)s/%(name)s-%(batch_id)05d.jl", "a%20b.jl")
-    apart = ("%(name)s-%(ubi_agent)s.jl", "%(name)s/%(time)s.jl", "%(batch_time)s.jl", "%(name)s-%(shard)s.jl")
-    sentences = list(of_one_name(Settings({"FEEDS": {name: {} for name in same + apart}})))
-    assert [name for name in same + apart if any(repr(name) in sentence for sentence in sentences)] == list(same)
+def test_times_are_written_as_scrapy_writes_them() -> None:
+    class Feeding(Spider):
+        name = "feeding"
+
+    exporter = FeedExporter(get_crawler(Feeding, {"FEEDS": {"x.jl": {}}}))
+    theirs, ours = exporter._get_uri_params(Feeding(), None), times()
+    for name, mine in ours.items():
+        assert re.sub(r"\d", "0", mine) == re.sub(r"\d", "0", theirs[name])

@@ -9,7 +9,7 @@ import pytest
 from scrapy import Spider, signals
 from scrapy.utils.test import get_crawler
 
-from scrapy_ubi.lastlines import lost, say, tally
+from scrapy_ubi.lastlines import MOST_NAMES, lost, of_copies, say, tally
 from tests.support.crawls import FAST
 
 
@@ -55,3 +55,14 @@ def test_it_is_said_when_the_engine_has_stopped(sentences: list[str], caplog: py
     crawler.signals.send_catch_log(signals.engine_stopped)
     said = [(record.levelname, record.getMessage()) for record in caplog.records if record.levelname == "WARNING"]
     assert said == [("WARNING", sentence) for sentence in sentences]
+
+
+def test_who_was_lost_with_what_only_they_knew_is_named() -> None:
+    assert of_copies((), 1) == []
+    (sentence,) = of_copies(("a1", "a2"), 1)
+    assert sentence.startswith("This crawl has lost 2 agents (a1, a2), more than its copies")
+    assert "UBI_REPLICATION = 1" in sentence and "start these agents again" in sentence
+    (sentence,) = of_copies(("a1",), 0)
+    assert "1 agent (a1)" in sentence
+    (sentence,) = of_copies([f"a{number}" for number in range(MOST_NAMES + 3)], 1)
+    assert "and 3 more)" in sentence

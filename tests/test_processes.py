@@ -229,13 +229,35 @@ def test_two_processes_on_one_machine_are_two_agents(project: Project, site: Sit
         first = project.start("crawl", "walk", "-o", "one.jsonl")
         assert held.arrived.wait(LIMIT)
         status, output = project.run("crawl", "walk", "-a", "start_urls=", "-o", "one.jsonl")
-        assert status == 0 and "the feed 'one.jsonl' has one name for both" in output, output
+        assert status == 0 and "'one.jsonl' is also written by another process" in output, output
         held.release()
         output, _ = first.communicate(timeout=LIMIT)
-    assert first.returncode == 0 and "one name for both" not in output, output
+    assert first.returncode == 0 and "another process" not in output, output
     directory = project.place / ".ubi" / "bot:walk"
     agents = [json.loads((place / "agent.json").read_text())["agent"] for place in (directory, directory / "1")]
     assert len(set(agents)) == 2
+
+
+def test_two_agents_on_one_feed_are_refused_whatever_directories_are_set(
+    project: Project, site: Site, one_server: Server
+) -> None:
+    redis = ["-s", f"UBI_REDIS_URL={one_server.url}"]
+    feed = ["-o", "one.jsonl"]
+    with site.hold(f"{HOST}/") as held:
+        first = project.start("crawl", "walk", *redis, *feed, "-s", "UBI_DIR=a", "-s", "UBI_AGENT_ID=a")
+        assert held.arrived.wait(LIMIT)
+        second = ["crawl", "walk", *redis, "-s", "UBI_DIR=b", "-s", "UBI_AGENT_ID=b"]
+        status, output = project.run(*second, *feed)
+        assert status == 1 and output.splitlines()[-1].startswith("scrapy_ubi: The feed 'one.jsonl' is written"), output
+        assert f"(process {first.pid})" in output and "%(ubi_agent)s" in output, output
+        status, output = project.run(*second, "-o", "ftp://me:secret@127.0.0.1:1/%(name)s.jsonl")
+        assert status == 1 and "scrapy_ubi: The feed 'ftp://127.0.0.1:1/%(name)s.jsonl' has one name" in output, output
+        shared = [*second, *feed, "-s", "UBI_SHARED_FEEDS=1", "-s", "CLOSESPIDER_TIMEOUT_NO_ITEM=1"]
+        status, output = project.run(*shared)
+        assert status == 0 and "is written by" not in output, output
+        held.release()
+        output, _ = first.communicate(timeout=LIMIT)
+    assert first.returncode == 0, output
 
 
 def test_a_directory_in_use_is_refused(project: Project, site: Site) -> None:

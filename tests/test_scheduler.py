@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import weakref
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -547,3 +549,31 @@ def test_a_host_that_is_lost_and_regained_is_fetched_after_its_robots_txt(site: 
     assert result.outcome.items == [{"url": URL}]
     assert [visit.url for visit in site.visits] == ([f"{HOST}/robots.txt"] if robots else []) + [URL]
     assert result.calls[-2:] == [("ended", URL, None, True), ("leave", "finished")]
+
+
+# -- the task that closes the spider
+
+
+@pytest.mark.parametrize("end", ["_stop", "_drain"])
+def test_the_task_that_closes_the_spider_is_kept_and_its_error_told(end: str, caplog: pytest.LogCaptureFixture) -> None:
+    """The loop alone would let go of it in the middle."""
+
+    async def run() -> None:
+        unit, going = Unit(), asyncio.Event()
+
+        async def close(*, reason: str) -> None:
+            await going.wait()
+            raise RuntimeError(f"no end for {reason}")
+
+        unit.crawler.engine = SimpleNamespace(close_spider_async=close)  # type: ignore[assignment]
+        unit._drain() if end == "_drain" else unit._stop("Too many errors.", "burst")
+        kept = weakref.ref(unit._endings[0])
+        gc.collect()
+        task = kept()
+        assert task is not None and not task.done()
+        going.set()
+        await asyncio.wait([task])
+
+    asyncio.run(run())
+    reason = "drained" if end == "_drain" else "burst"
+    assert f"The spider could not be closed: RuntimeError('no end for {reason}')" in caplog.text

@@ -50,6 +50,7 @@ COUNTERS: Mapping[str, str] = {
     "rejoins": "times the others had declared the agent dead, and it began anew",
     "redone": "pages of a lost agent that were done without a fetch, from what it had told of them",
     "handoff_timeouts": "times it began to fetch although not everything had been handed over to it",
+    "lost_agents": "agents that were lost together, more than there are copies, and were not back at the end",
 }
 
 

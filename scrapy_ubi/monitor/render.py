@@ -236,7 +236,7 @@ def owner(answer: Ownership) -> list[str]:
 def report(status: CrawlStatus) -> list[str]:
     """The measures of the crawl as a whole, then agent by agent."""
     of = measures_of(status)
-    lines = [*headline(status), "", *pairs(_figures(of)), "", *_shares(status, of)]
+    lines = [*headline(status), *_lost(status), "", *pairs(_figures(of)), "", *_shares(status, of)]
     lines += _by_reason(of.failed, "failed URLs by reason", "URLs", of.failed_at)
     downloads = {name.removeprefix(DOWNLOAD): n for name, n in of.noted.items() if name.startswith(DOWNLOAD)}
     places = {name.removeprefix(DOWNLOAD): at for name, at in of.noted_at.items() if name.startswith(DOWNLOAD)}
@@ -245,6 +245,23 @@ def report(status: CrawlStatus) -> list[str]:
     lines += _by_reason(others, "what else befell", "times", of.noted_at)
     lines += _joined(of)
     return lines + _remarks(status)
+
+
+def _lost(status: CrawlStatus) -> list[str]:
+    """What the agents that ended the crawl say of those who were lost."""
+    lost = lost_agents(status)
+    if not lost:
+        return []
+    return folded(
+        f"{'1 agent was' if lost == 1 else f'{lost} agents were'} lost, more than the copies (UBI_REPLICATION) make up "
+        "for: pages of hosts that only they kept may be missing"
+    )
+
+
+def lost_agents(status: CrawlStatus) -> int:
+    """How many agents were lost for ever, by the word of those who saw the end."""
+    profiles = [agent.profile for agent in status.agents if agent.profile is not None]
+    return max([profile.count("lost_agents") for profile in profiles], default=0)
 
 
 def _by_reason(

@@ -6,7 +6,8 @@ Rules of this module:
   before the agent has joined its group or not at all.
 * A disk whose crawl is over, by its own word or by that of Redis, is emptied. Else it is gone on with, when the
   settings are those that its URLs were keyed by.
-* Every incarnation is noted before it is used.
+* Every incarnation is noted before it is used. Those that have run on this disk (`former`) are told the others: who was
+  lost as one of them is back.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from scrapy_ubi.protocol import durable
+from scrapy_ubi.protocol import durable, losses
 from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.host import Entry, Failure
 from scrapy_ubi.settings import UbiSettings
@@ -31,10 +32,13 @@ from .keeper import FACTS_EVERY, Disk
 
 logger = logging.getLogger("scrapy_ubi")
 
+MOST_FORMER = 64  # incarnations of one disk that are remembered
+
 
 class Crawl:
     """The crawl of agent `me`, kept on `disk`. `fixed` is the part of its profile that does not change,
-    `on_incarnation` notes durably which incarnation runs now; `incarnations` are those of this process.
+    `on_incarnation` notes durably which incarnation runs now; `incarnations` are those of this process; `predecessor`
+    is the one that ran in its directory before. `handed_over`: it has left, and others have all that it knew.
     """
 
     def __init__(
@@ -45,11 +49,15 @@ class Crawl:
         fixed: dict[str, Any],
         on_incarnation: Callable[[str], None],
         clock: Callable[[], float],
+        predecessor: str | None = None,
     ) -> None:
         self._settings, self._me, self.fixed = settings, me, fixed
+        self._predecessor = predecessor
         self._on_incarnation, self._clock = on_incarnation, clock
         self.disk = disk
         self.incarnations: set[str] = set()
+        self.handed_over = False
+        self._lives: list[str] = []  # the same, in their order
         self._begin()
 
     def _begin(self) -> None:
@@ -65,12 +73,29 @@ class Crawl:
             self.agent = Agent(self._me, store, config, self.frontier, self._new_incarnation, now)
         self.tally = profile.Tally(now)
         profile.restore(self.agent, self.tally, disk.facts)
+        self.agent.group.losses = losses.read_losses(disk.facts.get("losses"))
+        self._former = self._former_lives()
         self._facts_at = 0.0
-        self._kept = ("", False)  # the run, and whether it is over, as last written
+        self._kept = ("", False, 0)  # the run, whether it is over, and how many losses, as last written
+
+    def _former_lives(self) -> list[str]:
+        """The incarnations whose disk this one is."""
+        if self.disk.saved is None:
+            return []
+        known = self.disk.facts.get("former")
+        lives = [life for life in known if isinstance(life, str)] if isinstance(known, list) else []
+        return [*lives, self._predecessor] if self._predecessor else lives
+
+    @property
+    def former(self) -> list[str]:
+        """The incarnations that have run on this disk before the present one, oldest first."""
+        own = (*self._former, *self._lives)
+        return [life for life in dict.fromkeys(own) if life != self.agent.incarnation][-MOST_FORMER:]
 
     def _new_incarnation(self) -> str:
         incarnation = secrets.token_hex(4)
         self.incarnations.add(incarnation)
+        self._lives.append(incarnation)
         self._on_incarnation(incarnation)
         return incarnation
 
@@ -120,16 +145,18 @@ class Crawl:
 
     def facts(self, run: str) -> dict[str, Any] | None:
         """What the disk is to hold of the crawl beside the protocol's matter, when that is due."""
-        now, over = self._clock(), self.agent.finished
-        if now < self._facts_at and (run, over) == self._kept:
+        now, over, lost = self._clock(), self.agent.finished, self.agent.group.losses
+        if now < self._facts_at and (run, over, len(lost)) == self._kept:
             return None
-        self._facts_at, self._kept = now + FACTS_EVERY, (run, over)
+        self._facts_at, self._kept = now + FACTS_EVERY, (run, over, len(lost))
         return {
             "agent": self._me,
             "run": run,
             "finished": over,
             "settings": fixed_settings(self.fixed),
             "spider": self.fixed["spider"],
+            "former": [*self.former, self.agent.incarnation],
+            "losses": losses.written(lost),
             "counters": profile.kept(self.agent, self.tally, now),
         }
 

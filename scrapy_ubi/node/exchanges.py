@@ -11,7 +11,7 @@ Rules of this module:
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from .crawl import Crawl
 from .post import Post
@@ -99,6 +99,10 @@ class Exchanges:
     def has_told(self, since: float) -> bool:
         """Whether all that was new at this time (s) has left, with a profile that was made later."""
         return self.post is not None and self.post.told >= since
+
+    def control(self) -> Mapping[str, str]:
+        """What the control hash said last."""
+        return self.post.control if self.post is not None else {}
 
     @property
     def disk_full(self) -> bool:

@@ -4,13 +4,14 @@ Rules of this module:
 
 * Where the crawl is over, or the agent is dead, nothing is handed over. Else everything is, for at most
   `UBI_LEAVE_TIMEOUT`; what is left over then stays on its disk, and to the others it is as after a crash.
+* Where the crawl is over, it is seen first what came of it (`look`): the last counters tell of that.
 * The last exchange says how it ended. A Redis that does not take it is waited for as long as a lease.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 from scrapy_ubi.settings import UbiSettings
 
@@ -41,7 +42,9 @@ class Leaving:
         exchanges: Exchanges,
         publishing: Publishing,
         clock: Callable[[], float],
+        look: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
+        self._look = look
         self._crawl, self._settings, self._halt = crawl, settings, halt
         self._exchanges, self._publishing, self._clock = exchanges, publishing, clock
         self.stage = ""
@@ -52,6 +55,8 @@ class Leaving:
             await self._hand_over()
         self.stage = "finished" if self._crawl.agent.finished else "left"
         self._crawl.tally.ended = self._clock()
+        if self._look is not None and self._crawl.agent.finished and not self._halt.dead:
+            await self._look()
         if not self._halt.dead:
             await self._exchange_last()
 
@@ -70,6 +75,7 @@ class Leaving:
             )
         if not await self._wait_for_others(begun):
             return
+        self._crawl.handed_over = bool(agent.view.members) and agent.may_go()
         if not agent.view.members and not agent.may_go():
             logger.info("Nobody is left to hand over to: %s.", self._stays())
         elif others and agent.may_go():

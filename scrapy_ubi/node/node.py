@@ -48,6 +48,7 @@ from .learner import Learner
 from .leaving import Leaving
 from .limits import HostLimits
 from .limitwatch import LimitWatch
+from .lostagents import LostAgents
 from .permits import PATIENCE, Permits
 from .post import Post
 from .publishing import Publishing, published
@@ -68,8 +69,9 @@ class Node:
     all loads under way, the agent is fenced. `on_fatal`: stop, for the reason given in a sentence. `on_drain`: somebody
     has asked this agent to leave; called once. `on_given_up`: a request failed, for that reason, as its host is ended.
     `started` is when, by `clock`, the process was started for this crawl, None: just now.
-    `on_limit`: leave, for the crawl has reached the limit of that name, as a sentence says; called once. `disk` is
-    where it keeps what it knows; without it that is forgotten with the process.
+    `on_limit`: leave, for the crawl has reached the limit of that name, as a sentence says; called once. `on_flush`:
+    let outlast this process what the pages have given that are done by now; why that cannot be, as a sentence, '' when
+    it is done. `disk` is where the node keeps what it knows; without it that is forgotten with the process.
     """
 
     def __init__(
@@ -89,15 +91,17 @@ class Node:
         predecessor: str | None = None,
         started: float | None = None,
         on_incarnation: Callable[[str], None] = lambda incarnation: None,
+        on_flush: Callable[[], str] = lambda: "",
         clock: Callable[[], float] = clock.now,
         disk: Disk | None = None,
     ) -> None:
         self.settings, self.agent_id, self.transport = settings, agent_id, transport
         self._check, self._drain, self._clock = check, on_drain, clock
+        self._on_flush = on_flush
         disk = disk if disk is not None else NoDisk(settings.host_delay)
         self._halt = Halt(disk, on_fatal)
         fixed = profile.fixed(settings, agent_id, spider)
-        self._crawl = Crawl(settings, agent_id, disk, fixed, on_incarnation, clock)
+        self._crawl = Crawl(settings, agent_id, disk, fixed, on_incarnation, clock, predecessor)
         self._waker = Waker(self._crawl, self._halt, clock, on_wake)
         self._make_crawling(on_given_up, on_limit)
         self._make_mailing(on_cancel, predecessor, started)
@@ -137,7 +141,8 @@ class Node:
             crawl, settings, self._courier, self.transport, predecessor, self._beats.line, self._begin_anew, clock,
             started,
         )  # fmt: skip
-        self._leaving = Leaving(crawl, settings, halt, self._exchanges, self._publishing, clock)
+        self._lost_agents = LostAgents(crawl, self._courier, self.transport, self._exchanges.control)
+        self._leaving = Leaving(crawl, settings, halt, self._exchanges, self._publishing, clock, self._lost_agents.look)
 
     def _begin_anew(self) -> None:
         """The crawl on the disk was over: it is another one now."""
@@ -183,6 +188,7 @@ class Node:
             self._crawl.disk,
             self._crawl.facts,
             Desk(self.agent_id, self._answer, time.time),
+            self._on_flush,
         )
 
     async def leave(self, reason: str) -> None:
@@ -357,6 +363,11 @@ class Node:
     def over(self) -> bool:
         """Whether the crawl is over everywhere."""
         return self.agent.finished
+
+    @property
+    def lost_agents(self) -> tuple[str, ...]:
+        """Once this agent has left a crawl that is over: who was lost, more than there are copies."""
+        return self._lost_agents.names
 
     @property
     def crowded(self) -> bool:

@@ -85,6 +85,10 @@ class Pacing:
         """Whether it is time to look at the control hash."""
         return now >= self._control_due
 
+    def look_soon(self) -> None:
+        """The next exchange is to look there."""
+        self._control_due = 0.0
+
     def looked(self, now: float) -> None:
         """What the control hash says was read."""
         self._control_due = now + CONTROL

@@ -8,6 +8,8 @@ Rules of this module:
 * An exchange that fails may have been too much for the line to carry in time: the next one sends half as many letters,
   and the rest follows. Else the same would be sent, in vain, for ever.
 * What comes out of the inbox is sorted first (`sorting`): the protocol sees what holds.
+* What pages have given outlasts the process before they are done on the disk (`on_flush`): where that cannot be, no
+  flush is written, as with a full disk.
 * An inbox entry is deleted after the drain that follows its merge, so never before it is durable.
 * What the control hash says of the run is in `runs`. After an absence an agent looks there before it sends. While
   another process may live under its identifier, whose the mail is then, it only looks.
@@ -42,7 +44,7 @@ from .desk import Desk
 from .keeper import Disk
 from .pacing import Pacing
 from .runs import Runs
-from .sorting import Judge, Sorting
+from .sorting import RUN, Judge, Sorting
 from .trouble import AWAY, DISK, FULL, SLOW, Trouble
 
 logger = logging.getLogger("scrapy_ubi")
@@ -50,7 +52,6 @@ logger = logging.getLogger("scrapy_ubi")
 ALL = 1_000_000  # letters of one exchange, as many as there may ever be
 EASY = 0.5  # s: an exchange that took less may send twice as many
 
-RUN = b"run"  # the field of a letter that names the run it was sent in
 LOOK = Outgoing(read_inbox=False, read_acks=False)  # at the control hash
 NOTHING = Outgoing(read_inbox=False, read_acks=False, read_control=False)  # for the disk alone
 
@@ -69,7 +70,7 @@ class Post:
     """Carries the mail of `agent`. `control` is what the control hash said at the start, `judge` knows what only the
     adapters can (callbacks, partition keys), `on_arrival` is called in the loop when there is something to `collect`,
     `disk` is written before anything leaves; `facts` says what it is to hold of the run with this name, None when
-    nothing of that is new. `desk` answers what people ask.
+    nothing of that is new. `desk` answers what people ask. `on_flush`: see `Node`.
     """
 
     def __init__(
@@ -84,6 +85,7 @@ class Post:
         disk: Disk,
         facts: Callable[[str], Mapping[str, object] | None],
         desk: Desk | None = None,
+        on_flush: Callable[[], str] = lambda: "",
     ) -> None:
         self._agent = agent
         self._transport = transport
@@ -103,6 +105,8 @@ class Post:
         self._drained = 0.0  # when the last drain was that a profile goes with (s)
         self.told = 0.0  # and the last of those that has left
         self._disk, self._facts = disk, facts
+        self._on_flush = on_flush
+        self._unflushed = ""  # why what the pages have given may not outlast the process
         self._runs = Runs(agent, control, str(disk.facts.get("run", "")))
         self._trouble = Trouble()
         self.full = False  # the last exchange was refused for want of memory
@@ -170,6 +174,7 @@ class Post:
 
     def _collect(self) -> None:
         """Have the disk take in what is new."""
+        self._unflushed = self._on_flush()
         if not self._disk.due:
             self._disk.collect(durable.changes(self._agent), self._facts(self._runs.run))
 
@@ -185,6 +190,8 @@ class Post:
     async def _carry(self, out: Outgoing, blocked: str | None) -> Incoming:
         """Write the disk, then exchange. What has happened is durable before others hear of it."""
         try:
+            if self._unflushed:
+                raise StoreFull(self._unflushed)
             await self._disk.write()
         except StoreFull as error:
             raise DiskFull(error, await self._look(blocked)) from error
@@ -301,7 +308,7 @@ class Post:
         consumed, self._consumed = self._consumed, []
         control = self._runs.lacks(now, self._transport.now())  # names the run
         for _, fields in effects.letters:
-            fields[RUN.decode()] = self._runs.run
+            fields[RUN] = self._runs.run
         return Outgoing(
             letters=gathered(effects.letters, self._largest),
             acks=effects.answers,
@@ -323,10 +330,12 @@ class Post:
         if self._agent.outlived:
             return
         self._pacing.eager = bool(incoming.letters)
+        rivals = self._runs.has_rivals(now)
         for number, raw in incoming.letters:
             self._consumed.append(number)
-            if not self._runs.is_past(raw.get(RUN, b"").decode("ascii", "replace")):
-                self._sorting.receive(raw)
+            run = raw.get(RUN.encode(), b"").decode("ascii", "replace")
+            if not self._runs.is_past(run) and not self._sorting.receive(raw, self._runs.run, rivals):
+                self._pacing.look_soon()  # there may be another run by now
         for lane, text in incoming.acks.items():
             try:
                 self._agent.answered(lane, text, now)

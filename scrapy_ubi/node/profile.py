@@ -7,11 +7,12 @@ import os
 import platform
 import time
 from collections import Counter, deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
+from scrapy_ubi.protocol import losses
 from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.urls import hosts, normaliser
@@ -41,6 +42,7 @@ class Tally:
         self.pages = 0
         self.dead_letters = 0
         self.writes_refused = 0
+        self.lost_agents = 0
         self.failed: Counter[str] = Counter()
         self.noted: Counter[str] = Counter()
         self.failed_at = Places()
@@ -136,6 +138,7 @@ def counters(agent: Agent, tally: Tally, now: float) -> dict[str, Any]:
         "rejoins": c.rejoins,
         "redone": c.redone,
         "handoff_timeouts": c.handoff_timeouts,
+        "lost_agents": tally.lost_agents,
         "failed": dict(tally.failed),
         "noted": dict(tally.noted),
         "joined": dict(tally.joins.counts),
@@ -191,7 +194,20 @@ def _is_count(value: object) -> bool:
     return type(value) is int and value >= 0
 
 
-def text(fixed_part: dict[str, Any], agent: Agent, state: str, numbers: dict[str, Any]) -> str:
-    """The profile as JSON."""
+def text(
+    fixed_part: dict[str, Any],
+    agent: Agent,
+    state: str,
+    numbers: dict[str, Any],
+    former: Sequence[str] = (),
+    handed_over: bool = False,
+) -> str:
+    """The profile as JSON. `former`: the incarnations that have run on this agent's disk before; `handed_over`: it has
+    left, and others have all that it knew."""
     moving = {"incarnation": agent.incarnation, "state": state, "updated": round(time.time(), 3), "counters": numbers}
-    return json.dumps({**fixed_part, **moving}, separators=(",", ":"), ensure_ascii=False)
+    told: dict[str, Any] = {"former": list(former)} if former else {}
+    if handed_over:
+        told["handed_over"] = True
+    if agent.group.losses:
+        told["losses"] = losses.written(agent.group.losses)
+    return json.dumps({**fixed_part, **moving, **told}, separators=(",", ":"), ensure_ascii=False)

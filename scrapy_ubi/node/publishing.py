@@ -51,7 +51,8 @@ class Publishing:
         if now >= self._count_at:
             self._counters = self._crawl.counters()
             self._count_at = now + (self._clock() - now) * COUNTING
-        return profile.text(self._crawl.fixed, self._crawl.agent, self._state(), self._counters)
+        crawl = self._crawl
+        return profile.text(crawl.fixed, crawl.agent, self._state(), self._counters, crawl.former, crawl.handed_over)
 
     def renew(self) -> None:
         """Let the next one be due now, and counted anew."""

@@ -5,7 +5,8 @@ Rules of this module:
 * Redis has forgotten everything when the `memory` token in the control hash is not the one seen before: whoever sees it
   missing writes a new one, and whoever sees another sends again what is under way. The `run` is written again as it
   was. So it is where Redis comes back as it was in a former run (restored from its file): that one's end is not this
-  one's. Letters name their run: what was sent in one that is past is not for this one.
+  one's. Letters name their run: what was sent in one that is past is not for this one, and goes unsaid; what names one
+  that is not known here, or none, is refused (`sorting`).
 * Who finds another run there, to which its own is past, was away over the end of its crawl: it closes, and tells
   nobody of what it holds, for the same pages are to be fetched anew.
 * At the start of a crawl, and when Redis has forgotten, others may write there what this agent has written, too.
@@ -92,6 +93,8 @@ class Runs:
         if self.is_past(run):  # Redis has come back as it was in that run
             control = {}
         self._remember(control.get("memory", ""), now)
+        if control.get("run", self.run) != self.run:  # another has named it: letters of this name find no receiver
+            self._agent.mail_lost()
         self.run = control.get("run", "") or self.run
         self._past = control.get("past", "") or self._past
         self._hear_of_the_end(control)

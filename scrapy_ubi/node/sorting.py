@@ -4,6 +4,8 @@ Rules of this module:
 
 * A letter is validated whole before the protocol sees it. One that does not hold goes to the dead-letter stream with
   its reason, is counted, and answered: sent again it would be no better.
+* A letter of another run, of none, or in another form is not merged, and not answered: where it is good, its sender
+  keeps it, and sends it again when the two agree.
 * Of a letter that holds, what this agent's spider cannot take is set aside alone.
 * The log says so `MOST_SAID` times of each; whoever sends thousands does not fill it. The rest is counted.
 """
@@ -17,11 +19,12 @@ from collections.abc import Callable, Iterable
 from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.envelope import opened
 from scrapy_ubi.protocol.host import Entry
-from scrapy_ubi.protocol.wire import Malformed, Refused, decode, decode_header, sift
+from scrapy_ubi.protocol.wire import Malformed, OtherVersion, Refused, decode, decode_header, sift
 from scrapy_ubi.transport import Fields, RawFields
 
 logger = logging.getLogger("scrapy_ubi")
 
+RUN = "run"  # the field of a letter that names the run it was sent in
 MOST_RECORDS = 100_000  # in a letter: what UBI_LETTER_RECORDS lets an agent send at most
 HEAD = 256  # characters of a refused letter that people see
 MOST_SAID = 20  # warnings of either kind
@@ -51,29 +54,38 @@ class Sorting:
         self._dead += letters
         self.set_aside += len(self._dead) - before
 
-    def receive(self, raw: RawFields) -> None:
-        """This entry was read."""
+    def receive(self, raw: RawFields, run: str, rivals: bool = False) -> bool:
+        """This entry was read, in this run. False where it holds a letter of another one. `rivals`: others may have
+        named the run meanwhile; letters of those who are there are sent again under the name that stays."""
         if b"oversized" in raw:
             self._refuse(raw, "too large")
-            return
-        for letter in opened(raw):
-            self._receive(letter)
+            return True
+        judged = [self._receive(letter, run, rivals) for letter in opened(raw)]
+        return all(judged)
 
-    def _receive(self, raw: RawFields) -> None:
+    def _receive(self, raw: RawFields, run: str, rivals: bool) -> bool:
         try:
             fields = {name.decode(): value.decode() for name, value in raw.items()}
         except UnicodeDecodeError:
             self._refuse(raw, "not UTF-8 text")
-            return
+            return True
         try:
             letter = decode(fields, self._agent.me, MOST_RECORDS, self._longest_url)
         except Malformed as error:
-            self._refuse(raw, str(error), fields)
-            return
+            self._refuse(raw, str(error), None if isinstance(error, OtherVersion) else fields)
+            return True
+        named = fields.get(RUN, "")
+        if named != run and named and rivals and letter.sender in self._agent.view.members:
+            return False
         letter, refused = sift(letter, self._judge)
         if refused:
             self._leave_out(letter.sender, refused)
-        self._agent.receive(letter)
+        if named == run:
+            self._agent.receive(letter)
+            return True
+        if not refused or any(any(delta[1:]) for delta in letter.deltas):  # else nothing of it is left to be refused
+            self._refuse(raw, f"of the run {named[:40]!r}, and this agent is in {run!r}" if named else "of no run")
+        return False
 
     def _leave_out(self, sender: str, refused: list[Refused]) -> None:
         """Entries of a letter that this agent cannot take."""
@@ -101,7 +113,7 @@ class Sorting:
             logger.warning("More of this kind is not said any more, only counted (ubi/dead_letters).")
 
     def _refuse(self, raw: RawFields, reason: str, fields: dict[str, str] | None = None) -> None:
-        """Set a letter aside, and answer it where it is one at all."""
+        """Set a letter aside; and answer it where its `fields` are given, and it is one at all."""
         size = raw.get(b"oversized") or str(sum(len(name) + len(value) for name, value in raw.items())).encode()
         head = (
             raw.get(b"head") or raw.get(b"body") or b" ".join(name + b"=" + value[:HEAD] for name, value in raw.items())

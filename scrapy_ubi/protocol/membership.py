@@ -11,7 +11,8 @@ Rules of this module:
 * An incarnation that anybody holds dead begins anew under another one.
 * More than `t` agents lost between two complete views, and what only they knew may be lost: the crawl is *lossy* from
   then on, and says so at its end. So it is when an agent that begins again from a disk misses
-  somebody whom the disk knows when its first view is complete.
+  somebody whom the disk knows when its first view is complete. Who was lost is recorded (`losses`): it may come back.
+  Lines that never changed while this agent was there are of a time before it, and no loss that it has seen.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from .config import Config, Counters
+from .losses import MOST_LOSSES, MOST_MEMBERS, Loss
 from .view import LOSSY, NEW, Beat, Lease, Member, View, Watch
 
 
@@ -44,7 +46,9 @@ class Membership:
         self._begun: float | None = None
         self._beat: Beat | None = None  # the own one, as last read
         self._stranger: Beat | None = None  # another process's under this identifier, as last read
-        self._lost: set[str] = set()
+        self._lost: dict[str, str] = {}  # since the last complete view: incarnation -> name
+        self.losses: list[Loss] = []
+        self._losing = False  # the last of them is of this time
         self.peers: frozenset[str] = frozenset()  # who was in the last view that was complete
         self._missed: frozenset[str] = frozenset()  # who was in that of the disk, until a view is complete again
 
@@ -136,16 +140,30 @@ class Membership:
         """The view `before` is no more: count those who died. `new`: this agent has never seen a view complete."""
         for agent, member in before.members.items():
             if agent != self.me and self.watch.is_dead(member.incarnation):
-                self._lost.add(member.incarnation)
+                self._lost[member.incarnation] = agent
         # Where nobody is left who has seen a view complete, nobody has a whole copy: one death is one too many.
         nobody_knows = new and all(NEW in sight.beat.flags for sight in self.watch.seen.values())
-        if len(self._lost) > (0 if nobody_knows else self.config.replication):
+        spare = 0 if nobody_knows else self.config.replication
+        if len(self._lost) > spare:
             self.lossy = True
+            self._record(tuple((n, i) for i, n in self._lost.items() if self.watch.was_heard(i)), spare)
+
+    def _record(self, lost: tuple[tuple[str, str], ...], spare: int) -> None:
+        """So many were lost together, as far as is seen by now."""
+        if len(lost) <= spare:
+            return
+        if self._losing:
+            spare = min(spare, self.losses.pop().spare)
+        self._losing = True
+        self.losses = [*self.losses, Loss(lost[-MOST_MEMBERS:], spare)][-MOST_LOSSES:]
 
     def completed(self, view: View) -> None:
         """This view, the present one, is complete: every host has all its copies again."""
-        if self._missed - view.members.keys():
+        self._losing = False
+        if missed := self._missed - view.members.keys():
             self.lossy = True  # even one: this disk may be older than theirs
+            self._record(tuple((name, "") for name in sorted(missed)), 0)
+            self._losing = False
         self._missed = frozenset()
         self._lost.clear()
         self.peers = frozenset(view.members)

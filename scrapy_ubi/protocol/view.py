@@ -153,10 +153,12 @@ def _ring(replicas: dict[str, int], near: View | None) -> Ring:
 
 @dataclass(slots=True)
 class Sight:
-    """What an observer last saw of an agent, and when (its own clock) that last changed."""
+    """What an observer last saw of an agent, and when (its own clock) that last changed. `heard`: this incarnation has
+    beaten while it was watched."""
 
     beat: Beat
     changed: float
+    heard: bool = False
 
 
 class Watch:
@@ -168,6 +170,7 @@ class Watch:
         self.lease_timeout = lease_timeout
         self.seen: dict[str, Sight] = {}
         self._dead: dict[str, int | None] = {}  # -> the counter of its last beat, None while none was seen
+        self._heard: set[str] = set()  # those of them that have beaten while they were watched
         self._left: dict[str, None] = {}  # incarnations that have left: what a late line says of them is old
         self._quiet = float("-inf")  # s: from then on nobody held dead has beaten for a failure time-out
         self.restless = False  # whether, at the last read, one held dead had beaten lately: it does not know, maybe
@@ -184,6 +187,10 @@ class Watch:
     def is_dead(self, incarnation: str) -> bool:
         """Whether this observer holds that incarnation dead."""
         return incarnation in self._dead
+
+    def was_heard(self, incarnation: str) -> bool:
+        """Whether that incarnation, which is dead, has beaten while this observer was there."""
+        return incarnation in self._heard
 
     def read(self, sent: float, received: float, beats: Mapping[str, Beat], memory: str = "") -> bool:
         """Take in one atomic read of all beats, sent and received at these times (s, the observer's clock). `memory` is
@@ -229,9 +236,9 @@ class Watch:
             self.seen[agent] = Sight(beat, received)
         elif beat.incarnation != sight.beat.incarnation:
             self._bury(sight.beat.incarnation)  # an identifier has one living incarnation
-            sight.beat, sight.changed = beat, received
+            sight.beat, sight.changed, sight.heard = beat, received, False
         elif beat.counter > sight.beat.counter or LEFT in beat.flags:  # else it is old, and came late, maybe
-            sight.beat, sight.changed = beat, received
+            sight.beat, sight.changed, sight.heard = beat, received, True
 
     def _is_old(self, agent: str, beat: Beat) -> bool:
         """Whether this beat has stood there since Redis came back: of another incarnation than the one known it says
@@ -247,11 +254,15 @@ class Watch:
 
     def _bury(self, incarnation: str) -> None:
         if incarnation not in self._dead:
-            beats = (sight.beat for sight in self.seen.values())
-            self._dead[incarnation] = next((beat.counter for beat in beats if beat.incarnation == incarnation), None)
+            sight = next((sight for sight in self.seen.values() if sight.beat.incarnation == incarnation), None)
+            self._dead[incarnation] = sight.beat.counter if sight is not None else None
+            if sight is not None and sight.heard:
+                self._heard.add(incarnation)
             self._name(incarnation)
             if len(self._dead) > DEAD_REMEMBERED:
-                del self._dead[next(iter(self._dead))]
+                oldest = next(iter(self._dead))
+                self._heard.discard(oldest)
+                del self._dead[oldest]
 
     def _name(self, incarnation: str) -> None:
         """Tell the others, and itself, that it is dead."""

@@ -7,6 +7,7 @@ Rules of this module:
   all their keys in one text, and a list of their URLs.
 * Nothing that arrives is trusted: `decode` validates a letter whole and raises `Malformed` with the reason. Of one that
   holds, `sift` takes out the entries that this receiver cannot take (a callback its spider lacks): the rest is good.
+* A letter in a form that is not this one (`OtherVersion`) may hold for others: it is told apart from what is malformed.
 """
 
 from __future__ import annotations
@@ -44,6 +45,10 @@ _quoted = encode_basestring  # what JSONEncoder(ensure_ascii=False).encode does 
 
 class Malformed(ValueError):
     """A letter or an answer that is not one: the reason is the message."""
+
+
+class OtherVersion(Malformed):
+    """A letter in a form that this version does not know: the reason is the message."""
 
 
 def read_answer(text: str) -> dict[int, Outcome]:
@@ -221,14 +226,15 @@ def decode_header(fields: Mapping[str, str], receiver: str) -> Header:
 
 
 def decode(fields: Mapping[str, str], receiver: str, most: int, longest_url: int) -> Received:
-    """A letter from the fields of a stream entry, validated whole. Raises Malformed with the reason.
+    """A letter from the fields of a stream entry, validated whole. Raises Malformed with the reason, OtherVersion where
+    it is in another form.
 
     `most` bounds the number of records, `longest_url` the characters of a URL.
     """
     header = decode_header(fields, receiver)
     view = _match(_KEY, fields.get("view"))
     if fields.get("enc") != "json":
-        raise Malformed("enc is not json")
+        raise OtherVersion("enc is not json")
     try:
         body = json.loads(fields.get("body", ""))
     except (ValueError, RecursionError) as error:

@@ -90,6 +90,12 @@ ROWS: tuple[Setting, ...] = (
         choices=("polite", "refuse", "allow"),
     ),
     Setting(
+        "shared_feeds",
+        "flag",
+        False,
+        "Whether an agent may start with a feed whose name another agent has, too.",
+    ),
+    Setting(
         "robots_ttl",
         "seconds",
         86_400.0,

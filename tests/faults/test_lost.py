@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import pytest
 
+from scrapy_ubi.protocol.view import LOSSY
 from tests.support.disks import unwritten
 from tests.support.proxy import Cable
 
@@ -94,3 +95,50 @@ def test_mail_for_those_who_were_killed_is_thrown_away(make_group: MakeGroup) ->
     group.start(*FOUR)
     verdict = group.end().judge(unwritten=left)
     assert "letters for a predecessor of this agent were thrown away" in verdict.logs["a1"]
+
+
+LOST = "This crawl has lost 2 agents (a1, a2), more than its copies make up for (UBI_REPLICATION = 1)"
+
+
+def test_a_crawl_that_lost_more_than_its_copies_says_so_at_its_end(make_group: MakeGroup) -> None:
+    """In the last line of the log, by the exit status, and in the report; also an agent that came after the loss."""
+    group = make_group(LATENCY)
+    group.start("a0", "a1", "a2")
+    group.until_settled("a0", "a1", "a2")
+    group.until_served(0.3)
+    group.kill("a1", "a2", wipe=True)
+    group.until(lambda: group.beats()["a0"].dead, "the deaths seen")
+    group.start("a3")
+    verdict = group.end()
+    assert verdict.exits == {"a0": 1, "a3": 1}, verdict.logs
+    for log in verdict.logs.values():
+        assert "Closing spider (finished)" in log
+        assert sum(LOST in line and " ERROR: " in line for line in log.splitlines()) == 1
+    assert {counters["lost_agents"] for counters in group.counters().values()} == {0, 2}
+    status, report = group.report()
+    assert status == 0 and "2 agents" in report, report
+
+
+def test_an_agent_that_is_lost_alone_is_what_copies_are_for(make_group: MakeGroup) -> None:
+    group = make_group(LATENCY)
+    group.start("a0", "a1", "a2")
+    group.until_settled("a0", "a1", "a2")
+    group.until_served(0.3)
+    group.kill("a1", wipe=True)
+    verdict = group.end().judge(lost=["a1"])
+    assert not any("has lost" in log for log in verdict.logs.values())
+    assert not any(counters["lost_agents"] for counters in group.counters().values())
+
+
+def test_agents_that_come_back_with_their_disks_are_not_lost(make_group: MakeGroup) -> None:
+    """More than there are copies: what they knew is there again at the end."""
+    group = make_group(LATENCY)
+    group.start("a0", "a1", "a2")
+    group.until_settled("a0", "a1", "a2")
+    group.until_served(0.2)
+    group.kill("a1", "a2")
+    group.until(lambda: len(group.beats()["a0"].dead) == 2, "the deaths seen")
+    group.start("a1", "a2")
+    verdict = group.end().judge(lost=["a1", "a2"])
+    assert LOSSY in "".join(beat.flags for beat in group.beats().values()), "they were too many"
+    assert not any("has lost" in log for log in verdict.logs.values())

@@ -164,6 +164,14 @@ def test_report_gives_every_measure() -> None:
     assert fits(text.splitlines())
 
 
+def test_report_says_who_was_lost() -> None:
+    assert "more than the copies" not in " ".join(render.report(crawl(agent("a1"), agent("a2"))))
+    of = crawl(*(agent(name, counters={"lost_agents": lost}) for name, lost in (("a1", 0), ("a2", 2), ("a3", 2))))
+    lines = render.report(of)
+    assert "2 agents were lost, more than the copies (UBI_REPLICATION)" in " ".join(lines)
+    assert fits(lines)
+
+
 def test_report_says_at_which_hosts() -> None:
     one = {
         "failed": {"http/404": 20, "limit/host_pages": 7, "x": 1},

@@ -71,6 +71,7 @@ class Office:
         control: dict[str, str] | None = None,
         judge: Callable[[str, Entry], str | None] | None = None,
         disk: Disk | None = None,
+        on_flush: Callable[[], str] = lambda: "",
     ):
         self.now = 100.0
         self.hub = MemoryHub()
@@ -91,6 +92,7 @@ class Office:
             self._arrived,
             self.disk,
             lambda run: None,
+            on_flush=on_flush,
         )
 
     def _arrived(self) -> None:
@@ -106,7 +108,10 @@ class Office:
         return self.hub.shelf(CRAWL)
 
     def put(self, fields: dict[bytes, bytes]) -> None:
-        self.hub.append(CRAWL, "a", fields)
+        """A letter for `a`; of the run it is in, unless it says otherwise."""
+        runs = self.post._runs
+        runs.run = runs.run or "5eed5eed"
+        self.hub.append(CRAWL, "a", {b"run": runs.run.encode(), **fields} if b"from" in fields else fields)
 
     async def trip(self) -> None:
         """One exchange, whatever comes of it."""

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from scrapy_ubi.frontier.store import StoreFull
 from scrapy_ubi.node.keeper import NoDisk
 from scrapy_ubi.node.pacing import CONTROL
+from scrapy_ubi.node.runs import RIVALS
 from scrapy_ubi.node.sorting import HEAD, MOST_RECORDS, MOST_SAID
 from scrapy_ubi.node.trouble import FIRST_PAUSE, LONGEST_PAUSE
 from scrapy_ubi.protocol.envelope import opened
@@ -98,7 +99,7 @@ GARBAGE = [
     ("not JSON", letter(body="<html>"), "not JSON", True),
     ("a file", letter(found("file:///etc/passwd")), "neither http nor https", True),
     ("a URL too long", letter(found("http://h.example/" + "x" * 100)), "sensible length", True),
-    ("another encoding", letter(enc="pickle"), "enc is not json", True),
+    ("another encoding", letter(enc="pickle"), "enc is not json", False),
     ("no lane", letter(lane="gossip"), "lane", False),
     ("no sender", {n: v for n, v in letter().items() if n != b"from"}, "missing", False),
     ("pickle bytes", letter() | {b"body": pickle.dumps({"url": "http://h.example/"})}, "not UTF-8", False),
@@ -134,6 +135,77 @@ def test_garbage_goes_to_the_dead_letters_with_a_reason(
         assert office.answer() == {"acked": [1, 2] if answered else [2]}
         await office.trips(2)
         assert len(office.dead) == 1
+
+    run(test)
+
+
+FOREIGN = [({"run": "0badcafe"}, "of the run '0badcafe', and this agent is in"), ({"run": ""}, "of no run")]
+FOREIGN += [({"enc": "json2"}, "enc is not json")]
+
+
+@pytest.mark.parametrize(("named", "reason"), FOREIGN, ids=["unknown", "missing", "another_version"])
+def test_a_letter_of_another_run_or_version_is_neither_merged_nor_answered(named: dict[str, str], reason: str) -> None:
+    """Its sender keeps it: a letter of a run that is not known here yet is good for whoever comes to know it."""
+
+    async def test() -> None:
+        office = Office()
+        foreign = letter(found("http://h.example/1"), **named)
+        office.put(foreign)
+        await office.trips(2)
+        assert office.agent.frontier.find(HOST) is None
+        assert office.answer() is None
+        assert not office.shelf.inbox["a"], "read, and not read again"
+        (dead,) = office.dead
+        assert reason in dead["reason"] and dead["from"] == "z"
+        assert office.post.dead_letters == 1
+        office.put({**foreign, b"run": office.post._runs.run.encode(), b"enc": b"json"})
+        await office.trips(2)
+        assert office.answer() == {"acked": [1]}
+        assert office.agent.frontier.find(HOST) is not None
+
+    run(test)
+
+
+def test_while_agents_may_have_named_the_run_alike_their_letters_only_come_again() -> None:
+    """Two that start together each name it. The letter is not answered, and nobody is alarmed."""
+
+    async def test() -> None:
+        office = Office()
+        office.join("z")
+        office.put(letter(found("http://h.example/1"), run="0badcafe"))
+        await office.trip()
+        assert office.answer() is None and not office.dead and office.agent.frontier.find(HOST) is None
+        office.now += RIVALS + 1
+        office.put(letter(found("http://h.example/1"), run="0badcafe"))
+        await office.trips(2)
+        assert len(office.dead) == 1
+
+    run(test)
+
+
+def test_what_an_entry_holds_of_another_run_is_refused_alone() -> None:
+    async def test() -> None:
+        office = Office()
+        office.put(letter(found("http://h.example/1")) | {b"seq.2": b"2", b"run.2": b"0badcafe"})
+        await office.trips(2)
+        assert office.answer() == {"acked": [1]}
+        assert len(office.dead) == 1
+
+    run(test)
+
+
+def test_who_meets_a_run_that_it_does_not_know_looks_for_it() -> None:
+    async def test() -> None:
+        office = Office()
+        await office.trips(2)
+        office.now += RIVALS + 1
+        await office.trip()
+        given = listen(office)
+        office.put(letter(run="0badcafe"))
+        for _ in range(2):
+            office.now += 0.01
+            await office.trip()
+        assert [out.read_control for out in given] == [False, True]
 
     run(test)
 
@@ -424,6 +496,25 @@ def test_on_a_full_disk_mail_is_read_and_the_profile_told_unless_both_may_be_ano
         assert told == (3 * [None] if shadowed else [None, "blocked", "blocked"])
         assert (office.agent.frontier.find(HOST) is None) == shadowed
         assert len(office.shelf.inbox["a"]) == 1, "nothing is deleted"
+
+    run(test)
+
+
+def test_nothing_is_written_or_leaves_while_what_pages_have_given_may_be_lost() -> None:
+    async def test() -> None:
+        disk, why = FullDisk(), [""]
+        office = Office(disk=disk, on_flush=lambda: why[0])
+        office.join("b")
+        await office.trips(2)
+        written = disk.writes
+        why[0] = "The feed is full."
+        host = ordered("b", "a")
+        office.agent.discover(host, page(host))
+        await office.trips(2)
+        assert office.post.disk_full and disk.writes == written and not office.links_to("b")
+        why[0] = ""
+        await office.trips(2)
+        assert not office.post.disk_full and disk.writes > written and len(office.links_to("b")) == 1
 
     run(test)
 

@@ -127,6 +127,26 @@ def test_two_that_write_a_token_at_once_have_not_lost_anything() -> None:
     run(test)
 
 
+def test_who_learns_another_name_of_the_run_sends_again_what_bore_the_old_one() -> None:
+    """Two that start together each name it; letters of the name that is gone find no receiver."""
+
+    async def test() -> None:
+        office = Office()
+        office.join("b")
+        host = ordered("b", "a")
+        office.agent.discover(host, page(host))
+        await office.trip()
+        assert [fields[b"run"] for fields in office.shelf.inbox["b"].values()] == [
+            (office.control("run") or "").encode()
+        ]
+        office.say("run", "0badcafe")
+        for _ in range(2):
+            await office.trip()
+        assert [fields[b"run"] for fields in office.shelf.inbox["b"].values()][1:] == [b"0badcafe"]
+
+    run(test)
+
+
 # -- the end
 
 

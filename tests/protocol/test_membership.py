@@ -8,6 +8,7 @@ from itertools import count
 import pytest
 
 from scrapy_ubi.protocol.config import Config, Counters
+from scrapy_ubi.protocol.losses import MOST_LOSSES, Loss
 from scrapy_ubi.protocol.membership import Membership
 from scrapy_ubi.protocol.view import LEAVING, LEFT, LOSSY, MANY, NEW, Beat, Member
 from tests.support.views import REPLICAS, incarnation, view
@@ -365,3 +366,58 @@ def test_losses_that_somebody_new_tells_of_count() -> None:
     assert not group.lossy
     group.read(2.0, 2.0, {"d": beat("d", 8, flags=LOSSY)}, "of then")
     assert group.lossy
+
+
+# -- who was lost
+
+
+def hear(group: Membership, *agents: str, at: float = 0.0) -> None:
+    """These beat on while the agent is there."""
+    for number in (1, 2):
+        group.read(at + number / 10, at + number / 10, {agent: beat(agent, number) for agent in agents})
+
+
+def test_who_was_lost_together_is_recorded() -> None:
+    group = membership()
+    hear(group, "b", "c", "d")
+    before = view("a", "b", "c", "d")
+    for agent, losses in (("b", []), ("c", ["bc"]), ("d", ["bcd"])):
+        kill(group, agent)
+        group.count_lost(before, new=False)
+        assert group.losses == [Loss(tuple((name, incarnation(name)) for name in names), 1) for names in losses]
+
+
+def test_who_was_lost_in_another_time_is_another_loss() -> None:
+    group = membership(replication=0)
+    hear(group, "b", "c")
+    for agent, before in (("b", "abc"), ("c", "ac")):
+        kill(group, agent)
+        group.count_lost(view(*before), new=False)
+        group.completed(group.view())
+    assert [[name for name, _ in loss.members] for loss in group.losses] == [["b"], ["c"]]
+
+
+def test_who_was_never_heard_was_dead_before() -> None:
+    """Lines that stand in Redis from an earlier crawl: the crawl is lossy by them, and this agent has lost nobody."""
+    group = membership()
+    group.read(0.0, 0.0, {"b": beat("b"), "c": beat("c")})
+    for agent in "bc":
+        kill(group, agent)
+    group.count_lost(view("a", "b", "c"), new=True)
+    assert group.lossy and not group.losses
+
+
+def test_who_is_missed_since_the_last_run_is_recorded_by_name() -> None:
+    group = membership()
+    group.resume(False, frozenset("abc"))
+    group.completed(view("a"))
+    assert group.losses == [Loss((("b", ""), ("c", "")), 0)]
+
+
+def test_of_many_losses_the_last_are_kept() -> None:
+    group = membership(replication=0)
+    for number in range(MOST_LOSSES + 2):
+        group.resume(False, frozenset({f"b{number}"}))
+        group.completed(view("a"))
+    assert len(group.losses) == MOST_LOSSES
+    assert group.losses[-1].members == ((f"b{MOST_LOSSES + 1}", ""),)

@@ -72,6 +72,7 @@ class FakeNode:
         self.joins = Joins()
         self.learner = None
         self.published: dict[str, str] = {}
+        self.lost_agents: tuple[str, ...] = ()
         self.calls: list[tuple[Any, ...]] = []
         self.agent = SimpleNamespace(start_exhausted=False)
         self.hosts = FakeHosts()

@@ -64,10 +64,16 @@ class Group:
     # -- what is done to agents --------------------------------------------------------------------------------------
 
     def start(
-        self, *names: str, spider: str = "walk", arguments: Mapping[str, str] | None = None, **more: object
+        self,
+        *names: str,
+        spider: str = "walk",
+        arguments: Mapping[str, str] | None = None,
+        feed: str = "",
+        **more: object,
     ) -> None:
         """Start these agents; `more` are further settings (None: not given), `arguments` the spider's. One that has
-        ended may be started again: it finds its directory and its log.
+        ended may be started again: it finds its directory and its log. Each start has a feed of its own, unless `feed`
+        names one that is appended to.
         """
         for name in names:
             seeds = "" if self._first_only and self.agents else ",".join(_seeds(self.web.graph))
@@ -75,11 +81,12 @@ class Group:
             own = {"UBI_REDIS_URL": self.server.url, "UBI_AGENT_ID": name, "UBI_DIR": directory, "USER_AGENT": name}
             options = _options("-s", {**own, **self._settings, **more})
             options += _options("-a", {"seeds": seeds, **(arguments or {})})
-            feed = self.place / f"{name}.{len(list(self.place.glob(f'{name}.*.jsonl')))}.jsonl"
+            new = self.place / f"{name}.{len(list(self.place.glob(f'{name}.*.jsonl')))}.jsonl"
+            output = ["-o", str(self.place / feed)] if feed else ["-O", str(new)]
             log = self.place / f"{name}.log"
             with log.open("ab") as out:
                 popen = subprocess.Popen(
-                    [sys.executable, "-m", "scrapy", "crawl", spider, "-O", str(feed), *options],
+                    [sys.executable, "-m", "scrapy", "crawl", spider, *output, *options],
                     cwd=PROJECT,
                     env=os.environ | {"http_proxy": self.web.proxy, "no_proxy": ""},
                     stdin=subprocess.DEVNULL,
@@ -113,8 +120,16 @@ class Group:
     def drain(self, name: str, *options: str) -> subprocess.CompletedProcess[str]:
         """`scrapy ubi drain`, from outside of the project; returns when the command has ended."""
         self.agents[name].told = True
-        command = [sys.executable, "-m", "scrapy", "ubi", "drain", name, "--crawl", CRAWL]
-        command += ["--redis-url", self.server.url, *options]
+        return self._command("drain", name, *options)
+
+    def report(self) -> tuple[int, str]:
+        """`scrapy ubi report`: exit status and output."""
+        done = self._command("report")
+        return done.returncode, done.stdout + done.stderr
+
+    def _command(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "scrapy", "ubi", *arguments, "--crawl", CRAWL]
+        command += ["--redis-url", self.server.url]
         return subprocess.run(command, capture_output=True, text=True, timeout=LIMIT, cwd=self.place, check=False)
 
     def pause(self, name: str) -> None:

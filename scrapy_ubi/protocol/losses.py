@@ -1,0 +1,66 @@
+"""Losses: agents that were gone together, more of them than there are copies of what they knew.
+
+Rules of this module:
+
+* A loss is recorded by who sees it (`Membership`), is kept on its disk, and is told the others at the end of the crawl.
+* An agent that comes back with its disk brings what it knew: it is lost no more. So whether anything is missing is
+  asked at the end (`missing`), not when the loss is seen.
+* What is read was written by another agent: it is validated, and bounded.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+MOST_LOSSES = 16  # recorded by one agent: the oldest are forgotten
+MOST_MEMBERS = 64  # of one loss
+
+_name = re.compile(r"[A-Za-z0-9_.:-]{1,64}").fullmatch
+_incarnation = re.compile(r"(?:[0-9a-f]{8})?").fullmatch
+
+Back = Callable[[str, str], bool]  # name, incarnation -> whether it has come back with its disk
+
+
+class Loss(NamedTuple):
+    """The `members` (name, incarnation; '' where that is not known) that were lost together. As many as `spare` of them
+    may stay away: of what they knew there is a copy."""
+
+    members: tuple[tuple[str, str], ...]
+    spare: int
+
+
+def missing(losses: Iterable[Loss], back: Back) -> tuple[str, ...]:
+    """The names of the agents without whom something may be missing, sorted."""
+    names: set[str] = set()
+    for loss in losses:
+        away = {name for name, incarnation in loss.members if not back(name, incarnation)}
+        if len(away) > loss.spare:
+            names |= away
+    return tuple(sorted(names))
+
+
+def written(losses: Iterable[Loss]) -> list[Any]:
+    """Losses as JSON."""
+    return [[loss.spare, *map(list, loss.members)] for loss in losses]
+
+
+def read_losses(value: object) -> list[Loss]:
+    """What was `written`; what does not hold is left out."""
+    if not isinstance(value, list):
+        return []
+    return [loss for row in value[:MOST_LOSSES] if (loss := _read(row)) is not None]
+
+
+def _read(row: object) -> Loss | None:
+    if not isinstance(row, list) or not 2 <= len(row) <= MOST_MEMBERS + 1 or type(row[0]) is not int or row[0] < 0:
+        return None
+    members = [tuple(one) for one in row[1:] if _is_member(one)]
+    return Loss(tuple(members), row[0]) if len(members) == len(row) - 1 else None
+
+
+def _is_member(one: object) -> bool:
+    if not isinstance(one, list) or len(one) != 2 or not all(isinstance(text, str) for text in one):
+        return False
+    return _name(one[0]) is not None and _incarnation(one[1]) is not None
