@@ -19,9 +19,7 @@ from scrapy import Request, Spider, signals
 from scrapy.crawler import Crawler
 from scrapy.http import FormRequest, JsonRequest, Response, TextResponse
 from scrapy.linkextractors import LinkExtractor
-from scrapy.settings import BaseSettings
 from scrapy.spiders import CrawlSpider, Rule
-from scrapy.utils.request import RequestFingerprinter
 
 from scrapy_ubi.spidermiddleware import PAUSE_EVERY
 from tests.support.crawls import FAST, LIMIT, crawl, items_of, total
@@ -504,21 +502,6 @@ def test_an_error_status_that_callbacks_get_is_no_failure(site: Site, settings: 
     [outcome] = crawl(Seeds, site.proxy, settings=settings)
     assert [item["url"] for item in items_of([outcome])] == [f"{host}/" for host in HOSTS]  # all are 404
     assert not [stat for stat in outcome.stats if stat.startswith("ubi/failed")]
-
-
-class Fingerprints:
-    """An add-on with a fingerprinter of its own, as scrapy-poet's and scrapy-zyte-api's have."""
-
-    def update_settings(self, settings: BaseSettings) -> None:
-        settings.set("REQUEST_FINGERPRINTER_CLASS", RequestFingerprinter, "addon")
-
-
-@pytest.mark.parametrize("order", [499, 501])
-def test_a_fingerprinter_of_an_add_on_is_said_not_to_be_used(
-    site: Site, caplog: pytest.LogCaptureFixture, order: int
-) -> None:
-    crawl(Seeds, site.proxy, settings={"ADDONS": {**FAST["ADDONS"], Fingerprints: order}})
-    assert caplog.text.count("REQUEST_FINGERPRINTER_CLASS is set, but not used") == 1
 
 
 def test_a_spider_that_closes_itself_closes_with_its_reason(site: Site) -> None:

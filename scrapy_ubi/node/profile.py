@@ -15,7 +15,7 @@ from typing import Any
 from scrapy_ubi.protocol import losses
 from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.settings import UbiSettings
-from scrapy_ubi.urls import hosts
+from scrapy_ubi.urls import hosts, normaliser
 
 from .joins import Joins
 from .places import Places
@@ -87,6 +87,8 @@ def fixed(settings: UbiSettings, agent: str, spider: str) -> dict[str, Any]:
         "replicas": settings.replicas,
         "partition": settings.partition,
         "normaliser": settings.normalise,
+        "steps": normaliser.version_of(normaliser.parse(settings.normalise)),
+        "fingerprinter": settings.fingerprinter,
         "host_rules": hosts.name_of(settings.host_rules),
         "replication": settings.replication,
         "max_letter_bytes": settings.max_letter_bytes,
