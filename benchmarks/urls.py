@@ -23,6 +23,7 @@ from scrapy.utils.request import fingerprint
 from w3lib.url import canonicalize_url, safe_url_string
 
 from scrapy_ubi.urls import Normaliser, normal_form, partition_key, url_key
+from scrapy_ubi.urls.canonical import canonical_form
 from scrapy_ubi.urls.hosts import read_rules
 from scrapy_ubi.urls.normaliser import PRESETS
 
@@ -65,7 +66,7 @@ def lossy(turn: int) -> list[str]:
 
 def link(url: str) -> object:
     """All that is done for a link before it is known whether it is new."""
-    normal = normal_form(url)
+    normal = canonical_form(url)
     assert normal is not None
     return partition_key(normal), url_key("GET", normal, b"")
 
@@ -89,8 +90,10 @@ def ways(urls: Callable[[int], list[str]], rounds: int) -> dict[str, Way]:
         "normal_form": each(normal_form),
         "partition_key by host": each(partition_key, normal_urls),
         "partition_key by domain": each(lambda url: partition_key(url, "domain"), normal_urls),
+        "canonical_form (scrapy)": each(canonical_form),
         "url_key": each(lambda url: url_key("GET", url, b""), normal_urls),
         "url_key(normal_form)": each(lambda url: url_key("GET", normal_form(url) or "", b"")),
+        "url_key(canonical_form)": each(lambda url: url_key("GET", canonical_form(url) or "", b"")),
         "all three": each(link),
         "larm": each(larm),
         "url_key(larm)": each(lambda url: url_key("GET", larm(url) or "", b"")),

@@ -4,7 +4,8 @@ Rules of this module:
 
 * What becomes of a link is what becomes of its request in `Intake.take`, with the same stats, after what Scrapy's own
   middlewares would have done (`passing`). tests/test_batch.py compares the two.
-* Most links are known: for these nothing is made but a match, a hash and a look. Those that are news are told the node
+* Most links are known: for these nothing is made but a match, a hash and a look (where it has several arguments, or one
+  that is not in normal form, its normal form as well). Those that are news are told the node
   at once, host by host.
 * What is no link of a host (`data:`, `ftp:`), and what cannot be said once for all links, goes the ordinary way.
 * Nothing that a page contains raises anything, and after `SLICE` links, or `SLICE_LENGTH` characters of them, others
@@ -30,9 +31,9 @@ from scrapy_ubi.plainlinks import PlainLinks, spider_of
 from scrapy_ubi.protocol.host import Entry
 from scrapy_ubi.requestkeys import Place
 from scrapy_ubi.urls import normal_form, url_key
+from scrapy_ubi.urls.canonical import usual_parts
 from scrapy_ubi.urls.filters import Link
 from scrapy_ubi.urls.key import URL_SEED
-from scrapy_ubi.urls.normal import usual_parts
 
 SLICE = 500  # links between two turns of the loop: 10 to 20 ms where all are news
 SLICE_LENGTH = 100_000  # characters of links: of those that are not written as usual, 2,000 take a millisecond
@@ -117,6 +118,7 @@ class Batch:
         filters, depth, priority, met = self._filters, self._shared.depth, self._shared.priority, 0
         host_of, alike, text = self._host_of, self._shared.template is None, self._shared.text
         links = self._plain.urls[start:stop]
+        form_of = self._tools.keys.normal_form if quick else normal_form
         found: dict[str, list[Entry]] = {}  # by host: links that are news, as far as was looked
         for number, url in enumerate(links, start):
             match = usual_parts(url) if type(url) is str and len(url) <= longest else None
@@ -124,7 +126,9 @@ class Batch:
                 self._discover_all(found)  # a host's links are queued in the order of the page
                 self._take_odd(number, url)
                 continue
-            normal, name = match.groups()
+            normal, name, rest = match.groups()
+            if rest is not None:  # most often arguments, which have to be put in order
+                normal = form_of(url) or normal
             if not quick:
                 self._take_slowly(number, url, normal, name)
                 continue
@@ -134,7 +138,7 @@ class Batch:
                 continue
             if filters:
                 self._discover_all(found)  # a filter may ask whether it is known
-                if self._is_filtered(url, normal):
+                if self._is_filtered(url, normal if rest is None else normal_form(url) or ""):
                     continue
             key = hash128(normal, URL_SEED) & _LOW
             if key in out:

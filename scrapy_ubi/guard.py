@@ -8,6 +8,8 @@ each hop of their redirects, which bypass the scheduler (`bypassing`). Rules of 
   starts, and once more where its bytes leave (`writegate`).
 * The permit is given back when the transfer ends (`process_response`, `process_exception`), and again when Scrapy lets
   go of the request: giving back twice does nothing. A slow callback does not hold its host.
+* A request whose kept connection has ended without an answer is sent again here, when the delay of its host has passed:
+  no handler does so by itself. That is no failure. A robots.txt is not: it is asked for again after its own pauses.
 * What the end of a transfer says about its host (it asks to be left alone, it does not answer) is the matter of
   `Manners`, and comes before the permit is given back.
 * A page that may not be fetched here any more (the lease ended during its transfer, the host went to another agent,
@@ -60,6 +62,10 @@ class _Lapsed(Exception):
     """The right to start this transfer ended while the request waited for its turn."""
 
 
+class _Broken(_Lapsed):
+    """The connection ended without an answer, and the request may be sent again."""
+
+
 class Guard:
     """The guard of one agent."""
 
@@ -91,11 +97,15 @@ class Guard:
     async def carry(self, request: Request, download: Download) -> Response:
         """Do the transfer of `request` so that it can be cancelled. Raises what `download` raises, or `Withdrawn`."""
         flight = self._flights.get(request)
+        repeats = 0
         while flight is not None and flight.held:
             try:
-                return await self._unless_withdrawn(flight, self._transfer(flight, download))
-            except _Lapsed:
-                self.release(flight)
+                return await self._unless_withdrawn(flight, self._transfer(flight, download, repeats))
+            except _Lapsed as ended:
+                if isinstance(ended, _Broken):
+                    repeats += 1
+                    self._crawler.stats.inc_value("ubi/guard/repeated")
+                self.release(flight, again=True)
                 if self._ends(flight):
                     flight.withdrawn = True
                     raise self._withdrawal(flight) from None
@@ -109,28 +119,23 @@ class Guard:
                     load.begin()
         return await download(request)
 
-    async def _transfer(self, flight: Flight, download: Download) -> Response:
+    async def _transfer(self, flight: Flight, download: Download, repeats: int) -> Response:
         # Nothing may come between this and the transfer: in another task's turn a callback may block for seconds.
-        # A kept connection holds the right, for minutes: with the flight it would hold all that its page has taught.
-        lapsed, host, may_start = False, flight.host, self._right(flight)
-        assert host is not None
-
-        def may_write() -> bool:
-            nonlocal lapsed
-            lapsed = lapsed or not may_start(host)
-            return not lapsed
-
-        if not may_write():
+        assert flight.host is not None
+        right = writegate.OneTransfer(self._right(flight), flight.host, repeats)
+        if not right():
             raise _Lapsed
-        before = writegate.may_write.set(may_write)
+        before = writegate.may_write.set(right)
         flight.began = monotonic()
         try:
             if (most := self._settings.max_load_seconds) and flight.visit is not None:
                 return await _within(most, flight.request, download)
             return await download(flight.request)
         except Exception:  # whatever a handler makes of a connection that the gate has aborted
-            if lapsed:
+            if right.lapsed:
                 raise _Lapsed from None
+            if right.broken and load_of(flight.request) is None:
+                raise _Broken from None
             raise
         finally:
             writegate.may_write.reset(before)  # the task may be that of the whole page
@@ -186,19 +191,23 @@ class Guard:
             raise self._withdrawal(flight)
 
     def failed(self, request: Request, error: Exception) -> None:
-        """The transfer of `request`, if there was one, ended with this error."""
+        """The transfer of `request`, if there was one, ended with this error. Raises as `responded` does."""
         flight = self._flights.get(request)
-        if flight is not None and flight.held:
-            if not flight.withdrawn:
-                self._manners.failed(flight, error)
-            self.release(flight)
+        if flight is None or not flight.held:
+            return
+        later = not flight.withdrawn and self._manners.failed(flight, error)
+        self.release(flight)
+        if later:
+            flight.withdrawn = True
+            raise self._withdrawal(flight)
 
-    def release(self, flight: Flight) -> None:
-        """The transfer has ended, or there is none: give the host back. A second call does nothing."""
+    def release(self, flight: Flight, again: bool = False) -> None:
+        """The transfer has ended, or there is none: give the host back. A second call does nothing. `again`: the same
+        transfer is made once more."""
         if flight.held:
             flight.held = False
             assert flight.host is not None
-            self._node.release(flight.host, flight.visit)
+            self._node.release(flight.host, flight.visit, again)
             if self._closing:  # its host may have been put off
                 self._end_waiting()
 

@@ -32,6 +32,8 @@ from scrapy_ubi.requestkeys import Place, RequestKeys
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.statsheet import StatSheet
 
+MOST_SEEDS = 10_000  # remembered, to tell those that start() names twice from those that others have named
+
 
 class Tools(NamedTuple):
     """What requests are taken with, and plain links."""
@@ -55,6 +57,7 @@ class Intake:
         self._child: tuple[Request | None, Visit | None] = (None, None)  # what a page yields, and the page
         self._successor: tuple[Request, Visit] | None = None  # what stands in place of a response, and its page
         self._asked: tuple[Request, Place, int] | None = None  # the last that `is_known` did not know, with its key
+        self._seeds: set[int] = set()  # keys of the first seeds to be fetched anyway that start() has named
 
     def mark_child(self, request: Request, parent: Request | None) -> None:
         """The page of `parent` yields `request`, which is taken next. What is to be fetched anyway gets a nonce: the
@@ -150,20 +153,22 @@ class Intake:
         # What comes from no page is told the node in any case: it keeps account of such.
         on_page = not asked and flight is None and (seed or page is not None)
         if on_page and node.met(place.host, key, depth_of(request), request.priority):
-            return self._duplicate(request, place, key)
+            return self._duplicate(request, place, key, seed)
         if page is None and flight is None and not seed and node.over:
             return tools.losses.late(request)
         encoded = tools.codec.encode(request)
         entry = Entry(key, request.url, encoded.depth, encoded.priority, encoded.text)
         if flight is not None and flight.visit is not None:
             again = self._take_again(flight, flight.visit, request, entry, encoded, seed)
-            return again or self._duplicate(request, place, key)
+            return again or self._duplicate(request, place, key, seed)
         refused = node.limits.refused
         if not node.discover(place.host, entry, seed=seed, page=page):
             if node.limits.refused > refused:
                 return False
             too_large = node.too_large(place.host, entry)
-            return tools.losses.too_large(entry.url) if too_large else self._duplicate(request, place, key)
+            return tools.losses.too_large(entry.url) if too_large else self._duplicate(request, place, key, seed)
+        if seed and request.dont_filter and len(self._seeds) < MOST_SEEDS:
+            self._seeds.add(key)
         tools.losses.look_at_size(request, encoded.text)
         if keys.lossy:
             node.joins.first(keys.spelling(request, place), key, request.url, place.steps)
@@ -201,9 +206,11 @@ class Intake:
             self._count("ubi/scheduler/retries")
         return True
 
-    def _duplicate(self, request: Request, place: Place, key: int) -> bool:
+    def _duplicate(self, request: Request, place: Place, key: int, seed: bool = False) -> bool:
         """A request that is known already: it is dropped."""
         self._sums["ubi/scheduler/duplicates"] += 1
+        if seed and request.dont_filter:
+            self._tools.losses.known_seed(request, here=key in self._seeds)
         keys = self._tools.keys
         if keys.lossy and NONCE not in request.meta:
             spelling = keys.spelling(request, place)

@@ -52,6 +52,22 @@ class Losses:
         self._notices.once(kind, f"{sentence}: it is dropped.")
         return False
 
+    def known_seed(self, request: Request, here: bool) -> None:
+        """A seed with dont_filter is known. `here`: start() has named it before, in this process."""
+        if here:
+            self._notices.once(
+                "seed_twice",
+                f"start() yields {request} again, with dont_filter=True, but a seed is fetched once: give it a "
+                "cookiejar of its own in its meta, or yield it from a callback, to have it fetched once more.",
+            )
+        else:
+            self._notices.once(
+                "seed_known",
+                f"The seed {request} is known already, from another agent or an earlier start: a seed is fetched once "
+                "in the whole crawl, also with dont_filter=True.",
+                logging.INFO,
+            )
+
     def late(self, request: Request) -> bool:
         """A request of somebody who knows of no end comes after the end of the crawl: it is dropped; False."""
         self._count("ubi/scheduler/dropped/over")

@@ -4,6 +4,8 @@ Rules of this module:
 
 * The key is made of method, normal form of the URL (by UBI_NORMALISE), body and *nonce* (`urls.url_key`). Nearly all
   requests have no nonce: the same page is fetched once in the whole cluster, whoever finds it.
+* By default, whatever Scrapy's fingerprint takes for one has one key. A URL that is to be taken as it is (meta
+  `verbatim_url`) is not compared by its normal form, as there. Other fingerprinters: `fingerprints`.
 * A request to be fetched anyway (`dont_filter`) has a nonce, in its meta: the spider middleware gives it to what
   callbacks yield. Retries and redirects are copies and keep it. Seeds have none, so they and their redirects are taken
   once too; but one that is to be fetched anyway, with a `cookiejar`, is taken once for each (`jar_nonce`).
@@ -22,18 +24,19 @@ from __future__ import annotations
 import json
 import re
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from scrapy import Request
 from scrapy.dupefilters import BaseDupeFilter
-from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
+from w3lib.url import canonicalize_url
 
 from scrapy_ubi.jsonvalues import unpack
 from scrapy_ubi.protocol.host import Entry
 from scrapy_ubi.requestcheck import NONCE, parse_object
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.urls import Normaliser, normal_form, partition_key, url_key
+from scrapy_ubi.urls.canonical import canonical_form
 from scrapy_ubi.urls.normaliser import parse
 
 # The dupe filter that filters nothing (Scrapy's shell sets it): every request is fetched, but for seeds.
@@ -41,13 +44,14 @@ NO_FILTER = ("scrapy.dupefilters.BaseDupeFilter", BaseDupeFilter)
 
 LONGEST_JAR = 200  # characters of a cookiejar's name that are in a nonce; a longer one is in it as a key
 REQUEUED, UNJOINED = "requeued", "unjoined"  # why a request is taken in again
+AGAIN = "ubi-"  # the nonces of such begin with it
 
 _FIRST = re.compile(r'"ubi_nonce": ?"ubi-(\w+)\.([0-9a-f]{16})')
 
 
 def again_nonce(why: str, entry: Entry, more: str = "") -> str:
     """The nonce of a request that is taken in again; `more` where it may be so more than once."""
-    return f"ubi-{why}.{entry.key:016x}{more and '.'}{more}"
+    return f"{AGAIN}{why}.{entry.key:016x}{more and '.'}{more}"
 
 
 def jar_nonce(jar: object) -> str:
@@ -68,15 +72,12 @@ def taken_first(entry: Entry) -> tuple[str, int] | None:
     return (found[1], int(found[2], 16)) if found is not None else None
 
 
-def not_used(settings: BaseSettings) -> Iterator[str]:
-    """A sentence for each setting by which the user, or an add-on, wants it otherwise. Asked when all add-ons were."""
-    for name in ("DUPEFILTER_CLASS", "REQUEST_FINGERPRINTER_CLASS"):
-        is_set = (settings.getpriority(name) or 0) >= SETTINGS_PRIORITIES["addon"]
-        if is_set and settings[name] not in NO_FILTER:
-            yield (
-                f"{name} is set, but not used: what makes two requests the same one is decided among all agents, by "
-                "method, normal form of the URL and body. Requests with dont_filter=True are fetched anyway."
-            )
+def _is_canonical(url: str) -> bool:
+    """Whether Scrapy's fingerprint of this URL, taken as it is, is that of other spellings of it, too."""
+    try:
+        return canonicalize_url(url) == url
+    except ValueError:  # it is no URL to w3lib
+        return False
 
 
 class Place(NamedTuple):
@@ -127,15 +128,18 @@ class RequestKeys:
 
     def key(self, request: Request, place: Place) -> int:
         """The key, 64 bits unsigned."""
-        nonce = str(request.meta.get(NONCE, ""))
+        meta, normal = request.meta, place.normal
+        nonce = str(meta.get(NONCE, ""))
         if request.dont_filter and self._returns(request, place):
-            nonce = f"{nonce}/{request.meta.get('redirect_times', 0)}"
-        return url_key(request.method, place.normal, request.body, nonce)
+            nonce = f"{nonce}/{meta.get('redirect_times', 0)}"
+        if "verbatim_url" in meta and meta["verbatim_url"] and not _is_canonical(request.url):
+            normal = request.url
+        return url_key(request.method, normal, request.body, nonce)
 
     @property
     def plain(self) -> bool:
-        """Whether the normal form is the usual one, by all the steps that are safe and no others."""
-        return self.normal_form is normal_form
+        """Whether one look at most links tells their normal form: by the preset `scrapy` or `safe`, and no synonyms."""
+        return self.normal_form in (canonical_form, normal_form)
 
     @property
     def by_name(self) -> bool:

@@ -32,7 +32,7 @@ from scrapy.utils.reactor import is_reactor_installed
 from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
 
-from scrapy_ubi import arguments, clock, feeds, home, lastlines, processage
+from scrapy_ubi import arguments, clock, feeds, home, lastlines, passedover, processage
 from scrapy_ubi.batch import Ordinary
 from scrapy_ubi.codec import Codec
 from scrapy_ubi.downloads import Downloads
@@ -41,6 +41,7 @@ from scrapy_ubi.errors import UbiError
 from scrapy_ubi.errorwatch import ErrorWatch
 from scrapy_ubi.feedclaims import FeedClaims
 from scrapy_ubi.filtering import Filtering
+from scrapy_ubi.fingerprints import FingerprintKeys
 from scrapy_ubi.flights import Flights
 from scrapy_ubi.guard import Guard
 from scrapy_ubi.handout import Handout
@@ -54,7 +55,7 @@ from scrapy_ubi.node.origin import Origin
 from scrapy_ubi.notices import Notices
 from scrapy_ubi.originals import MOST, MOST_ALONE, Originals
 from scrapy_ubi.plainlinks import PlainLinks
-from scrapy_ubi.requestkeys import NO_FILTER, RequestKeys, not_used
+from scrapy_ubi.requestkeys import NO_FILTER, RequestKeys
 from scrapy_ubi.robots.sitemaps import Sitemaps
 from scrapy_ubi.scrapy_private import EngineHooks, end_badly, is_trial
 from scrapy_ubi.sessions import Sessions
@@ -135,7 +136,7 @@ class UbiScheduler(BaseScheduler):
         if not wanted.dir_given and home.is_former(wanted.dir):
             logger.info("%s", home.remark(wanted.dir))
         self._origin = Origin(f"{type(spider).__module__}.{type(spider).__qualname__}", given.mark, given.shown)
-        for sentence in not_used(settings):
+        for sentence in passedover.remarks(settings, wanted):
             logger.warning("%s", sentence)
         self._sheet = StatSheet(self.crawler.stats)
         self._filtering = Filtering.from_settings(wanted, self._sheet.count)
@@ -149,7 +150,7 @@ class UbiScheduler(BaseScheduler):
         self.settings = replace(wanted, agent_id=self.agent_id, dir=self._directory.path, dir_given=True)
         self._claim_feeds(spider)
         self._codec = Codec(spider, settings)
-        self._keys = RequestKeys(self.settings, unfiltered=settings.get("DUPEFILTER_CLASS") in NO_FILTER)
+        self._keys = self._make_keys()
         self._hooks = EngineHooks(self.crawler.engine)
         self._errors = ErrorWatch(self.crawler, wanted, self._directory.path, self._note, self._break)
         disk = None if self._trial is not None else await Keeper.open(self.settings.dir, self.settings, clock.now)
@@ -219,9 +220,19 @@ class UbiScheduler(BaseScheduler):
         self._intake = Intake(self._tools, self._local, self._sheet)
         self._filtering.ask_frontier(self._intake.is_visited)
 
+    def _make_keys(self) -> RequestKeys:
+        unfiltered = self.crawler.settings.get("DUPEFILTER_CLASS") in NO_FILTER
+        if not self.settings.fingerprints:
+            return RequestKeys(self.settings, unfiltered)
+        fingerprinter = self.crawler.request_fingerprinter
+        assert fingerprinter is not None, "a scheduler is opened with a crawler that runs"
+        return FingerprintKeys(self.settings, fingerprinter, self._sheet.count, unfiltered)
+
     def _make_taking(self) -> Taking:
         if self._keys.unfiltered:
             why = "DUPEFILTER_CLASS lets every request be fetched"
+        elif self.settings.fingerprints:
+            why = f"REQUEST_FINGERPRINTER_CLASS, {self.settings.fingerprinter}, is asked for each request"
         else:
             own = type(self).enqueue_request is not UbiScheduler.enqueue_request
             why = f"{type(self).__qualname__} has an enqueue_request of its own" if own else ""

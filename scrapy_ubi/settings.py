@@ -36,6 +36,7 @@ _CUT = 55  # characters of a name that is cut, beside "-" and 8 hex digits
 # Goes into a header, in round brackets: printable ASCII, and nothing that would end them.
 _CONTACT = re.compile(r"(?:https?://[^\s()<>@/?#]+|mailto:[^\s()<>@]+@)[!#-'*-;=?-~]*")
 _REDIS_SCHEMES = ("redis", "rediss", "unix")
+FINGERPRINTER = "scrapy.utils.request.RequestFingerprinter"  # Scrapy's default
 MOST_REPLICAS = 999_999  # of one agent: as many digits as a beat has for them
 
 
@@ -51,7 +52,7 @@ class UbiSettings:
     capacity: float = 1.0
     replicas: int = 200
     partition: Literal["host", "domain"] = "host"
-    normalise: str = "safe"  # the one name of the composition (urls.normaliser.name_of)
+    normalise: str = "scrapy"  # the one name of the composition (urls.normaliser.name_of)
     host_rules: HostRules | None = None
     dir: Path = Path(".ubi/scrapybot:spider")
     memory_mb: int = 256
@@ -94,7 +95,7 @@ class UbiSettings:
     crawl_max_depth: int = 0
     crawl_max_seconds: float = 0.0
     bot_page: str | None = None
-    max_body: int = 200_000
+    max_body: int = 0
     max_body_types: Literal["html", "all"] = "html"
     error_log: Path | None = None
     error_burst: int = 50
@@ -111,10 +112,17 @@ class UbiSettings:
     robots_give_up: float = 120.0
     max_crawl_delay: float = 60.0
     sitemaps: int = 0
-    dir_given: bool = False  # the user chose the directory (UBI_DIR or JOBDIR); not a setting of its own
+    # No settings of their own: the user chose the directory (UBI_DIR or JOBDIR); who tells requests apart.
+    dir_given: bool = False
+    fingerprinter: str = FINGERPRINTER
 
     def __post_init__(self) -> None:
         _check_relations(self)
+
+    @property
+    def fingerprints(self) -> bool:
+        """Whether a fingerprinter that is not Scrapy's own tells requests apart."""
+        return self.fingerprinter != FINGERPRINTER
 
     @property
     def ring_replicas(self) -> int:
@@ -139,7 +147,13 @@ class UbiSettings:
             values["dir"] = Path(str(settings.get("JOBDIR") or home.directory(str(values["crawl"]))))
         if values["host_delay"] is None:
             values["host_delay"] = _download_delay(settings.get("DOWNLOAD_DELAY"))
-        return cls(dir_given=given, **cast("dict[str, Any]", values))
+        fingerprinter = _class_name(settings.get("REQUEST_FINGERPRINTER_CLASS") or FINGERPRINTER)
+        return cls(dir_given=given, fingerprinter=fingerprinter, **cast("dict[str, Any]", values))
+
+
+def _class_name(cls: object) -> str:
+    """The dotted path of a class, which may be given by that or itself."""
+    return cls if isinstance(cls, str) else f"{getattr(cls, '__module__', '')}.{getattr(cls, '__qualname__', cls)}"
 
 
 def bot_name(settings: Mapping[Any, Any]) -> str:

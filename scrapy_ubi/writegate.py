@@ -9,6 +9,8 @@ right is asked for once more where the bytes leave. Rules of this module:
 * Without the right the connection is aborted, and nothing of the request is written.
 * It works for Scrapy's HTTP/1.1 handler on Twisted, the default one, with proxies and TLS. Ours (`http`) asks itself.
   Other handlers have their right compared when the transfer's task starts, not at the write.
+* A kept connection may end when a request is written to it. A handler would send the request again immediately, below
+  the delay of its host. Under a right to `OneTransfer` it says so instead, and the guard sends it again, later.
 """
 
 from __future__ import annotations
@@ -17,7 +19,8 @@ from collections.abc import Callable, Hashable
 from contextvars import ContextVar
 from typing import Any
 
-from twisted.internet.defer import Deferred
+from scrapy.exceptions import DownloadFailedError
+from twisted.internet.defer import Deferred, fail
 from twisted.internet.error import ConnectionAborted
 from twisted.protocols.policies import ProtocolWrapper
 from twisted.web.client import HTTPConnectionPool
@@ -27,6 +30,25 @@ Right = Callable[[], bool]
 
 class NoRight(Exception):
     """The right ended before a request was written."""
+
+
+class OneTransfer:
+    """The right to write one request to a host once. `may_start(host)` says whether it holds.
+
+    `lapsed`: it has ended when it was asked for. `broken`: the connection ended without an answer, and the request may
+    be sent again: by whoever has given the right, not by who carries the request. `repeats`: how often it was before.
+    A kept connection holds this for minutes: it knows nothing of the request.
+    """
+
+    __slots__ = ("_host", "_may_start", "broken", "lapsed", "repeats")
+
+    def __init__(self, may_start: Callable[[str], bool], host: str, repeats: int = 0) -> None:
+        self._may_start, self._host, self.repeats = may_start, host, repeats
+        self.lapsed = self.broken = False
+
+    def __call__(self) -> bool:
+        self.lapsed = self.lapsed or not self._may_start(self._host)
+        return not self.lapsed
 
 
 may_write: ContextVar[Right | None] = ContextVar("scrapy_ubi_may_write", default=None)
@@ -49,20 +71,28 @@ def gate(pool: HTTPConnectionPool, transport_of: Callable[[Any], Any]) -> None:
             return connection
 
         own: Any = _Endpoint(endpoint, right)
-        return original(key, own).addCallback(gated)
+        found = original(key, own)
+        own.kept = not own.dialed
+        return found.addCallback(gated)
 
     get_connection.gated = True  # type: ignore[attr-defined]
     pool.getConnection = get_connection  # type: ignore[method-assign]
 
 
 class _Endpoint:
-    """An endpoint whose connections are gated: also those by which Twisted tries again when a kept one was closed."""
+    """An endpoint whose connections are gated: also those by which Twisted tries again when a `kept` one was closed."""
 
     def __init__(self, endpoint: Any, right: Right) -> None:
         self._endpoint = endpoint
         self._right = right
+        self.dialed = self.kept = False
 
     def connect(self, factory: Any) -> Deferred[Any]:
+        if self.kept and isinstance(self._right, OneTransfer):
+            self._right.broken = True
+            return fail(DownloadFailedError("The kept connection was closed"))
+        self.dialed = True
+
         def gated(protocol: Any) -> Any:
             _hold(protocol.transport, self._right)
             return protocol

@@ -180,6 +180,27 @@ def test_large_pages_that_are_kept_whole_are_named_in_the_report(site: Site) -> 
     assert noted == {"large": 1, "truncated": 1}
 
 
+class Rows(Spider):
+    """An item for each row of a table."""
+
+    name = "rows"
+    start_urls = (f"{HOST}/",)
+
+    def parse(self, response: Response) -> Iterator[Any]:
+        for row in response.css("tr"):
+            yield {"row": row.css("td::text").get()}
+
+
+def test_by_default_a_large_page_gives_all_its_items(site: Site) -> None:
+    rows = [f"{number:06d}{'x' * 214}" for number in range(2001)]
+    page = "<html><table>" + "".join(f"<tr><td>{row}</td></tr>" for row in rows) + "</table></html>"
+    assert len(page) > 463_000
+    site.page(f"{HOST}/", Page(page))
+    (outcome,) = crawl(Rows, site.proxy)
+    assert [item["row"] for item in outcome.items] == rows
+    assert "ubi/body/truncated" not in outcome.stats
+
+
 @pytest.mark.parametrize("settings", [{"UBI_MAX_BODY": 0}, {"meta": {"ubi_max_body": 0}}])
 def test_nothing_is_cut_where_that_is_not_wanted(site: Site, settings: dict[str, Any]) -> None:
     site.page(f"{HOST}/", Page(HTML))

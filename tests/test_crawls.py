@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import gc
 import json
+import re
 import weakref
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 import scrapy
@@ -17,9 +19,7 @@ from scrapy import Request, Spider, signals
 from scrapy.crawler import Crawler
 from scrapy.http import FormRequest, JsonRequest, Response, TextResponse
 from scrapy.linkextractors import LinkExtractor
-from scrapy.settings import BaseSettings
 from scrapy.spiders import CrawlSpider, Rule
-from scrapy.utils.request import RequestFingerprinter
 
 from scrapy_ubi.spidermiddleware import PAUSE_EVERY
 from tests.support.crawls import FAST, LIMIT, crawl, items_of, total
@@ -504,21 +504,6 @@ def test_an_error_status_that_callbacks_get_is_no_failure(site: Site, settings: 
     assert not [stat for stat in outcome.stats if stat.startswith("ubi/failed")]
 
 
-class Fingerprints:
-    """An add-on with a fingerprinter of its own, as scrapy-poet's and scrapy-zyte-api's have."""
-
-    def update_settings(self, settings: BaseSettings) -> None:
-        settings.set("REQUEST_FINGERPRINTER_CLASS", RequestFingerprinter, "addon")
-
-
-@pytest.mark.parametrize("order", [499, 501])
-def test_a_fingerprinter_of_an_add_on_is_said_not_to_be_used(
-    site: Site, caplog: pytest.LogCaptureFixture, order: int
-) -> None:
-    crawl(Seeds, site.proxy, settings={"ADDONS": {**FAST["ADDONS"], Fingerprints: order}})
-    assert caplog.text.count("REQUEST_FINGERPRINTER_CLASS is set, but not used") == 1
-
-
 def test_a_spider_that_closes_itself_closes_with_its_reason(site: Site) -> None:
     ring(site)
     outcomes = crawl(Stops, site.proxy)
@@ -582,6 +567,22 @@ def test_filters_keep_a_crawl_in_its_scope_and_say_what_they_refused(site: Site,
     assert outcomes[0].stats["ubi/filtered/traps"] == 1
     refused = {(line["filter"], line["url"], line["page"]) for line in map(json.loads, log.read_text().splitlines())}
     assert refused == {("scope", away, home), ("traps", trap, home), ("scope", away, f"{HOSTS[0]}/away")}
+
+
+@AGENTS
+def test_a_calendar_of_query_parameters_ends(site: Site, agents: int) -> None:
+    def month(visit: Visit) -> Page:
+        year, number = map(int, re.findall(r"[ym]=(\d+)", visit.url) or (2000, 1))
+        urls = [f"/cal?y={year + (number == 12)}&m={number % 12 + 1}", f"/cal?y={year + 1}&m={number}"]
+        return Page(links(*urls, f"/day?y={year}&m={number}&d=1"))
+
+    site.page(f"{HOSTS[0]}/", links("/cal?y=2000&m=1"))
+    site.host(urlsplit(HOSTS[0]).netloc, month)
+    outcomes = crawl(Walk, site.proxy, agents, {"UBI_FILTERS": "traps(combinations=20)", "ROBOTSTXT_OBEY": False})
+    assert {outcome.reason for outcome in outcomes} == {"finished"}
+    kinds = Counter(urlsplit(url).path for url in site.urls())
+    assert kinds["/cal"] <= agents * 20 + 1 and kinds["/day"] <= agents * 20
+    assert total(outcomes, "ubi/filtered/traps") > 0
 
 
 @AGENTS

@@ -6,9 +6,11 @@ import asyncio
 import contextvars
 import gc
 import weakref
+from typing import Any
 
 import pytest
 from scrapy import Request
+from scrapy.exceptions import DownloadFailedError
 from scrapy.http import Response
 
 from scrapy_ubi import writegate
@@ -80,6 +82,44 @@ async def test_a_lease_that_ends_in_the_downloaders_queue_is_noticed_where_the_t
     world.answer.set_result(Response(URL))
     assert (await carried).url == URL
     assert page.held and world.node.again == ["h1.example"]
+
+
+def breaking(world: World, times: int) -> Any:
+    """A handler whose kept connections break so many times."""
+
+    async def download(request: Request) -> Response:
+        world.started.append(request.url)
+        if len(world.started) > times:
+            return Response(request.url)
+        right = writegate.may_write.get()
+        assert isinstance(right, writegate.OneTransfer) and right.repeats == len(world.started) - 1
+        right.broken = True
+        raise DownloadFailedError("the connection was closed")
+
+    return download
+
+
+@in_loop
+async def test_what_a_kept_connection_has_lost_is_sent_again_under_a_new_permit() -> None:
+    world = World()
+    page, media = world.page(), Request(OTHER)
+    for request, host in ((page.request, "h1.example"), (media, "h2.example")):
+        world.started.clear()
+        await world.guard.admit(request)
+        assert (await world.guard.carry(request, breaking(world, 2))).url == request.url
+        assert world.started == [request.url] * 3
+        assert world.node.again == [host] * 2
+        world.node.again.clear()
+    assert world.stat("repeated") == 4 and page.held
+
+
+@in_loop
+async def test_a_robots_txt_is_not_sent_again_so() -> None:
+    world = World()
+    request = request_for("http://h1.example/robots.txt", Load(True, False, 10.0))
+    await world.guard.admit(request)
+    with pytest.raises(DownloadFailedError):
+        await world.guard.carry(request, breaking(world, 1))
 
 
 @in_loop

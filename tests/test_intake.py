@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from typing import Any
 
@@ -131,3 +132,18 @@ def test_what_comes_from_no_page_is_told_the_node() -> None:
     before = world.node.asked
     assert world.intake.take(Request(f"{HOST}/a"), seed=False)
     assert world.node.asked == before
+
+
+def test_a_seed_to_be_fetched_anyway_that_is_known_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    world = World()  # an agent has taken PAGE
+    for _ in range(3):
+        assert not world.intake.take(Request(PAGE, dont_filter=True), seed=True)
+    assert not world.intake.take(Request(PAGE), seed=True)
+    (record,) = caplog.records
+    assert record.levelno == logging.INFO and "from another agent or an earlier start" in record.getMessage()
+    caplog.clear()
+    url = f"{HOST}/seed"
+    assert [world.intake.take(Request(url, dont_filter=True), seed=True) for _ in range(3)] == [True, False, False]
+    (record,) = caplog.records
+    assert record.levelno == logging.WARNING and "start() yields" in record.getMessage()

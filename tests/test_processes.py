@@ -475,7 +475,8 @@ def test_pages_that_are_too_large_or_too_slow(project: Project, site: Site) -> N
     site.page(f"{HOST}/", lambda visit: Page(head, headers={"Content-Length": "2000000000"}, chunks=chunks()))
     site.page(f"{HOST}/slow", drip)
     try:
-        status, output = project.run("crawl", "walk", "-o", "items.jsonl", "-s", "UBI_MAX_LOAD_SECONDS=3")
+        limits = ("-s", "UBI_MAX_LOAD_SECONDS=3", "-s", "UBI_MAX_BODY=200000")
+        status, output = project.run("crawl", "walk", "-o", "items.jsonl", *limits)
     finally:
         stopped.set()
     assert status == 0, output

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from scrapy import Request
-from scrapy.settings import Settings
+from scrapy.utils.request import fingerprint
 
 from scrapy_ubi.protocol.host import Entry
 from scrapy_ubi.requestcheck import NONCE
-from scrapy_ubi.requestkeys import REQUEUED, UNJOINED, RequestKeys, again_nonce, jar_nonce, not_used, taken_first
+from scrapy_ubi.requestkeys import REQUEUED, UNJOINED, RequestKeys, again_nonce, jar_nonce, taken_first
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.urls.hosts import read_rules
 
@@ -114,17 +115,28 @@ def test_names_of_one_host_have_one_owner_and_synonyms_one_page() -> None:
     assert key(urls[0], of) == key(urls[1], of) == key(urls[0])
 
 
-@pytest.mark.parametrize("name", ["DUPEFILTER_CLASS", "REQUEST_FINGERPRINTER_CLASS"])
-@pytest.mark.parametrize("priority", ["addon", "project", "spider"])
-def test_what_is_not_used_is_said_whoever_has_set_it(name: str, priority: str) -> None:
-    settings = Settings()
-    assert list(not_used(settings)) == []
-    settings.set(name, "own.Class", priority)
-    assert [sentence.split()[0] for sentence in not_used(settings)] == [name]
+@pytest.mark.parametrize("pair", [("?a=1&b=2", "?b=2&a=1"), ("?a", "?a="), ("?q=a+b", "?q=a%20b"), ("%2C", ",")])
+def test_what_is_one_to_scrapy_is_one(pair: tuple[str, str]) -> None:
+    one, other = (URL + rest for rest in pair)
+    assert fingerprint(Request(one)) == fingerprint(Request(other))
+    assert key(one) == key(other)
+    safe = RequestKeys(UbiSettings(normalise="safe"))
+    assert key(one, safe) != key(other, safe)
 
 
-def test_the_dupe_filter_that_filters_nothing_is_heeded() -> None:
-    assert list(not_used(Settings({"DUPEFILTER_CLASS": "scrapy.dupefilters.BaseDupeFilter"}))) == []
+@pytest.mark.parametrize("rest", ["?b=2&a=1", "?a=1&b=2", "?a", "#b", "", "?a=%20", "/../b"])
+def test_a_url_that_is_to_be_taken_as_it_is_is_told_apart_as_by_scrapy(rest: str) -> None:
+    def is_one(keys: Callable[[Request], object]) -> list[bool]:
+        verbatim = Request(URL + rest, meta={"verbatim_url": True})
+        others = [Request(URL + more, meta={"verbatim_url": True}) for more in ("?b=2&a=1", "?a=1&b=2", "", "?a=+")]
+        return [keys(verbatim) == keys(other) for other in [*others, Request(URL + rest), Request(URL + "?b=2&a=1")]]
+
+    def own(request: Request) -> int:
+        place = keys.place(request)
+        assert place is not None
+        return keys.key(request, place)
+
+    assert is_one(own) == is_one(fingerprint)
 
 
 # -- taken in again

@@ -30,8 +30,8 @@ def refusal(**values: Any) -> str:
 
 
 def test_the_table_and_the_fields_are_alike() -> None:
-    fields = [field.name for field in dataclasses.fields(UbiSettings) if field.name != "dir_given"]
-    assert fields == [row.name for row in SETTINGS]
+    fields = [field.name for field in dataclasses.fields(UbiSettings)]
+    assert fields == [*(row.name for row in SETTINGS), "dir_given", "fingerprinter"]
 
 
 def test_the_table_and_the_field_defaults_are_alike() -> None:
@@ -224,8 +224,8 @@ def test_settings_are_frozen() -> None:
 @pytest.mark.parametrize(
     ("value", "name"),
     [
-        (None, "safe"),
-        ("", "safe"),
+        (None, "scrapy"),
+        ("", "scrapy"),
         ("larm", "larm"),
         ("safe +slashes", "safe +slashes"),
         (["larm", "-index"], "larm -index"),

@@ -89,6 +89,11 @@ def _question(ask: str, opts: argparse.Namespace, group: Group, before: float = 
     key = key_of(opts.url, group) if opts.url else ""
     if opts.url and not key:
         raise UbiNotChosen(f"--url '{plain(opts.url, 200)}' is not an absolute http or https URL, so none failed.")
+    if opts.url and group.settings.fingerprints:
+        raise UbiNotChosen(
+            f"--url: REQUEST_FINGERPRINTER_CLASS, {group.fingerprinter}, makes the keys of this crawl, so a URL alone "
+            "finds no request: choose by --host or --reason."
+        )
     host = host_of(opts.host, group) if opts.host else ""
     if host is None:
         raise UbiNotChosen(f"--host '{plain(opts.host, 200)}' is no host: give one as `scrapy ubi hosts` shows it.")

@@ -35,8 +35,8 @@ Shows the requests that failed for good, the newest first: when, at which agent,
 
 Reasons: http/404 (a status that the spider does not handle), robots (robots.txt forbids it), redirects (too many),
 exception/<class> (of a download), callback/<class> (of the spider), ignored/<class>, codec/<what> (a request that could
-not be made again), limit/<limit> (of its host), load/too_long, robots/unreachable, host/dead and host/busy (given up),
-other. --reason http stands for all of http/404, http/500, ...
+not be made again), limit/<limit> (of its host), load/too_long, robots/unreachable, host/dead, host/busy, host/failing
+(given up), other. --reason http stands for all of http/404, http/500, ...
 """
 REQUEUE = """\
 Has failed requests fetched again, once, by the owners of their hosts. They are chosen by reason, host, URL (all that

@@ -36,6 +36,7 @@ from scrapy_ubi.monitor.plain import plain
 from scrapy_ubi.monitor.status import CrawlStatus
 from scrapy_ubi.node.questions import Question
 from scrapy_ubi.requestkeys import RequestKeys
+from scrapy_ubi.settings import FINGERPRINTER
 from scrapy_ubi.urls.hosts import name_of
 from scrapy_ubi.urls.normaliser import is_composition
 
@@ -219,6 +220,8 @@ def _group(
         of_agents = {place.agent: replicas for place in places}
         rules = setting(settings, "host_rules")
         rules_name = str(kept.get("host_rules", name_of(rules)))
-        return Group(of_agents, str(said["partition"]), int(said["replication"]), normalise, rules_name, rules)
+        fingerprinter = str(kept.get("fingerprinter", FINGERPRINTER))
+        by = (str(said["partition"]), int(said["replication"]))
+        return Group(of_agents, *by, normalise, rules_name, rules, fingerprinter)
     except (TypeError, ValueError):  # the settings kept are not what an agent writes
         return Group({})

@@ -16,13 +16,15 @@ from scrapy_ubi.urls.hosts import name_of
 @dataclass(frozen=True, slots=True)
 class Spot:
     """A plain GET of a URL as the scheduler would take it. `filtered`: the filter that drops it, '' when none does;
-    `why` says what that means. `host` and `key` are '' for what has no host."""
+    `why` says what that means. `host` and `key` are '' for what has no host. `fingerprinter`: who makes keys of more
+    than the URL, so that `key` is not that of such a request; '' where none does."""
 
     url: str
     host: str = ""
     key: str = ""
     filtered: str = ""
     why: str = ""
+    fingerprinter: str = ""
 
 
 def spot(url: str, group: Group, longest: int, chain: FilterChain | None = None) -> Spot:
@@ -46,9 +48,10 @@ def spot(url: str, group: Group, longest: int, chain: FilterChain | None = None)
             "fetches it by itself",
         )
     key = f"{keys.key(request, place):016x}"
+    by = group.fingerprinter if group.settings.fingerprints else ""
     if len(request.url) > longest:
-        return Spot(url, place.host, key, "url_too_long", f"it is longer than UBI_MAX_URL_LENGTH, {longest}")
-    return Spot(url, place.host, key, name, why)
+        return Spot(url, place.host, key, "url_too_long", f"it is longer than UBI_MAX_URL_LENGTH, {longest}", by)
+    return Spot(url, place.host, key, name, why, by)
 
 
 def _refusal(request: Request, chain: FilterChain) -> tuple[str, str]:

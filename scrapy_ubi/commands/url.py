@@ -28,6 +28,11 @@ OTHER_KEY = (
     "its own, and is not found by its URL."
 )
 
+NO_KEY = (
+    "REQUEST_FINGERPRINTER_CLASS, {}, makes the keys of this crawl, of whole requests: a URL alone has none, so what "
+    "became of it cannot be looked up."
+)
+
 
 def run(settings: BaseSettings, opts: argparse.Namespace) -> Outcome:
     """Ask and show. Raises UbiError."""
@@ -54,7 +59,8 @@ def _outcome(found: Gathered, place: Spot) -> Outcome:
     document: Document = {
         **found.document(),
         "url": place.url,
-        "key": place.key,
+        "key": place.key if not place.fingerprinter else None,
+        "fingerprinter": place.fingerprinter or None,
         "host": place.host,
         "owner": _owner(owned) or None,
         "successors": list(owned.successors) if owned is not None else [],
@@ -66,7 +72,7 @@ def _outcome(found: Gathered, place: Spot) -> Outcome:
     }
     rows = [
         ("url", place.url),
-        ("key", place.key),
+        *([("key", place.key)] if not place.fingerprinter else []),
         ("host", place.host),
         ("owner", _owner(owned) or "not known: no agent lives"),
         *_row("then", ", ".join(owned.successors) if owned is not None and owned.successors else "nobody"),
@@ -74,7 +80,9 @@ def _outcome(found: Gathered, place: Spot) -> Outcome:
     ]
     rows += [row for name in sorted(answers) if name != agent for row in _row("also", _said(answers[name], name))]
     lines = pairs(rows)
-    if where == "unknown":
+    if place.fingerprinter and where == "unknown":
+        lines += ["", *textwrap.wrap(NO_KEY.format(place.fingerprinter), WIDEST)]
+    elif where == "unknown":
         lines += ["", *textwrap.wrap(OTHER_KEY, WIDEST)]
     return Outcome(lines, document, found.answers.complaint)
 
@@ -96,7 +104,8 @@ def _owned(url: str, group: Group) -> Ownership | None:
 
 
 def _not_found(place: Spot) -> list[tuple[str, str]]:
-    said = f"filtered ({place.filtered}): {place.why}" if place.filtered else "unknown: no agent has met it"
+    unknown = "not known by its URL" if place.fingerprinter else "unknown: no agent has met it"
+    said = f"filtered ({place.filtered}): {place.why}" if place.filtered else unknown
     return _row("state", said)
 
 

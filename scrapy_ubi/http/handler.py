@@ -5,7 +5,8 @@ Rules of this module:
 * The time-out (`download_timeout` of the request, set by DOWNLOAD_TIMEOUT) is that of the whole: name, connection,
   tunnel, answer.
 * A kept connection may have been closed by the server the moment it is used. Then a request without a body, of a
-  method that may be repeated, is written once more, on a new connection; as Scrapy's handler has it.
+  method that may be repeated, is written once more, on a new connection; as Scrapy's handler has it. Under a right to
+  `OneTransfer` that is left to who gave it, as the host's delay has to pass before.
 * A request that is cancelled closes its connection at once.
 * When the handler is closed, requests under way fail at once; one whose connection is being dialed, when it is there.
 """
@@ -115,8 +116,11 @@ class UbiDownloadHandler(BaseDownloadHandler):
             except Unanswered:
                 if load.request.method not in REPEATABLE or load.request.body:
                     raise
+                self._pool.counts["repeated"] += 1
+                if isinstance(right, writegate.OneTransfer):
+                    right.broken = True
+                    raise
             load.begin()
-            self._pool.counts["repeated"] += 1
         async with asyncio.timeout_at(deadline):
             connection = await self._dialer.dial(route, right)
         if self._pool.closed:

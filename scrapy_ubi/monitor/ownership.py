@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from scrapy_ubi.errors import UbiSettingError
 from scrapy_ubi.monitor.status import DEAD, AgentStatus, CrawlStatus
 from scrapy_ubi.protocol.ring import Ring
-from scrapy_ubi.settings import UbiSettings
+from scrapy_ubi.settings import FINGERPRINTER, UbiSettings
 from scrapy_ubi.urls import HostRules, Partition, partition_key
 from scrapy_ubi.urls.hosts import NONE, name_of
 
@@ -44,14 +44,16 @@ class Ownership:
 class Group:
     """What the answer depends on: replicas by agent, the partition, and how many copies there are; `normalise` is how
     the crawl compares URLs, which their keys depend on, and so are its rules for hosts: `rules_name` is what the agents
-    call theirs, `rules` are those that the one who asks has."""
+    call theirs, `rules` are those that the one who asks has. With a `fingerprinter` that is not Scrapy's own, keys
+    depend on more than URLs."""
 
     replicas: Mapping[str, int]
     partition: str = "host"
     replication: int = 1
-    normalise: str = "safe"
+    normalise: str = "scrapy"
     rules_name: str = NONE
     rules: HostRules | None = None
+    fingerprinter: str = FINGERPRINTER
 
     @property
     def settings(self) -> UbiSettings:
@@ -63,7 +65,9 @@ class Group:
                 "ask from the project that the agents run in, or give the same rules with -s",
             )
         partition: Partition = "domain" if self.partition == "domain" else "host"
-        return UbiSettings(partition=partition, normalise=self.normalise, host_rules=self.rules)
+        return UbiSettings(
+            partition=partition, normalise=self.normalise, host_rules=self.rules, fingerprinter=self.fingerprinter
+        )
 
 
 def ownership(url: str, group: Group) -> Ownership | None:
@@ -91,9 +95,10 @@ def group_of(status: CrawlStatus, rules: HostRules | None = None) -> Group:
         replicas={agent.name: agent.replicas for agent in agents if agent.replicas > 0},
         partition=_common(agents, "partition", "host"),
         replication=int(_common(agents, "replication", "1")),
-        normalise=_common(agents, "normaliser", "safe"),
+        normalise=_common(agents, "normaliser", "scrapy"),
         rules_name=_common(agents, "host_rules", NONE),
         rules=rules,
+        fingerprinter=_common(agents, "fingerprinter", FINGERPRINTER),
     )
 
 

@@ -11,6 +11,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from scrapy_ubi.settings import FINGERPRINTER
 from scrapy_ubi.urls.normaliser import is_composition
 
 MAX_PROFILE = 65_536  # bytes; a real one has about 1,000
@@ -66,6 +67,7 @@ class Profile:
     partition: str = "host"
     normaliser: str = "safe"
     host_rules: str = "none"
+    fingerprinter: str = FINGERPRINTER
     replication: int = 0
     spider: str = ""
     spider_class: str = ""
@@ -137,6 +139,7 @@ def _profile(agent: str, data: Mapping[str, object]) -> Profile:
         partition=partition,
         normaliser=normaliser,
         host_rules=_text(data, "host_rules") or "none",
+        fingerprinter=_text(data, "fingerprinter") or FINGERPRINTER,
         replication=_whole(data, "replication"),
         spider=_text(data, "spider"),
         spider_class=_text(data, "spider_class"),

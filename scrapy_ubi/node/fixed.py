@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from scrapy_ubi.errors import UbiRefused
+from scrapy_ubi.settings import FINGERPRINTER
 
 from .origin import FIELDS, other_arguments, other_class
 
@@ -24,18 +25,32 @@ FIXED = {
     "replication": "UBI_REPLICATION",
     "normaliser": "UBI_NORMALISE",
     "host_rules": "UBI_HOST_RULES",
+    "fingerprinter": "REQUEST_FINGERPRINTER_CLASS",
+    "steps": "the rules of its steps",
 }  # as agents publish them -> as people know them
+BEFORE: Mapping[str, Any] = {"fingerprinter": FINGERPRINTER, "steps": 1}  # what is meant by those who do not say it
 
 
 def check_settings(path: Path, facts: Mapping[str, Any], own: Mapping[str, Any]) -> None:
     """Raise UbiRefused when the crawl in that directory was begun with settings that decide otherwise."""
     before = facts.get("settings")
+    if not isinstance(before, Mapping):
+        return
     for field, setting in FIXED.items():
-        if isinstance(before, Mapping) and field in before and before[field] != own[field]:
-            raise UbiRefused(
-                f"The crawl in {path} was begun with {setting} = {before[field]!r}, now it is {own[field]!r}: set it "
-                "back to go on with that crawl, or forget the crawl with `scrapy ubi reset`."
-            )
+        then = before.get(field, BEFORE.get(field, own[field]))
+        if then != own[field]:
+            raise UbiRefused(f"The crawl in {path} was begun with {_difference(field, setting, then, own)}")
+
+
+def _difference(field: str, setting: str, then: object, own: Mapping[str, Any]) -> str:
+    forget = "or forget the crawl with `scrapy ubi reset`."
+    if field == "steps":
+        return (
+            f"other rules of the steps of UBI_NORMALISE = {own['normaliser']!r} (version {then}, now {own[field]}): go "
+            f"on with the version of scrapy-ubi that began it, {forget}"
+        )
+    why = ", which was the default of an earlier version" if field == "normaliser" and then == "safe" else ""
+    return f"{setting} = {then!r}{why}, now it is {own[field]!r}: set it back to go on with that crawl, {forget}"
 
 
 def check_origin(path: Path, facts: Mapping[str, Any], own: Mapping[str, Any]) -> None:

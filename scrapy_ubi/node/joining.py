@@ -8,10 +8,10 @@ Rules of this module:
 * But whose process was started before that end belongs to the crawl that has ended, and finds nothing left to do: it
   would else fetch all of it again. (It takes seconds to start Python and Scrapy; small crawls end in less.) Not where
   those who ended it knew no URL at all: they had nothing to do, as the seeds are the one's that comes late.
-* Agents must agree on what decides where a URL belongs (partition, normal form, replicas, replication). One that
-  differs is refused, and told in what. So is one that was started from something else (`origin`). Who has published
-  lately is there; by a clock that is wrong nobody may have: then it is there if it beats on. One with another spider is
-  warned only: that may have the same callbacks.
+* Agents must agree on what decides where a URL belongs (partition, normal form, fingerprinter, replicas, replication).
+  One that differs is refused, and told in what. So is one that was started from something else (`origin`). An agent
+  that has published lately is there; by a clock that is wrong none may have: then it is there if it beats on. One with
+  another spider is warned only: that may have the same callbacks.
 * An identifier belongs to one living process. Where its beat is that of the process that ran in this very directory,
   whose lock this process now holds, the predecessor is dead for sure; else it is watched for the failure timeout.
 * Mail that waits for the identifier when a process takes it over is its predecessor's, and is thrown away: whoever sent
@@ -35,6 +35,7 @@ from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.transport import Outgoing, Transport
 
 from .finish import ended_ago, is_finished, is_lossy
+from .fixed import BEFORE
 from .origin import other_arguments, other_class
 
 logger = logging.getLogger("scrapy_ubi")
@@ -48,6 +49,8 @@ AGREE = {
     "replication": "UBI_REPLICATION",
     "normaliser": "UBI_NORMALISE",
     "host_rules": "UBI_HOST_RULES",
+    "fingerprinter": "REQUEST_FINGERPRINTER_CLASS",
+    "steps": "rules of the steps of UBI_NORMALISE (version)",
     "max_letter_bytes": "UBI_MAX_LETTER_BYTES",
     "max_url_length": "UBI_MAX_URL_LENGTH",
 }
@@ -175,7 +178,7 @@ async def check_group(transport: Transport, settings: UbiSettings, agent: str, o
 def _difference(name: str, profile: Mapping[str, Any], settings: UbiSettings, own: Mapping[str, Any]) -> str:
     """In what the agent with this profile does not agree, as a sentence; '' where it does."""
     for field, setting in AGREE.items():
-        theirs = profile.get(field)
+        theirs = profile.get(field, BEFORE.get(field) if profile else None)
         if theirs is not None and theirs != own[field]:
             return (
                 f"Agent {name} of crawl {settings.crawl} has {setting} = {theirs!r}, this one {own[field]!r}: "

@@ -2,9 +2,10 @@
 
 The policy and its note are `urls.learned`'s; here is what an owner does with it. Rules of this module:
 
-* Keys are those of `safe` for everybody, so whoever finds a URL needs to know nothing. The owner judges when it is
-  about to fetch one (`joins`): is another URL of its *class* (those that the steps which are on take for one) fetched,
-  or out? Then this one is done without a load. So what waits profits from what is learned later, wherever it was found.
+* Keys are those of the steps that are not tried, for everybody, so whoever finds a URL needs to know nothing. The
+  owner judges when it is about to fetch one (`joins`): is another URL of its *class* (those that the steps which are on
+  take for one) fetched, or out? Then this one is done without a load. So what waits profits from what is learned later,
+  wherever it was found.
 * Only plain requests are judged and compared: GET, no body, no nonce. What else is sent is sent for its own sake.
 * A page fetched under a spelling that is not its class's form marks the class: one more key of the host is done with
   it, made of the class's form and `MARK`. It never was an entry, travels as every done mark does, and leaves no earlier
@@ -30,7 +31,7 @@ from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.host import Entry, HostState
 from scrapy_ubi.requestkeys import UNJOINED, RequestKeys, again_nonce
 from scrapy_ubi.settings import UbiSettings
-from scrapy_ubi.urls import learned, normal_form, partition_key, url_key
+from scrapy_ubi.urls import learned, partition_key, url_key
 from scrapy_ubi.urls.normaliser import parse, tried
 
 from .hosts import Hosts
@@ -161,7 +162,7 @@ class Learner:
 
     def moved(self, state: HostState, entry: Entry, url: str) -> None:
         """The page of this entry is a redirect to that URL."""
-        form, target = self._form(entry), normal_form(url)
+        form, target = self._form(entry), self._keys.normal_form(url)
         if form is None or target is None or form == target:
             return
         sites = self._sites(state)

@@ -325,9 +325,12 @@ class Node:
             return await self.permits.acquire(host, None, again=again, foreign=foreign)
         return await self.permits.acquire(host, visit.state, visit.entry.key, again)
 
-    def release(self, host: str, visit: Visit | None = None) -> None:
-        """The transfer has ended: the host is free for the next one, after its delay."""
-        if visit is not None:
+    def release(self, host: str, visit: Visit | None = None, again: bool = False) -> None:
+        """The transfer has ended: the host is free for the next one, after its delay. `again`: that is the same one,
+        and no other page of the host is handed out before."""
+        if visit is not None and again:
+            self._visits.defer(visit)
+        elif visit is not None:
             self._visits.free(visit)
         if self.permits.release(host):
             self._waker.arm()

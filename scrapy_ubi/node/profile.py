@@ -16,7 +16,7 @@ from scrapy_ubi.protocol import losses
 from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.view import View
 from scrapy_ubi.settings import UbiSettings
-from scrapy_ubi.urls import hosts
+from scrapy_ubi.urls import hosts, normaliser
 
 from .joins import Joins
 from .origin import UNKNOWN, Origin
@@ -89,6 +89,8 @@ def fixed(settings: UbiSettings, agent: str, spider: str, origin: Origin = UNKNO
         "replicas": settings.replicas,
         "partition": settings.partition,
         "normaliser": settings.normalise,
+        "steps": normaliser.version_of(normaliser.parse(settings.normalise)),
+        "fingerprinter": settings.fingerprinter,
         "host_rules": hosts.name_of(settings.host_rules),
         "replication": settings.replication,
         "max_letter_bytes": settings.max_letter_bytes,

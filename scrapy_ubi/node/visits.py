@@ -4,7 +4,8 @@ Rules of this module:
 
 * A request is handed out as a `Visit`, an identity object, and ends exactly once: `end` or `put_back`; whatever is said
   of it later counts for nothing.
-* Its host is free once, when its transfer has ended; that comes before the end of the visit, or with it.
+* Its host is free once, when its transfer has ended; that comes before the end of the visit, or with it. A transfer
+  that is made once more has its end, too: from then on the delay counts again.
 * What a page has taught is told with its done mark only when no request came from nowhere meanwhile: else any page that
   was out may have caused that one.
 """
@@ -105,13 +106,19 @@ class Visits:
         if not visit.freed:
             self.free(visit, loaded)
 
+    def defer(self, visit: Visit) -> None:
+        """A transfer has ended and is made again: the host stays with the visit, and the delay counts from now on."""
+        if self._crawl.frontier.find(visit.host) is visit.state:
+            self._crawl.frontier.defer(visit.state, self._clock())
+
     def free(self, visit: Visit, loaded: bool = True) -> None:
         """The host is free, after its delay; at once where nothing of it was loaded (robots.txt forbids it, say)."""
-        if visit.freed:
-            return
-        visit.freed = True
         agent, frontier, state = self._crawl.agent, self._crawl.frontier, visit.state
         before, now = state.next_at, self._clock()
+        if visit.freed:
+            self.defer(visit)
+            return
+        visit.freed = True
         agent.freed(state, now)
         if self._addresses is not None:
             delay = max(frontier.delay, state.pause) if loaded else 0.0

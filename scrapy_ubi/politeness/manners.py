@@ -7,8 +7,13 @@ The guard tells of every load that had the host's permit: pages, robots.txt, med
   noted under other settings, before a restart, holds until the first load after it.
 * 429 and 503 with a Retry-After that can be read postpone the *host*. The page goes back to its queue, without using up
   one of its retries, where Scrapy would have retried it and nobody handles that status; else it goes on as ever. A host
-  that answers nothing else any more, `UBI_RETRY_AFTER_TIMES` times in a row, is given up: `host/busy`.
+  that answers nothing else any more, `UBI_RETRY_AFTER_TIMES` times in a row, is given up: `host/busy`. From its second
+  time on it is left alone for a growing time, also where it asks for less.
 * Loads without a response, in a row, exclude the host for a while, and at last it is given up: `host/dead` (`health`).
+* Errors (5xx, 429) of different pages in a row, where Scrapy would have retried them and neither request, spider nor
+  settings handle their status, let the host rest, and at last it is given up: `host/failing`, or `host/dead` where a
+  proxy says that it cannot be reached (`failing`). Other answers of 5xx are as any answer.
+* A load that lets the host rest, or ends it, uses up none of its page's retries: the page goes back to its queue.
 * A robots.txt that asks to come back later, or that cannot be loaded, is the matter of `scrapy_ubi.robots`.
 * Of a host that is given up everything that waits fails with that reason (`Hosts.end`), so that the crawl ends;
   `scrapy ubi requeue` brings it back. What bypasses the scheduler fails as well: the guard asks `given_up`.
@@ -22,6 +27,7 @@ from __future__ import annotations
 
 import logging
 import math
+import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -39,20 +45,25 @@ from twisted.internet import error as twisted_error
 
 from scrapy_ubi.flights import Flight
 from scrapy_ubi.outcome import TooLong, status_reason
-from scrapy_ubi.politeness import health, retryafter
+from scrapy_ubi.politeness import failing, health, retryafter
 from scrapy_ubi.politeness.foreign import GIVEN_UP_FOR
 from scrapy_ubi.protocol.host import HostState
+from scrapy_ubi.robots import record
 from scrapy_ubi.robots.load import load_of
-from scrapy_ubi.scrapy_private import slot_delay
+from scrapy_ubi.scrapy_private import is_no_tunnel, slot_delay
 from scrapy_ubi.settings import UbiSettings
 
 if TYPE_CHECKING:
-    from scrapy_ubi.node import Node
+    from scrapy_ubi.node import Node, Visit
 
 logger = logging.getLogger("scrapy_ubi")
 
-HEALTH, BUSY = "health", "busy"  # sections of a host's notes
-DEAD_HOST, BUSY_HOST = "host/dead", "host/busy"  # why what waits of a host fails
+HEALTH, BUSY, FAILING = "health", "busy", "failing"  # sections of a host's notes
+DEAD_HOST, BUSY_HOST, FAILING_HOST = "host/dead", "host/busy", "host/failing"  # why what waits of a host fails
+GIVEN_UP = (DEAD_HOST, BUSY_HOST, FAILING_HOST)
+
+TOO_MANY = 429
+GROWTH = 16  # who asks again to come back later is left alone for UBI_HOST_PAUSE / 16 at least, twice as long each time
 
 # The loads that count against a host: no connection, none that lasted until a response, or one that did not end in time
 # (DOWNLOAD_TIMEOUT, UBI_MAX_LOAD_SECONDS): else a host that drips would take that time for each of its pages. One that
@@ -104,34 +115,44 @@ class Manners:
             return False
         self._pace(state, flight.request, seconds)
         self._learn_address(state, flight.request, response)
-        self._forget(state, HEALTH)
+        if state.notes.text:
+            self._forget(state, HEALTH)
         if load_of(flight.request) is not None:
             return False
         asked = self._asked(response)
-        if asked is None:
+        if asked is not None:
+            self._leave_alone(state, asked)
+            return flight.visit is not None and self._is_retried(flight.request, response)
+        if flight.visit is not None and self._is_error(flight.request, response):
+            gateway = failing.says_unreachable(response.status, flight.request)
+            return self._count_error(flight.visit, str(response.status), gateway)
+        if state.notes.text:
             self._forget(state, BUSY)
-            return False
-        self._leave_alone(state, asked)
-        return flight.visit is not None and self._is_retried(flight.request, response)
+            self._forget(state, FAILING)
+        return False
 
-    def failed(self, flight: Flight, error: Exception) -> None:
-        """A load has ended without a response."""
-        if not self._policy.failures or not isinstance(error, NO_ANSWER) or load_of(flight.request) is not None:
-            return
+    def failed(self, flight: Flight, error: Exception) -> bool:
+        """A load has ended without a response. True: the page is to be fetched again, later."""
+        if not self._policy.failures or load_of(flight.request) is not None:
+            return False
+        if flight.visit is not None and is_no_tunnel(error):
+            return self._count_error(flight.visit, "no tunnel", True) and self._is_tried_again(flight.request, error)
+        if not isinstance(error, NO_ANSWER):
+            return False
         if flight.visit is None and (host := self._foreign_host(flight)) is not None:
             self._foreign_failed(host)
-            return
+            return False
         if (state := self._state(flight)) is None:
-            return
+            return False
         hosts = self._node.hosts
         verdict = health.failed(health.read(hosts.get(state, HEALTH)), self._policy)
         hosts.put(state, HEALTH, verdict.health.value())
         if verdict.dead:
             self._give_up(state, DEAD_HOST, f"has not answered {verdict.health.failures} times in a row")
         elif verdict.pause:
-            logger.info("%s does not answer: it is left alone for %g s.", state.host, verdict.pause)
-            self._node.note("host/excluded", state.host)
-            hosts.postpone(state, verdict.pause, HEALTH)
+            self._exclude(state, "does not answer", verdict.pause)
+        rests = verdict.dead or verdict.pause > 0
+        return rests and flight.visit is not None and self._is_tried_again(flight.request, error)
 
     def _state(self, flight: Flight) -> HostState | None:
         if flight.visit is not None:
@@ -192,6 +213,8 @@ class Manners:
         if times > self._settings.retry_after_times:
             self._give_up(state, BUSY_HOST, f"has asked {times} times in a row to come back later")
         else:
+            if times > 1:
+                seconds = max(seconds, self._settings.host_pause / GROWTH * 2.0 ** min(times - 1, 60))
             hosts.postpone(state, min(seconds, self._settings.max_retry_after), "retry-after")
 
     def _is_retried(self, request: Request, response: Response) -> bool:
@@ -204,6 +227,51 @@ class Manners:
         spider = self._crawler.spider
         assert spider is not None, "nothing is loaded without a spider"
         return status_reason(response.status, request, spider, self._crawler.settings) is not None
+
+    def _exclude(self, state: HostState, why: str, seconds: float) -> None:
+        logger.info("%s %s: it is left alone for %g s.", state.host, why, seconds)
+        self._node.note("host/excluded", state.host)
+        self._node.hosts.postpone(state, seconds, HEALTH)
+
+    def _is_tried_again(self, request: Request, error: Exception) -> bool:
+        """Whether Scrapy would fetch this page again by itself after this error."""
+        retry = self._crawler.get_downloader_middleware(RetryMiddleware)
+        return retry is not None and not request.meta.get("dont_retry") and isinstance(error, retry.exceptions_to_retry)
+
+    # -- errors in a row
+
+    def _is_error(self, request: Request, response: Response) -> bool:
+        """Whether this answer is an error of its host, and not one that somebody wants to see."""
+        return (response.status >= 500 or response.status == TOO_MANY) and self._is_retried(request, response)
+
+    def _count_error(self, visit: Visit, what: str, gateway: bool) -> bool:
+        """A page's load has ended with an error; whether the page is spared. `gateway`: a proxy says that it cannot
+        reach the host."""
+        hosts, state = self._node.hosts, visit.state
+        streak = failing.read(hosts.get(state, FAILING))
+        if streak is None or (streak.gone and not gateway):
+            streak = failing.Streak(gone=gateway and not self._has_answered(state))
+        verdict = failing.answered(streak, visit.entry.key, self._policy)
+        if verdict.streak != streak:
+            hosts.put(state, FAILING, verdict.streak.value())
+        if verdict.ended and streak.gone:
+            self._give_up(state, DEAD_HOST, f"was not reached by a proxy ({what}) {streak.rests + 1} times in a row")
+        elif verdict.ended:
+            self._give_up(state, FAILING_HOST, f"answers with errors ({what}), after {streak.rests} rests as well")
+        elif verdict.pause and streak.gone:
+            self._exclude(state, f"was not reached by a proxy ({what})", verdict.pause)
+        elif verdict.pause:
+            logger.info("%s answers with errors (%s): it is left alone for %g s.", state.host, what, verdict.pause)
+            self._node.note("host/failing", state.host)
+            hosts.postpone(state, verdict.pause, FAILING)
+        return verdict.spared
+
+    def _has_answered(self, state: HostState) -> bool:
+        """Whether anything of this host was loaded, a page or a robots.txt."""
+        if self._node.hosts.before(state) > 0:
+            return True
+        records = record.from_section(self._node.hosts.get(state, record.SECTION), time.time())
+        return any(one.known for one in records.values())
 
     # -- hosts of other agents
 
@@ -242,7 +310,7 @@ class Manners:
         is not, also where a limit has ended it."""
         state = self._node.frontier.find(host)
         why = "" if state is None else self._node.hosts.ended(state)
-        if why in (DEAD_HOST, BUSY_HOST):
+        if why in GIVEN_UP:
             return why
         return "" if self._node.is_own(host) else self._node.foreign.given_up(host)
 

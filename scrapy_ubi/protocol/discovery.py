@@ -29,6 +29,20 @@ def nothing(state: HostState | None, entry: Entry) -> bool:
     return False
 
 
+def _firsts(entries: Sequence[Entry]) -> Sequence[Entry]:
+    """Without what one before it makes known: a page may have several spellings of one URL."""
+    if len({entry.key for entry in entries}) == len(entries):
+        return entries
+    best: dict[int, tuple[int, int]] = {}
+    kept: list[Entry] = []
+    for entry in entries:
+        rank, before = (entry.depth, -entry.priority), best.get(entry.key)
+        if before is None or rank < before:
+            best[entry.key] = rank
+            kept.append(entry)
+    return kept
+
+
 class Discovery:
     """What one agent finds. `refuses` says of a URL of an own host, whose state may be None, that it is not taken;
     `on_request` is told of what comes from elsewhere with a text, of an own host met before, before it is judged;
@@ -101,7 +115,7 @@ class Discovery:
         self._counters.links += len(entries)
         owner = self._keeping.owner(host)
         if owner == self._me:
-            news = self._keep(host, entries, self._journal.flush)
+            news = self._keep(host, entries if len(entries) == 1 else _firsts(entries), self._journal.flush)
         else:
             news = self._tell(owner, host, entries)
         if len(outlinks) > MOST_OUTLINKS:

@@ -42,13 +42,13 @@ from scrapy_ubi.bypassing import ForeignHost
 from scrapy_ubi.engines import scheduler_in
 from scrapy_ubi.guard import Guard, Withdrawn
 from scrapy_ubi.outcome import FORBIDDEN, UNREACHABLE
-from scrapy_ubi.politeness import retryafter
+from scrapy_ubi.politeness import failing, retryafter
 from scrapy_ubi.requestcheck import NONCE
-from scrapy_ubi.scrapy_private import is_trial
+from scrapy_ubi.scrapy_private import is_no_tunnel, is_trial
 
 from . import load, record, text
 from .cache import Cache, Known
-from .record import Record, Step, may_insist
+from .record import SECTION, Record, Step, may_insist
 from .rules import Parsers
 
 if TYPE_CHECKING:
@@ -58,7 +58,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-SECTION = "robots"  # of a host's notes; also the source of its delay, and why it is put off
 NOBODY = (CannotResolveHostError, DownloadConnectionRefusedError, ConnectionRefusedError)  # there is no server
 OF_NOBODY = 0.1  # of UBI_ROBOTS_GIVE_UP: mostly it is for good, and the end of the crawl waits for it
 DEFAULT_PORTS = {"http": ":80", "https": ":443"}
@@ -194,7 +193,8 @@ class UbiRobotsMiddleware:
             known = Known(Record(self._wall()))
         except Exception as error:  # noqa: BLE001 - whatever a download handler raises: it could not be read
             self._count(f"robotstxt/exception_count/{type(error)}")
-            why, known = f"{type(error).__name__}: {error}"[:200], self._failed(before, state, scheduler, error)
+            nobody = isinstance(error, NOBODY) or is_no_tunnel(error)
+            why, known = f"{type(error).__name__}: {error}"[:200], self._failed(before, state, scheduler, nobody)
         else:
             self._count("ubi/robots/redirects", hops)
             if response is None or not record.is_unreachable(response.status):
@@ -202,7 +202,8 @@ class UbiRobotsMiddleware:
             else:
                 self._answered(response)
                 asked = min(retryafter.asked(response) or 0.0, scheduler.settings.max_retry_after)
-                why, known = f"status {response.status}", self._failed(before, state, scheduler, asked=asked)
+                nobody = failing.says_unreachable(response.status, response.request)
+                why, known = f"status {response.status}", self._failed(before, state, scheduler, nobody, asked)
         self._count("robotstxt/request_count")
         self._cache_for(scheduler.settings).put(authority, known)
         there = state or scheduler.guard.own_state(request)
@@ -217,15 +218,15 @@ class UbiRobotsMiddleware:
         before: Known | None,
         state: HostState | None,
         scheduler: UbiScheduler,
-        error: Exception | None = None,
+        nobody: bool,
         asked: float = 0.0,
     ) -> Known:
-        """What is known after it was asked for in vain: what was known before, if anything. `asked`: as in
-        `record.after_failure`."""
+        """What is known after it was asked for in vain: what was known before, if anything. `nobody`: there is no
+        server, as far as can be told; `asked`: as in `record.after_failure`."""
         now = self._wall()
         # Many dead authorities of one host queue must not take this time each, one after the other.
         gone = sum(noted.gone for noted in self._noted(state).values()) if state is not None else 0
-        give_up = scheduler.settings.robots_give_up / (1 + gone) * (OF_NOBODY if isinstance(error, NOBODY) else 1)
+        give_up = scheduler.settings.robots_give_up / (1 + gone) * (OF_NOBODY if nobody else 1)
         after = record.after_failure(before.record if before is not None else None, now, give_up, asked)
         self._count("ubi/robots/unreachable")
         scheduler.node.note("robots/unreachable", "" if state is None else state.host)

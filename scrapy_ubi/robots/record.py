@@ -22,6 +22,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
+SECTION = "robots"  # of a host's notes; also the source of its delay, and why it is put off
 FIRST_PAUSE = 2.0  # s after the first failure, doubled with each further one
 MOST_PAUSE = 600.0  # s
 GIVEN_UP_FOR = 3600.0  # s for which pages fail before the robots.txt is asked for once more

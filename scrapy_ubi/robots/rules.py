@@ -69,10 +69,11 @@ class Parsers:
         """
         if known.parser is None:
             return True
+        asked = text.asked_as(agent) if self._is_protego else agent
         normal = normal_form(url)
         spellings = (url,) if normal is None or normal == url else (url, normal)
         try:
-            return all(known.parser.allowed(spelling, agent) for spelling in spellings)
+            return all(known.parser.allowed(spelling, asked) for spelling in spellings)
         except Exception:  # noqa: BLE001 - a parser of somebody else, and a text from the web
             self._broken()
             return True
@@ -86,7 +87,8 @@ class Parsers:
 
     def _delay(self, parser: RobotParser | None, agent: str) -> float:
         try:
-            delay = None if parser is None else parser.crawl_delay(agent)
+            asked = text.asked_as(agent) if self._is_protego else agent
+            delay = None if parser is None else parser.crawl_delay(asked)
             seconds = 0.0 if delay is None else float(delay)
         except Exception:  # noqa: BLE001 - as above
             self._broken()

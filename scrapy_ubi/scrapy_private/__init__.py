@@ -45,7 +45,6 @@ from typing import Any
 from pydispatch import dispatcher
 from scrapy import Request, signals
 from scrapy.core.downloader import Slot
-from scrapy.core.downloader.handlers import DownloadHandlers
 from scrapy.core.downloader.handlers.http11 import HTTP11DownloadHandler, TunnelError
 from scrapy.core.engine import ExecutionEngine
 from scrapy.crawler import Crawler
@@ -69,11 +68,10 @@ from scrapy.utils.httpobj import urlparse_cached
 from scrapy.utils.ssl import _make_ssl_context
 from twisted.internet.defer import Deferred, succeed
 from twisted.python.failure import Failure
-from twisted.web.client import HTTPConnectionPool
 
 from scrapy_ubi import writegate
 from scrapy_ubi.engines import engine_of
-from scrapy_ubi.scrapy_private import keptconnections
+from scrapy_ubi.scrapy_private import aiohttphandler, keptconnections
 
 _ANY_SENDER = id(dispatcher.Any)
 _LEGACY_SERVER_CONNECT = 0x4  # OpenSSL's SSL_OP_LEGACY_SERVER_CONNECT: servers without secure renegotiation
@@ -179,16 +177,27 @@ class EngineHooks:
         A user's own DOWNLOADER that has no such handlers is left as it is: its loads cannot be cancelled.
         """
         handlers = getattr(self._engine.downloader, "handlers", None)
-        original = getattr(handlers, "download_request_async", None)
+        original: Download | None = getattr(handlers, "download_request_async", None)
         if handlers is None or original is None:
             return
         most = keptconnections.most_kept()
+        downloads: dict[object, Download] = {}  # by handler
+
+        def prepared(handler: object) -> Download:
+            if isinstance(handler, HTTP11DownloadHandler):
+                writegate.gate(handler._pool, _transport)
+                keptconnections.bound(handler._pool, most)
+            elif aiohttphandler.sends_again(handler):
+                aiohttphandler.send_once(handler)
+                return aiohttphandler.telling(original)
+            return original
 
         async def download_request_async(request: Request) -> Response:
-            if (pool := _pool(handlers, urlparse_cached(request).scheme)) is not None:
-                writegate.gate(pool, _transport)
-                keptconnections.bound(pool, most)
-            return await carry(request, original)
+            handler = handlers._get_handler(urlparse_cached(request).scheme)
+            download = downloads.get(handler)
+            if download is None:
+                download = downloads[handler] = prepared(handler)
+            return await carry(request, download)
 
         handlers.download_request_async = download_request_async
 
@@ -245,12 +254,6 @@ class _Idle:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._usual, name)
-
-
-def _pool(handlers: DownloadHandlers, scheme: str) -> HTTPConnectionPool | None:
-    """The connections of the handler for this scheme, None where it is not Scrapy's HTTP/1.1 handler."""
-    handler = handlers._get_handler(scheme)
-    return handler._pool if isinstance(handler, HTTP11DownloadHandler) else None
 
 
 def _transport(connection: Any) -> Any:
@@ -317,6 +320,11 @@ def data_loss(url: str) -> str:
 def no_tunnel(message: str) -> Exception:
     """Scrapy's error for a proxy that opens no tunnel; Scrapy tries such requests again."""
     return TunnelError(message)
+
+
+def is_no_tunnel(error: Exception) -> bool:
+    """Whether a proxy has opened no tunnel to the host."""
+    return isinstance(error, TunnelError)
 
 
 def tls_context(settings: BaseSettings) -> ssl.SSLContext:

@@ -68,7 +68,7 @@ ROWS: tuple[Setting, ...] = (
     Setting(
         "normalise",
         "steps",
-        "safe",
+        "scrapy",
         "Which URLs count as one: a preset of steps that make the normal form, by which URLs are compared and not "
         "fetched.",
     ),

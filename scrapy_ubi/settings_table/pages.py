@@ -15,7 +15,7 @@ ROWS: tuple[Setting, ...] = (
     Setting(
         "max_body",
         "int",
-        200_000,
+        0,
         "Bytes of a page that are loaded and kept: of a larger one only the beginning; 0 keeps all.",
         low=0,
         high=2_000_000_000,

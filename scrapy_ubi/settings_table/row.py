@@ -59,7 +59,7 @@ class Setting(NamedTuple):
         if self.kind == "file":
             return "a file"
         if self.kind == "steps":
-            return "'safe', 'larm' or 'learned', with +step or -step after it, or a list of steps"
+            return "'scrapy', 'safe', 'larm' or 'learned', with +step or -step after it, or a list of steps"
         if self.kind == "rules":
             return "a list of rules, or the path of a file of them"
         unit = {"int": "a whole number", "float": "a number", "seconds": "a number of seconds"}[self.kind]

@@ -36,6 +36,7 @@ import can_ada
 
 SAFE = ("fragment", "host-dot", "escapes", "unsafe", "empty-query")  # in the order in which they are taken
 _ALL = frozenset(SAFE)
+PATH_ESCAPES = "path-escapes"  # a step of `urls.canonical`: what it has to do before the others is done here
 
 LONGEST_HOST = 253  # characters: RFC 1035, section 2.3.4, less the root's length byte and final dot
 
@@ -52,14 +53,6 @@ USUAL = re.compile(
 )
 _usual = USUAL.fullmatch
 
-# The same with a fragment of characters that need no escape, never going back: group 1 is the normal form, 2 its host.
-# `/.` must not be in what matches, either.
-_LABEL = r"(?!xn--)[a-z0-9_-]{1,60}+"
-usual_parts = re.compile(
-    rf"(https?://((?:{_LABEL}\.){{0,3}}+(?!xn--)[a-z][a-z0-9_-]{{0,59}}+)/{_IN_PATH}*+(?:{_KEPT}{_IN_PATH}*+)*+"
-    rf"(?:\?(?:{_IN_QUERY}|{_KEPT}){_IN_QUERY}*+(?:{_KEPT}{_IN_QUERY}*+)*+)?+)(?:#[A-Za-z0-9._~!$&'()*+,;=:@/?-]++)?"
-).fullmatch
-
 _AROUND = "".join(map(chr, range(0x21)))
 _INSIDE = str.maketrans({"\t": None, "\n": None, "\r": None, "\\": "%5C"})
 _absolute = re.compile(r"https?://(?:[^/?#]*@)?[^/?#@%]+(?=[/?#]|\Z)", re.IGNORECASE).match
@@ -72,6 +65,9 @@ _authority = re.compile(
 
 _DOTS = {".": 1, "..": 2}  # it has decoded or resolved those that are escaped
 _UNRESERVED = string.ascii_letters + string.digits + "-._~"  # RFC 3986, section 2.3
+_DIGIT = r"([0-9A-Fa-f]|%3[0-9]|%[46][1-6])"
+_again = re.compile(rf"%[0-9A-Fa-f]{{2}}|%{_DIGIT}{_DIGIT}").sub
+_split = re.compile("[?#]").split
 _to_escape = re.compile(r"%(?:[0-9A-Fa-f]{2})?|[][\\^`{|}]")
 
 
@@ -102,12 +98,14 @@ def is_usual(url: str) -> bool:
 
 
 def by_steps(url: str, steps: frozenset[str] = _ALL, look: bool = True) -> str | None:
-    """`normal_form` without its short cut, and of `SAFE` with those `steps` only. `look`: whether one look at what the
-    parser gives may save them.
+    """`normal_form` without its short cut, and of `SAFE` with those `steps` only; with `PATH_ESCAPES` among them, what
+    that needs before. `look`: whether one look at what the parser gives may save them.
     """
     text = url.strip(_AROUND)
     if "\\" in text or not text.isprintable():  # tabs and line ends are not printable
         text = text.translate(_INSIDE)
+    if "%" in text and PATH_ESCAPES in steps:
+        text = reread(text)
     parsed = _parsed(text)
     if parsed is None:
         return None
@@ -123,7 +121,7 @@ def by_steps(url: str, steps: frozenset[str] = _ALL, look: bool = True) -> str |
     table = _ESCAPES["escapes" in steps, "unsafe" in steps]
     rest = parsed[match.end() :]
     if "/." in rest:
-        rest = _without_dots(rest)
+        rest = without_dots(rest)
     rest = _escaped(rest, table)
     if "empty-query" in steps:
         rest = _without_empty_query(rest)
@@ -131,6 +129,23 @@ def by_steps(url: str, steps: frozenset[str] = _ALL, look: bool = True) -> str |
         dot = ""
     form = f"{scheme}{_escaped(user, table)}{host}{dot}{port}{rest}"
     return form if "fragment" in steps or not fragment else f"{form}#{_escaped(fragment, table)}"
+
+
+def reread(url: str) -> str:
+    """A URL with the escapes in its path that come to be one when those of hexadecimal digits are decoded: of
+    `/%%32%46` w3lib makes `/%2F`, which it makes of `/%2F`, too."""
+    end = len(_split(url, 1)[0])
+    start = url.find("/", url.find("://") + 3, end)
+    return f"{url[:start]}{_again(_read, url[start:end])}{url[end:]}" if start >= 0 else url
+
+
+def _read(match: re.Match[str]) -> str:
+    """An escape as it is; a `%` and two digits, escaped or not, as an escape."""
+    return match[0] if match[1] is None else "%" + "".join(map(_digit, match.groups()))
+
+
+def _digit(text: str) -> str:
+    return text if len(text) == 1 else chr(int(text[1:], 16))
 
 
 def _parsed(text: str) -> str | None:
@@ -146,7 +161,7 @@ def _escaped(text: str, table: dict[str, str]) -> str:
     return _to_escape.sub(lambda match: table[match[0]], text) if text else ""
 
 
-def _without_dots(rest: str) -> str:
+def without_dots(rest: str) -> str:
     """`rest` (path and query) with the dot segments resolved that the parser has left: Ada 3 passes over all of a path
     in which a segment such as `.x` comes first (`/a/.x/../b`)."""
     path, question, query = rest.partition("?")

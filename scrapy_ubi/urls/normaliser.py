@@ -4,6 +4,8 @@ A *composition* is a set of steps; their order is ours. It is written as a prese
 (`larm -index`, `safe +slashes`), or as the list of its steps (`fragment, escapes`). `name_of` writes it in one way
 only: agents compare these names, since agents whose compositions differ would take different URLs for one.
 
+The preset `scrapy`, the default, is `safe` and the steps of `urls.canonical`.
+
 Steps that a host's owner *tries* (`urls.learned`) belong to a composition as well, but not to the normal form: in the
 set they are written `?index`. The preset `learned` is `safe` and all that can be tried.
 """
@@ -15,18 +17,22 @@ import re
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
+from scrapy_ubi.urls.canonical import CANONICAL, canonical, canonical_form
 from scrapy_ubi.urls.hosts import HostRules
 from scrapy_ubi.urls.normal import SAFE, by_steps, is_usual, normal_form, with_host
 from scrapy_ubi.urls.steps import LOSSY, OF_ARGUMENTS, unchanged
 
-STEPS = (*SAFE, *LOSSY)  # in the order in which they are taken
+STEPS = (*SAFE, *CANONICAL, *LOSSY)  # in the order in which they are taken
 TRIED = ("www", "path-case", "session", "tracking", "slashes", "index", "query-order")  # what can be learned of a host
 PRESETS = {
     "safe": frozenset(SAFE),
+    "scrapy": frozenset((*SAFE, *CANONICAL)),
     # LARM's description lowers the path; its code the query, too.
     "larm": frozenset((*SAFE, "plus", "characters", "path-case", "slashes", "index")),
     "learned": frozenset((*SAFE, *(f"?{step}" for step in TRIED))),
 }
+
+VERSIONS = {"session": 2, "query-order": 2}  # of steps whose rules have changed; 2: `(S(...))`, `_sid`, empty arguments
 
 _separators = re.compile(r"[\s,]+").split
 
@@ -64,7 +70,7 @@ def _step(word: str) -> str:
 
 def name_of(steps: frozenset[str]) -> str:
     """The one name of a composition, which `parse` reads: the nearest preset, and how it differs."""
-    presets = ["learned"] if tried(steps) else ["safe", "larm"]
+    presets = ["learned"] if tried(steps) else ["safe", "larm", "scrapy"]
     preset = min(presets, key=lambda name: len(PRESETS[name] ^ steps))
     of_preset = PRESETS[preset]
     changes = [
@@ -80,6 +86,11 @@ def tried(steps: frozenset[str]) -> tuple[str, ...]:
     return tuple(step for step in TRIED if f"?{step}" in steps)
 
 
+def version_of(steps: frozenset[str]) -> int:
+    """Of the rules of these steps: agents of one composition and of other rules do not take the same URLs for one."""
+    return max(VERSIONS.get(step.removeprefix("?"), 1) for step in steps | {""})
+
+
 def is_composition(text: str) -> bool:
     """Whether `parse` can read it."""
     try:
@@ -90,7 +101,7 @@ def is_composition(text: str) -> bool:
 
 
 class Form(NamedTuple):
-    """A URL's normal form by the steps that are not lossy, by all, and the lossy steps that have changed the first."""
+    """A URL's normal form by those of the steps that are not lossy, by all, and the lossy ones that have changed it."""
 
     safe: str
     normal: str
@@ -100,14 +111,18 @@ class Form(NamedTuple):
 class Normaliser:
     """The normal form by some steps: callable, never raises, idempotent, None for what is no URL of a host.
 
+    Lossy steps come between those of `urls.canonical`, where these are on: they find arguments in one spelling, and
+    what they leave in another one, or order, is put right.
+
     `changed` counts, by lossy step, the URLs that it has changed. With `rules`, synonyms of hosts are one host.
     """
 
-    def __init__(self, steps: frozenset[str] = PRESETS["safe"], rules: HostRules | None = None) -> None:
+    def __init__(self, steps: frozenset[str] = PRESETS["scrapy"], rules: HostRules | None = None) -> None:
         self.name = name_of(steps)
         self.changed = {name: 0 for name in LOSSY if name in steps}
-        self._safe = steps & PRESETS["safe"]
-        self._all_safe = self._safe == PRESETS["safe"]
+        self._safe = steps & PRESETS["scrapy"]
+        self._form = _FORMS.get(self._safe, self._form_by_steps)
+        self._of_path, self._of_query = (step in steps for step in CANONICAL)
         self._lossy = [(name, step) for name, step in LOSSY.items() if name in steps]
         self._of_arguments = not OF_ARGUMENTS.isdisjoint(steps)
         self._same = rules.same if rules is not None and rules.has_synonyms else None
@@ -115,7 +130,7 @@ class Normaliser:
     @property
     def function(self) -> Callable[[str], str | None]:
         """What calling this comes to, without the detour where there is nothing to choose."""
-        return normal_form if self._all_safe and not self._lossy and self._same is None else self
+        return self if self._lossy or self._same is not None else self._form
 
     def __call__(self, url: str) -> str | None:
         """The normal form of an absolute http or https URL, None for anything else."""
@@ -123,8 +138,16 @@ class Normaliser:
         return self._by_lossy_steps(form)[0] if form is not None and self._lossy else form
 
     def _safe_form(self, url: str) -> str | None:
-        form = normal_form(url) if self._all_safe else url if is_usual(url) else by_steps(url, self._safe)
+        form = self._form(url)
         return form if form is None or self._same is None else with_host(form, self._same)
+
+    def _form_by_steps(self, url: str) -> str | None:
+        form = url if is_usual(url) else by_steps(url, self._safe)
+        return form if form is None else self._canonical(form)
+
+    def _canonical(self, form: str) -> str:
+        of_path, of_query = self._of_path, self._of_query
+        return canonical(form, of_path, of_query) if of_path or of_query else form
 
     def judged(self, url: str) -> Form | None:
         """The normal form with how the lossy steps came to it; None for what has none."""
@@ -143,8 +166,19 @@ class Normaliser:
             before = path, query
             path, query = after = step(path, query)
             if after != before:
-                self.changed[name] += 1
                 steps.append(name)
         if had_query and not query:
             question = ""
-        return "".join([form[:cut], path, question, query, hash_sign, fragment]), tuple(steps)
+        # What the lossy steps escape, order or leave at the end of a path is as in all canonical forms in the end.
+        now = self._canonical("".join([form[:cut], path, question, query, hash_sign, fragment]))
+        if now == form:
+            return form, ()
+        for name in steps:
+            self.changed[name] += 1
+        return now, tuple(steps)
+
+
+_FORMS: dict[frozenset[str], Callable[[str], str | None]] = {
+    PRESETS["safe"]: normal_form,
+    PRESETS["scrapy"]: canonical_form,
+}

@@ -4,7 +4,8 @@ Rules of this module:
 
 * A step is a function of path and query to path and query. It comes after the steps of `urls.normal`, in the order of
   `LOSSY`, whichever of them are switched on.
-* A step is idempotent, and leaves alone what the later ones have made, so every choice of steps is idempotent.
+* A step is idempotent, and leaves alone what the later ones have made, so every choice of steps is idempotent. (Those
+  of `urls.canonical` come before, and once more after them.)
 * No step touches user, host, port or fragment, nor moves the end of the path: a URL stays on its host.
 * Text is ASCII: the parser has escaped the rest.
 
@@ -35,6 +36,12 @@ _hex = re.compile(r"[0-9A-Fa-f]{2}").match
 _slashes = re.compile(r"/{2,}").sub
 _index = re.compile(r"(?<=/)(?:index|default)\.[^/]*\Z", re.IGNORECASE).sub
 
+# A segment in which ASP.NET keeps what it would otherwise keep in cookies: `(S(abc))`, `(X(1)S(abc))`, `(A(..)F(..))`,
+# and in its first version `(abc)` of 24 characters. `characters` has escaped the brackets.
+_OPEN, _CLOSE = r"(?:\(|%28)", r"(?:\)|%29)"
+_KEPT_IN_PATH = rf"{_OPEN}(?:(?:[AFSX]{_OPEN}[A-Za-z0-9_.-]+{_CLOSE})+|[a-z0-5]{{24}}){_CLOSE}/"
+_sessions = re.compile(rf"(?<=/)(?:{_KEPT_IN_PATH})+", re.IGNORECASE).sub
+
 _ESCAPED = {chr(code): f"%{code:02X}" for code in range(128)} | {"%24": "$"}
 
 # Paths and queries that no step changes, whichever are switched on: most.
@@ -62,8 +69,11 @@ def query_case(path: str, query: str) -> tuple[str, str]:
 
 
 def session(path: str, query: str) -> tuple[str, str]:
-    """Arguments of the query that name a session are left out, and such parameters at the end of the path."""
+    """Arguments of the query that name a session are left out, such parameters at the end of the path, and the segments
+    of the path in which ASP.NET keeps sessions."""
     names = _parameters()["session"]
+    if "(" in path or "%28" in path:
+        path = _sessions("", path)
     return names.without_last(path), names.without(query)
 
 
@@ -83,8 +93,8 @@ def index(path: str, query: str) -> tuple[str, str]:
 
 
 def query_order(path: str, query: str) -> tuple[str, str]:
-    """The arguments of the query in the order of their texts."""
-    return path, "&".join(sorted(query.split("&"))) if "&" in query else query
+    """The arguments of the query in the order of their texts, without empty ones: `a=` is none."""
+    return path, "&".join(sorted(filter(None, query.split("&")))) if "&" in query else query
 
 
 LOSSY: dict[str, Step] = {

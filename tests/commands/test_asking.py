@@ -264,6 +264,21 @@ def test_url_goes_by_the_normal_form_of_the_crawl(shell: Shell, crawl: CrawlByHa
     assert len({question.key for question in asked}) == 2
 
 
+def test_url_says_that_a_fingerprinter_makes_the_keys_of_the_crawl(shell: Shell, crawl: CrawlByHand) -> None:
+    for name in ("a1", "a2"):
+        crawl.agent(name, {"fingerprinter": "shop.prints.ByParts"})
+    unknown = {"ask": "url", "where": "unknown", "role": ""}
+    with answering(crawl, lambda agent, question: {"agent": agent, **unknown}):
+        found = shell.json("url", "http://h1.example/a")
+        assert shell("url", "http://h1.example/a") == 0
+    assert (found["key"], found["fingerprinter"], found["host"]) == (None, "shop.prints.ByParts", "h1.example")
+    assert found["owner"] in ("a1", "a2")
+    assert "a plain GET" not in shell.out and "key " not in shell.out.splitlines()[1]
+    assert "REQUEST_FINGERPRINTER_CLASS, shop.prints.ByParts, makes the keys" in " ".join(shell.out.split())
+    assert shell("failed", "--url", "http://h1.example/a") == 1
+    assert "choose by --host or --reason" in shell.err
+
+
 def test_requeue_ends_although_what_it_takes_in_fails_again_at_once(shell: Shell, crawl: CrawlByHand) -> None:
     def answer(agent: str, question: Question) -> Any:
         failed_again = not question.before and len(asked) < 20

@@ -30,14 +30,14 @@ def bare(cell: str) -> str:
 def test_the_table_of_steps_is_ours() -> None:
     table = rows("step")
     assert [bare(row[0]) for row in table] == list(STEPS)
-    for preset, column in (("safe", 3), ("larm", 4)):
+    for preset, column in (("scrapy", 3), ("safe", 4), ("larm", 5)):
         assert {bare(row[0]) for row in table if row[column] == "yes"} == PRESETS[preset]
     told = {"yes": "{}", "tried": "?{}"}
-    learned = {told[row[5]].format(bare(row[0])) for row in table if row[5] in told}
+    learned = {told[row[6]].format(bare(row[0])) for row in table if row[6] in told}
     assert learned | {"?www"} == PRESETS["learned"]
 
 
-@pytest.mark.parametrize(("preset", "column"), [("safe", 1), ("larm", 2)])
+@pytest.mark.parametrize(("preset", "column"), [("scrapy", 1), ("safe", 2), ("larm", 3)])
 def test_the_normal_forms_beside_those_of_others_are_ours(preset: str, column: int) -> None:
     normalise = Normaliser(PRESETS[preset])
     assert [(bare(row[0]), bare(row[column])) for row in rows("URL")] == [
@@ -48,7 +48,7 @@ def test_the_normal_forms_beside_those_of_others_are_ours(preset: str, column: i
 @pytest.mark.skipif(not version("w3lib").startswith("2.5"), reason="the page speaks of w3lib 2.5")
 def test_the_normal_forms_of_w3lib_are_its_own() -> None:
     for row in rows("URL"):
-        url, shown = bare(row[0]), bare(row[4])
+        url, shown = bare(row[0]), bare(row[5])
         assert canonicalize_url(url) == (url if shown == "as found" else shown)
 
 

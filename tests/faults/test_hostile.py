@@ -35,7 +35,7 @@ from tests.test_processes import Project
 pytestmark = pytest.mark.processes
 
 AGENTS = ("a0", "a1")
-MOST_PAGES = 40  # UBI_HOST_MAX_PAGES, all that has to be set: a calendar ends by nothing else
+MOST_PAGES = 40  # UBI_HOST_MAX_PAGES: a calendar ends by nothing else
 MOST_REDIRECTS = 20  # REDIRECT_MAX_TIMES, Scrapy's default
 TAKEN = 20_000_000  # bytes of a gigabyte that may be on their way, in all buffers, until the transfer is stopped
 
@@ -57,7 +57,8 @@ class Crawl:
 
     def __init__(self, place: Path, web: Hostile, server: Server, limit: float, **settings: object) -> None:
         self.place, self.project = place, Project(place, web.site.proxy)
-        wanted = {"UBI_REDIS_URL": server.url, "ROBOTSTXT_OBEY": 1, "UBI_HOST_MAX_PAGES": MOST_PAGES, **settings}
+        broad = {"UBI_HOST_MAX_PAGES": MOST_PAGES, "UBI_MAX_BODY": 200_000}
+        wanted = {"UBI_REDIS_URL": server.url, "ROBOTSTXT_OBEY": 1, **broad, **settings}
         self._options = [part for name, value in wanted.items() for part in ("-s", f"{name}={value}")]
         agents = {name: self._start(name) for name in AGENTS}
         try:
@@ -100,7 +101,7 @@ def test_the_others_are_not_slowed_the_crawl_ends_and_the_report_names_them(
 
 
 @pytest.mark.faults
-def test_all_of_it_ends_when_nothing_is_set_but_a_limit_of_pages(tmp_path: Path, one_server: Server) -> None:
+def test_all_of_it_ends_when_nothing_is_set_but_limits_of_pages(tmp_path: Path, one_server: Server) -> None:
     """About ten minutes: three time-outs of Scrapy's. A host that asks for longer than seconds takes half an hour."""
     with Site() as site, Hostile(site, asked=5) as web:
         crawl = Crawl(tmp_path, web, one_server, LONG)

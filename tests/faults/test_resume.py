@@ -322,7 +322,7 @@ def test_settings_that_decide_where_urls_belong_may_not_change(make_group: MakeG
         "UBI_PARTITION": ("host", "domain"),
         "UBI_REPLICAS": (200, 100),
         "UBI_REPLICATION": (1, 2),
-        "UBI_NORMALISE": ("safe", "larm"),
+        "UBI_NORMALISE": ("scrapy", "larm"),
     }
     for setting, (old, new) in changes.items():
         log = group.place / "a0.log"

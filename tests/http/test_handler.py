@@ -138,6 +138,20 @@ def test_a_kept_connection_that_turns_out_dead(request_: Callable[[str], Request
     run(main())
 
 
+def test_under_the_right_to_one_transfer_it_is_not_tried_again_but_told() -> None:
+    async def main() -> None:
+        async with Server([answer(), drop], [answer()]) as server, handler() as ours:
+            right = writegate.OneTransfer(lambda host: True, "h.example")
+            writegate.may_write.set(right)
+            await ours.download_request(Request(server.url))
+            assert not right.broken
+            with pytest.raises(DownloadFailedError):
+                await ours.download_request(Request(server.url))
+            assert right.broken and server.opened == 1
+
+    run(main())
+
+
 def test_it_is_tried_again_once_and_only_before_an_answer() -> None:
     async def main() -> None:
         async with Server([answer(), drop], [drop]) as server, handler() as ours:

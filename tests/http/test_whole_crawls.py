@@ -94,7 +94,7 @@ def prepare(site: Site) -> None:
 def test_a_spider_sees_the_same(site: Site, agents: int, fast: bool, caplog: pytest.LogCaptureFixture) -> None:
     prepare(site)
     slow = f"{HOSTS[sum(b'slow') % len(HOSTS)]}/slow"
-    settings = {"UBI_FAST": fast, "RETRY_HTTP_CODES": [503], "UBI_HOST_FAILURES": 0}
+    settings = {"UBI_FAST": fast, "RETRY_HTTP_CODES": [503], "UBI_HOST_FAILURES": 0, "UBI_MAX_BODY": 200_000}
     with site.hold(slow), caplog.at_level(logging.INFO):
         outcomes = crawl(Everything, site.proxy, agents, settings)
     assert [outcome.reason for outcome in outcomes] == ["finished"] * agents

@@ -186,7 +186,8 @@ def test_a_host_that_asks_for_it_is_left_alone_and_its_page_fetched_later(site: 
 
 def test_a_host_that_always_asks_is_given_up_and_the_crawl_ends(site: Site) -> None:
     always(site, SLOW, Page("busy", 503, {"Retry-After": "0"}))
-    (one,) = run(site, UBI_RETRY_AFTER_TIMES=2)
+    (one,) = run(site, UBI_RETRY_AFTER_TIMES=2, UBI_HOST_PAUSE=0.8)
+    assert [gap >= pause for gap, pause in zip(site.gaps(SLOW), (0, 0.1), strict=True)] == [True, True]
     assert len([visit for visit in site.visits if SLOW in visit.url]) == 3
     assert one.stats["ubi/failed/host/busy"] == 4
     assert one.stats["ubi/hosts/ended/host/busy"] == 1
@@ -229,7 +230,7 @@ def test_whoever_handles_the_status_sees_it_as_ever_and_the_host_is_left_alone(
     site: Site, settings: dict[str, Any]
 ) -> None:
     site.page(f"http://{SLOW}/0", busy(2, "0"))
-    (one,) = run(site, Handles, **settings, RETRY_TIMES=1)
+    (one,) = run(site, Handles, **settings, RETRY_TIMES=1, UBI_HOST_PAUSE=0.1)
     tried = 1 if settings else 2
     assert one.stats["ubi/hosts/postponed/retry-after"] == tried
     assert site.urls()[f"http://{SLOW}/0"] == tried
@@ -245,16 +246,21 @@ def loads(outcome: Outcome) -> int:
     return int(outcome.stats.get("downloader/exception_count", 0))
 
 
+def tried(site: Site, outcomes: list[Outcome]) -> int:
+    """Loads of the slow host, but for those that were sent again at the end of a connection, or aborted."""
+    return len(site.spans[SLOW]) - total(outcomes, "ubi/guard/repeated") - total(outcomes, "ubi/guard/cancelled")
+
+
 def test_a_host_that_does_not_answer_is_given_up_after_some_tries(site: Site) -> None:
     always(site, SLOW, Page(status=HANG_UP))
     (one,) = run(site, UBI_HOST_FAILURES=2, UBI_HOST_TRIES=1, UBI_HOST_PAUSE=0.5, RETRY_TIMES=0)
-    assert loads(one) == 3
+    assert tried(site, [one]) == 3
     assert max(site.gaps(SLOW)) >= 0.5, "after two failures it is left alone"
     assert one.stats["ubi/hosts/postponed/health"] == 1
-    assert one.stats["ubi/failed/host/dead"] == 1
+    assert one.stats["ubi/failed/host/dead"] == 3, "the loads that excluded and ended it have cost no page its retries"
     assert noted(one) == {"host/excluded": 1, "ended/host/dead": 1}
     lost = {item["url"] for item in items_of([one]) if "error" in item}
-    assert len(lost) == 3
+    assert len(lost) == 1
     assert all(SLOW in url for url in lost)
 
 
@@ -294,9 +300,8 @@ def test_health_can_be_passed_over(site: Site) -> None:
 def test_a_dead_host_is_one_for_every_agent(site: Site) -> None:
     always(site, SLOW, Page(status=HANG_UP))
     outcomes = run(site, agents=2, UBI_HOST_FAILURES=1, UBI_HOST_TRIES=0, RETRY_TIMES=0)
-    withdrawn = sum(one.stats.get("ubi/scheduler/put_back", 0) for one in outcomes)  # as the agents find each other
-    assert sum(map(loads, outcomes)) - withdrawn == 1
-    assert total(outcomes, "ubi/failed/host/dead") == 3
+    assert tried(site, outcomes) == 1
+    assert total(outcomes, "ubi/failed/host/dead") == 4
 
 
 class Cemetery(Spider):
@@ -321,6 +326,109 @@ def test_a_million_dead_hosts_do_not_fill_a_log_of_warnings(
     said = [(record.levelname, record.getMessage()) for record in caplog.records]
     assert [level for level, text in said if "it is given up" in text] == ["WARNING"] * 2 + ["INFO"] * 3
     assert [level for level, text in said if text.startswith("More hosts that are given up (host/dead)")] == ["WARNING"]
+
+
+# -- a host that answers with errors
+
+ERRORS = {"UBI_HOST_FAILURES": 2, "UBI_HOST_TRIES": 1, "UBI_HOST_PAUSE": 0.64, "RETRY_TIMES": 1}
+RESTS = [0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64]
+
+
+def outage(loads: int, status: int = 503) -> Callable[[Visit], Page]:
+    """A page of a host that fails for its first so many loads, and then is well."""
+    seen: list[str] = []
+
+    def answer(visit: Visit) -> Page:
+        seen.append(visit.url)
+        return Page("failing", status) if len(seen) <= loads else Page("page")
+
+    return answer
+
+
+@pytest.mark.parametrize("status", [500, 503, 522, 524, 429])
+def test_a_host_that_fails_for_a_while_rests_and_loses_no_page(site: Site, status: int) -> None:
+    always(site, SLOW, outage(10, status))
+    (one,) = run(site, **ERRORS, pages=4)
+    assert [item["status"] for item in items_of([one])] == [200] * 8
+    assert len(site.spans[SLOW]) == 10 + 4
+    rests = site.gaps(SLOW)[1:10:2]
+    assert all(rest >= wanted for rest, wanted in zip(rests, RESTS, strict=False)), rests
+    assert one.stats["ubi/hosts/postponed/failing"] == 5
+    assert one.stats["retry/count"] == 1, "that of the first page; the others were spared"
+    assert noted(one) == {"host/failing": 5}
+
+
+def test_a_host_that_always_fails_is_given_up_and_the_crawl_ends(site: Site) -> None:
+    always(site, SLOW, Page("failing", 503))
+    (one,) = run(site, **ERRORS)
+    assert len(site.spans[SLOW]) == 2 * (len(RESTS) + 1)
+    assert one.stats["ubi/failed/host/failing"] == 4
+    assert one.stats["ubi/hosts/postponed/failing"] == len(RESTS)
+    assert noted(one) == {"host/failing": len(RESTS), "ended/host/failing": 1}
+    assert {item["url"] for item in items_of([one])} == {f"http://{QUICK}/{number}" for number in range(4)}
+
+
+def test_one_page_that_always_fails_does_not_disturb_its_host(site: Site) -> None:
+    site.page(f"http://{SLOW}/1", Page("failing", 500))
+    (one,) = run(site, **{**ERRORS, "RETRY_TIMES": 3})
+    assert site.urls()[f"http://{SLOW}/1"] == 4
+    assert one.stats["ubi/failed/http/500"] == 1
+    assert len(items_of([one])) == 8 - 1 + 1, "its errback is told"
+    assert "ubi/hosts/postponed/failing" not in one.stats
+
+
+def test_pages_that_are_left_of_a_failing_host_use_up_their_retries(site: Site) -> None:
+    """Fewer than make a streak: else the crawl would not end."""
+    for number in (1, 2):
+        site.page(f"http://{SLOW}/{number}", Page("failing", 500))
+    (one,) = run(site, **{**ERRORS, "UBI_HOST_FAILURES": 3})
+    assert one.stats["ubi/failed/http/500"] == 2
+    assert len(site.spans[SLOW]) == 2 + 2 * 2
+
+
+@pytest.mark.parametrize(
+    "settings", [{"UBI_HOST_FAILURES": 0}, {"RETRY_ENABLED": False}, {"RETRY_HTTP_CODES": [500]}, {"handles": True}]
+)
+def test_errors_that_scrapy_would_not_retry_or_somebody_handles_go_their_usual_way(
+    site: Site, settings: dict[str, Any]
+) -> None:
+    always(site, SLOW, Page("failing", 503))
+    spider = Handles if settings.pop("handles", False) else Both
+    (one,) = run(site, spider, **{**ERRORS, **settings})
+    tried = 1 if "RETRY_ENABLED" in settings or "RETRY_HTTP_CODES" in settings else 2
+    assert len(site.spans[SLOW]) == 4 * tried
+    assert len(items_of([one])) == 8, "each page has its callback or its errback"
+    assert "ubi/hosts/postponed/failing" not in one.stats
+
+
+# -- a host that a proxy cannot reach
+
+
+def test_a_host_that_a_proxy_has_never_reached_is_given_up_soon(site: Site) -> None:
+    always(site, SLOW, Page("no such host", 502))
+    (one,) = run(site, UBI_HOST_PAUSE=3.2)
+    assert len(site.spans[SLOW]) == 4
+    assert all(gap >= rest for gap, rest in zip(site.gaps(SLOW), (0.05, 0.1, 0.2), strict=True))
+    assert one.stats["ubi/failed/host/dead"] == 4
+    assert noted(one) == {"host/excluded": 3, "ended/host/dead": 1}
+
+
+def test_one_that_it_has_reached_before_is_one_that_fails(site: Site) -> None:
+    for number in range(1, 8):
+        site.page(f"http://{SLOW}/{number}", Page("no such host", 502))
+    (one,) = run(site, **ERRORS)
+    assert noted(one) == {"host/failing": len(RESTS), "ended/host/failing": 1}
+
+
+@pytest.mark.parametrize("reached", [False, True])
+def test_a_robots_txt_that_a_proxy_cannot_reach_is_not_asked_for_for_long(site: Site, reached: bool) -> None:
+    site.page(f"http://{SLOW}/robots.txt", Page("no such host", 404 if reached else 502))
+    if reached:
+        always(site, SLOW, Page("no such host", 502))
+    (one,) = crawl(Both, site.proxy, 1, {"ROBOTSTXT_OBEY": True, "UBI_ROBOTS_GIVE_UP": 5, **ERRORS})
+    what = "host/failing" if reached else "robots/unreachable"
+    assert one.stats[f"ubi/failed/{what}"] == 4
+    assert site.urls()[f"http://{SLOW}/robots.txt"] == (1 if reached else 2), "now, and after a tenth of 5 s"
 
 
 # -- the others

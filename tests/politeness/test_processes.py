@@ -34,13 +34,15 @@ def pages(host: str) -> list[str]:
 @pytest.fixture
 def site() -> Iterator[Site]:
     with Site() as running:
-        running.page(HOME, links(*pages("good"), *pages("dead"), *pages("busy")))
+        running.page(HOME, links(*pages("good"), *pages("dead"), *pages("busy"), *pages("failing")))
         for url in pages("good"):
             running.page(url, "good")
         for url in pages("dead"):
             running.page(url, Page(status=HANG_UP))
         for url in pages("busy"):
             running.page(url, Page("later", 503, {"Retry-After": "0"}))
+        for url in pages("failing"):
+            running.page(url, Page("failing", 500))
         yield running
 
 
@@ -60,6 +62,7 @@ def test_they_are_named_in_the_report_and_come_back_when_they_are_requeued(
     said = crawl(project, one_server)
     assert "dead.example has not answered 3 times in a row: it is given up" in said
     assert "busy.example has asked 2 times in a row to come back later: it is given up" in said
+    assert "failing.example answers with errors (500), after 7 rests as well: it is given up" in said
     visits = site.urls()
     assert all(visits[url] == 1 for url in pages("good"))
     assert sum(visits[url] for url in pages("busy")) == 2
@@ -67,10 +70,13 @@ def test_they_are_named_in_the_report_and_come_back_when_they_are_requeued(
     on_redis = ("-s", f"UBI_REDIS_URL={one_server.url}")
     report = json.loads(project.run("ubi", "report", "--json", *on_redis)[1])
     assert report["measures"]["failed"]["host/busy"] == PAGES
-    assert report["measures"]["failed"]["host/dead"] == PAGES - 3
+    assert report["measures"]["failed"]["host/failing"] == PAGES - 1, "the first error of a streak counts"
+    assert report["measures"]["failed"]["host/dead"] == PAGES - 1, "what excludes or ends a host fails no page"
     assert report["measures"]["noted"].items() >= {
         ("ended/host/dead", 1),
         ("ended/host/busy", 1),
+        ("ended/host/failing", 1),
+        ("host/failing", 7),
         ("host/excluded", 1),
     }
     assert (
@@ -84,12 +90,14 @@ def test_they_are_named_in_the_report_and_come_back_when_they_are_requeued(
         "good.example": "idle",
         "dead.example": "ended",
         "busy.example": "ended",
+        "failing.example": "ended",
     }
 
-    for url in (*pages("dead"), *pages("busy")):
+    for url in (*pages("dead"), *pages("busy"), *pages("failing")):
         site.page(url, "back again")
     assert project.run("ubi", "requeue", "--reason", "host", *on_redis)[0] == 0
     crawl(project, one_server)
     again = site.urls()
     assert all(again[url] > visits[url] for url in pages("busy"))
-    assert sum(again[url] > visits[url] for url in pages("dead")) == PAGES - 3
+    assert sum(again[url] > visits[url] for url in pages("failing")) == PAGES - 1
+    assert sum(again[url] > visits[url] for url in pages("dead")) == PAGES - 1

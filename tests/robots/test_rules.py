@@ -100,3 +100,20 @@ def test_where_the_whole_is_too_much_a_parser_holds_for_who_asked(monkeypatch: p
     assert known.agent == (digest("bot") if most < 4 else None)
     assert not parsers.allows(known, URL, "bot")
     assert not parsers.allows(known, "http://h.example/y/../no", "bot"), "to a server that is the same"
+
+
+@pytest.mark.parametrize("most", [text.MOST_PAIRS, 0], ids=["whole", "for who asked"])
+def test_who_is_meant_is_asked_of_the_parser_and_of_rules_that_have_travelled(
+    monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    monkeypatch.setattr(text, "MOST_PAIRS", most)
+    parsers = Case().parsers
+    mine = "Mozilla/5.0 (compatible; mybot/1.0; +http://mybot.example/)"
+    body = (
+        b"User-agent: Mozilla/5.0 (compatible;contxbot/1.0)\nCrawl-delay: 9\nAllow: /\n\n"
+        b"User-agent: mybot spider\nCrawl-delay: 4\nDisallow: /no\n"
+    )
+    known, _ = parsers.read(body, mine, NOW)
+    for each in (known, parsers.restore(known.record)):
+        assert not parsers.allows(each, URL, mine) and parsers.allows(each, "http://h.example/y", mine)
+    assert known.record.delay == 4.0

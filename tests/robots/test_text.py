@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from protego import Protego
 
@@ -24,7 +26,7 @@ def allowed(body: str, path: str, agent: str = "FooBot") -> bool:
     """The verdict, by the whole text and by what of it concerns this agent: they agree."""
     url = f"http://h.example{path}"
     reduced = Protego.parse(text.reduce(text.take_apart(text.decode(body.encode())), agent))
-    verdict = bool(whole(body).can_fetch(url, agent))
+    verdict = bool(whole(body).can_fetch(url, text.asked_as(agent)))
     assert reduced.can_fetch(url, agent) is verdict
     return verdict
 
@@ -34,6 +36,79 @@ def test_a_user_agent_line_ends_at_the_first_space() -> None:
     assert allowed(body, "/x/y", "Foo")
     assert allowed("User-agent: Foo Bar\nDisallow: /x", "/x", "Other")
     assert not allowed("User-agent: foo bar\nDisallow: /x", "/x", "Foo")
+
+
+CONTXBOT = "Mozilla/5.0 (compatible;contxbot/1.0)"
+MYBOT = "Mozilla/5.0 (compatible; mybot/1.0; +http://mybot.example/bot.html)"
+
+
+@pytest.mark.parametrize("agent", [MYBOT, FOO, "Mozilla/5.0 (X11; Linux x86_64)", "mybot", "Scrapy/2.19 (+https://scrapy.org)"])
+def test_a_line_that_is_the_whole_of_another_bots_user_agent_is_not_ours(agent: str) -> None:
+    """As with plain Protego, and with Google's parser, which looks for the crawler's product in it."""
+    body = f"User-agent: {CONTXBOT}\nDisallow: /x\nUser-agent: *\nDisallow: /y\n"
+    assert allowed(body, "/x", agent) and not allowed(body, "/y", agent)
+    assert not allowed(body, "/x", CONTXBOT) and allowed(body, "/y", CONTXBOT)
+
+
+@pytest.mark.parametrize(
+    ("line", "agent", "fits"),
+    [
+        ("mybot", MYBOT, True),
+        ("MyBot/1.0", MYBOT, True),
+        ("my", MYBOT, True),  # a word that begins so: Protego's rule
+        ("mybot crawler", MYBOT, True),  # Google's first space, with our product
+        ("Mozilla/5.0", MYBOT, True),  # its own words, as Protego has it
+        ("Mozilla Firefox", MYBOT, False),
+        ("compatible crawlers", MYBOT, False),
+        ("http client", MYBOT, False),
+        ("bot of mine", MYBOT, False),
+        ("Scrapy", "Scrapy/2.19 (+https://scrapy.org)", True),
+        ("Scrapy/2.19", "Scrapy/2.19 (+https://scrapy.org)", True),
+        ("Scrapy/1.8", "Scrapy/2.19 (+https://scrapy.org)", False),
+        ("Scrapy spiders", "Scrapy/2.19 (+https://scrapy.org)", True),
+        ("Scrapy-Cluster of all", "Scrapy/2.19 (+https://scrapy.org)", False),
+        ("foo bar", "foo-bot/1", False),  # its product is foo-bot
+        ("foo-bot bar", "foo-bot/1", True),
+        ("foo*bar x", "foobar", True),
+        ("foo/1 bar", "foo/1", False),  # the first word is no product token
+        ("* bar", "whoever", True),  # Google: for everybody
+        ("*", "", True),
+    ],
+)
+def test_whom_a_user_agent_line_fits(line: str, agent: str, fits: bool) -> None:
+    assert allowed(f"User-agent: {line}\nDisallow: /x\n", "/x", agent) is not fits
+
+
+def test_groups_of_one_product_are_one_also_where_a_line_says_more() -> None:
+    body = "User-agent: foo\nDisallow: /1\n\nUser-agent: Foo Bar\nDisallow: /2\n\nUser-agent: *\nDisallow: /3\n"
+    for agent in ("foo", "Foo/2.0"):
+        assert [allowed(body, path, agent) for path in ("/1", "/2", "/3")] == [False, False, True]
+    assert [allowed(body, path, "foobar") for path in ("/1", "/2", "/3")] == [False, True, True]
+
+
+@pytest.mark.parametrize(
+    ("agent", "product"),
+    [
+        (MYBOT, "mybot"),
+        ("Scrapy/2.19 (+https://scrapy.org)", "scrapy"),
+        ("Foo-Bot_x", "foo-bot_x"),
+        (" foo bar", "foo"),
+        ("Mozilla/5.0 (X11; Linux x86_64; rv:1) Gecko/1 Firefox/1", ""),
+        ("Mozilla/5.0 (KHTML, like Gecko; compatible; Googlebot/2.1; +http://x) Chrome/1", "googlebot"),
+        ("Mozillabot/1", "mozillabot"),
+        ("", ""),
+        ("1foo", ""),
+    ],
+)
+def test_the_product_of_a_user_agent(agent: str, product: str) -> None:
+    assert text.product(agent) == product
+
+
+def test_a_crawl_delay_is_that_of_those_named_above_it() -> None:
+    body = "User-agent: slurp\nCrawl-delay: 10\n\nUser-agent: bing\nCrawl-delay: 20\n\nUser-agent: *\nDisallow: /x\n"
+    delays = {agent: whole(body).crawl_delay(agent) for agent in ("slurp", "bing", "mybot")}
+    assert delays == {"slurp": 10, "bing": 20, "mybot": None}
+    assert not allowed(body, "/x", "slurp"), "it ends no group (RFC 9309)"
 
 
 @pytest.mark.parametrize("between", ["Unknown: line", "Sitemap: /s.xml", "Crawl-delay: 5", "garbage", ""])
@@ -181,7 +256,7 @@ def robots_texts(draw: st.DrawFn) -> str:
 def test_what_concerns_an_agent_is_what_the_whole_says_to_it(body: str, agent: str, path: str) -> None:
     allowed(body, path, agent)
     robots = text.take_apart(body)
-    assert whole(body).crawl_delay(agent) == Protego.parse(text.reduce(robots, agent)).crawl_delay(agent)
+    assert whole(body).crawl_delay(text.asked_as(agent)) == Protego.parse(text.reduce(robots, agent)).crawl_delay(agent)
 
 
 @settings(max_examples=50)
@@ -202,5 +277,64 @@ def test_whatever_has_travelled_is_rules(short: str) -> None:
 @settings(max_examples=50)
 @given(robots_texts())
 def test_putting_together_is_idempotent(body: str) -> None:
+    """But for the order of a group's user agents."""
     once = text.put_together(text.take_apart(body))
-    assert once is not None and text.put_together(text.take_apart(once)) == once
+    assert once is not None
+    twice = text.put_together(text.take_apart(once))
+    assert twice is not None and sorted(twice.split()) == sorted(once.split())
+
+
+# -- beside plain Protego, which Scrapy's own middleware asks
+
+NAMES = ["*", "mybot", "MyBot/1.0", "my", "bot", "Mozilla", "Mozilla/5.0", CONTXBOT, MYBOT, "Scrapy", "Scrapy/2.19"]
+NAMES += ["scrapy cluster", "mybot crawler", "compatible one", "foo*", ""]
+PLAIN_AGENTS = [MYBOT, CONTXBOT, "mybot", "Scrapy/2.19 (+https://scrapy.org)", "Mozilla/5.0 (X11)", "other"]
+OTHER_LINES = ["Crawl-delay: 3", "crawl delay 7", "Sitemap: /s", "Noindex: /a", "# x", "", "Host: h", "no line"]
+LINE_PARTS = [*"aA: \t#*/", "allow", "disallow", "user-agent", "user agent", "crawl-delay", "x"]
+PATHS = ["/", "/a", "/a/b", "/c", "/a%20b", "/index.html"]
+
+
+@st.composite
+def usual_texts(draw: st.DrawFn) -> str:
+    """Texts that RFC 9309 and Protego group alike: each group has a rule at the end of its user-agent lines."""
+    end = st.sampled_from(["\n", "\r\n", "\r"])
+    space = st.sampled_from(["", " ", "\t"])
+    rule = st.builds(
+        lambda field, gap, path: f"{field}:{gap}{path}",
+        st.sampled_from(["Disallow", "allow", "dissalow", "ALLOW "]), space, st.sampled_from([*PATHS, "/*b$", ""]),
+    )  # fmt: skip
+    other = st.sampled_from(OTHER_LINES)
+    lines: list[str] = draw(st.lists(rule | other, max_size=2))
+    for _ in range(draw(st.integers(0, 4))):
+        spelling = draw(st.sampled_from(["User-agent: ", "user-agent:", "User agent "]))
+        lines += [f"{spelling}{name}" for name in draw(st.lists(st.sampled_from(NAMES), min_size=1, max_size=3))]
+        lines += [draw(rule), *draw(st.lists(rule | other, max_size=4))]
+    return "".join(line + draw(end) for line in lines)
+
+
+def is_cut_by_google(body: str, agent: str) -> bool:
+    """Whether a line of several words begins with this crawler's product (GoogleOnly_AcceptUserAgentUpToFirstSpace)."""
+    product = text.product(agent)
+    values = [line.partition(":")[2] or line[len("user agent ") :] for line in re.split(r"[\r\n]+", body)]
+    return any(words[0].lower() == product for value in values if len(words := value.split()) > 1)
+
+
+@settings(max_examples=300)
+@given(usual_texts(), st.sampled_from(PLAIN_AGENTS), st.sampled_from(PATHS))
+def test_the_verdict_is_plain_protegos_where_google_does_not_say_otherwise(body: str, agent: str, path: str) -> None:
+    assume(not is_cut_by_google(body, agent))
+    plain = Protego.parse(body)
+    assert allowed(body, path, agent) is bool(plain.can_fetch(f"http://h.example{path}", agent))
+    assert whole(body).crawl_delay(text.asked_as(agent)) == plain.crawl_delay(agent)
+    assert list(whole(body).sitemaps) == list(plain.sitemaps)
+
+
+@settings(max_examples=300)
+@given(st.lists(st.sampled_from(LINE_PARTS), max_size=8))
+def test_a_line_is_read_as_plain_protego_reads_it(parts: list[str]) -> None:
+    """After a group of everybody, and before one more rule."""
+    body = f"User-agent: *\nDisallow: /a\n{''.join(parts)}\nDisallow: /x\n"
+    plain = Protego.parse(body)
+    assume("* " not in body and "*\t" not in body)  # for everybody, Google says
+    for path in ("/a", "/x", "/y"):
+        assert allowed(body, path, "a") is bool(plain.can_fetch(f"http://h.example{path}", "a"))

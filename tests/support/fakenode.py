@@ -175,7 +175,7 @@ class FakeNode:
                 return True
             await self._changed.wait()
 
-    def release(self, host: str, visit: FakeVisit | None = None) -> None:
+    def release(self, host: str, visit: FakeVisit | None = None, again: bool = False) -> None:
         self.held.remove(host)  # a second release is a bug of the adapters
         self.abroad.discard(host)
         self.change()

@@ -6,7 +6,8 @@ Rules of this module:
 * `refuses` answers "" for a link that passes, else one word or a few that say why. It never raises, whatever the link:
   links come from the web. What is wrong with its arguments it says when it is made, by `FilterError`.
 * A filter decides by the link alone: it may keep what it has worked out, but not what it has let through. Every agent
-  of the crawl asks it about what that agent's pages link to, and gets the answer that the others would.
+  of the crawl asks it about what that agent's pages link to, and gets the answer that the others would. `traps` alone
+  counts what it lets through; what has passed once passes again.
 """
 
 from __future__ import annotations

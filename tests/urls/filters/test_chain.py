@@ -45,7 +45,7 @@ FILTERS: st.SearchStrategy[UrlFilter] = st.one_of(
         stay=st.sampled_from(["", "host", "domain"]),
         redirects=st.booleans(),
     ),
-    st.builds(SUITE["traps"], repeats=NUMBERS | st.just(0), segments=NUMBERS, query=NUMBERS),
+    st.builds(SUITE["traps"], repeats=NUMBERS | st.just(0), segments=NUMBERS, query=NUMBERS, combinations=NUMBERS),
     st.lists(st.sampled_from(["sort", "session", "calendar"])).map(lambda kinds: SUITE["known_paths"](*kinds)),
     st.builds(Words, st.text(), st.text(), case=st.text()),
 )
@@ -157,7 +157,7 @@ def test_a_filter_that_raises_is_reported_and_passed_over() -> None:
         ('scope(allow="(")', "no regular expression"),
         ("scope(file=/nowhere/at/all)", "one host name a line"),
         ("traps(repeats=1)", "whole number from 2"),
-        ("traps(5)", "repeats=, segments=, query="),
+        ("traps(5)", "repeats=, segments=, query=, combinations="),
         ("known_paths(nothing)", "calendar, session, sort"),
         ("no.such.module.Filter", "class that can be imported"),
         (f"{HERE}.Nothing", "class that can be imported"),

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from scrapy_ubi.urls.filters import UrlFilter, combinations, parse
+from scrapy_ubi.urls.filters.combinations import Combinations
 from scrapy_ubi.urls.filters.traps import repeated
 
-from .links import why
+from .links import link, why
 
 
 @pytest.mark.parametrize(
@@ -58,3 +62,69 @@ def slow(segments: list[str], times: int) -> bool:
 @given(st.lists(st.sampled_from("abc"), max_size=14), st.integers(2, 4))
 def test_repetitions_are_those_that_a_plain_search_finds(segments: list[str], times: int) -> None:
     assert repeated(segments, times) == slow(segments, times)
+
+
+CAL = "http://a.example/cal"
+
+
+def month(number: int) -> str:
+    return f"{CAL}?m={number % 12 + 1}&y={number // 12}"
+
+
+def passed(judge: UrlFilter, urls: Iterable[str], page: str) -> list[str]:
+    """Those that the filter lets through, found on this page."""
+    return [url for url in urls if not judge.refuses(link(url, page=page))]
+
+
+def test_a_calendar_ends_after_so_many_combinations_and_what_has_passed_passes_again() -> None:
+    judge = parse("traps(combinations=10)")
+    months = [month(number) for number in range(30)]
+    for _ in range(2):
+        assert passed(judge, months, month(0)) == months[:10]
+        assert passed(judge, reversed(months), month(0)) == months[9::-1]
+    assert judge.refuses(link(month(20), page=month(0))) == "combinations"
+    assert passed(judge, [f"{CAL}?y=20&m=1"], month(0)) == [], "in any order"
+
+
+@pytest.mark.parametrize(
+    ("page", "counts"),
+    [
+        (f"{CAL}?y=1&m=2", True),
+        ("http://a.example/day?d=1&y=1", True),
+        ("http://a.example:80/x?m", True),
+        ("http://a.example/list?page=2", False),
+        ("http://a.example/list", False),
+        ("http://b.example/cal?y=1&m=2", False),
+        ("nonsense?m=1", False),
+        ("", False),
+    ],
+)
+def test_what_counts_is_found_on_a_page_of_the_host_with_such_an_argument(page: str, counts: bool) -> None:
+    judge = parse("traps(combinations=3)")
+    assert len(passed(judge, map(month, range(9)), page)) == (3 if counts else 9)
+
+
+def test_each_kind_of_urls_has_its_own_count() -> None:
+    judge = parse("traps(combinations=2)")
+    for place in ("http://a.example/cal?m={}", "http://a.example/cal?m={}&y=1", "http://a.example/x?m={}"):
+        assert len(passed(judge, (place.format(number) for number in range(5)), month(0))) == 2
+    assert passed(judge, ["http://a.example/cal", "http://a.example/cal?"], month(0)), "those without a query"
+    assert len(passed(parse("traps(combinations=0)"), map(month, range(2000)), month(0))) == 2000
+    assert len(passed(parse("traps"), map(month, range(2000)), month(0))) == 1000
+
+
+def test_what_is_remembered_has_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(combinations, "MOST_URLS", 100)
+    monkeypatch.setattr(combinations, "MOST_KINDS", 12)
+    kept = Combinations(10)
+    trap = [month(number) for number in range(50)]
+    assert sum(not kept.refuses(url, month(0)) for url in trap) == 10
+    for kind in range(200):
+        for number in range(9):
+            assert not kept.refuses(f"http://a.example/{kind}?m={number}", month(0))
+        assert len(kept) <= 100 and len(kept._growing) + len(kept._full) <= 12
+    assert kept.refuses(month(49), month(0)), "a kind that is full is forgotten last"
+    for kind in range(200, 220):
+        for number in range(10):
+            kept.refuses(f"http://a.example/{kind}?m={number}", month(0))
+    assert len(kept) == 100 and not kept.refuses(month(49), month(0)), "its count begins anew"
