@@ -15,9 +15,10 @@ Rules of this module:
 * When somebody leaves, hosts are brought only after a pause: agents are often stopped together, and what one of them
   would bring to another would be on its way back with the next start.
 * A copy is dropped only by an agent outside the host's keepers, and only after the view is complete. The last to leave,
-  who has nobody to hand over to, drops nothing. Where somebody who believes in another view has told of the host, that
-  view may be the newer one and this agent a keeper in it: then not before the failure time-out has passed, within which
-  that one's beats are seen, or it is dead.
+  who have fewer than t + 1 keepers to hand over to, drop nothing: t lost disks may be those of all keepers, and the
+  last words of one that has crashed since are read as those of a living one. Where somebody who believes in another
+  view has told of the host, that view may be the newer one and this agent a keeper in it: then not before the failure
+  time-out has passed, within which that one's beats are seen, or it is dead.
 """
 
 from __future__ import annotations
@@ -259,7 +260,7 @@ class Handover:
         if state is None or state.open_work or state.dirty or host in self.open or host in self.again:
             return
         keepers = self.keepers(state)
-        if not keepers or self.me in keepers:  # the last to leave keeps what it has: nobody else does
+        if self.me in keepers or len(keepers) <= self.tenure.replication:  # the last to leave keep what they have
             return
         if state.stays_until > self.now:
             self._later.append((state.stays_until, host))

@@ -6,7 +6,8 @@ Rules of this module:
 * A discovery letter: hosts that are not this agent's are refused, with the name of who owns them in its view; the
   rest is merged and held in custody until the successors have it.
 * A state letter is never refused. What it brings is *covered* when its sender tells every keeper itself: it has the
-  same view, or is the host's owner. What is not covered soils the copy: handover brings it to the keepers.
+  same view, or is the host's owner, in the life in which it wrote. What is not covered soils the copy: handover brings
+  it to the keepers. A letter of the owner's former life, which knew what the present one does not, is not covered.
 """
 
 from __future__ import annotations
@@ -148,8 +149,7 @@ class Reception:
         if not news and not done and not noted:
             return
         keepers = keeping.keepers(state)
-        covered = letter.view == keeping.view.digest or keepers[:1] == (letter.sender,)
-        if self._me not in keepers or not covered:
+        if self._me not in keepers or not self._is_covered(letter, keepers[0]):
             self._handover.soil(state)
         elif keepers[0] == self._me and keeping.tenure.released:
             # What an earlier owner still brings; while the view is not released that one tells every keeper itself.
@@ -159,6 +159,12 @@ class Reception:
                 state.open_work += keeping.replicate(state, Record(state.host, flush, done=key), but=sender)
             if noted:
                 keeping.replicate(state, Record(state.host, flush, notes=state.notes), but=sender)
+
+    def _is_covered(self, letter: Received, owner: str) -> bool:
+        """Whether the sender of this letter, in which state of a host came, tells every keeper of that host itself."""
+        if letter.view == self._keeping.view.digest:
+            return True
+        return owner == letter.sender and not self._keeping.tenure.is_former(owner, letter.view)
 
     def remember(self, name: str, sender: str, floor: int, outcomes: Mapping[int, Outcome]) -> None:
         """What a disk holds of a lane: its letters need not be merged again."""

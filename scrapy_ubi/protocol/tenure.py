@@ -147,6 +147,18 @@ class Tenure:
                 owner = view.ring.owner(host)
                 yield owner, view.incarnation(owner)
 
+    def is_former(self, agent: str, digest: str) -> bool:
+        """Whether what this member of the present view wrote in the view with that digest may be of a former life of
+        its: its present incarnation was not there or, where that view is not known here, another one was in any view
+        since one was complete.
+        """
+        life = self.view.incarnation(agent)
+        views = [view for view in (self.complete, *self.entered) if view is not None]
+        there = [view for view in views if view.digest == digest]
+        if there:
+            return there[0].incarnation(agent) != life
+        return any(view.incarnation(agent) not in ("", life) for view in views)
+
     def answers_for(self, host: str, alive: Alive) -> bool:
         """Whether it is this agent's part to bring the host's state to new keepers.
 

@@ -528,6 +528,18 @@ def test_the_last_to_leave_keeps_what_it_has_however_long_it_stays() -> None:
     assert village.state("a", host).waiting == 3
 
 
+@pytest.mark.parametrize(("replication", "keeps"), [(0, False), (1, False), (2, True)])
+def test_a_leaver_keeps_what_fewer_hold_than_copies_are_asked_for(replication: int, keeps: bool) -> None:
+    village, host = Village("a", "b", "c", replication=replication), ordered("a", "b", "c")
+    full(village, host)
+    a = village.agents["a"]
+    a.leave(village.now)
+    village.until(a.may_go)
+    village.turn()
+    assert village.holders(host) >= {"b"}
+    assert ("a" in village.holders(host)) is keeps
+
+
 def test_keepers_drop_nothing() -> None:
     village = Village("a", "b", "c")
     hosts = [ordered(*"abc"), ordered(*"bca"), ordered(*"cab")]

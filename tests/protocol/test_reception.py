@@ -215,6 +215,19 @@ def test_what_the_owner_tells_is_covered_whatever_its_view(box: Inbox) -> None:
     assert not box.village.state("b", box.kept).dirty
 
 
+def test_what_a_former_life_of_the_owner_told_is_brought_to_the_present_one(box: Inbox) -> None:
+    village, before = box.village, box.agent.view.digest
+    village.kill("a")
+    village.start("a")
+    village.beat("a")
+    village.turn("b")
+    assert box.agent.view.digest != before
+    box.letter(STATE, said(box.kept, page(box.kept)), sender="a", view=before)
+    assert village.state("b", box.kept).dirty
+    village.settle()
+    assert village.queued("a", box.kept) == {page(box.kept).key}
+
+
 def test_what_another_tells_under_another_view_is_brought_to_the_keepers(box: Inbox) -> None:
     box.letter(STATE, said(box.kept, page(box.kept)), sender="c", view=OTHER_VIEW)
     assert box.village.state("b", box.kept).dirty

@@ -425,6 +425,25 @@ def test_without_a_complete_view_nothing_is_sure() -> None:
     assert made.has_copy(ordered("a", "b"), "b", incarnation("b")) is None
 
 
+# -- former lives
+
+
+def test_what_was_written_in_a_view_with_another_incarnation_is_of_a_former_life() -> None:
+    before, left, now = view("a", "b"), view("b"), view("a", "b", a=1)
+    made = tenure("b", before, left, now)
+    assert made.is_former("a", before.digest)
+    assert made.is_former("a", left.digest), "nor was its present incarnation there"
+    assert not made.is_former("a", now.digest)
+    assert not made.is_former("b", before.digest)
+
+
+def test_in_a_view_not_known_here_it_may_have_been_any_life_of_late() -> None:
+    elsewhere = view("a", "b", "d", a=1).digest
+    assert tenure("b", view("a", "b"), view("a", "b", a=1)).is_former("a", elsewhere)
+    assert not tenure("b", view("a", "b"), view("a", "b", "c")).is_former("a", elsewhere), "it had but one"
+    assert not tenure("b", view("a", "b", a=1), view("a", "b", "c", a=1)).is_former("a", elsewhere)
+
+
 # -- a fence that ends
 
 

@@ -38,6 +38,7 @@ KINDS = {
     "slow": "messages take long, and overtake each other",
     "shuffle": "exchanges arrive in pieces, in any order, some twice",
 }
+RARE_KINDS = ("blink", "rewind")  # not drawn: only where `kinds` asks for them
 
 
 class Plan:

@@ -1,6 +1,6 @@
 """As many simulated crawls as minutes allow: `python -m tests.simulation.simulate --minutes 5 [--seed N] [--count N]
-[--jobs N] [--frontier memory|disk|mixed]`. At the end it says what was tried; every violation comes with the line that
-repeats it.
+[--jobs N] [--frontier memory|disk|mixed] [--kinds KIND,KIND,...]`. At the end it says what was tried; every violation
+comes with the line that repeats it.
 """
 
 from __future__ import annotations
@@ -15,10 +15,12 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field
 
 from .checkers import Violation
-from .plans import Plan
+from .plans import KINDS, RARE_KINDS, Plan
 
 BATCH = 25  # crawls a process does between two reports
 EVERY = 10  # s between two lines of progress
+STRIDE = 200  # events between two checks of all invariants; what is promised is watched at each event
+Kinds = tuple[str, ...] | None
 
 
 @dataclass
@@ -44,15 +46,16 @@ class Figures:
         self.happened += other.happened
         self.violations += other.violations
 
-    def one(self, seed: int, on_disk: bool) -> None:
+    def one(self, seed: int, on_disk: bool, kinds: Kinds) -> None:
         """Run one crawl."""
-        plan = Plan(seed, on_disk=on_disk)
+        plan = Plan(seed, kinds=kinds, on_disk=on_disk)
         try:
-            plan.run()
+            plan.run(STRIDE)
         except (Violation, AssertionError) as violation:
             what = str(violation)[:600] or "an invariant does not hold"
             frontier = "disk" if on_disk else "memory"
             repeat = f"python -m tests.simulation.simulate --seed {seed} --count 1 --frontier {frontier}"
+            repeat += f" --kinds {','.join(kinds)}" if kinds is not None else ""
             self.violations.append(f"{plan}\n  {what}\n  repeat: {repeat}")
         world = plan.world
         self.crawls += 1
@@ -77,34 +80,50 @@ class Figures:
         )
 
 
-def batch(seeds: range, end: float, frontier: str) -> Figures:
+def prepare() -> None:
+    """What one process does first: a world is one big circle, and the collector is to look at nothing else."""
+    gc.disable()
+    gc.collect()
+    gc.freeze()
+
+
+def batch(seeds: range, end: float, frontier: str, kinds: Kinds) -> Figures:
     """Crawls one after the other, until `end` (s, monotonic)."""
     figures = Figures()
     for seed in seeds:
         if time.monotonic() > end:
             break
-        figures.one(seed, frontier == "disk" or (frontier == "mixed" and seed % 4 == 3))
-        gc.collect()  # a world is one big circle; collecting it in one go is cheaper than looking for it all the time
+        figures.one(seed, frontier == "disk" or (frontier == "mixed" and seed % 4 == 3), kinds)
+        gc.collect()  # in one go: cheaper than to look for circles all the time
     return figures
 
 
-def batches(seeds: range, end: float, frontier: str, jobs: int) -> Iterator[Figures]:
+def batches(seeds: range, end: float, frontier: str, jobs: int, kinds: Kinds) -> Iterator[Figures]:
     """The figures of all batches, as they come."""
     parts = (seeds[i : i + BATCH] for i in range(0, len(seeds), BATCH))
     if jobs == 1:
         for part in parts:
             if time.monotonic() > end:
                 return
-            yield batch(part, end, frontier)
+            yield batch(part, end, frontier, kinds)
         return
-    with ProcessPoolExecutor(jobs, initializer=gc.disable) as pool:
-        waiting = {pool.submit(batch, part, end, frontier) for part, _ in zip(parts, range(2 * jobs), strict=False)}
+    with ProcessPoolExecutor(jobs, initializer=prepare) as pool:
+        first = zip(parts, range(2 * jobs), strict=False)
+        waiting = {pool.submit(batch, part, end, frontier, kinds) for part, _ in first}
         while waiting:
             done = next(as_completed(waiting))
             waiting.remove(done)
             yield done.result()
             if time.monotonic() < end and (part := next(parts, None)):
-                waiting.add(pool.submit(batch, part, end, frontier))
+                waiting.add(pool.submit(batch, part, end, frontier, kinds))
+
+
+def _kinds(text: str) -> tuple[str, ...]:
+    kinds = tuple(text.split(","))
+    for kind in kinds:
+        if kind not in KINDS and kind not in RARE_KINDS:
+            raise argparse.ArgumentTypeError(f"there is no kind of fault {kind!r}")
+    return kinds
 
 
 def main() -> int:
@@ -122,14 +141,16 @@ def main() -> int:
         default="mixed",
         help="with the frontier in memory, on a simulated disk, or one crawl in four on disk (the default)",
     )
+    parser.add_argument(
+        "--kinds", type=_kinds, help=f"only these faults, commas between: {', '.join((*KINDS, *RARE_KINDS))}"
+    )
     options = parser.parse_args()
     first = options.seed if options.seed is not None else int(time.time()) * 1000
     begun = told = time.monotonic()
     total = Figures()
-    gc.disable()
-    for figures in batches(
-        range(first, first + options.count), begun + 60 * options.minutes, options.frontier, options.jobs
-    ):
+    prepare()
+    seeds, end = range(first, first + options.count), begun + 60 * options.minutes
+    for figures in batches(seeds, end, options.frontier, options.jobs, options.kinds):
         for violation in figures.violations:
             print(violation, flush=True)
         total.add(figures)

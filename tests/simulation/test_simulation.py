@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import os
 import time
+from unittest.mock import patch
 
 import pytest
 
+from scrapy_ubi.protocol.standing import Standing
+
+from .checkers import Violation
 from .mutations import MUTATIONS, RARE, TRIES, search
-from .plans import Plan
+from .plans import LIMIT, Plan
 
 FIXED = range(40)
 
@@ -28,12 +32,17 @@ ONCE_FAILED = {
     9000877: "a copy was dropped by one that had not seen the view in which it keeps it (P5)",
     3004984: "a copy that was to be dropped kept an agent from the end of the others (P4)",
     3007699: "an old read that came late buried the agent's new incarnation (P4)",
+    881016769: "what the owner's former life had told did not soil the copy: the present one never heard of it (notes)",
     2451: "an agent came back from a fence to a newcomer who had crawled alone, and fetched at once (P4)",
 }
 
 ONCE_FAILED_ON_DISK = {
+    777000071: "a leaver dropped the last copy as its only heir, dead by then, had said that it had settled (P4)",
     70002963: "a leaver that a copy was left to was gone, and no view changed (P4)",
 }
+
+# With letters of three records, one under way at a time, these end a few seconds after the limit.
+LATE = (881001485, 881020392)
 
 
 def hold(seed: int, stride: int = 50, on_disk: bool = False) -> None:
@@ -60,6 +69,19 @@ def test_promises_hold_under_seeds_that_once_failed(seed: int) -> None:
 @pytest.mark.parametrize("seed", ONCE_FAILED_ON_DISK)
 def test_promises_hold_on_disk_under_seeds_that_once_failed(seed: int) -> None:
     hold(seed, on_disk=True)
+
+
+@pytest.mark.parametrize("seed", LATE)
+def test_a_crawl_may_be_late_while_less_and_less_is_left(seed: int) -> None:
+    hold(seed)
+
+
+def test_a_crawl_that_is_late_and_comes_no_nearer_to_its_end_hangs() -> None:
+    plan = Plan(0, tight=False, kinds=())
+    never = patch.object(Standing, "passive", lambda self, now, exhausted: False)
+    with never, pytest.raises(Violation, match=f"P6: not over after {LIMIT:.0f} s"):
+        plan.run()
+    assert plan.world.referee.fetched.keys() == plan.world.web.reachable(plan.world.seeds)
 
 
 def test_promises_hold_when_redis_forgets_beats_that_nobody_has_read() -> None:

@@ -9,6 +9,7 @@ from unittest.mock import patch
 
 import pytest
 
+from scrapy_ubi.protocol.handover import Handover
 from scrapy_ubi.protocol.membership import Membership
 from scrapy_ubi.protocol.tenure import Alive, Tenure
 from scrapy_ubi.protocol.view import Beat, Watch
@@ -68,6 +69,20 @@ def _many_pending_hosts_not_told() -> Any:
     return patch.object(Beat, "has_brought", lambda self, digest: self.settled == digest)
 
 
+def _leavers_drop_where_too_few_are_left() -> Any:
+    drop = Handover._drop
+
+    def dropped(self: Handover, host: str) -> None:
+        with patch.object(self.tenure, "replication", 0):
+            drop(self, host)
+
+    return patch.object(Handover, "_drop", dropped)
+
+
+def _an_owner_is_the_same_in_every_life() -> Any:
+    return patch.object(Tenure, "is_former", lambda self, agent, digest: False)
+
+
 WITHOUT: list[tuple[str, Callable[[], Any]]] = [
     ("all_killed", MUTATIONS["restored_done_marks_early"]),
     ("all_killed", MUTATIONS["restored_outbox_thrown_away"]),
@@ -84,6 +99,8 @@ WITHOUT: list[tuple[str, Callable[[], Any]]] = [
     ("leaver_keeps_its_copies", MUTATIONS["leaver_gone_before_the_others_are_settled"]),
     ("leaver_is_killed", MUTATIONS["pending_hosts_not_listed"]),
     ("leaver_still_loads", MUTATIONS["pending_hosts_not_listed"]),
+    ("leaver_outlives_its_heir", _leavers_drop_where_too_few_are_left),
+    ("letter_of_a_former_life", _an_owner_is_the_same_in_every_life),
     ("more_pending_than_a_beat_lists", _many_pending_hosts_not_told),
     ("newcomer_was_alone", _nothing_doubted_after_a_fence),
     ("one_comes_back_later", MUTATIONS["absent_peers_not_missed"]),

@@ -93,7 +93,8 @@ class Watchers:
 
     def leaves(self, process: Process, out: Outgoing) -> None:
         """A drain's effects are about to leave a process."""
-        saved, disk = process.disk.saved, process.disk
+        disk = process.disk
+        saved = disk.saved if out.answers or out.letters else None
         if not disk.merged.issuperset(out.consumed):
             raise Violation(f"order: {process.name} deletes inbox entries that its disk does not hold")
         for (_, lane), text in out.answers.items():

@@ -223,3 +223,58 @@ def more_pending_than_a_beat_lists() -> Scene:
     s.in_order("a1 settled {a2 a3}", "a2 fetch h123/2")
     s.end()
     return s
+
+
+def leaver_outlives_its_heir() -> Scene:
+    """The only agent to whom a leaver has handed over crashes, and begins anew with nothing, before the leaver is gone.
+
+    Rule: a leaver that leaves fewer than t + 1 agents drops no copy: the last words of one that has crashed are read as
+    those of a living one.
+    Look: a1 has handed h12 over, and sees {a2} complete by the last beat of a2; but a page that it has found lies
+    unread in the inbox of a2. It is still there when a2 begins anew, and brings h12 once more.
+    """
+    s = Scene("a1 a2")
+    s.slow = {"h12/2"}
+    s.find("a1", "h12/1")
+    s.wait("a1 done h12/1")
+    s.settle()
+    s.find("a1", "h12/2")
+    s.hesitant = {"a1"}
+    s.settle()
+    s.put_back("a1")
+    s.deaf = {"a2"}
+    s.find("a1", "h21/1")
+    s.leave("a1")
+    s.wait("a2 fetch h12/2")
+    s.kill("a2")
+    s.turns(2)
+    s.start("a2")
+    s.deaf.clear()
+    s.slow.clear()
+    s.end()
+    s.in_order("a1 sees {a2} complete", "a1 -> a2 state h12 new 2 done 1", "a1 has left", "a2 fetch h12/2")
+    return s
+
+
+def letter_of_a_former_life() -> Scene:
+    """An owner tells its successor of a page, crashes, and begins anew with nothing before the successor has read that.
+
+    Rule: a copy is covered by its owner's own words only in the life in which the owner wrote them; what a former life
+    wrote is brought to all keepers, the owner included.
+    Look: the letter of a1 is read when a1' owns h12. Only a2 knows h12/1, and offers it to a1', which fetches it.
+    """
+    s = Scene("a1 a2")
+    s.hesitant = {"a1"}
+    s.deaf = {"a2"}
+    s.find("a1", "h12/1")
+    s.turn()
+    s.kill("a1")
+    s.start("a1")
+    s.beat("a1")
+    s.beat("a2")
+    s.hesitant.clear()
+    s.flush("a2")
+    s.deaf.clear()
+    s.end()
+    s.in_order("a1 -> a2 state h12 new 1", "a1 is killed", "a2 view {a1' a2}", "a2 -> a1 state h12", "a1 fetch h12/1")
+    return s
