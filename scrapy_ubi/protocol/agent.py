@@ -26,6 +26,7 @@ from .frontier import Frontier
 from .handover import Handover
 from .journal import Journal
 from .keeping import Keeping
+from .mail import Record
 from .membership import Membership
 from .outbox import Outbox
 from .quiescence import Quiescence
@@ -228,8 +229,10 @@ class Agent:
         self.quiescence.activity += 1
         self.keeping.enter(view)
         self.tenure.enter(view, now)
+        thin: list[Record] = []
         if before is not None and any(view.incarnation(a) != m.incarnation for a, m in before.members.items()):
             self.discovery.forget()
+            thin = self.outbox.take_thin()
             self.group.count_lost(before, self.tenure.complete is None)
         if before is not None and any(map(self.group.leaves, before.members.keys() - view.members.keys())):
             self.handover.pause(now, self.config.leave_pause)
@@ -238,7 +241,7 @@ class Agent:
         for record in states:
             self.sending.lost(record)
         self.handover.enter()
-        for record in entries:
+        for record in (*entries, *thin):
             self.discovery.route(record, "")
         self.frontier.look_again()
 
@@ -291,8 +294,10 @@ class Agent:
             self.frontier.look_again()
         overdue = self.work.overdue()
         self.overdue = self.overdue if overdue is None else overdue
-        # Who is fenced may be held dead: what was acknowledged since has as many copies as there are agents without it.
-        self.closing.send(self.journal.flush, self.config.bounds.size, holds and self.tenure.enough)
+        enough = self.keeping.enough(now)
+        if enough:
+            self.outbox.thin.clear()
+        self.closing.send(self.journal.flush, self.config.bounds.size, enough)
         self.reception.release()
         self.beat = self.standing.beat(now, self.start_exhausted)
 

@@ -88,6 +88,13 @@ class Keeping:
         """Whether this agent is the host's owner in its view."""
         return self.keepers_of(host)[:1] == (self.me,)
 
+    def enough(self, now: float) -> bool:
+        """Whether what is acknowledged at this time (s) has as many copies as it can have, and done marks may leave.
+
+        Who is fenced may be held dead: what was acknowledged since has as many copies as there are agents without it.
+        """
+        return self.group.lease.holds(now) and self.tenure.enough
+
     # -- what they are told
 
     def others(self, state: HostState, but: str = "") -> list[str]:

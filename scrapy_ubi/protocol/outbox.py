@@ -8,6 +8,9 @@ Rules of this module:
 * Mail for an agent that is gone is taken back: discovered entries are routed anew, state is dropped, for a view
   change brings the whole state of every host concerned to its new keepers. An outlink among it is an *orphan*, and
   open, until that has been done for its host.
+* An outlink that was acknowledged while views had too few members is *thin*: fewer agents have it than copies are asked
+  for, and it is told anew when one of those who were there is gone. That ends when acknowledgements stand for all
+  copies again; until then no done mark leaves, so none stands on a thin one.
 * What comes back refused waits a moment before it is routed anew, so that two agents whose views differ do not play
   ball.
 """
@@ -36,6 +39,7 @@ class Outbox:
         self._rising = True
         self.returned: deque[tuple[float, Record, str]] = deque()
         self.orphans: list[tuple[int, str]] = []  # (flush, host) of outlinks whose host is to be brought to new keepers
+        self.thin: list[Record] = []
         self.forgotten: list[str] = []
         self._numbers: dict[str, int] = {}  # of lanes that there are no more: nothing goes through all of them
         self._told_numbers: dict[str, int] = {}
@@ -152,6 +156,13 @@ class Outbox:
                 self.forgotten.append(lane.name)
                 del self.lanes[receiver, kind], self.by_name[lane.name]
         return gone, entries, state
+
+    def take_thin(self) -> list[Record]:
+        """The thin outlinks, to be told anew: they are open again."""
+        thin, self.thin = self.thin, []
+        for record in thin:
+            self._open(record.flush)
+        return thin
 
     def new_numbers(self) -> dict[str, int]:
         """The next numbers of lanes, by the lane's name, that have changed since this was last asked."""

@@ -5,6 +5,7 @@ Rules of this module:
 * A record is closed when its receiver has acknowledged it. Of a discovery letter hosts may be refused: their records
   rest for a moment, and are routed anew with the name in the refusal for a hint.
 * State is never refused, whoever says so. A record of it whose receiver is gone soils the copy: others are to be told.
+* An outlink that is acknowledged while no done mark may leave is thin (`outbox.py`).
 * A done mark that is acknowledged is work closed, and so is one whose receiver is gone.
 """
 
@@ -55,6 +56,8 @@ class Sending:
             refused = outcome.refused if lane.kind == DISCOVERY else {}
             taken = [record for record in letter.records if record.host not in refused]
             self._outbox.close(taken)
+            if lane.kind == DISCOVERY and not self._keeping.enough(now):
+                self._outbox.thin += taken
             for record in taken:
                 if record.done is not None:
                     self._close_work(record)

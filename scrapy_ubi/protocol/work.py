@@ -70,8 +70,9 @@ class Work:
         return self._group.may_act(now) and not self.stopped
 
     def next(self, now: float) -> tuple[HostState, Entry] | None:
-        """Hand out the next request, None when nothing may be fetched now."""
-        if not self._lease.holds(now) or len(self._outbox) > self._config.outbox_records:
+        """Hand out the next request, None when nothing may be fetched now: as where the outbox is full."""
+        outbox, most = self._outbox, self._config.outbox_records
+        if not self._lease.holds(now) or len(outbox) > most or len(outbox.thin) > most:
             return None
         while True:
             found = self._frontier.pop(now, lambda state: self.may_fetch(state, now) and self._polite(state, now))

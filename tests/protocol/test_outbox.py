@@ -372,6 +372,19 @@ def test_everybody_gone(outbox: Outbox) -> None:
     assert outbox.lanes == {}
 
 
+# -- thin outlinks
+
+
+def test_thin_outlinks_are_open_again_when_they_are_taken_to_be_told_anew(outbox: Outbox) -> None:
+    outbox.put("b", DISCOVERY, link(3), ABC)
+    outbox.close(outbox.lane("b", DISCOVERY, ABC).empty())
+    outbox.thin.append(link(3))
+    assert outbox.done_may_leave(3) and not len(outbox), "acknowledged is acknowledged"
+    assert outbox.take_thin() == [link(3)]
+    assert not outbox.done_may_leave(3)
+    assert outbox.take_thin() == []
+
+
 # -- orphans
 
 

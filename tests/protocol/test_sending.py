@@ -183,3 +183,52 @@ def test_a_done_mark_lost_with_its_receiver_is_open_work_no_more() -> None:
     village.kill("b")
     village.settle()
     assert state.open_work == 0 and village.state("c", host).done == {page(host).key}
+
+
+def told_to_one_alone() -> tuple[Village, str]:
+    """b owns a host, and is alone in its view with a, which is leaving; it has acknowledged a page of it that a has
+    found, and all have not settled yet."""
+    village, host = Village("a", "b"), ordered("b", "a")
+    a = village.agents["a"]
+    a.leave(village.now)
+    village.flush("a")
+    village.beat("a", "b")
+    a.discover(host, page(host), [])
+    for part, name in ((village.flush, "a"), (village.take, "b"), (village.flush, "b"), (village.take, "a")):
+        part(name)
+    assert not len(a.outbox) and not a.tenure.enough
+    return village, host
+
+
+def test_what_one_alone_has_acknowledged_is_told_anew_when_that_one_is_gone() -> None:
+    village, host = told_to_one_alone()
+    a = village.agents["a"]
+    village.kill("b")
+    village.start("b")
+    village.settle()
+    assert village.queued("b", host) == {page(host).key}
+    assert a.outbox.done_may_leave(a.journal.flush)
+
+
+def test_where_nobody_is_left_it_is_kept() -> None:
+    village, host = told_to_one_alone()
+    village.kill("b")
+    village.until(lambda: not village.agents["a"].view.members)
+    assert village.queued("a", host) == {page(host).key}
+
+
+def test_what_was_acknowledged_is_forgotten_when_all_have_settled() -> None:
+    village, _ = told_to_one_alone()
+    a = village.agents["a"]
+    assert len(a.outbox.thin) == 1
+    village.until(lambda: a.tenure.enough)
+    village.flush("a")
+    assert a.outbox.thin == []
+
+
+def test_what_as_many_as_there_are_to_be_have_acknowledged_is_not_told_again() -> None:
+    village, host = Village("a", "b", "c"), ordered("b", "c", "a")
+    a = village.agents["a"]
+    a.discover(host, page(host), [])
+    village.settle()
+    assert a.outbox.thin == []

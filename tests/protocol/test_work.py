@@ -8,6 +8,7 @@ from __future__ import annotations
 import pytest
 
 from scrapy_ubi.protocol.host import retried
+from scrapy_ubi.protocol.mail import Record
 from scrapy_ubi.protocol.view import FENCED, NEW
 from tests.support.views import ordered
 from tests.support.village import Village, page
@@ -69,6 +70,17 @@ def test_no_new_fetches_while_the_outbox_is_full() -> None:
     assert village.visit("a") is None
     village.settle()
     assert village.visit("a") == page(own).url
+
+
+def test_no_new_fetches_while_too_many_outlinks_are_thin() -> None:
+    village, own = Village("a", "b", outbox_records=2), ordered("a", "b")
+    a = village.agents["a"]
+    a.discover(own, page(own))
+    village.settle()
+    a.outbox.thin += [Record(own, 1, page(own, number)) for number in range(3)]
+    assert village.visit("a") is None
+    village.turn()
+    assert village.visit("a") == page(own).url, "done marks may leave, so none is thin any more"
 
 
 def test_nobody_fetches_before_its_first_beat() -> None:

@@ -36,6 +36,13 @@ ONCE_FAILED = {
     2451: "an agent came back from a fence to a newcomer who had crawled alone, and fetched at once (P4)",
 }
 
+# The same, with just these kinds of fault.
+ONCE_FAILED_WITH = {
+    (1000448, ("leave", "leave", "restart", "restart", "lossy", "pause")): (
+        "its owner alone acknowledged a link, and crashed; the finder, a leaver, then called its page done (P3)"
+    ),
+}
+
 ONCE_FAILED_ON_DISK = {
     777000071: "a leaver dropped the last copy as its only heir, dead by then, had said that it had settled (P4)",
     70002963: "a leaver that a copy was left to was gone, and no view changed (P4)",
@@ -45,14 +52,15 @@ ONCE_FAILED_ON_DISK = {
 LATE = (881001485, 881020392)
 
 
-def hold(seed: int, stride: int = 50, on_disk: bool = False) -> None:
+def hold(seed: int, stride: int = 50, on_disk: bool = False, kinds: tuple[str, ...] | None = None) -> None:
     """Run one crawl; the assertion names the line that repeats it."""
-    plan = Plan(seed, on_disk=on_disk)
+    plan = Plan(seed, kinds=kinds, on_disk=on_disk)
     try:
         plan.run(stride)
     except AssertionError as violation:
         frontier = "disk" if on_disk else "memory"
         repeat = f"python -m tests.simulation.simulate --seed {seed} --count 1 --frontier {frontier}"
+        repeat += f" --kinds {','.join(kinds)}" if kinds is not None else ""
         raise AssertionError(f"{violation}\n{plan}\nrepeat: {repeat}") from None
 
 
@@ -69,6 +77,11 @@ def test_promises_hold_under_seeds_that_once_failed(seed: int) -> None:
 @pytest.mark.parametrize("seed", ONCE_FAILED_ON_DISK)
 def test_promises_hold_on_disk_under_seeds_that_once_failed(seed: int) -> None:
     hold(seed, on_disk=True)
+
+
+@pytest.mark.parametrize(("seed", "kinds"), ONCE_FAILED_WITH)
+def test_promises_hold_under_faults_that_once_broke_one(seed: int, kinds: tuple[str, ...]) -> None:
+    hold(seed, kinds=kinds)
 
 
 @pytest.mark.parametrize("seed", LATE)

@@ -11,6 +11,7 @@ import pytest
 
 from scrapy_ubi.protocol.handover import Handover
 from scrapy_ubi.protocol.membership import Membership
+from scrapy_ubi.protocol.outbox import Outbox
 from scrapy_ubi.protocol.tenure import Alive, Tenure
 from scrapy_ubi.protocol.view import Beat, Watch
 
@@ -79,11 +80,16 @@ def _leavers_drop_where_too_few_are_left() -> Any:
     return patch.object(Handover, "_drop", dropped)
 
 
+def _acknowledged_for_ever() -> Any:
+    return patch.object(Outbox, "take_thin", lambda self: [])
+
+
 def _an_owner_is_the_same_in_every_life() -> Any:
     return patch.object(Tenure, "is_former", lambda self, agent, digest: False)
 
 
 WITHOUT: list[tuple[str, Callable[[], Any]]] = [
+    ("acknowledged_by_the_only_one_left", _acknowledged_for_ever),
     ("all_killed", MUTATIONS["restored_done_marks_early"]),
     ("all_killed", MUTATIONS["restored_outbox_thrown_away"]),
     ("all_killed", MUTATIONS["lane_numbers_not_restored"]),

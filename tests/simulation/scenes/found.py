@@ -278,3 +278,32 @@ def letter_of_a_former_life() -> Scene:
     s.end()
     s.in_order("a1 -> a2 state h12 new 1", "a1 is killed", "a2 view {a1' a2}", "a2 -> a1 state h12", "a1 fetch h12/1")
     return s
+
+
+def acknowledged_by_the_only_one_left() -> Scene:
+    """A link is acknowledged by its owner, the only one that is not leaving, which crashes before all have settled.
+
+    Rule: an outlink that was acknowledged while too few were there for all copies is told anew when one of them is
+    gone.
+    Look: a3 stands still, so {a2} is not settled, and the done mark of h123/1 waits; but a2 alone has h213/1. When a2
+    begins anew a1 tells it h213/1 once more.
+    """
+    s = Scene("a1 a2 a3", web={"h123/1": "h213/1"})
+    s.slow = {"h123/1"}
+    s.find("a1", "h123/1")
+    s.settle()
+    s.leave("a3")
+    s.turns(2, "a3")
+    s.pause("a3")
+    s.leave("a1")
+    s.wait("a2 view {a2}")
+    s.hesitant = {"a2"}
+    s.answer("h123/1")
+    s.wait("a2 -> a1 ack discovery")
+    s.kill("a2")
+    s.hesitant.clear()
+    s.start("a2")
+    s.wake("a3")
+    s.end()
+    s.in_order("a1 view {a2}", "a2 -> a1 ack discovery", "a2 is killed", "a1 -> a2 discovery h213 new 1", "a1 has left")
+    return s
