@@ -295,7 +295,7 @@ class Agent:
         overdue = self.work.overdue()
         self.overdue = self.overdue if overdue is None else overdue
         enough = self.keeping.enough(now)
-        if enough:
+        if enough and not self.group.leaving:  # who leaves keeps no copy but what it has told, as long as it is there
             self.outbox.thin.clear()
         self.closing.send(self.journal.flush, self.config.bounds.size, enough)
         self.reception.release()

@@ -10,7 +10,8 @@ Rules of this module:
   open, until that has been done for its host.
 * An outlink that was acknowledged while views had too few members is *thin*: fewer agents have it than copies are asked
   for, and it is told anew when one of those who were there is gone. That ends when acknowledgements stand for all
-  copies again; until then no done mark leaves, so none stands on a thin one.
+  copies again; until then no done mark leaves, so none stands on a thin one. To a leaver, which keeps no copy of what
+  it tells, it never ends.
 * What comes back refused waits a moment before it is routed anew, so that two agents whose views differ do not play
   ball.
 """

@@ -173,9 +173,11 @@ class Reception:
         lane.outcomes.update(outcomes)
 
     def release(self) -> None:
-        """Answer the letters in custody that may be answered now: none before it is sure who the successors are."""
+        """Answer the letters in custody that may be answered now: none before it is sure who the successors are and,
+        where they are too few, before everybody knows that (`Outbox.thin`).
+        """
         keeping = self._keeping
-        if not keeping.group.sure:
+        if not keeping.group.sure or keeping.tenure.few_unheard:
             return
         answered = self.custody.release(
             keeping.outbox, keeping.keepers_of, self._handover.busy, self._journal.flush, keeping.view_no

@@ -43,6 +43,7 @@ class Tenure:
         self.entered: list[View] = []
         self.released = False  # everybody has settled in the present view, but for the hosts listed
         self.copied = False  # everybody has handed on all, whatever is pending
+        self.agreed = False  # everybody has published the present view, so all know how many there are
         self.forced = False  # the handoff time-out has passed, and nobody has agreed to that
         self.listed: frozenset[str] = frozenset()
         self.since = 0.0
@@ -51,7 +52,7 @@ class Tenure:
         """A new incarnation has been in no view."""
         self.complete = None
         del self.entered[:-1]
-        self.released = self.copied = self.forced = False
+        self.released = self.copied = self.agreed = self.forced = False
 
     def doubt(self, view: View) -> None:
         """Members of this view whom the last complete one did not have may have fetched while nobody knew of the other:
@@ -69,13 +70,15 @@ class Tenure:
             del self.entered[:-1]
         self.view = view
         self.entered.append(view)
-        self.released, self.copied, self.forced, self.listed, self.since = False, False, False, frozenset(), now
+        self.released = self.copied = self.agreed = self.forced = False
+        self.listed, self.since = frozenset(), now
 
     def read(self, beats: Mapping[str, Beat]) -> bool:
         """Take in the beats of everybody alive, the own included, of one read; True when more may be fetched than
         before.
         """
         digest = self.view.digest
+        self.agreed = self.agreed or all(beat.digest == digest for beat in beats.values())
         self.copied = self.copied or all(beat.has_brought(digest) for beat in beats.values())
         if not all(beat.settled == digest and beat.digest == digest for beat in beats.values()):
             return False
@@ -137,6 +140,13 @@ class Tenure:
             return True
         sizes = [len(view.members) for view in (self.complete, *self.entered) if view is not None]
         return self.complete is not None and min(sizes) >= min(self.replication + 1, max(sizes))
+
+    @property
+    def few_unheard(self) -> bool:
+        """Whether there are too few members for all copies, and somebody who lives may not know that yet: it would take
+        an acknowledgement for one that stands for all.
+        """
+        return 0 < len(self.view.members) <= self.replication and not self.agreed
 
     def owners(self, host: str) -> Iterator[tuple[str, str]]:
         """Who has owned the host, and so may know more of it than others: in the last complete view, and in every view

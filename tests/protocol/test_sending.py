@@ -187,12 +187,15 @@ def test_a_done_mark_lost_with_its_receiver_is_open_work_no_more() -> None:
 
 def told_to_one_alone() -> tuple[Village, str]:
     """b owns a host, and is alone in its view with a, which is leaving; it has acknowledged a page of it that a has
-    found, and all have not settled yet."""
-    village, host = Village("a", "b"), ordered("b", "a")
-    a = village.agents["a"]
+    found, and a has not settled yet."""
+    village, host, own = Village("a", "b"), ordered("b", "a"), ordered("a", "b")
+    a, b = village.agents["a"], village.agents["b"]
+    a.discover(own, page(own))
     a.leave(village.now)
-    village.flush("a")
-    village.beat("a", "b")
+    for _ in range(3):
+        village.flush("a", "b")
+        village.beat("a", "b")
+    assert a.tenure.agreed and b.tenure.agreed and not a.tenure.released
     a.discover(host, page(host), [])
     for part, name in ((village.flush, "a"), (village.take, "b"), (village.flush, "b"), (village.take, "a")):
         part(name)
@@ -205,25 +208,19 @@ def test_what_one_alone_has_acknowledged_is_told_anew_when_that_one_is_gone() ->
     a = village.agents["a"]
     village.kill("b")
     village.start("b")
-    village.settle()
-    assert village.queued("b", host) == {page(host).key}
+    village.until(lambda: village.queued("b", host) == {page(host).key})
+    village.until(lambda: not len(a.outbox))
     assert a.outbox.done_may_leave(a.journal.flush)
 
 
-def test_where_nobody_is_left_it_is_kept() -> None:
+def test_a_leaver_keeps_what_it_has_told_as_long_as_it_is_there() -> None:
     village, host = told_to_one_alone()
-    village.kill("b")
-    village.until(lambda: not village.agents["a"].view.members)
-    assert village.queued("a", host) == {page(host).key}
-
-
-def test_what_was_acknowledged_is_forgotten_when_all_have_settled() -> None:
-    village, _ = told_to_one_alone()
     a = village.agents["a"]
-    assert len(a.outbox.thin) == 1
-    village.until(lambda: a.tenure.enough)
-    village.flush("a")
-    assert a.outbox.thin == []
+    village.until(a.may_go)
+    assert a.tenure.enough
+    village.kill("b")
+    village.start("b")
+    village.until(lambda: village.queued("b", host) == {page(host).key})
 
 
 def test_what_as_many_as_there_are_to_be_have_acknowledged_is_not_told_again() -> None:

@@ -425,6 +425,25 @@ def test_without_a_complete_view_nothing_is_sure() -> None:
     assert made.has_copy(ordered("a", "b"), "b", incarnation("b")) is None
 
 
+# -- too few for all copies
+
+
+def test_where_members_are_too_few_all_must_know_that() -> None:
+    made = tenure("a", view("a", "b", "c"), view("a"))
+    assert made.few_unheard
+    made.read(said("a", made.view, settled=False) | said("b", view("a", "b")))
+    assert made.few_unheard, "b is leaving, and has not seen that c is, too"
+    made.read(said("ab", made.view, settled=False))
+    assert not made.few_unheard
+    made.enter(view("a", "d", "e"), 9.0)
+    assert not made.few_unheard, "they are two at least"
+
+
+@pytest.mark.parametrize("members", [(), ("a", "b")])
+def test_nobody_waits_where_none_or_enough_are_there(members: tuple[str, ...]) -> None:
+    assert not tenure("a", view("a", "b", "c"), view(*members)).few_unheard
+
+
 # -- former lives
 
 

@@ -38,7 +38,7 @@ KINDS = {
     "slow": "messages take long, and overtake each other",
     "shuffle": "exchanges arrive in pieces, in any order, some twice",
 }
-RARE_KINDS = ("blink", "rewind")  # not drawn: only where `kinds` asks for them
+RARE_KINDS = ("bereave", "blink", "rewind")  # not drawn: only where `kinds` asks for them
 
 
 class Plan:
@@ -207,6 +207,14 @@ class Plan:
         if self.random.random() < 0.7:
             self.world.forget()
         self._until(lambda: setattr(self.world.redis, "up", True))
+
+    def bereave(self) -> None:
+        """An agent is asked to go, and a moment later some of those crash to whom it hands over: their disks are lost.
+        Not drawn, as `blink`."""
+        if process := self._pick(least=2):
+            process.leave()
+            for _ in range(self.random.choice((1, 1, 2))):
+                self.world.at(min(self.world.now + self.random.uniform(0, 5), CALM - 0.1), self.restart)
 
     def blink(self) -> None:
         """Redis goes, comes back for a moment, and goes again. It forgets everything both times, or only what came in

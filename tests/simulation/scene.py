@@ -179,6 +179,11 @@ class Scene(Village):
             part(*(name for name in awake if name in self.agents))
         self.check()
 
+    def hear(self, *names: str, seconds: float) -> None:
+        """After so long these hear what the web has answered, and do nothing else."""
+        self.now += seconds
+        self._answers(list(names))
+
     def turns(self, count: int, *names: str) -> None:
         """So many seconds."""
         for _ in range(count):

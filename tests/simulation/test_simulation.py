@@ -38,9 +38,10 @@ ONCE_FAILED = {
 
 # The same, with just these kinds of fault.
 ONCE_FAILED_WITH = {
-    (1000448, ("leave", "leave", "restart", "restart", "lossy", "pause")): (
+    (1000448, False, ("leave", "leave", "restart", "restart", "lossy", "pause")): (
         "its owner alone acknowledged a link, and crashed; the finder, a leaver, then called its page done (P3)"
     ),
+    (4000550, True, ("bereave", "bereave")): "the same, after all had settled in the view of that owner alone (P3)",
 }
 
 ONCE_FAILED_ON_DISK = {
@@ -79,9 +80,9 @@ def test_promises_hold_on_disk_under_seeds_that_once_failed(seed: int) -> None:
     hold(seed, on_disk=True)
 
 
-@pytest.mark.parametrize(("seed", "kinds"), ONCE_FAILED_WITH)
-def test_promises_hold_under_faults_that_once_broke_one(seed: int, kinds: tuple[str, ...]) -> None:
-    hold(seed, kinds=kinds)
+@pytest.mark.parametrize(("seed", "on_disk", "kinds"), ONCE_FAILED_WITH)
+def test_promises_hold_under_faults_that_once_broke_one(seed: int, on_disk: bool, kinds: tuple[str, ...]) -> None:
+    hold(seed, on_disk=on_disk, kinds=kinds)
 
 
 @pytest.mark.parametrize("seed", LATE)

@@ -84,11 +84,16 @@ def _acknowledged_for_ever() -> Any:
     return patch.object(Outbox, "take_thin", lambda self: [])
 
 
+def _acknowledged_before_all_know_how_few() -> Any:
+    return patch.object(Tenure, "few_unheard", False)
+
+
 def _an_owner_is_the_same_in_every_life() -> Any:
     return patch.object(Tenure, "is_former", lambda self, agent, digest: False)
 
 
 WITHOUT: list[tuple[str, Callable[[], Any]]] = [
+    ("acknowledged_before_the_finder_knew_how_few", _acknowledged_before_all_know_how_few),
     ("acknowledged_by_the_only_one_left", _acknowledged_for_ever),
     ("all_killed", MUTATIONS["restored_done_marks_early"]),
     ("all_killed", MUTATIONS["restored_outbox_thrown_away"]),

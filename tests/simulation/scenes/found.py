@@ -285,18 +285,19 @@ def acknowledged_by_the_only_one_left() -> Scene:
 
     Rule: an outlink that was acknowledged while too few were there for all copies is told anew when one of them is
     gone.
-    Look: a3 stands still, so {a2} is not settled, and the done mark of h123/1 waits; but a2 alone has h213/1. When a2
-    begins anew a1 tells it h213/1 once more.
+    Look: a3 stands still with h312 on its way, so {a2} is not settled, and the done mark of h123/1 waits; but a2 alone
+    has h213/1. When a2 begins anew a1 tells it h213/1 once more.
     """
     s = Scene("a1 a2 a3", web={"h123/1": "h213/1"})
     s.slow = {"h123/1"}
     s.find("a1", "h123/1")
+    s.find("a3", "h312/1")
     s.settle()
+    s.leave("a1")
+    s.wait("a3 view {a2 a3}")
     s.leave("a3")
     s.turns(2, "a3")
     s.pause("a3")
-    s.leave("a1")
-    s.wait("a2 view {a2}")
     s.hesitant = {"a2"}
     s.answer("h123/1")
     s.wait("a2 -> a1 ack discovery")
@@ -306,4 +307,33 @@ def acknowledged_by_the_only_one_left() -> Scene:
     s.wake("a3")
     s.end()
     s.in_order("a1 view {a2}", "a2 -> a1 ack discovery", "a2 is killed", "a1 -> a2 discovery h213 new 1", "a1 has left")
+    return s
+
+
+def acknowledged_before_the_finder_knew_how_few() -> Scene:
+    """An agent leaves, and a link is acknowledged by the only one left; its finder, a leaver, does not know that yet.
+
+    Rule: where there are too few members for all copies, an outlink is acknowledged when all have published that view.
+    Look: to a1 the view is {a2 a3}, all have settled, and acknowledged is what two have; but a2 alone has h213/1, and
+    waits until a1 has {a2}, too. So it is still open when a2 crashes, and the done mark of h132/1 with it.
+    """
+    s = Scene("a1 a2 a3", web={"h132/1": "h213/1"})
+    s.slow = {"h132/1"}
+    s.find("a1", "h132/1")
+    s.settle()
+    s.leave("a1")
+    s.wait("a3 sees all settled but h132")
+    s.leave("a3")
+    for name in ("a3", "a3", "a2", "a2"):
+        s.turn(name, seconds=0.5)
+    s.hesitant = {"a2"}
+    s.answer("h132/1")
+    s.hear("a1", seconds=0.5)
+    for part, name in ((s.flush, "a1"), (s.take, "a2"), (s.flush, "a2"), (s.take, "a1"), (s.flush, "a1")):
+        part(name)
+    s.kill("a2")
+    s.hesitant.clear()
+    s.start("a2")
+    s.end()
+    s.in_order("a2 view {a2}", "a1 done h132/1", "a2 is killed", "a1 view {a2}", "a1 -> a2 discovery h213 new 1")
     return s
