@@ -46,11 +46,6 @@ class _Line(Generic[Host]):
         self.counts: deque[int] = deque()
         self.hosts: deque[Host] = deque()
 
-    def pop(self) -> tuple[int, Host]:
-        """Take the first place: its number and host."""
-        self.times.popleft()
-        return self.counts.popleft(), self.hosts.popleft()
-
     def __iter__(self) -> Iterator[tuple[float, int, Host]]:
         return zip(self.times, self.counts, self.hosts, strict=True)
 
@@ -105,22 +100,26 @@ class Workbench(Generic[Host]):
         """
         heap, line, arrivals, places = self._heap, self._line, self._arrivals, self._places
         while True:
-            heap_first = bool(heap) and (not line.times or heap[0][:2] < (line.times[0], line.counts[0]))
-            back = heap[0][:2] if heap_first else (line.times[0], line.counts[0]) if line.times else _NEVER
-            arrival = bool(arrivals.times) and (arrivals.times[0], arrivals.counts[0]) < back
+            back = (line.times[0], line.counts[0]) if line.times else _NEVER
+            heap_first = heap and heap[0][:2] < back  # one call less than bool(), each time
+            if heap_first:
+                back = heap[0][:2]
+            arrival = arrivals.times and (arrivals.times[0], arrivals.counts[0]) < back
             if arrival and self._arrived_last and now - back[0] >= _PATIENCE:
                 arrival = False
             if (arrivals.times[0] if arrival else back[0]) > now:
                 return None
-            if arrival:
-                count, host = arrivals.pop()
+            if heap_first and not arrival:
+                _, count, host = heapq.heappop(heap)
             else:
-                count, host = heapq.heappop(heap)[1:] if heap_first else line.pop()
+                first = arrivals if arrival else line
+                first.times.popleft()
+                count, host = first.counts.popleft(), first.hosts.popleft()
             if places.get(host) != count:
                 continue  # it was removed or moved since
             if allowed(host):
                 places[host] = _BUSY
-                self._arrived_last = arrival
+                self._arrived_last = bool(arrival)
                 return host
             places[host] = _PARKED
             self._parked[host] = self._unasked[host] = None
@@ -161,7 +160,9 @@ class Workbench(Generic[Host]):
         first = heap[0][0] if heap else _NEVER[0]
         for line in (self._line, self._arrivals):
             while line.times and places.get(line.hosts[0]) != line.counts[0]:
-                line.pop()
+                line.times.popleft()
+                line.counts.popleft()
+                line.hosts.popleft()
             if line.times:
                 first = min(first, line.times[0])
         return first if first < _NEVER[0] else None
