@@ -58,6 +58,7 @@ from scrapy_ubi.plainlinks import PlainLinks
 from scrapy_ubi.requestkeys import NO_FILTER, RequestKeys
 from scrapy_ubi.robots.sitemaps import Sitemaps
 from scrapy_ubi.scrapy_private import EngineHooks, end_badly, is_trial
+from scrapy_ubi.scrapy_private.steadytimers import steady_timers
 from scrapy_ubi.sessions import Sessions
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.statsheet import StatSheet
@@ -128,6 +129,7 @@ class UbiScheduler(BaseScheduler):
             raise process_ended(error) from error
 
     async def _join(self, spider: Spider) -> None:
+        steady_timers()
         settings = self.crawler.settings
         given = arguments.given(self.crawler)
         wanted = UbiSettings.from_scrapy(settings, spider.name, arguments=given.short)

@@ -18,6 +18,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from scrapy_ubi import clock
+from scrapy_ubi.clock import unix
 from scrapy_ubi.frontier.store import StoreError
 from scrapy_ubi.politeness.foreign import ForeignHosts
 from scrapy_ubi.protocol.host import Entry, HostState
@@ -115,9 +116,9 @@ class Node:
         settings, crawl = self.settings, self._crawl
         self._keys = RequestKeys(settings)
         self.addresses = Addresses() if settings.polite_by_ip else None
-        self.hosts = Hosts(crawl.agent, crawl.frontier, self._clock, time.time)
+        self.hosts = Hosts(crawl.agent, crawl.frontier, self._clock, unix)
         self.foreign = ForeignHosts(self._clock)
-        self.limits = HostLimits(settings, self.hosts, time.time, self.note)
+        self.limits = HostLimits(settings, self.hosts, unix, self.note)
         self.crawl_limits = CrawlLimits(settings, self.agent_id, on_limit)
         finding = Finding(crawl, self.crawl_limits, self.limits, self._waker, lambda: self._exchanges.look_for_much())
         self.met, self.discover, self.discover_all = finding.met, finding.discover, finding.discover_all

@@ -21,7 +21,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -69,7 +68,7 @@ PATIENCE = 0.5  # s of delay that a page waits for after its robots.txt: for mor
 class UbiRobotsMiddleware:
     """Obeys robots.txt. Replaces Scrapy's RobotsTxtMiddleware, by the add-on."""
 
-    def __init__(self, crawler: Crawler, wall: Callable[[], float] = time.time) -> None:
+    def __init__(self, crawler: Crawler, wall: Callable[[], float] = clock.unix) -> None:
         if not crawler.settings.getbool("ROBOTSTXT_OBEY"):
             raise NotConfigured
         self._crawler = crawler
