@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -501,3 +502,23 @@ def test_a_limit_of_the_crawl_ends_all_agents(project: Project, site: Site, one_
         assert process.returncode == 0, output
         assert "Closing spider (limit/crawl_pages)" in output, output
     assert 100 <= len(site.visits) < 2000
+
+
+def test_too_little_address_space_is_named_and_what_is_named_is_enough(project: Project, site: Site) -> None:
+    def run(kilobytes: int) -> tuple[int, str]:
+        command = f'ulimit -v {kilobytes}; exec "{sys.executable}" -m scrapy crawl walk -o items.jsonl'
+        done = subprocess.run(
+            ["sh", "-c", command], cwd=project.place, env=project._environment, capture_output=True, text=True,
+            timeout=LIMIT,
+        )  # fmt: skip
+        return done.returncode, done.stdout + done.stderr
+
+    status, output = run(500_000)
+    assert status == 1, output
+    wanted = re.search(r"scrapy_ubi: .*488 MB of address space.*'ulimit -v (\d+)'.*UBI_MEMORY_MB", output)
+    assert wanted is not None, output
+    assert "Traceback" not in output
+    assert not site.visits
+    status, output = run(int(wanted[1]) + 20_000)  # not every process begins at the same size
+    assert status == 0, output
+    assert len(project.items()) == 3

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Protocol
 
-from . import rows
+from . import addressspace, rows
 from .disk import DiskFrontier
 from .flushes import GONE
 from .rocks import RocksStore
@@ -72,6 +72,7 @@ def open_frontier(
 
     Raises `StoreDamaged`, `StoreFull`, `StoreError`.
     """
+    addressspace.check(memory, directory / "seen")
     store = RocksStore(directory / "store", memory // 4)
     try:
         most = memory // 8 // ROW_BYTES
