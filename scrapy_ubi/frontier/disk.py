@@ -66,6 +66,8 @@ class DiskFrontier:
         self.note_status, self.status_of = self._entries.note_status, self._entries.status_of
         failures = Failures(store, self._flushes)
         self.fail, self.failed, self.forgive = failures.fail, failures.failed, failures.forgive
+        self.lost = 0
+        """How many of the last flushes the store has lost, when it was opened (`opening`)."""
         self._offset = offset
         self._states: dict[str, DiskState] = {}
         self.find: Find = self._states.get  # it is asked for every link: the dict itself answers

@@ -14,6 +14,7 @@ Whatever is read is validated whole, as mail is; what does not hold raises `Stor
 from __future__ import annotations
 
 import json
+import secrets
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -35,12 +36,7 @@ _dumps = json.JSONEncoder(separators=(",", ":")).encode
 def rows(changes: Changes) -> Iterator[Row]:
     """What a flush writes of an agent."""
     group = changes.group
-    yield (
-        GROUP,
-        _dumps(
-            {"store": group.store, "flush": group.flush, "lossy": group.lossy, "peers": sorted(group.peers)}
-        ).encode(),
-    )
+    yield GROUP, _group_value(group)
     for name, number in changes.numbers.items():
         yield NUMBER + name.encode(), _dumps({"next": number}).encode()
     for name, lane in changes.lanes_in.items():
@@ -50,6 +46,12 @@ def rows(changes: Changes) -> Iterator[Row]:
     for flush, count in changes.settled:
         for number in range(count):
             yield part_key(flush, number), None
+
+
+def _group_value(group: Group) -> bytes:
+    return _dumps(
+        {"store": group.store, "flush": group.flush, "lossy": group.lossy, "peers": sorted(group.peers)}
+    ).encode()
 
 
 def part_key(flush: int, number: int) -> bytes:
@@ -87,6 +89,20 @@ def load(store: Store) -> Saved | None:
         {_name(LANE, key): _checked(key, value, _lane) for key, value in _all(store, LANE)},
         tuple(_part(key, value) for key, value in _all(store, JOURNAL)),
     )
+
+
+def rename(store: Store) -> None:
+    """Give the disk another name, durably, and begin its lanes anew: numbers that were given since its last flush are
+    not known, and others may have answered them. Raises `StoreFull`, `StoreDamaged`."""
+    value = store.get(GROUP)
+    if value is None:
+        return
+    group = _checked(GROUP, value, _group)._replace(store=secrets.token_hex(4))
+    batch = store.batch()
+    batch.put(GROUP, _group_value(group))
+    for key, _ in _all(store, NUMBER):
+        batch.delete(key)
+    store.write(batch)
 
 
 def crawl_row(facts: Mapping[str, Any]) -> Row:

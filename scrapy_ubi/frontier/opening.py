@@ -2,8 +2,11 @@
 
 Rules of this module:
 
-* The store is the truth. It says how many flushes it holds; a seen table that has been told of more says that flushes
-  are lost: the store is damaged, and nothing is started on it.
+* The store is the truth. It says how many flushes it holds; a seen table that has been told of more says that the last
+  ones are lost: a machine went down with its log half written, or the log is damaged. What the store holds is whole, as
+  a flush is there wholly or not at all, and is gone on with; where it holds none it is damaged, and nothing is started.
+* After such a loss, and whenever the table cannot tell whether there is one, the disk has another name: under the old
+  one numbers of letters would be given again that others have answered already (`ledger.rename`).
 * A seen table that is behind is told the last flushes again, from the store. Then its totals must be those of all host
   records together. Where they are not, or where there is no table or a damaged one, it is made anew from the store,
   which takes some seconds a million URLs, and is reported.
@@ -17,7 +20,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Protocol
 
-from . import addressspace, rows
+from . import addressspace, ledger, rows
 from .disk import DiskFrontier
 from .flushes import GONE
 from .rocks import RocksStore
@@ -29,6 +32,12 @@ MIB = 1 << 20
 ROW_BYTES = 128  # of a row in a head, with all that is around it
 _MANY = 100_000  # keys of hosts dropped, before a table is made anew without them
 _PIECE = 10_000  # rows read at once when much is read
+
+_LOST = (
+    "The store beside {path} has lost what was written last, {lost} flushes after the first {flush}: its log is torn "
+    "or damaged, as after a crash of the machine. What was written before is kept. Pages done since are fetched again, "
+    "and what other agents had told this one since comes back from those that hold copies (UBI_REPLICATION)."
+)
 
 Report = Callable[[str], None]
 
@@ -111,15 +120,19 @@ def restore(
     saved = rows.read_frontier(row) if row is not None else {}
     if row is None and store.scan(rows.HOST, rows.HOST + b"\xff" * 8, 1):
         raise rows.damaged(rows.FRONTIER, ValueError("it is missing"))
-    seen, whole = _opened(store, path, saved.get("flush", 0), kind, report)
+    flush = saved.get("flush", 0)
+    seen, whole, lost = _opened(store, path, flush, kind, report)
     try:
         frontier = made(store, seen, saved, delay=delay, offset=offset, most=most)
+        frontier.lost = lost or 0
         sums = _hosts(store, frontier, saved, earliest, latest)
         why = _wrong(seen, sums, saved) if whole else ""
         if why:
             report(f"The index of known URLs {path} {why}: it is made anew.")
+        if flush and (why or lost != 0):
+            ledger.rename(store)  # before the table is made anew, which says no more that something is lost
         if why or not whole:
-            seen.rebuild(_changes(store, report), saved.get("flush", 0))
+            seen.rebuild(_changes(store, report), flush)
             frontier.forget_gone()
     except BaseException:
         seen.close()
@@ -138,18 +151,22 @@ def _wrong(seen: Seen, sums: Totals, saved: Mapping[str, int]) -> str:
     return ""
 
 
-def _opened(store: Store, path: Path, flush: int, kind: SeenKind, report: Report) -> tuple[Seen, bool]:
-    """The seen table, and whether it holds all flushes of the store, as far as can be told from their numbers."""
+def _opened(store: Store, path: Path, flush: int, kind: SeenKind, report: Report) -> tuple[Seen, bool, int | None]:
+    """The seen table, whether it holds all flushes of the store, as far as can be told from their numbers, and how many
+    flushes the store has lost; None where the table cannot tell."""
     try:
         seen = kind.open(path)
     except FileNotFoundError:
         if flush:
             report(f"The index of known URLs {path} is missing: it is made anew.")
-        return kind.create(path), not flush
+        return kind.create(path), not flush, None
     except SeenDamaged as error:
         report(f"{error} This is done now.")
-        return kind.create(path), False
-    if (told := seen.flush) > flush:
+        return kind.create(path), False, None
+    if (told := max(seen.flush, seen.written)) > flush:
+        if flush:
+            report(_LOST.format(path=path, flush=flush, lost=told - flush))
+            return seen, False, told - flush
         seen.close()
         raise StoreDamaged(
             f"The store beside {path}", f"it holds {flush} flushes, and had {told} of them when it was last used"
@@ -157,7 +174,7 @@ def _opened(store: Store, path: Path, flush: int, kind: SeenKind, report: Report
     whole = _caught_up(store, seen, flush)
     if not whole:
         report(f"The index of known URLs {path} is of long ago: it is made anew.")
-    return seen, whole
+    return seen, whole, 0
 
 
 def _caught_up(store: Store, seen: Seen, flush: int) -> bool:

@@ -45,6 +45,9 @@ class Seen(Protocol):
     path: Path
     flush: int
     """Number of the last flush that was applied, as the owner set it; kept in the file."""
+    written: int
+    """Number of the last flush that was durable in the store, as the owner set it before anything of it left; kept in
+    the file. A store that holds fewer has lost flushes."""
 
     def status(self, key: int) -> int:
         """0: unknown, 1: known, 2: known and done."""

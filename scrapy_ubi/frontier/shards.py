@@ -30,7 +30,8 @@ GROWTH = 1.2
 _BULK = 400  # so many changes and more go through numpy
 _REBUILD_AT_ONCE = 200_000
 
-_FLUSH = 2  # words of the header: magic, version and shards, flush, 5 unused, the shards
+_FLUSH = 2  # words of the header: magic, version and shards, flush, written, 4 unused, the shards
+_WRITTEN = 3
 _FIRST_SHARD = 8
 
 _MOST_SLOTS = (1 << 24) - 1
@@ -163,6 +164,15 @@ class Shards(ABC):
         self._file.words[_FLUSH] = number
 
     @property
+    def written(self) -> int:
+        """Number of the last flush that the store was seen to have; 0 in files of before."""
+        return self._file.words[_WRITTEN]
+
+    @written.setter
+    def written(self, number: int) -> None:
+        self._file.words[_WRITTEN] = number
+
+    @property
     def memory(self) -> int:
         """Bytes of memory when all pages are there."""
         return self.size - self._room.free * LINE * WORD
@@ -289,7 +299,7 @@ class Shards(ABC):
             while some := list(islice(rows, _REBUILD_AT_ONCE)):
                 new.apply({key: 1 for key, status in some if status == 1})
                 new.apply({key: 2 for key, status in some if status == 2})
-            new.flush = flush
+            new.flush = new.written = flush
             new._file.publish(self.path)
         except BaseException:
             new.close()

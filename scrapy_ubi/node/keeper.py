@@ -9,6 +9,7 @@ Rules of this module:
 * A store that is damaged is set aside under another name, never silently begun anew: the start is refused with a
   sentence that says what was found and where it is now, and the next start goes on without it. One that turns out to be
   damaged in mid-crawl stops the agent, and is set aside when it is closed.
+* A store that has lost its last flushes, as its log is torn, is gone on with, by a warning (`opening`).
 * After a restart no host is fetched before its delay has passed: what was under way when a process was killed, nobody
   knows.
 * What is kept of the crawl beside the protocol's matter: the *run* it belongs to, whether that is finished, the
@@ -24,6 +25,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -206,7 +208,8 @@ class Keeper:
             report=logger.warning,
         )
         try:
-            self.saved = ledger.load(self.frontier.store)
+            saved = ledger.load(self.frontier.store)
+            self.saved = replace(saved, torn=self.frontier.lost > 0) if saved is not None else None
             self.facts = ledger.load_crawl(self.frontier.store)
         except BaseException:
             self.frontier.close()
@@ -244,6 +247,7 @@ class Keeper:
     def _write(self, flush: Flush) -> None:
         with self._gate:
             flush.write(self.frontier.store)
+            self.frontier.seen.written = flush.number  # before anything of it leaves
 
     def settle(self) -> None:
         """Hear of what was written. Raises `StoreFull` when the seen table cannot grow: call it again."""

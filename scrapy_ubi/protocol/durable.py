@@ -9,6 +9,8 @@ Rules of this module:
 * An agent that begins again is a newcomer: another incarnation, which has seen no view complete and whose copies are
   offered to their keepers. So nothing of views, leases and beats is durable, and of mail only what is still *owed*:
   outlinks, done marks, and the numbers that no letter may have again.
+* A disk that is *torn*, of which the last flushes are lost, counts as one lost with its agent, for copies that others
+  count on are gone. The name of its lanes is another one then: numbers were given that it knows nothing of.
 * Mail for the predecessor that still lies in Redis is thrown away before the first beat (`node/joining.py`); the
   letters under way to it are sent anew, for its incarnation is gone.
 * Restored outlinks are routed when the agent is *sure* of who is there. Alone and unsure it would take itself for
@@ -74,13 +76,15 @@ class Saved:
     """All changes ever written, together: what is durable beside the host states.
 
     `numbers` gives the next number of every lane that was ever used (lane name -> number); `lanes_in` what became of
-    letters received; `parts` what was not settled of the flushes.
+    letters received; `parts` what was not settled of the flushes. `torn`: the disk has lost its last flushes, and with
+    them copies that others count on.
     """
 
     group: Group
     numbers: Mapping[str, int] = field(default_factory=dict)
     lanes_in: Mapping[str, SavedLane] = field(default_factory=dict)
     parts: tuple[Part, ...] = ()
+    torn: bool = False
 
     @property
     def discovered(self) -> list[Record]:
@@ -137,7 +141,7 @@ def restore(
     """
     agent = Agent(me, saved.group.store, config, frontier, new_incarnation, now)
     agent.resume(saved.group.flush + 1)
-    agent.group.resume(saved.group.lossy, saved.group.peers)
+    agent.group.resume(saved.group.lossy, saved.group.peers, saved.torn)
     agent.outbox.resume(saved.numbers, saved.discovered, saved.told)
     agent.journal.resume(written(saved.parts))
     for flush, host, entry in saved.unsent:

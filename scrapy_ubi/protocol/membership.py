@@ -168,7 +168,10 @@ class Membership:
         self._lost.clear()
         self.peers = frozenset(view.members)
 
-    def resume(self, lossy: bool, peers: frozenset[str]) -> None:
-        """What a disk tells of the group: who is not back when a view is complete again may come later, with work."""
+    def resume(self, lossy: bool, peers: frozenset[str], torn: bool = False) -> None:
+        """What a disk tells of the group: who is not back when a view is complete again may come later, with work.
+        `torn`: its last flushes are lost, as if this agent had been lost with its disk."""
         self.lossy = lossy
+        if torn:
+            self._lost.add("")  # no incarnation's name
         self.peers = self._missed = peers

@@ -2,8 +2,8 @@
 
 tests/scrapy_private fails, one name at a time, when a new Scrapy changes any of them. Those that make up a scheduled
 request's way through Scrapy are in `leanpath`, `leanoutput` and `leanpieces`, which stand for it while it is as it was
-(`stoodfor`). Those of Twisted's pool of connections are in `keptconnections`, of its timers in `steadytimers`; where the
-arguments of a spider are found in `startarguments`.
+(`stoodfor`). Those of Twisted's pool of connections are in `keptconnections`, of its timers in `steadytimers`;
+where the arguments of a spider are found in `startarguments`.
 
 | name | used for |
 | --- | --- |

@@ -278,12 +278,65 @@ def test_an_agent_whose_store_is_damaged_goes_on_with_what_others_hold(make_grou
     assert GOES_ON in verdict.logs["a1"] and GOES_ON not in verdict.logs["a0"]
 
 
+def tear(group: Group, name: str, part: float) -> set[str]:
+    """Leave so much of what the newest log of this agent's store holds, and garbage for the rest; the pages it fetched
+    that are not done in the store then."""
+    mine = {url for url, who in fetchers(group).items() if who == name}
+    whole = unwritten([group.place / name], mine)
+    log = max((group.place / name / "store").glob("*.log"))
+    content = log.read_bytes().rstrip(b"\0")
+    kept = int(len(content) * part)
+    log.write_bytes(content[:kept] + bytes(byte ^ 255 for byte in content[kept:]))
+    left = unwritten([group.place / name], mine)
+    assert whole < left, "pages that were done are not any more"
+    print(f"torn: {len(left)} of the {len(mine)} pages of {name} are done no more")
+    return left
+
+
+TORN = "has lost what was written last"
+
+
+def test_an_agent_alone_whose_log_is_torn_goes_on_with_what_stands_before_the_tear(make_group: MakeGroup) -> None:
+    group = make_group(latency=0.03, hosts=20, pages=200, **ALONE)
+    group.start("a0")
+    group.until_served(0.6)
+    group.kill("a0")
+    left = tear(group, "a0", 0.6)
+    group.start("a0")
+    verdict = group.end().judge(unwritten=left)
+    assert GOES_ON in verdict.logs["a0"] and TORN in verdict.logs["a0"]
+
+
+@faults
+def test_one_of_two_whose_log_is_torn_is_brought_what_it_had_taken_since(make_group: MakeGroup) -> None:
+    """The other one holds copies of what was handed to it after the tear, and has counted on its."""
+    group = make_group(latency=0.03, hosts=20, pages=200, UBI_FAILURE_TIMEOUT=60)
+    group.start("a0", "a1")
+    group.until_served(0.6)
+    group.kill("a1")
+    left = tear(group, "a1", 0.9)
+    group.start("a1")
+    verdict = group.end().judge(unwritten=left)
+    assert GOES_ON in verdict.logs["a1"] and TORN in verdict.logs["a1"]
+
+
+@faults
+@pytest.mark.parametrize("part", [0.2, 0.5, 0.9])
+def test_four_agents_with_one_torn_log_go_on_after_a_kill_of_all(make_group: MakeGroup, part: float) -> None:
+    group = make_group(latency=0.03)
+    group.start(*FOUR)
+    group.until_served(0.5)
+    group.kill(*FOUR)
+    left = unwritten([group.place / name for name in FOUR], fetched(group)) | tear(group, "a2", part)
+    group.start(*FOUR)
+    verdict = group.end().judge(unwritten=left)
+    assert TORN in verdict.logs["a2"]
+
+
 def refused_for_damage(group: Group) -> str:
-    """Break the newest log of a0's store in the middle, and start a0; what it says."""
-    log = max((group.place / "a0" / "store").glob("*.log"))
-    content = bytearray(log.read_bytes().rstrip(b"\0"))
-    content[len(content) // 3] ^= 255
-    log.write_bytes(content)
+    """Break the table of contents of a0's store, and start a0; what it says."""
+    contents = max((group.place / "a0" / "store").glob("MANIFEST-*"))
+    contents.write_bytes(contents.read_bytes()[:20])
     (group.place / "a0.log").rename(group.place / "killed.log")
     before = [row for row in group.web.log() if row["agent"] == "a0"]
     group.start("a0", LOG_LEVEL="WARNING")

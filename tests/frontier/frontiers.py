@@ -34,7 +34,7 @@ class DictSeen:
     """A seen table that is a dict."""
 
     def __init__(self, path: Path, keys: dict[int, int], flush: int) -> None:
-        self.path, self.keys, self.flush = path, keys, flush
+        self.path, self.keys, self.flush, self.written = path, keys, flush, 0
         self.memory = 0
         self.rebuilt = 0
 

@@ -228,10 +228,97 @@ def test_an_index_full_of_what_was_dropped_is_made_anew(tmp_path: Path, monkeypa
     assert len(reports) == 1
 
 
+# -- a log that is torn
+
+
+def told_of_all(directory: Path, flushes: int) -> tuple[Path, list[int]]:
+    """The log of a store with so many flushes, whose table was told of all of them; where each flush ends in it."""
+    frontier = opened(directory)
+    sizes: list[int] = []
+    for number in range(1, flushes + 1):
+        errand(frontier, number)
+        frontier.flush([(b"mtest", b"%d" % number)])
+        (log,) = (directory / "store").glob("*.log")
+        sizes.append(log.stat().st_size)
+    crashed = copied(directory, directory.with_name("crashed"))
+    frontier.close()
+    return crashed / "store" / log.name, sizes
+
+
+def _tear(log: Path, at: int, how: str, draw: random.Random) -> None:
+    content = log.read_bytes()
+    size = len(content)
+    if how == "garbage instead":
+        content = content[:at] + draw.randbytes(size - at)
+    elif how == "garbage behind":
+        content = content[:at] + draw.randbytes(draw.randrange(1, 5000))
+    elif how == "zeros":
+        content = content[:at] + bytes(size - at)
+    elif how == "a flipped bit":
+        content = content[:at] + bytes([content[at] ^ 1 << draw.randrange(8)]) + content[at + 1 :]
+    else:
+        content = content[:at]
+    log.write_bytes(content)
+
+
+@pytest.mark.parametrize("how", ["cut", "garbage instead", "garbage behind", "zeros", "a flipped bit"])
+def test_of_a_torn_log_all_flushes_before_the_tear_are_kept_and_nothing_after_it(tmp_path: Path, how: str) -> None:
+    flushes, seed = 8, random.randrange(2**32)
+    print(f"random.Random({seed})")
+    draw, whole = random.Random(seed), expected(flushes)
+    log, sizes = told_of_all(tmp_path / "agent", flushes)
+    ends = [size - 1 for size in sizes[1:]]
+    for at in sorted({sizes[0], sizes[-1] - 1, *ends, *draw.sample(range(sizes[0], sizes[-1]), 15)}):
+        left = copied(log.parents[1], tmp_path / f"torn{at}")
+        _tear(left / "store" / log.name, at, how, draw)
+        last = sum(size <= at for size in sizes)
+        reports: list[str] = []
+        frontier = opened(left, reports)
+        frontier._check()
+        assert frontier.lost == flushes - last, (at, f"random.Random({seed})")
+        assert f"{flushes - last} flushes after the first {last}" in reports[0]
+        assert frontier.store.get(b"mtest") == b"%d" % last
+        assert (told(frontier), sorted(frontier.failed())) == whole[last]
+        errand(frontier, last + 1)  # and it goes on
+        frontier.flush([(b"mtest", b"%d" % (last + 1))])
+        after = told(frontier)
+        frontier.close()
+        assert held(left)[:2] == (last + 1, after), (at, f"random.Random({seed})")
+        shutil.rmtree(left)
+
+
+def test_a_tear_is_known_though_the_table_was_not_told_of_the_last_flush_yet(tmp_path: Path) -> None:
+    """Its mail has left by then."""
+    log, sizes = told_of_all(tmp_path / "agent", 3)
+    table = SeenTable.open(log.parents[1] / "seen")
+    table.flush, table.written = 2, 3
+    table.close()
+    _tear(log, sizes[-1] - 1, "cut", random.Random(1))
+    frontier = opened(log.parents[1])
+    assert frontier.lost == 1
+    frontier.close()
+
+
+def test_killed_while_it_mends_a_tear_it_mends_it_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log, sizes = told_of_all(tmp_path / "agent", 3)
+    _tear(log, sizes[-1] - 1, "cut", random.Random(1))
+
+    def killed(*_: object) -> None:
+        raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(SeenTable, "rebuild", killed)
+        with pytest.raises(Killed):
+            opened(log.parents[1])
+    frontier = opened(log.parents[1])
+    assert frontier.lost == 1
+    frontier.close()
+
+
 # -- damage
 
 
-def test_a_store_that_has_lost_flushes_is_not_begun_on(tmp_path: Path) -> None:
+def test_a_store_that_has_lost_all_its_flushes_is_not_begun_on(tmp_path: Path) -> None:
     """Its files were put back from a copy, or are gone: never a silent empty crawl."""
     filled(tmp_path, 5)
     shutil.rmtree(tmp_path / "store")

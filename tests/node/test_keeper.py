@@ -483,9 +483,6 @@ DAMAGES: dict[str, Callable[[Path], Path]] = {
     "the manifest cut off": lambda path: _done(cut, max((path / "store").glob("MANIFEST-*"))),
     "the manifest missing": lambda path: _done(Path.unlink, max((path / "store").glob("MANIFEST-*"))),
     "CURRENT with flipped bits": lambda path: _done(flip, path / "store" / "CURRENT"),
-    "the log cut off": lambda path: _done(cut, log(path)),
-    "the log with flipped bits": lambda path: _done(flip, log(path)),
-    "the log missing": lambda path: _done(Path.unlink, log(path)),
     "all of the store missing": lambda path: _done(shutil.rmtree, path / "store"),
 }
 
@@ -515,6 +512,65 @@ def test_a_damaged_store_is_named_set_aside_and_never_an_empty_crawl(disk: Path,
         assert not (disk / "seen").exists() and not (disk / "store").exists()
         keeper = await opened(disk)  # the next start goes on without it
         assert (keeper.saved, len(keeper.frontier)) == (None, 0)
+        await keeper.close()
+
+    run(test)
+
+
+TEARS: dict[str, Callable[[Path], Path]] = {
+    "the log cut off": lambda path: _done(cut, log(path)),
+    "the log with flipped bits": lambda path: _done(flip, log(path)),
+    "the log missing": lambda path: _done(Path.unlink, log(path)),
+}
+
+
+@pytest.mark.parametrize("tear", TEARS)
+def test_a_torn_log_loses_what_follows_the_tear_and_the_disk_has_lanes_of_its_own_then(
+    disk: Path, tear: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def test() -> None:
+        TEARS[tear](disk)
+        caplog.set_level(logging.WARNING, "scrapy_ubi")
+        keeper = await opened(disk)
+        assert any("has lost what was written last" in record.message for record in caplog.records)
+        assert keeper.saved is not None and keeper.saved.torn
+        assert (keeper.saved.group.store == "5" * 8, keeper.saved.numbers) == (False, {})
+        states = keeper.frontier.states()
+        assert sum(state.done_count for state in states) == HOSTS * 10, "what lay in table files"
+        kept = [state.is_known(page(state.host, PAGES).key) for state in states]
+        assert kept == sorted(kept, reverse=True) and not kept[-1], "the flushes before the tear, and none after it"
+        agent, store = agent_on(keeper), keeper.saved.group.store
+        await flush(keeper, agent, FACTS)
+        await keeper.close()
+        caplog.clear()
+        keeper = await opened(disk)
+        assert not caplog.records
+        assert keeper.saved is not None and not keeper.saved.torn and keeper.saved.group.store == store
+        await keeper.close()
+
+    run(test)
+
+
+@pytest.mark.parametrize("damage", ["missing", "with flipped bits"])
+def test_a_disk_that_cannot_tell_whether_its_log_is_torn_has_lanes_of_its_own(disk: Path, damage: str) -> None:
+    async def test() -> None:
+        SEEN_DAMAGES[damage](disk / "seen")
+        keeper = await opened(disk)
+        assert keeper.saved is not None
+        assert keeper.saved.group.store != "5" * 8 and not keeper.saved.torn
+        await keeper.close()
+
+    run(test)
+
+
+def test_the_table_says_what_is_durable_before_mail_leaves(disk: Path) -> None:
+    async def test() -> None:
+        keeper = await opened(disk)
+        before = keeper.frontier.seen.flush
+        keeper.frontier.add("late.example", [page("late.example")])
+        keeper.collect(durable.changes(agent_on(keeper)), FACTS)
+        await keeper.write()
+        assert (keeper.frontier.seen.written, keeper.frontier.seen.flush) == (before + 1, before)
         await keeper.close()
 
     run(test)

@@ -286,6 +286,34 @@ def test_who_left_or_was_counted_before_is_no_loss() -> None:
     assert not group.lossy
 
 
+@pytest.mark.parametrize("replication", [0, 1, 2])
+def test_a_torn_disk_counts_as_one_lost(replication: int) -> None:
+    group = membership(replication)
+    group.resume(False, frozenset("abcd"), torn=True)
+    before = view("a", "b", "c", "d", "witness")
+    for number, agent in enumerate("bcd", 1):
+        kill(group, agent)
+        group.count_lost(before, new=False)
+        assert group.lossy == (number + 1 > replication)
+
+
+def test_a_torn_disk_is_one_too_many_where_nobody_has_a_whole_copy() -> None:
+    group = membership(2)
+    group.resume(False, frozenset("ab"), torn=True)
+    group.read(0.0, 0.0, {"b": beat("b", flags=NEW)})
+    group.count_lost(view("a"), new=True)
+    assert group.lossy
+
+
+def test_a_torn_disk_is_no_loss_any_more_when_a_view_is_complete() -> None:
+    group = membership()
+    group.resume(False, frozenset("ab"), torn=True)
+    group.completed(view("a", "b"))
+    kill(group, "b")
+    group.count_lost(view("a", "b", "witness"), new=False)
+    assert not group.lossy
+
+
 def test_a_complete_view_has_all_copies_again() -> None:
     group = membership()
     kill(group, "b")

@@ -294,7 +294,7 @@ def _restored_done_marks_early() -> Any:
 
 def _absent_peers_not_missed() -> Any:
     resume = Membership.resume
-    return patch.object(Membership, "resume", lambda self, lossy, peers: resume(self, lossy, frozenset()))
+    return patch.object(Membership, "resume", lambda self, lossy, _, torn: resume(self, lossy, frozenset(), torn))
 
 
 def _copies_not_dirty_after_restart() -> Any:
