@@ -101,6 +101,7 @@ class Batch:
         self._plain, self._response, self._page, self._ordinary = plain, response, page, ordinary
         self._shared = shared
         self._hosts: dict[str, Holds] = {}  # name -> what is known of the host, or why nothing is
+        self._suspects: set[str] = set()  # names that this page's links may not lead to
         self._filters = not self._tools.filtering.idle
         self._offsite = not shared.anywhere and self._passing.has_offsite
         self._quick = self._tools.keys.plain
@@ -116,6 +117,7 @@ class Batch:
         hosts.clear()  # the view may have changed meanwhile
         out, strays, longest, quick = self._tools.flights.keys, agent.closing.strays, self._longest, self._quick
         filters, depth, priority, met = self._filters, self._shared.depth, self._shared.priority, 0
+        suspects = self._suspects
         host_of, alike, text = self._host_of, self._shared.template is None, self._shared.text
         links = self._plain.urls[start:stop]
         form_of = self._tools.keys.normal_form if quick else normal_form
@@ -145,6 +147,8 @@ class Batch:
                 self._known += 1
             elif key not in strays and holds(key, depth, priority):
                 met += 1
+            elif suspects and name in suspects and self._is_out_of_reach(url):
+                continue
             elif holds is _from_nowhere:
                 self._discover(number, url, key, self._host(name, normal))
             else:
@@ -153,6 +157,13 @@ class Batch:
         agent.counters.links += met
         self._discover_all(found)
         return self._count(met, len(links))
+
+    def _is_out_of_reach(self, url: str) -> bool:
+        """Whether this link may not be followed; counted and noted if so. What comes from no page is the user's own."""
+        if self._page is None:
+            self._tools.reach.seed(url)
+            return False
+        return self._tools.is_out_of_reach(url, self._page.entry.url, self._shared.depth)
 
     def _host(self, name: str, normal: str) -> str:
         return name if self._host_of is None else self._host_of(normal)
@@ -164,6 +175,8 @@ class Batch:
         elif self._page is None:  # what comes from no page is told the node in any case
             holds = _from_nowhere
         else:
+            if name.endswith("localhost") and self._tools.reach.suspects(normal):
+                self._suspects.add(name)  # an address is never written as usual: it does not come here
             holds = self._holder(self._host(name, normal))
         self._hosts[name] = holds
         return holds
@@ -296,6 +309,8 @@ class Batch:
         known = key in tools.flights.keys
         if not known and self._page is not None:
             known = tools.node.met(place.host, key, shared.depth, shared.priority)
+        if not known and tools.reach.suspects(place.safe) and self._is_out_of_reach(url):
+            return
         self._known += known
         news = False if known else self._discover(number, url, key, place.host)
         if news is None or not tools.keys.lossy:

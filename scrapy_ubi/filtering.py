@@ -83,6 +83,11 @@ class Filtering:
         self._refused(link, refusal)
         return True
 
+    def note(self, name: str, why: str, url: str, depth: int, page: str) -> None:
+        """Note in UBI_FILTER_LOG what was refused by no filter."""
+        if self._log is not None:
+            self._log.note(Noted(time.time(), name, why, url, depth, page))
+
     def close(self) -> None:
         """Write what is noted."""
         if self._log is not None:
@@ -103,8 +108,7 @@ class Filtering:
                 refusal.why,
                 name,
             )
-        if self._log is not None:
-            self._log.note(Noted(time.time(), name, str(refusal.why), link.url, link.depth, link.page))
+        self.note(name, str(refusal.why), link.url, link.depth, link.page)
 
     def _failed(self, judge: UrlFilter, error: Exception) -> None:
         """A filter of the user's raised: the link passes it."""

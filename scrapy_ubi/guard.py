@@ -37,12 +37,13 @@ from scrapy.exceptions import IgnoreRequest
 from scrapy.http import Response
 
 from scrapy_ubi import writegate
-from scrapy_ubi.bypassing import Bypassing, GivenUp, is_done_again
+from scrapy_ubi.bypassing import Bypassing, GivenUp, is_done_again, is_robots
 from scrapy_ubi.flights import Flight, Flights
 from scrapy_ubi.node.waiting import wait_briefly
 from scrapy_ubi.notices import Notices
 from scrapy_ubi.outcome import TooLong
 from scrapy_ubi.politeness.manners import Manners
+from scrapy_ubi.reach import Reach
 from scrapy_ubi.robots.load import load_of
 from scrapy_ubi.scrapy_private import Download
 from scrapy_ubi.settings import UbiSettings
@@ -69,13 +70,16 @@ class _Broken(_Lapsed):
 class Guard:
     """The guard of one agent."""
 
-    def __init__(self, crawler: Crawler, node: Node, settings: UbiSettings, flights: Flights, notices: Notices) -> None:
+    def __init__(
+        self, crawler: Crawler, node: Node, settings: UbiSettings, flights: Flights, notices: Notices, reach: Reach
+    ) -> None:
         self._manners = Manners(crawler, node, settings, self._end_waiting_for)
         self._bypassing = Bypassing(crawler, node, settings, notices, self._manners.given_up)
         self._crawler = crawler
         self._node = node
         self._settings = settings
         self._flights = flights
+        self._reach = reach
         self._closing = False
         self._closes = asyncio.Event()
 
@@ -84,6 +88,8 @@ class Guard:
         flight = self._flights.get(request) or self._flights.add(self._bypassing.flight(request))
         if flight.host is None:
             return
+        if flight.visit is None and load_of(request) is None and not is_robots(request):
+            await self._reach.bypasses(request)
         if self._ends(flight) or self._bypassing.lacks_robots(flight):
             flight.withdrawn = True
         if flight.withdrawn:

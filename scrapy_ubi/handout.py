@@ -17,6 +17,7 @@ import logging
 from scrapy import Request, Spider
 from scrapy.crawler import Crawler
 from scrapy.http import Response
+from scrapy.spidermiddlewares.depth import DepthMiddleware
 from scrapy.spidermiddlewares.httperror import HttpErrorMiddleware
 from twisted.python.failure import Failure
 
@@ -30,6 +31,7 @@ from scrapy_ubi.node import Node, Visit
 from scrapy_ubi.node.learner import CUT, content_of
 from scrapy_ubi.originals import Originals
 from scrapy_ubi.outcome import reason_of, status_reason
+from scrapy_ubi.reach import Reach
 from scrapy_ubi.robots.sitemaps import Sitemaps
 from scrapy_ubi.sessions import Sessions
 from scrapy_ubi.statsheet import StatSheet
@@ -56,6 +58,7 @@ class Handout:
         sitemaps: Sitemaps,
         sessions: Sessions,
         sheet: StatSheet,
+        reach: Reach,
     ) -> None:
         self._crawler, self._settings, self._spider = crawler, crawler.settings, spider
         self._node, self._codec = node, codec
@@ -63,6 +66,10 @@ class Handout:
         self._guard, self._errors, self._sitemaps, self._sheet = guard, errors, sitemaps, sheet
         self._sessions = sessions
         self._told = 0  # pages that failed as they could not travel
+        self._reach = reach
+        # The URLs of a sitemap begin at depth 0 as well.
+        counted = crawler.get_spider_middleware(DepthMiddleware) is not None
+        self._seeds_known_by_depth = counted and not sitemaps.most
 
     def next(self) -> Request | None:
         """The next request that may be fetched now; None when there is none, though some may be pending."""
@@ -73,9 +80,17 @@ class Handout:
             request = self._originals.take(visit.entry.key) or self._decode(visit)
             if request is not None:
                 self._sessions.restore(visit)
+                if not visit.entry.depth and self._seeds_known_by_depth:
+                    self._look_at_seed(request)
                 self._flights.add(Flight(request, visit.host, visit))
                 return request
         return None
+
+    def _look_at_seed(self, request: Request) -> None:
+        """A start request that another agent has met, and this one perhaps not: no link has depth 0, but where a
+        redirect leads from a seed it has, and where a spider resets it, which is written down."""
+        if "depth" not in request.meta and "redirect_urls" not in request.meta:
+            self._reach.seed(request.url)
 
     def outcome(self, result: Response | Failure, request: Request) -> bool:
         """A request has its response or error; True when the spider must not be told: it was not fetched at all."""

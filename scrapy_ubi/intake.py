@@ -9,6 +9,7 @@ Rules of this module:
   of them. What it has found out of any other serves `take`, which comes next.
 * A request comes from the page that was told last: whose callback yields it (`mark_child`), or in place of whose
   response a downloader middleware gave it (`mark_successor`: a redirect, a retry).
+* Where a page's links may lead is asked of those that are news (`reach`); who comes from no page is the user's own.
 * Memory only, and as few calls of functions as can be: all this is done for each link, some 40 times a page.
 
 Plain links, as long as they are as usual, are taken by a loop of their own (`batch`), with the same decisions.
@@ -27,6 +28,7 @@ from scrapy_ubi.localrequests import LocalRequests
 from scrapy_ubi.losses import Losses
 from scrapy_ubi.node import Node, Visit
 from scrapy_ubi.protocol.host import Entry, retried
+from scrapy_ubi.reach import Reach
 from scrapy_ubi.requestcheck import NONCE
 from scrapy_ubi.requestkeys import Place, RequestKeys
 from scrapy_ubi.settings import UbiSettings
@@ -45,6 +47,17 @@ class Tools(NamedTuple):
     flights: Flights
     filtering: Filtering
     losses: Losses
+    reach: Reach
+
+    def is_out_of_reach(self, url: str, page: str, depth: int) -> bool:
+        """Whether a link to `url`, found on the page of that URL, may not be followed; counted and noted if so."""
+        refusal = self.reach.refusal(url, page)
+        if refusal is None:
+            return False
+        kind, sentence = refusal
+        self.losses.drop(kind, sentence)
+        self.filtering.note(kind, sentence, url, depth, page)
+        return True
 
 
 class Intake:
@@ -99,6 +112,8 @@ class Intake:
         tools = self._tools
         if not tools.filtering.idle and self._is_filtered(request, seed):
             return False
+        if seed:
+            tools.reach.seed(request.url)
         asked, self._asked = self._asked, None
         if asked is not None and asked[0] is request:
             return self._take_placed(*asked, seed, asked=True)
@@ -132,7 +147,23 @@ class Intake:
         page = str(came_by[-1]) if isinstance(came_by, list) and came_by else ""
         return filtering.refuses(request, page, redirect=bool(page))
 
+    def _is_out_of_reach(self, request: Request, page: Visit | None) -> bool:
+        """Whether a request of `page`, or where a redirect leads to, may not be followed; counted and noted if so. What
+        comes from no page is the user's own."""
+        reach = self._tools.reach
+        came_by = request.meta.get("redirect_urls")
+        if page is not None:
+            found_on = page.entry.url
+        elif isinstance(came_by, list) and came_by:
+            found_on = str(came_by[-1])
+        else:
+            reach.seed(request.url)
+            return False
+        return self._tools.is_out_of_reach(request.url, found_on, depth_of(request))
+
     def _take_local(self, request: Request) -> bool:
+        if self._is_out_of_reach(request, self._page_of(request)):
+            return False
         if self._local.full:
             what = f"{request!s:.200} belongs to no host, and {len(self._local)} such requests wait already"
             return self._tools.losses.drop("local", what)
@@ -154,6 +185,9 @@ class Intake:
         on_page = not asked and flight is None and (seed or page is not None)
         if on_page and node.met(place.host, key, depth_of(request), request.priority):
             return self._duplicate(request, place, key, seed)
+        suspect = flight is None and (page is None or tools.reach.suspects(place.safe))
+        if suspect and self._is_out_of_reach(request, page):
+            return False
         if page is None and flight is None and not seed and node.over:
             return tools.losses.late(request)
         encoded = tools.codec.encode(request)

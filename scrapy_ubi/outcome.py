@@ -15,14 +15,22 @@ UNREACHABLE = "robots.txt cannot be read"
 _IGNORED = {FORBIDDEN: "robots", UNREACHABLE: "robots/unreachable", "max redirections reached": "redirects"}
 
 
+class PrivateHost(IgnoreRequest):
+    """Links do not lead to this host: its address is private (`reach`)."""
+
+
 class TooLong(IgnoreRequest):
     """The load of a page took longer than UBI_MAX_LOAD_SECONDS."""
 
 
 def reason_of(error: BaseException) -> str:
-    """`robots`, `robots/unreachable`, `redirects`, `load/too_long`, `ignored/<class>` or `exception/<class>`."""
+    """`robots`, `robots/unreachable`, `redirects`, `load/too_long`, `link/private`, `ignored/<class>` or
+    `exception/<class>`.
+    """
     if isinstance(error, TooLong):
         return "load/too_long"
+    if isinstance(error, PrivateHost):
+        return "link/private"
     if isinstance(error, IgnoreRequest):
         return _IGNORED.get(str(error), f"ignored/{type(error).__name__}")
     return f"exception/{type(error).__name__}"

@@ -45,6 +45,7 @@ from scrapy_ubi.fingerprints import FingerprintKeys
 from scrapy_ubi.flights import Flights
 from scrapy_ubi.guard import Guard
 from scrapy_ubi.handout import Handout
+from scrapy_ubi.http.names import Names
 from scrapy_ubi.identity import AgentDirectory
 from scrapy_ubi.intake import Intake, Tools
 from scrapy_ubi.localrequests import SHARE, LocalRequests
@@ -55,6 +56,7 @@ from scrapy_ubi.node.origin import Origin
 from scrapy_ubi.notices import Notices
 from scrapy_ubi.originals import MOST, MOST_ALONE, Originals
 from scrapy_ubi.plainlinks import PlainLinks
+from scrapy_ubi.reach import Reach, let_reach
 from scrapy_ubi.requestkeys import NO_FILTER, RequestKeys
 from scrapy_ubi.robots.sitemaps import Sitemaps
 from scrapy_ubi.scrapy_private import EngineHooks, end_badly, is_trial
@@ -79,13 +81,14 @@ NO_ADDON = (
 
 
 class UbiScheduler(BaseScheduler):
-    """One agent's end of the crawl. Public for others: `agent_id`, `settings`, `node`, `guard`, `sitemaps`,
+    """One agent's end of the crawl. Public for others: `agent_id`, `settings`, `node`, `guard`, `reach`, `sitemaps`,
     `outcome`, `mark_successor`."""
 
     settings: UbiSettings
     agent_id: str
     node: Node
     guard: Guard
+    reach: Reach
 
     def __init__(self, crawler: Crawler) -> None:
         self.crawler = crawler
@@ -158,7 +161,10 @@ class UbiScheduler(BaseScheduler):
         disk = None if self._trial is not None else await Keeper.open(self.settings.dir, self.settings, clock.now)
         self.node = self.make_node(self.make_transport(), disk)
         self.sitemaps = Sitemaps(self.crawler, self.settings.sitemaps, self._found)
-        self.guard = Guard(self.crawler, self.node, self.settings, self._flights, self._notices)
+        resolve = Names(settings).addresses
+        self.reach = Reach(self.settings, settings, resolve, self._notices, self._sheet.count)
+        let_reach(self.crawler, self.reach)
+        self.guard = Guard(self.crawler, self.node, self.settings, self._flights, self._notices, self.reach)
         self._downloads = Downloads(self.crawler.stats.inc_value, self.node.note, self.guard.host_of_url)
         self._assemble()
         self._taking = self._make_taking()
@@ -218,7 +224,9 @@ class UbiScheduler(BaseScheduler):
         losses = Losses(
             self._sheet.count, self._notices, originals, settings.max_letter_bytes, self.alone, self.is_trial
         )
-        self._tools = Tools(settings, self._codec, self._keys, self.node, self._flights, self._filtering, losses)
+        self._tools = Tools(
+            settings, self._codec, self._keys, self.node, self._flights, self._filtering, losses, self.reach
+        )
         self._intake = Intake(self._tools, self._local, self._sheet)
         self._filtering.ask_frontier(self._intake.is_visited)
 
@@ -244,7 +252,7 @@ class UbiScheduler(BaseScheduler):
         sessions = Sessions(self.crawler, self.node, self.settings, self._notices, self._sheet.count)
         return Handout(
             self.crawler, self._spider, self.node, self._codec, self._flights, self._local, self._originals,
-            self.guard, self._errors, self.sitemaps, sessions, self._sheet,
+            self.guard, self._errors, self.sitemaps, sessions, self._sheet, self.reach,
         )  # fmt: skip
 
     def _hook_in(self) -> None:
@@ -253,7 +261,7 @@ class UbiScheduler(BaseScheduler):
         self._hooks.outlast_signals()
         self._hooks.on_outcome(self.outcome)
         self._hooks.on_successor(self.mark_successor)
-        self._hooks.around_transfers(self.guard.carry)
+        self._hooks.around_transfers(self.guard.carry, self.reach)
         self._hooks.around_downloads(self._downloads.make)
         self._hooks.let_first_pass()
         self._hooks.at_idle(self._idle)

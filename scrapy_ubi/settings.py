@@ -35,6 +35,7 @@ _NOT_IN_NAME = re.compile(r"[^A-Za-z0-9_.:-]")
 _CUT = 55  # characters of a name that is cut, beside "-" and 8 hex digits
 # Goes into a header, in round brackets: printable ASCII, and nothing that would end them.
 _CONTACT = re.compile(r"(?:https?://[^\s()<>@/?#]+|mailto:[^\s()<>@]+@)[!#-'*-;=?-~]*")
+_WORD = re.compile(r"[^\s,]{1,200}")
 _REDIS_SCHEMES = ("redis", "rediss", "unix")
 FINGERPRINTER = "scrapy.utils.request.RequestFingerprinter"  # Scrapy's default
 MOST_REPLICAS = 999_999  # of one agent: as many digits as a beat has for them
@@ -107,6 +108,9 @@ class UbiSettings:
     host_cookies: bool = True
     foreign_downloads: Literal["polite", "refuse", "allow"] = "polite"
     shared_feeds: bool = False
+    private_hosts: Literal["refuse", "allow"] = "refuse"
+    link_schemes: tuple[str, ...] = ()
+    proxies: tuple[str, ...] = ()
     robots_ttl: float = 86_400.0
     robots_timeout: float = 15.0
     robots_give_up: float = 120.0
@@ -199,6 +203,8 @@ def read_value(row: Setting, value: object) -> object:
         return _read_steps(row, value)
     if row.kind == "rules":
         return _read_rules(row, value)
+    if row.kind == "words":
+        return _read_words(row, value)
     if row.kind == "filters" and isinstance(value, str | list | tuple):
         return (value,) if isinstance(value, str) else tuple(value)
     if row.kind in ("path", "file") and isinstance(value, str | Path):
@@ -272,6 +278,16 @@ def _read_path(row: Setting, value: str | Path) -> Path:
     if not holds:
         raise UbiSettingError(row.setting, f"is {str(value)!r}, which is no path", f"give {row.bounds}")
     return Path(value)
+
+
+def _read_words(row: Setting, value: object) -> tuple[str, ...]:
+    """Texts, in a list or, as on the command line, in one text with commas between them; in small letters."""
+    words = value.split(",") if isinstance(value, str) else value
+    if isinstance(words, list | tuple | set) and all(isinstance(word, str) for word in words):
+        read = tuple(word.strip().lower() for word in words)
+        if all(_WORD.fullmatch(word) for word in read):
+            return read
+    raise UbiSettingError(row.setting, f"is {value!r}", f"give {row.bounds}")
 
 
 def _read_steps(row: Setting, value: object) -> str:

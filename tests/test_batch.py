@@ -45,6 +45,7 @@ from scrapy_ubi.statsheet import StatSheet
 from scrapy_ubi.transport.memory import MemoryHub, MemoryTransport
 from scrapy_ubi.urls import normal_form, partition_key, url_key
 from scrapy_ubi.urls.canonical import canonical_form, usual_parts
+from tests.support.reaching import reach
 
 PAGE = "http://h1.example/"
 MALFORMED = "ubi/scheduler/dropped/malformed"
@@ -79,6 +80,7 @@ class World(UbiScheduler):
         self._codec = Codec(crawler.spider, crawler.settings)
         self._keys = RequestKeys(self.settings)
         self._filtering = Filtering.from_settings(self.settings, self._sheet.count)
+        self.reach = reach(self.settings, count=self._sheet.count)
         self.node = self._agent("a1")
         if group:
             self.join()
@@ -246,6 +248,11 @@ ODD = [
     "http://xn--bcher-kva.example/",
     "http://bücher.example/",
     "http://127.0.0.1/",
+    "http://localhost/x",
+    "http://db.localhost/x",
+    "http://2130706433/",
+    "http://user@localhost:6379/",
+    "file:///etc/passwd",
     "http:///h1.example/",
     "//h1.example/no-scheme",
     "relative",
@@ -274,6 +281,7 @@ SETTINGS: list[dict[str, Any]] = [
     {"UBI_FILTERS": ["length(40); scope(hosts=h1.example); depth(2); extensions(-html)"]},
     {"UBI_FILTERS": ["visited; schemes(http, https)"]},
     {"UBI_HOST_MAX_KNOWN": 3},
+    {"UBI_PRIVATE_HOSTS": "allow", "UBI_LINK_SCHEMES": ["ftp"]},
     {"UBI_CRAWL_MAX_DEPTH": 2},
     {"DEPTH_LIMIT": 2, "DEPTH_STATS_VERBOSE": True},
     {"DEPTH_PRIORITY": 1, "URLLENGTH_LIMIT": 40},

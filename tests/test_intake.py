@@ -25,6 +25,7 @@ from scrapy_ubi.requestkeys import RequestKeys
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.statsheet import StatSheet
 from tests.support.fakenode import FakeNode
+from tests.support.reaching import reach
 
 HOST = "http://h1.example"
 PAGE = f"{HOST}/"
@@ -53,7 +54,7 @@ class World:
         losses = Losses(self.sheet.count, Notices(), self.originals, chosen.max_letter_bytes, alone=True)
         filtering = Filtering.from_settings(chosen, self.sheet.count)
         codec = Codec(Spider("walk"), crawler.settings)
-        tools = Tools(chosen, codec, RequestKeys(chosen), self.node, self.flights, filtering, losses)
+        tools = Tools(chosen, codec, RequestKeys(chosen), self.node, self.flights, filtering, losses, reach(chosen))
         self.intake = Intake(tools, LocalRequests(RequestFingerprinter(), changed=list), self.sheet)
         filtering.ask_frontier(self.intake.is_visited)
         self.intake.take(Request(PAGE), seed=True)
@@ -122,6 +123,27 @@ def test_what_was_found_out_is_of_that_request_only() -> None:
     entries = world.outcome()["entries"]
     assert [entry.url for entry in entries] == [PAGE, f"{HOST}/b", f"{HOST}/a"]
     assert len({entry.key for entry in entries}) == 3
+
+
+@pytest.mark.parametrize("url", ["http://127.0.0.1:6379/", "http://localhost/", "file:///etc/passwd"])
+def test_what_a_page_may_not_lead_to_is_dropped_however_it_is_asked(url: str) -> None:
+    world = World()
+    assert world.found(Request(url)) == world.found(Request(url, dont_filter=True), ask=False) == "dropped"
+    redirect = Request(url, meta={"redirect_urls": [PAGE], "redirect_times": 1})
+    assert not world.intake.take(redirect, seed=False)
+    outcome = world.outcome()
+    reason = "scheme" if url.startswith("file:") else "private"
+    assert outcome[f"ubi/scheduler/dropped/{reason}"] == 3
+    assert len(outcome["entries"]) == 1
+
+
+@pytest.mark.parametrize("url", ["http://127.0.0.1:6379/", "file:///etc/passwd"])
+def test_what_the_user_asks_for_goes_anywhere(url: str) -> None:
+    world = World()
+    assert world.intake.take(Request(url), seed=True)
+    assert world.intake.take(Request(f"{url}x"), seed=False), "fed from outside"
+    world.intake.mark_child(of_local := Request(f"{url}y"), None)
+    assert world.intake.take(of_local, seed=False), "of a page that is no page of the web"
 
 
 def test_what_comes_from_no_page_is_told_the_node() -> None:

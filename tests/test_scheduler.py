@@ -34,6 +34,7 @@ from scrapy_ubi.transport import Transport
 from scrapy_ubi.trial import Trial
 from tests.support.crawls import crawl
 from tests.support.fakenode import FakeNode
+from tests.support.reaching import reach
 from tests.support.site import Site
 
 HOST = "http://h1.example"
@@ -70,7 +71,8 @@ class Unit(UbiScheduler):
         self._keys = RequestKeys(self.settings)
         self._originals = trial.originals if trial is not None else Originals(most=2)
         self.node = FakeNode()
-        self.guard = Guard(crawler, self.node, self.settings, self._flights, self._notices)
+        self.reach = reach(self.settings, count=self._sheet.count)
+        self.guard = Guard(crawler, self.node, self.settings, self._flights, self._notices, self.reach)
         self._filtering = Filtering.from_settings(self.settings, self._sheet.count)
         self._errors = ErrorWatch(crawler, self.settings, Path("nowhere"), self._note, self._break)
         self._assemble()

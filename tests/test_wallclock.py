@@ -76,5 +76,3 @@ def test_a_jump_of_the_wall_clock_times_out_no_page_in_flight(tmp_path: Path, ho
     assert process.returncode == 0, output
     assert sorted(item["url"] for item in project.items()) == sorted(urls.values()), output
     assert site.urls()[urls["slow"]] == 1, output
-
-

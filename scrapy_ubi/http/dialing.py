@@ -5,6 +5,7 @@ Rules of this module:
 * A host with several addresses is dialed as RFC 8305 has it: the next address follows a moment after the one before,
   and the first that answers is taken; the others are let go.
 * What goes wrong ends with Scrapy's exceptions. A connection that nobody waits for any more is closed at once.
+* The addresses of a host, but for a proxy's, are those that its request may lead to (`scrapy_ubi.reach`).
 * TLS is by Scrapy's settings: versions, ciphers, certificates that are verified only if DOWNLOAD_VERIFY_CERTIFICATES.
 """
 
@@ -13,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import ssl
+from collections.abc import Callable
 
 from scrapy.exceptions import (
     CannotResolveHostError,
@@ -28,6 +30,7 @@ from scrapy_ubi.http.names import Names
 from scrapy_ubi.http.pool import Pool
 from scrapy_ubi.http.route import Route
 from scrapy_ubi.http.tunnel import Tunnel
+from scrapy_ubi.reach import Reach
 from scrapy_ubi.writegate import NoRight, Right
 
 logger = logging.getLogger(__name__)
@@ -39,15 +42,19 @@ HANDSHAKE_SECONDS = 24 * 3600.0  # of TLS: the request's time-out ends it, and n
 class Dialer:
     """Makes connections."""
 
-    def __init__(self, settings: BaseSettings, pool: Pool) -> None:
+    def __init__(self, settings: BaseSettings, pool: Pool, reach: Callable[[], Reach | None] = lambda: None) -> None:
+        """`reach()` says which addresses hosts may be connected to; None: any."""
+        self._reach = reach
         self._names = Names(settings)
         self._pool = pool
         self._tls = scrapy_private.tls_context(settings)
         self._tells_tls = settings.getbool("DOWNLOADER_CLIENT_TLS_VERBOSE_LOGGING")
 
     async def dial(self, route: Route, right: Right | None) -> Connection:
-        """A new connection of this route. Raises Scrapy's exceptions, TunnelError, `NoRight`."""
+        """A new connection of this route. Raises Scrapy's exceptions, TunnelError, `NoRight`, `PrivateHost`."""
         addresses = await self._names.addresses(route.host)
+        if not route.by_proxy and route.tunnel is None and (reach := self._reach()) is not None:
+            addresses = await reach.reachable(route.host, addresses)
         try:
             connection = await self._first(route, addresses, right)
         except ConnectionRefusedError as error:

@@ -30,6 +30,7 @@ from scrapy_ubi.http.load import Load
 from scrapy_ubi.http.pool import Pool
 from scrapy_ubi.http.route import Route, Router, target
 from scrapy_ubi.http.writing import head
+from scrapy_ubi.reach import reach_of
 
 logger = logging.getLogger(__name__)
 
@@ -56,7 +57,7 @@ class UbiDownloadHandler(BaseDownloadHandler):
         idle = _idle.setdefault(crawler, {})
         self._pool = Pool(max(1, per_host), max(1, per_host, at_once), idle)
         self._router = Router(settings.get("DOWNLOAD_BIND_ADDRESS"))
-        self._dialer = Dialer(settings, self._pool)
+        self._dialer = Dialer(settings, self._pool, lambda: reach_of(crawler))
         self._under_way: set[Connection] = set()
         self._warned_of_loss = False
         crawler.signals.connect(self._tell, signals.spider_closed)

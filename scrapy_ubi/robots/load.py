@@ -21,6 +21,7 @@ from scrapy.exceptions import StopDownload
 from scrapy.http import Response
 from scrapy.http.request import NO_CALLBACK
 
+from scrapy_ubi.outcome import PrivateHost
 from scrapy_ubi.unpacking import can_unpack, unpack
 
 from .text import MOST_BYTES
@@ -103,19 +104,29 @@ def unpacked(response: Response) -> Response:
 
 
 async def fetch(
-    url: str, of_page: bool, timeout: float, download: Callable[[Request], Awaitable[Response]]
+    url: str,
+    of_page: bool,
+    timeout: float,
+    download: Callable[[Request], Awaitable[Response]],
+    follows: Callable[[str, str], bool] = lambda url, target: True,
 ) -> tuple[Response | None, int]:
-    """The response that a robots.txt ends in, None after too many redirects; and how many were followed.
+    """The response that a robots.txt ends in, None after too many redirects, or one that is not followed; and how many
+    were. `follows(url, target)`: whether a redirect may lead there.
 
     Raises what `download` raises.
     """
     hops = 0
     while True:
-        response = await download(request_for(url, Load(of_page, hops > 0, timeout)))
+        try:
+            response = await download(request_for(url, Load(of_page, hops > 0, timeout)))
+        except PrivateHost:
+            if not hops:
+                raise
+            return None, hops
         target = _target(response)
         if target is None:
             return response, hops
-        if hops == MOST_REDIRECTS:
+        if hops == MOST_REDIRECTS or not follows(url, target):
             return None, hops
         url, hops = target, hops + 1
 

@@ -40,7 +40,7 @@ from scrapy_ubi import clock
 from scrapy_ubi.bypassing import ForeignHost
 from scrapy_ubi.engines import scheduler_in
 from scrapy_ubi.guard import Guard, Withdrawn
-from scrapy_ubi.outcome import FORBIDDEN, UNREACHABLE
+from scrapy_ubi.outcome import FORBIDDEN, UNREACHABLE, PrivateHost
 from scrapy_ubi.politeness import failing, retryafter
 from scrapy_ubi.requestcheck import NONCE
 from scrapy_ubi.scrapy_private import is_no_tunnel, is_trial
@@ -184,9 +184,13 @@ class UbiRobotsMiddleware:
         why = ""
         try:
             response, hops = await load.fetch(
-                f"{authority}/robots.txt", state is not None, timeout, self._crawler.engine.download_async
+                f"{authority}/robots.txt",
+                state is not None,
+                timeout,
+                self._crawler.engine.download_async,
+                scheduler.reach.follows,
             )
-        except (Withdrawn, ForeignHost):
+        except (Withdrawn, ForeignHost, PrivateHost):
             raise
         except IgnoreRequest:  # some other middleware would not have it: there are no rules, as in Scrapy
             known = Known(Record(self._wall()))

@@ -120,18 +120,18 @@ class Sitemaps:
     """The sitemaps of one agent. `found(request, parent)` takes what `parent` leads to; `most`: UBI_SITEMAPS."""
 
     def __init__(self, crawler: Crawler, most: int, found: Callable[[Request, Request], object]) -> None:
-        self._crawler, self._most, self._found = crawler, most, found
+        self._crawler, self.most, self._found = crawler, most, found
 
     def named(self, urls: list[str], base: str, page: Request) -> None:
         """The robots.txt at `base` names these, and `page` had it fetched."""
-        if self._most:
-            for request in requests_for(urls, base, self._most, index=True):
+        if self.most:
+            for request in requests_for(urls, base, self.most, index=True):
                 self._crawler.stats.inc_value("ubi/sitemaps/named")
                 self._found(request, page)
 
     def took(self, response: Response, request: Request) -> bool:
         """Whether a response is that of a sitemap, and no page for the spider; what it leads to is taken."""
-        mark = Mark.of(request) if self._most else None
+        mark = Mark.of(request) if self.most else None
         if mark is None:
             return False
         if response.status != 200:

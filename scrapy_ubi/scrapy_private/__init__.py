@@ -171,8 +171,11 @@ class EngineHooks:
 
         engine._spider_idle = spider_idle  # type: ignore[method-assign]
 
-    def around_transfers(self, carry: Callable[[Request, Download], Awaitable[Response]]) -> None:
-        """Let `carry(request, download)` do every transfer, by awaiting `download(request)` or not.
+    def around_transfers(
+        self, carry: Callable[[Request, Download], Awaitable[Response]], reach: writegate.Reaches | None = None
+    ) -> None:
+        """Let `carry(request, download)` do every transfer, by awaiting `download(request)` or not. `reach` says which
+        addresses Scrapy's own handler may connect to.
 
         A user's own DOWNLOADER that has no such handlers is left as it is: its loads cannot be cancelled.
         """
@@ -185,7 +188,7 @@ class EngineHooks:
 
         def prepared(handler: object) -> Download:
             if isinstance(handler, HTTP11DownloadHandler):
-                writegate.gate(handler._pool, _transport)
+                writegate.gate(handler._pool, _transport, reach)
                 keptconnections.bound(handler._pool, most)
             elif aiohttphandler.sends_again(handler):
                 aiohttphandler.send_once(handler)

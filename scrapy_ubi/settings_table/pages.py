@@ -96,6 +96,27 @@ ROWS: tuple[Setting, ...] = (
         "Whether an agent may start with a feed whose name another agent has, too.",
     ),
     Setting(
+        "private_hosts",
+        "choice",
+        "refuse",
+        "What to do with links of public pages that lead to loopback, private and link-local addresses.",
+        choices=("refuse", "allow"),
+    ),
+    Setting(
+        "link_schemes",
+        "words",
+        (),
+        "Which schemes beside http, https and data the links of pages may lead to: file, ftp, s3.",
+        default_text="[]",
+    ),
+    Setting(
+        "proxies",
+        "words",
+        (),
+        "The hosts of proxies that requests from other agents may go through (meta['proxy']); ['*']: any.",
+        default_text="[]",
+    ),
+    Setting(
         "robots_ttl",
         "seconds",
         86_400.0,

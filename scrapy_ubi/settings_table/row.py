@@ -7,7 +7,20 @@ from typing import Literal, NamedTuple
 PREFIX = "UBI_"
 
 Kind = Literal[
-    "name", "url", "path", "choice", "filters", "file", "steps", "rules", "flag", "contact", "int", "float", "seconds"
+    "name",
+    "url",
+    "path",
+    "choice",
+    "filters",
+    "file",
+    "steps",
+    "rules",
+    "words",
+    "flag",
+    "contact",
+    "int",
+    "float",
+    "seconds",
 ]
 
 
@@ -54,6 +67,8 @@ class Setting(NamedTuple):
             return "True or False"
         if self.kind == "filters":
             return "a list of filters"
+        if self.kind == "words":
+            return "a list of texts without spaces and commas"
         if self.kind == "contact":
             return "an address: http://, https:// or mailto:, without spaces and brackets"
         if self.kind == "file":

@@ -18,6 +18,7 @@ from scrapy_ubi.guard import Guard
 from scrapy_ubi.notices import Notices
 from scrapy_ubi.settings import UbiSettings
 from tests.support.fakenode import FakeNode
+from tests.support.reaching import reach
 
 URL = "http://h1.example/"
 OTHER = "http://h2.example/x"
@@ -32,7 +33,9 @@ class World:
         self.crawler.engine = cast("Any", SimpleNamespace(downloader=None))
         self.node: Any = FakeNode()
         self.flights = Flights()
-        self.guard = Guard(self.crawler, self.node, UbiSettings(**settings), self.flights, Notices())
+        chosen = UbiSettings(**settings)
+        self.reach = reach(chosen)
+        self.guard = Guard(self.crawler, self.node, chosen, self.flights, Notices(), self.reach)
         self.transferring = asyncio.Event()
         self.answer: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
         self.started: list[str] = []

@@ -86,9 +86,9 @@ def links(*urls: str) -> str:
 
 
 class Site:
-    """The web. Pages that were never told of answer 404."""
+    """The web, at this address of this machine. Pages that were never told of answer 404."""
 
-    def __init__(self) -> None:
+    def __init__(self, address: str = "127.0.0.1") -> None:
         self.visits: list[Visit] = []
         self.most_at_once: Counter[str] = Counter()
         self.most_of_agent: Counter[tuple[str, str]] = Counter()  # the same by host and User-Agent
@@ -124,9 +124,13 @@ class Site:
 
             do_GET = do_POST = do_PUT = do_HEAD = answer
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server = ThreadingHTTPServer((address, 0), Handler)
         self._server.daemon_threads = True
         self._thread = threading.Thread(target=self._server.serve_forever, args=(POLL,), name="site", daemon=True)
+
+    @property
+    def port(self) -> int:
+        return int(self._server.server_address[1])
 
     @property
     def proxy(self) -> str:
