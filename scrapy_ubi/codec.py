@@ -5,6 +5,9 @@ left out where there is nothing else: a plain GET that the spider's default call
 
 * What the middlewares put on a request while it is fetched, and will put on it again (depth, download slot and latency,
   default headers, the environment's proxy, the cookie jar's Cookie header), does not travel.
+* A proxy that the spider has chosen (meta `proxy`) travels, but is obeyed by an agent whose UBI_PROXIES names it only:
+  whoever writes to the Redis could send pages, and passwords, through any. Where it is not named the request is kept as
+  the object it is, and an agent without that fails the page (`codec/proxy`) rather than fetch it another way.
 * Which proxy a Proxy-Authorization is for (`_auth_proxy`) travels with it: else another one would be sent the password.
 * How often a request was retried stands before all else (`protocol.host.retried`), and is no part of the request.
 * A value travels exactly (`jsonvalues`) or not at all. `encode` names what does not; the scheduler then keeps the
@@ -27,7 +30,7 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
@@ -52,6 +55,7 @@ _CLASSES: dict[str, type[Request]] = {cls.__name__: cls for cls in (FormRequest,
 _NAMES = {cls: name for name, cls in _CLASSES.items()}
 _USUAL_JSON = JsonRequest("http://usual.invalid/").dumps_kwargs
 
+
 class CodecError(UbiError):
     """This entry cannot become a request here. `reason` is a short word for counting."""
 
@@ -72,8 +76,10 @@ class Encoded(NamedTuple):
 class Codec:
     """Requests of one spider as text, and back. Tables are made once; nothing is looked up by a name from outside."""
 
-    def __init__(self, spider: Spider, settings: BaseSettings) -> None:
+    def __init__(self, spider: Spider, settings: BaseSettings, proxies: Collection[str] = ("*",)) -> None:
+        """`proxies`: those that requests may go through, by host, `host:port` or URL (UBI_PROXIES); `*` is any."""
         self._spider = spider
+        self._proxies = frozenset("*" if proxy == "*" else _proxy_host(proxy) for proxy in proxies)
         self._names = callback_names(type(spider))
         self._functions = {function: name for name, function in self._names.items()}
         self._items = KnownClasses(type(spider), settings)
@@ -161,7 +167,13 @@ class Codec:
             for key, value in meta.items()
             if key not in DERIVED_META and not self._is_made_again(key, value, request)
         }
+        if not self._obeys(travels.get("proxy")):
+            losses.append(Loss("proxy", f"meta['proxy'] ({_proxy_host(travels['proxy'])})"))
         return self._pack_each(travels, "meta", losses) if travels else travels
+
+    def _obeys(self, proxy: object) -> bool:
+        """Whether a request may go through this proxy; None and "" are none."""
+        return not proxy or "*" in self._proxies or _proxy_host(proxy) in self._proxies
 
     def _is_made_again(self, key: object, value: object, request: Request) -> bool:
         """Whether a middleware or the downloader set this and will set it again where the request is fetched."""
@@ -237,6 +249,12 @@ class Codec:
             part, what = fields[LOST]
             raise CodecError(part, f"The request for {entry.url} lacks what could not travel to this agent: {what}")
         meta = {key: unpack(value, self._items) for key, value in fields.get("meta", {}).items()}
+        if not self._obeys(meta.get("proxy")):
+            raise CodecError(
+                "proxy",
+                f"{entry.url:.200} is to go through the proxy {_proxy_host(meta['proxy'])}, which UBI_PROXIES does "
+                "not name",
+            )
         if entry.depth or "reset" in fields:
             meta["depth"] = entry.depth
         name = fields.get("class")
@@ -310,6 +328,11 @@ def _host_of(url: str) -> str:
         return urlsplit(url).hostname or ""
     except ValueError:
         return ""
+
+
+def _proxy_host(proxy: object) -> str:
+    """The host of a proxy, as UBI_PROXIES names it; never its password."""
+    return _host_of(proxy if "://" in proxy else f"http://{proxy}") if isinstance(proxy, str) else ""
 
 
 def _usual_slots(request: Request) -> list[str]:

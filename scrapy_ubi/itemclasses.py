@@ -42,9 +42,7 @@ def _page_method(cls: Any, values: Mapping[str, Any]) -> Any:
 
 # By dotted path. scrapy-playwright: what a page does in the browser, in meta["playwright_page_methods"].
 FOREIGN: Mapping[str, Foreign] = {
-    "scrapy_playwright.page.PageMethod": Foreign(
-        ("method", "args", "kwargs"), ("result",), _page_method
-    ),
+    "scrapy_playwright.page.PageMethod": Foreign(("method", "args", "kwargs"), ("result",), _page_method),
 }
 
 

@@ -22,7 +22,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, NoReturn
 from urllib.parse import urlsplit
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, ref
 
 from scrapy import Request
 from scrapy.crawler import Crawler
@@ -174,17 +174,18 @@ class Reach:
         return all(map(is_private_address, addresses)) if addresses else None
 
 
-_of_crawl: WeakKeyDictionary[Crawler, Reach] = WeakKeyDictionary()
+_of_crawl: WeakKeyDictionary[Crawler, ref[Reach]] = WeakKeyDictionary()  # a scheduler holds it, and knows the crawler
 
 
 def let_reach(crawler: Crawler, reach: Reach) -> None:
     """The connections of this crawler's handlers are those that this allows."""
-    _of_crawl[crawler] = reach
+    _of_crawl[crawler] = ref(reach)
 
 
 def reach_of(crawler: Crawler) -> Reach | None:
     """What says where this crawler's handlers may connect to; None where nothing does."""
-    return _of_crawl.get(crawler)
+    known = _of_crawl.get(crawler)
+    return None if known is None else known()
 
 
 def loaded_schemes(settings: BaseSettings) -> set[str]:

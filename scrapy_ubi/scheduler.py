@@ -154,7 +154,8 @@ class UbiScheduler(BaseScheduler):
         self.agent_id = self._directory.agent_id
         self.settings = replace(wanted, agent_id=self.agent_id, dir=self._directory.path, dir_given=True)
         self._claim_feeds(spider)
-        self._codec = Codec(spider, settings)
+        proxies = ("*",) if self.alone else self.settings.proxies  # alone: nobody else writes what it reads
+        self._codec = Codec(spider, settings, proxies)
         self._keys = self._make_keys()
         self._hooks = EngineHooks(self.crawler.engine)
         self._errors = ErrorWatch(self.crawler, wanted, self._directory.path, self._note, self._break)

@@ -19,7 +19,9 @@ LOST = "lost"  # the field of a text that says what it lacks: [part, what, for p
 LONGEST_SHOWN = 200  # characters of what it lacks
 
 # Without one of these a page is not fetched, or its callback not called.
-NEEDED = frozenset({"callback", "cb_kwargs", "meta", "class", "method", "body", "headers", "cookies", "encoding"})
+NEEDED = frozenset(
+    {"callback", "cb_kwargs", "meta", "class", "method", "body", "headers", "cookies", "encoding", "proxy"}
+)
 
 # Why a page may be fetched without this part of its request.
 HARMLESS = {
@@ -38,6 +40,7 @@ _REMEDIES = {
     "meta": f"{_PASS_ON}: text in place of a selector",
     "class": "Make a Request, and say in its meta what the class would",
     "dumps_kwargs": "Write the body yourself",
+    "proxy": "Set UBI_PROXIES to the hosts of your proxies",
 }
 _CORRECT = "Correct it: no agent takes such a value from another one"
 

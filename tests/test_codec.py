@@ -486,6 +486,43 @@ def test_the_password_of_a_proxy_is_sent_to_no_other() -> None:
     assert "Proxy-Authorization" not in other.headers
 
 
+@pytest.mark.parametrize("proxy", ["http://user:secret@p.example:3128", "P.example:1", "socks5://p.example"])
+@pytest.mark.parametrize(
+    ("proxies", "obeys"),
+    [
+        (("*",), True),
+        (("p.example",), True),
+        (("q.example", "http://u:p@p.example:80"), True),
+        (("p.example:3128",), True),
+        ((), False),
+        (("q.example", "example"), False),
+    ],
+)
+def test_a_proxy_is_obeyed_where_it_is_named(proxy: str, proxies: tuple[str, ...], obeys: bool) -> None:
+    receiver = Codec(spider, Settings(), proxies)
+    request = Request(URL, meta={"proxy": proxy})
+    encoded = receiver.encode(request)
+    entry = Entry(1, URL, 0, 0, codec.encode(request).text)
+    assert receiver.check(entry.request) is None, "it is no garbage"
+    if obeys:
+        assert not encoded.losses
+        assert receiver.decode(entry).meta["proxy"] == proxy
+        return
+    assert [loss.kind for loss in encoded.losses] == ["proxy"]
+    assert "secret" not in encoded.losses[0].what
+    with pytest.raises(CodecError, match=r"through the proxy p\.example, which UBI_PROXIES does not name") as caught:
+        receiver.decode(entry)
+    assert caught.value.reason == "proxy" and "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("meta", [{"proxy": ""}, {"proxy": None}, {"proxy": "http://p:1", "_scheme_proxy": True}])
+def test_no_proxy_and_that_of_the_environment_need_no_name(meta: dict[str, Any]) -> None:
+    strict = Codec(spider, Settings(), ())
+    encoded = strict.encode(Request(URL, meta=meta))
+    assert not encoded.losses
+    assert not strict.decode(Entry(1, URL, 0, 0, encoded.text)).meta.get("proxy")
+
+
 def test_a_cookie_header_travels_where_no_jar_makes_it() -> None:
     request = Request(URL, headers={"Cookie": "a=b"}, meta={"dont_merge_cookies": True})
     assert attributes(through(request)) == attributes(request)

@@ -715,3 +715,34 @@ def test_a_crawl_that_has_ended_leaves_nothing_in_memory(
     caplog.clear()
     gc.collect()
     assert kept() is None
+
+
+class Proxied(Spider):
+    """Each page goes through the proxy that the spider chooses."""
+
+    name = "proxied"
+
+    async def start(self) -> Any:
+        yield Request("http://h0.example/", meta={"proxy": self.settings["TEST_PROXY"]})
+
+    def parse(self, response: Any) -> Any:
+        yield {"url": response.url}
+        for url in response.css("a::attr(href)").getall():
+            yield Request(url, meta={"proxy": self.settings["TEST_PROXY"]})
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_proxies_that_the_spider_chooses_are_obeyed_by_others_where_they_are_named(
+    site: Site, named: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    urls = [f"http://h{number}.example/" for number in range(40)]
+    site.page(urls[0], links(*urls[1:]))
+    for url in urls[1:]:
+        site.page(url, "leaf")
+    settings = {"TEST_PROXY": site.proxy, "UBI_PROXIES": ["127.0.0.1"] if named else []}
+    outcomes = crawl(Proxied, agents=2, settings=settings)
+    failed = total(outcomes, "ubi/failed/codec/proxy")
+    assert len(items_of(outcomes)) + failed == len(urls)
+    assert (failed == 0) is named
+    said = [record.getMessage() for record in caplog.records if "Set UBI_PROXIES" in record.getMessage()]
+    assert bool(said) is not named

@@ -23,6 +23,8 @@ from .config import Config, Counters
 from .losses import MOST_LOSSES, MOST_MEMBERS, Loss
 from .view import LOSSY, NEW, Beat, Lease, Member, View, Watch
 
+TORN = ""  # stands for an incarnation that is lost though its agent is there: its disk is torn
+
 
 class Membership:
     """The membership of one agent. `shadowed`: another process's line was under this identifier at the last read;
@@ -146,6 +148,7 @@ class Membership:
         spare = 0 if nobody_knows else self.config.replication
         if len(self._lost) > spare:
             self.lossy = True
+            spare = max(0, spare - (TORN in self._lost))  # that one does not come back
             self._record(tuple((n, i) for i, n in self._lost.items() if self.watch.was_heard(i)), spare)
 
     def _record(self, lost: tuple[tuple[str, str], ...], spare: int) -> None:
@@ -173,5 +176,5 @@ class Membership:
         `torn`: its last flushes are lost, as if this agent had been lost with its disk."""
         self.lossy = lossy
         if torn:
-            self._lost.add("")  # no incarnation's name
+            self._lost[TORN] = self.me
         self.peers = self._missed = peers

@@ -88,9 +88,7 @@ def place(engine: ExecutionEngine, outcome: Outcome, successor: Successor, outer
 class LeanPath:
     """The way of the scheduled requests of one engine."""
 
-    def __init__(
-        self, engine: ExecutionEngine, outcome: Outcome, successor: Successor, outermost: type | None
-    ) -> None:
+    def __init__(self, engine: ExecutionEngine, outcome: Outcome, successor: Successor, outermost: type | None) -> None:
         assert engine._slot is not None and engine.spider is not None, "the engine opens a spider"
         self._engine, self._slot, self._spider = engine, engine._slot, engine.spider
         self._downloader: Downloader = engine.downloader

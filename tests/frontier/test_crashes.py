@@ -247,13 +247,13 @@ def told_of_all(directory: Path, flushes: int) -> tuple[Path, list[int]]:
 
 def _tear(log: Path, at: int, how: str, draw: random.Random) -> None:
     content = log.read_bytes()
-    size = len(content)
+    size, other = len(content), content[at] ^ draw.randrange(1, 256)  # what by chance is as it was is no damage
     if how == "garbage instead":
-        content = content[:at] + draw.randbytes(size - at)
+        content = content[:at] + bytes([other]) + draw.randbytes(size - at - 1)
     elif how == "garbage behind":
-        content = content[:at] + draw.randbytes(draw.randrange(1, 5000))
+        content = content[:at] + bytes([other]) + draw.randbytes(draw.randrange(5000))
     elif how == "zeros":
-        content = content[:at] + bytes(size - at)
+        content = content[:at] + bytes([0 if any(content[at:]) else 1]) + bytes(size - at - 1)
     elif how == "a flipped bit":
         content = content[:at] + bytes([content[at] ^ 1 << draw.randrange(8)]) + content[at + 1 :]
     else:
