@@ -11,7 +11,7 @@ from scrapy import Request, Spider
 from scrapy.http import Response
 from scrapy.settings import Settings
 
-from scrapy_ubi.passedover import QUEUES, remarks
+from scrapy_ubi.passedover import CLOSING, QUEUES, REDIS_ADDRESS, REDIS_SCHEDULER, remarks
 from scrapy_ubi.settings import UbiSettings
 from tests.support.crawls import crawl, items_of
 from tests.support.site import Page, Site, links
@@ -23,7 +23,7 @@ NO_FILTER = {"DUPEFILTER_CLASS": "scrapy.dupefilters.BaseDupeFilter"}
 
 def said(settings: Settings) -> list[str]:
     """The settings that are named, by the first word of each sentence."""
-    return [sentence.split()[0] for sentence in remarks(settings, UbiSettings.from_scrapy(settings))]
+    return [sentence.split()[0].rstrip(",:") for sentence in remarks(settings, UbiSettings.from_scrapy(settings))]
 
 
 @pytest.mark.parametrize("name", ["DUPEFILTER_CLASS", "SCHEDULER_DEBUG", *QUEUES])
@@ -56,6 +56,48 @@ def test_what_has_its_effect_is_not_named(settings: dict[str, Any]) -> None:
 
 def test_a_fingerprinter_passes_the_normal_form_over() -> None:
     assert said(Settings({"REQUEST_FINGERPRINTER_CLASS": "own.Class", "UBI_NORMALISE": "larm"})) == ["UBI_NORMALISE"]
+
+
+GROUP = {"UBI_REDIS_URL": "redis://h.example:6379/0"}
+
+
+@pytest.mark.parametrize("name", CLOSING)
+def test_what_closes_one_agent_of_a_group_is_said(name: str) -> None:
+    (sentence,) = remarks(Settings({name: 5, **GROUP}), UbiSettings.from_scrapy(Settings(GROUP)))
+    assert sentence.startswith(f"{name} is set") and "this agent only" in sentence
+    assert (CLOSING[name] or "UBI_CRAWL_MAX_PAGES and UBI_CRAWL_MAX_SECONDS") in sentence
+    assert said(Settings({name: 5})) == [], "a crawl of one agent is closed by it, as in plain Scrapy"
+    assert said(Settings({name: 0, **GROUP})) == []
+
+
+def test_all_settings_that_close_a_spider_are_among_them() -> None:
+    assert {name for name in Settings() if name.startswith("CLOSESPIDER_")} == set(CLOSING)
+
+
+def test_a_closed_agent_of_a_group_has_said_so(site: Site, caplog: pytest.LogCaptureFixture, redis_url: str) -> None:
+    site.host("h.example", lambda visit: Page(""))
+    crawl(Tree, site.proxy, settings={"UBI_REDIS_URL": redis_url, "CLOSESPIDER_ITEMCOUNT": 1000})
+    assert caplog.text.count("CLOSESPIDER_ITEMCOUNT is set: it counts what this agent does") == 1
+
+
+@pytest.mark.parametrize("name", REDIS_SCHEDULER)
+def test_what_is_left_of_the_scheduler_of_scrapy_redis_is_said(name: str) -> None:
+    assert said(Settings({name: False, **GROUP})) == [name]
+
+
+def test_what_is_left_of_scrapy_redis_is_one_sentence() -> None:
+    left = {"SCHEDULER_PERSIST": True, "SCHEDULER_QUEUE_KEY": "%(spider)s:requests"}
+    (sentence,) = remarks(Settings(left), UbiSettings.from_scrapy(Settings()))
+    assert sentence.startswith("SCHEDULER_PERSIST, SCHEDULER_QUEUE_KEY: set for the scheduler of scrapy-redis")
+
+
+@pytest.mark.parametrize("name", REDIS_ADDRESS)
+def test_the_redis_of_scrapy_redis_makes_no_group(name: str) -> None:
+    alone = Settings({name: "h.example"})
+    (sentence,) = remarks(alone, UbiSettings.from_scrapy(alone))
+    assert sentence.startswith(f"{name} is set") and "Set UBI_REDIS_URL" in sentence
+    assert said(Settings({name: "h.example", **GROUP})) == []
+    assert said(Settings({name: "h.example", "REDIS_URL": "redis://h.example"})) == ["REDIS_URL"]
 
 
 class Tree(Spider):
