@@ -49,6 +49,7 @@ from scrapy_ubi.jsonvalues import pack, unpack
 from scrapy_ubi.knownclasses import KnownClasses, is_request_class
 from scrapy_ubi.protocol.host import Entry
 from scrapy_ubi.requestcheck import DERIVED_META, LOST_NAME, NO_CALLBACK_NAME, RequestCheck, parse_object
+from scrapy_ubi.sharedobjects import holds_objects
 from scrapy_ubi.untravelled import LOST, Loss, mark
 
 _CLASSES: dict[str, type[Request]] = {cls.__name__: cls for cls in (FormRequest, JsonRequest, XmlRpcRequest)}
@@ -71,6 +72,7 @@ class Encoded(NamedTuple):
     depth: int
     priority: int
     losses: tuple[Loss, ...]
+    objects: bool = False  # whether meta or cb_kwargs hold objects that other requests may hold as well
 
 
 class Codec:
@@ -131,7 +133,7 @@ class Codec:
             text = self._acceptable(text, said, losses)
         if losses and (lacks := mark(losses)) is not None:
             text = _to_json({**{name: value for name, value in said.items() if value}, LOST: lacks})
-        return Encoded(text, depth, request.priority, tuple(losses))
+        return Encoded(text, depth, request.priority, tuple(losses), holds_objects(said) if text else False)
 
     def _acceptable(self, text: str, fields: dict[str, Any], losses: list[Loss]) -> str:
         """The text of these fields without what its receivers would refuse."""

@@ -145,8 +145,11 @@ class Handout:
             )
 
     def _put_back(self, flight: Flight, visit: Visit) -> None:
-        if self._codec.encode(flight.request).losses:
+        encoded = self._codec.encode(flight.request)
+        if encoded.losses:
             self._originals.add(visit.entry.key, flight.request)
+        elif encoded.objects:
+            self._originals.add_holder(visit.entry.key, flight.request)
         self._node.put_back(visit)
 
     def _lacking(self, request: Request, failed: str) -> str:

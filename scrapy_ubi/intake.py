@@ -206,8 +206,10 @@ class Intake:
         tools.losses.look_at_size(request, encoded.text)
         if keys.lossy:
             node.joins.first(keys.spelling(request, place), key, request.url, place.steps)
-        if encoded.losses or tools.losses.all_kept:
+        if encoded.losses or encoded.objects or tools.losses.all_kept:
             tools.losses.keep(request, key, encoded)
+            if encoded.objects:
+                tools.losses.look_at_objects(request, page)
         self._sums["ubi/scheduler/enqueued"] += 1
         return True
 

@@ -4,7 +4,8 @@ Rules of this module:
 
 * What is dropped, and could never be fetched, has a reason: one stat and one sentence for each.
 * A request that cannot travel whole is kept as the object it is (`originals`), so nothing is lost while it is fetched
-  here. Where no request ever travels there is nothing to say. In a trial every request is kept.
+  here. Where no request ever travels there is nothing to say. In a trial every request is kept. So is one that holds
+  objects; where a page has one object in several requests, and these may travel, that is said once for each key.
 * What cannot travel is said once for each callback (by its file and line), key of meta and the like, of at most
   `MOST_SAID`; the stats count all.
 * A text too large for a letter is said. Where its host is another agent's it is dropped, for nobody could fetch it.
@@ -21,6 +22,7 @@ from scrapy_ubi.codec import Encoded
 from scrapy_ubi.node.config import LETTER_BYTES_A_CHARACTER
 from scrapy_ubi.notices import Notices
 from scrapy_ubi.originals import Originals
+from scrapy_ubi.sharedobjects import SharedObjects
 from scrapy_ubi.untravelled import Loss, sentences
 
 MOST_SAID = 20  # different things that cannot travel and are said
@@ -45,6 +47,7 @@ class Losses:
         self._alone = alone
         self.all_kept = all_kept
         self._said: set[str] = set()
+        self._shared = SharedObjects()
 
     def drop(self, kind: str, sentence: str) -> bool:
         """A request or link is dropped; False, as `enqueue_request` says it."""
@@ -98,7 +101,8 @@ class Losses:
             )
 
     def keep(self, request: Request, key: int, encoded: Encoded) -> None:
-        """Keep the object of a request that cannot travel whole, and say what cannot; in a trial that of any."""
+        """Keep the object of a request that cannot travel whole, and say what cannot; that of one that holds objects;
+        in a trial that of any."""
         for loss in encoded.losses:
             self._count(f"ubi/codec/untravelled/{loss.kind}")
             if not self._alone and loss.what not in self._said:
@@ -109,6 +113,27 @@ class Losses:
                 "originals",
                 "Too many requests wait that cannot travel whole: the oldest are fetched without what cannot, or fail "
                 "with a reason that begins with codec/.",
+            )
+        elif encoded.objects and not encoded.losses and not self._originals.add_holder(key, request):
+            self._count("ubi/codec/objects_dropped")
+            if self._alone:
+                self._notices.once(
+                    "holders",
+                    "Too many requests wait that hold objects in their meta or cb_kwargs: the callbacks of the oldest "
+                    "get copies of these. What one callback puts into an object that several requests hold, others may "
+                    "not see.",
+                )
+
+    def look_at_objects(self, request: Request, page: object) -> None:
+        """Say so where a page yields several requests with one object, of which other agents get copies."""
+        if self._alone:
+            return
+        for name in self._shared.shared(request, page):
+            self._notices.once(
+                f"shared {name}",
+                f"{request}: {name} is one object in several requests of a page. At another agent, and after a "
+                "restart, a callback gets a copy of it, and what it puts in is not seen by the others. If callbacks "
+                "only read it, nothing is lost. Else yield an item for each page, or make one request after the other.",
             )
 
     def _say(self, request: Request, loss: Loss) -> None:

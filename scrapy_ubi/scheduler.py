@@ -54,7 +54,7 @@ from scrapy_ubi.node import Node
 from scrapy_ubi.node.keeper import Keeper
 from scrapy_ubi.node.origin import Origin
 from scrapy_ubi.notices import Notices
-from scrapy_ubi.originals import MOST, MOST_ALONE, Originals
+from scrapy_ubi.originals import MOST_ALONE, MOST_HOLDERS_ALONE, Originals
 from scrapy_ubi.plainlinks import PlainLinks
 from scrapy_ubi.reach import Reach, let_reach
 from scrapy_ubi.requestkeys import NO_FILTER, RequestKeys
@@ -145,7 +145,7 @@ class UbiScheduler(BaseScheduler):
             logger.warning("%s", sentence)
         self._sheet = StatSheet(self.crawler.stats)
         self._filtering = Filtering.from_settings(wanted, self._sheet.count)
-        self._originals = Originals(MOST_ALONE if wanted.redis_url is None else MOST)
+        self._originals = Originals(MOST_ALONE, MOST_HOLDERS_ALONE) if wanted.redis_url is None else Originals()
         if is_trial(self.crawler):
             self._trial = Trial()
             self._originals = self._trial.originals

@@ -1,0 +1,65 @@
+"""One object in several requests of a page: in plain Scrapy their callbacks see what the others put into it.
+
+Rules of this module:
+
+* Whether a request holds objects is read off what its meta and cb_kwargs were packed to: it costs nothing where there
+  are none. Lists and dicts that Scrapy and download handlers have in meta are none of the spider's.
+* An agent that has the request itself hands the very object out (`originals`). Another agent, and a restart, have a
+  copy. So in a group each key under which a page shares an object is named once.
+* An object that goes from page to page, one request after the other, is not shared: each callback has the only copy.
+* The last `MOST_SEEN` objects are remembered, with references: an address alone would be that of another object soon.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from scrapy import Request
+
+MOST_SEEN = 1_000
+
+# Beginnings of keys in meta that are Scrapy's, or say how a page is fetched: constants of a spider, most of them.
+_OF_OTHERS = ("redirect_", "handle_httpstatus_", "download_", "playwright", "zyte_api", "splash", "impersonate", "ubi_")
+
+
+def holds_objects(packed: Mapping[str, Any]) -> bool:
+    """Whether a request whose fields were packed to these has objects of the spider's in its meta or cb_kwargs."""
+    arguments: dict[str, Any] = packed.get("cb_kwargs", {})
+    if any(type(value) in (dict, list) for value in arguments.values()):
+        return True
+    meta: dict[str, Any] = packed.get("meta", {})
+    return any(type(value) in (dict, list) and not key.startswith(_OF_OTHERS) for key, value in meta.items())
+
+
+class SharedObjects:
+    """The objects in the requests that came in last, and the pages that have yielded these."""
+
+    def __init__(self) -> None:
+        self._seen: OrderedDict[int, tuple[object, object]] = OrderedDict()
+
+    def shared(self, request: Request, page: object) -> list[str]:
+        """Where `request`, which `page` yields (None: no page does), has an object that another request of the page
+        has: `cb_kwargs['item']`."""
+        found = []
+        for name, value in _objects(request):
+            seen = self._seen.pop(id(value), None)
+            if seen is not None and seen[1] is page:
+                found.append(name)
+            self._seen[id(value)] = (value, page)
+            if len(self._seen) > MOST_SEEN:
+                self._seen.popitem(last=False)
+        return found
+
+
+def _objects(request: Request) -> Iterator[tuple[str, object]]:
+    for key, value in request.cb_kwargs.items():
+        if not isinstance(value, _IMMUTABLE):
+            yield f"cb_kwargs[{key!r}]", value
+    for key, value in request.meta.items():
+        if not isinstance(value, _IMMUTABLE) and not str(key).startswith(_OF_OTHERS):
+            yield f"meta[{key!r}]", value
+
+
+_IMMUTABLE = (str, bytes, int, float, tuple, frozenset, type(None))
