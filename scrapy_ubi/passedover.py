@@ -90,14 +90,14 @@ def _closing_one_agent(settings: BaseSettings) -> Iterator[str]:
 def _of_scrapy_redis(settings: BaseSettings, wanted: UbiSettings) -> Iterator[str]:
     if unused := [name for name in REDIS_SCHEDULER if _is_given(settings, name)]:
         yield (
-            f"{', '.join(unused)}: set for the scheduler of scrapy-redis, but not used. What waits and what is known lie "
-            "on the agents' disks, and an unfinished crawl goes on at the next start; remove these settings."
+            f"{', '.join(unused)}: set for the scheduler of scrapy-redis, but not used. What waits and what is known "
+            "lie on the agents' disks, and an unfinished crawl goes on at the next start; remove these settings."
         )
     for name in REDIS_ADDRESS:
         if wanted.redis_url is None and _is_given(settings, name):
             yield (
-                f"{name} is set, but the agents do not use it: without UBI_REDIS_URL this is a crawl of one agent, alone. "
-                "Set UBI_REDIS_URL for agents that crawl together."
+                f"{name} is set, but the agents do not use it: without UBI_REDIS_URL this is a crawl of one agent, "
+                "alone. Set UBI_REDIS_URL for agents that crawl together."
             )
             return
 

@@ -161,6 +161,24 @@ def test_a_spider_that_hands_over_urls_it_found_otherwise(site: Site) -> None:
     assert "log_count/ERROR" not in outcomes[0].stats
 
 
+def test_a_pipeline_that_writes_a_file_for_each_agent(site: Site) -> None:
+    class Some(Spider):
+        name = "some"
+        start_urls = tuple(f"http://h{number}.example/" for number in range(12))
+
+        def parse(self, response: HtmlResponse) -> Iterator[Any]:
+            yield {"url": response.url}
+
+    for url in Some.start_urls:
+        site.page(url, html())
+    pipeline = names_in("docs/how-to/add-to-a-project.md", "class LinesPipeline")["LinesPipeline"]
+    outcomes = crawl(Some, site.proxy, agents=2, settings={"ITEM_PIPELINES": {pipeline: 300}})
+    assert len(items_of(outcomes)) == 12
+    written = {file.name: file.read_text().split() for file in Path.cwd().glob("lines-*.txt")}
+    assert len(written) == 2, "a file for each agent"
+    assert sorted(url for lines in written.values() for url in lines) == sorted(Some.start_urls)
+
+
 @pytest.mark.parametrize(
     ("page", "name"), [("docs/how-to/plain-links.md", "Articles"), ("docs/reference/link-extractor.md", "")]
 )
