@@ -276,14 +276,14 @@ class UbiScheduler(BaseScheduler):
         self.guard.close()
         if not self.node.over:
             loads = sum(flight.held for flight in self._flights)
-            logger.info("Nothing new is fetched; %d loads under way end first.", loads)
+            logger.info("No new request is sent; %d requests under way end first.", loads)
 
     def _cut_short(self) -> None:
         """The process ends, and this agent has not left: a second Ctrl-C, most likely."""
         if not self.node.over:
             logger.warning(
-                "Agent %s goes at once, without having handed over. To the others it has crashed: they take its hosts "
-                "over when its beats have been missing for %g s (UBI_FAILURE_TIMEOUT).",
+                "Agent %s ends immediately, without handing over. The other agents take it for crashed: they take its "
+                "hosts over when no heartbeat has come for %g s (UBI_FAILURE_TIMEOUT).",
                 self.agent_id,
                 self.settings.failure_timeout,
             )

@@ -61,6 +61,7 @@ class UbiSettings:
     replication: int = 1
     heartbeat_interval: float = 1.0
     lease_timeout: float = 10.0
+    start_wait: float | None = None
     failure_timeout: float = 15.0
     stall_timeout: float = 60.0
     host_delay: float = 0.0

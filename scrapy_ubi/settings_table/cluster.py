@@ -131,6 +131,15 @@ ROWS: tuple[Setting, ...] = (
         high=3600,
     ),
     Setting(
+        "start_wait",
+        "seconds",
+        None,
+        "How long an agent that finds no other at work waits before it fetches; 0, for development: not at all.",
+        default_text="`UBI_LEASE_TIMEOUT` and a little, 11.25 with the default settings",
+        low=0,
+        high=7200,
+    ),
+    Setting(
         "failure_timeout",
         "seconds",
         15.0,
