@@ -1,4 +1,8 @@
-"""Feeds of several agents: `FEEDS = {"items-%(ubi_agent)s.jsonl": ...}` gives each its own file."""
+"""Feeds of several agents: `FEEDS = {"items-%(ubi_agent)s.jsonl": ...}` gives each its own file.
+
+The add-on puts `FeedParams` in place. A project that runs without it, too, names the function:
+`FEED_URI_PARAMS = "scrapy_ubi.feed_params"`; both together do the same as one.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +13,25 @@ from scrapy import Spider
 from scrapy.utils.misc import load_object
 
 from scrapy_ubi.engines import scheduler_in
+from scrapy_ubi.settings import UbiSettings, default_crawl
+
+NO_AGENT = "plain"  # `ubi_agent` of a crawl by plain Scrapy
+
+
+def feed_params(params: dict[str, Any], spider: Spider) -> dict[str, Any]:
+    """For FEED_URI_PARAMS: the parameters of Scrapy, `ubi_agent` and `ubi_crawl`, with the add-on or without. Without
+    it the agent is called "plain", and the crawl has the name that it would have."""
+    return {**params, **_names(spider)}
+
+
+def _names(spider: Spider) -> dict[str, str]:
+    scheduler = scheduler_in(spider.crawler)  # none in a crawler without an engine
+    ours = getattr(scheduler, "settings", None)
+    if isinstance(ours, UbiSettings):
+        return {"ubi_agent": str(getattr(scheduler, "agent_id", "")), "ubi_crawl": ours.crawl}
+    settings = getattr(spider.crawler, "settings", {})
+    bot, name = settings.get("BOT_NAME") or "scrapybot", getattr(spider, "name", "")
+    return {"ubi_agent": NO_AGENT, "ubi_crawl": str(settings.get("UBI_CRAWL") or default_crawl(str(bot), name))}
 
 
 class FeedParams:
@@ -18,16 +41,16 @@ class FeedParams:
     def __init__(self, own: Any = None) -> None:
         self.own = own
 
+    def __repr__(self) -> str:
+        """As Scrapy's log shows it among the settings."""
+        name = self.own if isinstance(self.own, str) else getattr(self.own, "__qualname__", "")
+        return f"FeedParams({name})"
+
     def __call__(self, params: dict[str, Any], spider: Spider) -> dict[str, Any]:
-        scheduler = scheduler_in(spider.crawler)  # none in a crawler without an engine: empty names
-        settings = getattr(scheduler, "settings", None)
-        ours = {
-            "ubi_agent": getattr(scheduler, "agent_id", ""),
-            "ubi_crawl": settings.crawl if settings is not None else "",
-        }
+        ours = _names(spider)
         params = {**params, **ours}
         if params.get("batch_id") == 1:  # the name under which the file was looked for at the start
-            params |= getattr(scheduler, "feed_times", {})
+            params |= getattr(scheduler_in(spider.crawler), "feed_times", {})
         found = load_object(self.own)(params, spider) if self.own else None
         return {**ours, **(found if found is not None else params)}
 

@@ -45,6 +45,7 @@ MOST_REPLICAS = 999_999  # of one agent: as many digits as a beat has for them
 class UbiSettings:
     """All settings of one agent, checked. Times in seconds. See `SETTINGS` for what each is."""
 
+    enabled: bool = True
     redis_url: str | None = field(default=None, repr=False)  # may hold a password
     redis_wait: float = 10.0
     crawl: str = "scrapybot:spider"

@@ -8,9 +8,10 @@ from typing import Any
 
 from scrapy import Spider
 from scrapy.extensions.feedexport import FeedExporter
+from scrapy.settings import Settings
 from scrapy.utils.test import get_crawler
 
-from scrapy_ubi.feeds import FeedParams, times
+from scrapy_ubi.feeds import FeedParams, feed_params, times
 from scrapy_ubi.settings import UbiSettings
 
 
@@ -39,8 +40,24 @@ def test_a_function_that_changes_the_parameters_in_place() -> None:
     assert FeedParams(own)({}, AGENT)["more"] == 1
 
 
-def test_without_an_agent_the_names_are_empty() -> None:
-    assert FeedParams()({}, spider()) == {"ubi_agent": "", "ubi_crawl": ""}
+PLAIN: Any = SimpleNamespace(name="walk", crawler=SimpleNamespace(engine=None, settings=Settings({"BOT_NAME": "bot"})))
+
+
+def test_without_an_agent_the_names_are_those_of_plain_scrapy() -> None:
+    assert FeedParams()({}, PLAIN) == {"ubi_agent": "plain", "ubi_crawl": "bot:walk"}
+    PLAIN.crawler.settings["UBI_CRAWL"] = "c"
+    assert feed_params({"name": "walk"}, PLAIN) == {"name": "walk", "ubi_agent": "plain", "ubi_crawl": "c"}
+
+
+def test_the_function_gives_an_agent_what_the_add_on_gives() -> None:
+    expected = {"name": "walk", "ubi_agent": "a1", "ubi_crawl": "c"}
+    assert feed_params({"name": "walk"}, AGENT) == expected
+    assert FeedParams("scrapy_ubi.feed_params")({"name": "walk"}, AGENT) == expected
+
+
+def test_the_log_shows_whose_parameters_they_are() -> None:
+    shown = [repr(FeedParams(own)) for own in (None, "project.names", feed_params)]
+    assert shown == ["FeedParams()", "FeedParams(project.names)", "FeedParams(feed_params)"]
 
 
 def test_the_first_file_has_the_times_of_the_start() -> None:

@@ -6,6 +6,12 @@ from scrapy_ubi.settings_table.row import Setting
 
 ROWS: tuple[Setting, ...] = (
     Setting(
+        "enabled",
+        "flag",
+        True,
+        "Whether the add-on does anything; False leaves the crawl to plain Scrapy, to compare the two.",
+    ),
+    Setting(
         "redis_url",
         "url",
         None,

@@ -70,7 +70,7 @@ def test_an_agent_that_was_held_dead_says_so(caplog: pytest.LogCaptureFixture) -
     group = Group(caplog)
     group.read(beat(1))
     [(level, said)] = group.read(beat(1, dead=(group.crawl.agent.incarnation,)))
-    assert level == "WARNING" and said.startswith("The others hold this agent dead")
+    assert level == "WARNING" and said.startswith("The other agents hold this one dead")
 
 
 def test_a_large_group_does_not_fill_the_log(caplog: pytest.LogCaptureFixture) -> None:
