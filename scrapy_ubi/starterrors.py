@@ -2,8 +2,8 @@
 
 Rules of this module:
 
-* The sentence stands on standard error exactly once, as the text of SystemExit. Handlers of the log that write there are
-  left out for that reason; all others (LOG_FILE, and handlers of the user's) get it as a CRITICAL line.
+* The sentence stands on standard error exactly once, as the text of SystemExit. Handlers of the log that write there
+  are left out for that reason; all others (LOG_FILE, and handlers of the user's) get it as a CRITICAL line.
 """
 
 from __future__ import annotations

@@ -288,7 +288,10 @@ def _by_reason(
         return ["", *lines]
     taken = max(map(width, lines))
     named = ["hosts, most first", *(_first_places(places.get(one, ()), room() - taken - 2) for one, _ in reasons), ""]
-    return ["", *(f"{line}{' ' * (taken - width(line))}  {at}".rstrip() for line, at in zip(lines, named, strict=False))]
+    return [
+        "",
+        *(f"{line}{' ' * (taken - width(line))}  {at}".rstrip() for line, at in zip(lines, named, strict=False)),
+    ]
 
 
 def _first_places(hosts: Sequence[str], most: int) -> str:
@@ -364,7 +367,12 @@ def _balance(value: Balance | None) -> str:
 def _shares(status: CrawlStatus, of: Measures) -> list[str]:
     columns = [Column("agent"), Column("state"), Column("capacity", True, spare=2)]
     columns += [Column("pages", True), Column("share", True)]
-    columns += [Column("pages/s", True), Column("hosts", True), Column("forwarded", True), Column("suppressed", True, spare=1)]
+    columns += [
+        Column("pages/s", True),
+        Column("hosts", True),
+        Column("forwarded", True),
+        Column("suppressed", True, spare=1),
+    ]
     columns += [Column("failed", True)]
     pages = of.totals["pages"]
     rows = []

@@ -140,7 +140,9 @@ async def discard(transport: Transport, mail: list[str]) -> None:
         incoming = await transport.exchange(Outgoing(consumed=mail))
         mail[:] = [number for number, _ in incoming.letters]
     if count:
-        logger.info("%d letters for an earlier process of this agent were thrown away: living agents send theirs again.", count)
+        logger.info(
+            "%d letters for an earlier process of this agent were thrown away: living agents send theirs again.", count
+        )
 
 
 async def check_group(transport: Transport, settings: UbiSettings, agent: str, own: Mapping[str, Any]) -> None:

@@ -79,7 +79,8 @@ class Membership:
             self._begun = sent
         if not self.sure:
             wait = self.config.wait
-            self.sure = not wait or sent - self._begun > wait or any(sight.beat.settled for sight in self.watch.seen.values())
+            waited = not wait or sent - self._begun > wait
+            self.sure = waited or any(sight.beat.settled for sight in self.watch.seen.values())
         alive = {agent: sight.beat for agent, sight in self.watch.seen.items()}
         if own is not None and own.incarnation == self.incarnation:
             alive[self.me] = self._latest(own)

@@ -104,9 +104,7 @@ def test_live_says_when_views_differ_and_what_is_unreadable() -> None:
 
 @pytest.mark.parametrize("columns", [80, 90, 100])
 @pytest.mark.parametrize("text", [render.live, render.agents, render.report])
-def test_hostile_values_fit_and_are_printable(
-    text: object, columns: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_hostile_values_fit_and_are_printable(text: object, columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", str(columns))
     nasty = agent(
         "a" * 64,
