@@ -16,6 +16,7 @@ from scrapy_ubi.engines import scheduler_in
 from scrapy_ubi.settings import UbiSettings, default_crawl
 
 NO_AGENT = "plain"  # `ubi_agent` of a crawl by plain Scrapy
+_PATHS = ("scrapy_ubi.feed_params", "scrapy_ubi.feeds.feed_params")
 
 
 def feed_params(params: dict[str, Any], spider: Spider) -> dict[str, Any]:
@@ -36,15 +37,16 @@ def _names(spider: Spider) -> dict[str, str]:
 
 class FeedParams:
     """Scrapy's FEED_URI_PARAMS, with `ubi_agent` and `ubi_crawl` beside what the user's own function gives. `own`: that
-    function; None where the user has none."""
+    function; None where the user has none, or has named `feed_params`, which adds nothing else."""
 
     def __init__(self, own: Any = None) -> None:
-        self.own = own
+        self.own = None if own in (feed_params, *_PATHS) else own
 
     def __repr__(self) -> str:
         """As Scrapy's log shows it among the settings."""
-        name = self.own if isinstance(self.own, str) else getattr(self.own, "__qualname__", "")
-        return f"FeedParams({name})"
+        if self.own is None or isinstance(self.own, str):
+            return f"FeedParams({self.own or ''})"
+        return f"FeedParams({getattr(self.own, '__qualname__', type(self.own).__qualname__)})"
 
     def __call__(self, params: dict[str, Any], spider: Spider) -> dict[str, Any]:
         ours = _names(spider)

@@ -52,12 +52,17 @@ def test_without_an_agent_the_names_are_those_of_plain_scrapy() -> None:
 def test_the_function_gives_an_agent_what_the_add_on_gives() -> None:
     expected = {"name": "walk", "ubi_agent": "a1", "ubi_crawl": "c"}
     assert feed_params({"name": "walk"}, AGENT) == expected
-    assert FeedParams("scrapy_ubi.feed_params")({"name": "walk"}, AGENT) == expected
+    for own in ("scrapy_ubi.feed_params", feed_params):
+        assert FeedParams(own)({"name": "walk"}, AGENT) == expected
+        assert FeedParams(own).own is None, "a feed without the agent's name is still one for all"
 
 
 def test_the_log_shows_whose_parameters_they_are() -> None:
-    shown = [repr(FeedParams(own)) for own in (None, "project.names", feed_params)]
-    assert shown == ["FeedParams()", "FeedParams(project.names)", "FeedParams(feed_params)"]
+    def own(params: dict[str, Any], spider: Any) -> None:
+        """Nothing."""
+
+    assert repr(FeedParams("project.names")) == "FeedParams(project.names)"
+    assert repr(FeedParams(own)).endswith("own)") and " at 0x" not in repr(FeedParams(own))
 
 
 def test_the_first_file_has_the_times_of_the_start() -> None:

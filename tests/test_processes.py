@@ -522,9 +522,9 @@ def test_a_second_agent_of_one_name_is_refused(project: Project, site: Site, one
     with site.hold(f"{HOST}/") as held:
         first = project.start("crawl", "walk", *on_redis(one_server.url, "a1"), "-s", "UBI_DIR=first")
         assert held.arrived.wait(LIMIT)
-        status, output = project.run(
-            "crawl", "walk", *on_redis(one_server.url, "a1"), "-s", "UBI_DIR=second", "-s", "LOG_LEVEL=WARNING"
-        )
+        other = ("UBI_DIR=second", "LOG_LEVEL=WARNING", "UBI_SHARED_FEEDS=1")  # else it is refused for its feed
+        arguments = [part for setting in other for part in ("-s", setting)]
+        status, output = project.run("crawl", "walk", *on_redis(one_server.url, "a1"), *arguments)
         assert status == 1 and output.startswith("scrapy_ubi: ") and "UBI_AGENT_ID" in output, output
         held.release()
         output, _ = first.communicate(timeout=LIMIT)

@@ -1,6 +1,7 @@
 """The commands' answers as text for people; `make demo` draws its live table with `live` as well.
 
-Every function gives lines that fit the terminal (`table.room`) and hold printable characters only. The JSON twins are in `document`.
+Every function gives lines that fit the terminal (`table.room`) and hold printable characters only. The JSON twins are
+in `document`.
 """
 
 from __future__ import annotations
