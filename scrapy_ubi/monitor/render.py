@@ -19,6 +19,7 @@ from scrapy_ubi.monitor.table import Column, count, folded, pairs, rate, room, s
 FIRST_URLS = 3  # URLs shown of a letter, unless all are asked for
 MOST_REASONS = 20
 DOWNLOAD = "download/"  # what is noted of files and images, and other downloads beside the queue, that failed
+MISSING = "not known, as the last figures of an agent are missing"
 BESIDE = 34  # columns that are left beside a table of reasons, for hosts
 
 _LIVE = (
@@ -339,7 +340,7 @@ def _figures(of: Measures) -> list[tuple[str, str]]:
     return [
         ("pages done (n)", f"{count(totals['done'])} in {span(of.seconds)}"),
         ("unique pages (u)", count(totals["unique"])),
-        ("overlap (n-u)/u", _ratio(of.overlap)),
+        ("overlap (n-u)/u", MISSING if of.overlap is None and totals["unique"] else _ratio(of.overlap)),
         ("communication overhead (e/n)", _ratio(of.overhead, " URLs forwarded a page")),
         ("pages fetched", f"{count(totals['pages'])}, retries included"),
         ("pages a second", f"{rate(of.average_pages_per_second)} on average, {rate(of.pages_per_second)} now"),
