@@ -84,8 +84,7 @@ class Arriving:
             logger.info("Agent %s crawls %s alone (UBI_REDIS_URL is not set).", agent.me, settings.crawl)
             return
         logger.info(
-            "Agent %s has joined crawl %s. Other agents: %d. Copies of each host at other agents (UBI_REPLICATION): "
-            "%d%s.",
+            "Agent %s has joined crawl %s. Other agents: %d. Copies of each host (UBI_REPLICATION): %d%s.",
             agent.me,
             settings.crawl,
             len(agent.watch.seen),
