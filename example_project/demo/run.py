@@ -254,7 +254,8 @@ class Demo:
         if self.faults is not None and self.faults.started_at is not None:
             notes[self.faults.newcomer] = " (came later)"
         shares = ", ".join(f"{name} {pages:,}{notes.get(name, '')}" for name, pages in stats["agents"].items())
-        self.screen.say("What the web itself saw:", *verdict.lines(checks), f"        fetched by {shares or 'no agent'}")
+        by = f"        fetched by {shares or 'no agent'}"
+        self.screen.say("What the web itself saw:", *verdict.lines(checks), by)
         return all(check.holds for check in checks)
 
 
