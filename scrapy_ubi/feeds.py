@@ -12,8 +12,9 @@ from typing import Any
 from scrapy import Spider
 from scrapy.utils.misc import load_object
 
+from scrapy_ubi.arguments import given
 from scrapy_ubi.engines import scheduler_in
-from scrapy_ubi.settings import UbiSettings, default_crawl
+from scrapy_ubi.settings import UbiSettings, bot_name, default_crawl
 
 NO_AGENT = "plain"  # `ubi_agent` of a crawl by plain Scrapy
 _PATHS = ("scrapy_ubi.feed_params", "scrapy_ubi.feeds.feed_params")
@@ -30,9 +31,9 @@ def _names(spider: Spider) -> dict[str, str]:
     ours = getattr(scheduler, "settings", None)
     if isinstance(ours, UbiSettings):
         return {"ubi_agent": str(getattr(scheduler, "agent_id", "")), "ubi_crawl": ours.crawl}
-    settings = getattr(spider.crawler, "settings", {})
-    bot, name = settings.get("BOT_NAME") or "scrapybot", getattr(spider, "name", "")
-    return {"ubi_agent": NO_AGENT, "ubi_crawl": str(settings.get("UBI_CRAWL") or default_crawl(str(bot), name))}
+    settings = spider.crawler.settings
+    crawl = settings.get("UBI_CRAWL") or default_crawl(bot_name(settings), spider.name, given(spider.crawler).short)
+    return {"ubi_agent": NO_AGENT, "ubi_crawl": str(crawl)}
 
 
 class FeedParams:

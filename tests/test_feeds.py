@@ -6,9 +6,9 @@ import re
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
 from scrapy import Spider
 from scrapy.extensions.feedexport import FeedExporter
-from scrapy.settings import Settings
 from scrapy.utils.test import get_crawler
 
 from scrapy_ubi.feeds import FeedParams, feed_params, times
@@ -40,13 +40,15 @@ def test_a_function_that_changes_the_parameters_in_place() -> None:
     assert FeedParams(own)({}, AGENT)["more"] == 1
 
 
-PLAIN: Any = SimpleNamespace(name="walk", crawler=SimpleNamespace(engine=None, settings=Settings({"BOT_NAME": "bot"})))
+class Walk(Spider):
+    name = "walk"
 
 
-def test_without_an_agent_the_names_are_those_of_plain_scrapy() -> None:
-    assert FeedParams()({}, PLAIN) == {"ubi_agent": "plain", "ubi_crawl": "bot:walk"}
-    PLAIN.crawler.settings["UBI_CRAWL"] = "c"
-    assert feed_params({"name": "walk"}, PLAIN) == {"name": "walk", "ubi_agent": "plain", "ubi_crawl": "c"}
+@pytest.mark.parametrize(("crawl", "shown"), [(None, "bot:walk"), ("c", "c")])
+def test_without_an_agent_the_names_are_those_of_plain_scrapy(crawl: str | None, shown: str) -> None:
+    walk = Walk.from_crawler(get_crawler(Walk, {"BOT_NAME": "bot", "UBI_CRAWL": crawl}))
+    assert FeedParams()({}, walk) == {"ubi_agent": "plain", "ubi_crawl": shown}
+    assert feed_params({"name": "walk"}, walk) == {"name": "walk", "ubi_agent": "plain", "ubi_crawl": shown}
 
 
 def test_the_function_gives_an_agent_what_the_add_on_gives() -> None:

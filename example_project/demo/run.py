@@ -49,8 +49,8 @@ LOOK_EVERY = 0.5  # seconds between two pictures
 STEP = 0.1  # seconds between two looks at how far the crawl is
 INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 LEAVE_WITHIN = 8.0  # seconds the agents get after Ctrl-C or the limit
-# An agent that was killed is missed after the failure time-out: a demo need not wait as long as by default. Nor need the
-# first agents wait before they fetch: the Valkey was started for them a moment ago, so nobody else can be at work.
+# An agent that was killed is missed after the failure time-out: a demo need not wait as long as by default. Nor need
+# the first agents wait before they fetch: the Valkey was just started for them, so no other agent can be at work.
 HASTE = {
     "UBI_HEARTBEAT_INTERVAL": "0.5",
     "UBI_LEASE_TIMEOUT": "3",

@@ -73,7 +73,7 @@ def headline(status: CrawlStatus) -> list[str]:
     working = sum(agent.working for agent in status.agents)
     text = f"crawl {plain(status.crawl, 64)}: {status.state}, {working} of {len(status.agents)} agents at work"
     lines = folded(text + f", {status.views} different views" if status.views > 1 else text)
-    return [*lines, cut(f"arguments: {arguments_of(status)}", WIDEST)] if status.arguments else lines
+    return [*lines, cut(f"arguments: {arguments_of(status)}", room())] if status.arguments else lines
 
 
 def arguments_of(status: CrawlStatus) -> str:

@@ -167,6 +167,7 @@ def test_servers_by_hand_end_with_their_terminal(tmp_path: Path, number: signal.
         assert len(runner.left()) == 2
     finally:
         runner.process.send_signal(number)
+        runner.process.send_signal(signal.SIGTERM)  # a terminal that is closed says so twice: by the shell, and itself
     assert runner.wait() == 0
     assert runner.left() == set()
 
