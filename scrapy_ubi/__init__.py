@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from scrapy_ubi.addon import Addon
+    from scrapy_ubi.feeds import feed_params
     from scrapy_ubi.linkextractor import UbiLinkExtractor as LinkExtractor
     from scrapy_ubi.plainlinks import PlainLinks
     from scrapy_ubi.spiders import UbiCrawlSpider, UbiSpider
 
-__all__ = ["Addon", "LinkExtractor", "PlainLinks", "UbiCrawlSpider", "UbiSpider", "__version__"]
+__all__ = ["Addon", "LinkExtractor", "PlainLinks", "UbiCrawlSpider", "UbiSpider", "__version__", "feed_params"]
 
 __version__ = "0.1.0"
 
@@ -27,6 +28,7 @@ _PLACES = {
     "PlainLinks": ("scrapy_ubi.plainlinks", "PlainLinks"),
     "UbiCrawlSpider": ("scrapy_ubi.spiders", "UbiCrawlSpider"),
     "UbiSpider": ("scrapy_ubi.spiders", "UbiSpider"),
+    "feed_params": ("scrapy_ubi.feeds", "feed_params"),
 }
 
 

@@ -1,7 +1,9 @@
-"""The one line that turns everything on: `ADDONS = {"scrapy_ubi.Addon": 500}`.
+"""The one line that turns everything on: `ADDONS = {"scrapy_ubi.Addon": 500}`. `UBI_ENABLED = False` turns it off.
 
 Rules of this module:
 
+* Where UBI_ENABLED is off everything is as plain Scrapy has it, but for what the project itself uses of this package:
+  the names in feeds' URIs, and plain links, which become ordinary requests.
 * Values are set at the priority of add-ons: what the user sets wins, except where the crawl could not work with it.
 * Nothing is raised here. An add-on that raises either is passed over with a warning, and the crawl runs without it, or
   ends the process with exit status 0. So the sentence why the crawl may not start is left in the settings, and the
@@ -30,7 +32,7 @@ from scrapy_ubi.plainmiddleware import PlainLinksMiddleware
 from scrapy_ubi.politeness import slots
 from scrapy_ubi.robots.placing import place_robots
 from scrapy_ubi.scheduler import REFUSAL, UbiScheduler, own_scheduler
-from scrapy_ubi.settings import UbiSettings
+from scrapy_ubi.settings import UbiSettings, flag
 from scrapy_ubi.spidermiddleware import UbiSpiderMiddleware
 from scrapy_ubi.stoppedtimers import StoppedTimers
 
@@ -55,9 +57,18 @@ _ADDON = SETTINGS_PRIORITIES["addon"]
 class Addon:
     """Makes a Scrapy project's crawls those of an agent."""
 
+    def __repr__(self) -> str:
+        """As Scrapy's log lists it among the enabled add-ons."""
+        return "scrapy_ubi.Addon"
+
     def update_settings(self, settings: BaseSettings) -> None:
         """Scrapy's hook: puts scheduler, middlewares and feed parameters in place."""
         arguments.note(settings)
+        _wrap_feed_params(settings)
+        settings.setdefault_in_component_priority_dict("SPIDER_MIDDLEWARES", PlainLinksMiddleware, NEXT_TO_SPIDER)
+        if not flag(settings, "enabled"):
+            logger.info("UBI_ENABLED is off: the crawl is one of plain Scrapy, without other agents.")
+            return
         settings.set(REFUSAL, refusal(settings), _ADDON)
         # Also over a scheduler or a reactor of the user's: the start is refused with ours. And before that of an add-on
         # that comes after this one: nothing here works with another.
@@ -65,7 +76,6 @@ class Addon:
         if _lacks_asyncio(settings):
             settings.set("TWISTED_REACTOR", ASYNCIO_REACTOR, _at_least_addon(settings, "TWISTED_REACTOR"))
         settings.setdefault_in_component_priority_dict("SPIDER_MIDDLEWARES", UbiSpiderMiddleware, OUTERMOST)
-        settings.setdefault_in_component_priority_dict("SPIDER_MIDDLEWARES", PlainLinksMiddleware, NEXT_TO_SPIDER)
         settings.setdefault_in_component_priority_dict("DOWNLOADER_MIDDLEWARES", UbiDownloaderMiddleware, INNERMOST)
         settings.setdefault_in_component_priority_dict("DOWNLOADER_MIDDLEWARES", UbiBodyMiddleware, BODY)
         place_robots(settings)
@@ -76,7 +86,6 @@ class Addon:
         place_lean(settings)
         place_handler(settings)
         _introduce(settings)
-        _wrap_feed_params(settings)
         _say_what_is_done_otherwise(settings)
 
 

@@ -5,9 +5,10 @@ Rules of this module:
 * UBI_BOT_PAGE makes `<BOT_NAME>/<version> (+<page>)` of the default User-Agent, the version being this package's. A
   USER_AGENT that somebody has set stays as it is.
 * The first request that leaves loopback with a User-Agent that names neither a page nor an e-mail address is warned
-  of, once and loudly. It is sent: a crawl of one's own network needs no page. The default User-Agent of Scrapy names
+  of, once. It is sent: a crawl of one's own network needs no page. The default User-Agent of Scrapy names
   Scrapy's own page, where nobody can be asked about this crawl. Commands that look at a page or two do not warn.
-* What counts is the host of the URL, also behind a proxy on this machine.
+* A request to a proxy on this machine does not leave it, as far as can be seen here: no warning. Where that proxy is
+  a door to the Internet, the User-Agent is the user's own care.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from __future__ import annotations
 import ipaddress
 import logging
 import re
+from urllib.parse import urlsplit
 
 from scrapy import Request, signals
 from scrapy.crawler import Crawler
@@ -30,8 +32,6 @@ logger = logging.getLogger("scrapy_ubi")
 # A page or an address somewhere in the text; `mailto:` holds one. Scrapy's page is nobody's contact.
 _CONTACT = re.compile(r"(?:https?://|\bwww\.)(?!scrapy\.org)[\w\[]|[\w.+-]+@[\w-]+\.\w", re.ASCII)
 _NOT_IN_PRODUCT = re.compile(r"[^!#$%&'*+.^_`|~0-9A-Za-z-]+")  # RFC 9110, 5.6.2: what a token may not hold
-
-BANNER = "!" * 20
 
 
 def user_agent(bot: str, page: str) -> str:
@@ -76,16 +76,25 @@ class BotPage:
         """A request is about to be sent."""
         name = (request.headers.get("User-Agent") or b"").decode("latin-1")
         host = urlparse_cached(request).hostname
-        if not host or has_contact(name) or is_loopback(host):
+        if not host or has_contact(name) or is_loopback(host) or _is_by_loopback(request):
             return
         self._crawler.signals.disconnect(self._leaves, signals.request_reached_downloader)
         if is_trial(self._crawler):
             return
         logger.warning(
-            "%s The crawl leaves this machine (first for %.100s), and its User-Agent, '%.200s', does not say whom a "
-            "webmaster can ask about it. Set UBI_BOT_PAGE to the address of a page that explains your bot. %s",
-            BANNER,
+            "The crawl leaves this machine (first for %.100s), and its User-Agent, '%.200s', does not say whom a "
+            "webmaster can ask about it. Set UBI_BOT_PAGE to the address of a page that explains your bot.",
             host,
             name,
-            BANNER,
         )
+
+
+def _is_by_loopback(request: Request) -> bool:
+    """Whether it is sent to a proxy on this machine."""
+    proxy = request.meta.get("proxy")
+    if not isinstance(proxy, str) or not proxy:
+        return False
+    try:
+        return is_loopback(urlsplit(proxy if "//" in proxy else f"//{proxy}").hostname or "")
+    except ValueError:
+        return False

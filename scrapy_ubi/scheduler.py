@@ -28,7 +28,6 @@ from scrapy.settings import BaseSettings
 from scrapy.utils.asyncio import is_asyncio_available
 from scrapy.utils.defer import deferred_from_coro
 from scrapy.utils.misc import load_object
-from scrapy.utils.reactor import is_reactor_installed
 from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
 
@@ -63,6 +62,7 @@ from scrapy_ubi.scrapy_private import EngineHooks, end_badly, is_trial
 from scrapy_ubi.scrapy_private.steadytimers import steady_timers
 from scrapy_ubi.sessions import Sessions
 from scrapy_ubi.settings import UbiSettings
+from scrapy_ubi.starterrors import process_ended
 from scrapy_ubi.statsheet import StatSheet
 from scrapy_ubi.taking import Taking
 from scrapy_ubi.transport import Transport, TransportError
@@ -116,9 +116,7 @@ class UbiScheduler(BaseScheduler):
     def open(self, spider: Spider) -> Deferred[None] | None:
         """Join the crawl. Raises SystemExit with one sentence when that cannot be."""
         if not is_asyncio_available():
-            raise SystemExit(
-                "scrapy_ubi: this process runs a Twisted reactor without asyncio: install the asyncio one instead."
-            )
+            raise process_ended("this process runs a Twisted reactor without asyncio: install the asyncio one instead.")
         return deferred_from_coro(self._open(spider))
 
     async def _open(self, spider: Spider) -> None:
@@ -209,7 +207,7 @@ class UbiScheduler(BaseScheduler):
             on_fatal=self._fail,
             on_drain=self._drain,
             on_given_up=lambda reason: self._sheet.count(f"ubi/failed/{reason}"),
-            on_limit=lambda reason, sentence: self._stop(sentence, reason),
+            on_limit=lambda reason, sentence: self._stop(sentence, reason, logging.INFO),  # as the user wants it
             predecessor=self._directory.predecessor,
             started=processage.asked_for(),
             on_incarnation=self._directory.record_incarnation,
@@ -276,14 +274,14 @@ class UbiScheduler(BaseScheduler):
         self.guard.close()
         if not self.node.over:
             loads = sum(flight.held for flight in self._flights)
-            logger.info("Nothing new is fetched; %d loads under way end first.", loads)
+            logger.info("No new request is sent; %d requests under way end first.", loads)
 
     def _cut_short(self) -> None:
         """The process ends, and this agent has not left: a second Ctrl-C, most likely."""
         if not self.node.over:
             logger.warning(
-                "Agent %s goes at once, without having handed over. To the others it has crashed: they take its hosts "
-                "over when its beats have been missing for %g s (UBI_FAILURE_TIMEOUT).",
+                "Agent %s ends immediately, without handing over. The other agents take it for crashed: they take its "
+                "hosts over when no heartbeat has come for %g s (UBI_FAILURE_TIMEOUT).",
                 self.agent_id,
                 self.settings.failure_timeout,
             )
@@ -319,9 +317,9 @@ class UbiScheduler(BaseScheduler):
         end_badly(self.crawler)
         self._stop(sentence, "ubi_stopped")
 
-    def _stop(self, sentence: str, reason: str) -> None:
-        """Close the spider, for a reason that is an error."""
-        logger.error("%s", sentence)
+    def _stop(self, sentence: str, reason: str, level: int = logging.ERROR) -> None:
+        """Close the spider, and say why."""
+        logger.log(level, "%s", sentence)
         self._end(reason)
 
     def _end(self, reason: str) -> None:
@@ -447,16 +445,6 @@ def _tell_of_error(task: asyncio.Future[None]) -> None:
     """Log what has kept a spider from being closed."""
     if not task.cancelled() and (error := task.exception()) is not None:
         logger.error("The spider could not be closed: %r", error, exc_info=error)
-
-
-def process_ended(sentence: object) -> SystemExit:
-    """What ends the process with this sentence. The threads that crawls before this one have left in the reactor would
-    keep it from its end: nobody stops them when the reactor is left like that."""
-    if is_reactor_installed():
-        from twisted.internet import reactor
-
-        reactor.getThreadPool().stop()
-    return SystemExit(f"scrapy_ubi: {sentence}")
 
 
 def own_scheduler(settings: BaseSettings) -> type[UbiScheduler] | None:

@@ -45,6 +45,7 @@ MOST_REPLICAS = 999_999  # of one agent: as many digits as a beat has for them
 class UbiSettings:
     """All settings of one agent, checked. Times in seconds. See `SETTINGS` for what each is."""
 
+    enabled: bool = True
     redis_url: str | None = field(default=None, repr=False)  # may hold a password
     redis_wait: float = 10.0
     crawl: str = "scrapybot:spider"
@@ -61,6 +62,7 @@ class UbiSettings:
     replication: int = 1
     heartbeat_interval: float = 1.0
     lease_timeout: float = 10.0
+    start_wait: float | None = None
     failure_timeout: float = 15.0
     stall_timeout: float = 60.0
     host_delay: float = 0.0

@@ -30,8 +30,9 @@ from scrapy.http import Response
 from scrapy_ubi.plainlinks import NO_SCHEDULER, PlainLinks, expanded
 from scrapy_ubi.requestcheck import NONCE
 from scrapy_ubi.requestkeys import jar_nonce
-from scrapy_ubi.scheduler import SEED, UbiScheduler, own_scheduler, process_ended, scheduler_of
+from scrapy_ubi.scheduler import SEED, UbiScheduler, own_scheduler, scheduler_of
 from scrapy_ubi.scrapy_private import forget_tree, only_scrapy_listens
+from scrapy_ubi.starterrors import process_ended
 
 # While the engine backs out it drains start() without a pause: 100,000 URLs would block the loop for two seconds.
 PAUSE_EVERY = 64

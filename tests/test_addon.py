@@ -17,6 +17,7 @@ from scrapy_ubi import Addon
 from scrapy_ubi.addon import ASYNCIO_REACTOR, CONCURRENT_ITEMS, refusal
 from scrapy_ubi.downloadermiddleware import UbiDownloaderMiddleware
 from scrapy_ubi.feeds import FeedParams
+from scrapy_ubi.plainmiddleware import PlainLinksMiddleware
 from scrapy_ubi.scheduler import REFUSAL, UbiScheduler
 from scrapy_ubi.spidermiddleware import UbiSpiderMiddleware
 
@@ -125,3 +126,27 @@ def test_feed_parameters_are_composed_with_the_users() -> None:
     assert isinstance(feeds["a-%(ubi_agent)s.json"]["uri_params"], FeedParams)
     assert feeds["b.json"] == {"format": "json"}
     copy.deepcopy(settings["FEED_URI_PARAMS"])
+
+
+def test_where_it_is_off_everything_is_plain_scrapys_but_names_in_feeds() -> None:
+    plain, off = Settings(), applied(UBI_ENABLED=False)
+    names = ("SCHEDULER", "DOWNLOADER_MIDDLEWARES", "EXTENSIONS", "CONCURRENT_ITEMS", "STATS_CLASS", "USER_AGENT")
+    assert {name: off[name] for name in names} == {name: plain[name] for name in names}
+    added = set(components(off, "SPIDER_MIDDLEWARES")) - set(components(plain, "SPIDER_MIDDLEWARES"))
+    assert added == {PlainLinksMiddleware}
+    assert isinstance(off["FEED_URI_PARAMS"], FeedParams)
+
+
+@pytest.mark.parametrize("text", ["0", "False", 0])
+def test_off_on_the_command_line(text: object) -> None:
+    assert applied(UBI_ENABLED=text)["SCHEDULER"] == Settings()["SCHEDULER"]
+
+
+def test_neither_on_nor_off_is_refused() -> None:
+    assert "UBI_ENABLED is 'maybe'" in applied(UBI_ENABLED="maybe")[REFUSAL]
+
+
+def test_what_scrapy_logs_of_it_has_no_addresses() -> None:
+    settings = applied(FEEDS={"a.jl": {"uri_params": "project.names"}})
+    shown = [repr(Addon()), repr(settings["FEED_URI_PARAMS"]), repr(settings.getdict("FEEDS"))]
+    assert not any(" at 0x" in text for text in shown), shown

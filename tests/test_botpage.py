@@ -11,6 +11,7 @@ from scrapy import Request, Spider
 from scrapy.http import Response
 from scrapy.settings import Settings
 
+from scrapy_ubi import botpage
 from scrapy_ubi.addon import Addon
 from scrapy_ubi.botpage import has_contact, is_loopback, user_agent
 from scrapy_ubi.errors import UbiSettingError
@@ -29,6 +30,12 @@ def site() -> Iterator[Site]:
         running.page(f"{HOST}/", "page")
         running.page(f"{HOST}/two", "page")
         yield running
+
+
+@pytest.fixture
+def far(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if the proxy of the tests stood on another machine."""
+    monkeypatch.setattr(botpage, "_is_by_loopback", lambda request: False)
 
 
 class Visit(Spider):
@@ -65,6 +72,7 @@ def test_a_user_agent_of_ones_own_stays(site: Site, caplog: pytest.LogCaptureFix
     assert not warnings(caplog)
 
 
+@pytest.mark.usefixtures("far")
 @pytest.mark.parametrize("own", [{}, {"USER_AGENT": "Mozilla/5.0 (X11; Linux x86_64)"}])
 def test_leaving_the_machine_without_a_contact_is_warned_of_once(
     site: Site, caplog: pytest.LogCaptureFixture, own: dict[str, str]
@@ -72,6 +80,7 @@ def test_leaving_the_machine_without_a_contact_is_warned_of_once(
     (outcome,) = crawl(Visit, site.proxy, settings=own, names=("other", "third"))
     assert outcome.reason == "finished" and len(site.visits) == 3
     (said,) = warnings(caplog)
+    assert "!" not in said
     assert "leaves this machine (first for h.example)" in said
     assert own.get("USER_AGENT", "Scrapy/") in said
     assert [record.levelno for record in caplog.records if "UBI_BOT_PAGE" in record.getMessage()] == [logging.WARNING]
@@ -83,6 +92,32 @@ def test_loopback_needs_no_page(site: Site, caplog: pytest.LogCaptureFixture) ->
     assert not warnings(caplog)
 
 
+def test_a_proxy_on_this_machine_is_no_way_out_of_it(site: Site, caplog: pytest.LogCaptureFixture) -> None:
+    crawl(Visit, site.proxy)
+    assert len(site.visits) == 1
+    assert not warnings(caplog)
+
+
+@pytest.mark.parametrize(
+    ("proxy", "stays"),
+    [
+        ("http://127.0.0.1:8900", True),
+        ("http://localhost:8900", True),
+        ("http://[::1]:8900", True),
+        ("127.0.0.1:8900", True),
+        ("http://proxy.example:8900", False),
+        ("http://10.0.0.1", False),
+        ("http://[", False),
+        ("", False),
+        (None, False),
+        (7, False),
+    ],
+)
+def test_whether_a_proxy_is_on_this_machine(proxy: object, stays: bool) -> None:
+    assert botpage._is_by_loopback(Request(f"{HOST}/", meta={"proxy": proxy})) is stays
+
+
+@pytest.mark.usefixtures("far")
 def test_what_a_request_says_itself_counts(site: Site, caplog: pytest.LogCaptureFixture) -> None:
     spoken = {"DEFAULT_REQUEST_HEADERS": {"User-Agent": f"bot (+{PAGE})"}}
     crawl(Visit, site.proxy, settings=spoken)

@@ -145,7 +145,7 @@ def test_a_feed_is_opened_and_written(engine: Any, tmp_path: Path) -> None:
         await exporter.close_spider(crawler.spider)
 
     asyncio.run(run())
-    assert json.loads((tmp_path / "walk.jsonl").read_text()) == {"a": 1}
+    assert json.loads((tmp_path / "walkplain.jsonl").read_text()) == {"a": 1}
 
 
 def test_a_spider_of_plain_links_is_one_of_requests(tmp_path: Path) -> None:

@@ -6,11 +6,12 @@ import re
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
 from scrapy import Spider
 from scrapy.extensions.feedexport import FeedExporter
 from scrapy.utils.test import get_crawler
 
-from scrapy_ubi.feeds import FeedParams, times
+from scrapy_ubi.feeds import FeedParams, feed_params, times
 from scrapy_ubi.settings import UbiSettings
 
 
@@ -39,8 +40,31 @@ def test_a_function_that_changes_the_parameters_in_place() -> None:
     assert FeedParams(own)({}, AGENT)["more"] == 1
 
 
-def test_without_an_agent_the_names_are_empty() -> None:
-    assert FeedParams()({}, spider()) == {"ubi_agent": "", "ubi_crawl": ""}
+class Walk(Spider):
+    name = "walk"
+
+
+@pytest.mark.parametrize(("crawl", "shown"), [(None, "bot:walk"), ("c", "c")])
+def test_without_an_agent_the_names_are_those_of_plain_scrapy(crawl: str | None, shown: str) -> None:
+    walk = Walk.from_crawler(get_crawler(Walk, {"BOT_NAME": "bot", "UBI_CRAWL": crawl}))
+    assert FeedParams()({}, walk) == {"ubi_agent": "plain", "ubi_crawl": shown}
+    assert feed_params({"name": "walk"}, walk) == {"name": "walk", "ubi_agent": "plain", "ubi_crawl": shown}
+
+
+def test_the_function_gives_an_agent_what_the_add_on_gives() -> None:
+    expected = {"name": "walk", "ubi_agent": "a1", "ubi_crawl": "c"}
+    assert feed_params({"name": "walk"}, AGENT) == expected
+    for own in ("scrapy_ubi.feed_params", feed_params):
+        assert FeedParams(own)({"name": "walk"}, AGENT) == expected
+        assert FeedParams(own).own is None, "a feed without the agent's name is still one for all"
+
+
+def test_the_log_shows_whose_parameters_they_are() -> None:
+    def own(params: dict[str, Any], spider: Any) -> None:
+        """Nothing."""
+
+    assert repr(FeedParams("project.names")) == "FeedParams(project.names)"
+    assert repr(FeedParams(own)).endswith("own)") and " at 0x" not in repr(FeedParams(own))
 
 
 def test_the_first_file_has_the_times_of_the_start() -> None:

@@ -60,6 +60,20 @@ SPIDER = """
 """
 
 
+PLAIN = """
+    import scrapy
+    from scrapy.linkextractors import LinkExtractor
+
+    class Plain(scrapy.Spider):
+        name = "plain"
+        start_urls = ["http://h1.example/"]
+
+        def parse(self, response):
+            yield {"url": response.url}
+            yield from response.follow_all(LinkExtractor().extract_links(response))
+"""
+
+
 class Project:
     """A Scrapy project in a directory of its own."""
 
@@ -73,6 +87,7 @@ class Project:
         (spiders / "__init__.py").touch()
         (place / "project" / "settings.py").write_text(textwrap.dedent(SETTINGS))
         (spiders / "walk.py").write_text(textwrap.dedent(SPIDER))
+        (spiders / "plain.py").write_text(textwrap.dedent(PLAIN))
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
         """Start `scrapy` with these arguments."""
@@ -96,6 +111,10 @@ class Project:
 
     def items(self, name: str = "items.jsonl") -> list[Any]:
         return [json.loads(line) for line in (self.place / name).read_text().splitlines()]
+
+
+def on_redis(url: str, agent: str) -> list[str]:
+    return ["-s", f"UBI_REDIS_URL={url}", "-s", f"UBI_AGENT_ID={agent}", "-o", f"{agent}.jsonl"]
 
 
 @pytest.fixture
@@ -154,6 +173,64 @@ def test_our_scheduler_without_the_add_on_is_refused(project: Project, site: Sit
     assert status == 1, output
     assert output.startswith("scrapy_ubi: SCHEDULER is set to scrapy_ubi's, but the add-on") and 'ADDONS = {"' in output
     assert output.count("\n") == 1 and not site.visits
+
+
+@pytest.mark.parametrize("settings", [["UBI_FOO=1"], ["UBI_REDIS_URL=redis://127.0.0.1:1", "UBI_REDIS_WAIT=0"]])
+def test_a_refusal_is_in_the_log_file_and_once_on_standard_error(project: Project, settings: list[str]) -> None:
+    arguments = [part for setting in (*settings, "LOG_FILE=crawl.log") for part in ("-s", setting)]
+    status, output = project.run("crawl", "walk", *arguments)
+    assert status == 1 and output.startswith("scrapy_ubi: ") and output.count("\n") == 1, output
+    lines = (project.place / "crawl.log").read_text().splitlines()
+    sentence = output.removeprefix("scrapy_ubi: ").strip()
+    (said,) = [line for line in lines if sentence in line]
+    assert "CRITICAL" in said
+
+
+def test_a_limit_that_the_user_has_set_is_no_error(project: Project, site: Site) -> None:
+    status, output = project.run("crawl", "walk", "-s", "UBI_CRAWL_MAX_PAGES=1")
+    assert status == 0 and "Closing spider (limit/crawl_pages)" in output, output
+    assert "INFO: The agents have loaded 1 pages, and the crawl ends (UBI_CRAWL_MAX_PAGES)" in output
+    assert "ERROR" not in output and "log_count/ERROR" not in output
+
+
+OWN_WORDS = re.compile(r"\[scrapy_ubi[\w.]*\] (?:INFO|WARNING): (.*)")
+
+
+def test_lines_of_the_log_show_no_addresses_tokens_or_exclamation_marks(
+    project: Project, site: Site, one_server: Server
+) -> None:
+    arguments = [*on_redis(one_server.url, "a1"), "-s", "UBI_LEASE_TIMEOUT=1"]
+    status, output = project.run("crawl", "walk", *arguments)
+    assert status == 0, output
+    assert " object at 0x" not in output and "<function" not in output, output
+    own = OWN_WORDS.findall(output)
+    assert any("a1 has joined crawl bot:walk" in line for line in own), output
+    assert not [line for line in own if "!" in line or re.search(r"\b[0-9a-f]{8}\b", line)], own
+
+
+def test_a_new_group_need_not_wait_where_the_user_says_so(project: Project, site: Site, one_server: Server) -> None:
+    """With the default, the first page would be fetched after the failure time-out of a test that hangs."""
+    long = ["UBI_START_WAIT=0", f"UBI_LEASE_TIMEOUT={2 * LIMIT}", f"UBI_FAILURE_TIMEOUT={3 * LIMIT}"]
+    arguments = [part for setting in long for part in ("-s", setting)]
+    agents = ("a1", "a2")
+    processes = [project.start("crawl", "walk", *on_redis(one_server.url, agent), *arguments) for agent in agents]
+    outputs = [process.communicate(timeout=LIMIT)[0] for process in processes]
+    assert [process.returncode for process in processes] == [0, 0], outputs
+    assert sorted(site.urls().values()) == [1, 1, 1] and max(site.most_at_once.values()) == 1
+    assert all("No agent is at work yet" not in output for output in outputs)
+
+
+def test_feeds_of_a_crawl_without_the_add_on_know_their_names(project: Project, site: Site) -> None:
+    """Switched off by a setting, and left out of ADDONS, with the function named in its place."""
+    ways = {"off": "UBI_ENABLED=0", "out": "ADDONS={}"}
+    for name, way in ways.items():
+        feed = f"{name}-%(ubi_crawl)s-%(ubi_agent)s.jsonl"
+        arguments = ["-o", feed, "-s", way, "-s", "FEED_URI_PARAMS=scrapy_ubi.feed_params"]
+        status, output = project.run("crawl", "plain", *arguments)
+        assert status == 0 and "scheduler/enqueued/memory" in output and "'ubi/" not in output, output
+        items = project.items(f"{name}-bot:plain-plain.jsonl")
+        assert sorted(item["url"] for item in items) == [f"{HOST}/", f"{HOST}/a", f"{HOST}/b"], output
+    assert not (project.place / ".ubi").exists()
 
 
 SCHEDULER_OF_ITS_OWN = """
@@ -328,10 +405,6 @@ def test_contracts_of_one_url_are_all_checked(project: Project, site: Site) -> N
     assert status == 1 and "Returned 1 items, expected 2" in output and "Ran 2 contracts" in output, output
 
 
-def on_redis(url: str, agent: str) -> list[str]:
-    return ["-s", f"UBI_REDIS_URL={url}", "-s", f"UBI_AGENT_ID={agent}", "-o", f"{agent}.jsonl"]
-
-
 def test_two_agents_share_a_crawl_by_redis(project: Project, site: Site, one_server: Server) -> None:
     hosts = [f"http://h{number}.example/" for number in range(1, 9)]
     for host in hosts:
@@ -449,9 +522,9 @@ def test_a_second_agent_of_one_name_is_refused(project: Project, site: Site, one
     with site.hold(f"{HOST}/") as held:
         first = project.start("crawl", "walk", *on_redis(one_server.url, "a1"), "-s", "UBI_DIR=first")
         assert held.arrived.wait(LIMIT)
-        status, output = project.run(
-            "crawl", "walk", *on_redis(one_server.url, "a1"), "-s", "UBI_DIR=second", "-s", "LOG_LEVEL=WARNING"
-        )
+        other = ("UBI_DIR=second", "LOG_LEVEL=WARNING", "UBI_SHARED_FEEDS=1")  # else it is refused for its feed
+        arguments = [part for setting in other for part in ("-s", setting)]
+        status, output = project.run("crawl", "walk", *on_redis(one_server.url, "a1"), *arguments)
         assert status == 1 and output.startswith("scrapy_ubi: ") and "UBI_AGENT_ID" in output, output
         held.release()
         output, _ = first.communicate(timeout=LIMIT)

@@ -45,7 +45,7 @@ class Faults:
         """What will happen, for the beginning."""
         return (
             f"At {KILL_AT:.0%} of the pages {self.victim} is killed (SIGKILL), at {START_AT:.0%} {self.newcomer} is "
-            f"started.\nAn agent that has not beaten for {self._failure_timeout} s is dead to the others "
+            f"started.\nThe others declare an agent dead after {self._failure_timeout} s without a heartbeat\n"
             "(UBI_FAILURE_TIMEOUT: 15 s unless set, shorter here)."
         )
 
@@ -66,7 +66,7 @@ class Faults:
         last = {row["host"]: row["agent"] for row in self._stage.log()}
         self._hosts = {host for host, agent in last.items() if agent == self.victim}
         self._stage.tell(
-            f"{self.victim} killed (SIGKILL) at {self._of(fetched)} pages, in the middle of {len(self._hosts)} hosts"
+            f"{self.victim} killed (SIGKILL) at {self._of(fetched)} pages, at work on {len(self._hosts)} hosts"
         )
 
     @property
@@ -83,8 +83,8 @@ class Faults:
         if self.killed_at is None or found is None or found.state != DEAD:
             return False
         self._stage.tell(
-            f"{self.victim} is dead to the others, {now - self.killed_at:.1f} s after; its hosts go to the agents that "
-            "keep copies of them"
+            f"{self.victim} is declared dead, {now - self.killed_at:.1f} s after the kill; agents with copies get its "
+            "hosts"
         )
         return True
 
@@ -95,7 +95,7 @@ class Faults:
         if first is None:
             return False
         self._stage.tell(
-            f"{' and '.join(sorted(heirs))} {'go' if len(heirs) > 1 else 'goes'} on with them, "
+            f"{' and '.join(sorted(heirs))} {'fetch' if len(heirs) > 1 else 'fetches'} from these hosts, "
             f"{first - self.killed_at:.1f} s after the kill"
         )
         return True

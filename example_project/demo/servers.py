@@ -30,6 +30,7 @@ from demo.web import add_graph_options, graph_of
 
 WEB_PORT, VALKEY_PORT = 8900, 6390  # those that the settings of 01, 02 and 03 name
 STARTS_WITHIN = 20.0  # seconds, on a busy machine
+INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 ENDS_WITHIN = 5.0  # seconds a process gets to end when it is told to
 
 
@@ -42,10 +43,17 @@ def free_port() -> int:
 
 
 def let_signals_interrupt() -> None:
-    """Raise KeyboardInterrupt on Ctrl-C, when ended from elsewhere, and when the terminal is closed (but for nohup)."""
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:
-            signal.signal(number, signal.default_int_handler)
+    """Raise KeyboardInterrupt on Ctrl-C, when ended from elsewhere, and when the terminal is closed (but for nohup).
+    Once: a terminal that is closed may say so twice, and the second time would stop the clearing up half way."""
+
+    def interrupt(number: int, frame: object) -> None:
+        for each in heard:
+            signal.signal(each, signal.SIG_IGN)
+        raise KeyboardInterrupt
+
+    heard = [each for each in INTERRUPTS if each != signal.SIGHUP or signal.getsignal(each) != signal.SIG_IGN]
+    for number in heard:
+        signal.signal(number, interrupt)
 
 
 def end(process: subprocess.Popen[bytes]) -> None:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from demo.record import ABORTED, DOCUMENTS, TRY_AGAIN
 
-WIDEST = 100  # columns
+WIDEST = 80  # columns
 SHOWN = 3  # URLs named of those that were missed, or should not have been asked for
 
 
@@ -81,9 +81,9 @@ def _duplicates(stats: Mapping[str, Any], log: Iterable[Mapping[str, Any]], kill
         return Check("duplicates", number + _some(", without need", wrong), False)
     if again:
         span = kill.at - min(rows[0]["start"] for rows in again.values())
-        number += f": {kill.agent} fetched them in its last {span:.1f} s, and nobody had heard that they were done"
+        number += f": {kill.agent} had fetched them in its last {span:.1f} s, and no other agent knew of it"
     else:
-        number += f": of all that {kill.agent} had fetched the others had heard"
+        number += f": the other agents knew of all that {kill.agent} had fetched"
     if broken_off:
         number += f"; {broken_off} loads that the kill broke off were begun again"
     return Check("duplicates", number, True)

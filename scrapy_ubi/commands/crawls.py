@@ -13,7 +13,7 @@ from scrapy_ubi.commands.gathering import Outcome
 from scrapy_ubi.monitor.plain import cut
 from scrapy_ubi.monitor.render import arguments_of
 from scrapy_ubi.monitor.status import CrawlStatus, find_crawls, read_status
-from scrapy_ubi.monitor.table import WIDEST, Column, count, span, table
+from scrapy_ubi.monitor.table import Column, count, room, span, table
 
 MOST = 1_000  # crawls looked at: each takes three round trips
 
@@ -35,7 +35,7 @@ def run(settings: BaseSettings, opts: argparse.Namespace) -> Outcome:
     found.sort(key=lambda one: (one.state != "running", age(one), one.crawl))
     total = len(names)
     document = {"redis": to.at.shown, "total": total, "crawls": [_document(one) for one in found]}
-    head = cut(f"{count(total)} {'crawl' if total == 1 else 'crawls'} in {to.at.shown}", WIDEST)
+    head = cut(f"{count(total)} {'crawl' if total == 1 else 'crawls'} in {to.at.shown}", room())
     rows = [_cells(one) for one in found]
     more = [f"... {count(total - MOST)} more crawls"] if total > MOST else []
     return Outcome([head, "", *table(_COLUMNS, rows), *more] if rows else [head], document)

@@ -21,7 +21,7 @@ from scrapy_ubi.node.questions import Question
 
 MOST_REASONS = 8  # named in the headline
 
-_COLUMNS = (Column("failed", True), Column("agent"), Column("reason"), Column("url"))
+_COLUMNS = (Column("failed", True), Column("agent", cut_first=True), Column("reason"), Column("url"))
 
 
 class UbiNotChosen(UbiError):
@@ -79,8 +79,8 @@ def requeue(settings: BaseSettings, opts: argparse.Namespace) -> Outcome:
     who = [f"{agent} {count(number)}" for agent, number in by_agent.items() if number]
     lines = folded(f"{line} ({', '.join(who)})" if len(who) > 1 else line)
     if unfit:
-        lines.append(
-            f"{count(unfit)} could not be: they are too large to travel, or cannot be read, or the crawl is over"
+        lines += folded(
+            f"{count(unfit)} could not be: too large to travel, unreadable, or the crawl is over"
         )
     return Outcome(lines, document, found.answers.complaint)
 

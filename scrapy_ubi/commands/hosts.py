@@ -16,7 +16,7 @@ from scrapy_ubi.node.questions import Question
 
 _COLUMNS = (
     Column("host"),
-    Column("agent"),
+    Column("agent", cut_first=True),
     Column("state"),
     Column("queued", True),
     Column("done", True),

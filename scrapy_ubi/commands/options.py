@@ -10,6 +10,7 @@ import argparse
 from typing import Any
 
 from scrapy_ubi.commands.frontier_options import add_frontier_subcommands
+from scrapy_ubi.commands.helptext import filled
 
 MOST_LETTERS = 10_000  # asked for at once; a letter may have a megabyte
 MOST_SECONDS = 86_400  # to wait
@@ -91,7 +92,7 @@ def _sub(what: Any, name: str, short: str, long: str, examples: str = "") -> arg
     sub: argparse.ArgumentParser = what.add_parser(
         name,
         help=short,
-        description=long,
+        description=filled(long),
         epilog=examples or EXAMPLES[name],
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

@@ -14,7 +14,7 @@ from scrapy_ubi.commands.places import Spot, spot
 from scrapy_ubi.monitor.answers import Answer
 from scrapy_ubi.monitor.document import Document
 from scrapy_ubi.monitor.ownership import Group, Ownership, ownership
-from scrapy_ubi.monitor.table import WIDEST, count, folded, pairs, span
+from scrapy_ubi.monitor.table import count, folded, pairs, room, span
 from scrapy_ubi.node.questions import Question
 from scrapy_ubi.protocol.ring import RingCollision
 from scrapy_ubi.urls.filters import FilterChain
@@ -81,9 +81,9 @@ def _outcome(found: Gathered, place: Spot) -> Outcome:
     rows += [row for name in sorted(answers) if name != agent for row in _row("also", _said(answers[name], name))]
     lines = pairs(rows)
     if place.fingerprinter and where == "unknown":
-        lines += ["", *textwrap.wrap(NO_KEY.format(place.fingerprinter), WIDEST)]
+        lines += ["", *textwrap.wrap(NO_KEY.format(place.fingerprinter), room())]
     elif where == "unknown":
-        lines += ["", *textwrap.wrap(OTHER_KEY, WIDEST)]
+        lines += ["", *textwrap.wrap(OTHER_KEY, room())]
     return Outcome(lines, document, found.answers.complaint)
 
 
@@ -111,7 +111,7 @@ def _not_found(place: Spot) -> list[tuple[str, str]]:
 
 def _row(name: str, value: str) -> list[tuple[str, str]]:
     """A row of the answer, and others below it where the value takes several lines: as with long names of agents."""
-    first, *more = folded(value, WIDEST - len("owner  "))
+    first, *more = folded(value, room() - len("owner  "))
     return [(name, first), *(("", line) for line in more)]
 
 

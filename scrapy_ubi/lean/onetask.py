@@ -31,5 +31,5 @@ class OneTask:
             why = place(self._crawler.engine, scheduler.outcome, scheduler.mark_successor, UbiSpiderMiddleware)
             if why:
                 logger.info(
-                    "Pages take Scrapy's own way, in several tasks each: the lean way is not taken, as %s.", why
+                    "UBI_LEAN: the lean way is not taken, pages go Scrapy's own way (slower, same items), as %s.", why
                 )

@@ -1,6 +1,7 @@
 """The commands' answers as text for people; `make demo` draws its live table with `live` as well.
 
-Every function gives lines that fit 100 columns and hold printable characters only. The JSON twins are in `document`.
+Every function gives lines that fit the terminal (`table.room`) and hold printable characters only. The JSON twins are
+in `document`.
 """
 
 from __future__ import annotations
@@ -10,15 +11,16 @@ from collections.abc import Mapping, Sequence
 from scrapy_ubi.monitor.letters import Box, Letter
 from scrapy_ubi.monitor.measures import Balance, Measures, measure
 from scrapy_ubi.monitor.ownership import Ownership
-from scrapy_ubi.monitor.plain import cut, plain, width
+from scrapy_ubi.monitor.plain import cut, cut_middle, plain, width
 from scrapy_ubi.monitor.profile import Profile
 from scrapy_ubi.monitor.status import UNREADABLE, AgentStatus, CrawlStatus
-from scrapy_ubi.monitor.table import WIDEST, Column, count, folded, pairs, rate, size, span, table
+from scrapy_ubi.monitor.table import Column, count, folded, pairs, rate, room, size, span, table
 
 FIRST_URLS = 3  # URLs shown of a letter, unless all are asked for
 MOST_REASONS = 20
 DOWNLOAD = "download/"  # what is noted of files and images, and other downloads beside the queue, that failed
-LEFT = 58  # columns of a table of reasons beside which hosts are named
+MISSING = "not known, as the last figures of an agent are missing"
+BESIDE = 34  # columns that are left beside a table of reasons, for hosts
 
 _LIVE = (
     Column("agent"),
@@ -28,18 +30,18 @@ _LIVE = (
     Column("hosts", True),
     Column("queue", True),
     Column("inbox", True),
-    Column("forwarded", True),
+    Column("forwarded", True, spare=1),
 )
 _AGENTS = (
     Column("agent"),
     Column("state"),
-    Column("capacity", True),
-    Column("replicas", True),
+    Column("capacity", True, spare=1),
+    Column("replicas", True, spare=3),
     Column("machine"),
     Column("pid", True),
     Column("up", True),
     Column("seen", True),
-    Column("view"),
+    Column("view", spare=2),
     Column("dead", True),
 )
 
@@ -71,7 +73,7 @@ def headline(status: CrawlStatus) -> list[str]:
     working = sum(agent.working for agent in status.agents)
     text = f"crawl {plain(status.crawl, 64)}: {status.state}, {working} of {len(status.agents)} agents at work"
     lines = folded(text + f", {status.views} different views" if status.views > 1 else text)
-    return [*lines, cut(f"arguments: {arguments_of(status)}", WIDEST)] if status.arguments else lines
+    return [*lines, cut(f"arguments: {arguments_of(status)}", room())] if status.arguments else lines
 
 
 def arguments_of(status: CrawlStatus) -> str:
@@ -154,7 +156,7 @@ def _remarks(status: CrawlStatus) -> list[str]:
         return lines
     lines += ["", f"{status.unreadable} values in Redis are {UNREADABLE}:"]
     for agent in status.agents:
-        lines += [cut(f"  {plain(agent.name, 40)}: {plain(trouble)}", WIDEST) for trouble in agent.trouble]
+        lines += [cut(f"  {plain(agent.name, 40)}: {plain(trouble)}", room()) for trouble in agent.trouble]
     return lines
 
 
@@ -170,29 +172,29 @@ def _letter(letter: Letter, now: float, full: bool) -> list[str]:
     about = f"{letter.id}  {span(max(0.0, now - letter.time))} old  {size(letter.size)}"
     if letter.trouble:
         return [
-            cut(f"{about}  {UNREADABLE}: {letter.trouble}", WIDEST),
-            cut(f"  begins {letter.head}", WIDEST),
+            cut(f"{about}  {UNREADABLE}: {letter.trouble}", room()),
+            cut(f"  begins {letter.head}", room()),
         ]
     hosts = [f"{plain(host, 60)} ({number})" for host, number in letter.hosts.items()]
     lines = [
-        cut(f"{about}  from {letter.sender}  {letter.lane} {letter.seq}  {letter.records} records", WIDEST),
+        cut(f"{about}  from {letter.sender}  {letter.lane} {letter.seq}  {letter.records} records", room()),
         f"  hosts: {', '.join(hosts)}" if full else _first_hosts(hosts),
     ]
     urls = [f"{entry.depth:>4}  {plain(entry.url)}" for delta in letter.deltas for entry in delta.discovered]
     if full:
         return lines + [f"  {url}" for url in urls] + _done(letter)
-    lines += [cut(f"  {url}", WIDEST) for url in urls[:FIRST_URLS]]
+    lines += [f"  {cut_middle(url, room() - 2)}" for url in urls[:FIRST_URLS]]
     return lines + ([f"        and {len(urls) - FIRST_URLS} more URLs"] if len(urls) > FIRST_URLS else [])
 
 
 def _first_hosts(hosts: Sequence[str]) -> str:
     """The first hosts of a letter, as many as fit into a line, and how many there are besides."""
-    shown = min(len(hosts), WIDEST // 4)  # no host takes less than four columns
+    shown = min(len(hosts), room() // 4)  # no host takes less than four columns
     while True:
         more = f", and {len(hosts) - shown} more" if shown < len(hosts) else ""
         line = f"  hosts: {', '.join(hosts[:shown])}{more}"
-        if width(line) <= WIDEST or shown <= 1:
-            return cut(line, WIDEST)
+        if width(line) <= room() or shown <= 1:
+            return cut(line, room())
         shown -= 1
 
 
@@ -219,7 +221,7 @@ def dead(agent: str, box: Box, now: float) -> list[str]:
     lines = folded(f"dead letters of {plain(agent, 64)}: {_shown(box.total, len(box.dead), 'letter', 'newest')}")
     for one in box.dead:
         about = f"{one.id}  {span(max(0.0, now - one.time))} old  from {one.sender or '?'}  {one.size or '?'} bytes"
-        lines += ["", cut(about, WIDEST), cut(f"  {one.reason}", WIDEST), cut(f"  begins {one.head}", WIDEST)]
+        lines += ["", cut(about, room()), cut(f"  {one.reason}", room()), cut(f"  begins {one.head}", room())]
     return lines
 
 
@@ -249,7 +251,7 @@ def report(status: CrawlStatus) -> list[str]:
     places = {name.removeprefix(DOWNLOAD): at for name, at in of.noted_at.items() if name.startswith(DOWNLOAD)}
     lines += _by_reason(downloads, "failed downloads by reason", "downloads", places)
     others = {name: number for name, number in of.noted.items() if not name.startswith(DOWNLOAD)}
-    lines += _by_reason(others, "what else befell", "times", of.noted_at)
+    lines += _by_reason(others, "what else happened", "times", of.noted_at)
     lines += _joined(of)
     return lines + _remarks(status)
 
@@ -283,20 +285,23 @@ def _by_reason(
     rows = [[reason, count(number)] for reason, number in reasons]
     if others:
         rows.append(["other reasons", count(sum(others))])
-    lines = table((Column(what), Column(unit, True)), rows, WIDEST if not places else LEFT)
+    lines = table((Column(what), Column(unit, True)), rows, room() - BESIDE * bool(places))
     if not places:
         return ["", *lines]
-    room = max(map(width, lines))
-    named = ["hosts, most first", *(_first_places(places.get(one, ()), WIDEST - room - 2) for one, _ in reasons), ""]
-    return ["", *(f"{line}{' ' * (room - width(line))}  {at}".rstrip() for line, at in zip(lines, named, strict=False))]
+    taken = max(map(width, lines))
+    named = ["hosts, most first", *(_first_places(places.get(one, ()), room() - taken - 2) for one, _ in reasons), ""]
+    return [
+        "",
+        *(f"{line}{' ' * (taken - width(line))}  {at}".rstrip() for line, at in zip(lines, named, strict=False)),
+    ]
 
 
-def _first_places(hosts: Sequence[str], room: int) -> str:
+def _first_places(hosts: Sequence[str], most: int) -> str:
     """The first of these hosts, as many as fit into so many columns; one at least, if cut."""
     shown = ""
     for host in map(plain, hosts):
-        longer = f"{shown}, {host}" if shown else cut(host, room)
-        if width(longer) > room:
+        longer = f"{shown}, {host}" if shown else cut(host, most)
+        if width(longer) > most:
             return shown
         shown = longer
     return shown
@@ -308,8 +313,8 @@ def _joined(of: Measures) -> list[str]:
     for step in list(of.joined)[:MOST_REASONS]:
         url, normal = of.examples.get(step, ("", ""))
         if url:
-            lines += ["", cut(f"{plain(step, 40)}: not fetched, for the second has the same normal form:", WIDEST)]
-            lines += [cut(f"  {plain(one)}", WIDEST) for one in (url, normal)]
+            lines += ["", cut(f"{plain(step, 40)}: not fetched, for the second has the same normal form:", room())]
+            lines += [f"  {cut_middle(plain(one), room() - 2)}" for one in (url, normal)]
     return lines
 
 
@@ -318,7 +323,7 @@ def _joined_shortly(status: CrawlStatus) -> list[str]:
     if not joined:
         return []
     steps = ", ".join(f"{plain(step, 40)} {count(number)}" for step, number in joined.items())
-    return ["", cut(f"URLs joined by lossy steps: {steps} (scrapy ubi report has examples)", WIDEST)]
+    return ["", cut(f"URLs joined by lossy steps: {steps} (scrapy ubi report has examples)", room())]
 
 
 def measures_of(status: CrawlStatus) -> Measures:
@@ -335,7 +340,7 @@ def _figures(of: Measures) -> list[tuple[str, str]]:
     return [
         ("pages done (n)", f"{count(totals['done'])} in {span(of.seconds)}"),
         ("unique pages (u)", count(totals["unique"])),
-        ("overlap (n-u)/u", _ratio(of.overlap)),
+        ("overlap (n-u)/u", MISSING if of.overlap is None and totals["unique"] else _ratio(of.overlap)),
         ("communication overhead (e/n)", _ratio(of.overhead, " URLs forwarded a page")),
         ("pages fetched", f"{count(totals['pages'])}, retries included"),
         ("pages a second", f"{rate(of.average_pages_per_second)} on average, {rate(of.pages_per_second)} now"),
@@ -362,8 +367,14 @@ def _balance(value: Balance | None) -> str:
 
 
 def _shares(status: CrawlStatus, of: Measures) -> list[str]:
-    columns = [Column("agent"), Column("state"), Column("capacity", True), Column("pages", True), Column("share", True)]
-    columns += [Column("pages/s", True), Column("hosts", True), Column("forwarded", True), Column("suppressed", True)]
+    columns = [Column("agent"), Column("state"), Column("capacity", True, spare=2)]
+    columns += [Column("pages", True), Column("share", True)]
+    columns += [
+        Column("pages/s", True),
+        Column("hosts", True),
+        Column("forwarded", True),
+        Column("suppressed", True, spare=1),
+    ]
     columns += [Column("failed", True)]
     pages = of.totals["pages"]
     rows = []

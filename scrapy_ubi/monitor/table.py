@@ -1,47 +1,93 @@
-"""Plain text tables for people: aligned columns, never wider than 100."""
+"""Plain text tables for people: aligned columns, never wider than the terminal.
+
+Rules of this module:
+
+* A line takes as many columns as the terminal has, `USUAL` at least and `WIDEST` at most; `USUAL` where the output
+  goes to no terminal.
+* Where a table is too wide, first the columns that can be spared are left out, then texts are cut in the middle.
+  Figures are never cut.
+"""
 
 from __future__ import annotations
 
+import shutil
 import textwrap
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from scrapy_ubi.monitor.plain import cut, cut_middle, plain, width
 
-WIDEST = 100  # columns of a line
+USUAL, WIDEST = 80, 100  # columns of a line
 GAP = "  "
-NARROWEST = 8  # columns to which a text column is cut when the table is too wide
+READABLE = 14  # columns of a text that is told from others like it: a column that can be spared goes before that
+NARROWEST = 8  # columns to which a text column is cut when the table is too wide; half of it where that is not enough
 
 
 class Column(NamedTuple):
-    """A column: its heading, and whether it holds figures (set to the right, never cut)."""
+    """A column: its heading, whether it holds figures (set to the right, never cut), whether it may be left out where
+    the table is too wide (the highest `spare` first), and whether it is cut before the other texts are."""
 
     name: str
     figures: bool = False
+    spare: int = 0
+    cut_first: bool = False
 
 
-def table(columns: Sequence[Column], rows: Sequence[Sequence[str]], widest: int = WIDEST) -> list[str]:
-    """The lines of a table, the headings first. Cells are made plain; text columns are cut in the middle until it
-    fits.
-    """
+def room() -> int:
+    """Columns that a line may take."""
+    return min(WIDEST, max(USUAL, shutil.get_terminal_size((USUAL, 24)).columns))
+
+
+def table(columns: Sequence[Column], rows: Sequence[Sequence[str]], widest: int | None = None) -> list[str]:
+    """The lines of a table, the headings first. Cells are made plain."""
+    most = room() if widest is None else widest
     cells = [[column.name for column in columns]] + [[plain(cell) for cell in row] for row in rows]
-    widths = [max(width(row[i]) for row in cells) for i in range(len(columns))]
-    spare = sum(widths) + len(GAP) * (len(columns) - 1) - widest
-    while spare > 0:
-        texts = [i for i, column in enumerate(columns) if not column.figures and widths[i] > NARROWEST]
-        if not texts:
+    shown = _kept(columns, cells, most)
+    columns, cells = [columns[i] for i in shown], [[row[i] for i in shown] for row in cells]
+    widths = _fitted(columns, _widths(cells), most)
+    return [_line(columns, row, widths)[:most] for row in cells]
+
+
+def _widths(cells: Sequence[Sequence[str]]) -> list[int]:
+    return [max(map(width, column)) for column in zip(*cells, strict=True)]
+
+
+def _kept(columns: Sequence[Column], cells: Sequence[Sequence[str]], most: int) -> list[int]:
+    """Which columns are shown: all, or those without which texts would be cut too short."""
+    wanted = [
+        wide if column.figures else min(wide, NARROWEST if column.cut_first else READABLE)
+        for column, wide in zip(columns, _widths(cells), strict=True)
+    ]
+    shown = list(range(len(columns)))
+    for i in sorted((i for i in shown if columns[i].spare), key=lambda i: -columns[i].spare):
+        if sum(wanted[i] for i in shown) + len(GAP) * (len(shown) - 1) <= most:
             break
-        broadest = max(texts, key=lambda i: widths[i])
-        step = min(spare, widths[broadest] - NARROWEST)
-        # Cut down to the next broadest first, so that two long columns share the loss.
-        others = [widths[i] for i in texts if widths[i] < widths[broadest]]
-        if others:
-            step = min(step, max(1, widths[broadest] - max(others)))
-        elif len(texts) > 1:
-            step = min(step, max(1, spare // len(texts)))
-        widths[broadest] -= step
-        spare -= step
-    return [_line(columns, row, widths)[:widest] for row in cells]
+        shown.remove(i)
+    return shown
+
+
+def _fitted(columns: Sequence[Column], widths: list[int], most: int) -> list[int]:
+    """The widths of the columns when texts are cut until the table fits, if it can."""
+    texts = [i for i, column in enumerate(columns) if not column.figures]
+    first = [i for i in texts if columns[i].cut_first]
+    for some, least in ((first, NARROWEST), (texts, NARROWEST), (texts, NARROWEST // 2)):
+        spare = sum(widths) + len(GAP) * (len(columns) - 1) - most
+        while spare > 0 and (broad := [i for i in some if widths[i] > least]):
+            step = _step(broad, widths, least, spare)
+            widths[max(broad, key=lambda i: widths[i])] -= step
+            spare -= step
+    return widths
+
+
+def _step(broad: Sequence[int], widths: Sequence[int], least: int, spare: int) -> int:
+    """By how much the broadest of these columns is made narrower: down to the next broadest first, so that two long
+    ones share the loss."""
+    broadest = max(widths[i] for i in broad)
+    step = min(spare, broadest - least)
+    others = [widths[i] for i in broad if widths[i] < broadest]
+    if others:
+        return min(step, max(1, broadest - max(others)))
+    return min(step, max(1, spare // len(broad))) if len(broad) > 1 else step
 
 
 def _line(columns: Sequence[Column], row: Sequence[str], widths: Sequence[int]) -> str:
@@ -53,15 +99,17 @@ def _line(columns: Sequence[Column], row: Sequence[str], widths: Sequence[int]) 
     return GAP.join(parts).rstrip()
 
 
-def pairs(rows: Sequence[tuple[str, str]], widest: int = WIDEST) -> list[str]:
+def pairs(rows: Sequence[tuple[str, str]]) -> list[str]:
     """Lines of a name and a value each, the values below one another."""
-    room = max((width(name) for name, _ in rows), default=0)
-    return [cut(f"{name}{' ' * (room - width(name))}{GAP}{plain(value)}", widest).rstrip() for name, value in rows]
+    names = max((width(name) for name, _ in rows), default=0)
+    most = room()
+    return [cut(f"{name}{' ' * (names - width(name))}{GAP}{plain(value)}", most).rstrip() for name, value in rows]
 
 
-def folded(text: str, widest: int = WIDEST) -> list[str]:
+def folded(text: str, widest: int | None = None) -> list[str]:
     """A text in as many lines as it needs, broken between words where that can be: nothing of it is left off."""
-    return [cut(line, widest) for line in textwrap.wrap(plain(text), widest, break_on_hyphens=False)]
+    most = room() if widest is None else widest
+    return [cut(line, most) for line in textwrap.wrap(plain(text), most, break_on_hyphens=False)]
 
 
 def count(number: int) -> str:

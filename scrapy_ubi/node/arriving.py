@@ -79,18 +79,21 @@ class Arriving:
     def introduce(self) -> None:
         """Say in the log who has come."""
         agent, settings = self._crawl.agent, self._settings
+        logger.debug("Agent %s is incarnation %s.", agent.me, agent.incarnation)
+        if settings.redis_url is None:
+            logger.info("Agent %s crawls %s alone (UBI_REDIS_URL is not set).", agent.me, settings.crawl)
+            return
         logger.info(
-            "Agent %s (incarnation %s) of crawl %s, with %d others; replication %d%s.",
+            "Agent %s has joined crawl %s. Other agents: %d. Copies of each host (UBI_REPLICATION): %d%s.",
             agent.me,
-            agent.incarnation,
             settings.crawl,
             len(agent.watch.seen),
             settings.replication,
-            "" if settings.replication else ": what only a crashed agent knew is lost with it",
+            "" if settings.replication else ", so what only a crashed agent knew is lost with it",
         )
         if not (agent.group.sure or agent.finished):
             logger.info(
-                "Nobody else is here who has seen the crawl run: the first page is fetched in %.0f s "
-                "(UBI_LEASE_TIMEOUT and a little), when whoever lives must have been seen.",
-                settings.lease_timeout + agent.config.grace,
+                "No agent is at work yet. The first page is fetched in %.0f s (UBI_START_WAIT): every agent that runs "
+                "is known by then.",
+                agent.config.wait,
             )

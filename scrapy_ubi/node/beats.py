@@ -26,12 +26,12 @@ from .waiting import wait_briefly
 
 MOST_NAMES = 12  # agents listed in a sentence: with hundreds, each that comes would fill a page of the log
 DEAD = (
-    "Dead: %s. No beat has come for %g s (UBI_FAILURE_TIMEOUT): the next agents go on with the hosts, and who is "
-    "started again with the same directory takes part again."
+    "Dead: %s. No heartbeat has come for %g s (UBI_FAILURE_TIMEOUT). The agents that keep copies take the hosts over. "
+    "An agent that is started again in the same directory takes part again."
 )
 HELD_DEAD = (
-    "The others hold this agent dead, as no beat of it has come for %g s (UBI_FAILURE_TIMEOUT): it goes on as a "
-    "newcomer, and the pages that it was fetching may be fetched again. Was it paused, or cut off from Redis?"
+    "The other agents hold this one dead, because no heartbeat of it has come for %g s (UBI_FAILURE_TIMEOUT). It goes "
+    "on as a newcomer, and the pages that it was fetching may be fetched again. Was it paused, or cut off from Redis?"
 )
 
 logger = logging.getLogger("scrapy_ubi")
@@ -126,9 +126,9 @@ class Beats:
         if gone:
             logger.warning(DEAD, _listed(gone), timeout)
         if dead - gone - {agent.me}:
-            logger.info("Begun anew, after a crash or a pause: %s.", _listed(dead - gone - {agent.me}))
+            logger.info("Started again after a crash or a pause: %s.", _listed(dead - gone - {agent.me}))
         if before.members.keys() != now.members.keys():
-            logger.info("The group is now: %s.", _listed(now.members) or "nobody")
+            logger.info("The agents of the crawl are now: %s.", _listed(now.members) or "none")
 
     def _keep_pace(self, agents: int) -> None:
         """Read all beats as often as suits so many agents; say so when a longer lease would let them read less."""
@@ -136,8 +136,8 @@ class Beats:
         apart, wanted = pace.reads_apart(agents, interval, lease), pace.lease_wanted(agents, interval)
         if apart > self.apart and wanted > lease:
             logger.warning(
-                "%d agents: each reads all beats every %g s, which UBI_LEASE_TIMEOUT = %g s allows; at a lease of %g s "
-                "(and a longer UBI_FAILURE_TIMEOUT) they would ask less of Redis.",
+                "%d agents: each reads all heartbeats every %g s, which UBI_LEASE_TIMEOUT = %g s allows. With a lease "
+                "of %g s (and a longer UBI_FAILURE_TIMEOUT) they would ask less of Redis.",
                 agents,
                 apart,
                 lease,

@@ -28,4 +28,5 @@ def protocol_config(settings: UbiSettings) -> Config:
         outbox_records=settings.outbox_records,
         suppressed_keys=settings.suppressed_keys,
         leave_pause=min(LEAVE_PAUSE * settings.heartbeat_interval, settings.leave_timeout / 10),
+        start_wait=settings.start_wait,
     )

@@ -71,15 +71,15 @@ async def begin_run(
     if is_finished(control):
         run = finished.split(" ")[0]
         if is_lossy(control) and has_work(run):
-            logger.info("The crawl ended after losses, and this agent's disk has more of it: it goes on.")
+            logger.info("The crawl ended after losses, and this agent's directory holds more of it: it goes on.")
         elif ended_ago(control, transport.now()) < age() and not (is_lossy(control) and await _was_empty(transport)):
             logger.info(
-                "The crawl of this name has finished (%s) while this process was starting: there is nothing left to "
-                "fetch. Start again for a new crawl.",
-                finished,
+                "The crawl of this name has finished while this process was starting: there is nothing left to "
+                "fetch. Start again for a new crawl."
             )
         else:
-            logger.info("The crawl of this name is finished (%s): beginning a new one.", finished)
+            logger.info("The last crawl of this name is finished: a new one begins.")
+            logger.debug("Finished: run and agent %s.", finished)
             past = {"past": " ".join([*control.get("past", "").split(), run][-MOST_PAST:])}
             cleared = await transport.clear(finished, past)
             control = {**await _look(transport, mail), **past}
@@ -140,7 +140,9 @@ async def discard(transport: Transport, mail: list[str]) -> None:
         incoming = await transport.exchange(Outgoing(consumed=mail))
         mail[:] = [number for number, _ in incoming.letters]
     if count:
-        logger.info("%d letters for a predecessor of this agent were thrown away.", count)
+        logger.info(
+            "%d letters for an earlier process of this agent were thrown away: living agents send theirs again.", count
+        )
 
 
 async def check_group(transport: Transport, settings: UbiSettings, agent: str, own: Mapping[str, Any]) -> None:
@@ -248,7 +250,7 @@ async def _outlast(
 ) -> None:
     """Return when this beat has not changed for the failure timeout; raise when it has."""
     logger.info(
-        "Agent %s was here before and has not left: waiting up to %.0f s to see whether it lives.",
+        "Agent %s has run before, and has not said that it left: waiting up to %.0f s to see whether it still runs.",
         agent,
         settings.failure_timeout,
     )

@@ -69,8 +69,8 @@ class Leaving:
         others = len(agent.view.members)
         if others:
             logger.info(
-                "Handing over what is known of %d hosts to %d others, for at most %g s (UBI_LEAVE_TIMEOUT). "
-                "A second Ctrl-C or SIGTERM leaves at once.",
+                "Handing over what is known of %d hosts to %d other agents, for at most %g s (UBI_LEAVE_TIMEOUT). "
+                "A second Ctrl-C or SIGTERM ends the process immediately.",
                 len(self._crawl.frontier),
                 others,
                 self._settings.leave_timeout,
@@ -79,7 +79,7 @@ class Leaving:
             return
         self._crawl.handed_over = bool(agent.view.members) and agent.may_go()
         if not agent.view.members and not agent.may_go():
-            logger.info("Nobody is left to hand over to: %s.", self._stays())
+            logger.info("No other agent is left to hand over to: %s.", self._stays())
         elif others and agent.may_go():
             logger.info("Handed over in %.1f s.", self._clock() - begun)
 

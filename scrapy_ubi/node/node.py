@@ -211,7 +211,7 @@ class Node:
         self._waker.stop()
         await self.transport.stop_beating(None if self._halt.dead else self.agent.last_beat().line(0))
         await self._let_go()
-        logger.info("Agent %s has %s (%s).", self.agent_id, self._leaving.stage, reason)
+        logger.info("Agent %s has %s (reason: %s).", self.agent_id, self._leaving.stage, reason)
 
     async def _let_go(self) -> None:
         """Of transport, courier and disk."""

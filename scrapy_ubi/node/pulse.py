@@ -89,8 +89,8 @@ class Pulse:
             self._on_cancel()
         if agent.overdue:  # where nothing waits nobody need know
             logger.warning(
-                "Nobody has handed over %d hosts of this agent within UBI_HANDOFF_TIMEOUT (%g s): it fetches them now, "
-                "and pages may be fetched twice. Where agents live but are slow to hand over, a longer one helps.",
+                "%d hosts of this agent were not handed over within UBI_HANDOFF_TIMEOUT (%g s): it fetches them now, "
+                "and pages may be fetched twice. Where agents run but are slow to hand over, a longer one helps.",
                 agent.overdue,
                 self._settings.handoff_timeout,
             )

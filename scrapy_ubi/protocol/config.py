@@ -11,7 +11,9 @@ from .view import MOST_PENDING
 
 class Config(NamedTuple):
     """What the protocol is told. Times in seconds. `most_pending`: hosts that a beat lists as pending, 64 at most;
-    `leave_pause`: how long nothing is handed over after somebody leaves, as others may be leaving, too."""
+    `leave_pause`: how long nothing is handed over after somebody leaves, as others may be leaving, too; `start_wait`:
+    how long an agent that finds no other at work waits before it is sure of that, None for the time that is safe
+    whatever Redis has forgotten."""
 
     replication: int = 1
     replicas: int = 200
@@ -23,6 +25,7 @@ class Config(NamedTuple):
     suppressed_keys: int = 1_000_000
     most_pending: int = MOST_PENDING
     leave_pause: float = 0.0
+    start_wait: float | None = None
 
     @property
     def grace(self) -> float:
@@ -30,6 +33,11 @@ class Config(NamedTuple):
         for clocks that run at different rates, and for a loop that is late to cancel.
         """
         return (self.failure_timeout - self.lease_timeout) / 4
+
+    @property
+    def wait(self) -> float:
+        """How long (s) after its first read an agent that finds no other at work is not sure of that."""
+        return self.lease_timeout + self.grace if self.start_wait is None else self.start_wait
 
 
 @dataclass(slots=True)

@@ -5,7 +5,9 @@ Rules of this module:
 * An agent is *sure* of its picture once a lease and its grace have passed since its first beat, or somebody who has
   settled is in it: Redis may have forgotten the others a moment before it came, but whoever lives is seen, or fenced
   and without loads, by then. If Redis forgets once more meanwhile it waits anew. Who is not sure settles nothing and
-  fetches nothing (decision 0003).
+  fetches nothing (decision 0003). `Config.start_wait` may make the wait shorter. That is safe as long as Redis has
+  forgotten nothing since the first of the living came: of two agents that claim their names in one Redis, the later
+  one then finds the earlier one's beat, and waits until that one has settled for both.
 * A gap in the lease raises the epoch, and is mended when everybody alive has published the digest of a view that
   holds it, and nobody who is held dead beats on (`Watch.restless`).
 * An incarnation that anybody holds dead begins anew under another one.
@@ -76,7 +78,8 @@ class Membership:
         if self._begun is None or forgotten:
             self._begun = sent
         if not self.sure:
-            waited = sent - self._begun > self.config.lease_timeout + self.config.grace
+            wait = self.config.wait
+            waited = not wait or sent - self._begun > wait
             self.sure = waited or any(sight.beat.settled for sight in self.watch.seen.values())
         alive = {agent: sight.beat for agent, sight in self.watch.seen.items()}
         if own is not None and own.incarnation == self.incarnation:

@@ -6,6 +6,12 @@ from scrapy_ubi.settings_table.row import Setting
 
 ROWS: tuple[Setting, ...] = (
     Setting(
+        "enabled",
+        "flag",
+        True,
+        "Whether the add-on does anything; False leaves the crawl to plain Scrapy, to compare the two.",
+    ),
+    Setting(
         "redis_url",
         "url",
         None,
@@ -129,6 +135,15 @@ ROWS: tuple[Setting, ...] = (
         "timeout.",
         above=0,
         high=3600,
+    ),
+    Setting(
+        "start_wait",
+        "seconds",
+        None,
+        "How long an agent that finds no other at work waits before it fetches; 0, for development: not at all.",
+        default_text="`UBI_LEASE_TIMEOUT` and a little, 11.25 with the default settings",
+        low=0,
+        high=7200,
     ),
     Setting(
         "failure_timeout",

@@ -192,7 +192,10 @@ def test_what_an_agent_says_is_fit_for_a_terminal(shell: Shell, crawl: CrawlByHa
     assert max(map(len, shell.out.splitlines())) <= 100
 
 
-def test_what_was_learned_of_hosts_is_shown_where_there_is_any(shell: Shell, crawl: CrawlByHand) -> None:
+def test_what_was_learned_of_hosts_is_shown_where_there_is_any(
+    shell: Shell, crawl: CrawlByHand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
     with answering(crawl, lambda agent, question: hosts(agent)):
         assert shell("hosts") == 0 and "learned" not in shell.out
     with answering(crawl, lambda agent, question: hosts(agent, rows=[{**ROW, "learned": "+index -www slashes 2/5"}])):
@@ -301,7 +304,7 @@ def test_requeue_is_summed_up(shell: Shell, crawl: CrawlByHand) -> None:
         assert shell("requeue", "--reason", "http/503", "--url", "http://h1.example/") == 0
     assert shell.out.splitlines() == [
         "crawl demo:web, 2 agents: 5 failed requests are queued again (a1 3, a2 2)",
-        "2 could not be: they are too large to travel, or cannot be read, or the crawl is over",
+        "2 could not be: too large to travel, unreadable, or the crawl is over",
     ]
     assert (asked[0].reason, asked[0].url, asked[0].everything) == ("http/503", "http://h1.example/", False)
     assert len(asked[0].key) == 16

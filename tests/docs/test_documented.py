@@ -78,8 +78,8 @@ def test_every_counter_and_state_is_documented() -> None:
         assert f"| {state} |" in text("commands.md")
 
 
-def test_what_else_befell_is_documented() -> None:
-    rows = re.findall(r"^\| (`.+?`) \|", sections("counters-and-measures.md")["What else befell"], re.MULTILINE)
+def test_what_else_happened_is_documented() -> None:
+    rows = re.findall(r"^\| (`.+?`) \|", sections("counters-and-measures.md")["What else happened"], re.MULTILINE)
     documented = {re.sub(r"<[^>]*>", "{}", name) for row in rows for name in re.findall(r"`([^`]+)`", row)}
     texts = [source.read_text() for source in (ROOT / "scrapy_ubi").rglob("*.py")]
     noted = {name for text in texts for name in re.findall(r"_?note\(f?\"([^\"]+)\"", text)}

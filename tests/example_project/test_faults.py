@@ -51,7 +51,7 @@ def test_the_whole_story() -> None:
     assert stage.done == []
     assert not faults.waiting
     faults.act(41, group, 10.0)
-    assert stage.said == ["a2 killed (SIGKILL) at 41 of 100 pages, in the middle of 2 hosts"]
+    assert stage.said == ["a2 killed (SIGKILL) at 41 of 100 pages, at work on 2 hosts"]
     faults.act(59, group, 11.0)
     faults.follow(group, 11.0)
     faults.act(60, group, 12.0)
@@ -65,9 +65,9 @@ def test_the_whole_story() -> None:
     faults.follow(group, 16.0)
     faults.follow(group, 17.0)
     assert stage.said[2:] == [
-        "a2 is dead to the others, 5.5 s after; its hosts go to the agents that keep copies of them",
+        "a2 is declared dead, 5.5 s after the kill; agents with copies get its hosts",
         "a4 fetches as well, 3.5 s after its start: 4 hosts are its own now",
-        "a3 goes on with them, 5.8 s after the kill",
+        "a3 fetches from these hosts, 5.8 s after the kill",
     ]
     assert not faults.waiting
 

@@ -94,7 +94,7 @@ def test_mail_for_those_who_were_killed_is_thrown_away(make_group: MakeGroup) ->
     left = unwritten([group.place / name for name in FOUR], group.web.visits())
     group.start(*FOUR)
     verdict = group.end().judge(unwritten=left)
-    assert "letters for a predecessor of this agent were thrown away" in verdict.logs["a1"]
+    assert "letters for an earlier process of this agent were thrown away" in verdict.logs["a1"]
 
 
 LOST = "This crawl has lost 2 agents (a1, a2), more than its copies make up for (UBI_REPLICATION = 1)"

@@ -24,7 +24,7 @@ def test_told_once_an_agent_ends_its_loads_hands_over_and_says_so(make_group: Ma
     group.until_settled("a0", "a2", "a3")
     verdict = group.end().judge()
     said = verdict.logs["a1"]
-    for words in ("Closing spider (shutdown)", "loads under way end first", "Handing over", "Handed over in"):
+    for words in ("Closing spider (shutdown)", "requests under way end first", "Handing over", "Handed over in"):
         assert words in said
     assert not any(row["status"] == 0 for row in verdict.log if row["agent"] == "a1"), "no load is broken off"
     assert not any(beat.dead for beat in group.beats().values())
@@ -73,7 +73,7 @@ def test_told_twice_while_loads_run_an_agent_goes_at_once(make_group: MakeGroup)
     group.stop("a1")
     group.until_ended("a1")
     verdict = group.end().judge(lost=["a1"])
-    assert "goes at once, without having handed over" in verdict.logs["a1"]
+    assert "ends immediately, without handing over" in verdict.logs["a1"]
     assert "Handing over" not in verdict.logs["a1"]
     assert any(row["status"] == 0 for row in verdict.log if row["agent"] == "a1"), "it has not waited for its loads"
     assert group.beats()["a1"].flags == ""
@@ -93,5 +93,5 @@ def test_told_twice_while_it_hands_over_an_agent_goes_at_once(make_group: MakeGr
         group.stop("a1")
         group.until_ended("a1")
         verdict = group.end().judge(lost=["a1"])
-    assert "goes at once, without having handed over" in verdict.logs["a1"]
+    assert "ends immediately, without handing over" in verdict.logs["a1"]
     assert "Handed over" not in verdict.logs["a1"]

@@ -35,8 +35,14 @@ def crawl(*agents: AgentStatus, finished: str = "") -> CrawlStatus:
     )
 
 
-def fits(lines: list[str]) -> bool:
-    return all(width(line) <= 100 and line.isprintable() for line in lines)
+@pytest.fixture(autouse=True)
+def wide(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A terminal of 100 columns, where a test does not ask for another."""
+    monkeypatch.setenv("COLUMNS", "100")
+
+
+def fits(lines: list[str], columns: int = 100) -> bool:
+    return all(width(line) <= columns and line.isprintable() for line in lines)
 
 
 def test_live_has_a_row_an_agent_and_the_sum() -> None:
@@ -96,8 +102,10 @@ def test_live_says_when_views_differ_and_what_is_unreadable() -> None:
     assert lines[-2:] == ["1 values in Redis are unreadable:", "  a2: profile: not JSON"]
 
 
+@pytest.mark.parametrize("columns", [80, 90, 100])
 @pytest.mark.parametrize("text", [render.live, render.agents, render.report])
-def test_hostile_values_fit_and_are_printable(text: object) -> None:
+def test_hostile_values_fit_and_are_printable(text: object, columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
     nasty = agent(
         "a" * 64,
         host_name=HOSTILE,
@@ -111,7 +119,20 @@ def test_hostile_values_fit_and_are_printable(text: object) -> None:
     )
     broken = AgentStatus(HOSTILE, "unreadable", trouble=(HOSTILE,))
     lines = text(crawl(nasty, broken))  # type: ignore[operator]
-    assert fits(lines)
+    assert fits(lines, columns)
+
+
+def test_in_80_columns_what_can_be_spared_is_left_out_and_names_stay_readable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    name = "crawler-box-3f2a91c4"
+    busy = {"pages": 123_456, "forwarded": 234_567, "suppressed": 345_678}
+    of = crawl(agent(name, counters=busy), agent("a2"))
+    tables = [render.agents(of), render.report(of), render.live(of)]
+    assert all(fits(lines, 80) for lines in tables)
+    assert tables[0][2].split() == "agent state capacity machine pid up seen dead".split()
+    shares = next(line for line in tables[1] if line.startswith("agent "))
+    assert shares.split() == "agent state pages share pages/s hosts forwarded failed".split()
+    assert all(any("craw" in line and "91c4" in line for line in lines) for lines in tables)
 
 
 def test_agents_names_machine_process_and_view() -> None:
@@ -164,8 +185,8 @@ def test_report_gives_every_measure() -> None:
         "http 404                  6",
         "failed downloads by reason  downloads",
         "given_up                            3",
-        "what else befell  times",
-        "truncated             5",
+        "what else happened  times",
+        "truncated               5",
     ):
         assert line in text.splitlines(), text
     assert fits(text.splitlines())

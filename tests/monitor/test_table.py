@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scrapy_ubi.monitor.plain import width
-from scrapy_ubi.monitor.table import WIDEST, Column, count, pairs, rate, size, span, table
+from scrapy_ubi.monitor.table import USUAL, WIDEST, Column, count, folded, pairs, rate, room, size, span, table
 
 COLUMNS = (Column("agent"), Column("machine"), Column("pages", True), Column("seen", True))
 CELL = st.text(alphabet="abc\x1b\n日é", max_size=120)
@@ -33,7 +33,31 @@ def test_table_fits_and_is_printable(rows: list[tuple[str, str, str, str]]) -> N
 def test_table_cuts_the_longest_text_first() -> None:
     lines = table(COLUMNS, [["a" * 20, "m" * 200, "1", "2"]])
     assert "a" * 20 in lines[1]
-    assert width(lines[1]) == WIDEST
+    assert width(lines[1]) == room()
+
+
+@pytest.mark.parametrize(("columns", "taken"), [("40", USUAL), ("80", 80), ("93", 93), ("300", WIDEST)])
+def test_lines_are_as_wide_as_the_terminal_within_bounds(
+    monkeypatch: pytest.MonkeyPatch, columns: str, taken: int
+) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    assert width(table(COLUMNS, [["a" * 200, "m" * 200, "1", "2"]])[1]) == taken
+    assert width(pairs([("n", "1" * 200)])[0]) == width(folded("x" * 200)[0]) == taken
+
+
+def test_a_column_that_can_be_spared_goes_before_texts_are_cut_short() -> None:
+    columns = (Column("agent"), Column("view", spare=2), Column("capacity", True, spare=1), Column("url"))
+    row = ["a" * 14, "v" * 8, "1", "u" * 300]
+    assert table(columns, [row], 44)[0].split() == ["agent", "capacity", "url"]
+    assert table(columns, [row], 36)[0].split() == ["agent", "url"]
+    assert table(columns, [row], 60)[0].split() == ["agent", "view", "capacity", "url"]
+    assert "a" * 14 in table(columns, [row], 36)[1]
+
+
+def test_a_column_that_is_cut_first_leaves_its_room_to_the_others() -> None:
+    columns = (Column("host"), Column("agent", cut_first=True))
+    (_, line) = table(columns, [["h" * 20, "a" * 20]], 32)
+    assert line == "h" * 20 + "  " + "aaaaa…aaaa"
 
 
 def test_pairs_stand_below_one_another() -> None:

@@ -51,11 +51,11 @@ def beat(number: int, incarnation: str = "", **more: object) -> Beat:
 
 def test_who_has_died_is_told_from_who_has_left(caplog: pytest.LogCaptureFixture) -> None:
     group = Group(caplog)
-    assert group.read(beat(1), beat(2)) == [("INFO", "The group is now: a, b1, b2.")]
-    assert group.read(beat(1), beat(2, flags=LEAVING)) == [("INFO", "The group is now: a, b1.")]
+    assert group.read(beat(1), beat(2)) == [("INFO", "The agents of the crawl are now: a, b1, b2.")]
+    assert group.read(beat(1), beat(2, flags=LEAVING)) == [("INFO", "The agents of the crawl are now: a, b1.")]
     (level, dead), now = group.forget()
     assert level == "WARNING" and dead.startswith("Dead: b1. ")
-    assert now == ("INFO", "The group is now: a.")
+    assert now == ("INFO", "The agents of the crawl are now: a.")
 
 
 def test_a_group_is_named_when_it_is_another_one(caplog: pytest.LogCaptureFixture) -> None:
@@ -63,14 +63,14 @@ def test_a_group_is_named_when_it_is_another_one(caplog: pytest.LogCaptureFixtur
     group.read(beat(1))
     fenced = Beat("00000001", 1, 20, "0" * 16, activity=1)
     assert group.read(fenced) == [], "the same agents"
-    assert group.read(beat(1, "abcdef01")) == [("INFO", "Begun anew, after a crash or a pause: b1.")]
+    assert group.read(beat(1, "abcdef01")) == [("INFO", "Started again after a crash or a pause: b1.")]
 
 
 def test_an_agent_that_was_held_dead_says_so(caplog: pytest.LogCaptureFixture) -> None:
     group = Group(caplog)
     group.read(beat(1))
     [(level, said)] = group.read(beat(1, dead=(group.crawl.agent.incarnation,)))
-    assert level == "WARNING" and said.startswith("The others hold this agent dead")
+    assert level == "WARNING" and said.startswith("The other agents hold this one dead")
 
 
 def test_a_large_group_does_not_fill_the_log(caplog: pytest.LogCaptureFixture) -> None:

@@ -125,7 +125,8 @@ def test_who_is_alone_hands_over_to_nobody(said: pytest.LogCaptureFixture) -> No
     leave = Leave(alone=True)
     leave.exchanges.told = float("inf")
     assert leave.go() == 0.0
-    assert said.messages == ["Nobody is left to hand over to: what was not fetched is forgotten with this process."]
+    forgotten = "what was not fetched is forgotten with this process"
+    assert said.messages == [f"No other agent is left to hand over to: {forgotten}."]
 
 
 @pytest.mark.parametrize("end", ["over", "dead"])

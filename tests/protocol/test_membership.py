@@ -107,6 +107,22 @@ def test_sure_later_when_redis_has_forgotten() -> None:
     assert group.sure
 
 
+def test_sure_at_the_first_read_where_nothing_is_waited_for() -> None:
+    group = membership()
+    group.config = group.config._replace(start_wait=0.0)
+    assert not group.sure
+    group.read(100.0, 100.0, {})
+    assert group.sure
+
+
+def test_sure_after_the_wait_that_was_chosen() -> None:
+    group = membership()
+    group.config = group.config._replace(start_wait=2.0)
+    for sent, sure in ((100.0, False), (102.0, False), (102.1, True)):
+        group.read(sent, sent, {})
+        assert group.sure is sure
+
+
 def test_sure_with_one_who_has_settled() -> None:
     group = membership()
     group.read(100.0, 100.0, {"b": beat("b")})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from random import Random
 from unittest.mock import patch
 
 import pytest
@@ -12,7 +13,7 @@ from scrapy_ubi.protocol.standing import Standing
 
 from .checkers import Violation
 from .mutations import MUTATIONS, RARE, TRIES, search
-from .plans import LIMIT, Plan
+from .plans import KINDS, LIMIT, Plan
 
 FIXED = range(40)
 
@@ -106,6 +107,19 @@ def test_promises_hold_when_redis_forgets_beats_that_nobody_has_read() -> None:
 def test_promises_hold_when_redis_comes_back_as_it_was_long_before() -> None:
     for seed in range(10):
         Plan(seed, kinds=("rewind", "rewind", "comeback" if seed % 2 else "restart")).run()
+
+
+def test_promises_hold_without_a_wait_at_the_start_where_redis_forgets_nothing() -> None:
+    """UBI_START_WAIT = 0: agents that start together, at an empty Redis, fetch from their first read on."""
+    first = int(os.environ.get("UBI_TEST_SEED") or time.time_ns() // 1_000_000)
+    kinds = [kind for kind in KINDS if kind not in ("amnesia", "outage")]
+    for seed in (*range(10), *range(first, first + 10)):
+        plan = Plan(seed, kinds=Random(f"kinds {seed}").sample(kinds, 3))
+        plan.world.config = plan.world.config._replace(start_wait=0.0)
+        try:
+            plan.run()
+        except AssertionError as violation:
+            raise AssertionError(f"{violation}\n{plan}\nrepeat: UBI_TEST_SEED={seed}") from None
 
 
 def test_promises_hold_under_fresh_seeds() -> None:

@@ -10,3 +10,6 @@ os.environ.setdefault("http_proxy", "http://127.0.0.1:8900")
 
 ADDONS = {"scrapy_ubi.Addon": 500}
 UBI_REDIS_URL = "redis://127.0.0.1:6390/0"
+
+# Only because ../demo/servers.py has just started this Valkey for you: leave it out in a project of your own.
+UBI_START_WAIT = 0
