@@ -1,6 +1,6 @@
 # make demo   three agents crawl a little web, live; one is killed, another one joins; make demo DEMO=--help tells more
 # make test   lint, types, import contracts and the tests; make test PYTEST="-m 'not slow'" for the quick ones; JOBS=2 at once
-# make faults  groups of real agents, killed, paused, cut off, with a Redis that forgets: minutes, on a quiet machine
+# make faults  groups of real agents, killed, paused, cut off, and ordinary projects beside plain Scrapy: an hour, on a quiet machine
 # make simulate  simulated crawls of the protocol for MINUTES (5) minutes, with figures; make simulate SIMULATE="--jobs 2"
 # make conformance  Scrapy's own tests of download handlers and crawls, on the lean way, with UBI_FAST's handler: minutes
 # make bench  the benchmarks, one after the other
@@ -29,7 +29,7 @@ test: lint
 	@$(BIN)/python -m pytest -n $(JOBS) --dist worksteal $(PYTEST)
 
 faults: $(VENV)/.stamp-dev
-	@$(BIN)/python -m pytest -m faults tests/faults
+	@$(BIN)/python -m pytest -m faults tests/faults tests/matrix
 
 lint: $(VENV)/.stamp-dev
 	@$(BIN)/ruff check --quiet .

@@ -1,0 +1,1 @@
+"""Ordinary Scrapy projects, with and without the add-on: the items must be the same."""

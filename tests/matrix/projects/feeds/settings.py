@@ -1,0 +1,1 @@
+FEEDS = {"rows-%(ubi_agent)s.csv": {"format": "csv", "fields": ["title", "price"]}}

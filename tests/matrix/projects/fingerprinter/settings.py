@@ -1,0 +1,1 @@
+REQUEST_FINGERPRINTER_CLASS = "shop.fingerprints.WithoutQuery"

@@ -1,0 +1,14 @@
+import scrapy
+
+
+class Folded(scrapy.Spider):
+    name = "walk"
+    start_urls = ["http://shop0.example/"]
+
+    def parse(self, response):
+        yield from response.follow_all(css="a.shop, a.list")
+        yield from response.follow_all(css="a.product, a.old", callback=self.parse_product)
+
+    def parse_product(self, response):
+        yield {"title": response.css("h1::text").get(), "price": response.css(".price::text").get()}
+        yield from response.follow_all(css="a.old", callback=self.parse_product)

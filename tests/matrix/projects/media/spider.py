@@ -1,0 +1,13 @@
+import scrapy
+
+
+class Media(scrapy.Spider):
+    name = "walk"
+    start_urls = ["http://shop0.example/"]
+
+    def parse(self, response):
+        yield from response.follow_all(css="a.shop, a.list", callback=self.parse)
+        yield from response.follow_all(css="a.product", callback=self.parse_product)
+
+    def parse_product(self, response):
+        yield {"title": response.css("h1::text").get(), "file_urls": response.css("a.file::attr(href)").getall()}
