@@ -23,6 +23,7 @@ from scrapy_ubi.feeds import FeedParams
 from scrapy_ubi.node.keeper import Keeper
 from scrapy_ubi.protocol.durable import Changes
 from scrapy_ubi.scrapy_private.feedslots import FeedSlots
+from scrapy_ubi.settings import UbiSettings
 from tests.support.crawls import crawl
 from tests.support.site import Site, links
 
@@ -50,7 +51,8 @@ class Claims:
         storages = {"remote": "tests.test_feedclaims.Remote"}
         self.crawler = get_crawler(Feeding, {**settings, "FEED_STORAGES": storages})
         self.spider = Feeding()
-        scheduler = SimpleNamespace(agent_id=agent, settings=None, feed_times={"time": "now", "batch_time": "now"})
+        times = {"time": "now", "batch_time": "now"}
+        scheduler = SimpleNamespace(agent_id=agent, settings=UbiSettings(), feed_times=times)
         self.spider.crawler = mock.Mock(engine=SimpleNamespace(scheduler=scheduler))
         self.claims = FeedClaims(self.crawler, shared, alone)
         self.claims.claim(self.spider)

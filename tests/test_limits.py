@@ -131,6 +131,7 @@ def test_the_crawl_ends_at_so_many_pages_and_goes_on_with_a_higher_limit(
         )
         return outcome.reason, len(trap.visits) - before
 
+    caplog.set_level("INFO", "scrapy_ubi")
     assert pages(20) == ("limit/crawl_pages", 20)
     assert "UBI_CRAWL_MAX_PAGES" in caplog.text
     assert pages(20) == ("limit/crawl_pages", 0)

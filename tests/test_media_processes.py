@@ -154,7 +154,7 @@ def test_an_agent_that_is_told_to_end_loads_the_files_of_its_pages_from_hosts_of
         told.send_signal(signal.SIGTERM)
         assert told.stdout is not None
         said = ""
-        while "loads under way end first" not in said:
+        while "requests under way end first" not in said:
             said += (line := told.stdout.readline())
             assert line, said
         held.release()

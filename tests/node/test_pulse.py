@@ -87,7 +87,7 @@ def test_what_cannot_wait_is_done_once(caplog: pytest.LogCaptureFixture) -> None
     for _ in range(2):
         agent.pulse.tick()
     assert agent.cancels == ["all loads"]
-    assert [record.getMessage().count("handed over 7 hosts") for record in caplog.records] == [1]
+    assert [record.getMessage().count("7 hosts of this agent were not handed over") for record in caplog.records] == [1]
     assert not agent.told
 
 
