@@ -18,7 +18,7 @@ from frontier_load import Links, host_name, mixed, text
 
 from scrapy_ubi.frontier.disk import DiskFrontier
 from scrapy_ubi.frontier.memory import MemoryFrontier
-from scrapy_ubi.frontier.opening import open_frontier
+from scrapy_ubi.frontier.restore import open_frontier
 from scrapy_ubi.protocol.host import Entry, HostState
 
 DELAY = 1.0  # s between two loads of a host, by a clock that leaps to the next host that is ready

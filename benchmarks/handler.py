@@ -27,7 +27,7 @@ Costs = dict[str, dict[str, list[float]]]  # by way and handler: a figure a roun
 AT_ONCE = 32
 HANDLERS = {
     "scrapy": "scrapy.core.downloader.handlers.http11.HTTP11DownloadHandler",
-    "ubi": "scrapy_ubi.http.handler.UbiDownloadHandler",
+    "ubi": "scrapy_ubi.fast.http.handler.UbiDownloadHandler",
 }
 HEADERS = {
     "Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8",

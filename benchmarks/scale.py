@@ -24,7 +24,7 @@ import scale_ring
 from rounds import table
 from scale_group import Apart, Timing
 
-from scrapy_ubi.protocol.pace import reads_apart
+from scrapy_ubi.protocol.read_interval import reads_apart
 
 RESULTS = Path(__file__).parent / "results" / "scale.json"
 SEED = 20020610

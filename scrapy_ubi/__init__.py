@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from scrapy_ubi.addon import Addon
-    from scrapy_ubi.feeds import feed_params
     from scrapy_ubi.linkextractor import UbiLinkExtractor as LinkExtractor
+    from scrapy_ubi.outputs.feed_params import feed_params
     from scrapy_ubi.plainlinks import PlainLinks
     from scrapy_ubi.spiders import UbiCrawlSpider, UbiSpider
 
@@ -28,7 +28,7 @@ _PLACES = {
     "PlainLinks": ("scrapy_ubi.plainlinks", "PlainLinks"),
     "UbiCrawlSpider": ("scrapy_ubi.spiders", "UbiCrawlSpider"),
     "UbiSpider": ("scrapy_ubi.spiders", "UbiSpider"),
-    "feed_params": ("scrapy_ubi.feeds", "feed_params"),
+    "feed_params": ("scrapy_ubi.outputs.feed_params", "feed_params"),
 }
 
 

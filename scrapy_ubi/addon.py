@@ -19,22 +19,23 @@ import scrapy
 from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
 from scrapy.utils.reactor import is_reactor_installed
 
-from scrapy_ubi import arguments, botpage
-from scrapy_ubi.body import PRIORITY as BODY
-from scrapy_ubi.body import UbiBodyMiddleware
-from scrapy_ubi.downloadermiddleware import UbiDownloaderMiddleware
+from scrapy_ubi.components import bot_page
+from scrapy_ubi.components.downloader_middleware import UbiDownloaderMiddleware
+from scrapy_ubi.components.expand_middleware import INNERMOST as NEXT_TO_SPIDER
+from scrapy_ubi.components.expand_middleware import PlainLinksMiddleware
+from scrapy_ubi.components.robots_placing import place_robots
+from scrapy_ubi.components.scheduler import REFUSAL, UbiScheduler, own_scheduler
+from scrapy_ubi.components.spider_middleware import UbiSpiderMiddleware
+from scrapy_ubi.components.truncate import PRIORITY as BODY
+from scrapy_ubi.components.truncate import UbiBodyMiddleware
 from scrapy_ubi.errors import UbiSettingError
-from scrapy_ubi.feeds import FeedParams
-from scrapy_ubi.http.placing import place_handler
-from scrapy_ubi.lean.placing import place_lean
-from scrapy_ubi.plainmiddleware import INNERMOST as NEXT_TO_SPIDER
-from scrapy_ubi.plainmiddleware import PlainLinksMiddleware
-from scrapy_ubi.politeness import slots
-from scrapy_ubi.robots.placing import place_robots
-from scrapy_ubi.scheduler import REFUSAL, UbiScheduler, own_scheduler
+from scrapy_ubi.fast.http.handler_placing import place_handler
+from scrapy_ubi.fast.placing import place_lean
+from scrapy_ubi.fast.stopped_timers import StoppedTimers
+from scrapy_ubi.outputs.feed_params import FeedParams
+from scrapy_ubi.politeness import scrapy_delays
+from scrapy_ubi.process import arguments
 from scrapy_ubi.settings import UbiSettings, flag
-from scrapy_ubi.spidermiddleware import UbiSpiderMiddleware
-from scrapy_ubi.stoppedtimers import StoppedTimers
 
 logger = logging.getLogger(__name__)
 
@@ -106,7 +107,7 @@ def refusal(settings: BaseSettings) -> str | None:
         )
     try:
         UbiSettings.from_scrapy(settings, "spider")
-        slots.check(settings)
+        scrapy_delays.check(settings)
     except UbiSettingError as error:
         return str(error)
     return None
@@ -133,9 +134,9 @@ def _over_addons(settings: BaseSettings, name: str) -> int:
 
 def _introduce(settings: BaseSettings) -> None:
     """Have the User-Agent say whom a webmaster can ask, or the user be warned that it does not."""
-    settings.setdefault_in_component_priority_dict("EXTENSIONS", botpage.BotPage, 0)
+    settings.setdefault_in_component_priority_dict("EXTENSIONS", bot_page.BotPage, 0)
     if isinstance(page := settings.get("UBI_BOT_PAGE"), str) and page and not settings.get(REFUSAL):
-        botpage.introduce(settings, page, _ADDON)
+        bot_page.introduce(settings, page, _ADDON)
 
 
 def _wrap_feed_params(settings: BaseSettings) -> None:
@@ -153,5 +154,5 @@ def _wrap_feed_params(settings: BaseSettings) -> None:
 
 def _say_what_is_done_otherwise(settings: BaseSettings) -> None:
     if settings[REFUSAL] is None:
-        for sentence in slots.remarks(settings):
+        for sentence in scrapy_delays.remarks(settings):
             logger.warning("%s", sentence)

@@ -22,9 +22,8 @@ from pathlib import Path
 from typing import Any, Literal, cast
 from urllib.parse import urlsplit
 
-from scrapy_ubi import home
 from scrapy_ubi.errors import UbiSettingError
-from scrapy_ubi.settings_table import PREFIX, SETTINGS, Setting
+from scrapy_ubi.settings_table import PREFIX, SETTINGS, Setting, home
 from scrapy_ubi.urls import HostRules, hosts, normaliser
 
 __all__ = ["SETTINGS", "Setting", "UbiSettings", "default_crawl", "listing", "read_value", "refuse_unknown"]

@@ -12,9 +12,9 @@ from scrapy.http import Response, TextResponse
 from scrapy.link import Link
 from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
 
+from scrapy_ubi.components.expand_middleware import INNERMOST, PlainLinksMiddleware
 from scrapy_ubi.linkextractor import UbiLinkExtractor
 from scrapy_ubi.plainlinks import Method, PlainLinks, find_method
-from scrapy_ubi.plainmiddleware import INNERMOST, PlainLinksMiddleware
 from scrapy_ubi.scrapy_private import RulesByPage
 
 

@@ -15,11 +15,11 @@ from scrapy.utils.conf import build_component_list
 
 from scrapy_ubi import Addon
 from scrapy_ubi.addon import ASYNCIO_REACTOR, CONCURRENT_ITEMS, refusal
-from scrapy_ubi.downloadermiddleware import UbiDownloaderMiddleware
-from scrapy_ubi.feeds import FeedParams
-from scrapy_ubi.plainmiddleware import PlainLinksMiddleware
-from scrapy_ubi.scheduler import REFUSAL, UbiScheduler
-from scrapy_ubi.spidermiddleware import UbiSpiderMiddleware
+from scrapy_ubi.components.downloader_middleware import UbiDownloaderMiddleware
+from scrapy_ubi.components.expand_middleware import PlainLinksMiddleware
+from scrapy_ubi.components.scheduler import REFUSAL, UbiScheduler
+from scrapy_ubi.components.spider_middleware import UbiSpiderMiddleware
+from scrapy_ubi.outputs.feed_params import FeedParams
 
 
 class OwnScheduler(UbiScheduler):

@@ -20,10 +20,9 @@ import scrapy_ubi
 from scrapy_ubi import linkextractor
 from scrapy_ubi.linkextractor import UbiLinkExtractor
 from scrapy_ubi.links.page import Page
+from tests.links.pages import ADDRESS, BASES, HREFS, PAGES, page, tidy
 from tests.support.crawls import crawl, items_of
 from tests.support.site import Site
-
-from .links.pages import ADDRESS, BASES, HREFS, PAGES, page, tidy
 
 CHOICES: list[dict[str, Any]] = [
     {},

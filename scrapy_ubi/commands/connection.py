@@ -20,12 +20,12 @@ from scrapy.settings import BaseSettings
 from scrapy.utils.project import inside_project
 
 from scrapy_ubi.errors import UbiError, UbiSettingError, UbiUnavailable
-from scrapy_ubi.monitor.plain import plain
 from scrapy_ubi.monitor.status import CrawlStatus
 from scrapy_ubi.settings import SETTINGS, read_value
 from scrapy_ubi.transport.address import Address, address
 from scrapy_ubi.transport.contract import TransportError
 from scrapy_ubi.transport.faults import FAULTS, explain
+from scrapy_ubi.untrusted.terminal_text import plain
 
 TIMEOUT = 10.0  # seconds a person waits for an answer of Redis
 MOST_NAMES = 12  # names listed in a sentence

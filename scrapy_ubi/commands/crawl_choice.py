@@ -18,9 +18,9 @@ from scrapy.utils.project import inside_project
 
 from scrapy_ubi.commands.connection import Connection, UbiNotFound, listed, nearest, setting
 from scrapy_ubi.errors import UbiSettingError
-from scrapy_ubi.monitor.plain import plain
 from scrapy_ubi.monitor.status import CrawlStatus, find_crawls, read_status
 from scrapy_ubi.settings import bot_name, is_of_bot
+from scrapy_ubi.untrusted.terminal_text import plain
 
 
 class UbiNoCrawl(UbiNotFound):

@@ -9,11 +9,11 @@ from typing import Any
 from scrapy.settings import BaseSettings
 
 from scrapy_ubi.commands.connection import connect
-from scrapy_ubi.commands.gathering import Outcome
-from scrapy_ubi.monitor.plain import cut
+from scrapy_ubi.commands.query import Outcome
 from scrapy_ubi.monitor.render import arguments_of
 from scrapy_ubi.monitor.status import CrawlStatus, find_crawls, read_status
 from scrapy_ubi.monitor.table import Column, count, room, span, table
+from scrapy_ubi.untrusted.terminal_text import cut
 
 MOST = 1_000  # crawls looked at: each takes three round trips
 

@@ -20,10 +20,10 @@ from pathlib import Path
 
 from scrapy.settings import BaseSettings
 
-from scrapy_ubi import home
 from scrapy_ubi.errors import UbiDirectoryError
-from scrapy_ubi.identity import AgentLock, holder
-from scrapy_ubi.node.storefiles import GONE, SEEN, STORE
+from scrapy_ubi.node.store_files import GONE, SEEN, STORE
+from scrapy_ubi.process.agent_directory import AgentLock, holder
+from scrapy_ubi.settings_table import home
 
 RECORD = "agent.json"
 # What an agent puts into its directory: whose it is, its frontier, what was set aside of it; the lock goes last.

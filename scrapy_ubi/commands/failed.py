@@ -10,14 +10,14 @@ from functools import partial
 from scrapy.exceptions import UsageError
 from scrapy.settings import BaseSettings
 
-from scrapy_ubi.commands.gathering import Gathered, Outcome, gather
-from scrapy_ubi.commands.places import host_of, key_of
+from scrapy_ubi.commands.locate import host_of, key_of
+from scrapy_ubi.commands.query import Gathered, Outcome, gather
 from scrapy_ubi.errors import UbiError
 from scrapy_ubi.monitor.answers import Answer
 from scrapy_ubi.monitor.ownership import Group
-from scrapy_ubi.monitor.plain import plain
 from scrapy_ubi.monitor.table import Column, count, folded, span, table
-from scrapy_ubi.node.questions import Question
+from scrapy_ubi.node.report.queries import Question
+from scrapy_ubi.untrusted.terminal_text import plain
 
 MOST_REASONS = 8  # named in the headline
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from scrapy_ubi.node.questions import MOST_ROWS, SORTS
+from scrapy_ubi.node.report.queries import MOST_ROWS, SORTS
 
 MOST_SECONDS = 3600
 

@@ -10,7 +10,7 @@ import argparse
 from typing import Any
 
 from scrapy_ubi.commands.frontier_options import add_frontier_subcommands
-from scrapy_ubi.commands.helptext import filled
+from scrapy_ubi.commands.help_text import filled
 
 MOST_LETTERS = 10_000  # asked for at once; a letter may have a megabyte
 MOST_SECONDS = 86_400  # to wait

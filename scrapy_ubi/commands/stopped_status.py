@@ -24,9 +24,9 @@ from scrapy_ubi.commands import directories
 from scrapy_ubi.commands.connection import UbiNotFound, connect, listed
 from scrapy_ubi.commands.crawl_choice import UbiNoCrawl, choose_crawl, given_crawl
 from scrapy_ubi.commands.directories import Place
-from scrapy_ubi.commands.stopped import Stopped, opened
-from scrapy_ubi.monitor.profile import Profile, read_profile
+from scrapy_ubi.commands.stopped_agents import Stopped, opened
 from scrapy_ubi.monitor.status import AgentStatus, CrawlStatus
+from scrapy_ubi.node.report.profile import Profile, read_profile
 from scrapy_ubi.protocol.config import Counters
 
 _OWN = tuple(asdict(Counters()))

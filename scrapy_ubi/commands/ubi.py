@@ -20,23 +20,23 @@ from scrapy.exceptions import UsageError
 from scrapy.settings import BaseSettings, get_settings_priority
 from scrapy.utils.conf import arglist_to_dict
 
-from scrapy_ubi.commands import crawls, failed, hosts, reset, url
+from scrapy_ubi.commands import crawls, failed, host_report, reset, url
 from scrapy_ubi.commands.addon_remark import addon_remark
 from scrapy_ubi.commands.connection import Connection, UbiNotFound, connect, need_agent, setting
 from scrapy_ubi.commands.crawl_choice import UbiNoCrawl, choose_crawl
 from scrapy_ubi.commands.drain import Drain
-from scrapy_ubi.commands.gathering import Outcome
+from scrapy_ubi.commands.locate import as_requested
 from scrapy_ubi.commands.options import add_subcommands
-from scrapy_ubi.commands.places import as_requested
+from scrapy_ubi.commands.query import Outcome
 from scrapy_ubi.commands.stopped_status import figures
 from scrapy_ubi.errors import UbiError, UbiSettingError, UbiUnavailable
 from scrapy_ubi.monitor import document, render
-from scrapy_ubi.monitor.letters import read_dead, read_inbox
+from scrapy_ubi.monitor.inbox_text import read_dead, read_inbox
 from scrapy_ubi.monitor.ownership import Group, group_of, ownership
-from scrapy_ubi.monitor.plain import plain
 from scrapy_ubi.monitor.status import CrawlStatus, read_status
 from scrapy_ubi.protocol.ring import RingCollision, replicas_for
 from scrapy_ubi.settings import MOST_REPLICAS, refuse_unknown
+from scrapy_ubi.untrusted.terminal_text import plain
 from scrapy_ubi.urls.hosts import name_of
 
 WATCH_EVERY = 1.0  # seconds
@@ -51,7 +51,7 @@ FIGURES: Mapping[str, Callable[[CrawlStatus], Answer]] = {
 }
 FRONTIER: Mapping[str, Callable[[BaseSettings, argparse.Namespace], Outcome]] = {
     "crawls": crawls.run,
-    "hosts": hosts.run,
+    "hosts": host_report.run,
     "url": url.run,
     "failed": failed.run,
     "requeue": failed.requeue,

@@ -9,13 +9,13 @@ import time
 from scrapy.settings import BaseSettings
 
 from scrapy_ubi.commands.connection import setting
-from scrapy_ubi.commands.gathering import Gathered, Outcome, gather
-from scrapy_ubi.commands.places import Spot, spot
+from scrapy_ubi.commands.locate import Spot, spot
+from scrapy_ubi.commands.query import Gathered, Outcome, gather
 from scrapy_ubi.monitor.answers import Answer
 from scrapy_ubi.monitor.document import Document
 from scrapy_ubi.monitor.ownership import Group, Ownership, ownership
 from scrapy_ubi.monitor.table import count, folded, pairs, room, span
-from scrapy_ubi.node.questions import Question
+from scrapy_ubi.node.report.queries import Question
 from scrapy_ubi.protocol.ring import RingCollision
 from scrapy_ubi.urls.filters import FilterChain
 

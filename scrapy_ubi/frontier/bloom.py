@@ -20,8 +20,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from .shards import Shape, Shards
-from .slots import Numbers, Slots, Words
+from scrapy_ubi.frontier.hash_slots import Numbers, Slots, Words
+from scrapy_ubi.frontier.shards import Shape, Shards
 
 HASH_BITS = 43
 

@@ -22,18 +22,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol
 
+from scrapy_ubi.frontier import rows
+from scrapy_ubi.frontier.disk_state import DiskState, Head, Keys
+from scrapy_ubi.frontier.entries import Entries
+from scrapy_ubi.frontier.failures import Failures
+from scrapy_ubi.frontier.flush import Extra, Flush
+from scrapy_ubi.frontier.flushes import LEAST_GARBAGE, Flushes
+from scrapy_ubi.frontier.seen import Seen
+from scrapy_ubi.frontier.store import Store
+from scrapy_ubi.frontier.window import Result, Scan, Window, cut
+from scrapy_ubi.frontier.workbench import Workbench
 from scrapy_ubi.protocol.host import NONE, Entry, HostState, Notes, retries_of
-
-from . import rows
-from .diskstate import DiskState, Head, Keys
-from .entries import Entries
-from .failures import Failures
-from .flush import Extra, Flush
-from .flushes import LEAST_GARBAGE, Flushes
-from .seen import Seen
-from .store import Store
-from .window import Result, Scan, Window, cut
-from .workbench import Workbench
 
 
 class Find(Protocol):

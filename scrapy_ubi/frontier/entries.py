@@ -13,13 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from scrapy_ubi.frontier import rows
+from scrapy_ubi.frontier.disk_state import DiskState, Keys
+from scrapy_ubi.frontier.flushes import Flushes
+from scrapy_ubi.frontier.store import Store
+from scrapy_ubi.frontier.window import Window
 from scrapy_ubi.protocol.host import Entry, HostState, retries_of
-
-from . import rows
-from .diskstate import DiskState, Keys
-from .flushes import Flushes
-from .store import Store
-from .window import Window
 
 ALIKE = 3  # entries of one page and host from which on they are put together
 

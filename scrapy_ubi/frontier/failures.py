@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from scrapy_ubi.protocol.frontier import MOST_FAILED
+from scrapy_ubi.frontier import rows
+from scrapy_ubi.frontier.flushes import Flushes
+from scrapy_ubi.frontier.store import Store, every
+from scrapy_ubi.protocol.frontier_contract import MOST_FAILED
 from scrapy_ubi.protocol.host import Failure
-
-from . import rows
-from .flushes import Flushes
-from .store import Store, every
 
 
 class Failures:

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from operator import attrgetter
 
-from . import rows
-from .diskstate import DiskState, HostChanges
-from .store import Store
+from scrapy_ubi.frontier import rows
+from scrapy_ubi.frontier.disk_state import DiskState, HostChanges
+from scrapy_ubi.frontier.store import Store
 
 Extra = tuple[bytes, bytes | None]  # a row of the agent's: None deletes it
 

@@ -13,11 +13,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from . import rows
-from .diskstate import DiskState, HostChanges, Keys
-from .flush import Changes, Extra, Flush
-from .sums import SumsLog
-from .window import Window
+from scrapy_ubi.frontier import rows
+from scrapy_ubi.frontier.disk_state import DiskState, HostChanges, Keys
+from scrapy_ubi.frontier.flush import Changes, Extra, Flush
+from scrapy_ubi.frontier.host_totals import SumsLog
+from scrapy_ubi.frontier.window import Window
 
 LEAST_GARBAGE = 16  # rows of a queue, all of them garbage: deleted as one range
 GONE = ("gone_known", "gone_known_xor", "gone_done", "gone_done_xor")  # of hosts dropped, whose keys are in the table

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-from scrapy_ubi.protocol.frontier import MOST_FAILED
+from scrapy_ubi.frontier.queue import HostQueue
+from scrapy_ubi.frontier.workbench import Workbench
+from scrapy_ubi.protocol.frontier_contract import MOST_FAILED
 from scrapy_ubi.protocol.host import Entry, Failure, HostState, Notes
-from scrapy_ubi.protocol.setstate import SetState
-
-from .queue import HostQueue
-from .workbench import Workbench
+from scrapy_ubi.protocol.memory_state import SetState
 
 
 class MemoryFrontier:

@@ -33,7 +33,7 @@ from rocksdict import (
     WriteOptions,
 )
 
-from .store import Batch, Row, StoreDamaged, StoreError, StoreFull
+from scrapy_ubi.frontier.store import Batch, Row, StoreDamaged, StoreError, StoreFull
 
 MIB = 1 << 20
 OPEN_FILES = 40  # table files; with the others below 50, so that an agent stays below 64

@@ -33,10 +33,9 @@ from typing import Any, NamedTuple
 
 import mmh3
 
+from scrapy_ubi.frontier.store import StoreDamaged
 from scrapy_ubi.protocol.host import Entry, Failure, Notes
 from scrapy_ubi.protocol.notes import NOTHING, read_notes
-
-from .store import StoreDamaged
 
 HOST, LOG, QUEUE, DONE, FAILED, JOURNAL, META = b"h", b"l", b"q", b"d", b"f", b"j", b"m"
 FRONTIER = META + b"frontier"

@@ -22,9 +22,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from .mapped import SeenDamaged
-from .shards import Shape, Shards
-from .slots import Numbers, Slots, Words
+from scrapy_ubi.frontier.hash_slots import Numbers, Slots, Words
+from scrapy_ubi.frontier.mapped import SeenDamaged
+from scrapy_ubi.frontier.shards import Shape, Shards
 
 __all__ = ["Seen", "SeenDamaged", "SeenTable", "Totals"]
 

@@ -20,8 +20,8 @@ from typing import Self
 
 import numpy as np
 
-from .mapped import LINE, WORD, MappedWords, Room, SeenDamaged
-from .slots import Bits, Numbers, Places, Slots, Words, built, claim, is_prime, prime, walk
+from scrapy_ubi.frontier.hash_slots import Bits, Numbers, Places, Slots, Words, built, claim, is_prime, prime, walk
+from scrapy_ubi.frontier.mapped import LINE, WORD, MappedWords, Room, SeenDamaged
 
 VERSION = 1
 FULLEST = 0.88  # of a shard; beyond, a look-up of an unknown key takes more than 9 steps

@@ -21,12 +21,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
+from scrapy_ubi.frontier import rows
+from scrapy_ubi.frontier.disk_state import NO_HEAD, DiskState, Head, HostChanges
+from scrapy_ubi.frontier.rows import HEAVY
+from scrapy_ubi.frontier.workbench import Workbench
 from scrapy_ubi.protocol.host import Entry, HostState
-
-from . import rows
-from .diskstate import NO_HEAD, DiskState, Head, HostChanges
-from .rows import HEAVY
-from .workbench import Workbench
 
 HEAD = 64  # rows of a head when memory is scarce: one read serves so many fetches
 GROWN = 256  # and when it is not

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from scrapy_ubi.node.questions import MOST_ROWS
+from scrapy_ubi.node.report.queries import MOST_ROWS
 
 Answer = dict[str, Any]
 Check = Callable[[Any], bool]

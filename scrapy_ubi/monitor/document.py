@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from scrapy_ubi.monitor.letters import Box, Letter
+from scrapy_ubi.monitor.inbox_text import Box, Letter
 from scrapy_ubi.monitor.ownership import Ownership
 from scrapy_ubi.monitor.render import measures_of
 from scrapy_ubi.monitor.status import AgentStatus, CrawlStatus

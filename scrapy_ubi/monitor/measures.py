@@ -24,7 +24,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from scrapy_ubi.monitor.profile import COUNTERS, Profile
+from scrapy_ubi.node.report.profile import COUNTERS, Profile
 
 
 @dataclass(frozen=True, slots=True)

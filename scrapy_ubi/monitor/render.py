@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from scrapy_ubi.monitor.letters import Box, Letter
+from scrapy_ubi.monitor.inbox_text import Box, Letter
 from scrapy_ubi.monitor.measures import Balance, Measures, measure
 from scrapy_ubi.monitor.ownership import Ownership
-from scrapy_ubi.monitor.plain import cut, cut_middle, plain, width
-from scrapy_ubi.monitor.profile import Profile
 from scrapy_ubi.monitor.status import UNREADABLE, AgentStatus, CrawlStatus
 from scrapy_ubi.monitor.table import Column, count, folded, pairs, rate, room, size, span, table
+from scrapy_ubi.node.report.profile import Profile
+from scrapy_ubi.untrusted.terminal_text import cut, cut_middle, plain, width
 
 FIRST_URLS = 3  # URLs shown of a letter, unless all are asked for
 MOST_REASONS = 20

@@ -18,13 +18,13 @@ from typing import Any, cast
 
 import redis
 
-from scrapy_ubi.monitor.plain import plain
-from scrapy_ubi.monitor.profile import Profile, read_profile
-from scrapy_ubi.node.finish import is_finished
+from scrapy_ubi.node.mail.finish import is_finished
+from scrapy_ubi.node.report.profile import Profile, read_profile
 from scrapy_ubi.protocol.ring import replicas_for
 from scrapy_ubi.protocol.view import FENCED, LEAVING, LEFT, Beat
 from scrapy_ubi.transport.contract import MEMORY
 from scrapy_ubi.transport.keys import Keys
+from scrapy_ubi.untrusted.terminal_text import plain
 
 SILENT_AFTER = 15.0  # seconds without a new profile: the default failure timeout; said to people, nothing hangs on it
 MAX_NAME = 64  # characters of a crawl's or an agent's name shown

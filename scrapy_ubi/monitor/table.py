@@ -15,7 +15,7 @@ import textwrap
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from scrapy_ubi.monitor.plain import cut, cut_middle, plain, width
+from scrapy_ubi.untrusted.terminal_text import cut, cut_middle, plain, width
 
 USUAL, WIDEST = 80, 100  # columns of a line
 GAP = "  "

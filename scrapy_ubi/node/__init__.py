@@ -14,7 +14,7 @@ asyncio, no Scrapy.
 
 from __future__ import annotations
 
-from .node import Node
-from .visits import Visit
+from scrapy_ubi.node.node import Node
+from scrapy_ubi.node.work.visits import Visit
 
 __all__ = ["Node", "Visit"]

@@ -19,17 +19,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from scrapy_ubi.protocol import durable, losses
+from scrapy_ubi.node.disk import FACTS_EVERY, Disk
+from scrapy_ubi.node.group import join_steps
+from scrapy_ubi.node.group.pinned_settings import check_origin, check_settings, check_spider, kept_origin
+from scrapy_ubi.node.group.pinned_settings import fixed as fixed_settings
+from scrapy_ubi.node.protocol_config import protocol_config
+from scrapy_ubi.node.report import figures
+from scrapy_ubi.protocol import losses, snapshot
 from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.host import Entry, Failure
 from scrapy_ubi.protocol.view import View
 from scrapy_ubi.settings import UbiSettings
-
-from . import joining, profile
-from .config import protocol_config
-from .fixed import check_origin, check_settings, check_spider, kept_origin
-from .fixed import fixed as fixed_settings
-from .keeper import FACTS_EVERY, Disk
 
 logger = logging.getLogger("scrapy_ubi")
 
@@ -70,11 +70,11 @@ class Crawl:
         if (saved := disk.saved) is not None:
             if disk.facts.get("agent", self._me) != self._me:  # a copy, or under a new name: it has lanes of its own
                 saved = replace(saved, group=saved.group._replace(store=store), numbers={})
-            self.agent = durable.restore(self._me, saved, config, self.frontier, self._new_incarnation, now)
+            self.agent = snapshot.restore(self._me, saved, config, self.frontier, self._new_incarnation, now)
         else:
             self.agent = Agent(self._me, store, config, self.frontier, self._new_incarnation, now)
-        self.tally = profile.Tally(now)
-        profile.restore(self.agent, self.tally, disk.facts)
+        self.tally = figures.Tally(now)
+        figures.restore(self.agent, self.tally, disk.facts)
         self.agent.group.losses = losses.read_losses(disk.facts.get("losses"))
         self._former = self._former_lives()
         self._facts_at = 0.0
@@ -117,7 +117,7 @@ class Crawl:
         used.
         """
         disk = self.disk
-        if disk.facts.get("finished") or joining.is_past(control, str(disk.facts.get("run", ""))):
+        if disk.facts.get("finished") or join_steps.is_past(control, str(disk.facts.get("run", ""))):
             logger.info("The crawl in %s is finished: the directory is emptied.", self._settings.dir)
             await disk.forget()
             self._begin()
@@ -146,7 +146,7 @@ class Crawl:
 
     def counters(self) -> dict[str, Any]:
         """All counters, as published for people."""
-        return profile.counters(self.agent, self.tally, self._clock(), self.last_view)
+        return figures.counters(self.agent, self.tally, self._clock(), self.last_view)
 
     def facts(self, run: str) -> dict[str, Any] | None:
         """What the disk is to hold of the crawl beside the protocol's matter, when that is due."""
@@ -163,7 +163,7 @@ class Crawl:
             "former": [*self.former, self.agent.incarnation],
             "losses": losses.written(lost),
             "origin": kept_origin(self.fixed),
-            "counters": profile.kept(self.agent, self.tally, now),
+            "counters": figures.kept(self.agent, self.tally, now),
         }
 
     def write_facts(self) -> None:

@@ -20,44 +20,43 @@ from typing import Any
 from scrapy_ubi import clock
 from scrapy_ubi.clock import unix
 from scrapy_ubi.frontier.store import StoreError
-from scrapy_ubi.politeness.foreign import ForeignHosts
+from scrapy_ubi.node.crawl import Crawl
+from scrapy_ubi.node.disk import Disk, NoDisk
+from scrapy_ubi.node.fatal import Halt
+from scrapy_ubi.node.group.beats import Beats
+from scrapy_ubi.node.group.dead_agents import Burials
+from scrapy_ubi.node.group.join import Arriving
+from scrapy_ubi.node.group.leave import Leaving
+from scrapy_ubi.node.group.lost_agents import LostAgents
+from scrapy_ubi.node.group.origin import UNKNOWN, Origin
+from scrapy_ubi.node.group.ticker import Pulse
+from scrapy_ubi.node.hosts.crawl_limits import CrawlLimits
+from scrapy_ubi.node.hosts.foreign_hosts import ForeignHosts
+from scrapy_ubi.node.hosts.host_limits import HostLimits
+from scrapy_ubi.node.hosts.host_notes import Hosts
+from scrapy_ubi.node.hosts.ip_politeness import Addresses
+from scrapy_ubi.node.hosts.learned_forms import Learner
+from scrapy_ubi.node.hosts.limit_watch import LimitWatch
+from scrapy_ubi.node.hosts.merged_urls import Joins
+from scrapy_ubi.node.keys import Keys
+from scrapy_ubi.node.mail.exchange import Post
+from scrapy_ubi.node.mail.exchange_loop import Exchanges
+from scrapy_ubi.node.mail.io_thread import Courier
+from scrapy_ubi.node.report import figures, query_source
+from scrapy_ubi.node.report.publish import Publishing, published
+from scrapy_ubi.node.report.queries import Answer, Question, answer
+from scrapy_ubi.node.report.query_inbox import Desk
+from scrapy_ubi.node.work.discover import Finding
+from scrapy_ubi.node.work.engine_wakeup import Waker
+from scrapy_ubi.node.work.next_request import Choice
+from scrapy_ubi.node.work.permits import PATIENCE, Permits
+from scrapy_ubi.node.work.visits import Visit, Visits
 from scrapy_ubi.protocol.host import Entry, HostState
-from scrapy_ubi.protocol.setstate import SetState
-from scrapy_ubi.requestkeys import RequestKeys
+from scrapy_ubi.protocol.memory_state import SetState
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.transport import Transport
 from scrapy_ubi.transport.keys import drain_field
 from scrapy_ubi.urls import partition_key
-
-from . import living, profile
-from .addresses import Addresses
-from .arriving import Arriving
-from .beats import Beats
-from .burials import Burials
-from .choice import Choice
-from .courier import Courier
-from .crawl import Crawl
-from .crawllimits import CrawlLimits
-from .desk import Desk
-from .exchanges import Exchanges
-from .finding import Finding
-from .halt import Halt
-from .hosts import Hosts
-from .joins import Joins
-from .keeper import Disk, NoDisk
-from .learner import Learner
-from .leaving import Leaving
-from .limits import HostLimits
-from .limitwatch import LimitWatch
-from .lostagents import LostAgents
-from .origin import UNKNOWN, Origin
-from .permits import PATIENCE, Permits
-from .post import Post
-from .publishing import Publishing, published
-from .pulse import Pulse
-from .questions import Answer, Question, answer
-from .visits import Visit, Visits
-from .waking import Waker
 
 logger = logging.getLogger("scrapy_ubi")
 
@@ -67,10 +66,10 @@ class Node:
 
     `agent_id` is its identifier; `predecessor` the incarnation that ran in the same directory before, if any, and
     `on_incarnation` notes durably which one runs now. `origin` is what it was started from. `check` says why a
-    request's JSON text cannot be accepted (None: it can). `on_wake`: look for requests again, a host became ready or
-    the crawl is over. `on_cancel`: abort all loads under way, the agent is fenced. `on_fatal`: stop, for the reason
-    given in a sentence. `on_drain`: somebody has asked this agent to leave; called once. `on_given_up`: a request
-    failed, for that reason, as its host is ended.
+    request's JSON text cannot be accepted (None: it can); `keys` makes the keys of requests. `on_wake`: look for
+    requests again, a host became ready or the crawl is over. `on_cancel`: abort all loads under way, the agent is
+    fenced. `on_fatal`: stop, for the reason given in a sentence. `on_drain`: somebody has asked this agent to leave;
+    called once. `on_given_up`: a request failed, for that reason, as its host is ended.
     `started` is when, by `clock`, the process was started for this crawl, None: just now.
     `on_limit`: leave, for the crawl has reached the limit of that name, as a sentence says; called once. `on_flush`:
     let outlast this process what the pages have given that are done by now; why that cannot be, as a sentence, '' when
@@ -86,6 +85,7 @@ class Node:
         spider: str,
         origin: Origin = UNKNOWN,
         check: Callable[[str], str | None],
+        keys: Keys,
         on_wake: Callable[[], None] = lambda: None,
         on_cancel: Callable[[], None] = lambda: None,
         on_fatal: Callable[[str], None] = lambda sentence: None,
@@ -100,11 +100,11 @@ class Node:
         disk: Disk | None = None,
     ) -> None:
         self.settings, self.agent_id, self.transport = settings, agent_id, transport
-        self._check, self._drain, self._clock = check, on_drain, clock
+        self._check, self._drain, self._clock, self._keys = check, on_drain, clock, keys
         self._on_flush = on_flush
         disk = disk if disk is not None else NoDisk(settings.host_delay)
         self._halt = Halt(disk, on_fatal)
-        fixed = profile.fixed(settings, agent_id, spider, origin)
+        fixed = figures.fixed(settings, agent_id, spider, origin)
         self._crawl = Crawl(settings, agent_id, disk, fixed, on_incarnation, clock, predecessor)
         self._waker = Waker(self._crawl, self._halt, clock, on_wake)
         self._make_crawling(on_given_up, on_limit)
@@ -114,7 +114,6 @@ class Node:
     def _make_crawling(self, on_given_up: Callable[[str], None], on_limit: Callable[[str, str], None]) -> None:
         """What chooses requests and follows their visits."""
         settings, crawl = self.settings, self._crawl
-        self._keys = RequestKeys(settings)
         self.addresses = Addresses() if settings.polite_by_ip else None
         self.hosts = Hosts(crawl.agent, crawl.frontier, self._clock, unix)
         self.foreign = ForeignHosts(self._clock)
@@ -253,7 +252,8 @@ class Node:
     def _answer(self, question: Question) -> Answer:
         """What a person asks of this agent's frontier (desk)."""
         try:
-            return answer(question, living.source(self.agent, self.hosts, self._keys, self._take_again, self._clock()))
+            source = query_source.source(self.agent, self.hosts, self._keys, self._take_again, self._clock())
+            return answer(question, source)
         except StoreError as error:
             self._halt.broken(error)
             return {"agent": self.agent_id, "refused": str(error)}

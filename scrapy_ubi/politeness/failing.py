@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 from scrapy import Request
 
-from .health import MOST_COUNT, MOST_PAUSE, Policy
+from scrapy_ubi.node.hosts.health import MOST_COUNT, MOST_PAUSE, Policy
 
 SHORT_RESTS = 6  # 2 ** 6 = 64: the rest after these is the policy's pause
 LEAST_RESTS = 2  # of a host that is gone: its first page is tried three times, as Scrapy would

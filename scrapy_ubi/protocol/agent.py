@@ -19,24 +19,24 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
-from .closing import Closing
-from .config import Config, Counters
-from .discovery import Discovery
-from .frontier import Frontier
-from .handover import Handover
-from .journal import Journal
-from .keeping import Keeping
-from .mail import Record
-from .membership import Membership
-from .outbox import Outbox
-from .quiescence import Quiescence
-from .reception import Reception
-from .ring import Ring
-from .sending import Sending
-from .standing import Standing
-from .tenure import Tenure
-from .view import BLANK, LEFT, LOSSY, OVER, Beat, View
-from .work import Work
+from scrapy_ubi.protocol.config import Config, Counters
+from scrapy_ubi.protocol.discovery import Discovery
+from scrapy_ubi.protocol.dispatch import Work
+from scrapy_ubi.protocol.done_marks import Closing
+from scrapy_ubi.protocol.frontier_contract import Frontier
+from scrapy_ubi.protocol.handover import Handover
+from scrapy_ubi.protocol.inbound import Reception
+from scrapy_ubi.protocol.journal import Journal
+from scrapy_ubi.protocol.mail import Record
+from scrapy_ubi.protocol.membership import Membership
+from scrapy_ubi.protocol.outbound import Sending
+from scrapy_ubi.protocol.outbox import Outbox
+from scrapy_ubi.protocol.ownership import Tenure
+from scrapy_ubi.protocol.placement import Keeping
+from scrapy_ubi.protocol.quiescence import Quiescence
+from scrapy_ubi.protocol.ring import Ring
+from scrapy_ubi.protocol.self_status import Standing
+from scrapy_ubi.protocol.view import BLANK, LEFT, LOSSY, OVER, Beat, View
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,11 +17,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from .closing import Closing, Outlinks
-from .host import Entry, HostState
-from .keeping import Keeping
-from .mail import DISCOVERY, MOST_OUTLINKS, Record, weight
-from .quiescence import Quiescence
+from scrapy_ubi.protocol.done_marks import Closing, Outlinks
+from scrapy_ubi.protocol.host import Entry, HostState
+from scrapy_ubi.protocol.mail import DISCOVERY, MOST_OUTLINKS, Record, weight
+from scrapy_ubi.protocol.placement import Keeping
+from scrapy_ubi.protocol.quiescence import Quiescence
 
 
 def nothing(state: HostState | None, entry: Entry) -> bool:

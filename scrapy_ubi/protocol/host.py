@@ -24,9 +24,9 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple, NoReturn
 
-from .notes import MOST_NOTES as MOST_NOTES
-from .notes import NOTHING
-from .notes import Notes as Notes
+from scrapy_ubi.protocol.notes import MOST_NOTES as MOST_NOTES
+from scrapy_ubi.protocol.notes import NOTHING
+from scrapy_ubi.protocol.notes import Notes as Notes
 
 MOST_REDO = 1024  # redo records kept a host: far more than are ever under way; beyond it the pages are fetched again
 

@@ -14,8 +14,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from .host import Entry
-from .mail import Record
+from scrapy_ubi.protocol.host import Entry
+from scrapy_ubi.protocol.mail import Record
 
 
 class Part(NamedTuple):

@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import Any, NamedTuple
 
-from .host import Entry, HostState, Notes, Redo, Summary
+from scrapy_ubi.protocol.host import Entry, HostState, Notes, Redo, Summary
 
 DISCOVERY, STATE = "discovery", "state"
 ANSWER_SIZE = 40  # characters of an answer without outcomes, at most

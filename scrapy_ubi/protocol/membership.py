@@ -21,9 +21,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from .config import Config, Counters
-from .losses import MOST_LOSSES, MOST_MEMBERS, Loss
-from .view import LOSSY, NEW, Beat, Lease, Member, View, Watch
+from scrapy_ubi.protocol.config import Config, Counters
+from scrapy_ubi.protocol.losses import MOST_LOSSES, MOST_MEMBERS, Loss
+from scrapy_ubi.protocol.view import LOSSY, NEW, Beat, Lease, Member, View, Watch
 
 TORN = ""  # stands for an incarnation that is lost though its agent is there: its disk is torn
 

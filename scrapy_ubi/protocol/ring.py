@@ -33,7 +33,7 @@ from typing import NamedTuple
 
 from mmh3 import hash128
 
-from .circle import SIZE, Circle
+from scrapy_ubi.protocol.ring_index import SIZE, Circle
 
 HOST_SEED = 0x756269  # "ubi": host points are independent of the URL keys of urls/, which hash with another seed
 

@@ -27,7 +27,7 @@ from typing import NamedTuple
 
 import mmh3
 
-from .ring import Ring, RingCollision
+from scrapy_ubi.protocol.ring import Ring, RingCollision
 
 MOST_PENDING = 64  # a beat stays short: an agent with more pending hosts has not settled yet, and says so (MANY)
 MOST_DEAD = 16  # deaths named in a beat: the last ones, and those who beat on, of whom there may be more in turn

@@ -22,10 +22,10 @@ from json.encoder import encode_basestring
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from .host import Entry, Redo, Summary
-from .mail import DISCOVERY, MOST_OUTLINKS, STATE, Lane, Letter, Outcome, Record
-from .notes import Notes, read_notes
-from .repeats import Read, Written
+from scrapy_ubi.protocol.host import Entry, Redo, Summary
+from scrapy_ubi.protocol.mail import DISCOVERY, MOST_OUTLINKS, STATE, Lane, Letter, Outcome, Record
+from scrapy_ubi.protocol.notes import Notes, read_notes
+from scrapy_ubi.protocol.request_table import Read, Written
 
 _KEY = re.compile(r"[0-9a-f]{16}")
 NAME = re.compile(r"[A-Za-z0-9_.:-]{1,64}")

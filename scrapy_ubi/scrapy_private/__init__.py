@@ -69,9 +69,8 @@ from scrapy.utils.ssl import _make_ssl_context
 from twisted.internet.defer import Deferred, succeed
 from twisted.python.failure import Failure
 
-from scrapy_ubi import writegate
-from scrapy_ubi.engines import engine_of
-from scrapy_ubi.scrapy_private import aiohttphandler, keptconnections
+from scrapy_ubi.scrapy_private import aiohttp_handler, kept_connections, socket_gate
+from scrapy_ubi.scrapy_private.engines import engine_of
 
 _ANY_SENDER = id(dispatcher.Any)
 _LEGACY_SERVER_CONNECT = 0x4  # OpenSSL's SSL_OP_LEGACY_SERVER_CONNECT: servers without secure renegotiation
@@ -172,7 +171,7 @@ class EngineHooks:
         engine._spider_idle = spider_idle  # type: ignore[method-assign]
 
     def around_transfers(
-        self, carry: Callable[[Request, Download], Awaitable[Response]], reach: writegate.Reaches | None = None
+        self, carry: Callable[[Request, Download], Awaitable[Response]], reach: socket_gate.Reaches | None = None
     ) -> None:
         """Let `carry(request, download)` do every transfer, by awaiting `download(request)` or not. `reach` says which
         addresses Scrapy's own handler may connect to.
@@ -183,16 +182,16 @@ class EngineHooks:
         original: Download | None = getattr(handlers, "download_request_async", None)
         if handlers is None or original is None:
             return
-        most = keptconnections.most_kept()
+        most = kept_connections.most_kept()
         downloads: dict[object, Download] = {}  # by handler
 
         def prepared(handler: object) -> Download:
             if isinstance(handler, HTTP11DownloadHandler):
-                writegate.gate(handler._pool, _transport, reach)
-                keptconnections.bound(handler._pool, most)
-            elif aiohttphandler.sends_again(handler):
-                aiohttphandler.send_once(handler)
-                return aiohttphandler.telling(original)
+                socket_gate.gate(handler._pool, _transport, reach)
+                kept_connections.bound(handler._pool, most)
+            elif aiohttp_handler.sends_again(handler):
+                aiohttp_handler.send_once(handler)
+                return aiohttp_handler.telling(original)
             return original
 
         async def download_request_async(request: Request) -> Response:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .contract import (
+from scrapy_ubi.transport.contract import (
     Fields,
     Incoming,
     Outgoing,

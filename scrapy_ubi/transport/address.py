@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 from urllib.parse import SplitResult, parse_qs, unquote, urlsplit
 
-from .contract import TransportError
+from scrapy_ubi.transport.contract import TransportError
 
 FORM = "redis://[[user]:password@]host[:port][/number], rediss:// for TLS, or unix:///path/to/socket"
 SHOWN = 160  # characters of a server's own words

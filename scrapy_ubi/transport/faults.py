@@ -10,8 +10,8 @@ from typing import NamedTuple
 import redis
 from redis import exceptions as lib
 
-from .address import Address
-from .contract import TransportDown, TransportError, TransportFull
+from scrapy_ubi.transport.address import Address
+from scrapy_ubi.transport.contract import TransportDown, TransportError, TransportFull
 
 FAULTS = (redis.RedisError, OSError, TimeoutError)  # what a server, a network or a resolver may cause at any time
 

@@ -28,7 +28,7 @@ from collections import Counter, deque
 from collections.abc import Callable
 from typing import Protocol
 
-from .contract import TransportError, always
+from scrapy_ubi.transport.contract import TransportError, always
 
 logger = logging.getLogger(__name__)
 

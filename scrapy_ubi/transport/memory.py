@@ -16,8 +16,8 @@ from functools import partial
 from itertools import count
 
 from scrapy_ubi import clock
-
-from .contract import (
+from scrapy_ubi.transport.beat_text import encode, marker, size_of, texts, writer
+from scrapy_ubi.transport.contract import (
     DEAD_LETTERS,
     INBOX,
     MEMORY,
@@ -31,9 +31,8 @@ from .contract import (
     TransportFull,
     always,
 )
-from .inhand import InHand
-from .loopbeats import LoopBeats
-from .wire import encode, marker, size_of, texts, writer
+from scrapy_ubi.transport.delivered import InHand
+from scrapy_ubi.transport.loop_heartbeat import LoopBeats
 
 Raw = dict[bytes, bytes]
 

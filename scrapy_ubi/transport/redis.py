@@ -19,10 +19,11 @@ from typing import Any
 from redis import exceptions as lib
 
 from scrapy_ubi import clock
-
-from . import scripts
-from .address import address
-from .contract import (
+from scrapy_ubi.transport import scripts
+from scrapy_ubi.transport.address import address
+from scrapy_ubi.transport.beat_connection import RedisLink
+from scrapy_ubi.transport.beat_text import FROM, encode, size_of, texts
+from scrapy_ubi.transport.contract import (
     ANSWER,
     DEAD_LETTERS,
     HEAD,
@@ -39,12 +40,10 @@ from .contract import (
     TransportFull,
     always,
 )
-from .heartbeat import Heartbeat
-from .inhand import InHand
-from .keys import AGENT_KEYS, Keys
-from .link import RedisLink
-from .roundtrip import Command, RoundTrips, paired
-from .wire import FROM, encode, size_of, texts
+from scrapy_ubi.transport.delivered import InHand
+from scrapy_ubi.transport.heartbeat import Heartbeat
+from scrapy_ubi.transport.keys import AGENT_KEYS, Keys
+from scrapy_ubi.transport.pipeline import Command, RoundTrips, paired
 
 logger = logging.getLogger(__name__)
 

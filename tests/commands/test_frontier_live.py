@@ -13,9 +13,9 @@ import pytest
 
 from scrapy_ubi.transport.keys import ASK, Keys
 from tests.commands.test_ubi import Shell
+from tests.crawls.test_processes import LIMIT, Project
 from tests.support.server import Server
 from tests.support.site import Held, Page, Site, Visit, links
-from tests.test_processes import LIMIT, Project
 
 pytestmark = pytest.mark.processes
 

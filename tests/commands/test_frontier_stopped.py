@@ -13,16 +13,16 @@ from pathlib import Path
 import pytest
 
 from scrapy_ubi.frontier import ledger
-from scrapy_ubi.frontier.opening import open_frontier
-from scrapy_ubi.identity import AgentLock
+from scrapy_ubi.frontier.restore import open_frontier
+from scrapy_ubi.process.agent_directory import AgentLock
 from scrapy_ubi.protocol.host import Entry, Failure, Notes
 from scrapy_ubi.transport.keys import Keys
 from tests.commands.test_frontier_live import until
 from tests.commands.test_ubi import Shell
+from tests.crawls.test_processes import LIMIT, Project
 from tests.monitor.by_hand import CRAWL, CrawlByHand
 from tests.support.server import Server
 from tests.support.site import Page, Site, Visit, links
-from tests.test_processes import LIMIT, Project
 
 HOME, GONE, SAD = "http://h1.example/", "http://h1.example/gone", "http://h2.example/sad"
 OPTIONS = ["-s", "RETRY_TIMES=0", "-s", "ROBOTSTXT_OBEY=False", "-s", "UBI_LEASE_TIMEOUT=3"]

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from scrapy_ubi.http.handler import UbiDownloadHandler
+from scrapy_ubi.fast.http.handler import UbiDownloadHandler
 from tests.utils.bases import download_handlers_http as scrapys
 
-PATH = "scrapy_ubi.http.handler.UbiDownloadHandler"
+PATH = "scrapy_ubi.fast.http.handler.UbiDownloadHandler"
 
 
 class Ours:

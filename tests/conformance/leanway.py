@@ -1,4 +1,4 @@
-"""A pytest plugin for Scrapy's own tests: all that is lean (`scrapy_ubi.lean`) is in every crawl.
+"""A pytest plugin for Scrapy's own tests: all that is lean (`scrapy_ubi.fast`) is in every crawl.
 
 Used by run.py. A line at the end says how often that way was taken, and why it was not.
 """
@@ -10,10 +10,10 @@ from collections import Counter
 from scrapy.core.engine import ExecutionEngine
 from scrapy.settings import default_settings
 
-from scrapy_ubi.lean.onetask import OneTask
-from scrapy_ubi.lean.placing import EXTENSIONS
-from scrapy_ubi.lean.stats import LeanStats
-from scrapy_ubi.scrapy_private.leanpath import place
+from scrapy_ubi.fast.one_task import OneTask
+from scrapy_ubi.fast.path import place
+from scrapy_ubi.fast.placing import EXTENSIONS
+from scrapy_ubi.fast.stats import LeanStats
 
 # OneTask itself is for our scheduler.
 default_settings.EXTENSIONS_BASE.update(dict.fromkeys((each for each in EXTENSIONS if each is not OneTask), 0))

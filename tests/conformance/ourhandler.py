@@ -4,6 +4,6 @@ from __future__ import annotations
 
 from scrapy.settings import default_settings
 
-OURS = "scrapy_ubi.http.handler.UbiDownloadHandler"
+OURS = "scrapy_ubi.fast.http.handler.UbiDownloadHandler"
 
 default_settings.DOWNLOAD_HANDLERS_BASE.update(http=OURS, https=OURS)

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from scrapy.settings import default_settings
 
-from scrapy_ubi.passedover import CLOSING, QUEUES, REDIS_ADDRESS, REDIS_SCHEDULER
+from scrapy_ubi.process.ignored_settings import CLOSING, QUEUES, REDIS_ADDRESS, REDIS_SCHEDULER
+from scrapy_ubi.requests.untravelled import NEEDED
 from scrapy_ubi.settings import SETTINGS
-from scrapy_ubi.untravelled import NEEDED
 
 DOCS = Path(__file__).parents[2] / "docs"
 DIFFERENCES = (DOCS / "reference" / "differences-from-scrapy.md").read_text()

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from demo.faults import Faults
-from scrapy_ubi.monitor.profile import Profile
 from scrapy_ubi.monitor.status import AgentStatus, CrawlStatus
+from scrapy_ubi.node.report.profile import Profile
 
 
 class Stage:

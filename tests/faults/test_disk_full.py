@@ -9,11 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.faults.conftest import MakeGroup
+from tests.faults.test_full import status
 from tests.support.disks import unwritten
 from tests.support.group import Group
-
-from .conftest import MakeGroup
-from .test_full import status
 
 pytestmark = [pytest.mark.processes, pytest.mark.faults]
 

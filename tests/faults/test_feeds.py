@@ -15,9 +15,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.faults.conftest import MakeGroup
 from tests.support.group import Group
-
-from .conftest import MakeGroup
 
 pytestmark = [pytest.mark.processes, pytest.mark.faults]
 

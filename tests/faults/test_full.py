@@ -9,10 +9,9 @@ import sys
 import pytest
 from redis import OutOfMemoryError
 
+from tests.faults.conftest import FOUR, MakeGroup
 from tests.support.group import CRAWL
 from tests.support.server import Server
-
-from .conftest import FOUR, MakeGroup
 
 pytestmark = [pytest.mark.processes, pytest.mark.faults]
 

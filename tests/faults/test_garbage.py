@@ -7,7 +7,7 @@ import pickle
 
 import pytest
 
-from .conftest import FOUR, MakeGroup
+from tests.faults.conftest import FOUR, MakeGroup
 
 pytestmark = [pytest.mark.processes, pytest.mark.faults]
 

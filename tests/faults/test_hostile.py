@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.crawls.test_processes import Project
 from tests.support.hostile import (
     ALL_BUSY,
     BOMB,
@@ -30,7 +31,6 @@ from tests.support.hostile import (
 )
 from tests.support.server import Server
 from tests.support.site import Site
-from tests.test_processes import Project
 
 pytestmark = pytest.mark.processes
 

@@ -9,10 +9,9 @@ from __future__ import annotations
 import pytest
 
 from scrapy_ubi.protocol.view import LOSSY
+from tests.faults.conftest import FOUR, MakeGroup
 from tests.support.disks import unwritten
 from tests.support.proxy import Cable
-
-from .conftest import FOUR, MakeGroup
 
 pytestmark = [pytest.mark.processes, pytest.mark.faults]
 

@@ -10,9 +10,8 @@ import time
 
 import pytest
 
+from tests.faults.conftest import FOUR, MakeGroup
 from tests.support.group import Group
-
-from .conftest import FOUR, MakeGroup
 
 pytestmark = [pytest.mark.processes, pytest.mark.faults]
 

@@ -7,9 +7,8 @@ from dataclasses import replace
 
 import pytest
 
+from tests.faults.conftest import MakeGroup
 from tests.support.server import Server, free_port
-
-from .conftest import MakeGroup
 
 pytestmark = pytest.mark.processes
 

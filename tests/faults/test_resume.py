@@ -13,10 +13,9 @@ from typing import Any
 
 import pytest
 
+from tests.faults.conftest import FOUR, MakeGroup
 from tests.support.disks import Disk, unwritten
 from tests.support.group import Group
-
-from .conftest import FOUR, MakeGroup
 
 pytestmark = pytest.mark.processes
 

@@ -6,9 +6,8 @@ from threading import Thread
 
 import pytest
 
+from tests.faults.conftest import FOUR, MakeGroup
 from tests.support.proxy import Cable
-
-from .conftest import FOUR, MakeGroup
 
 pytestmark = [pytest.mark.processes, pytest.mark.faults]
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from tests.faults.conftest import FOUR, MakeGroup
 from tests.support.group import Verdict
-
-from .conftest import FOUR, MakeGroup
 
 pytestmark = [pytest.mark.processes, pytest.mark.faults]
 

@@ -11,9 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from scrapy_ubi.frontier import opening, rows
-from scrapy_ubi.frontier.memorystore import MemoryStore
-from scrapy_ubi.frontier.opening import open_frontier
+from scrapy_ubi.frontier import restore as opening
+from scrapy_ubi.frontier import rows
+from scrapy_ubi.frontier.memory_store import MemoryStore
+from scrapy_ubi.frontier.restore import open_frontier
 from scrapy_ubi.frontier.seen import SeenTable
 from scrapy_ubi.frontier.store import StoreDamaged, StoreFull
 from scrapy_ubi.protocol.host import Entry

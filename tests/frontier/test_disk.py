@@ -11,10 +11,10 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule, run_state_machine_as_test
 
-from scrapy_ubi.frontier import diskstate
+from scrapy_ubi.frontier import disk_state
 from scrapy_ubi.frontier.disk import DiskFrontier
 from scrapy_ubi.frontier.flush import Flush
-from scrapy_ubi.frontier.memorystore import MemoryStore
+from scrapy_ubi.frontier.memory_store import MemoryStore
 from scrapy_ubi.frontier.window import Result, Scan
 from scrapy_ubi.protocol.host import Entry, HostState
 from scrapy_ubi.protocol.mail import whole
@@ -335,7 +335,7 @@ def test_what_a_host_dropped_had_on_disk_goes_with_the_next_flush() -> None:
 def test_a_host_that_changes_while_it_is_told_is_told_whole(
     kind: type[Reading], seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(diskstate, "PIECE", 3)
+    monkeypatch.setattr(disk_state, "PIECE", 3)
     draw, number = random.Random(seed), 100
     frontier, state = resting(kind, keys=40)
     frontier.add_done(state, range(1, 5))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from scrapy_ubi.frontier import diskstate
-from scrapy_ubi.frontier.memorystore import MemoryStore
+from scrapy_ubi.frontier import disk_state
+from scrapy_ubi.frontier.memory_store import MemoryStore
 from scrapy_ubi.protocol.host import Entry, HostState
 from tests.frontier.frontiers import DictKind, Reading, Tight, popped, reopened, resting
 
@@ -128,7 +128,7 @@ def test_a_key_that_was_unknown_when_last_asked_for_is_not_taken_for_unknown_lat
 
 
 def test_of_so_many_keys_it_is_remembered_that_they_were_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(diskstate, "MOST_UNKNOWN", 2)
+    monkeypatch.setattr(disk_state, "MOST_UNKNOWN", 2)
     frontier = reopened(MemoryStore(), DictKind())
     state, _ = frontier.add("h", [Entry(9, "http://h/9", 0)])
     for key in range(5):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from scrapy_ubi.frontier import failures, memory
-from scrapy_ubi.frontier.memorystore import MemoryStore
+from scrapy_ubi.frontier.memory_store import MemoryStore
 from scrapy_ubi.protocol.host import Entry, Failure
 from tests.frontier.frontiers import FRONTIERS, Checked, DictKind, Make, reopened
 

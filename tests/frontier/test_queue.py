@@ -8,7 +8,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from scrapy_ubi.frontier.queue import HostQueue
 from scrapy_ubi.protocol.host import Entry
-from scrapy_ubi.protocol.setstate import SetState
+from scrapy_ubi.protocol.memory_state import SetState
 
 
 def entry(key: int, depth: int = 0, priority: int = 0) -> Entry:

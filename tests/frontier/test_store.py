@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scrapy_ubi.frontier.memorystore import MemoryStore
+from scrapy_ubi.frontier.memory_store import MemoryStore
 from scrapy_ubi.frontier.rocks import RocksStore
 from scrapy_ubi.frontier.store import Batch, Store, StoreError, every
 

@@ -15,8 +15,7 @@ from w3lib.url import safe_url_string
 
 from scrapy_ubi.links.allowed import Allowed, Domains, Extensions
 from scrapy_ubi.links.join import Joiner, plain
-
-from .pages import ADDRESS, BASES, HREFS, hrefs
+from tests.links.pages import ADDRESS, BASES, HREFS, hrefs
 
 
 def at_length(base: str, address: str, encoding: str, value: str) -> str | None:

@@ -12,8 +12,7 @@ from scrapy.linkextractors import IGNORED_EXTENSIONS
 from scrapy_ubi.links.allowed import Allowed
 from scrapy_ubi.links.join import Joiner
 from scrapy_ubi.links.usual import _long_way, urls
-
-from .pages import ADDRESS, BASES, HREFS, hrefs
+from tests.links.pages import ADDRESS, BASES, HREFS, hrefs
 
 IGNORED = {f".{each}" for each in IGNORED_EXTENSIONS}
 RULES = [

@@ -12,11 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.matrix.shops import furnish
+from tests.matrix.trial import Arguments, Kill, Outcome, Trial
 from tests.support.server import Server
 from tests.support.site import Site
-
-from .shops import furnish
-from .trial import Arguments, Kill, Outcome, Trial
 
 pytestmark = pytest.mark.processes
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scrapy_ubi.monitor.measures import Balance, balance, measure, overhead, overlap
-from scrapy_ubi.monitor.profile import Profile
+from scrapy_ubi.node.report.profile import Profile
 
 
 def agent(name: str, capacity: float = 1.0, failed: dict[str, int] | None = None, **counts: int) -> Profile:

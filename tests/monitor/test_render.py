@@ -8,12 +8,12 @@ from dataclasses import replace
 import pytest
 
 from scrapy_ubi.monitor import document, render
-from scrapy_ubi.monitor.letters import Box, DeadLetter, read_letter
+from scrapy_ubi.monitor.inbox_text import Box, DeadLetter, read_letter
 from scrapy_ubi.monitor.ownership import Ownership
-from scrapy_ubi.monitor.plain import width
-from scrapy_ubi.monitor.profile import Profile, read_profile
 from scrapy_ubi.monitor.status import AgentStatus, CrawlStatus
+from scrapy_ubi.node.report.profile import Profile, read_profile
 from scrapy_ubi.protocol.view import Beat
+from scrapy_ubi.untrusted.terminal_text import width
 from tests.monitor.by_hand import VIEW, letter, profile
 
 HOSTILE = "\x1b[2J\u202e" + "日" * 200 + "\n"

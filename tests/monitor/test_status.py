@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import pytest
 import redis
 
-from scrapy_ubi.monitor.profile import Profile
 from scrapy_ubi.monitor.status import find_crawls, read_status, shown_state
+from scrapy_ubi.node.report.profile import Profile
 from scrapy_ubi.protocol.view import Beat
 from tests.monitor.by_hand import CRAWL, CrawlByHand, beat, incarnation, profile
 from tests.support.server import Server

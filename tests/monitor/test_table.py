@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scrapy_ubi.monitor.plain import width
 from scrapy_ubi.monitor.table import USUAL, WIDEST, Column, count, folded, pairs, rate, room, size, span, table
+from scrapy_ubi.untrusted.terminal_text import width
 
 COLUMNS = (Column("agent"), Column("machine"), Column("pages", True), Column("seen", True))
 CELL = st.text(alphabet="abc\x1b\n日é", max_size=120)

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 
 from scrapy_ubi.node import Node, Visit
 from scrapy_ubi.protocol.host import Entry
+from scrapy_ubi.requests.identity import RequestKeys
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.transport.memory import MemoryHub, MemoryTransport
 from scrapy_ubi.urls import normal_form, partition_key, url_key
@@ -109,6 +110,7 @@ class Crawler:
             agent_id=name,
             spider="test",
             check=lambda request: self.refused,
+            keys=RequestKeys(settings),
             on_wake=self.wake.set,
             on_cancel=self.cancel,
             on_fatal=log.fatal.append,

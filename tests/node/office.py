@@ -8,10 +8,10 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from scrapy_ubi.frontier.store import StoreFull
-from scrapy_ubi.node.courier import Courier
-from scrapy_ubi.node.keeper import Disk, NoDisk
-from scrapy_ubi.node.post import Post
-from scrapy_ubi.node.trouble import LONGEST_PAUSE
+from scrapy_ubi.node.disk import Disk, NoDisk
+from scrapy_ubi.node.mail.exchange import Post
+from scrapy_ubi.node.mail.io_thread import Courier
+from scrapy_ubi.node.mail.outage import LONGEST_PAUSE
 from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.config import Config
 from scrapy_ubi.protocol.host import Entry

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from scrapy_ubi.node import profile
 from scrapy_ubi.node.crawl import Crawl
-from scrapy_ubi.node.halt import Halt
-from scrapy_ubi.node.keeper import NoDisk
+from scrapy_ubi.node.disk import NoDisk
+from scrapy_ubi.node.fatal import Halt
+from scrapy_ubi.node.report import figures
 from tests.node.crawler import SETTINGS
 
 
@@ -17,7 +17,7 @@ class Part:
         self.told: list[str] = []
         disk = NoDisk(delay)
         self.halt = Halt(disk, self.told.append)
-        fixed = profile.fixed(SETTINGS, "a", "spider")
+        fixed = figures.fixed(SETTINGS, "a", "spider")
         self.crawl = Crawl(SETTINGS, "a", disk, fixed, lambda incarnation: None, self.clock)
 
     def clock(self) -> float:

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from scrapy_ubi.errors import UbiRefused
-from scrapy_ubi.node import joining
 from scrapy_ubi.node.crawl import Crawl
-from scrapy_ubi.node.keeper import Keeper
-from scrapy_ubi.node.origin import UNKNOWN, Origin
-from scrapy_ubi.node.profile import fixed
-from scrapy_ubi.protocol import durable
+from scrapy_ubi.node.disk import Keeper
+from scrapy_ubi.node.group import join_steps
+from scrapy_ubi.node.group.origin import UNKNOWN, Origin
+from scrapy_ubi.node.report.figures import fixed
+from scrapy_ubi.protocol import snapshot
 from scrapy_ubi.protocol.host import Entry
 from scrapy_ubi.protocol.mail import DISCOVERY, Record
 from scrapy_ubi.settings import UbiSettings
@@ -35,7 +35,7 @@ async def lived(path: Path, name: str) -> str:
         before = f"{lane.name} {lane.next_seq}"
         outbox.put("b", DISCOVERY, Record("h", 0, Entry(1, "http://h/", 0)), view("b"))
         assert list(outbox.post(0.0, "0" * 16))
-        disk.collect(durable.changes(crawl.agent), crawl.facts("0badcafe"))
+        disk.collect(snapshot.changes(crawl.agent), crawl.facts("0badcafe"))
         await disk.write()
         disk.settle()
     finally:
@@ -68,7 +68,7 @@ async def gone_on(
         own = fixed(settings, "a", spider, origin)
         crawl = Crawl(settings, "a", disk, own, lambda incarnation: None, lambda: 1.0)
         assert not await crawl.resume({})
-        disk.collect(durable.changes(crawl.agent), crawl.facts("0badcafe"))
+        disk.collect(snapshot.changes(crawl.agent), crawl.facts("0badcafe"))
         await disk.write()
         disk.settle()
     finally:
@@ -118,9 +118,9 @@ def test_what_was_begun_from_something_else_is_not_gone_on_with_but_by_a_setting
 def test_what_a_disk_has_of_the_present_run_is_past_only_where_that_ended_without_losses() -> None:
     """Where others ended it after losses, this disk has what they had lost: it was emptied."""
     control = {"run": "r1", "finished": "r1 b"}
-    assert joining.is_past(control, "r1") and not joining.is_past(control, "r2")
-    assert not joining.is_past(control | {"finished": "r1 b lossy"}, "r1")
-    assert joining.is_past({"run": "r2", "past": "r0 r1"}, "r1")
+    assert join_steps.is_past(control, "r1") and not join_steps.is_past(control, "r2")
+    assert not join_steps.is_past(control | {"finished": "r1 b lossy"}, "r1")
+    assert join_steps.is_past({"run": "r2", "past": "r0 r1"}, "r1")
 
 
 @pytest.mark.parametrize("over", [False, True])
@@ -135,7 +135,7 @@ def test_a_disk_that_has_seen_the_end_of_its_run_has_no_more_of_it(tmp_path: Pat
             crawl = Crawl(SETTINGS, "a", disk, fixed(SETTINGS, "a", "spider"), lambda incarnation: None, lambda: 1.0)
             crawl.frontier.add("h", [Entry(1, "http://h/", 0)])
             crawl.agent.finished = over
-            disk.collect(durable.changes(crawl.agent), crawl.facts("r1"))
+            disk.collect(snapshot.changes(crawl.agent), crawl.facts("r1"))
             await disk.write()
             disk.settle()
         finally:

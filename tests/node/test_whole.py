@@ -19,9 +19,9 @@ from unittest.mock import patch
 
 import pytest
 
-from scrapy_ubi.frontier import disk, diskstate, flushes, window
+from scrapy_ubi.frontier import disk, disk_state, flushes, window
 from scrapy_ubi.node import node as node_module
-from scrapy_ubi.node.courier import Courier
+from scrapy_ubi.node.mail.io_thread import Courier
 from scrapy_ubi.protocol.mail import Record
 from scrapy_ubi.protocol.view import LOSSY
 from scrapy_ubi.settings import UbiSettings
@@ -300,7 +300,7 @@ def live(seed: int) -> World:
     garbage = chance.choice([1, 2, 16])
     sizes: dict[tuple[object, str], object] = {(disk, "LEAST_GARBAGE"): garbage, (flushes, "LEAST_GARBAGE"): garbage}
     sizes |= {(window, "LEAST_TIDY"): chance.choice([2, 64]), (window, "TIDY"): chance.choice([1, 3, 1024])}
-    sizes |= {(window, "MOST_SCANS"): chance.choice([1, 3, 64]), (diskstate, "PIECE"): chance.choice([1, 3, 256])}
+    sizes |= {(window, "MOST_SCANS"): chance.choice([1, 3, 64]), (disk_state, "PIECE"): chance.choice([1, 3, 256])}
     sizes |= {(secrets, "token_hex"): lambda size: f"{chance.getrandbits(8 * size):0{2 * size}x}"}
     sizes |= {(time, "time"): lambda: 1e9 + world.now, (node_module, "Courier"): lambda own_thread: Courier(False)}
     with ExitStack() as stack:

@@ -18,12 +18,13 @@ from typing import Any, Protocol
 
 from sortedcontainers import SortedDict
 
-from scrapy_ubi.frontier import ledger, opening
-from scrapy_ubi.frontier.memorystore import MemoryStore
+from scrapy_ubi.frontier import ledger, open
+from scrapy_ubi.frontier.memory_store import MemoryStore
 from scrapy_ubi.frontier.store import StoreFull
 from scrapy_ubi.node import Node, Visit
-from scrapy_ubi.node.keeper import Keeper
+from scrapy_ubi.node.disk import Keeper
 from scrapy_ubi.protocol.host import retried, retries_of
+from scrapy_ubi.requests.identity import RequestKeys
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.transport import Incoming, Outgoing, TransportDown, TransportFull
 from scrapy_ubi.transport.memory import MemoryHub, MemoryTransport
@@ -145,7 +146,7 @@ class SlowKeeper(Keeper):
     def _open(self) -> None:
         delay, unix = self._settings.host_delay, time.time()
         left = DictKind(self._files.seen)
-        self.frontier = opening.restore(
+        self.frontier = open.restore(
             self._files.store(),
             Path("seen"),
             delay=delay,
@@ -225,6 +226,7 @@ class Process:
             agent_id=self.name,
             spider="test",
             check=lambda request: None,
+            keys=RequestKeys(world.settings),
             on_wake=self._wake.set,
             on_cancel=self._cancel,
             on_fatal=self._fail,

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from scrapy_ubi.node.hosts.health import MOST_COUNT, MOST_PAUSE, Policy
 from scrapy_ubi.politeness.failing import MOST_PAGES, SHORT_RESTS, Streak, Verdict, answered, read
-from scrapy_ubi.politeness.health import MOST_COUNT, MOST_PAUSE, Policy
 
 POLICY = Policy(failures=5, pause=64.0, tries=3)
 

@@ -13,8 +13,8 @@ import pytest
 
 from scrapy_ubi.frontier.memory import MemoryFrontier
 from scrapy_ubi.node import Visit
-from scrapy_ubi.node.hosts import DELAY, Hosts
-from scrapy_ubi.node.questions import Question
+from scrapy_ubi.node.hosts.host_notes import DELAY, Hosts
+from scrapy_ubi.node.report.queries import Question
 from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.config import Config
 from scrapy_ubi.protocol.host import Notes

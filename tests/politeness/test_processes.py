@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.crawls.test_processes import Project
 from tests.support.server import Server
 from tests.support.site import HANG_UP, Page, Site, links
-from tests.test_processes import Project
 
 pytestmark = pytest.mark.processes
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scrapy_ubi.protocol.closing import Outlinks
+from scrapy_ubi.protocol.done_marks import Outlinks
 from scrapy_ubi.protocol.mail import DISCOVERY, MOST_OUTLINKS, Bounds
 from tests.support.views import ordered
 from tests.support.village import Village, page

@@ -9,7 +9,7 @@ import pytest
 from scrapy_ubi.protocol import handover as handover_module
 from scrapy_ubi.protocol.handover import MOST_PAUSES
 from scrapy_ubi.protocol.mail import STATE
-from scrapy_ubi.protocol.tenure import point
+from scrapy_ubi.protocol.ownership import point
 from scrapy_ubi.protocol.view import MOST_PENDING
 from scrapy_ubi.protocol.wire import Delta, Received
 from tests.support.views import ordered

@@ -26,7 +26,7 @@ from scrapy_ubi.protocol.mail import (
     weight,
     whole,
 )
-from scrapy_ubi.protocol.setstate import SetState
+from scrapy_ubi.protocol.memory_state import SetState
 from scrapy_ubi.protocol.wire import read_answer
 
 BOUNDS = Bounds(window=3, records=4, size=10_000, resend=5.0)

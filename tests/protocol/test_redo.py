@@ -6,7 +6,7 @@ import pytest
 
 from scrapy_ubi.protocol.host import MOST_REDO, Entry, Redo
 from scrapy_ubi.protocol.mail import MOST_OUTLINKS
-from scrapy_ubi.protocol.setstate import SetState
+from scrapy_ubi.protocol.memory_state import SetState
 from scrapy_ubi.protocol.wire import Malformed, decode, sift
 from tests.support.views import ordered
 from tests.support.village import Village, page

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from scrapy_ubi.protocol import repeats
+from scrapy_ubi.protocol import request_table
 from scrapy_ubi.protocol.host import Entry, Redo, Summary
 from scrapy_ubi.protocol.mail import DISCOVERY, STATE, Bounds, Lane, LaneIn, Letter, Outcome, Record
 from scrapy_ubi.protocol.wire import Delta, Header, Malformed, decode, decode_header, encode, read_answer
-from scrapy_ubi.transport.wire import encode as to_bytes
+from scrapy_ubi.transport.beat_text import encode as to_bytes
 
 KEY, VIEW = "0123456789abcdef", "00000000000000ff"
 MOST, LONGEST = 100, 200
@@ -175,7 +175,7 @@ def test_entries_that_differ_in_key_and_url_only_are_said_together() -> None:
 
 
 def test_a_request_too_long_to_be_said_for_many_is_written_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(repeats, "MOST_REPEATED", 40)
+    monkeypatch.setattr(request_table, "MOST_REPEATED", 40)
     told = [Record("h", 1, entry=Entry(n, f"http://h/{n}", 0, 0, '{"meta":{"a":"bcde"}}')) for n in (1, 2, 3)]
     found = json.loads(made(told)["body"])[0]["discovered"]
     assert [row[1] for row in found] == ["http://h/1", "http://h/2", "http://h/3"]

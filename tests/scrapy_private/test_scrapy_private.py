@@ -48,7 +48,7 @@ from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
 from twisted.web.client import _AgentBase, _RetryingHTTP11ClientProtocol
 
-from scrapy_ubi.scheduler import UbiScheduler
+from scrapy_ubi.components.scheduler import UbiScheduler
 from scrapy_ubi.scrapy_private import (
     Download,
     EngineHooks,
@@ -101,7 +101,7 @@ def test_the_names_of_engine_scraper_and_handlers() -> None:
 
 
 def test_the_names_of_the_downloaders_slots() -> None:
-    """tests/politeness/test_manners.py shows what they are relied on for."""
+    """tests/politeness/test_host_feedback.py shows what they are relied on for."""
     assert list(inspect.signature(inspect.unwrap(Downloader._get_slot)).parameters)[:2] == ["self", "request"]
     slot = Slot(1, 10.0, 0.5)
     assert (slot.delay, slot.jitter, slot.lastseen) == (10.0, 0.5, 0)
@@ -167,7 +167,7 @@ def test_whether_a_page_was_parsed() -> None:
 
 
 def test_the_names_on_the_way_to_a_connection() -> None:
-    """tests/test_writegate.py shows what they are relied on for."""
+    """tests/scrapy_private/test_socket_gate.py shows what they are relied on for."""
     assert list(inspect.signature(DownloadHandlers._get_handler).parameters) == ["self", "scheme"]
     assert "self._pool: HTTPConnectionPool" in inspect.getsource(HTTP11DownloadHandler.__init__)
     assert "d = self._pool.getConnection(key, endpoint)" in inspect.getsource(_AgentBase)

@@ -25,8 +25,8 @@ from scrapy_ubi.protocol.mail import DISCOVERY, Record
 from scrapy_ubi.protocol.notes import NOTHING
 
 if TYPE_CHECKING:
-    from .process import Process
-    from .world import World
+    from tests.simulation.process import Process
+    from tests.simulation.world import World
 
 
 def owed(agent: Agent) -> Iterator[Record]:

@@ -6,12 +6,12 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from scrapy_ubi.frontier import ledger, opening
+from scrapy_ubi.frontier import ledger, open
 from scrapy_ubi.frontier.memory import MemoryFrontier
-from scrapy_ubi.frontier.memorystore import MemoryStore
-from scrapy_ubi.protocol.durable import Changes, Saved
+from scrapy_ubi.frontier.memory_store import MemoryStore
 from scrapy_ubi.protocol.host import Entry, HostState, Notes
 from scrapy_ubi.protocol.notes import NOTHING
+from scrapy_ubi.protocol.snapshot import Changes, Saved
 from tests.frontier.frontiers import DictKind, Reading
 from tests.support.ledger import Ledger
 
@@ -135,7 +135,7 @@ class StoreDisk(Disk):
     def opened(self, offset: float) -> LoggedDiskFrontier:
         """The frontier on disk that a process finds here. `offset`: the world's time less the process's."""
         kind = DictKind(self.seen)
-        made = opening.restore(
+        made = open.restore(
             self.store,
             Path("seen"),
             offset=offset,

@@ -15,25 +15,24 @@ from contextlib import contextmanager
 from typing import Any
 from unittest.mock import patch
 
-from scrapy_ubi.protocol import custody, durable, handover, mail, tenure
+from scrapy_ubi.protocol import commit, handover, mail, ownership, snapshot
 from scrapy_ubi.protocol.agent import Agent
-from scrapy_ubi.protocol.closing import Closing
+from scrapy_ubi.protocol.done_marks import Closing
 from scrapy_ubi.protocol.handover import Handover
 from scrapy_ubi.protocol.host import HostState
-from scrapy_ubi.protocol.keeping import Keeping
 from scrapy_ubi.protocol.mail import DISCOVERY, STATE, Lane, Record
 from scrapy_ubi.protocol.membership import Membership
+from scrapy_ubi.protocol.memory_state import SetState
 from scrapy_ubi.protocol.outbox import Outbox
+from scrapy_ubi.protocol.ownership import Tenure
+from scrapy_ubi.protocol.placement import Keeping
 from scrapy_ubi.protocol.quiescence import Quiescence
 from scrapy_ubi.protocol.ring import Ring, point, replica_points
-from scrapy_ubi.protocol.setstate import SetState
-from scrapy_ubi.protocol.standing import Standing
-from scrapy_ubi.protocol.tenure import Tenure
+from scrapy_ubi.protocol.self_status import Standing
 from scrapy_ubi.protocol.view import Beat, Watch
-
-from .checkers import Violation
-from .plans import Plan
-from .process import Process
+from tests.simulation.checkers import Violation
+from tests.simulation.plans import Plan
+from tests.simulation.process import Process
 
 TRIES = 60
 
@@ -50,7 +49,7 @@ def _done_marks_in_handoffs_early() -> Any:
 
 
 def _acknowledged_before_successors() -> Any:
-    return patch.object(custody, "_told", lambda outbox, successor, flush: True)
+    return patch.object(commit, "_told", lambda outbox, successor, flush: True)
 
 
 def _one_window_for_both_lanes() -> Any:
@@ -146,7 +145,7 @@ def _no_wait_for_settled() -> Any:
 
 def _views_entered_ignored() -> Any:
     def free(self: Tenure, host: str, alive: Any) -> bool:
-        if self.released and tenure.point(host) not in self.listed:
+        if self.released and ownership.point(host) not in self.listed:
             return True
         return self.complete is not None and self._heir(self.complete, host, alive)
 
@@ -299,7 +298,7 @@ def _absent_peers_not_missed() -> Any:
 
 def _copies_not_dirty_after_restart() -> Any:
     """The restored agent is taken for one that has seen the view of its disk complete, and offers nothing."""
-    restore = durable.restore
+    restore = snapshot.restore
 
     def clean(*args: Any) -> Agent:
         agent = restore(*args)
@@ -307,7 +306,7 @@ def _copies_not_dirty_after_restart() -> Any:
         agent.handover.enter = lambda: None  # type: ignore[method-assign]
         return agent
 
-    return patch.object(durable, "restore", clean)
+    return patch.object(snapshot, "restore", clean)
 
 
 MUTATIONS: dict[str, Callable[[], Any]] = {

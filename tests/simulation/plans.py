@@ -14,9 +14,8 @@ from random import Random
 
 from scrapy_ubi.protocol.mail import Bounds
 from scrapy_ubi.protocol.view import MOST_PENDING
-
-from .process import FAILURE, Process
-from .world import STRIDE, World
+from tests.simulation.process import FAILURE, Process
+from tests.simulation.world import STRIDE, World
 
 CALM = 25.0  # s of simulated time from which on nothing goes wrong any more
 LIMIT = 300.0  # s by which the crawl is over

@@ -12,20 +12,19 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from scrapy_ubi.protocol import durable
+from scrapy_ubi.protocol import snapshot
 from scrapy_ubi.protocol.agent import Agent, Effects
 from scrapy_ubi.protocol.host import Entry, HostState
 from scrapy_ubi.protocol.mail import Record
 from scrapy_ubi.protocol.notes import canonical
 from scrapy_ubi.protocol.view import LOSSY
 from scrapy_ubi.protocol.wire import decode
-
-from .checkers import Violation, key_of
-from .disk import Change, Disk, LoggedDiskFrontier, LoggedFrontier, StoreDisk
-from .mailstore import Incoming, Outgoing
+from tests.simulation.checkers import Violation, key_of
+from tests.simulation.disk import Change, Disk, LoggedDiskFrontier, LoggedFrontier, StoreDisk
+from tests.simulation.mailstore import Incoming, Outgoing
 
 if TYPE_CHECKING:
-    from .world import World
+    from tests.simulation.world import World
 
 INTERVAL, LEASE, FAILURE, FLUSH = 0.5, 3.0, 5.0, 0.2
 IDLE = 0.5  # s between flushes of an agent to which nothing happens, so that waiting costs the simulator less
@@ -85,7 +84,7 @@ class Process:
         if saved is None:
             store = f"{world.random.getrandbits(32):08x}"
             return Agent(self.name, store, world.config, frontier, self._incarnation, self.now()), frontier
-        agent = durable.restore(self.name, saved, world.config, frontier, self._incarnation, self.now())
+        agent = snapshot.restore(self.name, saved, world.config, frontier, self._incarnation, self.now())
         return agent, frontier
 
     def _incarnation(self) -> str:
@@ -203,7 +202,7 @@ class Process:
             raise Violation(f"P8: {self.name} was the last to leave, and has dropped what nobody else holds")
         disk.flush(changes)
         disk.merged = frozenset(self.in_hand)
-        new = durable.changes(agent)
+        new = snapshot.changes(agent)
         disk.ledger.write(new)
         if isinstance(disk, StoreDisk):
             disk.written(self.frontier, new)

@@ -14,14 +14,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from scrapy_ubi.frontier.memory import MemoryFrontier
-from scrapy_ubi.protocol import durable
+from scrapy_ubi.protocol import snapshot
 from scrapy_ubi.protocol.agent import Agent
-from scrapy_ubi.protocol.closing import Outlinks
+from scrapy_ubi.protocol.done_marks import Outlinks
 from scrapy_ubi.protocol.host import Entry, HostState
+from tests.simulation.telling import Telling
 from tests.support.ledger import Ledger
 from tests.support.village import Village
-
-from .telling import Telling
 
 
 @dataclass
@@ -43,7 +42,7 @@ class Disk:
         self.ledger = Ledger()
         if before is not None and before.ledger.store == agent.outbox.store:
             self.ledger = before.ledger
-        self.ledger.write(durable.changes(agent))
+        self.ledger.write(snapshot.changes(agent))
         self.saved = self.ledger.saved
         self.hosts = {state.host: (tuple(state.undone()), tuple(state.done)) for state in agent.frontier.states()}
 
@@ -52,7 +51,7 @@ class Disk:
         frontier = MemoryFrontier()
         for host, (undone, done) in self.hosts.items():
             frontier.add_done(frontier.add(host, undone)[0], done)
-        return durable.restore(fresh.me, self.saved, fresh.config, frontier, lambda: fresh.incarnation, now)
+        return snapshot.restore(fresh.me, self.saved, fresh.config, frontier, lambda: fresh.incarnation, now)
 
 
 class Scene(Village):

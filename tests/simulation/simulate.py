@@ -14,8 +14,8 @@ from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field
 
-from .checkers import Violation
-from .plans import KINDS, RARE_KINDS, Plan
+from tests.simulation.checkers import Violation
+from tests.simulation.plans import KINDS, RARE_KINDS, Plan
 
 BATCH = 25  # crawls a process does between two reports
 EVERY = 10  # s between two lines of progress

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 
 from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.host import Entry, HostState
-from scrapy_ubi.protocol.tenure import point
+from scrapy_ubi.protocol.ownership import point
 from scrapy_ubi.protocol.view import MANY, View
 from scrapy_ubi.protocol.wire import Delta, Received, read_answer
 from tests.support.views import ordered

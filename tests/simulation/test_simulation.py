@@ -9,11 +9,10 @@ from unittest.mock import patch
 
 import pytest
 
-from scrapy_ubi.protocol.standing import Standing
-
-from .checkers import Violation
-from .mutations import MUTATIONS, RARE, TRIES, search
-from .plans import KINDS, LIMIT, Plan
+from scrapy_ubi.protocol.self_status import Standing
+from tests.simulation.checkers import Violation
+from tests.simulation.mutations import MUTATIONS, RARE, TRIES, search
+from tests.simulation.plans import KINDS, LIMIT, Plan
 
 FIXED = range(40)
 

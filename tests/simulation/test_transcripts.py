@@ -12,11 +12,10 @@ import pytest
 from scrapy_ubi.protocol.handover import Handover
 from scrapy_ubi.protocol.membership import Membership
 from scrapy_ubi.protocol.outbox import Outbox
-from scrapy_ubi.protocol.tenure import Alive, Tenure
+from scrapy_ubi.protocol.ownership import Alive, Tenure
 from scrapy_ubi.protocol.view import Beat, Watch
-
-from .mutations import MUTATIONS
-from .transcripts import GOLDEN, SCENES, row, text
+from tests.simulation.mutations import MUTATIONS
+from tests.simulation.transcripts import GOLDEN, SCENES, row, text
 
 HARD_CASES = Path(__file__).parents[2] / "docs" / "explanation" / "hard-cases.md"
 

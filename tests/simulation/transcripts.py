@@ -14,8 +14,8 @@ from collections.abc import Callable
 from inspect import cleandoc
 from pathlib import Path
 
-from .scene import Scene
-from .scenes import accidents, changes, found, mail
+from tests.simulation.scene import Scene
+from tests.simulation.scenes import accidents, changes, found, mail
 
 GOLDEN = Path(__file__).parent / "golden"
 HEAD = re.compile(r"(?P<case>.+?)\n\nRule: (?P<rule>.+?)\nLook: .+", re.DOTALL)

@@ -18,13 +18,12 @@ from typing import TYPE_CHECKING
 import mmh3
 
 from scrapy_ubi.protocol.wire import read_answer
-
-from .checkers import Violation, key_of
-from .mailstore import Outgoing
+from tests.simulation.checkers import Violation, key_of
+from tests.simulation.mailstore import Outgoing
 
 if TYPE_CHECKING:
-    from .process import Process
-    from .world import World
+    from tests.simulation.process import Process
+    from tests.simulation.world import World
 
 CIRCLE = 1 << 64
 HOST_SEED = 0x756269

@@ -17,11 +17,10 @@ from random import Random
 from scrapy_ubi.protocol.config import Config
 from scrapy_ubi.protocol.mail import Bounds
 from scrapy_ubi.protocol.view import Beat
-
-from .checkers import Referee, key_of
-from .mailstore import Incoming, Outgoing, Redis
-from .process import FAILURE, LEASE, Process
-from .watchers import Watchers
+from tests.simulation.checkers import Referee, key_of
+from tests.simulation.mailstore import Incoming, Outgoing, Redis
+from tests.simulation.process import FAILURE, LEASE, Process
+from tests.simulation.watchers import Watchers
 
 STRIDE = 50  # events between two checks of every invariant of every agent (1 where `check` asks for it: 10 x slower)
 LATE = 1.5  # s by which a piece of an exchange may come late when mail is reordered

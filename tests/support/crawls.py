@@ -19,7 +19,7 @@ from scrapy import Spider, signals
 from scrapy.crawler import AsyncCrawlerRunner, Crawler
 from scrapy.utils.reactor import is_reactor_installed
 
-from scrapy_ubi.scheduler import UbiScheduler
+from scrapy_ubi.components.scheduler import UbiScheduler
 from scrapy_ubi.transport import Transport
 from scrapy_ubi.transport.memory import MemoryHub, MemoryTransport
 

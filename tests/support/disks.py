@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from scrapy_ubi.frontier import ledger
 from scrapy_ubi.frontier.disk import DiskFrontier
-from scrapy_ubi.frontier.opening import open_frontier
+from scrapy_ubi.frontier.restore import open_frontier
 from scrapy_ubi.urls import normal_form, url_key
 
 LITTLE = 32 << 20  # bytes of memory

@@ -14,10 +14,10 @@ from types import SimpleNamespace
 from typing import Any
 
 from scrapy_ubi.frontier.memory import MemoryFrontier
-from scrapy_ubi.node.joins import Joins
-from scrapy_ubi.politeness.foreign import ForeignHosts
+from scrapy_ubi.node.hosts.foreign_hosts import ForeignHosts
+from scrapy_ubi.node.hosts.merged_urls import Joins
 from scrapy_ubi.protocol.host import Entry, HostState
-from scrapy_ubi.protocol.setstate import SetState
+from scrapy_ubi.protocol.memory_state import SetState
 
 
 class FakeVisit:

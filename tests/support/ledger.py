@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from scrapy_ubi.protocol.agent import Agent
-from scrapy_ubi.protocol.durable import Changes, Group, Saved, SavedLane, changes
 from scrapy_ubi.protocol.journal import Part
+from scrapy_ubi.protocol.snapshot import Changes, Group, Saved, SavedLane, changes
 
 
 class Ledger:

@@ -16,11 +16,10 @@ from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.config import Config
 from scrapy_ubi.protocol.host import Entry
 from scrapy_ubi.protocol.mail import Bounds
-from scrapy_ubi.protocol.setstate import SetState
+from scrapy_ubi.protocol.memory_state import SetState
 from scrapy_ubi.protocol.view import Beat
 from scrapy_ubi.protocol.wire import Received, decode
-
-from .views import REPLICAS
+from tests.support.views import REPLICAS
 
 CONFIG = Config(
     replication=1,

@@ -28,9 +28,9 @@ from hypothesis import strategies as st
 
 from scrapy_ubi.transport import Outgoing, TransportDown, TransportError, TransportFull
 from scrapy_ubi.transport.address import address
+from scrapy_ubi.transport.beat_connection import RedisLink
 from scrapy_ubi.transport.faults import spoilt, unwrapped
 from scrapy_ubi.transport.keys import Keys
-from scrapy_ubi.transport.link import RedisLink
 from scrapy_ubi.transport.redis import RedisTransport
 from tests.conftest import KINDS, no_server
 from tests.support.server import Server, binary, free_port

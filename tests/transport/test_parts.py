@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
+from scrapy_ubi.transport.beat_text import encode, marker, size_of, texts
 from scrapy_ubi.transport.contract import HEAD, Outgoing
-from scrapy_ubi.transport.inhand import InHand
+from scrapy_ubi.transport.delivered import InHand
 from scrapy_ubi.transport.keys import AGENT_KEYS, ASIDE, Keys
-from scrapy_ubi.transport.wire import encode, marker, size_of, texts
 
 NAMES = st.text("abcXYZ019_.:-", min_size=1, max_size=8)
 

@@ -16,8 +16,7 @@ from scrapy_ubi.urls import normal_form
 from scrapy_ubi.urls.canonical import arguments, canonical, canonical_form, path_escapes, usual_parts
 from scrapy_ubi.urls.normal import PATH_ESCAPES, SAFE, by_steps
 from scrapy_ubi.urls.normaliser import PRESETS, Normaliser
-
-from .test_normal import GOOD_HOSTS, good_urls, url_like, usual
+from tests.urls.test_normal import GOOD_HOSTS, good_urls, url_like, usual
 
 # Few pieces, so that many of the URLs made of them are one to w3lib.
 IN_PATH = """

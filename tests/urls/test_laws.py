@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from .laws import TOKENS, check
+from tests.urls.laws import TOKENS, check
 
 anything = st.text(st.characters(min_codepoint=0, max_codepoint=0x10FFFF, categories=None))
 like_urls = st.lists(st.sampled_from(TOKENS) | anything, max_size=10).map("".join)

@@ -13,8 +13,7 @@ from scrapy_ubi.urls import learned, normal_form, partition_key
 from scrapy_ubi.urls.learned import AGREE, MOST_SITES, OFF, ON, bare, class_of, read, shown
 from scrapy_ubi.urls.normaliser import TRIED
 from scrapy_ubi.urls.steps import PARAMETERS, _parameters
-
-from .test_normaliser import lossy_urls
+from tests.urls.test_normaliser import lossy_urls
 
 sites = st.dictionaries(
     st.sampled_from(["h1.example", "www.h1.example", "a.b.c.d.e.f", "h_1", "1.2.3.4", "www.h"]),

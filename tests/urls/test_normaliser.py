@@ -11,8 +11,7 @@ from scrapy_ubi.urls import normal_form, partition_key
 from scrapy_ubi.urls.normal import PATH_ESCAPES, reread
 from scrapy_ubi.urls.normaliser import PRESETS, STEPS, TRIED, Normaliser, name_of, parse
 from scrapy_ubi.urls.steps import LOSSY, OF_ARGUMENTS, unchanged
-
-from .test_normal import BAD_HOSTS, GOOD_HOSTS, url_like, usual
+from tests.urls.test_normal import BAD_HOSTS, GOOD_HOSTS, url_like, usual
 
 larm = Normaliser(PRESETS["larm"])
 

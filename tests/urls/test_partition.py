@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scrapy_ubi.urls import normal_form, partition, partition_key
-
-from .test_normal import url_like, usual
+from tests.urls.test_normal import url_like, usual
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..scene import Scene
+from tests.simulation.scene import Scene
 
 
 def crashed_returns_without_its_disk() -> Scene:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..scene import Scene
+from tests.simulation.scene import Scene
 
 
 def started_as_redis_forgot() -> Scene:

@@ -13,9 +13,8 @@ from scrapy_ubi.urls.filters import FilterChain, UrlFilter, parse
 from scrapy_ubi.urls.filters.chain import SUITE
 from scrapy_ubi.urls.filters.scope import Scope
 from scrapy_ubi.urls.filters.simple import Length
-
-from ..test_normal import url_like
-from .links import Broken, Forgetful, Words, link
+from tests.urls.filters.links import Broken, Forgetful, Words, link
+from tests.urls.test_normal import url_like
 
 HERE = "tests.urls.filters.links"
 

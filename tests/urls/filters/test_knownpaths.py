@@ -9,8 +9,7 @@ import pytest
 from scrapy_ubi.urls.filters import FilterError, parse
 from scrapy_ubi.urls.filters.base import target_of
 from scrapy_ubi.urls.filters.knownpaths import DATA, Pattern, read_patterns
-
-from .links import link, why
+from tests.urls.filters.links import link, why
 
 PATTERNS = read_patterns(DATA)
 REFUSED = [(pattern.name, url) for pattern in PATTERNS for url in pattern.refused]

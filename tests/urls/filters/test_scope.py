@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from scrapy_ubi.urls.filters import parse
-
-from .links import link, why
+from tests.urls.filters.links import link, why
 
 
 def test_hosts_are_those_on_any_port() -> None:

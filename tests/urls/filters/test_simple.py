@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from .links import why
+from tests.urls.filters.links import why
 
 
 def test_length_is_that_of_the_url_as_found() -> None:

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from scrapy_ubi.urls.filters import UrlFilter, combinations, parse
 from scrapy_ubi.urls.filters.combinations import Combinations
 from scrapy_ubi.urls.filters.traps import repeated
-
-from .links import link, why
+from tests.urls.filters.links import link, why
 
 
 @pytest.mark.parametrize(

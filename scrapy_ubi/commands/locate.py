@@ -1,0 +1,85 @@
+"""Where a URL that a person types belongs, by the code that the scheduler uses: its host, its key, or why neither."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from scrapy import Request
+
+from scrapy_ubi.monitor.ownership import Group
+from scrapy_ubi.requests.identity import RequestKeys
+from scrapy_ubi.urls import Partition, normal_form, partition_key
+from scrapy_ubi.urls.filters import FilterChain, Link
+from scrapy_ubi.urls.hosts import name_of
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """A plain GET of a URL as the scheduler would take it. `filtered`: the filter that drops it, '' when none does;
+    `why` says what that means. `host` and `key` are '' for what has no host. `fingerprinter`: who makes keys of more
+    than the URL, so that `key` is not that of such a request; '' where none does."""
+
+    url: str
+    host: str = ""
+    key: str = ""
+    filtered: str = ""
+    why: str = ""
+    fingerprinter: str = ""
+
+
+def spot(url: str, group: Group, longest: int, chain: FilterChain | None = None) -> Spot:
+    """The place of `url` in a crawl with URLs of at most `longest` characters, as a link that the filters of `chain`
+    judge.
+    """
+    keys = RequestKeys(group.settings)
+    try:
+        request = Request(url)  # escapes what it escapes for the spider, too
+    except ValueError:
+        return Spot(url, filtered="scheme", why="it is no absolute URL")
+    place = keys.place(request)
+    name, why = _refusal(request, chain) if chain else ("", "")
+    if place is None and name:
+        return Spot(url, filtered=name, why=why)
+    if place is None:
+        return Spot(
+            url,
+            filtered="scheme",
+            why="it is no http or https URL with a host: such a request is not shared, the agent that finds it "
+            "fetches it by itself",
+        )
+    key = f"{keys.key(request, place):016x}"
+    by = group.fingerprinter if group.settings.fingerprints else ""
+    if len(request.url) > longest:
+        return Spot(url, place.host, key, "url_too_long", f"it is longer than UBI_MAX_URL_LENGTH, {longest}", by)
+    return Spot(url, place.host, key, name, why, by)
+
+
+def _refusal(request: Request, chain: FilterChain) -> tuple[str, str]:
+    """The filter that refuses a link to this, and why, in words; empty where none does."""
+    refusal = chain.refusal(Link(request.url, normal_form(request.url) or ""))
+    if refusal is None:
+        return "", ""
+    return refusal.filter.name, f"a link to it is refused by {refusal.filter} ({refusal.why})"
+
+
+def key_of(url: str, group: Group) -> str:
+    """The key of a plain GET, 16 hex digits; '' for what has none."""
+    return spot(url, group, len(url)).key
+
+
+def host_of(text: str, group: Group) -> str | None:
+    """The host that a person means by its name, in whatever spelling, or by a URL; None for what is none. Rules for
+    hosts count where they are known.
+    """
+    rules = group.rules if name_of(group.rules) == group.rules_name else None
+    partition: Partition = "domain" if group.partition == "domain" else "host"
+    return partition_key(as_requested(text if "://" in text else f"http://{text}/"), partition, rules)
+
+
+def as_requested(url: str) -> str:
+    """A URL as a request has it: there some hosts have other names than in normal forms (`straße.de` is `strasse.de`).
+    One that can be no request stays."""
+    try:
+        return Request(url).url
+    except ValueError:
+        return url

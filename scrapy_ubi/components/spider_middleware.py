@@ -1,0 +1,162 @@
+"""Outermost at the spider: marks what the scheduler could not tell otherwise.
+
+* What `start()` yields is a *seed*: every agent of the crawl runs `start()`, so seeds are taken once in the whole
+  cluster, also with `dont_filter=True`; with that and a `cookiejar`, once for each. In a trial there is one agent, and
+  each with `dont_filter=True` is taken: the contracts of several callbacks may have one URL.
+* What a callback yields with `dont_filter=True` is meant to be fetched again: it gets a *nonce* and so a key of its
+  own. The nonce is made of the page's key and the request's number among its output. So a page that is fetched a second
+  time after a crash asks for the same requests again, not for new ones.
+* Requests of callbacks are handed to the engine here instead of being passed on: Scrapy would start a task for each.
+* Plain links of callbacks are taken here as one object. Those of `start()` become requests, as seeds are few.
+* What a page was parsed into is let go at the end of its output. Page and tree hold each other, so they would stay in
+  memory, a hundred kB and more each, until Python looks for garbage among old objects: 30 MB of pages at a time.
+* Without our scheduler (a crawler without an engine, as in users' tests) everything passes as it is, and plain links
+  become requests.
+* Most links of a page are known. Their requests go no further than this, as the engine would send two signals about
+  each; unless somebody listens who would miss them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import AsyncIterator, Callable, Iterable
+from typing import Any
+
+from scrapy import Request, signals
+from scrapy.crawler import Crawler
+from scrapy.http import Response
+
+from scrapy_ubi.components.scheduler import SEED, UbiScheduler, own_scheduler, scheduler_of
+from scrapy_ubi.plainlinks import NO_SCHEDULER, PlainLinks, expanded
+from scrapy_ubi.process.start_errors import process_ended
+from scrapy_ubi.requests.check import NONCE
+from scrapy_ubi.requests.identity import jar_nonce
+from scrapy_ubi.scrapy_private import forget_tree, only_scrapy_listens
+
+# While the engine backs out it drains start() without a pause: 100,000 URLs would block the loop for two seconds.
+PAUSE_EVERY = 64
+LOOK_EVERY = 0.05  # s between two looks whether start() may go on
+
+
+class UbiSpiderMiddleware:
+    """Between the engine and all other spider middlewares: it sees every request last."""
+
+    def __init__(self, crawler: Crawler) -> None:
+        self._crawler = crawler
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> UbiSpiderMiddleware:
+        """Raises SystemExit with one sentence where an add-on after ours has set another scheduler."""
+        if own_scheduler(crawler.settings) is None:
+            raise process_ended(
+                f"SCHEDULER was set to {crawler.settings['SCHEDULER']!r} after scrapy_ubi.Addon, by another add-on: "
+                "take that one, or scrapy_ubi.Addon, out of ADDONS."
+            )
+        return cls(crawler)
+
+    async def process_start(self, start: AsyncIterator[Any]) -> AsyncIterator[Any]:
+        count = 0
+        if (scheduler := self._scheduler()) is None:
+            async for output in start:
+                for found in self._as_scrapy(output):
+                    yield found
+            return
+        trial = scheduler.is_trial
+        try:
+            async for output in start:
+                for found in scheduler.seeds(output) if isinstance(output, PlainLinks) else (output,):
+                    if isinstance(found, Request):
+                        _mark_seed(found, trial)
+                    yield found
+                    count += 1
+                    if count % PAUSE_EVERY == 0:
+                        await self._turn_of_others(scheduler)
+        finally:
+            scheduler.start_ended()
+
+    @staticmethod
+    async def _turn_of_others(scheduler: UbiScheduler) -> None:
+        """Let others run, and wait as long as no more seeds should come: start() may have millions."""
+        await asyncio.sleep(0)
+        while scheduler.start_waits:  # noqa: ASYNC110 - nothing tells of less being in the way
+            await asyncio.sleep(LOOK_EVERY)
+
+    def process_spider_output(self, response: Response, result: Iterable[Any]) -> Iterable[Any]:
+        """Yields None where others should have their turn; to Scrapy that is nothing."""
+        if (scheduler := self._scheduler()) is None:
+            for found in result:
+                yield from self._as_scrapy(found)
+            return
+        hand_over = None
+        for number, found in enumerate(result, 1):
+            if hand_over is None:  # not before: the callback itself may let somebody listen
+                unheard = self._is_unheard()
+                hand_over = self._taker(response, unheard, scheduler)
+            if isinstance(found, Request):
+                hand_over(found)
+                if number % PAUSE_EVERY == 0:
+                    yield None
+            elif isinstance(found, PlainLinks):
+                yield from scheduler.take_links(found, response, hand_over, unheard)
+            else:
+                yield found
+        forget_tree(response)
+
+    async def process_spider_output_async(self, response: Response, result: AsyncIterator[Any]) -> AsyncIterator[Any]:
+        if (scheduler := self._scheduler()) is None:
+            async for found in result:
+                for each in self._as_scrapy(found):
+                    yield each
+            return
+        hand_over, number = None, 0
+        async for found in result:
+            number += 1
+            if hand_over is None:
+                unheard = self._is_unheard()
+                hand_over = self._taker(response, unheard, scheduler)
+            if isinstance(found, Request):
+                hand_over(found)
+                if number % PAUSE_EVERY == 0:
+                    await asyncio.sleep(0)  # a callback that waits for nothing itself would never stop
+            elif isinstance(found, PlainLinks):
+                for _ in scheduler.take_links(found, response, hand_over, unheard):
+                    await asyncio.sleep(0)
+            else:
+                yield found
+        forget_tree(response)
+
+    def _is_unheard(self) -> bool:
+        """Whether nobody listens who would miss requests that are not sent signals about."""
+        return only_scrapy_listens(self._crawler, signals.request_scheduled, signals.request_dropped)
+
+    def _taker(self, response: Response, unheard: bool, scheduler: UbiScheduler) -> Callable[[Request], None]:
+        """What takes the requests that the page of this response yields. `unheard`: nobody listens who would miss
+        them."""
+        crawl, page = self._crawler.engine.crawl, response.request
+
+        def hand_over(request: Request) -> None:
+            # Spiders copy meta from page to page; marks that came along are not this request's.
+            meta = request.meta
+            if meta:
+                meta.pop(NONCE, None)
+                meta.pop(SEED, None)
+            scheduler.mark_child(request, page)
+            if not (unheard and scheduler.is_known(request)):
+                crawl(request)
+
+        return hand_over
+
+    def _as_scrapy(self, found: Any) -> Iterable[Any]:
+        """What Scrapy is to get where there is no scheduler of ours."""
+        return expanded(self._crawler, found, NO_SCHEDULER) if isinstance(found, PlainLinks) else (found,)
+
+    def _scheduler(self) -> UbiScheduler | None:
+        return scheduler_of(self._crawler)
+
+
+def _mark_seed(request: Request, trial: bool) -> None:
+    meta = request.meta
+    meta[SEED] = True
+    if request.dont_filter and (nonce := secrets.token_hex(8) if trial else jar_nonce(meta.get("cookiejar"))):
+        meta[NONCE] = nonce

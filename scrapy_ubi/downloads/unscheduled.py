@@ -1,0 +1,175 @@
+"""What bypasses the scheduler: robots.txt, media and the redirects of both, a spider's own `download_async`.
+
+It has no visit and is in no queue, so it is asked what becomes of it where a page would go back to its queue. Rules of
+this module:
+
+* Downloads whose host another agent owns are loaded under a foreign permit of this agent (`node.permits`), refused, or
+  let through without a permit, as UBI_FOREIGN_DOWNLOADS says; a refusal warns once, a stat counts always.
+* What is of a host that is given up is refused: as its pages, it is not tried.
+* A transfer that was aborted is done again, but for that of a robots.txt that a page waits for, or to which a redirect
+  leads: who waits for it asks for it again.
+* A robots.txt is loaded under a permit like everything else: for a page as its host's owner only, for media of another
+  agent's host under a foreign one. One that redirects to another agent's host is followed without a permit (RFC 9309
+  wants it followed; it is one load a day).
+* Where the user has a robots.txt middleware derived from Scrapy's, a robots.txt that was withdrawn must not pass for
+  "all is allowed" there: pages that waited for it are withdrawn as well, and it is asked for again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from scrapy import Request
+from scrapy.crawler import Crawler
+from scrapy.exceptions import IgnoreRequest
+from scrapy.http.request import NO_CALLBACK
+from scrapy.utils.httpobj import urlparse_cached
+
+from scrapy_ubi.politeness.robots.fetch import load_of
+from scrapy_ubi.process.log_once import Notices
+from scrapy_ubi.requests.inflight import Flight
+from scrapy_ubi.scrapy_private import forget_robots, robots_known
+from scrapy_ubi.settings import UbiSettings
+from scrapy_ubi.urls import partition_key
+
+if TYPE_CHECKING:
+    from scrapy_ubi.node import Node
+
+
+class ForeignHost(IgnoreRequest):
+    """This download bypasses the scheduler, and another agent owns its host."""
+
+
+class GivenUp(IgnoreRequest):
+    """This download bypasses the scheduler, and its host does not answer, or is busy for too long."""
+
+
+class Bypassing:
+    """What bypasses the scheduler of one agent. `given_up(host)` says why a host is, "" where it is not."""
+
+    def __init__(
+        self, crawler: Crawler, node: Node, settings: UbiSettings, notices: Notices, given_up: Callable[[str], str]
+    ) -> None:
+        self._crawler, self._node, self._settings = crawler, node, settings
+        self._notices, self._given_up = notices, given_up
+        self._robots_unread: set[str] = set()  # network locations whose robots.txt was withdrawn
+
+    def flight(self, request: Request) -> Flight:
+        """A flight of it; it ends when the engine removes the request."""
+        return Flight(request, self.host_of(request.url))
+
+    def host_of(self, url: str) -> str | None:
+        """The host of any URL, None for what is none of http."""
+        return partition_key(url, self._settings.partition, self._settings.host_rules)
+
+    # Hosts of other agents
+
+    def is_loaded_abroad(self, flight: Flight) -> bool:
+        """Whether it may be loaded under a foreign permit, where another agent owns its host. A robots.txt that a page
+        waits for may not: the page goes to the host's owner, too."""
+        if self._settings.foreign_downloads != "polite":
+            return False
+        load = load_of(flight.request)
+        return load is None or not (load.of_page or load.redirected)
+
+    # What is refused
+
+    def passes_foreign(self, flight: Flight) -> bool:
+        """Whether it may go without a permit, though another agent owns its host; False where nobody loads anything any
+        more. Raises `ForeignHost`.
+        """
+        load = load_of(flight.request)
+        if load is not None and load.redirected:
+            self._crawler.stats.inc_value("ubi/guard/foreign_robots")
+            return True
+        allowed = self._settings.foreign_downloads == "allow"
+        if not allowed and (self._node.over or self.is_loaded_abroad(flight)):
+            self.tell_ended(flight)
+            return False
+        self._crawler.stats.inc_value(f"ubi/guard/foreign_{'allowed' if allowed else 'refused'}")
+        if allowed:
+            return True
+        self._notices.once(
+            "foreign",
+            f"Refusing {flight.request}: it bypasses the scheduler, and another agent owns {flight.host}. "
+            "UBI_FOREIGN_DOWNLOADS = 'polite' lets such downloads be made, one at a time for each host and agent.",
+        )
+        raise ForeignHost(f"Another agent owns {flight.host}")
+
+    def refusal(self, flight: Flight) -> GivenUp | None:
+        """The exception that ends media whose host is given up: tried one by one, each takes all its time-outs."""
+        if flight.host is None or load_of(flight.request) is not None or not is_done_again(flight):
+            return None
+        why = self._given_up(flight.host)
+        if not why:
+            return None
+        self._crawler.stats.inc_value("ubi/guard/given_up")
+        self._notices.once(
+            "given_up",
+            f"{flight.request} is not loaded: {flight.host} is given up ({why}). It bypasses the scheduler: what asked "
+            "for it goes on without it.",
+        )
+        return GivenUp(f"{flight.host} is given up ({why})")
+
+    def tell_ended(self, flight: Flight) -> None:
+        """Say that this is not loaded, as nothing is any more."""
+        why = "this agent closes, and its host was put off for long, its lease has ended, or it has left already"
+        if self._node.over:
+            why = "the crawl is over"
+        self._crawler.stats.inc_value("ubi/guard/ended")
+        self._notices.once(
+            "ended",
+            f"{flight.request} is not loaded: {why}. It bypasses the scheduler: what asked for it goes on without it.",
+        )
+
+    # robots.txt
+
+    def is_of_own_page(self, flight: Flight) -> bool:
+        """Whether this is a robots.txt that a page of the same host waits for."""
+        load = load_of(flight.request)
+        if load is not None:
+            return load.of_page and not load.redirected
+        return is_robots(flight.request) and self.host_of(_first_url(flight.request)) == flight.host
+
+    def withdrawn(self, flight: Flight) -> bool:
+        """This is not read for now; whether it is a robots.txt of a middleware that would take that for leave."""
+        if load_of(flight.request) is not None or not is_robots(flight.request):
+            return False
+        self._robots_unread.add(urlsplit(_first_url(flight.request)).netloc)
+        return True
+
+    def lacks_robots(self, flight: Flight) -> bool:
+        """Whether this page passed the robots.txt middleware only because its robots.txt was withdrawn."""
+        if not self._robots_unread or flight.visit is None or flight.request.meta.get("dont_obey_robotstxt"):
+            return False
+        netloc = urlparse_cached(flight.request).netloc
+        if netloc not in self._robots_unread:
+            return False
+        if robots_known(self._crawler, netloc):
+            self._robots_unread.discard(netloc)
+            return False
+        forget_robots(self._crawler, netloc)
+        return True
+
+
+def is_done_again(flight: Flight) -> bool:
+    """Whether a transfer that was aborted is to be done again as it was: nobody else asks for it again. Who waits for a
+    robots.txt does, or has waited long enough where a redirect leads on."""
+    load = load_of(flight.request)
+    if load is not None:
+        return not (load.of_page or load.redirected)
+    return flight.visit is None and not is_robots(flight.request)
+
+
+def is_robots(request: Request) -> bool:
+    """Whether RobotsTxtMiddleware asks for this, at first or by a redirect (which copies callback and meta). Media that
+    are to be loaded whatever robots.txt says look the same but for the path."""
+    marked = request.callback is NO_CALLBACK and bool(request.meta.get("dont_obey_robotstxt"))
+    return marked and urlsplit(_first_url(request)).path == "/robots.txt"
+
+
+def _first_url(request: Request) -> str:
+    urls = request.meta.get("redirect_urls") or [request.url]
+    return str(urls[0])

@@ -1,0 +1,166 @@
+"""New connections: addresses one after the other, TLS, and tunnels through proxies.
+
+Rules of this module:
+
+* A host with several addresses is dialed as RFC 8305 has it: the next address follows a moment after the one before,
+  and the first that answers is taken; the others are let go.
+* What goes wrong ends with Scrapy's exceptions. A connection that nobody waits for any more is closed at once.
+* The addresses of a host, but for a proxy's, are those that its request may lead to (`scrapy_ubi.downloads.reach`).
+* TLS is by Scrapy's settings: versions, ciphers, certificates that are verified only if DOWNLOAD_VERIFY_CERTIFICATES.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import ssl
+from collections.abc import Callable
+
+from scrapy.exceptions import (
+    CannotResolveHostError,
+    DownloadConnectionRefusedError,
+    DownloadFailedError,
+    DownloadTimeoutError,
+)
+from scrapy.settings import BaseSettings
+
+from scrapy_ubi import scrapy_private
+from scrapy_ubi.downloads.reach import Reach
+from scrapy_ubi.downloads.resolver import Names
+from scrapy_ubi.fast.http.connection import Connection
+from scrapy_ubi.fast.http.pool import Pool
+from scrapy_ubi.fast.http.route import Route
+from scrapy_ubi.fast.http.tunnel import Tunnel
+from scrapy_ubi.scrapy_private.socket_gate import NoRight, Right
+
+logger = logging.getLogger(__name__)
+
+STAGGER = 0.25  # seconds between two addresses (RFC 8305, 5)
+HANDSHAKE_SECONDS = 24 * 3600.0  # of TLS: the request's time-out ends it, and not asyncio's 60 s before
+
+
+class Dialer:
+    """Makes connections."""
+
+    def __init__(self, settings: BaseSettings, pool: Pool, reach: Callable[[], Reach | None] = lambda: None) -> None:
+        """`reach()` says which addresses hosts may be connected to; None: any."""
+        self._reach = reach
+        self._names = Names(settings)
+        self._pool = pool
+        self._tls = scrapy_private.tls_context(settings)
+        self._tells_tls = settings.getbool("DOWNLOADER_CLIENT_TLS_VERBOSE_LOGGING")
+
+    async def dial(self, route: Route, right: Right | None) -> Connection:
+        """A new connection of this route. Raises Scrapy's exceptions, TunnelError, `NoRight`, `PrivateHost`."""
+        addresses = await self._names.addresses(route.host)
+        if not route.by_proxy and route.tunnel is None and (reach := self._reach()) is not None:
+            addresses = await reach.reachable(route.host, addresses)
+        try:
+            connection = await self._first(route, addresses, right)
+        except ConnectionRefusedError as error:
+            raise DownloadConnectionRefusedError(str(error)) from error
+        except TimeoutError as error:  # the system's, not ours
+            raise DownloadTimeoutError(str(error)) from error
+        except (OSError, ssl.SSLError, ssl.CertificateError) as error:
+            raise DownloadFailedError(str(error) or "The connection was closed during the TLS handshake") from error
+        if self._tells_tls and route.secure:
+            _tell_tls(connection)
+        return connection
+
+    async def _first(self, route: Route, addresses: list[str], right: Right | None) -> Connection:
+        """A connection with the first address that answers. Raises the error of the last one where none does."""
+        if len(addresses) == 1:
+            return await self._connect(route, addresses[0], right)
+        attempts: set[asyncio.Task[Connection]] = set()
+        error: BaseException | None = None
+        try:
+            waiting = list(addresses)
+            while waiting or attempts:
+                if waiting:
+                    attempts.add(asyncio.create_task(self._connect(route, waiting.pop(0), right)))
+                done, attempts = await asyncio.wait(
+                    attempts, timeout=STAGGER if waiting else None, return_when=asyncio.FIRST_COMPLETED
+                )
+                for attempt in done:
+                    error = attempt.exception()
+                    if error is None:
+                        attempts |= done - {attempt}
+                        return attempt.result()
+        finally:
+            for attempt in attempts:
+                attempt.add_done_callback(_let_go)
+                attempt.cancel()
+        assert error is not None
+        raise error
+
+    async def _connect(self, route: Route, address: str, right: Right | None) -> Connection:
+        loop = asyncio.get_running_loop()
+        if route.tunnel is not None:
+            return await self._through(route, address, right)
+        tls = self._tls if route.secure or route.secure_proxy else None
+        _, connection = await loop.create_connection(
+            lambda: Connection(route, self._pool),
+            address,
+            route.port,
+            ssl=tls,
+            server_hostname=None if tls is None else _tls_name(route.host),
+            ssl_handshake_timeout=None if tls is None else HANDSHAKE_SECONDS,
+            local_addr=route.local,
+        )
+        return connection
+
+    async def _through(self, route: Route, address: str, right: Right | None) -> Connection:
+        """A connection to the tunnel's end."""
+        loop = asyncio.get_running_loop()
+        assert route.tunnel is not None
+        name = _tls_name(route.tunnel[0])
+        transport, tunnel = await loop.create_connection(
+            lambda: Tunnel(route), address, route.port, local_addr=route.local
+        )
+        try:
+            if right is not None and not right():
+                raise NoRight("The right to fetch this host has ended")
+            await tunnel.open()
+            connection = Connection(route, self._pool)
+            secured = await loop.start_tls(
+                transport, connection, self._tls, server_hostname=name, ssl_handshake_timeout=HANDSHAKE_SECONDS
+            )
+            if secured is None:
+                raise ConnectionResetError("The proxy closed the tunnel")
+        except BaseException:
+            transport.abort()
+            raise
+        connection.connection_made(secured)
+        return connection
+
+
+def _tls_name(host: str) -> str:
+    """The name of a host as TLS has it. Raises `CannotResolveHostError` for what is none: a tunnel's is not looked up
+    here, and asyncio would fail with it in the middle of the handshake."""
+    name = host.rstrip(".")
+    try:
+        if name.encode("idna"):
+            return name
+    except UnicodeError as error:
+        raise CannotResolveHostError(f"{host!r} is no name of a host: {error}") from error
+    raise CannotResolveHostError(f"{host!r} is no name of a host")
+
+
+def _let_go(attempt: asyncio.Task[Connection]) -> None:
+    """An attempt that was not needed: close what it may have come to."""
+    if not attempt.cancelled() and attempt.exception() is None:
+        attempt.result().abort()
+
+
+def _tell_tls(connection: Connection) -> None:
+    assert connection.transport is not None
+    tls = connection.transport.get_extra_info("ssl_object")
+    cipher = tls.cipher()
+    logger.debug(
+        "SSL connection to %s using protocol %s, cipher %s",
+        tls.server_hostname,
+        tls.version(),
+        cipher[0] if cipher else None,
+    )
+    if (names := connection.certificate_names()) is not None:
+        logger.debug('SSL connection certificate: issuer "%s", subject "%s"', *names)

@@ -1,0 +1,147 @@
+"""Scrapy's door to the package: one `download_request` per request.
+
+Rules of this module:
+
+* The time-out (`download_timeout` of the request, set by DOWNLOAD_TIMEOUT) is that of the whole: name, connection,
+  tunnel, answer.
+* A kept connection may have been closed by the server the moment it is used. Then a request without a body, of a
+  method that may be repeated, is written once more, on a new connection; as Scrapy's handler has it. Under a right to
+  `OneTransfer` that is left to who gave it, as the host's delay has to pass before.
+* A request that is cancelled closes its connection at once.
+* When the handler is closed, requests under way fail at once; one whose connection is being dialed, when it is there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from weakref import WeakKeyDictionary
+
+from scrapy import Request, signals
+from scrapy.core.downloader.handlers.base import BaseDownloadHandler
+from scrapy.crawler import Crawler
+from scrapy.exceptions import DownloadFailedError, DownloadTimeoutError, ResponseDataLossError
+from scrapy.http import Response
+
+from scrapy_ubi import scrapy_private
+from scrapy_ubi.downloads.reach import reach_of
+from scrapy_ubi.fast.http.connection import Connection, Unanswered
+from scrapy_ubi.fast.http.dialing import Dialer
+from scrapy_ubi.fast.http.load import Load
+from scrapy_ubi.fast.http.pool import Pool
+from scrapy_ubi.fast.http.request_head import head
+from scrapy_ubi.fast.http.route import Route, Router, target
+from scrapy_ubi.scrapy_private import socket_gate
+
+logger = logging.getLogger(__name__)
+
+TIMEOUT = 10.0  # seconds, of a request that brings none; as Scrapy's handler
+CLOSED = "The download handler was closed"
+REPEATABLE = frozenset({"GET", "HEAD", "OPTIONS", "DELETE", "TRACE"})
+
+# The connections that the handlers of a crawl keep, for the bound on all of them.
+_idle: WeakKeyDictionary[Crawler, dict[Connection, float]] = WeakKeyDictionary()
+
+
+class UbiDownloadHandler(BaseDownloadHandler):
+    """The handler of http:// or https://, in place of `HTTP11DownloadHandler`."""
+
+    def __init__(self, crawler: Crawler) -> None:
+        super().__init__(crawler)
+        settings = crawler.settings
+        self._limits = (
+            settings.getint("DOWNLOAD_MAXSIZE"),
+            settings.getint("DOWNLOAD_WARNSIZE"),
+            settings.getbool("DOWNLOAD_FAIL_ON_DATALOSS"),
+        )
+        per_host, at_once = settings.getint("CONCURRENT_REQUESTS_PER_DOMAIN"), settings.getint("CONCURRENT_REQUESTS")
+        idle = _idle.setdefault(crawler, {})
+        self._pool = Pool(max(1, per_host), max(1, per_host, at_once), idle)
+        self._router = Router(settings.get("DOWNLOAD_BIND_ADDRESS"))
+        self._dialer = Dialer(settings, self._pool, lambda: reach_of(crawler))
+        self._under_way: set[Connection] = set()
+        self._warned_of_loss = False
+        crawler.signals.connect(self._tell, signals.spider_closed)
+
+    async def download_request(self, request: Request) -> Response:
+        """The response of `request`. Raises Scrapy's download exceptions, ValueError for what cannot be sent."""
+        right = socket_gate.may_write.get()
+        route, host = self._router.route(request)
+        try:
+            data = head(request, target(request.url, route), host, to_proxy=route.tunnel is None)
+        except ValueError:
+            self._pool.counts["refused"] += 1
+            raise
+        load = Load(request, self.crawler, self._limits_of(self.crawler.spider))
+        timeout = float(request.meta.get("download_timeout") or TIMEOUT)
+        deadline = asyncio.get_running_loop().time() + timeout
+        try:
+            await self._exchange(load, route, data, deadline, right)
+        except TimeoutError:
+            url = request.url.partition("#")[0]
+            raise DownloadTimeoutError(f"Getting {url} took longer than {timeout} seconds.") from None
+        except Unanswered as error:
+            raise DownloadFailedError(str(error)) from None
+        except ResponseDataLossError:
+            if not self._warned_of_loss:
+                logger.warning("%s", scrapy_private.data_loss(request.url))
+                self._warned_of_loss = True
+            raise
+        return load.response()
+
+    def _limits_of(self, spider: object) -> tuple[int, int, bool]:
+        """DOWNLOAD_MAXSIZE, DOWNLOAD_WARNSIZE, DOWNLOAD_FAIL_ON_DATALOSS; the first two may be a spider's."""
+        most, large, fails = self._limits
+        return getattr(spider, "download_maxsize", most), getattr(spider, "download_warnsize", large), fails
+
+    def _tell(self) -> None:
+        """The spider is closed: what happened goes to the stats, of both schemes together."""
+        for what, number in self._pool.counts.items():
+            self.crawler.stats.inc_value(f"ubi/http/{what}", number)
+        self._pool.counts.clear()
+
+    async def close(self) -> None:
+        """Close all connections. Requests under way fail."""
+        self._pool.close()
+        for connection in list(self._under_way):
+            connection.fail(DownloadFailedError(CLOSED))
+        await asyncio.sleep(0)  # the transports close their sockets in the loop's next turn
+
+    async def _exchange(
+        self, load: Load, route: Route, data: bytes, deadline: float, right: socket_gate.Right | None
+    ) -> None:
+        """Have `load` come to its end, on a kept connection or a new one. Raises TimeoutError, and what ends loads."""
+        connection = self._pool.take(route)
+        if connection is not None:
+            try:
+                return await self._load(connection, load, data, deadline, right)
+            except Unanswered:
+                if load.request.method not in REPEATABLE or load.request.body:
+                    raise
+                self._pool.counts["repeated"] += 1
+                if isinstance(right, socket_gate.OneTransfer):
+                    right.broken = True
+                    raise
+            load.begin()
+        async with asyncio.timeout_at(deadline):
+            connection = await self._dialer.dial(route, right)
+        if self._pool.closed:
+            connection.abort()
+            raise DownloadFailedError(CLOSED)
+        self._pool.counts["opened"] += 1
+        return await self._load(connection, load, data, deadline, right)
+
+    async def _load(
+        self, connection: Connection, load: Load, data: bytes, deadline: float, right: socket_gate.Right | None
+    ) -> None:
+        connection.start(load, data, load.request.body, right)
+        timer = asyncio.get_running_loop().call_at(deadline, load.fail, TimeoutError())
+        self._under_way.add(connection)
+        try:
+            await load.done
+        except (TimeoutError, asyncio.CancelledError):
+            connection.abort()
+            raise
+        finally:
+            timer.cancel()
+            self._under_way.discard(connection)

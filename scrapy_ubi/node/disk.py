@@ -1,0 +1,330 @@
+"""The keeper: an agent's disk, as its node uses it (DESIGN 2.5, P8).
+
+Rules of this module:
+
+* One directory an agent: `store/` (the rows of frontier and ledger) and `seen` (the table of known keys), beside what
+  `identity` keeps there.
+* The loop collects a flush, the courier's thread writes it, and the loop hears of it: the loop never waits for the
+  disk. The same for what is read of the queues of hosts whose turn has come.
+* A store that is damaged is set aside under another name, never silently begun anew: the start is refused with a
+  sentence that says what was found and where it is now, and the next start goes on without it. One that turns out to be
+  damaged in mid-crawl stops the agent, and is set aside when it is closed.
+* A store that has lost its last flushes, as its log is torn, is gone on with, by a warning (`opening`).
+* After a restart no host is fetched before its delay has passed: what was under way when a process was killed, nobody
+  knows.
+* What is kept of the crawl beside the protocol's matter: the *run* it belongs to, whether that is finished, the
+  settings that may not change while URLs wait (`fixed`), and the counters.
+* `NoDisk` stands in where nothing is to be kept (a look at a page or two).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+from scrapy_ubi.errors import UbiDirectoryError
+from scrapy_ubi.frontier import ledger
+from scrapy_ubi.frontier.bloom import SeenBloom
+from scrapy_ubi.frontier.disk import DiskFrontier
+from scrapy_ubi.frontier.flush import Flush
+from scrapy_ubi.frontier.memory import MemoryFrontier
+from scrapy_ubi.frontier.restore import SeenKind, open_frontier
+from scrapy_ubi.frontier.seen import SeenDamaged, SeenTable
+from scrapy_ubi.frontier.store import StoreDamaged, StoreError
+from scrapy_ubi.frontier.window import Result
+from scrapy_ubi.node.hosts.host_notes import MOST_POSTPONE
+from scrapy_ubi.node.store_files import clean, delete, set_aside
+from scrapy_ubi.protocol.frontier_contract import Frontier
+from scrapy_ubi.protocol.host import HostState
+from scrapy_ubi.protocol.snapshot import Changes, Group, Saved
+from scrapy_ubi.settings import UbiSettings
+
+logger = logging.getLogger("scrapy_ubi")
+
+KINDS: dict[str, SeenKind] = {"exact": SeenTable, "bloom": SeenBloom}  # by UBI_SEEN
+SUPPRESSED_BYTES = 100  # of a foreign URL that is remembered as known to its owner, in a dict
+FACTS_EVERY = 1.0  # s between two writes of the counters
+
+Allowed = Callable[[HostState], bool]
+T = TypeVar("T")
+
+
+class NodeFrontier(Frontier, Protocol):
+    """A frontier as the node drives it. Times are seconds of the agent's clock."""
+
+    def next_ready(self) -> float | None:
+        """When the first host with something in memory is ready; None when none is."""
+
+    def next_read(self) -> float | None:
+        """When there is something to be read; None when there is nothing."""
+
+
+class Disk(Protocol):
+    """What a node needs of its disk: what was found on it, and how it is kept."""
+
+    @property
+    def frontier(self) -> NodeFrontier:
+        """The host states."""
+
+    saved: Saved | None
+    facts: dict[str, Any]
+    trouble: Callable[[StoreError], None]
+
+    def collect(self, changes: Changes, facts: Mapping[str, Any] | None) -> None:
+        """Take in what is new, to be written."""
+
+    @property
+    def due(self) -> bool:
+        """Whether what was collected is not settled yet."""
+
+    async def write(self) -> None:
+        """Write what was collected, in another thread. Raises `StoreError`."""
+
+    def settle(self) -> None:
+        """Hear, in the loop, of what was written; the caller hears of nothing if nothing was. Raises `StoreFull` when
+        the table of known keys cannot grow: call it again."""
+
+    def read_ahead(self, now: float, allowed: Allowed, arrived: Callable[[], None]) -> None:
+        """Read what hosts need whose turn has come, in another thread; `arrived` is called in the loop when it is
+        there."""
+
+    async def forget(self) -> None:
+        """Begin anew, with nothing. Raises `UbiDirectoryError`."""
+
+    def condemn(self, error: StoreDamaged) -> None:
+        """A file turned out to be damaged."""
+
+    async def close(self) -> None:
+        """Let go of the files."""
+
+
+class NoDisk:
+    """Everything in memory, nothing kept."""
+
+    def __init__(self, delay: float) -> None:
+        self._delay = delay
+        self.frontier = MemoryFrontier(delay)
+        self.saved: Saved | None = None
+        self.facts: dict[str, Any] = {}
+        self.trouble: Callable[[StoreError], None] = _raise
+
+    @property
+    def due(self) -> bool:
+        """Nothing ever is."""
+        return False
+
+    def collect(self, changes: Changes, facts: Mapping[str, Any] | None) -> None:
+        """Nothing."""
+
+    async def write(self) -> None:
+        """Nothing."""
+
+    def settle(self) -> None:
+        """Nothing."""
+
+    def read_ahead(self, now: float, allowed: Allowed, arrived: Callable[[], None]) -> None:
+        """Nothing."""
+
+    async def forget(self) -> None:
+        """There is nothing to forget."""
+
+    def condemn(self, error: StoreDamaged) -> None:
+        """Nothing can be."""
+
+    async def close(self) -> None:
+        """Nothing."""
+
+
+class Keeper:
+    """An agent's disk. `frontier`, `saved` and `facts` are what was found on it; `forget` replaces them.
+
+    `trouble` is called in the loop, once, when a file turns out to be damaged while the crawl runs.
+    """
+
+    frontier: DiskFrontier
+    saved: Saved | None
+    facts: dict[str, Any]
+
+    def __init__(self, path: Path, settings: UbiSettings, clock: Callable[[], float]) -> None:
+        self.path = path
+        self._settings = settings
+        self._clock = clock
+        self._flush: Flush | None = None
+        self._written = False
+        self._group: Group | None = None
+        self._read: asyncio.Future[list[Result]] | None = None
+        self.trouble: Callable[[StoreError], None] = _raise
+        self._closed = False
+        self._damage: StoreDamaged | None = None
+        self._gate = threading.Lock()  # whoever writes or closes
+        # Threads of its own, to write and to read: in asyncio's it would wait behind the names of hosts that are looked
+        # up there, when Twisted's reactor is off, and behind what spiders do there.
+        self._threads = ThreadPoolExecutor(2, "ubi-disk")
+
+    @classmethod
+    async def open(cls, path: Path, settings: UbiSettings, clock: Callable[[], float]) -> Keeper:
+        """Open the disk in that directory, in another thread.
+
+        Raises `UbiDirectoryError` when it is damaged (then it was set aside) or cannot be used.
+        """
+        keeper = cls(path, settings, clock)
+        await keeper._usable(keeper._open)
+        return keeper
+
+    async def _usable(self, make: Callable[[], None]) -> None:
+        """Have the files opened, or made anew, in another thread. Raises as `open` does."""
+        path = self.path
+        try:
+            await self._apart(make)
+        except StoreDamaged as error:
+            raise UbiDirectoryError(set_aside(path, error)) from error
+        except StoreError as error:
+            raise UbiDirectoryError(str(error)) from error
+        except OSError as error:
+            raise UbiDirectoryError(
+                f"The disk of {path} cannot be used ({error.strerror or error}): see that this user may write there, "
+                "or set UBI_DIR to a directory where it may."
+            ) from error
+
+    def _open(self) -> None:
+        settings, now = self._settings, time.time()
+        clean(self.path)
+        self.frontier = open_frontier(
+            self.path,
+            delay=settings.host_delay,
+            memory=memory_for_disk(settings),
+            offset=now - self._clock(),
+            earliest=now + settings.host_delay if settings.host_delay else 0.0,
+            latest=now + max(settings.host_delay, MOST_POSTPONE),
+            kind=KINDS[settings.seen],
+            report=logger.warning,
+        )
+        try:
+            saved = ledger.load(self.frontier.store)
+            self.saved = replace(saved, torn=self.frontier.lost > 0) if saved is not None else None
+            self.facts = ledger.load_crawl(self.frontier.store)
+        except BaseException:
+            self.frontier.close()
+            raise
+
+    # -- writing
+
+    def collect(self, changes: Changes, facts: Mapping[str, Any] | None) -> None:
+        """Take in what is new; only when nothing is `due`."""
+        rows = list(ledger.rows(changes))
+        same = self._group is not None and self._group._replace(flush=0) == changes.group._replace(flush=0)
+        if len(rows) == 1 and same and not self.frontier.changed and facts is None:
+            return
+        self._group = changes.group
+        if facts is not None:
+            rows.append(ledger.crawl_row(facts))
+        self._flush, self._written = self.frontier.collect(rows), False
+
+    @property
+    def due(self) -> bool:
+        """Whether what was collected is not settled yet."""
+        return self._flush is not None
+
+    def _apart(self, call: Callable[..., T], *arguments: Any) -> asyncio.Future[T]:
+        """Have something done in another thread."""
+        return asyncio.get_running_loop().run_in_executor(self._threads, call, *arguments)
+
+    async def write(self) -> None:
+        """Write what was collected."""
+        flush = self._flush
+        if flush is not None and not self._written:
+            await self._apart(self._write, flush)
+            self._written = True
+
+    def _write(self, flush: Flush) -> None:
+        with self._gate:
+            flush.write(self.frontier.store)
+            self.frontier.seen.written = flush.number  # before anything of it leaves
+
+    def settle(self) -> None:
+        """Hear of what was written. Raises `StoreFull` when the seen table cannot grow: call it again."""
+        if self._flush is None or not self._written:
+            return
+        try:
+            self.frontier.written(self._flush)
+        except SeenDamaged as error:
+            raise StoreError(str(error)) from error
+        except OSError as error:
+            why = error.strerror or error
+            raise StoreError(f"The index of known URLs in {self.path} cannot be used ({why}).") from error
+        self._flush = None
+
+    # -- reading
+
+    def read_ahead(self, now: float, allowed: Allowed, arrived: Callable[[], None]) -> None:
+        """Read what hosts need whose turn has come, unless it is being read already."""
+        if self._read is not None or self._closed:
+            return
+        scans = self.frontier.needs(now, allowed)
+        if scans:
+            self._read = self._apart(self.frontier.read, scans)
+            self._read.add_done_callback(lambda future: self._arrived(future, arrived))
+
+    def _arrived(self, future: asyncio.Future[list[Result]], arrived: Callable[[], None]) -> None:
+        self._read = None
+        if future.cancelled() or self._closed:
+            return
+        try:
+            self.frontier.take(future.result())
+        except StoreError as error:
+            self.trouble(error)
+            return
+        arrived()
+
+    # -- beginning anew, and the end
+
+    async def forget(self) -> None:
+        """Throw everything away and begin with nothing. Raises as `open` does."""
+        await self._let_go()
+        self._closed, self._flush, self._group = False, None, None
+        await self._usable(self._make_anew)
+
+    def _make_anew(self) -> None:
+        delete(self.path)
+        self._open()
+
+    def condemn(self, error: StoreDamaged) -> None:
+        """A file turned out to be damaged: when it is closed, all is set aside."""
+        self._damage = error
+
+    async def close(self) -> None:
+        """Let go of the files; what was collected and not written is lost."""
+        if self._closed:
+            return
+        await self._let_go()
+        if self._damage is not None:
+            logger.error(await self._apart(set_aside, self.path, self._damage))
+        self._threads.shutdown(wait=False)
+
+    async def _let_go(self) -> None:
+        self._closed = True
+        if self._read is not None:
+            await asyncio.wait([self._read])
+        await self._apart(self._shut)
+
+    def _shut(self) -> None:
+        with self._gate:  # not while an abandoned exchange still writes
+            self.frontier.close()
+
+
+def memory_for_disk(settings: UbiSettings) -> int:
+    """Bytes for the caches of the disk: UBI_MEMORY_MB, less what may be remembered of foreign URLs."""
+    memory = settings.memory_mb << 20
+    suppressed = settings.suppressed_keys * SUPPRESSED_BYTES if settings.redis_url is not None else 0
+    return max(memory - suppressed, memory // 4)
+
+
+def _raise(error: StoreError) -> None:
+    raise error

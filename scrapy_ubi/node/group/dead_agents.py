@@ -1,0 +1,71 @@
+"""Who is long gone leaves nothing in Redis but a profile: where agents come and go under names of their own (machines
+that are rented by the hour), all would else read the beats of all that ever were, each time.
+
+Rules of this module:
+
+* Gone are those who are not alive, and whose beat has not changed for `LONG`, and many failure time-outs, by the
+  clock of who removes it. By then all have read that they left, or hold them dead, and have taken back what was on its
+  way to them.
+* One agent does it: the first of a complete view. A line that has changed meanwhile stays, with its mail.
+* A process that was suspended for so long finds its line missing, writes it again, is told that it is dead, and
+  joins anew; its mail comes again, as after a start.
+* Profiles stay: `scrapy ubi report` counts what their agents did.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from concurrent.futures import Future
+
+from scrapy_ubi.node.crawl import Crawl
+from scrapy_ubi.node.mail.io_thread import Courier
+from scrapy_ubi.protocol.view import Beat
+from scrapy_ubi.protocol.wire import NAME
+from scrapy_ubi.transport import Transport
+
+LONG = 600.0  # s, at least
+TIMEOUTS = 20  # failure time-outs, at least
+PAUSE = 60.0  # s between two looks
+MOST = 100  # agents whose keys are removed at once
+
+
+class Burials:
+    """Removes what is left of agents that are gone. `failure_timeout` in seconds."""
+
+    def __init__(self, crawl: Crawl, courier: Courier, transport: Transport, failure_timeout: float) -> None:
+        self._crawl, self._courier, self._transport = crawl, courier, transport
+        self._long = max(LONG, TIMEOUTS * failure_timeout)
+        self._since: dict[
+            str, tuple[str, float]
+        ] = {}  # agent that is not alive -> its line, and when it was first seen
+        self._next = 0.0
+        self._under_way: Future[None] | None = None
+
+    def look(self, lines: Mapping[str, str], now: float) -> None:
+        """Everybody's lines were read at this time (s)."""
+        if now < self._next:
+            return
+        self._next = now + PAUSE
+        alive = self._crawl.agent.watch.seen
+        silent = {name: line for name, line in lines.items() if name not in alive and name != self._crawl.agent.me}
+        before = self._since
+        self._since = {
+            name: before[name] if name in before and before[name][0] == line else (line, now)
+            for name, line in silent.items()
+            if NAME.fullmatch(name) and Beat.parse(line) is not None
+        }
+        gone = {name: line for name, (line, since) in self._since.items() if now - since > self._long}
+        if gone and self._is_mine(now):
+            self._under_way = self._courier.send(self._transport.forget(dict([*gone.items()][:MOST])), self._done)
+
+    def _is_mine(self, now: float) -> bool:
+        """Whether it is this agent that removes them."""
+        agent = self._crawl.agent
+        calm = agent.tenure.complete is agent.view and agent.group.may_act(now) and not agent.group.shadowed
+        return calm and self._under_way is None and agent.me == min(agent.view.members, default="")
+
+    def _done(self) -> None:
+        """What Redis has not done is tried again with a later look."""
+        if self._under_way is not None and self._under_way.done():
+            self._under_way.exception()
+            self._under_way = None

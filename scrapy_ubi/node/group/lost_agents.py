@@ -1,0 +1,92 @@
+"""Whether the crawl, now that it is over, has lost more than its copies: who was lost, and has not come back.
+
+Rules of this module:
+
+* Only where the crawl is lossy by the protocol's word is anything asked of Redis: what every agent publishes of the
+  losses that it saw, and of the incarnations whose disk it has. So those who came later know as well.
+* Who was lost is back when an agent has its disk and takes part until the end, or has left cleanly. Of who was only
+  missed at a restart the incarnation is not known: it is back when it takes part with a disk from before, or when its
+  last words (beat or profile) are that it has handed on all it held.
+* Where Redis does not answer, what this agent saw itself counts.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from scrapy_ubi.node.crawl import Crawl
+from scrapy_ubi.node.mail.finish import is_lossy
+from scrapy_ubi.node.mail.io_thread import Courier
+from scrapy_ubi.protocol.losses import Loss, missing, read_losses
+from scrapy_ubi.protocol.view import LEFT, LOSSY, OVER, Beat
+from scrapy_ubi.transport import Transport, TransportError
+
+logger = logging.getLogger("scrapy_ubi")
+
+
+class LostAgents:
+    """Looks, for one agent, who is lost at the end: the `names`. `control` gives what the control hash said last."""
+
+    def __init__(
+        self, crawl: Crawl, courier: Courier, transport: Transport, control: Callable[[], Mapping[str, str]]
+    ) -> None:
+        self._crawl, self._courier, self._transport, self._control = crawl, courier, transport, control
+        self.names: tuple[str, ...] = ()
+
+    async def look(self) -> None:
+        """The crawl is over: see who is lost."""
+        agent = self._crawl.agent
+        if not agent.lossy and not is_lossy(self._control()):
+            return
+        texts: Mapping[str, str] = {}
+        lines: Mapping[str, str] = {}
+        try:
+            texts = await self._courier.call(self._transport.profiles())
+            lines = await self._courier.call(self._transport.beats())
+        except TransportError as error:
+            logger.warning("It cannot be seen which agents are lost, beside those that this one has missed: %s", error)
+        self.names = lost(agent.me, agent.group.losses, self._members(), texts, lines)
+        self._crawl.tally.lost_agents = len(self.names)
+
+    def _members(self) -> set[str]:
+        agent = self._crawl.agent
+        return {agent.me, *agent.view.members}
+
+
+def lost(
+    me: str, losses: list[Loss], members: set[str], texts: Mapping[str, str], lines: Mapping[str, str]
+) -> tuple[str, ...]:
+    """Who is lost: `losses` are those that `me` has seen, `members` take part in the end; `texts` are the profiles and
+    `lines` the beats that Redis has."""
+    profiles = {name: _profile(text) for name, text in texts.items()}
+    beats = {name: beat for name, line in lines.items() if (beat := Beat.parse(line)) is not None}
+    ended = {name for name, beat in beats.items() if LEFT in beat.flags and OVER in beat.flags}
+    relieved = {name for name, beat in beats.items() if LEFT in beat.flags and LOSSY not in beat.flags}
+    relieved |= {name for name, profile in profiles.items() if profile.get("handed_over") is True}
+    present = members | ended | relieved
+    former = {name: _former(profile) for name, profile in profiles.items()}
+    carried = {life for name, lives in former.items() if name in present for life in lives}
+
+    def back(name: str, incarnation: str) -> bool:
+        if incarnation:
+            return incarnation in carried
+        return name in relieved or (name in present and bool(former.get(name)))
+
+    seen = [*losses, *(one for name in profiles if name != me for one in read_losses(profiles[name].get("losses")))]
+    return missing(seen, back)
+
+
+def _profile(text: str) -> dict[str, Any]:
+    try:
+        profile = json.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+    return profile if isinstance(profile, dict) else {}
+
+
+def _former(profile: Mapping[str, Any]) -> list[str]:
+    lives = profile.get("former")
+    return [life for life in lives if isinstance(life, str)] if isinstance(lives, list) else []

@@ -1,0 +1,101 @@
+"""The passing of time: the protocol hears of it, and what it then says at once is done.
+
+Rules of this module:
+
+* Mail has its turn several times a flush interval, and the protocol hears of the time once; and whenever word has come.
+* Without time no fence falls: an agent whose time has stopped by a mistake of ours must stop, too.
+* An agent whose loop is busy for too long is stalled: it beats no more, since it could not keep what it says.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from scrapy_ubi.node.crawl import Crawl
+from scrapy_ubi.node.fatal import Halt
+from scrapy_ubi.node.mail.timing import EAGER
+from scrapy_ubi.settings import UbiSettings
+
+logger = logging.getLogger("scrapy_ubi")
+
+
+class Pulse:
+    """The time of one agent. `on_turn` has mail exchanged, `on_cancel` aborts all loads, `on_tick` sees to all else
+    that may follow; the first and the last are told the time (s)."""
+
+    def __init__(
+        self,
+        crawl: Crawl,
+        settings: UbiSettings,
+        halt: Halt,
+        on_turn: Callable[[float], None],
+        on_cancel: Callable[[], None],
+        on_tick: Callable[[float], None],
+        clock: Callable[[], float],
+    ) -> None:
+        self._crawl, self._settings, self._halt, self._clock = crawl, settings, halt, clock
+        self._on_turn, self._on_cancel, self._on_tick = on_turn, on_cancel, on_tick
+        self._task: asyncio.Task[None] | None = None
+        self._ticked = clock()
+
+    @property
+    def started(self) -> bool:
+        """Whether time has begun to pass."""
+        return self._task is not None
+
+    def start(self) -> None:
+        """Let time pass."""
+        self._task = asyncio.ensure_future(self._pass())
+        self._task.add_done_callback(self._stopped)
+
+    def stop(self) -> None:
+        """Let it pass no more."""
+        if self._task is not None:
+            self._task.cancel()
+
+    def stalled(self) -> bool:
+        """Whether no beat may be sent: the loop has been busy for too long, or the identifier is another process's now.
+        From any thread."""
+        return self._crawl.agent.usurped or self._clock() - self._ticked > self._settings.stall_timeout
+
+    async def _pass(self) -> None:
+        turns = 0
+        while True:
+            await asyncio.sleep(self._settings.flush_interval / EAGER)
+            turns = (turns + 1) % EAGER
+            if not turns:
+                self.tick()
+            self._on_turn(self._clock())
+
+    def _stopped(self, task: asyncio.Task[None]) -> None:
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._halt.failed(error)
+
+    def tick(self) -> None:
+        """Time has passed, or word has come."""
+        self._ticked = now = self._clock()
+        self._crawl.agent.tick(now)
+        self._see_to_effects()
+        self._on_tick(now)
+
+    def _see_to_effects(self) -> None:
+        """Do what cannot wait for a drain (`protocol.agent.Effects`)."""
+        agent = self._crawl.agent
+        if agent.cancel:
+            agent.cancel = False
+            self._on_cancel()
+        if agent.overdue:  # where nothing waits nobody need know
+            logger.warning(
+                "%d hosts of this agent were not handed over within UBI_HANDOFF_TIMEOUT (%g s): it fetches them now, "
+                "and pages may be fetched twice. Where agents run but are slow to hand over, a longer one helps.",
+                agent.overdue,
+                self._settings.handoff_timeout,
+            )
+        agent.overdue = None
+        if agent.usurped and not self._halt.dead:
+            self._halt.stop(
+                f"Another process lives as agent {agent.me} in crawl {self._settings.crawl}: this one stops. "
+                "Give each process its own UBI_AGENT_ID."
+            )

@@ -1,0 +1,130 @@
+"""Hosts of other agents, as this agent has met them: when it may load a file of theirs again, and whether they answer.
+
+Files and images, and other downloads that bypass the scheduler, are loaded by the agent that wants them, also from a
+host that another agent owns. That host's notes (delays, health, Retry-After) are with its owner; what the loads made
+here have shown stays here. Rules of this module:
+
+* Of a host it is known: when its last load here ended, the delays it wants, until when it is left alone, its health
+  (`health`), how often in a row it has asked to come back later, and why it is given up.
+* A host that is given up is tried again after `GIVEN_UP_FOR`: the agent has no queue of it that somebody could requeue.
+* Nothing here is told to other agents, or outlives the process. When the host becomes this agent's own, the time
+  before which politeness forbids its next load goes over into its state, and the rest is forgotten: its notes count.
+* At most `MOST_HOSTS` hosts are known; beyond it the one that was used least recently is forgotten, and met as a new
+  one. `forgotten` counts them.
+* No lock and no load in here: one load at a time is the matter of `node.permits`.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+
+from scrapy_ubi.node.hosts.health import Health, Policy, Verdict, failed
+
+MOST_HOSTS = 10_000  # some 400 bytes each
+GIVEN_UP_FOR = 600.0  # s
+LONG_AGO = float("-inf")
+
+
+class _Met:
+    """What is known of one host. Times are the agent's clock (s)."""
+
+    __slots__ = ("busy", "delays", "ended_at", "health", "until", "why")
+
+    def __init__(self) -> None:
+        self.ended_at = LONG_AGO  # when the last load of it ended
+        self.until = LONG_AGO  # it is left alone before
+        self.delays: dict[str, float] = {}  # source -> seconds between two loads
+        self.health = Health()
+        self.busy = 0  # how often in a row it has asked to come back later
+        self.why = ""  # why it is given up, until `until`
+
+
+class ForeignHosts:
+    """The hosts of other agents from which this agent has loaded something. `clock` is the agent's (s); `met` tells
+    which they are."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self.met: OrderedDict[str, _Met] = OrderedDict()
+        self.forgotten = 0
+
+    def next_at(self, host: str, delay: float) -> float:
+        """The time before which politeness forbids the next load of this host, which is to have this `delay` (s) at
+        least; a time long ago where nothing is known of it."""
+        met = self.met.get(host)
+        if met is None:
+            return LONG_AGO
+        return max(met.until, met.ended_at + max(delay, *met.delays.values(), 0.0))
+
+    def forget(self, host: str) -> None:
+        """The host has become this agent's own: it has notes."""
+        self.met.pop(host, None)
+
+    def want(self, host: str, source: str, seconds: float) -> None:
+        """This source wants so many seconds between the end of one load and the start of the next, 0 for none."""
+        met = self.met.get(host)
+        if seconds:
+            self._at(host).delays[source] = seconds
+        elif met is not None:
+            met.delays.pop(source, None)
+
+    def load_ended(self, host: str) -> None:
+        """A load of this host has ended now: its delay begins."""
+        self._at(host).ended_at = self._clock()
+
+    def answered(self, host: str) -> None:
+        """A load has ended with a response: the host is healthy."""
+        if (met := self.met.get(host)) is not None:
+            met.health = Health()
+            if met.why:
+                met.why, met.until = "", LONG_AGO
+
+    def not_busy(self, host: str) -> None:
+        """It was a response that does not ask to come back later."""
+        if (met := self.met.get(host)) is not None:
+            met.busy = 0
+
+    def asked_to_wait(self, host: str) -> int:
+        """It was one that does; how many of them there have been in a row."""
+        met = self._at(host)
+        met.busy += 1
+        return met.busy
+
+    def not_answered(self, host: str, policy: Policy) -> Verdict:
+        """A load has ended without a response; what follows from that."""
+        met = self._at(host)
+        verdict = failed(met.health, policy)
+        met.health = verdict.health
+        return verdict
+
+    def put_off(self, host: str, seconds: float) -> None:
+        """It is left alone for so long, unless it is already."""
+        met = self._at(host)
+        met.until = max(met.until, self._clock() + seconds)
+
+    def give_up(self, host: str, why: str) -> None:
+        """Nothing is loaded from it, for `GIVEN_UP_FOR`; then one load is tried."""
+        met = self._at(host)
+        met.why = why
+        met.until = self._clock() + GIVEN_UP_FOR
+
+    def given_up(self, host: str) -> str:
+        """Why it is given up now; empty where it is not."""
+        met = self.met.get(host)
+        if met is None or not met.why:
+            return ""
+        if met.until <= self._clock():
+            met.why, met.busy = "", 0
+        return met.why
+
+    def _at(self, host: str) -> _Met:
+        met = self.met.get(host)
+        if met is not None:
+            self.met.move_to_end(host)
+            return met
+        if len(self.met) >= MOST_HOSTS:
+            self.met.popitem(last=False)
+            self.forgotten += 1
+        met = self.met[host] = _Met()
+        return met

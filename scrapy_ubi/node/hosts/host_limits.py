@@ -1,0 +1,168 @@
+"""Limits of a host: how much of one is fetched, judged by its owner when the turn of a page has come.
+
+They are those of the imbWBI crawler (2017), which has them from RCrawler: pages loaded (PLmax), targets known (TTmax),
+time of a domain (TDLmax), iterations (Imax), and iterations without a new target (TSTmax); and a depth. Rules of this
+module:
+
+* What is judged is the host's state, which is the same for every agent that comes to own it: pages done, URLs known.
+  What else is needed (when the first page was loaded, at which depth, how long nothing new was found) is in the host's
+  notes, section `limits`, and is written when it changes: once a host, or once an iteration at most.
+* A host that has reached a limit is *ended* (`Hosts.end`): what waits of it fails with the limit's name.
+* URLs beyond `host_known` and `host_depth`, and new ones of a host that a limit has ended, are not taken where they
+  are found or arrive; what came in otherwise (by a handoff) fails when its turn comes.
+* What is taken in again (requeued, or joined in vain) is no new URL: those limits do not refuse it.
+* An *iteration* is as many pages as UBI_HOST_LOAD_TAKE says (imbWBI's load take, LT).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import NamedTuple
+
+from scrapy_ubi.node.hosts.host_notes import Hosts
+from scrapy_ubi.node.nonces import taken_first
+from scrapy_ubi.protocol.agent import Agent
+from scrapy_ubi.protocol.host import Entry, HostState
+from scrapy_ubi.settings import UbiSettings
+
+SECTION = "limits"
+MOST_WATCHED = 100_000  # hosts of which it is known what was known at an iteration's beginning; beyond, begun anew
+PREFIX = "limit/"
+PAGES, KNOWN, DEPTH = "limit/host_pages", "limit/host_known", "limit/host_depth"
+SECONDS, ITERATIONS, STABLE = "limit/host_seconds", "limit/host_iterations", "limit/host_stable"
+
+
+class _Facts(NamedTuple):
+    """What the notes hold: when the first page was loaded (unix s), the least depth loaded, iterations without news."""
+
+    begun: int | None = None
+    depth: int | None = None
+    still: int = 0
+
+    @classmethod
+    def read(cls, value: object) -> _Facts:
+        """From notes, which may be another agent's: what does not hold counts as not there."""
+        if not isinstance(value, list) or len(value) != 3:
+            return cls()
+        begun, depth, still = (one if type(one) is int and 0 <= one < 2**53 else None for one in value)
+        return cls(begun, depth, still or 0)
+
+
+class HostLimits:
+    """The limits of one agent's hosts. `wall` gives unix time (s); `note` tells the report what befell.
+
+    `refused`: how many URLs were not taken.
+    """
+
+    def __init__(
+        self, settings: UbiSettings, hosts: Hosts, wall: Callable[[], float], note: Callable[[str, str], object]
+    ) -> None:
+        self._settings, self._hosts, self._wall, self._note = settings, hosts, wall, note
+        self._watched: dict[str, tuple[int, int]] = {}  # host -> number of the iteration, URLs known at its beginning
+        self._notes = bool(settings.host_max_seconds or settings.host_max_depth or settings.host_stable_iterations)
+        self.refused = 0
+        self.counted: Counter[str] = Counter()
+        self.idle = not (
+            self._notes or settings.host_max_pages or settings.host_max_known or settings.host_max_iterations
+        )
+
+    def begin(self, agent: Agent) -> None:
+        """Say which URLs this agent takes."""
+        if not self.idle:
+            agent.discovery.refuses = self.refuses
+
+    # -- a URL is found
+
+    def refuses(self, state: HostState | None, entry: Entry) -> bool:
+        """Whether a URL of an own host is not taken; counted if so. `state` is None for a host not met before."""
+        if self.idle or state is None or state.is_known(entry.key) or _is_again(state, entry):
+            return False
+        reason = self._hosts.ended(state)
+        if not reason.startswith(PREFIX):
+            most = self._settings.host_max_known
+            reason = KNOWN if 0 < most <= state.known else ""
+            if not reason and self._settings.host_max_depth:
+                reason = DEPTH if self._too_deep(self._facts(state), entry) else ""
+        if reason:
+            self.refuse(reason, state.host)
+        return bool(reason)
+
+    def refuse(self, reason: str, host: str) -> None:
+        """Count a URL of this host that is not taken."""
+        self.refused += 1
+        self.counted[reason.removeprefix(PREFIX)] += 1
+        self._note(f"refused/{reason}", host)
+
+    # -- a page has its turn
+
+    def reason(self, state: HostState, entry: Entry) -> str:
+        """Why this page is not loaded, though its turn has come; empty when it is. The host is ended where it must."""
+        if self.idle:
+            return ""
+        if reason := self._reached(state, entry):
+            return self._end(state, reason)
+        if not self._notes:
+            return ""
+        before = self._facts(state)
+        facts = self._counted(state, before)
+        most = self._settings.host_stable_iterations
+        if 0 < most <= facts.still:
+            return self._end(state, STABLE)
+        if facts.begun is not None and 0 < self._settings.host_max_seconds <= self._wall() - facts.begun:
+            return self._end(state, SECONDS)
+        deep = self._too_deep(facts, entry)
+        if not deep:
+            facts = self._begun(facts, entry)
+        if facts != before:
+            self._hosts.put(state, SECTION, list(facts))
+        return DEPTH if deep else ""
+
+    def _end(self, state: HostState, reason: str) -> str:
+        self._hosts.end(state, reason)
+        self._note(f"ended/{reason}", state.host)
+        self._watched.pop(state.host, None)
+        return reason
+
+    def _reached(self, state: HostState, entry: Entry) -> str:
+        """The limit that the host's state has reached, if any, where it is this page's turn."""
+        settings, done = self._settings, self._hosts.before(state)
+        if 0 < settings.host_max_pages <= done:
+            return PAGES
+        if 0 < settings.host_max_known <= done and not _is_again(state, entry):
+            return KNOWN  # more were known, from elsewhere: these are the first
+        return ITERATIONS if 0 < settings.host_max_iterations <= done // settings.host_load_take else ""
+
+    def _begun(self, facts: _Facts, entry: Entry) -> _Facts:
+        """With what is to be known of the first page."""
+        if self._settings.host_max_seconds and facts.begun is None:
+            facts = facts._replace(begun=int(self._wall()))
+        if self._settings.host_max_depth and (facts.depth is None or entry.depth < facts.depth):
+            facts = facts._replace(depth=entry.depth)
+        return facts
+
+    def _counted(self, state: HostState, facts: _Facts) -> _Facts:
+        """With the iterations that have passed without a new URL, if one has just ended."""
+        if not self._settings.host_stable_iterations:
+            return facts
+        number, known = self._hosts.before(state) // self._settings.host_load_take, state.known
+        then, before = self._watched.get(state.host, (number, known))
+        if state.host not in self._watched or number > then:
+            if len(self._watched) >= MOST_WATCHED:
+                self._watched.clear()
+            self._watched[state.host] = (number, known)
+        if number <= then:
+            return facts
+        return facts._replace(still=facts.still + 1 if known <= before else 0)
+
+    def _too_deep(self, facts: _Facts, entry: Entry) -> bool:
+        return facts.depth is not None and entry.depth - facts.depth > self._settings.host_max_depth > 0
+
+    def _facts(self, state: HostState) -> _Facts:
+        return _Facts.read(self._hosts.get(state, SECTION))
+
+
+def _is_again(state: HostState, entry: Entry) -> bool:
+    """Whether this is a request of the host that was taken before, under another key."""
+    first = taken_first(entry)
+    return first is not None and state.is_known(first[1])

@@ -1,0 +1,289 @@
+"""What is noted of hosts, by section; how long they are left alone, and when they are fetched again.
+
+Rules of this module:
+
+* A host's notes are one JSON object (`protocol/notes.py`), written with its row, told to the host's other keepers when
+  it changes, and part of every handoff. Each key of it is a *section* of one component, which validates its value
+  whenever it reads it, for it may come from another agent. What `get` gives is shared: it is not to be changed.
+* Two sections are this module's: `delay` (source -> seconds between the end of one load and the start of the next) and
+  `until` ([unix seconds, why]: not to be fetched before). The host state follows them wherever they come from: `pause`
+  is the largest delay, `next_at` no earlier than `until`. Of these nothing holds for more than `MOST_POSTPONE`.
+* A host may be *ended* (section `end`: why). Nothing of it is fetched any more: what waits, and what is found later,
+  fails with that reason when its turn comes, a slice at a time (`Node.next`). All else that was noted of it is
+  forgotten, until it is lifted. What failed so is done and was not loaded: how much that was is noted when it is lifted
+  (section `passed`), for limits that count pages.
+* Where a requeued request comes from another agent, it lifts its host: who had the record of its failure may keep
+  nothing of the host any more.
+* Whoever wants more room than `MOST_NOTES` does not get it: its section is left out and counted.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping
+
+from scrapy_ubi.node.nonces import REQUEUED, taken_first
+from scrapy_ubi.protocol.agent import Agent
+from scrapy_ubi.protocol.frontier_contract import Frontier
+from scrapy_ubi.protocol.host import MOST_NOTES, Entry, HostState, Notes
+from scrapy_ubi.protocol.notes import canonical
+
+MOST_POSTPONE = 86_400.0  # s: a day; whatever a host has said, it is asked again then
+DELAY, UNTIL, END = "delay", "until", "end"
+LOADED, PASSED = "loaded", "passed"  # pages done when the host was ended; those done without a load by its ends
+PARSED = 1024  # texts of notes kept as objects: a hundred hosts are fetched at a time, and many have equal notes
+NEVER = 1e12  # unix seconds: far beyond any date that is meant
+MOST_BRIEF = 1024  # hosts with delays for here and now only, before those not held any more are forgotten
+
+_WHY = re.compile(r"[\w/.-]{1,64}")
+
+Change = Callable[[HostState], None]
+
+
+class Hosts:
+    """The notes of one agent's hosts. `clock` is the agent's, `wall` gives unix time (both s).
+
+    `counted` counts: `notes_too_large` (a section left out), `postponed/<why>`, `clipped` (a time beyond
+    `MOST_POSTPONE`).
+    """
+
+    def __init__(self, agent: Agent, frontier: Frontier, clock: Callable[[], float], wall: Callable[[], float]) -> None:
+        self._clock, self._wall = clock, wall
+        self.counted: Counter[str] = Counter()
+        self._callbacks: list[Change] = []
+        self._parsed: dict[str, dict[str, object]] = {}
+        self._brief: dict[str, dict[str, float]] = {}  # host -> delays for here and now only
+        self._most_brief = MOST_BRIEF
+        self.begin(agent, frontier)
+
+    def begin(self, agent: Agent, frontier: Frontier) -> None:
+        """Go on with this agent and its frontier: what is noted there is followed. Linear in the hosts held."""
+        self._agent, self._frontier = agent, frontier
+        self._brief.clear()
+        agent.reception.on_notes, agent.discovery.on_request = self._arrived, self._lift_for
+        for state in frontier.states():
+            if state.notes.version:
+                self._arrived(state)
+                if state.pause:  # what was under way when the last process ended, nobody knows
+                    frontier.defer(state, self._clock())
+
+    # -- sections
+
+    def get(self, state: HostState, section: str) -> object | None:
+        """The value of a section, None when there is none: JSON, from whoever wrote it, not to be changed."""
+        return self._read(state).get(section)
+
+    def put(self, state: HostState, section: str, value: object | None) -> None:
+        """Note this of a host; None takes it out. Of a host that is not held any more nothing is noted.
+
+        Raises ValueError when the value is not JSON.
+        """
+        notes = {name: kept for name, kept in self._read(state).items() if name != section}
+        if value is not None:
+            notes[section] = value
+        elif not notes and not state.notes.version:
+            return
+        text = canonical(notes)
+        if len(text) > MOST_NOTES:
+            self.counted["notes_too_large"] += 1
+            notes.pop(section, None)
+            text = canonical(notes)
+        self._agent.note(state, text)
+
+    def _read(self, state: HostState) -> dict[str, object]:
+        text = state.notes.text
+        if not text:
+            return {}
+        notes = self._parsed.get(text)
+        if notes is None:
+            if len(self._parsed) >= PARSED:
+                self._parsed.clear()
+            notes = self._parsed[text] = json.loads(text)
+        return notes
+
+    # -- when it may be fetched
+
+    def postpone(self, state: HostState, seconds: float, why: str) -> None:
+        """The host is not fetched for so long from now on, `MOST_POSTPONE` at most, unless that is so already. `why` is
+        a word that people see.
+        """
+        seconds = self._clipped(seconds)
+        until = self._wall() + seconds
+        self._put_off(state, seconds)
+        if until > self._until(state):
+            self.counted[f"postponed/{why}"] += 1
+            self.put(state, UNTIL, [round(until, 3), why])
+
+    def set_delay(self, state: HostState, source: str, seconds: float, kept: bool = True) -> None:
+        """This source wants so many seconds between the end of one load and the start of the next, 0 for none.
+
+        The largest of all sources, and of `UBI_HOST_DELAY`, counts. `kept`: it travels with the host and survives; else
+        it holds here and now.
+        """
+        seconds = self._clipped(seconds)
+        if kept:
+            self._note_delay(state, source, seconds)
+        else:
+            self._set_brief(state.host, source, seconds)
+        self._follow_delays(state)
+
+    def _note_delay(self, state: HostState, source: str, seconds: float) -> None:
+        delays = self.delays(state, brief=False)
+        delays.pop(source, None)
+        if seconds:
+            delays[source] = round(seconds, 3)
+        self.put(state, DELAY, delays or None)
+
+    def _set_brief(self, host: str, source: str, seconds: float) -> None:
+        if host not in self._brief and len(self._brief) >= self._most_brief:
+            self._brief = {name: kept for name, kept in self._brief.items() if self._frontier.find(name) is not None}
+            self._most_brief = MOST_BRIEF + 2 * len(self._brief)  # so that looking costs little a host
+        delays = self._brief.setdefault(host, {})
+        delays[source] = seconds
+        if not seconds:
+            del delays[source]
+        if not delays:
+            del self._brief[host]
+
+    def delays(self, state: HostState, brief: bool = True) -> dict[str, float]:
+        """Who wants which delay (s) of this host; `brief`: those for here and now, too."""
+        noted = self._read(state).get(DELAY)
+        found = {}
+        if isinstance(noted, Mapping):
+            found = {name: float(s) for name, s in noted.items() if _is_number(s) and 0 < s <= MOST_POSTPONE}
+        for source, seconds in self._brief.get(state.host, {}).items() if brief else ():
+            found[source] = max(seconds, found.get(source, 0.0))
+        return found
+
+    def postponed(self, state: HostState) -> tuple[float, str] | None:
+        """Until when (unix seconds) the host is left alone, and why; None when it is not."""
+        until = self._until(state)
+        return (until, self._why(state)) if until > self._wall() else None
+
+    def _until(self, state: HostState) -> float:
+        """What is noted, as far as it holds: 0.0 when nothing is, or nothing sensible."""
+        noted = self._read(state).get(UNTIL)
+        if not isinstance(noted, list) or len(noted) != 2 or not _is_number(noted[0]):
+            return 0.0
+        return min(float(noted[0]), self._wall() + MOST_POSTPONE)
+
+    def _why(self, state: HostState) -> str:
+        noted = self._read(state)[UNTIL]
+        why = noted[1] if isinstance(noted, list) else ""
+        return why if isinstance(why, str) and _WHY.fullmatch(why) else "?"
+
+    def _clipped(self, seconds: float) -> float:
+        if seconds > MOST_POSTPONE:
+            self.counted["clipped"] += 1
+            return MOST_POSTPONE
+        return seconds if seconds > 0 else 0.0  # not a number, too
+
+    # -- when it is fetched no more
+
+    def end(self, state: HostState, reason: str) -> None:
+        """Fetch nothing of this host any more: what waits of it fails. `reason` is a short word as `host/dead`."""
+        if self.ended(state):
+            return
+        self.counted[f"ended/{reason}"] += 1
+        self._agent.note(state, canonical({END: reason, LOADED: max(0, self.before(state))}))
+        self._follow_delays(state)
+        self._hasten(state)
+
+    def ended(self, state: HostState) -> str:
+        """Why nothing of this host is fetched any more; empty while it is."""
+        return ended_by(self._read(state)) if state.notes.text else ""
+
+    def plight(self, state: HostState) -> str:
+        """`plight` of this host."""
+        return plight(self._read(state), self._wall()) if state.notes.text else ""
+
+    def lift(self, host: str) -> None:
+        """Fetch of this host again, if it was ended: nothing is held against it."""
+        state = self._frontier.find(host)
+        if state is not None and self.ended(state):
+            self._agent.note(state, lifted(state.notes, state.done_count).text)
+
+    def _lift_for(self, state: HostState, entry: Entry) -> None:
+        """This request of an own host comes from elsewhere."""
+        first = taken_first(entry)
+        if first is None or first[0] != REQUEUED or state.is_known(entry.key) or not state.is_known(first[1]):
+            return
+        self.lift(state.host)
+
+    def before(self, state: HostState) -> int:
+        """How many pages of the host were loaded before the one that has its turn: done, or in their callbacks still;
+        not those that failed as the host was ended.
+        """
+        passed = self._read(state).get(PASSED)
+        done = state.done_count + len(state.out) - 1
+        return done - passed if type(passed) is int and 0 <= passed <= done else done
+
+    def _hasten(self, state: HostState) -> None:
+        """Let what waits of it have its turn, though something else of the host may have been loaded just now."""
+        if self._frontier.find(state.host) is state:
+            self._frontier.hasten(state, self._clock() + max(self._frontier.delay, state.pause))
+
+    # -- what comes from elsewhere
+
+    def on_change(self, callback: Change) -> None:
+        """Tell this callback of every host whose notes arrive from elsewhere; and, now, of those found on the disk."""
+        self._callbacks.append(callback)
+        for state in self._frontier.states():
+            if state.notes.version:
+                callback(state)
+
+    def _arrived(self, state: HostState) -> None:
+        self._follow_delays(state)
+        noted = self._read(state).get(UNTIL)
+        left = self._until(state) - self._wall()
+        if left > 0:
+            if isinstance(noted, list) and noted[0] > self._wall() + MOST_POSTPONE:
+                self.counted["clipped"] += 1
+            self._put_off(state, left)
+        if self.ended(state):
+            self._hasten(state)
+        for callback in self._callbacks:
+            callback(state)
+
+    def _follow_delays(self, state: HostState) -> None:
+        state.pause = max(self.delays(state).values(), default=0.0)
+
+    def _put_off(self, state: HostState, seconds: float) -> None:
+        if self._frontier.find(state.host) is state:
+            self._frontier.postpone(state, self._clock() + seconds)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < NEVER
+
+
+def ended_by(notes: Mapping[str, object]) -> str:
+    """Why nothing of a host with these notes is fetched any more; empty while it is."""
+    reason = notes.get(END)
+    return reason if isinstance(reason, str) and _WHY.fullmatch(reason) else ""
+
+
+def plight(notes: Mapping[str, object], wall: float) -> str:
+    """What keeps a host with these notes from being fetched at that time (unix seconds), in a word for people: `ended`;
+    why it is left alone, as `retry-after`; empty when nothing does.
+    """
+    if ended_by(notes):
+        return "ended"
+    noted = notes.get(UNTIL)
+    if not isinstance(noted, list) or len(noted) != 2 or not _is_number(noted[0]) or noted[0] <= wall:
+        return ""
+    return noted[1] if isinstance(noted[1], str) and _WHY.fullmatch(noted[1]) else "?"
+
+
+def lifted(notes: Notes, done: int) -> Notes:
+    """The same without what ends the host, of which so many pages are `done`, loaded or not."""
+    said = json.loads(notes.text) if notes.text else {}
+    if not ended_by(said):
+        return notes
+    del said[END]
+    loaded = said.pop(LOADED, None)
+    if type(loaded) is int and 0 <= loaded < done:
+        said[PASSED] = done - loaded
+    return Notes(notes.version + 1, canonical(said))

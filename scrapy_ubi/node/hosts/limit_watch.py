@@ -1,0 +1,43 @@
+"""Whether the crawl has reached a limit: looked up now and then, in what all agents publish.
+
+Rules of this module:
+
+* Nothing is asked of Redis where no limit is set, nor before the agent has begun to fetch.
+* The loop does not wait: the courier reads, once at a time, and what it has read is taken in when it is there. Where
+  it cannot read, the numbers last read hold.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import Future
+
+from scrapy_ubi.node.crawl import Crawl
+from scrapy_ubi.node.hosts.crawl_limits import CrawlLimits
+from scrapy_ubi.node.mail.io_thread import Courier
+from scrapy_ubi.transport import Transport
+
+
+class LimitWatch:
+    """Looks after the limits of the crawl for one agent."""
+
+    def __init__(self, limits: CrawlLimits, crawl: Crawl, courier: Courier, transport: Transport) -> None:
+        self._limits, self._crawl, self._courier, self._transport = limits, crawl, courier, transport
+        self._reading: Future[dict[str, str]] | None = None
+
+    def look(self, now: float) -> None:
+        """Stop the crawl where it has reached a limit; read what all agents publish, when it is time."""
+        limits = self._limits
+        if limits.idle or not limits.begun:
+            return
+        tally = self._crawl.tally
+        limits.look(tally.pages, now - tally.begun)
+        if self._reading is None and limits.is_due(now):
+            self._reading = self._courier.send(self._transport.profiles(), self._take)
+
+    def _take(self) -> None:
+        reading = self._reading
+        if reading is None or not reading.done():
+            return
+        self._reading = None
+        if reading.exception() is None:
+            self._limits.read(reading.result(), self._crawl.agent.view.members)

@@ -1,0 +1,126 @@
+"""When the agent's mail is exchanged: the post's turns in the loop.
+
+Rules of this module:
+
+* Whoever comes by calls `turn`: it takes what an exchange has brought, and begins another one when it is time, so that
+  no exchange waits for a turn of the loop.
+* What others wait for sets `hurry`: the next exchange begins as soon as the one under way has ended.
+* While mail cannot leave, no more is to be fetched than is worth fetching twice (`choked`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+
+from scrapy_ubi.node.crawl import Crawl
+from scrapy_ubi.node.group.waiting import wait_briefly
+from scrapy_ubi.node.mail.exchange import Post
+from scrapy_ubi.node.report.publish import Publishing
+
+A_MOMENT = 0.5  # s: who waits for an exchange looks again after it
+
+
+class Exchanges:
+    """The exchanges of one agent, from `open` on. `on_exchange` is told of each that has ended, whatever came of it.
+    `most_waiting` is UBI_FLUSH_RECORDS. `hurry`: there is cause to begin another one."""
+
+    def __init__(
+        self,
+        crawl: Crawl,
+        publishing: Publishing,
+        most_waiting: int,
+        on_exchange: Callable[[Post], None],
+        clock: Callable[[], float],
+    ) -> None:
+        self._crawl, self._publishing = crawl, publishing
+        self._most_waiting, self._on_exchange, self._clock = most_waiting, on_exchange, clock
+        self._ended = asyncio.Event()
+        self.post: Post | None = None
+        self.hurry = False
+
+    def open(self, post: Post) -> None:
+        """From now on there is somebody to exchange mail with."""
+        self.post = post
+
+    def close(self) -> None:
+        """From now on nobody cares what becomes of one under way."""
+        self.post = None
+
+    def turn(self, now: float) -> None:
+        """Give and take mail, when there is some."""
+        post = self.post
+        if post is None:
+            return
+        if post.collect(now):
+            self._ended.set()
+            self._on_exchange(post)
+        if post.may_send(now, self.hurry):
+            self.hurry = False
+            self._crawl.agent.tick(now)
+            post.send(now, self._publishing.profile)
+
+    def arrived(self) -> None:
+        """There is something to take."""
+        self.turn(self._clock())
+
+    def look_for_much(self) -> None:
+        """Hurry when much waits to be sent."""
+        if self.sendable >= self._most_waiting:
+            self.hurry = True
+
+    @property
+    def sendable(self) -> int:
+        """Records that the next exchange can send: not those under way, nor what waits for them."""
+        outbox = self._crawl.agent.outbox
+        window = outbox.bounds.window
+        lanes = outbox.lanes.values()
+        return sum([len(lane.waiting) for lane in lanes if len(lane.unacknowledged) < window])
+
+    # -- whoever leaves waits for them
+
+    def press(self, hurry: bool = True) -> None:
+        """Begin one, if none is under way; `wait` waits for the end of one from now on."""
+        self.hurry = hurry
+        self._ended.clear()
+        self.turn(self._clock())
+
+    async def wait(self) -> None:
+        """Wait for the end of an exchange, or a moment."""
+        await wait_briefly(self._ended, A_MOMENT)
+
+    # -- how it stands
+
+    @property
+    def busy(self) -> bool:
+        """Whether something waits for an exchange to take it."""
+        return self.post is not None and self.post.busy
+
+    def has_told(self, since: float) -> bool:
+        """Whether all that was new at this time (s) has left, with a profile that was made later."""
+        return self.post is not None and self.post.told >= since
+
+    def control(self) -> Mapping[str, str]:
+        """What the control hash said last."""
+        return self.post.control if self.post is not None else {}
+
+    @property
+    def disk_full(self) -> bool:
+        """Whether the last flush could not be written."""
+        return self.post is not None and self.post.disk_full
+
+    @property
+    def blocked(self) -> bool:
+        """Whether the disk or Redis is full."""
+        return self.post is not None and (self.post.full or self.post.disk_full)
+
+    @property
+    def choked(self) -> bool:
+        """Whether the disk is full, or Redis full or away and so much waits to be sent that no more should come: were
+        this agent killed now, or cut off until it is held dead, all pages that are not written, or whose done marks
+        wait, would be fetched again.
+        """
+        post = self.post
+        if post is None:
+            return False
+        return post.disk_full or ((post.full or post.away) and len(self._crawl.agent.outbox) >= self._most_waiting)

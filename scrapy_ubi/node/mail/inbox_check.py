@@ -1,0 +1,130 @@
+"""What comes out of the own inbox is sorted: letters for the protocol, dead letters for people.
+
+Rules of this module:
+
+* A letter is validated whole before the protocol sees it. One that does not hold goes to the dead-letter stream with
+  its reason, is counted, and answered: sent again it would be no better.
+* A letter of another run, of none, or in another form is not merged, and not answered: where it is good, its sender
+  keeps it, and sends it again when the two agree.
+* Of a letter that holds, what this agent's spider cannot take is set aside alone.
+* The log says so `MOST_SAID` times of each; whoever sends thousands does not fill it. The rest is counted.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Callable, Iterable
+
+from scrapy_ubi.protocol.agent import Agent
+from scrapy_ubi.protocol.bundle import opened
+from scrapy_ubi.protocol.host import Entry
+from scrapy_ubi.protocol.wire import Malformed, OtherVersion, Refused, decode, decode_header, sift
+from scrapy_ubi.transport import Fields, RawFields
+
+logger = logging.getLogger("scrapy_ubi")
+
+RUN = "run"  # the field of a letter that names the run it was sent in
+MOST_RECORDS = 100_000  # in a letter: what UBI_LETTER_RECORDS lets an agent send at most
+HEAD = 256  # characters of a refused letter that people see
+MOST_SAID = 20  # warnings of either kind
+MOST_REASONS = 5  # of one letter's requests that are said
+
+Judge = Callable[[str, Entry], str | None]  # host, entry -> why it cannot be accepted, None when it can
+
+
+class Sorting:
+    """Sorts for `agent`. `judge` knows what only the adapters can; `longest_url` is in characters. `set_aside`: so many
+    dead letters there were so far."""
+
+    def __init__(self, agent: Agent, judge: Judge, longest_url: int) -> None:
+        self._agent, self._judge, self._longest_url = agent, judge, longest_url
+        self._dead: list[Fields] = []
+        self._said: Counter[str] = Counter()
+        self.set_aside = 0
+
+    def dead_letters(self) -> list[Fields]:
+        """Those since the last call."""
+        dead, self._dead = self._dead, []
+        return dead
+
+    def bury(self, letters: Iterable[Fields]) -> None:
+        """These are dead letters."""
+        before = len(self._dead)
+        self._dead += letters
+        self.set_aside += len(self._dead) - before
+
+    def receive(self, raw: RawFields, run: str, rivals: bool = False) -> bool:
+        """This entry was read, in this run. False where it holds a letter of another one. `rivals`: others may have
+        named the run meanwhile; letters of those who are there are sent again under the name that stays."""
+        if b"oversized" in raw:
+            self._refuse(raw, "too large")
+            return True
+        judged = [self._receive(letter, run, rivals) for letter in opened(raw)]
+        return all(judged)
+
+    def _receive(self, raw: RawFields, run: str, rivals: bool) -> bool:
+        try:
+            fields = {name.decode(): value.decode() for name, value in raw.items()}
+        except UnicodeDecodeError:
+            self._refuse(raw, "not UTF-8 text")
+            return True
+        try:
+            letter = decode(fields, self._agent.me, MOST_RECORDS, self._longest_url)
+        except Malformed as error:
+            self._refuse(raw, str(error), None if isinstance(error, OtherVersion) else fields)
+            return True
+        named = fields.get(RUN, "")
+        if named != run and named and rivals and letter.sender in self._agent.view.members:
+            return False
+        letter, refused = sift(letter, self._judge)
+        if refused:
+            self._leave_out(letter.sender, refused)
+        if named == run:
+            self._agent.receive(letter)
+            return True
+        if not refused or any(any(delta[1:]) for delta in letter.deltas):  # else nothing of it is left to be refused
+            self._refuse(raw, f"of the run {named[:40]!r}, and this agent is in {run!r}" if named else "of no run")
+        return False
+
+    def _leave_out(self, sender: str, refused: list[Refused]) -> None:
+        """Entries of a letter that this agent cannot take."""
+        for _, entry, reason in refused:
+            text = f"{entry.url} {entry.request}".rstrip()
+            self.bury(({"reason": reason[:HEAD], "from": sender, "size": str(len(text)), "head": text[:HEAD]},))
+        reasons = Counter(one.reason[:HEAD] for one in refused).most_common()
+        said = [f"{number} for {reason!r}" for reason, number in reasons[:MOST_REASONS]]
+        if (rest := len(refused) - sum(number for _, number in reasons[:MOST_REASONS])) > 0:
+            said.append(f"{rest} for other reasons")
+        self._say(
+            "%d requests in a letter from %s were set aside, such as %s: %s; see the dead letters.",
+            len(refused),
+            sender,
+            repr(refused[0].entry.url[:HEAD]),
+            ", ".join(said),
+        )
+
+    def _say(self, text: str, *arguments: object) -> None:
+        """Warn, unless this was said often enough."""
+        self._said[text] += 1
+        if self._said[text] <= MOST_SAID:
+            logger.warning(text, *arguments)
+        if self._said[text] == MOST_SAID:
+            logger.warning("More of this kind is not said any more, only counted (ubi/dead_letters).")
+
+    def _refuse(self, raw: RawFields, reason: str, fields: dict[str, str] | None = None) -> None:
+        """Set a letter aside; and answer it where its `fields` are given, and it is one at all."""
+        size = raw.get(b"oversized") or str(sum(len(name) + len(value) for name, value in raw.items())).encode()
+        head = (
+            raw.get(b"head") or raw.get(b"body") or b" ".join(name + b"=" + value[:HEAD] for name, value in raw.items())
+        )
+        sender = raw.get(b"from", b"?")[:64].decode("utf-8", "replace")
+        letter = {"reason": reason[:HEAD], "from": sender, "size": size.decode("ascii", "replace")}
+        self.bury(({**letter, "head": head[:HEAD].decode("utf-8", "replace")},))
+        self._say("A letter from %r in the own inbox was set aside (%s); see the dead letters.", sender, reason[:HEAD])
+        if fields is not None:
+            try:
+                header = decode_header(fields, self._agent.me)
+            except Malformed:
+                return
+            self._agent.reception.refuse_whole(header.sender, header.lane, header.seq)

@@ -1,0 +1,1 @@
+"""What an agent tells people: its profile, its figures, and answers to their queries."""

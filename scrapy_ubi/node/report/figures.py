@@ -1,0 +1,217 @@
+"""What an agent publishes of itself for people: counters, and the JSON in the agents hash."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import time
+from collections import Counter, deque
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+from scrapy_ubi.node.group.origin import UNKNOWN, Origin
+from scrapy_ubi.node.hosts.merged_urls import Joins
+from scrapy_ubi.node.report.heavy_hitters import Places
+from scrapy_ubi.protocol import losses
+from scrapy_ubi.protocol.agent import Agent
+from scrapy_ubi.protocol.view import View
+from scrapy_ubi.settings import UbiSettings
+from scrapy_ubi.urls import hosts, normaliser
+
+MOST_REASONS = 100  # kinds of failure, and of what is noted, counted by name; what comes beyond is counted as `other`
+PUBLISH = 2.0  # s between two profiles of an agent: for people, who look about once a second
+WINDOW = 5.0  # s over which pages a second are measured
+
+
+def package_version() -> str:
+    """The version of this package, '0' when it is not installed."""
+    try:
+        return version("scrapy-ubi")
+    except PackageNotFoundError:
+        return "0"
+
+
+class Tally:
+    """What the node counts itself; the rest is the protocol's."""
+
+    def __init__(self, now: float) -> None:
+        self.begun = now
+        self.ended: float | None = None
+        self.pages = 0
+        self.dead_letters = 0
+        self.writes_refused = 0
+        self.lost_agents = 0
+        self.failed: Counter[str] = Counter()
+        self.noted: Counter[str] = Counter()
+        self.failed_at = Places()
+        self.noted_at = Places()
+        self.joins = Joins()
+        self._recent: deque[tuple[float, int]] = deque([(now, 0)])
+
+    def resumed(self) -> None:
+        """Measure the rate from here on."""
+        self._recent = deque([(self._recent[-1][0], self.pages)])
+
+    def fail(self, reason: str, host: str = "") -> None:
+        """A URL of this host failed for good."""
+        _count(self.failed, reason)
+        if host:
+            self.failed_at.add(reason, host)
+
+    def note(self, what: str, host: str = "") -> None:
+        """Something befell the crawl, at this host if it has one, that is no failure: `truncated`."""
+        _count(self.noted, what)
+        if host:
+            self.noted_at.add(what, host)
+
+    def rate(self, now: float) -> float:
+        """Pages a second, over the last seconds."""
+        self._recent.append((now, self.pages))
+        while len(self._recent) > 2 and now - self._recent[0][0] > WINDOW:
+            self._recent.popleft()
+        then, pages = self._recent[0]
+        return round((self.pages - pages) / (now - then), 1) if now > then else 0.0
+
+
+def _count(counts: Counter[str], reason: str) -> None:
+    counts[reason if reason in counts or len(counts) < MOST_REASONS else "other"] += 1
+
+
+def fixed(settings: UbiSettings, agent: str, spider: str, origin: Origin = UNKNOWN) -> dict[str, Any]:
+    """The part of the profile that does not change while the agent runs."""
+    return {
+        "agent": agent,
+        "capacity": settings.capacity,
+        "replicas": settings.replicas,
+        "partition": settings.partition,
+        "normaliser": settings.normalise,
+        "steps": normaliser.version_of(normaliser.parse(settings.normalise)),
+        "fingerprinter": settings.fingerprinter,
+        "host_rules": hosts.name_of(settings.host_rules),
+        "replication": settings.replication,
+        "max_letter_bytes": settings.max_letter_bytes,
+        "max_url_length": settings.max_url_length,
+        "spider": spider,
+        **origin.published(),
+        "host_name": platform.node(),
+        "pid": os.getpid(),
+        "version": package_version(),
+        "started": round(time.time(), 3),
+    }
+
+
+def counters(agent: Agent, tally: Tally, now: float, last: View | None = None) -> dict[str, Any]:
+    """All counters; linear in the hosts held. `last`: the view by which an agent that leaves nobody behind owned what
+    it has; by the present one nobody does."""
+    by_ring = last.ring.owner if last is not None and not agent.view.members else None
+    unique = queued = hosts = held = 0
+    for state in agent.frontier.states():
+        if (by_ring(state.host) if by_ring is not None else "".join(agent.keepers(state)[:1])) != agent.me:
+            continue
+        hosts += 1
+        unique += state.done_count
+        queued += state.waiting
+        held += bool(state.waiting) and not agent.tenure.free(state.host, agent.group.alive)
+    c = agent.counters
+    return {
+        "pages": tally.pages,
+        "done": c.done,
+        "unique": unique,
+        "known": unique + queued + agent.work.out,
+        "queued": queued,
+        "in_flight": agent.work.out,
+        "hosts": hosts,
+        "hosts_held": held,
+        "outbox": len(agent.outbox),
+        "links": c.links,
+        "forwarded": c.forwarded,
+        "suppressed": c.suppressed,
+        "received": c.received,
+        "refused": c.refused,
+        "resent": c.resent,
+        "dead_letters": tally.dead_letters,
+        "replicated": c.replicated,
+        "letters_sent": c.letters_sent,
+        "bytes_sent": c.bytes_sent,
+        "untravelled": c.untravelled,
+        "writes_refused": tally.writes_refused,
+        "fences": c.fences,
+        "rejoins": c.rejoins,
+        "redone": c.redone,
+        "handoff_timeouts": c.handoff_timeouts,
+        "lost_agents": tally.lost_agents,
+        "failed": dict(tally.failed),
+        "noted": dict(tally.noted),
+        "joined": dict(tally.joins.counts),
+        "failed_at": tally.failed_at.published(),
+        "noted_at": tally.noted_at.published(),
+        "examples": tally.joins.examples,
+        "seconds": round((tally.ended or now) - tally.begun, 3),
+        "pages_per_second": 0.0 if tally.ended is not None else tally.rate(now),
+    }
+
+
+def kept(agent: Agent, tally: Tally, now: float) -> dict[str, Any]:
+    """The counters that go on after a restart."""
+    return {
+        "agent": asdict(agent.counters),
+        "pages": tally.pages,
+        "dead_letters": tally.dead_letters,
+        "writes_refused": tally.writes_refused,
+        "failed": dict(tally.failed),
+        "noted": dict(tally.noted),
+        "joined": dict(tally.joins.counts),
+        "failed_at": tally.failed_at.published(),
+        "noted_at": tally.noted_at.published(),
+        "seconds": round((tally.ended or now) - tally.begun, 3),
+    }
+
+
+def restore(agent: Agent, tally: Tally, facts: Mapping[str, Any]) -> None:
+    """Go on counting from what was `kept`; what does not hold counts for nothing."""
+    before = facts.get("counters")
+    if not isinstance(before, Mapping):
+        return
+    own = before.get("agent")
+    for name in asdict(agent.counters):
+        if isinstance(own, Mapping) and _is_count(own.get(name)):
+            setattr(agent.counters, name, own[name])
+    for name in ("pages", "dead_letters", "writes_refused"):
+        if _is_count(before.get(name)):
+            setattr(tally, name, before[name])
+    for name, counts in (("failed", tally.failed), ("noted", tally.noted), ("joined", tally.joins.counts)):
+        kept_counts = before.get(name)
+        if isinstance(kept_counts, Mapping):
+            counts.update({str(reason): count for reason, count in kept_counts.items() if _is_count(count)})
+    tally.failed_at.restore(before.get("failed_at"))
+    tally.noted_at.restore(before.get("noted_at"))
+    seconds = before.get("seconds")
+    if isinstance(seconds, int | float) and seconds >= 0:
+        tally.begun -= seconds
+    tally.resumed()
+
+
+def _is_count(value: object) -> bool:
+    return type(value) is int and value >= 0
+
+
+def text(
+    fixed_part: dict[str, Any],
+    agent: Agent,
+    state: str,
+    numbers: dict[str, Any],
+    former: Sequence[str] = (),
+    handed_over: bool = False,
+) -> str:
+    """The profile as JSON. `former`: the incarnations that have run on this agent's disk before; `handed_over`: it has
+    left, and others have all that it knew."""
+    moving = {"incarnation": agent.incarnation, "state": state, "updated": round(time.time(), 3), "counters": numbers}
+    told: dict[str, Any] = {"former": list(former)} if former else {}
+    if handed_over:
+        told["handed_over"] = True
+    if agent.group.losses:
+        told["losses"] = losses.written(agent.group.losses)
+    return json.dumps({**fixed_part, **moving, **told}, separators=(",", ":"), ensure_ascii=False)

@@ -1,0 +1,58 @@
+"""When an agent publishes its profile (`profile`): every two seconds, so that nobody takes it for silent. Where
+counting takes long, it counts seldomer, and says its last counters again in between.
+
+Who comes after the end of the crawl has counted nothing. Where Redis has a profile of its identifier, of a former
+process that took part, that one's counters stay: the report of the crawl adds them up.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from scrapy_ubi.node.crawl import Crawl
+from scrapy_ubi.node.mail.io_thread import Courier
+from scrapy_ubi.node.report import figures as profile
+from scrapy_ubi.transport import Transport, TransportError
+
+COUNTING = 50  # where counting takes long (it is linear in the hosts): how many times that long until the next time
+
+UNANSWERED = 3.0  # s that are waited for what all have published
+
+
+async def published(courier: Courier, transport: Transport) -> dict[str, str]:
+    """Agent -> its profile, of all agents; nothing where Redis does not answer in time."""
+    try:
+        async with asyncio.timeout(UNANSWERED):
+            return await courier.call(transport.profiles())
+    except (TransportError, TimeoutError):
+        return {}
+
+
+class Publishing:
+    """The profiles of one agent. `state` says what it is doing; `kept` is one that is to stay in place of these."""
+
+    def __init__(self, crawl: Crawl, state: Callable[[], str], clock: Callable[[], float]) -> None:
+        self._crawl, self._state, self._clock = crawl, state, clock
+        self._next_at = self._count_at = 0.0
+        self._counters: dict[str, Any] = {}
+        self.kept = ""
+
+    def profile(self) -> str | None:
+        """The profile, None when it is too soon for another one."""
+        now = self._clock()
+        if now < self._next_at:
+            return None
+        self._next_at = now + profile.PUBLISH
+        if self.kept:
+            return self.kept
+        if now >= self._count_at:
+            self._counters = self._crawl.counters()
+            self._count_at = now + (self._clock() - now) * COUNTING
+        crawl = self._crawl
+        return profile.text(crawl.fixed, crawl.agent, self._state(), self._counters, crawl.former, crawl.handed_over)
+
+    def renew(self) -> None:
+        """Let the next one be due now, and counted anew."""
+        self._next_at = self._count_at = 0.0

@@ -1,0 +1,327 @@
+"""Questions that people ask about the frontier of one agent, and their answers: of a living agent's, and of one on the
+disk of an agent that has stopped.
+
+Rules of this module:
+
+* No I/O: what an answer needs is in a `Source`. Answering only reads, but for `requeue`.
+* A question is data from outside: `Question.parse` takes it whole or not at all, and says why.
+* Answers are bounded, in rows (`MOST_ROWS`) and in bytes (`MOST_BYTES`): each agent gives the first rows in the wanted
+  order, so that the first of all agents are among them. How many there are in all is always said.
+* Nothing looks at every URL: an answer is linear in the hosts or in the failures kept, and at most `LOOKED` entries of
+  one host are looked at.
+"""
+
+from __future__ import annotations
+
+import heapq
+import json
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, fields
+from itertools import islice
+from typing import Any, NamedTuple
+
+from scrapy_ubi.protocol.frontier_contract import Frontier
+from scrapy_ubi.protocol.host import Entry, Failure, HostState
+from scrapy_ubi.urls import learned
+
+ASKS = ("hosts", "url", "failed", "requeue")
+OWNER, COPY = "owner", "copy"
+LEARNED = "learned"  # the section of a host's notes in which the learner writes
+SORTS = ("queued", "done", "failed", "next", "host")
+MOST_ROWS = 1000
+MOST_BYTES = 1_000_000  # of the rows of an answer
+MOST_REASON = 200  # characters of a reason shown
+LONGEST_TEXT = 200_000  # characters of a question; a URL may have 65,536, and JSON may write one in six
+MOST_REQUEUED = 5000  # by one question: the crawl goes on between two
+LOOKED = 10_000  # waiting entries of a host looked at for the place of one among them
+
+NAME = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
+KEY = re.compile(r"[0-9a-f]{16}")
+
+Answer = dict[str, Any]
+
+
+class BadQuestion(ValueError):
+    """This is no question; the text says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is asked. `agent`: of this one only ("": of all). `expires`: unix seconds after which nobody waits for an
+    answer. `hosts` has `sort`, `limit`, `copies`; `url` has `host` and `key` (16 hex digits); `failed` and `requeue`
+    choose by `reason`, `host`, and `url` with `key` (all that are given have to hold); `requeue` chooses everything
+    with `everything` only, and of all this what failed `before` (unix seconds; 0: whenever).
+    """
+
+    ask: str
+    expires: float
+    agent: str = ""
+    sort: str = "queued"
+    limit: int = 20
+    copies: bool = False
+    host: str = ""
+    key: str = ""
+    url: str = ""
+    reason: str = ""
+    everything: bool = False
+    before: float = 0.0
+
+    def text(self) -> str:
+        """As JSON: what is not at its default."""
+        said = {field.name: getattr(self, field.name) for field in fields(self)}
+        least = {field.name: field.default for field in fields(self)}
+        return json.dumps({name: value for name, value in said.items() if value != least[name]}, separators=(",", ":"))
+
+    @classmethod
+    def parse(cls, text: str) -> Question:
+        """The question in this text. Raises BadQuestion."""
+        if len(text) > LONGEST_TEXT:
+            raise BadQuestion(f"longer than {LONGEST_TEXT} characters")
+        try:
+            data = json.loads(text)
+        except (ValueError, RecursionError):
+            raise BadQuestion("not JSON") from None
+        if not isinstance(data, dict):
+            raise BadQuestion("not a JSON object")
+        for name, value in data.items():
+            check = _CHECKS.get(name)
+            if check is None:
+                raise BadQuestion(f"unknown field {name[:40]!r}")
+            if not check(value):
+                raise BadQuestion(f"{name} may not be {str(value)[:40]!r}")
+        missing = {"ask", "expires"} - data.keys()
+        if missing:
+            raise BadQuestion(f"lacks {min(missing)}")
+        question = cls(**data)
+        if question.ask == "url" and not (question.host and question.key):
+            raise BadQuestion("lacks host or key")
+        if question.ask == "requeue" and question.everything == question.chooses:
+            raise BadQuestion("chooses nothing, or both everything and something")
+        return question
+
+    @property
+    def chooses(self) -> bool:
+        """Whether it chooses among the failures."""
+        return bool(self.reason or self.host or self.url or self.key)
+
+    def wants(self, failure: Failure) -> bool:
+        """Whether a failure is among the chosen. A reason stands for all that begin with it and a slash, too."""
+        if (self.host and failure.host != self.host) or 0 < self.before <= failure.when:
+            return False
+        if self.reason and failure.reason != self.reason and not failure.reason.startswith(f"{self.reason}/"):
+            return False
+        if not (self.url or self.key):
+            return True
+        return failure.entry.url == self.url or f"{failure.entry.key:016x}" == self.key
+
+
+def _is_text(most: int) -> Callable[[object], bool]:
+    return lambda value: isinstance(value, str) and len(value) <= most
+
+
+def _is_time(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < 2**53
+
+
+_CHECKS: Mapping[str, Callable[[Any], bool]] = {
+    "ask": lambda value: value in ASKS,
+    "expires": _is_time,
+    "agent": lambda value: isinstance(value, str) and bool(NAME.fullmatch(value)),
+    "sort": lambda value: value in SORTS,
+    "limit": lambda value: type(value) is int and 1 <= value <= MOST_ROWS,
+    "copies": lambda value: isinstance(value, bool),
+    "host": _is_text(300),
+    "key": lambda value: isinstance(value, str) and bool(KEY.fullmatch(value)),
+    "url": _is_text(65_536),
+    "reason": _is_text(MOST_REASON),
+    "everything": lambda value: isinstance(value, bool),
+    "before": _is_time,
+}
+
+
+class Source(NamedTuple):
+    """What an answer is made of, of the agent named `agent`.
+
+    `plight` says what keeps a host from being fetched, as `hosts.plight` does.
+    `role` says OWNER or COPY of a host state, "" where that is not known; `held` whether an own host may not be
+    fetched yet, as it is still being handed over; `sent` names the agent to which an entry with this key is on its way,
+    "" if none; `requeue` takes a failed entry in again, under a new key, and says whether it could; `now` is the
+    frontier's clock, in seconds.
+    """
+
+    agent: str
+    frontier: Frontier
+    now: float
+    role: Callable[[HostState], str]
+    held: Callable[[HostState], bool]
+    plight: Callable[[HostState], str]
+    sent: Callable[[str, int], str]
+    requeue: Callable[[Failure], bool]
+
+
+def answer(question: Question, source: Source) -> Answer:
+    """The answer of one agent, fit for JSON."""
+    made = _ANSWERS[question.ask](question, source)
+    return {"agent": source.agent, "ask": question.ask, **made}
+
+
+# -- hosts
+
+
+def _hosts(question: Question, source: Source) -> Answer:
+    # Reading every failure may take a second, so only an order that needs them all has them read.
+    failed = Counter(one.host for one in source.frontier.failed()) if question.sort == "failed" else Counter[str]()
+    states = source.frontier.states()
+    if not question.copies:
+        states = [state for state in states if source.role(state) != COPY]
+    order, now = _ORDERS[question.sort], source.now
+    first = heapq.nsmallest(question.limit, states, lambda state: (order(state, failed[state.host], now), state.host))
+    return _bounded({"total": len(states)}, [_host(state, source) for state in first])
+
+
+_ORDERS: Mapping[str, Callable[[HostState, int, float], float]] = {
+    "queued": lambda state, failed, now: -state.waiting,
+    "done": lambda state, failed, now: -state.done_count,
+    "failed": lambda state, failed, now: -failed,
+    "next": lambda state, failed, now: max(0.0, state.next_at - now) if state.waiting else math.inf,
+    "host": lambda state, failed, now: 0,
+}
+
+
+def _host(state: HostState, source: Source) -> Answer:
+    role, failures = source.role(state), [*source.frontier.failed(state.host)]
+    last = max(failures, key=lambda failure: failure.when, default=None)
+    return {
+        "host": state.host,
+        "state": _state(state, role, source),
+        "role": role,
+        "queued": state.waiting,
+        "done": state.done_count,
+        "failed": len(failures),
+        "next": round(max(0.0, state.next_at - source.now), 3) if state.waiting else None,
+        "error": last.reason[:MOST_REASON] if last is not None else "",
+        "learned": learned.shown(json.loads(state.notes.text).get(LEARNED)) if state.notes.text else "",
+    }
+
+
+_PLIGHTS = {"health": "excluded"}  # LARM's word for a host that does not answer
+
+
+def _state(state: HostState, role: str, source: Source) -> str:
+    """`busy`, `ended` (`Hosts.end`), `idle` (nothing waits), `held`, why it is left alone, `resting` or `waiting`."""
+    if state.out:
+        return "busy"
+    plight = source.plight(state)
+    if plight == "ended":
+        return plight
+    if not state.waiting:
+        return "idle"
+    if role == OWNER and source.held(state):
+        return "held"
+    if plight:
+        return _PLIGHTS.get(plight, f"postponed: {plight}")
+    return "resting" if source.frontier.rests(state) else "waiting"
+
+
+# -- url
+
+
+def _url(question: Question, source: Source) -> Answer:
+    key, state = int(question.key, 16), source.frontier.find(question.host)
+    failure = next((one for one in source.frontier.failed(question.host) if one.entry.key == key), None)
+    found: Answer = {"where": "unknown", "role": source.role(state) if state is not None else ""}
+    if failure is not None:
+        found |= {"where": "failed", "reason": failure.reason[:MOST_REASON], "when": failure.when}
+        found |= {"depth": failure.entry.depth, "priority": failure.entry.priority}
+    elif state is not None and key in state.out:
+        found |= {"where": "in flight", "depth": state.out[key].depth, "priority": state.out[key].priority}
+    elif state is not None and state.is_done(key):
+        found |= {"where": "done", "status": source.frontier.status_of(state, key)}
+    elif state is not None and state.is_known(key):
+        found |= {"where": "queued", "state": _state(state, found["role"], source), "queued": state.waiting}
+        found |= _place(state, key)
+    elif receiver := source.sent(question.host, key):
+        found |= {"where": "sent", "to": receiver}
+    return found
+
+
+def _place(state: HostState, key: int) -> Answer:
+    """Depth and priority of a waiting entry, and how many of its host come before it; where that is cheap to say."""
+    waiting: list[Entry] = []
+    whole = True
+    for number, entry in enumerate(state.undone()):
+        if number >= LOOKED:
+            whole = False
+            break
+        if entry.key not in state.out and entry.key not in state.closing:
+            waiting.append(entry)
+    at = next((index for index, entry in enumerate(waiting) if entry.key == key), None)
+    if at is None:
+        return {"depth": None, "priority": None, "before": None}
+    mine = waiting[at]
+    rank = (-mine.priority, mine.depth, at)
+    before = sum((-one.priority, one.depth, index) < rank for index, one in enumerate(waiting)) if whole else None
+    return {"depth": mine.depth, "priority": mine.priority, "before": before}
+
+
+# -- failed and requeue
+
+
+def _failed(question: Question, source: Source) -> Answer:
+    reasons = Counter[str]()
+
+    def chosen() -> Iterable[Failure]:
+        for failure in source.frontier.failed(question.host or None):
+            if question.wants(failure):
+                reasons[failure.reason] += 1
+                yield failure
+
+    newest = heapq.nlargest(question.limit, chosen(), key=lambda failure: (failure.when, failure.entry.url))
+    rows = [
+        {
+            "url": failure.entry.url,
+            "host": failure.host,
+            "key": f"{failure.entry.key:016x}",
+            "reason": failure.reason[:MOST_REASON],
+            "when": failure.when,
+            "depth": failure.entry.depth,
+            "priority": failure.entry.priority,
+        }
+        for failure in newest
+    ]
+    by_reason = dict(reasons.most_common(100))
+    return _bounded({"total": sum(reasons.values()), "reasons": by_reason}, rows)
+
+
+def _requeue(question: Question, source: Source) -> Answer:
+    chosen = (one for one in source.frontier.failed(question.host or None) if question.wants(one))
+    now = [*islice(chosen, MOST_REQUEUED)]
+    more = next(chosen, None) is not None
+    requeued = 0
+    for failure in now:
+        if source.requeue(failure):
+            source.frontier.forgive(failure)
+            requeued += 1
+    return {"requeued": requeued, "unfit": len(now) - requeued, "more": more}
+
+
+def _bounded(made: Answer, rows: list[Answer]) -> Answer:
+    """The answer with as many of its rows as fit."""
+    kept, size = [], 0
+    for row in rows:
+        size += len(json.dumps(row))
+        if size > MOST_BYTES:
+            break
+        kept.append(row)
+    return {**made, "cut": len(kept) < len(rows), "rows": kept}
+
+
+_ANSWERS: Mapping[str, Callable[[Question, Source], Answer]] = {
+    "hosts": _hosts,
+    "url": _url,
+    "failed": _failed,
+    "requeue": _requeue,
+}

@@ -1,0 +1,54 @@
+"""What a living agent answers its questions from."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+
+from scrapy_ubi.node.hosts.host_notes import Hosts
+from scrapy_ubi.node.keys import Keys
+from scrapy_ubi.node.nonces import REQUEUED, again_nonce
+from scrapy_ubi.node.report.queries import COPY, OWNER, Source
+from scrapy_ubi.protocol.agent import Agent
+from scrapy_ubi.protocol.host import Entry, Failure, HostState
+from scrapy_ubi.protocol.mail import DISCOVERY, Record
+
+NONCE_BYTES = 8
+
+
+def source(agent: Agent, hosts: Hosts, keys: Keys, take: Callable[[str, Entry], bool], now: float) -> Source:
+    """The source of `agent`; `take` takes in an entry of a host again, and says whether it was news."""
+
+    def role(state: HostState) -> str:
+        return OWNER if agent.keepers(state)[:1] == (agent.me,) else COPY
+
+    def held(state: HostState) -> bool:
+        return not agent.tenure.free(state.host, agent.group.alive)
+
+    def sent(host: str, key: int) -> str:
+        return next((receiver for receiver, one in _under_way(agent) if one.host == host and _key(one) == key), "")
+
+    def requeue(failure: Failure) -> bool:
+        if agent.finished:
+            return False
+        nonce = again_nonce(REQUEUED, failure.entry, secrets.token_hex(NONCE_BYTES))
+        entry = keys.again(failure.entry, nonce)
+        hosts.lift(failure.host)
+        return entry is not None and take(failure.host, entry)
+
+    return Source(agent.me, agent.frontier, now, role, held, hosts.plight, sent, requeue)
+
+
+def _key(record: Record) -> int | None:
+    return record.entry.key if record.entry is not None else None
+
+
+def _under_way(agent: Agent) -> list[tuple[str, Record]]:
+    """What others have been told, or are to be, and have not acknowledged: to whom, and what."""
+    found = []
+    for (receiver, kind), lane in agent.outbox.lanes.items():
+        if kind == DISCOVERY:
+            waiting = [one for one in lane.waiting if isinstance(one, Record)]
+            posted = [record for letter in lane.unacknowledged.values() for record in letter.records]
+            found += [(receiver, one) for one in [*waiting, *posted]]
+    return found

@@ -1,0 +1,80 @@
+"""What becomes of URLs that were found, by `start()`, on pages, or by people: told the agent, as far as the crawl's
+limits allow, and what follows from news.
+
+Rules of this module:
+
+* All of it touches memory only, and is called for every link: nothing here may cost more than it must.
+* News may make a host ready, and mail due: the waker is told, once for all links of a page.
+* What is taken in again was taken before: no limit of URLs known refuses it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from scrapy_ubi.node.crawl import Crawl
+from scrapy_ubi.node.hosts.crawl_limits import CrawlLimits
+from scrapy_ubi.node.hosts.host_limits import HostLimits
+from scrapy_ubi.node.work.engine_wakeup import Waker
+from scrapy_ubi.node.work.visits import Visit
+from scrapy_ubi.protocol.host import Entry
+
+
+class Finding:
+    """Finds for the agent that `crawl` has. `on_news` is called, some time after, when there were some. `strays`:
+    requests so far that came from no page, seeds excepted.
+    """
+
+    def __init__(
+        self,
+        crawl: Crawl,
+        crawl_limits: CrawlLimits,
+        limits: HostLimits,
+        waker: Waker,
+        on_news: Callable[[], None],
+    ) -> None:
+        self._crawl, self._crawl_limits, self._limits = crawl, crawl_limits, limits
+        self._waker, self._on_news = waker, on_news
+        self.strays = 0
+
+    def met(self, host: str, key: int, depth: int, priority: int) -> bool:
+        """Whether a URL that was found is known already, so that `discover` would be in vain; it is counted if so."""
+        return self._crawl.agent.met(host, key, depth, priority)
+
+    def discover(self, host: str, entry: Entry, seed: bool = False, page: Visit | None = None) -> bool:
+        """A URL was found, by `start()` (`seed`) or on a page: queued here, sent to its owner, or known. True when it
+        was news, as far as is known here.
+        """
+        if reason := self._crawl_limits.refuses(entry.depth):
+            self._limits.refuse(reason, host)
+            return False
+        self.strays += page is None and not seed
+        news = self._crawl.agent.discover(host, entry, page.outlinks if page is not None else None)
+        if news:
+            self._waker.soon(self._on_news)
+        return news
+
+    def take_again(self, host: str, entry: Entry) -> bool:
+        """A request that was taken before is to be fetched under another key (`RequestKeys.again`), whatever the
+        crawl's limits. True when that was news.
+        """
+        self.strays += 1
+        news = self._crawl.agent.discover(host, entry)
+        if news:
+            self._waker.soon(self._on_news)
+        return news
+
+    def too_large(self, host: str, entry: Entry) -> bool:
+        """Whether a URL that was no news is known to nobody, as no letter to its host's owner could carry it."""
+        return self._crawl.agent.discovery.too_large(host, entry)
+
+    def discover_all(self, host: str, entries: Sequence[Entry], page: Visit) -> int:
+        """The same for all that a page says of one host, with one depth; how many were news."""
+        if reason := self._crawl_limits.refuses(entries[0].depth):
+            for _ in entries:
+                self._limits.refuse(reason, host)
+            return 0
+        news = self._crawl.agent.discover_all(host, entries, page.outlinks)
+        if news:
+            self._waker.soon(self._on_news)
+        return len(news)

@@ -1,0 +1,109 @@
+"""Which request is fetched next.
+
+Rules of this module:
+
+* The frontier says whose turn it is. Of hosts that are ended, and beyond a limit of theirs, requests fail when their
+  turn has come; what is joined with another page is done. Neither takes a load, nor the delay of its host.
+* That is done a slice at a time (`ENDED_AT_ONCE`): after it the loop turns, and the engine asks again.
+* A host whose address is loaded from has its turn later, where that is asked for (UBI_POLITE_BY_IP).
+* The queues of hosts whose turn is near are read ahead: the loop never waits for the disk.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from scrapy_ubi.frontier.store import StoreError
+from scrapy_ubi.node.crawl import Crawl
+from scrapy_ubi.node.fatal import Halt
+from scrapy_ubi.node.hosts.host_limits import HostLimits
+from scrapy_ubi.node.hosts.host_notes import Hosts
+from scrapy_ubi.node.hosts.ip_politeness import Addresses
+from scrapy_ubi.node.hosts.learned_forms import Learner
+from scrapy_ubi.protocol.done_marks import Outlinks
+from scrapy_ubi.protocol.host import Entry, HostState
+
+ENDED_AT_ONCE = 100  # requests of hosts that are ended, before the loop turns: a few milliseconds
+
+Found = tuple[HostState, Entry]
+
+
+class Choice:
+    """Chooses for one agent. `on_given_up` is told why a request failed without a load; `arm` is called when there may
+    be something to fetch, some time after it was asked for."""
+
+    def __init__(
+        self,
+        crawl: Crawl,
+        halt: Halt,
+        hosts: Hosts,
+        limits: HostLimits,
+        learner: Learner | None,
+        addresses: Addresses | None,
+        on_given_up: Callable[[str], None],
+        arm: Callable[[], None],
+    ) -> None:
+        self._crawl, self._halt = crawl, halt
+        self._hosts, self._limits, self._learner, self._addresses = hosts, limits, learner, addresses
+        self._given_up, self._arm = on_given_up, arm
+
+    def begin(self) -> None:
+        """Work for the agent that the crawl has now."""
+        if self._addresses is not None:
+            self._crawl.agent.work.on_turn = self._look_at_address
+
+    def _look_at_address(self, state: HostState, now: float) -> None:
+        """Put a host off while another one of its address is loaded from."""
+        if self._addresses is not None and not self._hosts.ended(state):
+            turn = self._addresses.turn(state.host, now)
+            if turn > now:
+                self._crawl.frontier.postpone(state, turn)
+
+    def next(self, now: float) -> Found | None:
+        """The next request that is to be fetched; those that are joined with others are done on the way, some at a
+        time.
+        """
+        for _ in range(ENDED_AT_ONCE):
+            found = self._living(now)
+            if found is None or not self._is_joined(*found):
+                return found
+            self._pass_over(*found, now, [])
+        asyncio.get_running_loop().call_soon(self._arm)
+        return None
+
+    def _is_joined(self, state: HostState, entry: Entry) -> bool:
+        try:
+            return self._learner is not None and self._learner.joins(state, entry)
+        except StoreError as error:
+            self._halt.broken(error)
+            return False
+
+    def _living(self, now: float) -> Found | None:
+        """The next request of a host that is fetched of; those of hosts that are ended, and those beyond a limit of
+        theirs, fail on the way, some at a time.
+        """
+        for _ in range(ENDED_AT_ONCE):
+            found = self._crawl.agent.next(now)
+            if found is None:
+                return None
+            state, entry = found
+            if not (reason := self._hosts.ended(state) or self._limits.reason(state, entry)):
+                return found
+            self._crawl.fail(state.host, entry, reason)
+            self._given_up(reason)
+            self._pass_over(state, entry, now, None)
+        asyncio.get_running_loop().call_soon(self._arm)
+        return None
+
+    def _pass_over(self, state: HostState, entry: Entry, now: float, outlinks: Outlinks | None) -> None:
+        """This request is done without a load; `outlinks` is what its page has taught, None where nobody knows."""
+        agent = self._crawl.agent
+        agent.freed(state, now)
+        agent.ended(state, entry.key, outlinks)
+        self._crawl.frontier.hasten(state, now)  # nothing was loaded
+
+    def read_ahead(self, now: float) -> None:
+        """Let the queues of hosts be read whose turn has come."""
+        crawl = self._crawl
+        crawl.disk.read_ahead(now, lambda state: crawl.agent.may_fetch(state, now), self._arm)

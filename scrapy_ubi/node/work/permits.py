@@ -1,0 +1,191 @@
+"""One load at a time of a host, and none without the right to it: asked last, right before a load starts.
+
+Rules of this module:
+
+* A permit is held from the moment a load may start until its transfer has ended, by whoever loads: a request of the
+  queue, a robots.txt, media, a redirect's next hop. A request handed out by the workbench holds no permit while it
+  waits, so the robots.txt it waits for can be loaded.
+* A permit is given only when, at that moment, the agent owns the host, the host is not held, the lease holds, and the
+  politeness delay has passed. What will come true is waited for; what will not (another agent's host) is denied.
+* A *foreign* permit is that of a load beside the scheduler from a host that another agent owns. It asks for the lease
+  and for the delay since this agent's own last load of that host (`politeness.foreign`), not for the host. There is one
+  permit a host here, of either kind: where the host becomes this agent's own meanwhile, its pages wait for that load.
+* Those who wait for a host stand in line. The first one alone takes the permit; whoever leaves the line wakes the next.
+  So a thousand loads that wait cost one look each, not one at every release. A request of the queue looks at every
+  change whether it is denied.
+* A request of the queue whose host was put off for long (`PATIENCE`) does not wait here: it is denied, and waits in its
+  queue, so that it takes nobody's place.
+* A request that was handed out may wait through a fence, while another agent fetches it: once its page is done, it is
+  denied.
+* Who lost its permit in the middle of a load, and is to load again, comes before all others: it keeps its place in
+  Scrapy's downloader, and whoever had the permit would wait for that place.
+* The check and the taking are one step: nothing is awaited in between.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections import OrderedDict
+from collections.abc import Callable
+
+from scrapy_ubi.node.group.waiting import wait_briefly
+from scrapy_ubi.node.hosts.foreign_hosts import ForeignHosts
+from scrapy_ubi.protocol.agent import Agent
+from scrapy_ubi.protocol.host import HostState
+from scrapy_ubi.protocol.memory_state import SetState
+
+PATIENCE = 60.0  # s: longer than robots.txt and its delay take, but for very long delays
+_DENIED = -1.0  # in place of the seconds to wait
+
+
+class _Foreign:
+    """In place of a state: the permit is one of another agent's host."""
+
+
+class _Place:
+    """A place in the line of a host. `turn` is set when who has it is to look again."""
+
+    __slots__ = ("of_page", "turn")
+
+    def __init__(self, of_page: bool) -> None:
+        self.of_page = of_page
+        self.turn = asyncio.Event()
+
+
+class Permits:
+    """The permits of one agent, by host. `clock` gives the agent's time; `foreign` is what it has met at hosts of
+    others."""
+
+    def __init__(self, agent: Agent, clock: Callable[[], float], foreign: ForeignHosts | None = None) -> None:
+        self._agent = agent
+        self._clock = clock
+        self.foreign = foreign if foreign is not None else ForeignHosts(clock)
+        # host -> the borrowed state, None for a request of the queue
+        self._held: dict[str, HostState | _Foreign | None] = {}
+        self._lines: dict[str, OrderedDict[_Place, None]] = {}
+        self.closed = False
+
+    async def acquire(
+        self, host: str, state: HostState | None, key: int = 0, again: bool = False, foreign: bool = False
+    ) -> bool:
+        """Wait for the permit; False when this agent must not load from the host now, or need not.
+
+        `state` and `key` are those of a request of the queue, `state` is None for what bypasses it. `again`: before all
+        others; to be called in the turn in which the permit was released. `foreign`: where another agent owns the host,
+        a foreign permit will do.
+        """
+        if host not in self._lines:
+            wait = self._wait(host, state, key, foreign)
+            if wait <= 0:
+                return wait == 0 and self._take(host, state)
+        line = self._lines.setdefault(host, OrderedDict())
+        place = _Place(state is not None)
+        line[place] = None
+        if again:
+            line.move_to_end(place, last=False)
+        try:
+            while True:
+                first = next(iter(line)) is place
+                wait = self._wait(host, state, key, foreign)
+                if wait < 0:
+                    return False
+                if wait == 0 and first:
+                    return self._take(host, state)
+                place.turn.clear()
+                await wait_briefly(place.turn, wait if first and wait < math.inf else None)
+        finally:
+            del line[place]
+            if line:
+                next(iter(line)).turn.set()
+            else:
+                del self._lines[host]
+
+    def _wait(self, host: str, state: HostState | None, key: int, foreign: bool) -> float:
+        """For how long (s) to wait at least, as far as is known; 0 where the permit may be taken now, `_DENIED`."""
+        agent = self._agent
+        if self.closed or agent.finished:
+            return _DENIED
+        if not agent.owns(host):
+            return self._wait_for_foreign(host) if foreign and state is None else _DENIED
+        if state is not None and state.is_done(key):
+            return _DENIED
+        if host in self._held:
+            return math.inf
+        found = state or agent.frontier.find(host)
+        known = found or SetState(host)
+        next_at = known.next_at
+        if host in self.foreign.met:
+            next_at = self._since_foreign(known, found is not None)
+        now = self._clock()
+        if not agent.may_fetch(known, now):
+            return math.inf
+        wait = next_at - now
+        if wait <= 0:
+            return 0.0
+        return _DENIED if state is not None and wait > PATIENCE else wait
+
+    def _wait_for_foreign(self, host: str) -> float:
+        now = self._clock()
+        if host in self._held or not self._agent.may_act(now):
+            return math.inf
+        return max(0.0, self.next_at(host) - now)
+
+    def next_at(self, host: str) -> float:
+        """The time before which politeness forbids the next load of this host, as far as is known here. Of a host of
+        another agent the copy that may be kept here tells something, too."""
+        frontier = self._agent.frontier
+        state = frontier.find(host)
+        if state is None:
+            return self.foreign.next_at(host, frontier.delay)
+        return max(state.next_at, self.foreign.next_at(host, max(frontier.delay, state.pause)))
+
+    def _since_foreign(self, state: HostState, held: bool) -> float:
+        """`next_at` of an own host. What was met there while it was another agent's goes into its state, where that is
+        `held` by the frontier: so the queue follows it as well."""
+        next_at = self.next_at(state.host) if held else self.foreign.next_at(state.host, self._agent.frontier.delay)
+        if held:
+            self.foreign.forget(state.host)
+            if next_at > state.next_at:
+                self._agent.frontier.postpone(state, next_at)
+        return next_at
+
+    def _take(self, host: str, state: HostState | None) -> bool:
+        if state is not None:
+            self._held[host] = None
+        elif self._agent.owns(host):
+            self._held[host] = self._agent.borrow(host)
+        else:
+            self._held[host] = _Foreign()
+        return True
+
+    def is_foreign(self, host: str) -> bool:
+        """Whether the permit of this host that is held now is a foreign one."""
+        return isinstance(self._held.get(host), _Foreign)
+
+    def release(self, host: str) -> bool:
+        """The transfer has ended; False when no permit was held."""
+        if host not in self._held:
+            return False
+        borrowed = self._held.pop(host)
+        if isinstance(borrowed, _Foreign):
+            self.foreign.load_ended(host)
+        elif borrowed is not None:
+            self._agent.give_back(borrowed, self._clock())
+        if (line := self._lines.get(host)) is not None:
+            next(iter(line)).turn.set()
+        return True
+
+    def look_again(self) -> None:
+        """Something changed that permits hang on: let those who wait look again."""
+        for line in self._lines.values():
+            first = True
+            for place in line:
+                if first or place.of_page:
+                    place.turn.set()
+                first = False
+
+    def close(self) -> None:
+        """Deny whatever waits."""
+        self.closed = True
+        self.look_again()

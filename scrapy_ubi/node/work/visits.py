@@ -1,0 +1,126 @@
+"""Requests that were handed out: from the moment one is until its page is done, or waits again.
+
+Rules of this module:
+
+* A request is handed out as a `Visit`, an identity object, and ends exactly once: `end` or `put_back`; whatever is said
+  of it later counts for nothing.
+* Its host is free once, when its transfer has ended; that comes before the end of the visit, or with it. A transfer
+  that is made once more has its end, too: from then on the delay counts again.
+* What a page has taught is told with its done mark only when no request came from nowhere meanwhile: else any page that
+  was out may have caused that one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from scrapy_ubi.node.crawl import Crawl
+from scrapy_ubi.node.hosts.ip_politeness import Addresses
+from scrapy_ubi.node.hosts.learned_forms import Learner
+from scrapy_ubi.protocol.done_marks import Outlinks
+from scrapy_ubi.protocol.host import Entry, HostState
+
+
+class Visit:
+    """One request handed out. `entry` is what to fetch; `host` its partition key."""
+
+    __slots__ = ("again", "closed", "entry", "freed", "host", "outlinks", "state", "strays")
+
+    def __init__(self, state: HostState, entry: Entry, strays: int) -> None:
+        self.state = state
+        self.outlinks: Outlinks = []  # what its page has taught
+        self.strays = strays  # how many requests had come from nowhere when it began
+        self.host = state.host
+        self.entry = entry
+        self.freed = False
+        self.closed = False
+        self.again: Entry | None = None
+
+    def __repr__(self) -> str:
+        return f"<Visit {self.entry.url}>"
+
+
+class Visits:
+    """The visits of one agent. `strays`: how many requests so far came from no page."""
+
+    def __init__(
+        self,
+        crawl: Crawl,
+        learner: Learner | None,
+        addresses: Addresses | None,
+        strays: Callable[[], int],
+        clock: Callable[[], float],
+    ) -> None:
+        self._crawl, self._learner, self._addresses, self._clock = crawl, learner, addresses, clock
+        self._strays = strays
+        self._under_way: set[Visit] = set()
+
+    def under_way(self) -> list[Visit]:
+        """Those that have not ended."""
+        return list(self._under_way)
+
+    def begin(self, state: HostState, entry: Entry, now: float) -> Visit:
+        """This request is handed out."""
+        visit = Visit(state, entry, self._strays())
+        self._under_way.add(visit)
+        if self._addresses is not None:
+            self._addresses.taken(visit.host, now)
+        return visit
+
+    def end(self, visit: Visit, failed: str | None, fetched: bool, status: int, content: int | None) -> bool:
+        """The visit is over (see `Node.ended`); False when it was before."""
+        if visit.closed:
+            return False
+        self._close(visit, fetched)
+        crawl, state, entry = self._crawl, visit.state, visit.entry
+        if fetched:
+            crawl.tally.pages += 1
+        if visit.again is not None:
+            self._wait_again(visit)
+            return True
+        if failed is not None:
+            crawl.fail(visit.host, entry, failed)
+        crawl.agent.ended(state, entry.key, visit.outlinks if visit.strays == self._strays() else None)
+        crawl.frontier.note_status(state, entry.key, status)
+        if self._learner is not None:
+            self._learner.ended(state, entry, content)
+        return True
+
+    def put_back(self, visit: Visit) -> bool:
+        """The visit was not made: its request waits again; False when it was over before."""
+        if visit.closed:
+            return False
+        self._close(visit, loaded=True)
+        self._wait_again(visit)
+        return True
+
+    def _wait_again(self, visit: Visit) -> None:
+        self._crawl.agent.put_back(visit.state, visit.entry.key, visit.again)
+        if self._learner is not None:
+            self._learner.put_back(visit.entry)
+
+    def _close(self, visit: Visit, loaded: bool) -> None:
+        visit.closed = True
+        self._under_way.discard(visit)
+        if not visit.freed:
+            self.free(visit, loaded)
+
+    def defer(self, visit: Visit) -> None:
+        """A transfer has ended and is made again: the host stays with the visit, and the delay counts from now on."""
+        if self._crawl.frontier.find(visit.host) is visit.state:
+            self._crawl.frontier.defer(visit.state, self._clock())
+
+    def free(self, visit: Visit, loaded: bool = True) -> None:
+        """The host is free, after its delay; at once where nothing of it was loaded (robots.txt forbids it, say)."""
+        agent, frontier, state = self._crawl.agent, self._crawl.frontier, visit.state
+        before, now = state.next_at, self._clock()
+        if visit.freed:
+            self.defer(visit)
+            return
+        visit.freed = True
+        agent.freed(state, now)
+        if self._addresses is not None:
+            delay = max(frontier.delay, state.pause) if loaded else 0.0
+            self._addresses.freed(visit.host, now, delay)
+        if not loaded and frontier.find(visit.host) is state:
+            frontier.hasten(state, before)

@@ -1,0 +1,335 @@
+"""Manners: what the end of each load says about its host, and what is done about it.
+
+The guard tells of every load that had the host's permit: pages, robots.txt, media. Rules of this module:
+
+* The delay of a host is the largest of UBI_HOST_DELAY, what its robots.txt wants, the delay of the download slot that
+  its last page went through (`slots`), and UBI_DELAY_FACTOR times its last response time (Mercator's rule). What was
+  noted under other settings, before a restart, holds until the first load after it.
+* 429 and 503 with a Retry-After that can be read postpone the *host*. The page goes back to its queue, without using up
+  one of its retries, where Scrapy would have retried it and nobody handles that status; else it goes on as ever. A host
+  that answers nothing else any more, `UBI_RETRY_AFTER_TIMES` times in a row, is given up: `host/busy`. From its second
+  time on it is left alone for a growing time, also where it asks for less.
+* Loads without a response, in a row, exclude the host for a while, and at last it is given up: `host/dead` (`health`).
+* Errors (5xx, 429) of different pages in a row, where Scrapy would have retried them and neither request, spider nor
+  settings handle their status, let the host rest, and at last it is given up: `host/failing`, or `host/dead` where a
+  proxy says that it cannot be reached (`failing`). Other answers of 5xx are as any answer.
+* A load that lets the host rest, or ends it, uses up none of its page's retries: the page goes back to its queue.
+* A robots.txt that asks to come back later, or that cannot be loaded, is the matter of `scrapy_ubi.politeness.robots`.
+* Of a host that is given up everything that waits fails with that reason (`Hosts.end`), so that the crawl ends;
+  `scrapy ubi requeue` brings it back. What bypasses the scheduler fails as well: the guard asks `given_up`.
+* All of it is noted with the host, so that it travels and survives; what is noted may come from another agent.
+* A load beside the scheduler from another agent's host says the same of that host, but to this agent alone
+  (`foreign`): the same delays and bounds hold here for the next such load, and nothing is noted. Where it does not
+  answer the pauses are short (`PAUSE_ABROAD`): a page can wait in its queue, a file keeps a place of the downloader.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from scrapy import Request
+from scrapy.crawler import Crawler
+from scrapy.downloadermiddlewares.retry import RetryMiddleware
+from scrapy.exceptions import (
+    CannotResolveHostError,
+    DownloadConnectionRefusedError,
+    DownloadFailedError,
+    DownloadTimeoutError,
+)
+from scrapy.http import Response
+from twisted.internet import error as twisted_error
+
+from scrapy_ubi.node.hosts import health
+from scrapy_ubi.node.hosts.foreign_hosts import GIVEN_UP_FOR
+from scrapy_ubi.politeness import failing, retry_after
+from scrapy_ubi.politeness.robots import record
+from scrapy_ubi.politeness.robots.fetch import load_of
+from scrapy_ubi.protocol.host import HostState
+from scrapy_ubi.requests.failure_reasons import TooLong, status_reason
+from scrapy_ubi.requests.inflight import Flight
+from scrapy_ubi.scrapy_private import is_no_tunnel, slot_delay
+from scrapy_ubi.settings import UbiSettings
+
+if TYPE_CHECKING:
+    from scrapy_ubi.node import Node, Visit
+
+logger = logging.getLogger("scrapy_ubi")
+
+HEALTH, BUSY, FAILING = "health", "busy", "failing"  # sections of a host's notes
+DEAD_HOST, BUSY_HOST, FAILING_HOST = "host/dead", "host/busy", "host/failing"  # why what waits of a host fails
+GIVEN_UP = (DEAD_HOST, BUSY_HOST, FAILING_HOST)
+
+TOO_MANY = 429
+GROWTH = 16  # who asks again to come back later is left alone for UBI_HOST_PAUSE / 16 at least, twice as long each time
+
+# The loads that count against a host: no connection, none that lasted until a response, or one that did not end in time
+# (DOWNLOAD_TIMEOUT, UBI_MAX_LOAD_SECONDS): else a host that drips would take that time for each of its pages. One that
+# broke within the body says nothing.
+NO_ANSWER = (
+    TooLong,
+    CannotResolveHostError,
+    DownloadConnectionRefusedError,
+    DownloadFailedError,
+    DownloadTimeoutError,
+    OSError,  # of handlers of the user's own; asyncio's time-out is one
+    twisted_error.ConnectError,
+    twisted_error.ConnectionClosed,
+    twisted_error.DNSLookupError,
+    twisted_error.TimeoutError,
+)
+
+MOST_SAID = 20  # warnings of hosts given up for one reason: a crawl of the web meets a million dead ones
+PAUSE_ABROAD = 5.0  # s, the first; with the default of UBI_HOST_TRIES all of them are 35 s
+GRID = 10  # delays by response time are whole tenths of a second: so most pages do not change what is noted
+
+
+class Manners:
+    """The manners of one agent."""
+
+    def __init__(
+        self,
+        crawler: Crawler,
+        node: Node,
+        settings: UbiSettings,
+        on_given_up: Callable[[str], None] = lambda host: None,
+    ) -> None:
+        self._crawler = crawler
+        self._node = node
+        self._on_given_up = on_given_up  # told of each host that is given up
+        self._settings = settings
+        self._policy = health.Policy(settings.host_failures, settings.host_pause, settings.host_tries)
+        self._abroad = self._policy._replace(pause=min(settings.host_pause, PAUSE_ABROAD))
+        self._throttled = crawler.settings.getbool("AUTOTHROTTLE_ENABLED")
+        self._obeys = crawler.settings.getbool("ROBOTSTXT_OBEY")
+
+    def responded(self, flight: Flight, response: Response, seconds: float) -> bool:
+        """A load has ended with a response, after so many seconds. True: the page is to be fetched again, later."""
+        if flight.visit is None and (host := self._foreign_host(flight)) is not None:
+            self._foreign_responded(host, flight.request, response, seconds)
+            return False
+        state = self._state(flight)
+        if state is None:
+            return False
+        self._pace(state, flight.request, seconds)
+        self._learn_address(state, flight.request, response)
+        if state.notes.text:
+            self._forget(state, HEALTH)
+        if load_of(flight.request) is not None:
+            return False
+        asked = self._asked(response)
+        if asked is not None:
+            self._leave_alone(state, asked)
+            return flight.visit is not None and self._is_retried(flight.request, response)
+        if flight.visit is not None and self._is_error(flight.request, response):
+            gateway = failing.says_unreachable(response.status, flight.request)
+            return self._count_error(flight.visit, str(response.status), gateway)
+        if state.notes.text:
+            self._forget(state, BUSY)
+            self._forget(state, FAILING)
+        return False
+
+    def failed(self, flight: Flight, error: Exception) -> bool:
+        """A load has ended without a response. True: the page is to be fetched again, later."""
+        if not self._policy.failures or load_of(flight.request) is not None:
+            return False
+        if flight.visit is not None and is_no_tunnel(error):
+            return self._count_error(flight.visit, "no tunnel", True) and self._is_tried_again(flight.request, error)
+        if not isinstance(error, NO_ANSWER):
+            return False
+        if flight.visit is None and (host := self._foreign_host(flight)) is not None:
+            self._foreign_failed(host)
+            return False
+        if (state := self._state(flight)) is None:
+            return False
+        hosts = self._node.hosts
+        verdict = health.failed(health.read(hosts.get(state, HEALTH)), self._policy)
+        hosts.put(state, HEALTH, verdict.health.value())
+        if verdict.dead:
+            self._give_up(state, DEAD_HOST, f"has not answered {verdict.health.failures} times in a row")
+        elif verdict.pause:
+            self._exclude(state, "does not answer", verdict.pause)
+        rests = verdict.dead or verdict.pause > 0
+        return rests and flight.visit is not None and self._is_tried_again(flight.request, error)
+
+    def _state(self, flight: Flight) -> HostState | None:
+        if flight.visit is not None:
+            return flight.visit.state
+        return self._node.frontier.find(flight.host) if flight.host is not None else None
+
+    def _foreign_host(self, flight: Flight) -> str | None:
+        """The host of what bypasses the scheduler and holds a foreign permit, None for all else that does."""
+        host = flight.host
+        return host if host is not None and self._node.is_foreign(host) else None
+
+    def _forget(self, state: HostState, section: str) -> None:
+        if self._node.hosts.get(state, section) is not None:
+            self._node.hosts.put(state, section, None)
+
+    # -- the delay
+
+    def _pace(self, state: HostState, request: Request, seconds: float) -> None:
+        """What this load wants of the time until the next one."""
+        slot, response = self._delays(request, seconds)
+        self._want(state, "slot", slot, kept=not self._throttled)
+        self._want(state, "response", response, kept=True)
+        if not self._obeys:
+            self._want(state, "robots", 0.0, kept=True)
+
+    def _delays(self, request: Request, seconds: float) -> tuple[float, float]:
+        """What the download slot of a load wants, and what the time that it took."""
+        slot = slot_delay(self._crawler, request)
+        wanted = min(self._settings.delay_factor * seconds, self._settings.max_delay)
+        return slot if slot > self._settings.host_delay else 0.0, math.ceil(wanted * GRID) / GRID
+
+    def _learn_address(self, state: HostState, request: Request, response: Response) -> None:
+        """Note where the response came from; that of a proxy says nothing."""
+        addresses = self._node.addresses
+        if addresses is not None and response.ip_address is not None and not request.meta.get("proxy"):
+            addresses.learn(state.host, str(response.ip_address))
+
+    def _want(self, state: HostState, source: str, seconds: float, kept: bool) -> None:
+        if (seconds or state.pause) and self._node.hosts.delays(state).get(source, 0.0) != seconds:
+            self._node.hosts.set_delay(state, source, seconds, kept)
+
+    # -- Retry-After
+
+    def _asked(self, response: Response) -> float | None:
+        """For how long (s) the server asks to be left alone, None when it does not, or nobody can read it."""
+        if response.status not in retry_after.STATUSES or not self._settings.max_retry_after:
+            return None
+        asked = retry_after.asked(response)
+        if asked is None and b"Retry-After" in response.headers:
+            self._crawler.stats.inc_value("ubi/politeness/retry_after_unread")
+        return asked
+
+    def _leave_alone(self, state: HostState, seconds: float) -> None:
+        hosts = self._node.hosts
+        noted = hosts.get(state, BUSY)
+        times = 1 + (noted if type(noted) is int and 0 <= noted < health.MOST_COUNT else 0)
+        hosts.put(state, BUSY, times)
+        if times > self._settings.retry_after_times:
+            self._give_up(state, BUSY_HOST, f"has asked {times} times in a row to come back later")
+        else:
+            if times > 1:
+                seconds = max(seconds, self._settings.host_pause / GROWTH * 2.0 ** min(times - 1, 60))
+            hosts.postpone(state, min(seconds, self._settings.max_retry_after), "retry-after")
+
+    def _is_retried(self, request: Request, response: Response) -> bool:
+        """Whether Scrapy would fetch this page again by itself, and neither request, spider nor settings want to see
+        its status.
+        """
+        retry = self._crawler.get_downloader_middleware(RetryMiddleware)
+        if retry is None or request.meta.get("dont_retry") or response.status not in retry.retry_http_codes:
+            return False
+        spider = self._crawler.spider
+        assert spider is not None, "nothing is loaded without a spider"
+        return status_reason(response.status, request, spider, self._crawler.settings) is not None
+
+    def _exclude(self, state: HostState, why: str, seconds: float) -> None:
+        logger.info("%s %s: it is left alone for %g s.", state.host, why, seconds)
+        self._node.note("host/excluded", state.host)
+        self._node.hosts.postpone(state, seconds, HEALTH)
+
+    def _is_tried_again(self, request: Request, error: Exception) -> bool:
+        """Whether Scrapy would fetch this page again by itself after this error."""
+        retry = self._crawler.get_downloader_middleware(RetryMiddleware)
+        return retry is not None and not request.meta.get("dont_retry") and isinstance(error, retry.exceptions_to_retry)
+
+    # -- errors in a row
+
+    def _is_error(self, request: Request, response: Response) -> bool:
+        """Whether this answer is an error of its host, and not one that somebody wants to see."""
+        return (response.status >= 500 or response.status == TOO_MANY) and self._is_retried(request, response)
+
+    def _count_error(self, visit: Visit, what: str, gateway: bool) -> bool:
+        """A page's load has ended with an error; whether the page is spared. `gateway`: a proxy says that it cannot
+        reach the host."""
+        hosts, state = self._node.hosts, visit.state
+        streak = failing.read(hosts.get(state, FAILING))
+        if streak is None or (streak.gone and not gateway):
+            streak = failing.Streak(gone=gateway and not self._has_answered(state))
+        verdict = failing.answered(streak, visit.entry.key, self._policy)
+        if verdict.streak != streak:
+            hosts.put(state, FAILING, verdict.streak.value())
+        if verdict.ended and streak.gone:
+            self._give_up(state, DEAD_HOST, f"was not reached by a proxy ({what}) {streak.rests + 1} times in a row")
+        elif verdict.ended:
+            self._give_up(state, FAILING_HOST, f"answers with errors ({what}), after {streak.rests} rests as well")
+        elif verdict.pause and streak.gone:
+            self._exclude(state, f"was not reached by a proxy ({what})", verdict.pause)
+        elif verdict.pause:
+            logger.info("%s answers with errors (%s): it is left alone for %g s.", state.host, what, verdict.pause)
+            self._node.note("host/failing", state.host)
+            hosts.postpone(state, verdict.pause, FAILING)
+        return verdict.spared
+
+    def _has_answered(self, state: HostState) -> bool:
+        """Whether anything of this host was loaded, a page or a robots.txt."""
+        if self._node.hosts.before(state) > 0:
+            return True
+        records = record.from_section(self._node.hosts.get(state, record.SECTION), time.time())
+        return any(one.known for one in records.values())
+
+    # -- hosts of other agents
+
+    def _foreign_responded(self, host: str, request: Request, response: Response, seconds: float) -> None:
+        foreign = self._node.foreign
+        for source, wanted in zip(("slot", "response"), self._delays(request, seconds), strict=True):
+            foreign.want(host, source, wanted)
+        foreign.answered(host)
+        if load_of(request) is not None:
+            return
+        asked = self._asked(response)
+        if asked is None:
+            foreign.not_busy(host)
+        elif (times := foreign.asked_to_wait(host)) > self._settings.retry_after_times:
+            self._give_up_foreign(host, BUSY_HOST, f"has asked {times} times in a row to come back later")
+        else:
+            foreign.put_off(host, min(asked, self._settings.max_retry_after))
+
+    def _foreign_failed(self, host: str) -> None:
+        verdict = self._node.foreign.not_answered(host, self._abroad)
+        if verdict.dead:
+            self._give_up_foreign(host, DEAD_HOST, f"has not answered {verdict.health.failures} times in a row")
+        elif verdict.pause:
+            logger.info("%s does not answer: this agent loads no files from it for %g s.", host, verdict.pause)
+            self._node.foreign.put_off(host, verdict.pause)
+
+    def _give_up_foreign(self, host: str, reason: str, why: str) -> None:
+        self._node.foreign.give_up(host, reason)
+        logger.info("%s %s: this agent loads no files from it for %g s (%s).", host, why, GIVEN_UP_FOR, reason)
+        self._on_given_up(host)
+
+    # -- the end of a host
+
+    def given_up(self, host: str) -> str:
+        """Why this host is given up, by its owner or, of another agent's host, by what was loaded here; empty where it
+        is not, also where a limit has ended it."""
+        state = self._node.frontier.find(host)
+        why = "" if state is None else self._node.hosts.ended(state)
+        if why in GIVEN_UP:
+            return why
+        return "" if self._node.is_own(host) else self._node.foreign.given_up(host)
+
+    def _give_up(self, state: HostState, reason: str, why: str) -> None:
+        if self._node.hosts.ended(state):
+            return
+        self._node.hosts.end(state, reason)
+        self._node.note(f"ended/{reason}", state.host)
+        number = self._node.hosts.counted[f"ended/{reason}"]
+        logger.log(
+            logging.WARNING if number <= MOST_SAID else logging.INFO,
+            "%s %s: it is given up, and what waits of it fails (%s). 'scrapy ubi requeue' brings it back.",
+            state.host,
+            why,
+            reason,
+        )
+        if number == MOST_SAID:
+            logger.warning(
+                "More hosts that are given up (%s) are named with INFO (ubi/hosts/ended/%s).", reason, reason
+            )
+        self._on_given_up(state.host)

@@ -1,0 +1,1 @@
+"""This process: its agent directory, its errors, its arguments and what it logs."""

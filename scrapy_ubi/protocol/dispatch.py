@@ -1,0 +1,200 @@
+"""Work: what is handed out to be fetched, and what becomes of it (DESIGN 2.2, 2.4).
+
+Rules of this module:
+
+* The owner alone fetches, when the view lets it (`tenure.py`) and its lease holds. Both are asked at the dispatch
+  itself (`may_fetch`), not only when something is handed out (`next`).
+* Every request handed out comes back, by `ended` or `put_back`. Until then, and until its done mark is acknowledged, it
+  is *open work* of its host, as a load is that is in no queue (`borrow`): the host is not let go before.
+* A page that the host's dead owner had fetched, and whose outlinks it had told, is done without a fetch.
+* A page done is *closing* (`closing.py`) and stands in the journal of its flush.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import islice
+
+from scrapy_ubi.protocol.discovery import Discovery
+from scrapy_ubi.protocol.done_marks import Closing, MakeRedo, Outlinks
+from scrapy_ubi.protocol.handover import Handover
+from scrapy_ubi.protocol.host import Entry, HostState, Redo
+from scrapy_ubi.protocol.placement import Keeping
+from scrapy_ubi.protocol.quiescence import Quiescence
+
+COUNTED = 5_000  # hosts looked at a tick, to count those that wait: some tens of milliseconds
+
+
+class Work:
+    """The work of one agent. `out`: how many requests are handed out; `stopped`: no more will be, the crawl is over;
+    `on_turn(state, now)` is told of a host whose turn it is, and may put it off.
+    """
+
+    def __init__(
+        self, keeping: Keeping, discovery: Discovery, closing: Closing, handover: Handover, quiescence: Quiescence
+    ) -> None:
+        self._me = keeping.me
+        self._keeping = keeping
+        self._config = keeping.config
+        self._counters = keeping.counters
+        self._frontier = keeping.frontier
+        self._group = keeping.group
+        self._lease = keeping.group.lease
+        self._tenure = keeping.tenure
+        self._outbox = keeping.outbox
+        self._journal = keeping.journal
+        self._discovery = discovery
+        self._closing = closing
+        self._handover = handover
+        self._quiescence = quiescence
+        self.on_turn: Callable[[HostState, float], None] = lambda state, now: None
+        self.out = 0
+        self.stopped = False
+        self._uncounted: Iterator[HostState] | None = None  # hosts that `overdue` has to look at yet
+        self._overdue = 0
+
+    # -- what may be fetched
+
+    def may_fetch(self, state: HostState, now: float) -> bool:
+        """Whether a fetch of this host may start at this moment: asked last, at the dispatch itself."""
+        return (
+            self._keeping.keepers(state)[:1] == (self._me,)
+            and self._group.may_act(now)
+            and not self.stopped
+            and self._tenure.free(state.host, self._group.alive)
+        )
+
+    def may_act(self, now: float) -> bool:
+        """Whether this agent may load anything at this moment: what of `may_fetch` concerns no host."""
+        return self._group.may_act(now) and not self.stopped
+
+    def next(self, now: float) -> tuple[HostState, Entry] | None:
+        """Hand out the next request, None when nothing may be fetched now: as where the outbox is full."""
+        outbox, most = self._outbox, self._config.outbox_records
+        if not self._lease.holds(now) or len(outbox) > most or len(outbox.thin) > most:
+            return None
+        while True:
+            found = self._frontier.pop(now, lambda state: self.may_fetch(state, now) and self._polite(state, now))
+            if found is None:
+                return None
+            state, entry = found
+            self.out += 1
+            self._quiescence.activity += 1
+            state.open_work += 1
+            if not state.redo or not self._redone(state, entry):
+                return found
+            self._frontier.free(state, now)
+
+    def _polite(self, state: HostState, now: float) -> bool:
+        """Where another agent may have fetched this host a moment ago, its delay begins now (the frontier looks)."""
+        if not state.trusted:
+            state.trusted = True
+            self._frontier.defer(state, now)
+        if state.next_at <= now:
+            self.on_turn(state, now)
+        return True
+
+    def _redone(self, state: HostState, entry: Entry) -> bool:
+        """The host's last owner is dead: where it had fetched this page, and told its outlinks, the page is done
+        without a fetch. True when that is so.
+        """
+        told = state.redo.pop(entry.key, None)
+        redo = state.still(told) if told is not None else None
+        if redo is None:
+            return False
+        for host, link in redo.outlinks:
+            self._discovery.discover(host, link, [])
+        self.out -= 1
+        self._finish(state, entry, lambda: redo)
+        self._counters.redone += 1
+        return True
+
+    def count_overdue(self) -> None:
+        """The handoff time-out has passed: count the hosts that nobody has handed over, from now on."""
+        self._uncounted, self._overdue = iter(self._frontier.states()), 0
+
+    def overdue(self) -> int | None:
+        """How many own hosts with requests they are, said once. It looks at some more of them, and is None until it has
+        looked at all; or until the view has changed, under which the others wait again.
+        """
+        if self._uncounted is None:
+            return None
+        some = [*islice(self._uncounted, COUNTED if self._tenure.forced else 0)]
+        self._overdue += sum(map(self._is_overdue, some))
+        if len(some) == COUNTED:
+            return None
+        self._uncounted = None
+        return self._overdue
+
+    def _is_overdue(self, state: HostState) -> bool:
+        mine = bool(state.waiting) and self._keeping.keepers(state)[:1] == (self._me,)
+        return mine and self._tenure.is_overdue(state.host, self._group.alive)
+
+    def is_left(self) -> bool:
+        """Whether something waits here, or is out, in a copy that is not to be dropped as others keep the host."""
+        return any(
+            (state.waiting or state.out)
+            and (self._tenure.complete is not self._keeping.view or self._me in self._keeping.keepers(state))
+            for state in self._frontier.states()
+        )
+
+    # -- what becomes of it
+
+    def freed(self, state: HostState, now: float) -> None:
+        """The load of this host has ended: it may be fetched again after its delay."""
+        self._frontier.free(state, now)
+
+    def ended(self, state: HostState, key: int, outlinks: Outlinks | None = None) -> None:
+        """A request handed out is done: everything that followed from it was discovered before, or it failed for
+        good. `outlinks` is what `discover` gathered of it, None when that may not be all.
+        """
+        self.out -= 1
+        self._quiescence.activity += 1
+        redo = partial(Redo.of, state.host, key, outlinks) if outlinks is not None else None
+        self._counters.done += self._finish(state, state.out[key], redo)
+
+    def _finish(self, state: HostState, entry: Entry, redo: MakeRedo | None) -> bool:
+        """A page is done, here; False when it was before."""
+        if not self._frontier.finish(state, entry.key):
+            self._handover.closed_work(state)
+            return False
+        self._closing.add(self._journal.flush, state, entry, redo)
+        self._journal.done(self._journal.flush, state.host, entry)
+        return True
+
+    def also_done(self, state: HostState, entry: Entry) -> None:
+        """Another key of this host is done with a page that ended right before, and may be told no earlier: a mark that
+        never waits. Were its owner lost meanwhile, `entry` is what an heir would fetch for it.
+        """
+        if state.is_known(entry.key):
+            return
+        self._frontier.add_done(state, (entry.key,))
+        self._quiescence.activity += 1
+        self._counters.done += 1
+        state.open_work += 1
+        self._closing.add(self._journal.flush, state, entry, None)
+        self._journal.done(self._journal.flush, state.host, entry)
+
+    def put_back(self, state: HostState, key: int, entry: Entry | None = None) -> None:
+        """A request handed out was not fetched, or is to be fetched again (as `entry`)."""
+        self.out -= 1
+        self._quiescence.activity += 1
+        self._frontier.put_back(state, key, entry)
+        if entry is not None:  # an heir is not to begin with its retries anew
+            self._keeping.found(state, (entry,), self._journal.flush)
+        self._handover.closed_work(state)
+
+    # -- loads beside the queues
+
+    def borrow(self, host: str) -> HostState:
+        """A load of this host begins that is not in its queue (robots.txt, media): it counts as work open here."""
+        state, _ = self._frontier.add(host, ())
+        state.open_work += 1
+        self._quiescence.activity += 1
+        return state
+
+    def give_back(self, state: HostState, now: float) -> None:
+        """Such a load has ended."""
+        self._frontier.defer(state, now)
+        self._handover.closed_work(state)

@@ -1,0 +1,118 @@
+"""Standing: how far one agent is, as it tells the others in its beat. Everything here is read from its other parts, and
+changes nothing.
+
+* *settled*: it has handed on all it holds under the present view, but for the pending hosts (DESIGN 2.4);
+* *passive*: nothing is left to do here (P6);
+* a leaver *may go* when it has handed on all it holds, and nobody counts on its copies any more.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from scrapy_ubi.protocol.dispatch import Work
+from scrapy_ubi.protocol.done_marks import Closing
+from scrapy_ubi.protocol.handover import Handover
+from scrapy_ubi.protocol.inbound import Reception
+from scrapy_ubi.protocol.mail import STATE
+from scrapy_ubi.protocol.ownership import point
+from scrapy_ubi.protocol.placement import Keeping
+from scrapy_ubi.protocol.quiescence import Quiescence
+from scrapy_ubi.protocol.view import BLANK, FENCED, LEAVING, LEFT, LOSSY, MANY, NEW, OVER, PASSIVE, Beat
+
+
+class Standing:
+    """The standing of one agent, read from these parts of it."""
+
+    def __init__(
+        self,
+        keeping: Keeping,
+        handover: Handover,
+        closing: Closing,
+        work: Work,
+        reception: Reception,
+        quiescence: Quiescence,
+    ) -> None:
+        self._me = keeping.me
+        self._config = keeping.config
+        self._keeping = keeping
+        self._frontier = keeping.frontier
+        self._group = keeping.group
+        self._tenure = keeping.tenure
+        self._outbox = keeping.outbox
+        self._handover = handover
+        self._closing = closing
+        self._work = work
+        self._reception = reception
+        self._quiescence = quiescence
+
+    @property
+    def settled(self) -> bool:
+        """Whether this agent has handed on all it holds under the present view, but for the pending hosts."""
+        return self._handover.settled and self._brought
+
+    @property
+    def _brought(self) -> bool:
+        """The same, however many hosts are pending."""
+        if not self._group.sure or not self._handover.brought or self._outbox.orphans:
+            return False
+        return all(
+            oldest is None or oldest > self._keeping.view_flush
+            for oldest in (lane.oldest() for (_, kind), lane in self._outbox.lanes.items() if kind == STATE)
+        )
+
+    def passive(self, now: float, exhausted: bool) -> bool:
+        """Whether nothing is left to do here (P6). `exhausted`: `start()` has nothing more."""
+        return (
+            exhausted
+            and not self._group.leaving
+            and not self._work.out
+            and not self._closing
+            and not len(self._outbox)
+            and self._reception.idle
+            and self._group.lease.holds(now)
+            and self.settled
+            and not self._frontier.waits(lambda state: self._keeping.keepers(state)[:1] == (self._me,))
+        )
+
+    def may_go(self) -> bool:
+        """Whether a leaving agent has handed on all it holds, and nobody counts on its copies any more: everybody has
+        published *settled* for the view without it.
+        """
+        quiet = self._handover.settled and not self._handover.pending and not self._closing and self._reception.idle
+        relieved = self._tenure.released or not self._keeping.view.members
+        return self._group.leaving and quiet and relieved and not len(self._outbox) and not self._work.out
+
+    def beat(self, now: float, exhausted: bool) -> Beat:
+        """What this agent says of itself at this time (s)."""
+        group, tenure, view = self._group, self._tenure, self._keeping.view
+        flags = LEAVING if group.leaving else ""
+        if self.passive(now, exhausted):
+            flags += PASSIVE if len(self._frontier) else PASSIVE + BLANK
+        flags += "" if group.lease.holds(now) else FENCED
+        flags += LOSSY if group.lossy else ""
+        flags += NEW if tenure.complete is None else ""
+        settled = view.digest if self.settled else ""
+        flags += MANY if not self._handover.settled and self._brought else ""
+        pending = tuple(point(host) for host in self._handover.pending) if settled else ()
+        dead = tuple(incarnation for incarnation in group.watch.dead if incarnation != group.incarnation)
+        return Beat(
+            incarnation=group.incarnation,
+            epoch=group.epoch,
+            replicas=self._config.replicas,
+            digest=view.digest,
+            settled=settled,
+            flags=flags,
+            activity=self._quiescence.activity,
+            pending=pending,
+            dead=dead,
+        )
+
+    def last_beat(self, before: Beat, finished: bool) -> Beat:
+        """What a leaver says last, after this beat: that it has left and, where it could not hand on what it holds,
+        that this may be lost. `finished`: the crawl is over.
+        """
+        undone = any(state.waiting or state.out for state in self._frontier.states())
+        clean = finished or (self.may_go() and (bool(self._keeping.view.members) or not undone))
+        flags = LEFT + (LOSSY if self._group.lossy or not clean else "") + (OVER if finished else "")
+        return replace(before, flags=flags, settled="", pending=())

@@ -1,0 +1,151 @@
+"""What of an agent is durable beside its host states, and how an agent begins again from it (DESIGN 2.3, 2.5, P8).
+
+Rules of this module:
+
+* One flush is one atomic write of two things: the host states that changed (the frontier's own matter: the entries
+  known, the keys done) and the `Changes` of this module. Nothing of a drain may leave before the flush that follows it.
+* A flush may also be written between two drains, at any moment between two events: what it holds has happened.
+* Changes say what is new since the last ones, so that a flush costs what has happened in it, however much waits.
+* An agent that begins again is a newcomer: another incarnation, which has seen no view complete and whose copies are
+  offered to their keepers. So nothing of views, leases and beats is durable, and of mail only what is still *owed*:
+  outlinks, done marks, and the numbers that no letter may have again.
+* A disk that is *torn*, of which the last flushes are lost, counts as one lost with its agent, for copies that others
+  count on are gone. The name of its lanes is another one then: numbers were given that it knows nothing of.
+* Mail for the predecessor that still lies in Redis is thrown away before the first beat (`node/joining.py`); the
+  letters under way to it are sent anew, for its incarnation is gone.
+* Restored outlinks are routed when the agent is *sure* of who is there. Alone and unsure it would take itself for
+  everybody's owner, and its done marks would run ahead of the links they stand for.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from scrapy_ubi.protocol.agent import Agent
+from scrapy_ubi.protocol.config import Config
+from scrapy_ubi.protocol.frontier_contract import Frontier
+from scrapy_ubi.protocol.host import Entry
+from scrapy_ubi.protocol.journal import Part
+from scrapy_ubi.protocol.mail import LaneIn, Outcome, Record
+
+
+class Unsent(NamedTuple):
+    """A page that is done, in that flush, and whose done mark has not left yet."""
+
+    flush: int
+    host: str
+    entry: Entry
+
+
+class SavedLane(NamedTuple):
+    """The receiver's end of a lane: the letters of `sender` from `floor` on whose outcome is decided."""
+
+    sender: str
+    floor: int
+    outcomes: Mapping[int, Outcome]
+
+
+class Group(NamedTuple):
+    """`store` names the disk; `flush` is the last flush begun; `lossy` and `peers` are what is known of the group:
+    whether more agents were lost than there are copies, and who was in the last view that was complete.
+    """
+
+    store: str
+    flush: int
+    lossy: bool
+    peers: frozenset[str]
+
+
+class Changes(NamedTuple):
+    """What is to be written beside the host states: `numbers` and `lanes_in` (None: forgotten) replace those of the
+    same lanes, `parts` are added, and all parts of the blocks in `settled` (flush, how many) deleted.
+    """
+
+    group: Group
+    numbers: Mapping[str, int]
+    lanes_in: Mapping[str, SavedLane | None]
+    parts: tuple[Part, ...]
+    settled: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """All changes ever written, together: what is durable beside the host states.
+
+    `numbers` gives the next number of every lane that was ever used (lane name -> number); `lanes_in` what became of
+    letters received; `parts` what was not settled of the flushes. `torn`: the disk has lost its last flushes, and with
+    them copies that others count on.
+    """
+
+    group: Group
+    numbers: Mapping[str, int] = field(default_factory=dict)
+    lanes_in: Mapping[str, SavedLane] = field(default_factory=dict)
+    parts: tuple[Part, ...] = ()
+    torn: bool = False
+
+    @property
+    def discovered(self) -> list[Record]:
+        """The entries told to their owners, which may not have arrived."""
+        return [record for part in self.parts for record in part.discovered]
+
+    @property
+    def told(self) -> list[tuple[int, str]]:
+        """The flushes and hosts of entries told to successors (the entries are in the host states)."""
+        return list(dict.fromkeys((part.flush, host) for part in self.parts for host in part.told))
+
+    @property
+    def unsent(self) -> list[Unsent]:
+        """The pages done whose done marks may not have left, oldest first."""
+        return [Unsent(part.flush, host, entry) for part in self.parts for host, entry in part.done]
+
+
+def changes(agent: Agent) -> Changes:
+    """What is to be durable of the agent at this moment, and was not at the last call."""
+    flush = agent.journal.flush
+    oldest = min((f for f in (agent.outbox.oldest(), agent.closing.oldest()) if f is not None), default=flush + 1)
+    return Changes(
+        group=Group(agent.outbox.store, flush, agent.lossy, agent.group.peers),
+        numbers=agent.outbox.new_numbers(),
+        lanes_in={
+            name: _lane_in(agent.reception.lanes[name]) if name in agent.reception.lanes else None
+            for name in agent.reception.take_touched()
+        },
+        parts=tuple(agent.journal.parts(oldest)),
+        settled=tuple(agent.journal.settled(oldest)),
+    )
+
+
+def _lane_in(lane: LaneIn) -> SavedLane:
+    decided = {seq: outcome for seq, outcome in lane.outcomes.items() if outcome is not None}
+    return SavedLane(lane.sender, lane.floor, decided)
+
+
+def written(parts: Iterable[Part]) -> dict[int, int]:
+    """How many parts of each flush's block there are (one more than the highest number, should one be missing)."""
+    count: Counter[int] = Counter()
+    for part in parts:
+        count[part.flush] = max(count[part.flush], part.number + 1)
+    return dict(count)
+
+
+def restore(
+    me: str, saved: Saved, config: Config, frontier: Frontier, new_incarnation: Callable[[], str], now: float
+) -> Agent:
+    """The agent that begins again from a disk, at this time (s, its clock).
+
+    `frontier` holds what the disk does: the entries that are known and not done wait, those that were out when the
+    process ended included.
+    """
+    agent = Agent(me, saved.group.store, config, frontier, new_incarnation, now)
+    agent.resume(saved.group.flush + 1)
+    agent.group.resume(saved.group.lossy, saved.group.peers, saved.torn)
+    agent.outbox.resume(saved.numbers, saved.discovered, saved.told)
+    agent.journal.resume(written(saved.parts))
+    for flush, host, entry in saved.unsent:
+        agent.closing.resume(flush, frontier.add(host, ())[0], entry)
+    for name, lane in saved.lanes_in.items():
+        agent.reception.remember(name, lane.sender, lane.floor, lane.outcomes)
+    return agent

@@ -1,0 +1,390 @@
+"""Requests as text, and back.
+
+A request travels, and waits, as an `Entry`: URL, depth and priority, and one JSON object with all else. The object is
+left out where there is nothing else: a plain GET that the spider's default callback parses. Rules of this module:
+
+* What the middlewares put on a request while it is fetched, and will put on it again (depth, download slot and latency,
+  default headers, the environment's proxy, the cookie jar's Cookie header), does not travel.
+* A proxy that the spider has chosen (meta `proxy`) travels, but is obeyed by an agent whose UBI_PROXIES names it only:
+  whoever writes to the Redis could send pages, and passwords, through any. Where it is not named the request is kept as
+  the object it is, and an agent without that fails the page (`codec/proxy`) rather than fetch it another way.
+* Which proxy a Proxy-Authorization is for (`_auth_proxy`) travels with it: else another one would be sent the password.
+* How often a request was retried stands before all else (`protocol.host.retried`), and is no part of the request.
+* A value travels exactly (`jsonvalues`) or not at all. `encode` names what does not; the scheduler then keeps the
+  original object for as long as the request stays at this agent, where nothing is lost.
+* No text leaves that its receivers would refuse: what `requestcheck` has against it is left out, and named as well.
+  Without the method that it has a request is another one, so its callback is lost with it.
+* A header without a value travels: it keeps the middlewares from setting theirs.
+* A callback travels by its name among the spider's methods. One that has no such name (a lambda, a partial, another
+  object's method) is lost.
+* A text says what its request lacks (`untravelled`): an agent that has not the original object fails that page with
+  the reason `codec/callback`, `codec/meta`, ... rather than fetch something else, or call with less.
+* FormRequest, JsonRequest and XmlRpcRequest arrive as such, as spiders make the next one of the last by `replace`. What
+  they do when they are made is done: body, headers and method are those that were sent. So do classes of the project's
+  own (`knownclasses`) whose requests hold no more than these; their constructor is not called. Others do not travel.
+* Nothing is imported or called because the data names it: a callback is one of the spider's own methods, out of a table
+  made beforehand; classes are known ones. What comes from outside is checked whole by `requestcheck` before.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+from scrapy import Request, Spider
+from scrapy.downloadermiddlewares.httpcompression import ACCEPTED_ENCODINGS
+from scrapy.http import FormRequest, JsonRequest, XmlRpcRequest
+from scrapy.http.headers import Headers
+from scrapy.http.request import NO_CALLBACK
+from scrapy.resolver import dnscache
+from scrapy.settings import BaseSettings
+
+from scrapy_ubi.errors import UbiError
+from scrapy_ubi.protocol.host import Entry
+from scrapy_ubi.requests.callbacks import callback_names, errback_lost, shown
+from scrapy_ubi.requests.check import DERIVED_META, LOST_NAME, NO_CALLBACK_NAME, RequestCheck, parse_object
+from scrapy_ubi.requests.item_classes import Untravelled, class_name
+from scrapy_ubi.requests.known_classes import KnownClasses, is_request_class
+from scrapy_ubi.requests.shared_objects import holds_objects
+from scrapy_ubi.requests.untravelled import LOST, Loss, mark
+from scrapy_ubi.requests.values import pack, unpack
+
+_CLASSES: dict[str, type[Request]] = {cls.__name__: cls for cls in (FormRequest, JsonRequest, XmlRpcRequest)}
+_NAMES = {cls: name for name, cls in _CLASSES.items()}
+_USUAL_JSON = JsonRequest("http://usual.invalid/").dumps_kwargs
+
+
+class CodecError(UbiError):
+    """This entry cannot become a request here. `reason` is a short word for counting."""
+
+    def __init__(self, reason: str, text: str) -> None:
+        self.reason = reason
+        super().__init__(text)
+
+
+class Encoded(NamedTuple):
+    """A request as it waits and travels. `text` is '' for a plain GET."""
+
+    text: str
+    depth: int
+    priority: int
+    losses: tuple[Loss, ...]
+    objects: bool = False  # whether meta or cb_kwargs hold objects that other requests may hold as well
+
+
+class Codec:
+    """Requests of one spider as text, and back. Tables are made once; nothing is looked up by a name from outside."""
+
+    def __init__(self, spider: Spider, settings: BaseSettings, proxies: Collection[str] = ("*",)) -> None:
+        """`proxies`: those that requests may go through, by host, `host:port` or URL (UBI_PROXIES); `*` is any."""
+        self._spider = spider
+        self._proxies = frozenset("*" if proxy == "*" else _proxy_host(proxy) for proxy in proxies)
+        self._names = callback_names(type(spider))
+        self._functions = {function: name for name, function in self._names.items()}
+        self._items = KnownClasses(type(spider), settings)
+        self._check = RequestCheck(self._names, self._items)
+        self._held = self._check.held
+        self._timeout = settings.getfloat("DOWNLOAD_TIMEOUT")
+        self._cookies_enabled = settings.getbool("COOKIES_ENABLED")
+        self._default_headers = _default_headers(settings)
+        # Without a `_parse` of its own (CrawlSpider has one) a spider's default callback is its `parse`.
+        self._parse_is_default = type(spider)._parse is Spider._parse
+
+    # Requests to text
+
+    def encode(self, request: Request) -> Encoded:
+        """The request as text, with what of it cannot travel. Never raises."""
+        # Called for every link that is found: a field that is not there costs nothing but the look.
+        losses: list[Loss] = []
+        fields: dict[str, Any] = {}
+        if request.method != "GET":
+            fields["method"] = request.method
+        if request.body:
+            fields["body"] = _pack_bytes(request.body)
+        if request.headers:
+            fields["headers"] = self._pack_headers(request)
+        if request.cookies:
+            fields["cookies"] = self._pack(request.cookies, "cookies", "cookies", losses)
+        if request.meta:
+            fields["meta"] = self._pack_meta(request, losses)
+        if request.cb_kwargs:
+            fields["cb_kwargs"] = self._pack_each(request.cb_kwargs, "cb_kwargs", losses)
+        if request.callback is not None:
+            fields["callback"] = self._callback_name(request.callback, "callback", losses)
+        if request.errback is not None:
+            fields["errback"] = self._callback_name(request.errback, "errback", losses)
+        if request.encoding != "utf-8":
+            fields["encoding"] = request.encoding
+        if request.flags:
+            fields["flags"] = self._pack(request.flags, "flags", "flags", losses)
+        if request.dont_filter:
+            fields["dont_filter"] = True
+        if type(request) is not Request:
+            fields["class"] = self._class_name(request, losses)
+        depth = depth_of(request)
+        if not depth and request.meta.get("depth") == 0:  # as `depth_reset` leaves it; a seed has none
+            fields["reset"] = True
+        said = {name: value for name, value in fields.items() if value and value is not _NOTHING}
+        text = _to_json(said) if said else ""
+        if text and text not in self._held:  # most texts were seen to hold
+            text = self._acceptable(text, said, losses)
+        if losses and (lacks := mark(losses)) is not None:
+            text = _to_json({**{name: value for name, value in said.items() if value}, LOST: lacks})
+        return Encoded(text, depth, request.priority, tuple(losses), holds_objects(said) if text else False)
+
+    def _acceptable(self, text: str, fields: dict[str, Any], losses: list[Loss]) -> str:
+        """The text of these fields without what its receivers would refuse."""
+        refused = self._check.refused(text, fields)
+        for name, key in refused:
+            if key is None:
+                del fields[name]
+            else:
+                fields[name] = {other: value for other, value in fields[name].items() if other != key}
+            losses.append(_refused(name, key))
+        return _to_json({name: value for name, value in fields.items() if value}) if refused else text
+
+    def _pack(self, value: object, kind: str, what: str, losses: list[Loss]) -> Any:
+        try:
+            return pack(value, self._items)
+        except Untravelled as untravelled:
+            losses.append(Loss(f"{kind}/{untravelled.kind}", f"{what} (a {untravelled.kind})"))
+            return _NOTHING
+
+    def _pack_each(self, values: Mapping[str, Any], kind: str, losses: list[Loss]) -> dict[str, Any]:
+        out = {}
+        for key, value in values.items():
+            if type(key) is not str:
+                losses.append(Loss(f"{kind}/{type(key).__name__} key", f"{kind}[{key!r}]"))
+            elif (packed := self._pack(value, kind, f"{kind}[{key!r}]", losses)) is not _NOTHING:
+                out[key] = packed
+        return out
+
+    def _pack_meta(self, request: Request, losses: list[Loss]) -> dict[str, Any]:
+        meta = request.meta
+        travels = {
+            key: value
+            for key, value in meta.items()
+            if key not in DERIVED_META and not self._is_made_again(key, value, request)
+        }
+        if not self._obeys(travels.get("proxy")):
+            losses.append(Loss("proxy", f"meta['proxy'] ({_proxy_host(travels['proxy'])})"))
+        return self._pack_each(travels, "meta", losses) if travels else travels
+
+    def _obeys(self, proxy: object) -> bool:
+        """Whether a request may go through this proxy; None and "" are none."""
+        return not proxy or "*" in self._proxies or _proxy_host(proxy) in self._proxies
+
+    def _is_made_again(self, key: object, value: object, request: Request) -> bool:
+        """Whether a middleware or the downloader set this and will set it again where the request is fetched."""
+        if key == "download_timeout":
+            return bool(value == self._timeout)
+        if key == "download_slot":  # a copy for a retry or redirect has one: the downloader's, or the user's
+            copied = "retry_times" in request.meta or "redirect_times" in request.meta
+            return copied and value in _usual_slots(request)
+        return key in ("proxy", "_auth_proxy") and "_scheme_proxy" in request.meta  # of this machine's environment
+
+    def _pack_headers(self, request: Request) -> dict[str, Any]:
+        from_jar = self._cookies_enabled and not request.meta.get("dont_merge_cookies")
+        out = {}
+        for name, values in request.headers.items():
+            if self._default_headers.get(name) == values or (name == b"Cookie" and from_jar):
+                continue
+            if name == b"Proxy-Authorization" and "_scheme_proxy" in request.meta:
+                continue
+            packed = [_pack_bytes(value) for value in values]
+            out[name.decode("latin-1")] = packed[0] if len(packed) == 1 else packed
+        return out
+
+    def _callback_name(self, function: Callable[..., Any], kind: str, losses: list[Loss]) -> str | None:
+        if function is NO_CALLBACK:
+            return NO_CALLBACK_NAME
+        if function is errback_lost:
+            return LOST_NAME
+        name = self._functions.get(getattr(function, "__func__", None)) if inspect.ismethod(function) else None
+        if name is None or getattr(function, "__self__", None) is not self._spider:
+            losses.append(Loss(kind, f"its {kind} {shown(function)} (no method of the spider)"))
+            return LOST_NAME
+        return None if kind == "callback" and name == "parse" and self._parse_is_default else name
+
+    def _class_name(self, request: Request, losses: list[Loss]) -> str | None:
+        """The name of a class that travels."""
+        cls = type(request)
+        if isinstance(request, JsonRequest) and request.dumps_kwargs != _USUAL_JSON:
+            losses.append(Loss("dumps_kwargs", "its dumps_kwargs"))
+        if (name := _NAMES.get(cls)) is not None:
+            return name
+        if self._items.get(name := class_name(cls)) is cls and not _is_more(request):
+            return name
+        losses.append(Loss(f"class/{cls.__name__}", f"its class {name}"))
+        return None
+
+    # Text to requests
+
+    def check(self, text: str) -> str | None:
+        """None when `text`, which came from outside, can become a request of this spider, else the reason why not."""
+        return self._check(text)
+
+    def decode(self, entry: Entry) -> Request:
+        """The request that `entry` stands for. Raises `CodecError`.
+
+        The entry has been checked when it came; it is refused here if its URL is none of http or https, if the callback
+        is none of the spider's (any more), if it lacks a part that could not travel, and if a value cannot be made.
+        """
+        if not entry.url[:8].lower().startswith(("http://", "https://")):
+            raise CodecError("scheme", f"{entry.url[:200]!r} is no http or https URL")
+        try:
+            if not entry.request:  # as most plain links: `_build` would come to the same
+                meta = {"depth": entry.depth} if entry.depth else None
+                return Request(entry.url, priority=entry.priority, meta=meta)
+            return self._build(entry, parse_object(entry.request))
+        except CodecError:
+            raise
+        # Items are built by the user's own classes, which may raise anything.
+        except Exception as error:
+            raise CodecError("value", f"The request for {entry.url} cannot be made: {error}") from error
+
+    def _build(self, entry: Entry, fields: Mapping[str, Any]) -> Request:
+        if LOST in fields:
+            part, what = fields[LOST]
+            raise CodecError(part, f"The request for {entry.url} lacks what could not travel to this agent: {what}")
+        meta = {key: unpack(value, self._items) for key, value in fields.get("meta", {}).items()}
+        if not self._obeys(meta.get("proxy")):
+            raise CodecError(
+                "proxy",
+                f"{entry.url:.200} is to go through the proxy {_proxy_host(meta['proxy'])}, which UBI_PROXIES does "
+                "not name",
+            )
+        if entry.depth or "reset" in fields:
+            meta["depth"] = entry.depth
+        name = fields.get("class")
+        cls, base = (Request, Request) if name is None else self._class_of(name)
+        headers = _unpack_headers(fields.get("headers", {}))
+        request = cls.__new__(cls)  # the constructor of a class of somebody's own may want anything
+        base.__init__(
+            request,
+            entry.url,
+            callback=self._method("callback", fields.get("callback"), entry.url),
+            errback=self._method("errback", fields.get("errback"), entry.url),
+            method=fields.get("method", "GET"),
+            headers=headers,
+            body=_unpack_bytes(fields.get("body", "")),
+            encoding=fields.get("encoding", "utf-8"),
+            priority=entry.priority,
+            dont_filter=fields.get("dont_filter", False),
+            meta=meta,
+            cookies=unpack(fields.get("cookies"), self._items),
+            flags=unpack(fields.get("flags")),
+            cb_kwargs={key: unpack(value, self._items) for key, value in fields.get("cb_kwargs", {}).items()},
+        )
+        if name is not None:
+            request.headers = headers  # without those that its class has added
+        return request
+
+    def _class_of(self, name: str) -> tuple[type[Request], type[Request]]:
+        """The class of requests of this name, and Scrapy's class that it is made of."""
+        cls = _CLASSES.get(name) or self._items.get(name)
+        if cls is None or not is_request_class(cls):
+            raise CodecError("class", f"{name} is no class of requests here")
+        return cls, _base_of(cls)
+
+    def _method(self, kind: str, name: str | None, url: str) -> Callable[..., Any] | None:
+        if name is None:
+            return None
+        if name == NO_CALLBACK_NAME:
+            return NO_CALLBACK
+        if name == LOST_NAME and kind == "errback":
+            return errback_lost
+        if name not in self._names:
+            raise CodecError(kind, f"The {kind} {name} of {url} could not travel to this agent, or is none (any more)")
+        method: Callable[..., Any] = getattr(self._spider, name)
+        return method
+
+
+_to_json = json.JSONEncoder(separators=(",", ":")).encode
+
+
+class _Nothing:
+    """Stands for a value that does not travel."""
+
+
+_NOTHING = _Nothing()
+
+
+def _base_of(cls: type[Request]) -> type[Request]:
+    """The class of Scrapy's that a class of requests is made of."""
+    return next(base for base in cls.__mro__ if base in _NAMES or base is Request)
+
+
+def _is_more(request: Request) -> bool:
+    """Whether a request of a class of somebody's own holds more than Scrapy's class does."""
+    cls = type(request)
+    more = (vars(one).get("__slots__") for one in cls.__mro__[: cls.__mro__.index(_base_of(cls))])
+    return bool(getattr(request, "__dict__", None)) or any(slots not in (None, (), []) for slots in more)
+
+
+def _host_of(url: str) -> str:
+    try:
+        return urlsplit(url).hostname or ""
+    except ValueError:
+        return ""
+
+
+def _proxy_host(proxy: object) -> str:
+    """The host of a proxy, as UBI_PROXIES names it; never its password."""
+    return _host_of(proxy if "://" in proxy else f"http://{proxy}") if isinstance(proxy, str) else ""
+
+
+def _usual_slots(request: Request) -> list[str]:
+    """The slots that Scrapy's downloader gives by itself to the URL, and to the one that led to it by a redirect."""
+    came_by = request.meta.get("redirect_urls")
+    urls = [request.url, *(came_by if isinstance(came_by, list) else ())]
+    hosts = [_host_of(url) for url in urls if isinstance(url, str)]
+    return [*hosts, *(dnscache.get(host, host) for host in hosts)]  # addresses: CONCURRENT_REQUESTS_PER_IP
+
+
+def _refused(name: str, key: str | None) -> Loss:
+    """What is left out as its receivers would refuse it. Metadata is counted by its key: only Scrapy's own is looked
+    at so closely."""
+    if name == "meta":
+        return Loss(f"meta/{key}", f"meta[{key!r:.60}] with such a value", refused=True)
+    if key is None:
+        return Loss(name, f"its {name} with such a value" if name != "method" else "such a method", refused=True)
+    return Loss(name, f"{name}[{key!r:.60}] with such a name or value", refused=True)
+
+
+def _default_headers(settings: BaseSettings) -> dict[bytes, list[bytes]]:
+    """Headers that the downloader middlewares set where a request has none."""
+    headers = Headers({name: value for name, value in settings.getdict("DEFAULT_REQUEST_HEADERS").items() if value})
+    headers.setdefault("User-Agent", settings.get("USER_AGENT") or "Scrapy")
+    headers.setdefault("Accept-Encoding", b", ".join(ACCEPTED_ENCODINGS))
+    return dict(headers.items())
+
+
+def depth_of(request: Request) -> int:
+    """How many links lead to this request, 0 where that is not known."""
+    depth = request.meta.get("depth", 0)
+    return depth if type(depth) is int and depth >= 0 else 0
+
+
+def _pack_bytes(value: bytes) -> Any:
+    """Bytes as text where they are UTF-8, readable in Redis; marked base64 where they are not."""
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return pack(value)
+
+
+def _unpack_bytes(value: Any) -> bytes:
+    """What `_pack_bytes` was given. Never text: the request would encode it its own way."""
+    unpacked: str | bytes = unpack(value)
+    return unpacked.encode() if isinstance(unpacked, str) else unpacked
+
+
+def _unpack_headers(headers: Mapping[str, Any]) -> dict[str, list[bytes]]:
+    return {
+        name: [_unpack_bytes(one) for one in (values if isinstance(values, list) else [values])]
+        for name, values in headers.items()
+    }

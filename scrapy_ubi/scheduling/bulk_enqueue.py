@@ -1,0 +1,341 @@
+"""How plain links are taken: all of a page in one loop, without a request for each.
+
+Rules of this module:
+
+* What becomes of a link is what becomes of its request in `Intake.take`, with the same stats, after what Scrapy's own
+  middlewares would have done (`passing`). tests/scheduling/test_bulk_enqueue.py compares the two.
+* Most links are known: for these nothing is made but a match, a hash and a look (where it has several arguments, or one
+  that is not in normal form, its normal form as well). Those that are news are told the node
+  at once, host by host.
+* What is no link of a host (`data:`, `ftp:`), and what cannot be said once for all links, goes the ordinary way.
+* Nothing that a page contains raises anything, and after `SLICE` links, or `SLICE_LENGTH` characters of them, others
+  have their turn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+from mmh3 import hash128
+from scrapy import Request
+from scrapy.crawler import Crawler
+from scrapy.http import Response
+
+from scrapy_ubi.node import Visit
+from scrapy_ubi.node.work.link import Holds, holders
+from scrapy_ubi.plainlinks import PlainLinks, spider_of
+from scrapy_ubi.protocol.host import Entry
+from scrapy_ubi.requests.identity import Place
+from scrapy_ubi.scheduling.enqueue import Tools
+from scrapy_ubi.scheduling.scrapy_rules import Passing, host_name
+from scrapy_ubi.urls import normal_form, url_key
+from scrapy_ubi.urls.canonical import usual_parts
+from scrapy_ubi.urls.filters import Link
+from scrapy_ubi.urls.key import URL_SEED
+
+SLICE = 500  # links between two turns of the loop: 10 to 20 ms where all are news
+SLICE_LENGTH = 100_000  # characters of links: of those that are not written as usual, 2,000 take a millisecond
+_LOW = (1 << 64) - 1
+_SHRINKS = 100  # characters, besides white space, that a URL may lose when it is made safe: in its host, or `?` and `#`
+
+_new = tuple.__new__  # half the time of calling the class
+
+Ordinary = Callable[[Request], None]  # take this request as if the page had yielded it
+
+
+class Shared(NamedTuple):
+    """What the links of one object have in common. `template` is given where every link has a text of its own."""
+
+    text: str
+    depth: int
+    priority: int
+    anywhere: bool  # no site is off limits
+    template: Request | None
+
+
+def _from_nowhere(key: int, depth: int, priority: int) -> bool:
+    """Stands for what is known of a host where links come from no page."""
+    return False
+
+
+def _off_site(key: int, depth: int, priority: int) -> bool:
+    """Stands for a host whose links are dropped."""
+    return False
+
+
+def slices(links: Sequence[Any]) -> Iterator[tuple[int, int]]:
+    """From which link to which others do not have their turn. What is no text counts for no characters."""
+    try:
+        short = sum(map(len, links)) <= SLICE_LENGTH
+    except TypeError:
+        short = False
+    if short:
+        yield from ((start, start + SLICE) for start in range(0, len(links), SLICE))
+        return
+    start = length = 0
+    for number, link in enumerate(links):
+        if number - start >= SLICE or length >= SLICE_LENGTH:
+            yield start, number
+            start, length = number, 0
+        length += len(link) if isinstance(link, str) else 0
+    yield start, len(links)
+
+
+class Batch:
+    """The links of one object while they are taken."""
+
+    def __init__(
+        self,
+        crawler: Crawler,
+        tools: Tools,
+        passing: Passing,
+        plain: PlainLinks,
+        response: Response,
+        page: Visit | None,
+        shared: Shared,
+        ordinary: Ordinary,
+    ) -> None:
+        self._crawler, self._tools, self._passing = crawler, tools, passing
+        self._plain, self._response, self._page, self._ordinary = plain, response, page, ordinary
+        self._shared = shared
+        self._hosts: dict[str, Holds] = {}  # name -> what is known of the host, or why nothing is
+        self._suspects: set[str] = set()  # names that this page's links may not lead to
+        self._filters = not self._tools.filtering.idle
+        self._offsite = not shared.anywhere and self._passing.has_offsite
+        self._quick = self._tools.keys.plain
+        self._host_of = None if self._tools.keys.by_name else self._tools.keys.host_of  # None: its name is its host
+        self._longest = min(self._tools.settings.max_url_length, self._passing.longest)
+        self._holder: Callable[[str], Holds] = lambda host: _from_nowhere
+        self._taken = self._known = self._apart = 0
+
+    def run(self, start: int, stop: int) -> int:
+        """Take the links from one number to another, without a break; how many were no ordinary requests."""
+        agent = self._tools.node.agent
+        hosts, self._holder = self._hosts, holders(agent)
+        hosts.clear()  # the view may have changed meanwhile
+        out, strays, longest, quick = self._tools.flights.keys, agent.closing.strays, self._longest, self._quick
+        filters, depth, priority, met = self._filters, self._shared.depth, self._shared.priority, 0
+        suspects = self._suspects
+        host_of, alike, text = self._host_of, self._shared.template is None, self._shared.text
+        links = self._plain.urls[start:stop]
+        form_of = self._tools.keys.normal_form if quick else normal_form
+        found: dict[str, list[Entry]] = {}  # by host: links that are news, as far as was looked
+        for number, url in enumerate(links, start):
+            match = usual_parts(url) if type(url) is str and len(url) <= longest else None
+            if match is None or "/." in url:
+                self._discover_all(found)  # a host's links are queued in the order of the page
+                self._take_odd(number, url)
+                continue
+            normal, name, rest = match.groups()
+            if rest is not None:  # most often arguments, which have to be put in order
+                normal = form_of(url) or normal
+            if not quick:
+                self._take_slowly(number, url, normal, name)
+                continue
+            holds = hosts.get(name) or self._look(name, normal)
+            if holds is _off_site:
+                self._passing.refuse_off_site(name, url)
+                continue
+            if filters:
+                self._discover_all(found)  # a filter may ask whether it is known
+                if self._is_filtered(url, normal if rest is None else normal_form(url) or ""):
+                    continue
+            key = hash128(normal, URL_SEED) & _LOW
+            if key in out:
+                self._known += 1
+            elif key not in strays and holds(key, depth, priority):
+                met += 1
+            elif suspects and name in suspects and self._is_out_of_reach(url):
+                continue
+            elif holds is _from_nowhere:
+                self._discover(number, url, key, self._host(name, normal))
+            else:
+                entry = _new(Entry, (key, url, depth, priority, text if alike else self._text(number, url)))
+                found.setdefault(name if host_of is None else host_of(normal), []).append(entry)
+        agent.counters.links += met
+        self._discover_all(found)
+        return self._count(met, len(links))
+
+    def _is_out_of_reach(self, url: str) -> bool:
+        """Whether this link may not be followed; counted and noted if so. What comes from no page is the user's own."""
+        if self._page is None:
+            self._tools.reach.seed(url)
+            return False
+        return self._tools.is_out_of_reach(url, self._page.entry.url, self._shared.depth)
+
+    def _host(self, name: str, normal: str) -> str:
+        return name if self._host_of is None else self._host_of(normal)
+
+    def _look(self, name: str, normal: str) -> Holds:
+        """What is known of the host of this normal form, for the links that follow."""
+        if self._offsite and self._passing.off_site(name):
+            holds: Holds = _off_site
+        elif self._page is None:  # what comes from no page is told the node in any case
+            holds = _from_nowhere
+        else:
+            if name.endswith("localhost") and self._tools.reach.suspects(normal):
+                self._suspects.add(name)  # an address is never written as usual: it does not come here
+            holds = self._holder(self._host(name, normal))
+        self._hosts[name] = holds
+        return holds
+
+    def _discover_all(self, found: dict[str, list[Entry]]) -> None:
+        """Links that are news, as far as was looked; afterwards there are none left."""
+        node, page = self._tools.node, self._page
+        for host, entries in found.items():
+            assert page is not None, "what comes from no page is told one by one"
+            before = node.limits.refused
+            news = node.discover_all(host, entries, page)
+            self._taken += news
+            if news < len(entries):
+                refused = node.limits.refused - before
+                self._known += len(entries) - news - (refused or self._too_large(host, entries))
+        found.clear()
+
+    def _too_large(self, host: str, entries: list[Entry]) -> int:
+        """Drop what no letter can carry to the host's owner; how many they were."""
+        too_large = [entry for entry in entries if self._tools.node.too_large(host, entry)]
+        for entry in too_large:
+            self._tools.losses.too_large(entry.url)
+        return len(too_large)
+
+    def _discover(self, number: int, url: str, key: int, host: str) -> bool | None:
+        """A link that is news, as far as was looked. Whether it is; None when it is dropped for another reason."""
+        node, shared = self._tools.node, self._shared
+        refused = node.limits.refused
+        entry = Entry(key, url, shared.depth, shared.priority, self._text(number, url))
+        if node.discover(host, entry, page=self._page):
+            self._taken += 1
+            return True
+        if node.limits.refused > refused or self._too_large(host, [entry]):
+            return None
+        self._known += 1
+        return False
+
+    def _text(self, number: int, url: str) -> str:
+        """What a link says beside its URL; some say more than the others."""
+        request = self._shared.template
+        if request is None:
+            return self._shared.text
+        template = request  # its URL is no part of the text
+        if self._plain.referer:
+            request = template.replace(url=url)
+            self._passing.referer(request, self._response)
+        if self._plain.link_texts:
+            request.meta["link_text"] = self._plain.link_texts[number]
+        text = self._tools.codec.encode(request).text
+        self._tools.losses.look_at_size(request, text)
+        return text
+
+    def _is_filtered(self, url: str, safe: str) -> bool:
+        page = self._page.entry.url if self._page is not None else ""
+        link = Link(url, safe, self._shared.depth, page)
+        return self._tools.filtering.refuses_link(link, partial(self._is_visited, url))
+
+    def _is_visited(self, url: str) -> bool:
+        """As `Intake.is_visited`."""
+        keys, shared = self._tools.keys, self._shared
+        place = None if keys.lossy else keys.place_of(url)
+        if place is None:
+            return False
+        return self._tools.node.met(place.host, url_key("GET", place.normal), shared.depth, shared.priority)
+
+    # Links that need more than a look
+
+    def _take_odd(self, number: int, found: Any) -> None:
+        """Take a link that is not written as usual, or too long."""
+        tools = self._tools
+        if self._is_far_too_long(found):
+            return
+        try:
+            url = Request(found).url
+        except (ValueError, TypeError):
+            self._apart += 1
+            tools.losses.drop("malformed", f"{found!r:.200} is no URL")
+            return
+        if (safe := normal_form(url)) is None:
+            self._apart += 1
+            self._take_ordinary(number, found)
+            return
+        if not self._passing.too_long(url):
+            self._take_slowly(number, url, safe, host_name(url))
+
+    def _is_far_too_long(self, found: Any) -> bool:
+        """Whether a link is too long whatever it is when made safe; dropped if so. To look at one of 50,000 characters,
+        which all of a page's links are if its base is, takes 50 ms."""
+        most, passing = self._longest + _SHRINKS, self._passing
+        if type(found) is not str or len(found) <= most or len(url := "".join(found.split())) <= most:
+            return False
+        name = host_name(url)
+        if not name or not url[:8].lower().startswith(("http://", "https://")):
+            return False
+        try:
+            if passing.too_long(url):
+                return True
+        except ValueError:  # a port that is none, for example
+            return False
+        if self._offsite and passing.off_site(name):
+            passing.refuse_off_site(name, url)
+        else:
+            self._drop_too_long(url)
+        return True
+
+    def _drop_too_long(self, url: str) -> None:
+        self._tools.losses.drop("url_too_long", f"{url[:200]}... is longer than UBI_MAX_URL_LENGTH")
+
+    def _take_slowly(self, number: int, url: str, safe: str, name: str) -> None:
+        """Take a link whose place takes more than one look. `safe`: its normal form by the safe steps; `name`: its
+        host."""
+        tools = self._tools
+        if self._offsite and self._passing.off_site(name):
+            self._passing.refuse_off_site(name, url)
+            return
+        if self._filters and self._is_filtered(url, safe):
+            return
+        place = tools.keys.place_of(url)
+        if place is None:
+            self._apart += 1
+            self._take_ordinary(number, url)
+        elif len(url) > tools.settings.max_url_length:
+            self._drop_too_long(url)
+        else:
+            self._take_placed(number, url, place)
+
+    def _take_placed(self, number: int, url: str, place: Place) -> None:
+        tools = self._tools
+        key, shared = url_key("GET", place.normal), self._shared
+        known = key in tools.flights.keys
+        if not known and self._page is not None:
+            known = tools.node.met(place.host, key, shared.depth, shared.priority)
+        if not known and tools.reach.suspects(place.safe) and self._is_out_of_reach(url):
+            return
+        self._known += known
+        news = False if known else self._discover(number, url, key, place.host)
+        if news is None or not tools.keys.lossy:
+            return
+        spelling = url_key("GET", place.safe)
+        if news:
+            tools.node.joins.first(spelling, key, url, place.steps)
+        else:
+            tools.node.joins.known(spelling, key, url, place.normal, place.steps)
+
+    def _take_ordinary(self, number: int, url: str) -> None:
+        """Take a link that belongs to no host: this agent handles it itself."""
+        text = self._plain.link_texts[number] if self._plain.link_texts else None
+        request = self._plain.request(spider_of(self._crawler), url, text)
+        if request is not None and (passed := self._passing.one(request, self._response)) is not None:
+            self._ordinary(passed)
+
+    def _count(self, met: int, links: int) -> int:
+        """Add to the stats what this slice has come to."""
+        stats = self._crawler.stats
+        plain = links - self._apart
+        self._passing.count(self._shared.depth, plain)
+        if self._taken:
+            stats.inc_value("ubi/scheduler/enqueued", self._taken)
+        if known := self._known + met:
+            stats.inc_value("ubi/scheduler/duplicates", known)
+        self._taken = self._known = self._apart = 0
+        return plain

@@ -1,0 +1,174 @@
+"""Requests handed out to Scrapy, until it lets go of them; and what the node is told then.
+
+Rules of this module:
+
+* A request handed out is a visit of the node until Scrapy lets go of the request object, which is after the callback's
+  whole output and its items have been taken. Then the visit has ended, or is put back where it was withdrawn.
+* What became of it is noted in its flight on the way: a response or an error, then what its callback raised.
+* Local requests come first, and are no visits.
+* An entry that cannot be read, or lacks what could not travel, is a page that has failed; the next one is handed out.
+* So is a page whose errback could not travel and would have been called.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from scrapy import Request, Spider
+from scrapy.crawler import Crawler
+from scrapy.http import Response
+from scrapy.spidermiddlewares.depth import DepthMiddleware
+from scrapy.spidermiddlewares.httperror import HttpErrorMiddleware
+from twisted.python.failure import Failure
+
+from scrapy_ubi.downloads.gate import Guard, Withdrawn
+from scrapy_ubi.downloads.reach import Reach
+from scrapy_ubi.node import Node, Visit
+from scrapy_ubi.node.hosts.learned_forms import CUT, content_of
+from scrapy_ubi.politeness.robots.sitemaps import Sitemaps
+from scrapy_ubi.process.error_signals import ErrorWatch
+from scrapy_ubi.requests.callbacks import errback_lost
+from scrapy_ubi.requests.codec import Codec, CodecError
+from scrapy_ubi.requests.failure_reasons import reason_of, status_reason
+from scrapy_ubi.requests.inflight import Flight, Flights
+from scrapy_ubi.scheduling.hostless import LocalRequests
+from scrapy_ubi.scheduling.kept_requests import Originals
+from scrapy_ubi.scheduling.sessions import Sessions
+from scrapy_ubi.scheduling.stats import StatSheet
+
+logger = logging.getLogger("scrapy_ubi.scheduler")  # people know what is said here by that name
+
+MOST_TOLD = 20  # pages that could not travel and are errors in the log
+
+
+class Handout:
+    """Hands out requests for one scheduler."""
+
+    def __init__(
+        self,
+        crawler: Crawler,
+        spider: Spider,
+        node: Node,
+        codec: Codec,
+        flights: Flights,
+        local: LocalRequests,
+        originals: Originals,
+        guard: Guard,
+        errors: ErrorWatch,
+        sitemaps: Sitemaps,
+        sessions: Sessions,
+        sheet: StatSheet,
+        reach: Reach,
+    ) -> None:
+        self._crawler, self._settings, self._spider = crawler, crawler.settings, spider
+        self._node, self._codec = node, codec
+        self._flights, self._local, self._originals = flights, local, originals
+        self._guard, self._errors, self._sitemaps, self._sheet = guard, errors, sitemaps, sheet
+        self._sessions = sessions
+        self._told = 0  # pages that failed as they could not travel
+        self._reach = reach
+        # The URLs of a sitemap begin at depth 0 as well.
+        counted = crawler.get_spider_middleware(DepthMiddleware) is not None
+        self._seeds_known_by_depth = counted and not sitemaps.most
+
+    def next(self) -> Request | None:
+        """The next request that may be fetched now; None when there is none, though some may be pending."""
+        if (local := self._local.next()) is not None:
+            self._flights.add(Flight(local, None, local=True))
+            return local
+        while (visit := self._node.next()) is not None:
+            request = self._originals.take(visit.entry.key) or self._decode(visit)
+            if request is not None:
+                self._sessions.restore(visit)
+                if not visit.entry.depth and self._seeds_known_by_depth:
+                    self._look_at_seed(request)
+                self._flights.add(Flight(request, visit.host, visit))
+                return request
+        return None
+
+    def _look_at_seed(self, request: Request) -> None:
+        """A start request that another agent has met, and this one perhaps not: no link has depth 0, but where a
+        redirect leads from a seed it has, and where a spider resets it, which is written down."""
+        if "depth" not in request.meta and "redirect_urls" not in request.meta:
+            self._reach.seed(request.url)
+
+    def outcome(self, result: Response | Failure, request: Request) -> bool:
+        """A request has its response or error; True when the spider must not be told: it was not fetched at all."""
+        flight = self._flights.get(request)
+        if flight is None or flight.visit is None:
+            return False
+        if isinstance(result, Failure):
+            flight.withdrawn = isinstance(result.value, Withdrawn) or flight.withdrawn
+            flight.failed = reason_of(result.value) if result.value is not None else None
+            if result.value is not None and not flight.withdrawn:
+                self._errors.failed(request, result.value)
+            return flight.withdrawn
+        flight.withdrawn, flight.status = False, result.status
+        if self._node.learner is not None and not any(flag in result.flags for flag in CUT):
+            flight.content = content_of(result.status, result.body)
+        flight.failed = status_reason(result.status, request, self._spider, self._settings)
+        if flight.failed is not None and self._crawler.get_spider_middleware(HttpErrorMiddleware) is None:
+            flight.failed = None  # the user has switched it off: callbacks get whatever comes
+        return self._sitemaps.took(result, request)
+
+    def spider_error(self, failure: Failure, response: Response | Failure | None) -> None:
+        """A callback has raised."""
+        flight = self._flights.get(getattr(response, "request", None))
+        if flight is not None and failure.value is not None:
+            flight.failed = f"callback/{type(failure.value).__name__}"
+
+    def removed(self, request: Request) -> None:
+        """Scrapy lets go of a request: everything that follows from it was taken."""
+        self._sheet.page_done()
+        flight = self._flights.remove(request)
+        if flight is None:
+            return
+        self._guard.release(flight)
+        if flight.local:
+            self._local.done()
+        elif flight.visit is not None and flight.withdrawn:
+            self._sheet.count("ubi/scheduler/put_back")
+            self._put_back(flight, flight.visit)
+        elif flight.visit is not None:
+            self._errors.page_done()
+            if flight.sets_cookies or request.cookies:
+                self._sessions.keep(request, flight.visit.state)
+            if flight.failed is not None:
+                flight.failed = self._lacking(request, flight.failed)
+                self._sheet.count(f"ubi/failed/{flight.failed}")
+            self._node.ended(
+                flight.visit,
+                failed=flight.failed,
+                fetched=flight.fetched,
+                status=flight.status,
+                content=flight.content,
+            )
+
+    def _put_back(self, flight: Flight, visit: Visit) -> None:
+        encoded = self._codec.encode(flight.request)
+        if encoded.losses:
+            self._originals.add(visit.entry.key, flight.request)
+        elif encoded.objects:
+            self._originals.add_holder(visit.entry.key, flight.request)
+        self._node.put_back(visit)
+
+    def _lacking(self, request: Request, failed: str) -> str:
+        """Why a page failed: for want of its errback, where that would have been called."""
+        if request.errback is not errback_lost or failed.startswith("callback/"):
+            return failed
+        self._say_lost("The errback of %s could not travel to this agent, and was not called: %s", request.url, failed)
+        return "codec/errback"
+
+    def _say_lost(self, sentence: str, *arguments: object) -> None:
+        """Log that a page failed as it could not travel; of many the first ones, as stats and report name all."""
+        self._told += 1
+        logger.log(logging.ERROR if self._told <= MOST_TOLD else logging.DEBUG, f"{sentence}.", *arguments)
+
+    def _decode(self, visit: Visit) -> Request | None:
+        try:
+            return self._codec.decode(visit.entry)
+        except CodecError as error:
+            self._say_lost("%s", error)
+            self._sheet.count(f"ubi/failed/codec/{error.reason}")
+            self._node.ended(visit, failed=f"codec/{error.reason}", fetched=False)
+            return None

@@ -1,0 +1,197 @@
+"""Sessions: the cookies of a host go with it when another agent takes it over, and survive a restart.
+
+Scrapy keeps cookies in the memory of one process. An agent that takes over a host in the middle of a session would be
+asked to log in again, and its pages would give no items. Rules of this module:
+
+* What the jar holds for a host is noted with the host (section `cookies` of its notes) when a response or a request has
+  set cookies, before the page counts as done. It is put into the jar of the agent that fetches the host next.
+* A row of the section is [jar, name, value, domain, path, secure, expires, domain was named]. `jar` is the `cookiejar`
+  of the request's meta, as far as it is a text or a whole number, else None.
+* Notes come from elsewhere: a row that does not hold, or whose domain is not that of the host, is left out and counted.
+* A host's notes are small. Cookies that take more than `MOST` characters do not travel: counted, and said once.
+* A cookie for all hosts of a domain is known to the agent that got it. Other hosts of the domain may have other owners:
+  that is said once. UBI_PARTITION = "domain" gives them one.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterable
+from functools import cached_property
+from http.cookiejar import Cookie
+from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import urlsplit
+
+from scrapy import Request
+from scrapy.crawler import Crawler
+from scrapy.downloadermiddlewares.cookies import CookiesMiddleware
+from scrapy.utils.httpobj import urlparse_cached
+
+from scrapy_ubi.process.log_once import Notices
+from scrapy_ubi.protocol.host import HostState
+from scrapy_ubi.protocol.notes import canonical
+from scrapy_ubi.scrapy_private.cookies import cookies_of_domain
+from scrapy_ubi.settings import UbiSettings
+
+if TYPE_CHECKING:
+    from scrapy_ubi.node import Node, Visit
+
+SECTION = "cookies"
+MOST = 2000  # characters of a host's cookies as JSON: half of its notes
+MOST_KNOWN = 100_000  # hosts remembered as restored; beyond, they are restored once more, which changes nothing
+_MARK = f'"{SECTION}":'  # in the text of notes that have the section
+
+
+class Row(NamedTuple):
+    """One cookie, as it is noted."""
+
+    jar: str | int | None
+    name: str
+    value: str
+    domain: str
+    path: str
+    secure: bool
+    expires: int | None  # unix seconds; None: with the session
+    named: bool  # the server named the domain, so it is for all hosts of it
+
+    def cookie(self) -> Cookie:
+        """As a jar keeps it."""
+        return Cookie(
+            0, self.name, self.value, None, False, self.domain, self.named, self.domain.startswith("."), self.path,
+            True, self.secure, self.expires, self.expires is None, None, None, {},
+        )  # fmt: skip
+
+
+class Sessions:
+    """The sessions of one agent's hosts. `count` adds one to a stat; `wall` gives unix time (s)."""
+
+    def __init__(
+        self,
+        crawler: Crawler,
+        node: Node,
+        settings: UbiSettings,
+        notices: Notices,
+        count: Callable[[str], object],
+        wall: Callable[[], float] = time.time,
+    ) -> None:
+        self._crawler, self._on = crawler, settings.host_cookies
+        self._hosts, self._notices, self._count, self._wall = node.hosts, notices, count, wall
+        self._one_owner = settings.redis_url is None or settings.partition == "domain"
+        self._known: set[str] = set()  # hosts whose noted cookies are in the jar
+        if self._on:
+            node.hosts.on_change(self._forget)
+
+    @cached_property
+    def _middleware(self) -> CookiesMiddleware | None:
+        """Looked for with the first cookie; None where cookies are switched off, here or in Scrapy."""
+        return self._crawler.get_downloader_middleware(CookiesMiddleware) if self._on else None
+
+    def _forget(self, state: HostState) -> None:
+        self._known.discard(state.host)
+
+    # -- from the jar to the notes
+
+    def keep(self, request: Request, state: HostState) -> None:
+        """Note the cookies of this page's host: the page, or its request, has set some."""
+        middleware, hostname = self._middleware, urlparse_cached(request).hostname
+        key = request.meta.get("cookiejar")
+        if middleware is None or hostname is None or request.meta.get("dont_merge_cookies"):
+            return
+        if key is not None and type(key) not in (str, int):
+            self._lost("jar", f"The cookiejar {key!r:.100} is no text and no whole number")
+            return
+        domains = _domains(hostname)
+        rows = [row for row in self._noted(state) if row.jar != key or row.domain not in domains]
+        jar = middleware.jars[key]
+        for domain in domains:
+            rows += [_row(key, cookie) for cookie in cookies_of_domain(jar, domain) if cookie.value is not None]
+        self._say_if_shared(rows, hostname)
+        self._note(state, rows)
+
+    def _note(self, state: HostState, rows: list[Row]) -> None:
+        self._known.add(state.host)
+        value = [list(row) for row in rows] or None
+        if value is not None and len(canonical({SECTION: value})) > MOST:
+            self._hosts.put(state, SECTION, None)
+            self._lost("size", f"The cookies of {state.host} take more than {MOST} characters")
+        elif sorted(rows, key=repr) != sorted(self._noted(state), key=repr):
+            self._hosts.put(state, SECTION, value)
+            if value is not None and self._hosts.get(state, SECTION) is None:
+                self._lost("size", f"The notes of {state.host} have no room for its cookies")
+
+    def _lost(self, why: str, what: str) -> None:
+        self._count(f"ubi/cookies/unkept/{why}")
+        self._notices.once(f"cookies/{why}", f"{what}: an agent that takes the host over begins without them.")
+
+    def _say_if_shared(self, rows: Iterable[Row], hostname: str) -> None:
+        shared = next((row for row in rows if row.named and row.domain.lstrip(".") != hostname), None)
+        if shared is not None and not self._one_owner:
+            self._notices.once(
+                "cookies/shared",
+                f"{hostname} sets cookies for all hosts of {shared.domain.lstrip('.')}, which other agents may own: "
+                "where a session spans several hosts, set UBI_PARTITION = 'domain', so that one agent fetches all.",
+                logging.INFO,
+            )
+
+    # -- from the notes to the jar
+
+    def restore(self, visit: Visit) -> None:
+        """Before a page is fetched: put what was noted of its host elsewhere, or before a restart, into the jar."""
+        text = visit.state.notes.text
+        if not text or _MARK not in text or visit.host in self._known or self._middleware is None:
+            return
+        if len(self._known) >= MOST_KNOWN:
+            self._known.clear()
+        self._known.add(visit.host)
+        now = self._wall()
+        for row in self._noted(visit.state):
+            if row.expires is None or row.expires > now:
+                self._middleware.jars[row.jar].set_cookie(row.cookie())
+                self._count("ubi/cookies/restored")
+
+    def _noted(self, state: HostState) -> list[Row]:
+        """What is noted of this host and holds."""
+        noted = self._hosts.get(state, SECTION)
+        if noted is None:
+            return []
+        hostname = urlsplit(f"//{state.host}").hostname or ""
+        rows = [read_row(row, hostname) for row in noted] if isinstance(noted, list) else [None]
+        if None in rows:
+            self._count("ubi/cookies/refused")
+        return [row for row in rows if row is not None]
+
+
+def read_row(value: object, hostname: str) -> Row | None:
+    """A row that came from elsewhere; None where it does not hold, or is none of this host's, or of hosts below it."""
+    if not isinstance(value, list) or len(value) != len(Row._fields):
+        return None
+    row = Row(*value)
+    texts: tuple[Any, ...] = (row.name, row.value, row.domain, row.path)
+    holds = (
+        (row.jar is None or type(row.jar) in (str, int))
+        and all(isinstance(text, str) and text.isprintable() for text in texts)
+        and isinstance(row.secure, bool)
+        and isinstance(row.named, bool)
+        and (row.expires is None or type(row.expires) is int)
+    )
+    if not holds or not row.path.startswith("/"):
+        return None
+    domain = row.domain.removeprefix(".")
+    return row if domain and (row.domain in _domains(hostname) or domain.endswith(f".{hostname}")) else None
+
+
+def _row(key: str | int | None, cookie: Cookie) -> Row:
+    return Row(
+        key, cookie.name, cookie.value or "", cookie.domain, cookie.path, bool(cookie.secure), cookie.expires,
+        bool(cookie.domain_specified),
+    )  # fmt: skip
+
+
+def _domains(hostname: str) -> list[str]:
+    """The domains, as a jar spells them, whose cookies a host gets: its own name, and those above it."""
+    name = hostname if "." in hostname or ":" in hostname else f"{hostname}.local"  # as `http.cookiejar` has it
+    found = [hostname, name, f".{name}"]
+    while "." in (name := name.partition(".")[2]):
+        found += [name, f".{name}"]
+    return list(dict.fromkeys(found))

@@ -1,0 +1,191 @@
+"""The beating thread's connection: one, synchronous, of its own (heartbeat.py says why)."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import re
+import secrets
+from collections import Counter
+from typing import Any
+
+import redis
+from redis import exceptions as lib
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+from scrapy_ubi.transport import scripts
+from scrapy_ubi.transport.address import Address
+from scrapy_ubi.transport.beat_text import encode, texts, writer
+from scrapy_ubi.transport.contract import MEMORY
+from scrapy_ubi.transport.faults import FAULTS, fault, spoilt
+from scrapy_ubi.transport.keys import ASIDE, SET_ASIDE, Keys
+
+logger = logging.getLogger(__name__)
+
+_NAMES = re.compile(rb"^(?:run_id|master_replid):(\w+)", re.MULTILINE)
+_BOUND = re.compile(rb"^maxmemory:0*[1-9]", re.MULTILINE)
+_EVICTS = re.compile(rb"^maxmemory_policy:(allkeys-[a-z]{1,20})\s*$", re.MULTILINE)
+
+_EVICTING = (
+    "%s: when its memory is full this Redis throws letters and beats away (its maxmemory-policy is %s). They are sent "
+    "again, so nothing is lost, but the crawl may all but stand still. Let it refuse them: CONFIG SET maxmemory-policy "
+    "noeviction."
+)
+
+
+class RedisLink:
+    """heartbeat.Link to a Redis: connects when first used, and again after a failure."""
+
+    def __init__(self, at: Address, keys: Keys, agent: str, timeout: float, largest: int, counts: Counter[str]) -> None:
+        self._at, self._key, self._agent = at, keys.beats, agent
+        self._timeout, self._largest, self._counts = timeout, largest, counts
+        self._garbage: list[bytes] = []  # fields to delete: no text, or too long
+        self._connections = 0  # that may have led to another server
+        self._server = b""  # what named the one that the last connection led to
+        self._policy = ""  # the one of a server that throws keys away, when that was last said
+        self._writers: set[bytes] = set()  # of the own lines
+        self._pool = redis.ConnectionPool.from_url(
+            at.url,
+            socket_timeout=timeout,
+            socket_connect_timeout=timeout,
+            retry=Retry(NoBackoff(), 0),
+            redis_connect_func=self._connected,
+            client_name=f"ubi:{keys.crawl}:{agent}:beat",
+            protocol=2,
+        )
+        self._client: Any = redis.Redis(connection_pool=self._pool)
+
+    def beat(self, line: str) -> dict[str, str]:
+        """Write the line, then read all beats. Raises TransportDown; then the line may still be read."""
+        more: list[tuple[Any, ...]] = [("HDEL", self._key, *self._garbage)] if self._garbage else []
+        first = not self._writers
+        before, *_, read = self._write(line, [*more, ("HGETALL", self._key)], look=True)
+        if MEMORY.encode() not in read:  # nobody has read since the server forgot
+            read = self._run([self._with_token(line), ("HGETALL", self._key)])[-1]
+        good = self._texts(read)
+        if not first and self._is_anothers(before):  # it was written over
+            good |= texts([(self._agent.encode(), before)], self._largest)[0]
+        return good
+
+    def look(self) -> dict[str, str] | None:
+        """All beats where the own one is another's line. Raises TransportDown."""
+        read = self._run([("HGETALL", self._key)])[-1]
+        return self._texts(read) if self._is_anothers(read.get(self._agent.encode())) else None
+
+    def _is_anothers(self, line: bytes | None) -> bool:
+        return isinstance(line, bytes) and writer(line) not in self._writers
+
+    def _texts(self, read: dict[bytes, bytes]) -> dict[str, str]:
+        good, bad = texts(read.items(), self._largest)
+        # After kill -9, or a failover, a server is one that has forgotten the last moments, with a token or without.
+        # Where only the connection was cut it is not: a proxy, or a server that cuts idle ones, does so all the time.
+        good[MEMORY] = f"{good.get(MEMORY, '')} {self._connections}"
+        self._garbage = bad
+        if bad:
+            self._counts["garbage"] += len(bad)
+            logger.warning("%d fields of %s are no text or too long: skipped and deleted", len(bad), self._key)
+        return good
+
+    def write(self, line: str) -> None:
+        """Write the line only. Raises TransportDown, TransportFull."""
+        self._write(line, [])
+
+    def close(self) -> None:
+        """Disconnect."""
+        with contextlib.suppress(*FAULTS):
+            self._pool.disconnect()
+
+    def _connected(self, connection: Any) -> None:
+        """Every connection comes by here, those too that the library makes anew by itself."""
+        connection.on_connect()
+        *names, memory = _informed(connection)
+        server = _server(names)
+        self._connections += not server or server != self._server
+        self._server = server
+        policy = _evicts_by(memory)
+        if policy and policy != self._policy:
+            logger.warning(_EVICTING, self._at.shown, policy)
+            self._policy = policy
+
+    def _write(self, line: str, then: list[tuple[Any, ...]], look: bool = False) -> list[Any]:
+        """Write plainly: a script is three commands. By the script where the server is full. The results, with `look`
+        that of a look at what was there before first."""
+        text = encode(line)
+        self._writers.add(writer(text))
+        before = [("HGET", self._key, self._agent)] if look else []
+        results = self._run([*before, ("HSET", self._key, self._agent, text), *then], full_is_an_error=False)
+        full = isinstance(results[len(before)], lib.OutOfMemoryError)
+        return self._run([*before, self._with_token(line), *then]) if full else results
+
+    def _with_token(self, line: str) -> tuple[Any, ...]:
+        return ("EVAL", scripts.BEAT, 1, self._key, self._agent, encode(line), MEMORY, secrets.token_hex(4))
+
+    def _run(self, commands: list[tuple[Any, ...]], full_is_an_error: bool = True) -> list[Any]:
+        try:
+            results = self._pipeline(commands)
+            if any(map(spoilt, results)):
+                if self._pipeline([("EVAL", scripts.SET_ASIDE, 2, self._key, self._key + ASIDE, "hash")]) == [1]:
+                    self._counts["set_aside"] += 1
+                    logger.warning(SET_ASIDE, self._key, self._key, ASIDE)
+                results = self._pipeline(commands)
+            if not full_is_an_error and any(isinstance(result, lib.OutOfMemoryError) for result in results[:2]):
+                return results
+            for result in results:
+                if isinstance(result, Exception):
+                    raise result
+                if not _is_redis(result):
+                    raise lib.InvalidResponse("it answers something else than it was asked for")
+        except FAULTS as error:
+            if not isinstance(error, lib.OutOfMemoryError):
+                self.close()  # a new connection next time: after a failover the name may lead to another server
+            raise fault(error, self._at, self._timeout) from error
+        return results
+
+    def _pipeline(self, commands: list[tuple[Any, ...]]) -> list[Any]:
+        pipeline = self._client.pipeline(transaction=False)
+        for command in commands:
+            pipeline.execute_command(*command)
+        try:
+            results: list[Any] = pipeline.execute(raise_on_error=False)
+        except (TypeError, ValueError, AttributeError) as error:  # the library takes the answers to be of their kinds
+            raise lib.InvalidResponse("it answers something else than it was asked for") from error
+        return results
+
+
+def _informed(connection: Any) -> list[bytes]:
+    """What a server says of itself, its replication and its memory; b"" for what it does not tell (INFO is not allowed
+    to everybody)."""
+    sections = ("server", "replication", "memory")
+    connection.send_packed_command(connection.pack_commands([("INFO", section) for section in sections]))
+    return [_answer(connection) for _ in sections]
+
+
+def _server(said: list[bytes]) -> bytes:
+    """What names the server and what it holds: another text once it was started anew, or a replica took over; b"" where
+    it does not tell."""
+    found = [_NAMES.search(text) for text in said]
+    return b" ".join(one[1] for one in found if one is not None) if None not in found else b""
+
+
+def _evicts_by(memory: bytes) -> str:
+    """The policy by which the server throws any key away when its memory is full; "" where it does not, or no memory
+    is too much for it."""
+    policy = _EVICTS.search(memory)
+    return policy[1].decode("ascii") if policy is not None and _BOUND.search(memory) else ""
+
+
+def _answer(connection: Any) -> bytes:
+    """The text that is answered, b"" where there is none."""
+    try:
+        said = connection.read_response()
+    except lib.ResponseError:
+        return b""
+    return said if isinstance(said, bytes) else b""
+
+
+def _is_redis(result: object) -> bool:
+    """Whether that may be what a Redis says to one of the commands here: a text, a number, nothing, or a hash."""
+    if isinstance(result, dict):
+        return all(isinstance(one, bytes) for pair in result.items() for one in pair)
+    return result is None or isinstance(result, bytes | int)

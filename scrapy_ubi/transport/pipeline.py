@@ -1,0 +1,165 @@
+"""Pipelined round trips to a Redis, from the event loop.
+
+Rules of this module:
+* One call is one round trip, not a transaction, and ends within the time-out, whatever the server does.
+* redis-py never retries here: the caller backs off, and knows the lease.
+* Of redis-py only connections and their pool are used. Its pipelines and its time-out for each reply cost half as much
+  again as the round trip itself; there is one time-out for a call, and a connection with replies unread is closed.
+* A key that somebody spoilt (a wrong type) is renamed aside, and the commands that failed by it are sent once more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import redis.asyncio
+from redis import exceptions as lib
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
+
+from scrapy_ubi.transport import scripts
+from scrapy_ubi.transport.address import Address
+from scrapy_ubi.transport.faults import FAULTS, allowed, explain, fault, fault_at_start, spoilt, unwrapped
+from scrapy_ubi.transport.keys import ASIDE, SET_ASIDE
+
+logger = logging.getLogger(__name__)
+
+CONNECTIONS = 2  # an exchange, and beside it a look at beats or profiles
+
+Argument = bytes | str | int
+
+
+class Command(NamedTuple):
+    """One command of a pipeline, its key and the type that key should have; no key where it cannot be spoilt."""
+
+    args: tuple[Argument, ...]
+    key: str = ""
+    kind: str = ""
+
+
+class RoundTrips:
+    """The process's pool of connections to one server. `timeout` in seconds bounds each call."""
+
+    def __init__(self, at: Address, name: str, timeout: float, counts: Counter[str]) -> None:
+        self.at = at
+        self._name, self._timeout, self._counts = name, timeout, counts
+        self._pool: redis.asyncio.ConnectionPool | None = None
+
+    async def open(self, probes: Sequence[Command]) -> list[Any]:
+        """Connect and send `probes`; their results. Raises TransportError with one sentence when that, or one of them,
+        fails, unless it is `allowed`; TransportDown where trying again may help."""
+        try:
+            self._pool = redis.asyncio.BlockingConnectionPool.from_url(
+                self.at.url,
+                max_connections=CONNECTIONS,
+                timeout=self._timeout,
+                socket_timeout=None,
+                socket_connect_timeout=self._timeout,
+                retry=Retry(NoBackoff(), 0),
+                client_name=self._name,
+                protocol=2,  # RESP2: known to every server, and all that is needed
+            )
+            async with asyncio.timeout(self._timeout):
+                results = await self._run(probes)
+            for result in results:
+                if isinstance(result, Exception) and not allowed(result):
+                    raise result
+            return results
+        except (*FAULTS, ValueError, TypeError) as error:  # the last two: bad ssl_ options, or no Redis at all
+            await self.close()
+            raise fault_at_start(error, self.at, self._timeout) from error
+
+    async def close(self) -> None:
+        """Disconnect. Calls after this raise TransportDown."""
+        pool, self._pool = self._pool, None
+        if pool is not None:
+            with contextlib.suppress(*FAULTS):
+                await pool.disconnect()
+
+    def explain(self, error: Exception) -> str:
+        """One sentence for people."""
+        return explain(error, self.at, self._timeout)
+
+    async def call(self, commands: Sequence[Command], full_is_an_error: bool = True) -> list[Any]:
+        """Results in the order of `commands`. Raises TransportDown and TransportFull; with `full_is_an_error` false,
+        the errors of writes refused for want of memory are left in the results."""
+        try:
+            async with asyncio.timeout(self._timeout):
+                results = await self._run(commands)
+        except FAULTS as error:
+            raise fault(error, self.at, self._timeout) from error
+        for result in results:
+            if isinstance(result, lib.ReadOnlyError):
+                await self._reconnect()  # the primary became a replica; its name may lead to the new one
+            if isinstance(result, Exception) and (full_is_an_error or not isinstance(result, lib.OutOfMemoryError)):
+                raise fault(result, self.at, self._timeout) from result
+        return results
+
+    async def _run(self, commands: Sequence[Command]) -> list[Any]:
+        """One round trip, or three when a key must be put aside. Failed commands leave their error as the result."""
+        results = await self._pipeline(commands)
+        again = [at for at, result in enumerate(results) if spoilt(result)]
+        if again:
+            failed = [commands[at] for at in again]
+            await self._set_aside({commands[at].key: _wanted(commands[at], results[at]) for at in again})
+            for at, result in zip(again, await self._pipeline(failed), strict=True):
+                results[at] = result
+        return results
+
+    async def _set_aside(self, wanted: Mapping[str, str]) -> None:
+        """Rename keys that have not the type wanted ("": in any case)."""
+        aside = [Command(("EVAL", scripts.SET_ASIDE, 2, key, key + ASIDE, kind)) for key, kind in wanted.items()]
+        for key, result in zip(wanted, await self._pipeline(aside), strict=True):
+            if result == 1:
+                self._counts["set_aside"] += 1
+                logger.warning(SET_ASIDE, key, key, ASIDE)
+
+    async def _pipeline(self, commands: Sequence[Command]) -> list[Any]:
+        pool: Any = self._pool
+        if pool is None:
+            raise lib.ConnectionError("the transport is closed")
+        connection = await pool.get_connection()
+        try:
+            await connection.send_packed_command(connection.pack_commands([c.args for c in commands]))
+            return [await _reply(connection, command) for command in commands]
+        except BaseException:  # replies may be left: they would answer the next call
+            await connection.disconnect(nowait=True)
+            raise
+        finally:
+            await pool.release(connection)
+
+    async def _reconnect(self) -> None:
+        if self._pool is not None:
+            with contextlib.suppress(*FAULTS):
+                await self._pool.disconnect(inuse_connections=False)
+
+
+async def _reply(connection: Any, command: Command) -> Any:
+    """What the server says to a command; an error it says is the result."""
+    try:
+        result = await connection.read_response()
+    except lib.ResponseError as error:
+        return unwrapped(error)
+    if command.args[0] == "HGETALL":
+        return paired(result)
+    if command.args[0] == "SCAN":
+        return int(result[0]), result[1]
+    return result
+
+
+def paired(answer: object) -> dict[bytes, bytes]:
+    """The names and values of an answer, which follow each other. Raises InvalidResponse when it has none such: what
+    answers is no Redis."""
+    if not isinstance(answer, list) or len(answer) % 2 or not all(isinstance(one, bytes) for one in answer):
+        raise lib.InvalidResponse("it answers something else than names and values")
+    return dict(zip(answer[::2], answer[1::2], strict=True))
+
+
+def _wanted(command: Command, error: object) -> str:
+    """The type its key must have to stay: a stream that has used up its ids may not stay at all."""
+    return command.kind if "WRONGTYPE" in str(error) else ""

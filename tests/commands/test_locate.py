@@ -1,0 +1,58 @@
+"""Where a URL that a person types belongs, and which filter would refuse a link to it."""
+
+from __future__ import annotations
+
+import pytest
+
+from scrapy_ubi.commands.locate import Spot, host_of, spot
+from scrapy_ubi.monitor.ownership import Group
+from scrapy_ubi.urls import hosts
+from scrapy_ubi.urls.filters import FilterChain
+
+
+def place(url: str, *filters: str) -> Spot:
+    return spot(url, Group({}), 100, FilterChain.read(filters))
+
+
+@pytest.mark.parametrize(
+    ("url", "filters", "filtered"),
+    [
+        ("http://a.example/x.pdf", ["extensions(-pdf)"], "extensions"),
+        ("http://a.example/x.pdf", [], ""),
+        ("http://a.example/", ["depth(0)", "scope(stay=host)"], ""),
+        ("http://a.example/" + "x" * 100, ["length(5)"], "url_too_long"),
+        ("ftp://a.example/", [], "scheme"),
+        ("ftp://a.example/", ["length(5)"], "scheme"),
+        ("ftp://a.example/", ["schemes(http)"], "schemes"),
+        ("nothing", ["schemes(http)"], "scheme"),
+    ],
+)
+def test_the_filter_is_named(url: str, filters: list[str], filtered: str) -> None:
+    assert place(url, *filters).filtered == filtered
+
+
+@pytest.mark.parametrize(
+    ("text", "group", "host"),
+    [
+        ("WWW.A.example:8080", Group({}), "www.a.example:8080"),
+        ("[::1]", Group({}), "[::1]"),
+        ("www.a.com", Group({}, partition="domain"), "a.com"),
+        ("https://www.a.example/x", Group({}, rules=hosts.read_rules(["startsWith(www.) ="])), "www.a.example"),
+        ("straße.example", Group({}), "strasse.example"),  # as requests have it, and so all agents
+        ("", Group({}), None),
+        ("a b", Group({}), None),
+    ],
+)
+def test_a_host_is_known_in_any_spelling(text: str, group: Group, host: str | None) -> None:
+    assert host_of(text, group) == host
+
+
+def test_a_host_goes_by_the_rules_that_are_known() -> None:
+    rules = hosts.read_rules(["startsWith(www.) ="])
+    assert host_of("www.a.example", Group({}, rules=rules, rules_name=hosts.name_of(rules))) == "a.example"
+
+
+def test_what_is_filtered_has_a_key_and_a_reason() -> None:
+    found = place("http://a.example/x.pdf", "depth(3)", "extensions(-pdf, -zip)")
+    assert (found.host, found.key) == ("a.example", place("http://a.example/x.pdf").key)
+    assert found.why == "a link to it is refused by extensions(-pdf, -zip) (pdf)"

@@ -1,0 +1,581 @@
+"""The scheduler between Scrapy and a node: what comes in, what goes out, and when a visit has ended."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import weakref
+from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from scrapy import Request, Spider
+from scrapy.crawler import Crawler
+from scrapy.http import Response
+from scrapy.statscollectors import MemoryStatsCollector
+from scrapy.utils.request import RequestFingerprinter
+from twisted.python.failure import Failure
+
+from scrapy_ubi.components.scheduler import SEED, UbiScheduler
+from scrapy_ubi.downloads.gate import Guard
+from scrapy_ubi.process.error_signals import ErrorWatch
+from scrapy_ubi.protocol.host import Entry, retries_of
+from scrapy_ubi.requests.check import NONCE
+from scrapy_ubi.requests.codec import Codec
+from scrapy_ubi.requests.identity import RequestKeys
+from scrapy_ubi.scheduling.dequeue import MOST_TOLD
+from scrapy_ubi.scheduling.inspect_mode import Trial
+from scrapy_ubi.scheduling.kept_requests import Originals
+from scrapy_ubi.scheduling.link_filter import Filtering
+from scrapy_ubi.scheduling.stats import StatSheet
+from scrapy_ubi.settings import UbiSettings
+from scrapy_ubi.transport import Transport
+from tests.support.crawls import crawl
+from tests.support.fakenode import FakeNode
+from tests.support.reaching import reach
+from tests.support.site import Site
+
+HOST = "http://h1.example"
+URL = f"{HOST}/"
+
+
+class Walk(Spider):
+    name = "walk"
+
+    def parse(self, response: Response) -> None:
+        """Nothing."""
+
+    def other(self, response: Response) -> None:
+        """Another callback."""
+
+
+class Unit(UbiScheduler):
+    """A scheduler without an engine, before a fake node."""
+
+    node: Any
+
+    def __init__(self, trial: Trial | None = None, **settings: Any) -> None:
+        crawler = Crawler(Walk)
+        super().__init__(crawler)
+        self._trial = trial
+        crawler.stats = MemoryStatsCollector(crawler)
+        crawler.request_fingerprinter = RequestFingerprinter()
+        crawler.spider = Walk()
+        crawler.get_spider_middleware = lambda cls: cls  # type: ignore[assignment, return-value]
+        self.agent_id = "a1"
+        self.settings = UbiSettings(**settings)
+        self._sheet = StatSheet(crawler.stats)
+        self._codec = Codec(crawler.spider, crawler.settings)
+        self._keys = RequestKeys(self.settings)
+        self._originals = trial.originals if trial is not None else Originals(most=2)
+        self.node = FakeNode()
+        self.reach = reach(self.settings, count=self._sheet.count)
+        self.guard = Guard(crawler, self.node, self.settings, self._flights, self._notices, self.reach)
+        self._filtering = Filtering.from_settings(self.settings, self._sheet.count)
+        self._errors = ErrorWatch(crawler, self.settings, Path("nowhere"), self._note, self._break)
+        self._assemble()
+        self._handout = self._make_handout()
+        self._opened = True
+
+    def found(self) -> list[tuple[str, Entry, bool]]:
+        """What the node was told of."""
+        return [call[1:] for call in self.node.calls if call[0] == "discover"]
+
+    def take(self) -> Request:
+        request = self.next_request()
+        assert request is not None
+        return request
+
+    def let_go(self, request: Request) -> Any:
+        """As the engine does; what the node was told."""
+        self._handout.removed(request)
+        return self.node.calls[-1]
+
+    def stat(self, name: str) -> Any:
+        self._sheet.page_done()  # as at the end of the page
+        return self.crawler.stats.get_value(f"ubi/{name}", 0)
+
+
+def test_a_request_becomes_an_entry_of_its_host() -> None:
+    unit = Unit()
+    assert unit.enqueue_request(Request(f"{HOST}:8080/x", meta={"depth": 2}, priority=3))
+    [(host, entry, seed)] = unit.found()
+    assert (host, entry.url, entry.depth, entry.priority, entry.request) == (
+        "h1.example:8080",
+        f"{HOST}:8080/x",
+        2,
+        3,
+        "",
+    )
+    assert not seed
+    assert unit.has_pending_requests() and len(unit) == 1
+
+
+def test_what_is_known_is_dropped() -> None:
+    unit = Unit()
+    assert unit.enqueue_request(Request(URL))
+    assert not unit.enqueue_request(Request(URL + "#fragment"))
+    assert unit.stat("scheduler/duplicates") == 1
+
+
+def test_seeds_are_taken_once_also_when_they_ask_to_be_fetched_anyway() -> None:
+    unit = Unit()
+    assert unit.enqueue_request(Request(URL, dont_filter=True, meta={SEED: True}))
+    assert not unit.enqueue_request(Request(URL, dont_filter=True, meta={SEED: True}))
+    assert [seed for _, _, seed in unit.found()] == [True]
+    out = unit.take()
+    assert SEED not in out.meta and NONCE not in out.meta
+    assert not unit.enqueue_request(Request(URL, dont_filter=True, meta={SEED: True})), "not a retry either"
+
+
+def test_what_asks_to_be_fetched_anyway_is_another_request_each_time() -> None:
+    unit = Unit()
+    assert all(unit.enqueue_request(Request(URL, dont_filter=True)) for _ in range(3))
+    assert len({entry.key for _, entry, _ in unit.found()}) == 3
+
+
+def test_a_child_has_the_same_nonce_when_its_page_is_fetched_again() -> None:
+    nonces = []
+    for _ in range(2):
+        unit = Unit()
+        unit.enqueue_request(Request(URL))
+        page = unit.take()
+        children = [Request(URL, dont_filter=True) for _ in range(2)]
+        for child in children:
+            unit.mark_child(child, page)
+        nonces.append([child.meta[NONCE] for child in children])
+    assert nonces[0] == nonces[1] and len(set(nonces[0])) == 2
+
+
+def test_children_that_need_none_or_whose_page_is_unknown_are_not_marked() -> None:
+    unit = Unit()
+    unit.enqueue_request(Request(URL))
+    plain, stranger = Request(URL), Request(URL, dont_filter=True)
+    unit.mark_child(plain, unit.take())
+    unit.mark_child(stranger, Request(URL))
+    unit.mark_child(stranger, None)
+    assert NONCE not in plain.meta and NONCE not in stranger.meta
+
+
+def test_the_node_hears_on_which_page_a_request_was_found() -> None:
+    unit = Unit()
+    unit.enqueue_request(Request(URL))
+    page = unit.take()
+    child, stray, hop, foreign = (Request(f"{HOST}/{name}") for name in ("child", "stray", "hop", "foreign"))
+    unit.mark_child(child, page)
+    hop.meta["redirect_urls"] = ["http://h7.example/", URL]
+    foreign.meta["redirect_urls"] = [f"{HOST}/gone"]
+    unit.enqueue_request(child)
+    unit.enqueue_request(stray)
+    unit.mark_successor(hop, page)
+    unit.enqueue_request(hop)
+    unit.enqueue_request(foreign)
+    visits = [unit.node.pages[request.url] for request in (child, stray, hop, foreign)]
+    assert visits[0] is visits[2] and visits[0].entry.url == URL
+    assert visits[1] is visits[3] is None
+
+
+def test_a_redirect_counts_for_the_page_that_it_stands_in_place_of() -> None:
+    """Of two pages of one URL that are out, a GET and a POST, each has its own redirect."""
+    unit = Unit()
+    unit.enqueue_request(Request(URL))
+    unit.enqueue_request(Request(URL, method="POST", body=b"q=1"))
+    pages = [unit.take(), unit.take()]
+    for page in reversed(pages):
+        hop = Request(f"{HOST}/after-{page.method}", meta={"redirect_urls": [URL]})
+        unit.mark_successor(hop, page)
+        unit.enqueue_request(hop)
+        found = unit.node.pages[hop.url]
+        flight = unit._flights.get(page)
+        assert flight is not None and found is flight.visit
+
+
+def test_a_page_counts_for_the_request_it_was_told_of_only() -> None:
+    unit = Unit()
+    unit.enqueue_request(Request(URL))
+    page = unit.take()
+    unit.mark_child(Request(f"{HOST}/dropped by a signal handler"), page)
+    unit.enqueue_request(Request(f"{HOST}/stray"))
+    assert unit.node.pages[f"{HOST}/stray"] is None
+
+
+def test_a_retry_is_the_same_key_again() -> None:
+    unit = Unit()
+    unit.enqueue_request(Request(URL, meta={"depth": 1}))
+    page = unit.take()
+    retry = page.replace(dont_filter=True, priority=-1, meta={**page.meta, "retry_times": 1})
+    assert unit.enqueue_request(retry)
+    assert unit.let_go(page)[:2] == ("ended", URL)
+    again = unit.take()
+    assert again.meta == {"depth": 1, "retry_times": 1} and again.priority == -1
+    assert unit.enqueue_request(again.replace(meta={**again.meta, "retry_times": 2}, dont_filter=True))
+    assert unit.let_go(again)[:2] == ("ended", URL)
+    again = unit.take()
+    flight = unit._flights.get(again)
+    assert flight is not None and flight.visit is not None
+    assert retries_of(flight.visit.entry.request) == 2
+    assert unit.let_go(again) == ("ended", URL, None, False)
+    assert not unit.has_pending_requests() and len(unit) == 0
+
+
+def test_a_duplicate_of_a_request_that_is_out_is_dropped() -> None:
+    unit = Unit()
+    unit.enqueue_request(Request(URL))
+    unit.take()
+    assert not unit.enqueue_request(Request(URL))
+
+
+def test_a_redirect_to_a_page_that_is_out_is_a_duplicate_and_no_retry() -> None:
+    unit = Unit()
+    unit.enqueue_request(Request(URL))
+    unit.take()
+    redirect = Request(URL, dont_filter=True, meta={"redirect_urls": [f"{HOST}/from"], "redirect_times": 1})
+    assert not unit.enqueue_request(redirect)
+
+
+def test_the_outcome_of_a_page_is_told() -> None:
+    unit = Unit()
+    for path in ("ok", "404", "error", "callback"):
+        unit.enqueue_request(Request(URL + path))
+    ok, missing, error, callback = (unit.take() for _ in range(4))
+    assert not unit._handout.outcome(Response(ok.url), ok)
+    assert not unit._handout.outcome(Response(missing.url, status=404), missing)
+    assert not unit._handout.outcome(_failure(TimeoutError("late")), error)
+    unit._handout.spider_error(_failure(ValueError("bug")), Response(callback.url, request=callback))
+    unit._flights.get(ok).fetched = True  # type: ignore[union-attr]
+    told = [unit.let_go(request)[1:] for request in (ok, missing, error, callback)]
+    assert told == [
+        (ok.url, None, True),
+        (missing.url, "http/404", False),
+        (error.url, "exception/TimeoutError", False),
+        (callback.url, "callback/ValueError", False),
+    ]
+    assert unit.stat("failed/http/404") == 1
+
+
+def test_a_withdrawn_page_goes_back_and_the_spider_is_not_told() -> None:
+    unit = Unit()
+    unit.enqueue_request(Request(URL))
+    page = unit.take()
+    flight = unit._flights.get(page)
+    assert flight is not None
+    flight.withdrawn = True
+    assert unit.enqueue_request(page.replace(dont_filter=True)), "a user's middleware may retry whatever fails"
+    assert unit._handout.outcome(_failure(RuntimeError("withdrawn")), page)
+    assert unit.let_go(page) == ("put_back", URL)
+    assert not len(unit._originals), "all of it is in the frontier"
+    assert unit.take().url == URL
+
+
+def test_a_page_that_arrived_although_it_was_to_be_cancelled_has_arrived() -> None:
+    unit = Unit()
+    unit.enqueue_request(Request(URL))
+    page = unit.take()
+    unit._flights.get(page).withdrawn = True  # type: ignore[union-attr]
+    assert not unit._handout.outcome(Response(URL), page)
+    assert unit.let_go(page)[0] == "ended"
+
+
+def test_what_scrapy_lets_go_of_that_is_not_ours_is_nothing() -> None:
+    unit = Unit()
+    unit._handout.removed(Request(URL))
+    assert unit.node.calls == []
+
+
+def _failure(error: Exception) -> Any:
+    return Failure(error)
+
+
+def test_what_cannot_travel_is_the_same_object_here() -> None:
+    unit = Unit()
+    request = Request(URL, callback=lambda response: None)
+    unit.enqueue_request(request)
+    out = unit.take()
+    assert out is request
+    unit._flights.get(out).withdrawn = True  # type: ignore[union-attr]
+    unit.let_go(out)
+    assert unit.take() is request
+    assert unit.stat("codec/untravelled/callback") == 1
+
+
+def test_above_the_bound_the_oldest_are_as_if_they_had_travelled(caplog: pytest.LogCaptureFixture) -> None:
+    unit = Unit()
+    requests = [Request(f"{URL}{n}", meta={"f": print, "n": n}) for n in range(3)]
+    for request in requests:
+        unit.enqueue_request(request)
+    assert unit.stat("codec/originals_dropped") == 1
+    assert "Too many requests" in caplog.text
+    assert [unit.take() for _ in range(2)] == requests[1:]
+    assert ("ended", f"{URL}0", "codec/meta", False) in unit.node.calls
+    assert "lacks what could not travel to this agent: meta['f']" in caplog.text
+
+
+@pytest.mark.parametrize("error", [None, ValueError("callback")])
+def test_a_page_that_fails_without_its_errback_failed_for_want_of_it(error: ValueError | None) -> None:
+    unit = Unit()
+    unit.node.discover("h1.example", Entry(1, URL, 0, 0, '{"errback":"<lost>"}'))
+    out = unit.take()
+    if error is None:
+        assert not unit.outcome(_failure(ConnectionError()), out)
+        assert unit.let_go(out)[2] == "codec/errback"
+    else:  # which is not for the errback
+        page = Response(URL, request=out)
+        assert not unit.outcome(page, out)
+        unit._handout.spider_error(_failure(error), page)
+        assert unit.let_go(out)[2] == "callback/ValueError"
+
+
+def test_of_very_many_pages_that_could_not_travel_the_first_are_errors_of_the_log(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    unit = Unit()
+    for number in range(MOST_TOLD + 5):
+        unit.node.discover("h1.example", Entry(number, f"{URL}{number}", 0, 0, '{"lost":["meta","meta[1]"]}'))
+    assert unit.next_request() is None
+    assert len([record for record in caplog.records if record.levelname == "ERROR"]) == MOST_TOLD
+    assert unit.stat("failed/codec/meta") == MOST_TOLD + 5
+
+
+def test_an_entry_that_cannot_be_decoded_fails_and_the_next_one_is_taken() -> None:
+    unit = Unit()
+    unit.node.discover("h1.example", Entry(1, URL, 0, 0, '{"callback":"gone"}'))
+    unit.enqueue_request(Request(URL + "next"))
+    assert unit.take().url == URL + "next"
+    assert ("ended", URL, "codec/callback", False) in unit.node.calls
+
+
+def test_urls_that_are_too_long_are_dropped_with_one_warning(caplog: pytest.LogCaptureFixture) -> None:
+    unit = Unit(max_url_length=64)
+    assert not any(unit.enqueue_request(Request(URL + "x" * 64)) for _ in range(2))
+    assert unit.stat("scheduler/dropped/url_too_long") == 2
+    assert len(caplog.records) == 1
+
+
+def test_links_that_a_filter_refuses_are_dropped_before_anything_else() -> None:
+    unit = Unit(filters=("scope(stay=host)", "schemes(http)"))
+    assert unit.enqueue_request(Request(URL, meta={SEED: True}))
+    page = unit.take()
+    for url, taken in ((f"{HOST}/a", True), ("http://h2.example/", False), ("ftp://h1.example/", False)):
+        request = Request(url)
+        unit.mark_child(request, page)
+        assert unit.enqueue_request(request) is taken
+    assert [entry.url for _, entry, _ in unit.found()] == [URL, f"{HOST}/a"]
+    assert (unit.stat("filtered/scope"), unit.stat("filtered/schemes")) == (1, 1)
+    assert unit.stat("scheduler/local") == unit.stat("scheduler/duplicates") == 0
+
+
+def test_seeds_retries_and_redirects_are_not_filtered() -> None:
+    unit = Unit(filters=("length(1)",))
+    assert unit.enqueue_request(Request(URL, meta={SEED: True}))
+    page = unit.take()
+    assert unit.enqueue_request(page.replace(dont_filter=True)), "a retry"
+    assert unit.enqueue_request(Request(f"{HOST}/b", meta={"redirect_urls": [URL]}))
+    copied = Request(f"{HOST}/c", meta={"redirect_urls": [URL]})
+    unit.mark_child(copied, page)
+    assert not unit.enqueue_request(copied), "a link, though its page has given it the mark of a redirect"
+    assert not unit.enqueue_request(Request(f"{HOST}/d")), "found on no known page"
+    assert unit.stat("filtered/length") == 2
+
+
+def test_a_scope_may_judge_redirects() -> None:
+    unit = Unit(filters=("scope(domains=h1.example, redirects=yes)",))
+    assert unit.enqueue_request(Request(f"{HOST}/b", meta={"redirect_urls": [URL]}))
+    assert not unit.enqueue_request(Request("http://h2.example/", meta={"redirect_urls": [URL]}))
+
+
+def test_what_is_too_large_to_travel_is_said_and_left_to_the_node(caplog: pytest.LogCaptureFixture) -> None:
+    for unit in (Unit(max_letter_bytes=16_384), Unit(max_letter_bytes=16_384, redis_url="redis://h")):
+        assert unit.enqueue_request(Request(URL, method="POST", body="x" * 20_000))
+    assert [record.getMessage().count("UBI_MAX_LETTER_BYTES") for record in caplog.records] == [1]
+
+
+def test_local_requests_come_first_and_keep_the_crawl_open() -> None:
+    unit = Unit()
+    unit.enqueue_request(Request(URL))
+    assert unit.enqueue_request(Request("data:,x"))
+    assert not unit.enqueue_request(Request("data:,x"))
+    unit.start_ended()
+    unit._idle(False)
+    assert not unit.node.agent.start_exhausted
+    local = unit.take()
+    assert local.url == "data:,x"
+    assert not unit.node.agent.start_exhausted, "its callback may still find pages"
+    unit._handout.removed(local)
+    assert unit.node.agent.start_exhausted
+    assert unit.take().url == URL
+
+
+def test_local_requests_leave_places_to_the_hosts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Any page may have thousands of links to an FTP server that never answers."""
+    monkeypatch.setattr("scrapy_ubi.scheduling.hostless.MANY_WAITING", 4)
+    monkeypatch.setattr("scrapy_ubi.scheduling.hostless.MOST_WAITING", 5)
+    unit = Unit()
+    unit.node.crowded = False
+    unit.enqueue_request(Request(URL))
+    assert not unit.start_waits
+    taken = [unit.enqueue_request(Request(f"ftp://h.example/{number}")) for number in range(6)]
+    assert taken == [True] * 5 + [False]
+    assert unit.stat("scheduler/dropped/local") == 1
+    assert unit.start_waits
+    most = unit.crawler.settings.getint("CONCURRENT_REQUESTS") // 4
+    out = [unit.take() for _ in range(most + 1)]
+    assert [request.url for request in out].index(URL) == most
+    unit._handout.removed(out[0])
+    assert unit.take().url.startswith("ftp://")
+
+
+def test_in_a_trial_the_request_handed_out_is_the_one_that_came() -> None:
+    """Scrapy's shell says who is told of a page when the request has come in already."""
+    trial = Trial()
+    trial.close()
+    unit = Unit(trial)
+    request = Request(URL)
+    unit.enqueue_request(request)
+    request.callback = print
+    assert unit.take() is request
+    again = request.replace(dont_filter=True)
+    assert unit.enqueue_request(again), "a retry"
+    again.callback = repr
+    unit.let_go(request)
+    assert unit.take() is again
+
+
+def test_the_spider_stays_open_until_the_crawl_is_over_everywhere() -> None:
+    unit = Unit()
+    assert unit._idle(False)
+    unit.start_ended()
+    assert not unit._idle(False)
+
+
+def test_the_crawl_is_not_over_while_a_handler_holds_the_spider_open() -> None:
+    unit = Unit()
+    unit.start_ended()
+    assert not unit.node.agent.start_exhausted, "nobody was asked yet"
+    for held in (True, False, True):
+        assert unit._idle(held) == held
+        assert unit.node.agent.start_exhausted != held
+    assert unit.enqueue_request(Request(URL))
+
+
+def test_what_comes_after_the_end_is_dropped(caplog: pytest.LogCaptureFixture) -> None:
+    unit = Unit()
+    unit.start_ended()
+    unit.enqueue_request(Request(URL))
+    page = unit.take()
+    unit._idle(False)
+    unit.node.out = 0  # as if others had said that all is over, while the page is still out
+    assert not unit.enqueue_request(Request(f"{HOST}/late")) and not unit.enqueue_request(Request(f"{HOST}/later"))
+    assert unit.stat("scheduler/dropped/over") == 2
+    assert [record.levelname for record in caplog.records] == ["ERROR"]
+    child = Request(f"{HOST}/child")
+    unit.mark_child(child, page)
+    assert unit.enqueue_request(child) and unit.enqueue_request(Request(f"{HOST}/seed", meta={SEED: True}))
+    assert unit.enqueue_request(page.replace(dont_filter=True)), "a retry"
+
+
+class FakeScheduler(UbiScheduler):
+    """The whole of Scrapy before a fake node."""
+
+    node: Any
+    made: FakeNode
+
+    def make_node(self, transport: Transport, disk: Any = None) -> Any:
+        FakeScheduler.made = FakeNode()
+        FakeScheduler.made.wake = self._hooks.wake
+        return FakeScheduler.made
+
+
+@pytest.fixture
+def site() -> Iterator[Site]:
+    with Site() as running:
+        running.page(URL)
+        yield running
+
+
+class Losing(Spider):
+    """Its agent loses its rights before anything is fetched; then the test's `then` is done."""
+
+    name = "losing"
+    then: Callable[[Any, FakeNode], Any]
+    failures: list[Any]
+
+    async def start(self) -> AsyncIterator[Any]:
+        node = FakeScheduler.made
+        node.change(fenced=True)
+        yield Request(URL, errback=self.failed)
+        while not any(flight.waiting for flight in self.crawler.engine.scheduler._flights):  # type: ignore[union-attr]
+            await asyncio.sleep(0)
+        await type(self).then(self, node)
+
+    def parse(self, response: Response) -> Iterator[Any]:
+        yield {"url": response.url}
+
+    def failed(self, failure: Any) -> None:
+        self.failures.append(failure)
+
+
+def losing(site: Site, then: Callable[[Any, FakeNode], Any], robots: bool) -> SimpleNamespace:
+    Losing.then, Losing.failures = then, []
+    settings = {"SCHEDULER": FakeScheduler, "ROBOTSTXT_OBEY": robots}
+    outcome = crawl(Losing, site.proxy, settings=settings)[0]
+    assert Losing.failures == []
+    return SimpleNamespace(outcome=outcome, calls=FakeScheduler.made.calls, held=FakeScheduler.made.held)
+
+
+@pytest.mark.parametrize("robots", [False, True])
+def test_a_crawl_closes_although_its_pages_wait_for_a_lease(site: Site, robots: bool) -> None:
+    async def close(spider: Spider, node: FakeNode) -> None:
+        asyncio.ensure_future(spider.crawler.engine.close_spider_async(reason="enough"))  # noqa: RUF006 - as a signal does
+
+    result = losing(site, close, robots)
+    assert result.outcome.reason == "enough"
+    assert [call for call in result.calls if call[0] in ("put_back", "ended", "leave")] == [
+        ("put_back", URL),
+        ("leave", "enough"),
+    ]
+    assert not site.visits and not result.held
+
+
+@pytest.mark.parametrize("robots", [False, True])
+def test_a_host_that_is_lost_and_regained_is_fetched_after_its_robots_txt(site: Site, robots: bool) -> None:
+    async def lose(spider: Spider, node: FakeNode) -> None:
+        node.change(fenced=False, lost={"h1.example"})
+        while ("put_back", URL) not in node.calls:
+            await asyncio.sleep(0)
+        node.change(lost=set())
+
+    site.page(f"{HOST}/robots.txt", "User-agent: *\nAllow: /\n")
+    result = losing(site, lose, robots)
+    assert result.outcome.items == [{"url": URL}]
+    assert [visit.url for visit in site.visits] == ([f"{HOST}/robots.txt"] if robots else []) + [URL]
+    assert result.calls[-2:] == [("ended", URL, None, True), ("leave", "finished")]
+
+
+# -- the task that closes the spider
+
+
+@pytest.mark.parametrize("end", ["_stop", "_drain"])
+def test_the_task_that_closes_the_spider_is_kept_and_its_error_told(end: str, caplog: pytest.LogCaptureFixture) -> None:
+    """The loop alone would let go of it in the middle."""
+
+    async def run() -> None:
+        unit, going = Unit(), asyncio.Event()
+
+        async def close(*, reason: str) -> None:
+            await going.wait()
+            raise RuntimeError(f"no end for {reason}")
+
+        unit.crawler.engine = SimpleNamespace(close_spider_async=close)  # type: ignore[assignment]
+        unit._drain() if end == "_drain" else unit._stop("Too many errors.", "burst")
+        kept = weakref.ref(unit._endings[0])
+        gc.collect()
+        task = kept()
+        assert task is not None and not task.done()
+        going.set()
+        await asyncio.wait([task])
+
+    asyncio.run(run())
+    reason = "drained" if end == "_drain" else "burst"
+    assert f"The spider could not be closed: RuntimeError('no end for {reason}')" in caplog.text

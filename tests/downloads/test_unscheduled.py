@@ -1,0 +1,210 @@
+"""What bypasses the scheduler: what of it is refused, let through and done again; and pages that lack a robots.txt."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from scrapy import Request
+from scrapy.http import Response
+from scrapy.http.request import NO_CALLBACK
+
+from scrapy_ubi.downloads import unscheduled
+from scrapy_ubi.downloads.gate import Withdrawn
+from scrapy_ubi.downloads.unscheduled import ForeignHost, GivenUp
+from scrapy_ubi.politeness.host_feedback import PAUSE_ABROAD
+from scrapy_ubi.politeness.robots.fetch import Load, request_for
+from tests.support.guarded import OTHER, URL, World, in_loop, turns
+
+
+def test_a_foreign_download_is_refused_with_one_warning_that_names_the_setting(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    @in_loop
+    async def refused_twice() -> None:
+        world = World(foreign_downloads="refuse")
+        world.node.change(lost={"h2.example"})
+        for _ in range(2):
+            with pytest.raises(ForeignHost):
+                await world.guard.admit(Request(OTHER))
+        assert world.stat("foreign_refused") == 2
+
+    refused_twice()
+    assert [record.getMessage().count("UBI_FOREIGN_DOWNLOADS") for record in caplog.records] == [1]
+
+
+def test_a_download_that_comes_when_the_crawl_is_over_is_named_as_that(caplog: pytest.LogCaptureFixture) -> None:
+    @in_loop
+    async def refused() -> None:
+        world = World()
+        world.node.start_exhausted()  # the fake node's crawl is over
+        world.node.change(lost={"h2.example"})  # and the node permits nothing
+        assert world.node.over
+        with pytest.raises(Withdrawn):
+            await world.guard.admit(Request(OTHER))
+        assert (world.stat("ended"), world.stat("foreign_refused")) == (1, 0)
+
+    refused()
+    assert ["the crawl is over" in record.getMessage() for record in caplog.records] == [True]
+
+
+@in_loop
+async def test_a_foreign_download_is_let_through_where_allowed() -> None:
+    world = World(foreign_downloads="allow")
+    world.node.change(lost={"h2.example"})
+    request = Request(OTHER)
+    await world.guard.admit(request)
+    world.answer.set_result(Response(OTHER))
+    assert (await world.guard.carry(request, world.download)).url == OTHER
+    assert world.stat("foreign_allowed") == 1 and world.node.held == set()
+
+
+@in_loop
+async def test_media_that_ask_for_no_robots_txt_are_none_themselves() -> None:
+    media: dict[str, Any] = {"callback": NO_CALLBACK, "meta": {"dont_obey_robotstxt": True}}
+    world, permissive = World(foreign_downloads="refuse"), World(foreign_downloads="allow")
+    for one in (world, permissive):
+        one.node.change(lost={"h2.example"})
+    with pytest.raises(ForeignHost):
+        await world.guard.admit(Request(OTHER, **media))
+    await permissive.guard.admit(Request(OTHER, **media))
+    assert (world.stat("foreign_refused"), permissive.stat("foreign_allowed")) == (1, 1)
+
+    own = Request(f"{URL}x.pdf", **media)
+    await world.guard.admit(own)
+    carried = asyncio.ensure_future(world.guard.carry(own, world.download))
+    await world.transferring.wait()
+    world.guard.cancel()
+    world.answer.set_result(Response(own.url))
+    assert (await carried).url == own.url and world.started == [own.url, own.url]
+
+
+@in_loop
+async def test_media_of_a_host_that_is_given_up_are_not_tried() -> None:
+    world = World()
+    world.node.hosts.get = lambda state, section: [8, 3]  # one failure more, and it is dead
+    world.node.note = lambda what, host: None
+    state, _ = world.node.frontier.add("h2.example", ())
+    tried = Request(OTHER)
+    await world.guard.admit(tried)
+    waiting = asyncio.ensure_future(world.guard.admit(Request(f"{OTHER}2")))
+    await turns()
+    world.guard.failed(tried, OSError())
+    assert world.node.hosts.why == {"h2.example": "host/dead"}
+    with pytest.raises(GivenUp):
+        await waiting
+    with pytest.raises(GivenUp):
+        await world.guard.admit(Request(f"{OTHER}3"))
+    assert world.stat("given_up") == 2 and world.node.grants["h2.example"] == 1
+    world.node.hosts.end(state, "limit/host_pages")
+    await world.guard.admit(Request(f"{OTHER}4"))
+    assert world.node.grants["h2.example"] == 2
+
+
+@in_loop
+async def test_what_has_no_host_needs_no_permit() -> None:
+    world = World()
+    world.node.change(fenced=True)
+    await world.guard.admit(Request("data:,x"))
+
+
+@in_loop
+async def test_a_robots_txt_that_was_withdrawn_withdraws_the_pages_that_waited() -> None:
+    world = World(foreign_downloads="refuse")
+    known: dict[str, bool] = {}
+    forgotten: list[str] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(unscheduled, "robots_known", lambda crawler, netloc: known.get(netloc, False))
+        patch.setattr(unscheduled, "forget_robots", lambda crawler, netloc: forgotten.append(netloc))
+        world.node.change(lost={"h1.example"})
+        with pytest.raises(Withdrawn):
+            await world.guard.admit(world.robots())
+        world.node.change(lost=set())
+        for page in (world.page(), world.page("http://h1.example/2")):
+            with pytest.raises(Withdrawn):
+                await world.guard.admit(page.request)
+        assert forgotten == ["h1.example", "h1.example"]
+        await world.guard.admit(world.page("http://h1.example/3", meta={"dont_obey_robotstxt": True}).request)
+        world.node.release("h1.example")
+        known["h1.example"] = True
+        page = world.page("http://h1.example/4")
+        await world.guard.admit(page.request)
+        assert page.held
+
+
+@in_loop
+async def test_a_robots_txt_that_redirects_to_a_foreign_host_is_not_found() -> None:
+    """That of a middleware of the user's own, where nothing is loaded from such hosts."""
+    world = World(foreign_downloads="refuse")
+    world.node.change(lost={"h2.example"})
+    hop = world.robots("http://h2.example/robots.txt", redirect_urls=["http://h1.example/robots.txt"])
+    with pytest.raises(ForeignHost):
+        await world.guard.admit(hop)
+    page = world.page()
+    await world.guard.admit(page.request)
+    assert page.held
+
+
+@in_loop
+async def test_what_a_foreign_load_says_of_its_host_holds_for_this_agents_next_ones() -> None:
+    world = World(retry_after_times=1, host_failures=2)
+    world.node.change(lost={"h2.example"})
+    foreign = world.node.foreign
+
+    async def load(end: Response | Exception) -> None:
+        media = Request(OTHER)
+        await world.guard.admit(media)
+        if isinstance(end, Exception):
+            world.guard.failed(media, end)
+        else:
+            world.guard.responded(media, end)
+
+    busy = Response(OTHER, status=503, headers={"Retry-After": "20"})
+    await load(busy)
+    assert foreign.next_at("h2.example", 0.0) == 20.0
+    await load(Response(OTHER))
+    await load(busy)
+    assert foreign.given_up("h2.example") == ""
+    await load(OSError())
+    await load(OSError())
+    world.node.now = 100.0
+    await load(OSError())
+    assert foreign.next_at("h2.example", 0.0) == 100.0 + 2 * PAUSE_ABROAD and foreign.given_up("h2.example") == ""
+    await load(busy)
+    assert foreign.given_up("h2.example") == "host/busy"
+    with pytest.raises(GivenUp):
+        await world.guard.admit(Request(OTHER))
+    assert not [call for call in world.node.hosts.calls if call[1] == "h2.example"], "nothing is noted"
+    world.node.change(lost=set())
+    await world.guard.admit(Request(OTHER))
+
+
+@in_loop
+async def test_media_that_wait_for_a_foreign_host_that_is_given_up_wait_no_longer() -> None:
+    """Tried one by one, each would take all its time-outs."""
+    world = World(host_failures=1, host_tries=0)
+    world.node.change(lost={"h2.example"})
+    tried = Request(OTHER)
+    await world.guard.admit(tried)
+    waiting = [asyncio.ensure_future(world.guard.admit(Request(f"{OTHER}{number}"))) for number in range(35)]
+    await turns()
+    world.guard.failed(tried, OSError())
+    for one in waiting:
+        with pytest.raises(GivenUp):
+            await one
+    assert (world.stat("given_up"), world.node.grants["h2.example"]) == (35, 1)
+
+
+@in_loop
+async def test_a_robots_txt_is_loaded_from_a_foreign_host_for_media_and_not_for_pages() -> None:
+    """One of the user's own middleware cannot be told apart: media would else pass as if there were no rules."""
+    world = World()
+    world.node.change(lost={"h2.example"})
+    media, page = (request_for("http://h2.example/robots.txt", Load(of_page, False, 9.0)) for of_page in (False, True))
+    await world.guard.admit(media)
+    world.guard.responded(media, Response(media.url))
+    with pytest.raises(Withdrawn):
+        await world.guard.admit(page)
+    await world.guard.admit(world.robots("http://h2.example/robots.txt"))
+    assert world.stat("foreign_polite") == 2

@@ -1,0 +1,82 @@
+"""UBI_FAST in the settings: what it changes, and what the user's own settings keep."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import pytest
+from scrapy.settings import BaseSettings, Settings
+
+from scrapy_ubi import Addon
+from scrapy_ubi.components.scheduler import REFUSAL
+from scrapy_ubi.fast.http.handler import UbiDownloadHandler
+
+OWN = "own.Handler"
+
+
+def applied(**users: Any) -> BaseSettings:
+    settings = Settings(users)
+    Addon().update_settings(settings)
+    return settings
+
+
+def handlers(settings: BaseSettings) -> dict[str, Any]:
+    found = settings.getwithbase("DOWNLOAD_HANDLERS")
+    return {scheme: found[scheme] for scheme in ("http", "https")}
+
+
+@pytest.mark.parametrize("value", [False, None, "0", "false"])
+def test_without_it_nothing_changes(value: Any) -> None:
+    before, after = Settings(), applied(UBI_FAST=value)
+    assert handlers(after) == handlers(before)
+
+
+@pytest.mark.parametrize("value", [True, "1", "True"])
+def test_with_it_both_schemes_have_our_handler(value: Any, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO):
+        settings = applied(UBI_FAST=value)
+    assert handlers(settings) == {"http": UbiDownloadHandler, "https": UbiDownloadHandler}
+    assert settings.getwithbase("DOWNLOAD_HANDLERS")["ftp"], "the others stay"
+    assert caplog.text.count("UBI_FAST") == 1
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_a_handler_of_the_users_stays_with_a_warning(scheme: str, caplog: pytest.LogCaptureFixture) -> None:
+    settings = applied(UBI_FAST=True, DOWNLOAD_HANDLERS={scheme: OWN, "x": OWN})
+    other = {"http": "https", "https": "http"}[scheme]
+    assert handlers(settings) == {scheme: OWN, other: UbiDownloadHandler}
+    assert settings.getwithbase("DOWNLOAD_HANDLERS")["x"] == OWN
+    assert f"how {scheme}:// is fetched: DOWNLOAD_HANDLERS" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("DOWNLOADER_CLIENTCONTEXTFACTORY", "own.Factory"), ("DOWNLOADER_CLIENT_TLS_METHOD", "TLSv1.2")],
+)
+def test_tls_for_twisted_keeps_scrapys_handler_for_https(
+    name: str, value: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    settings = applied(UBI_FAST=True, **{name: value})
+    assert handlers(settings)["https"] == handlers(Settings())["https"]
+    assert handlers(settings)["http"] is UbiDownloadHandler
+    assert f"how https:// is fetched: {name} is set" in caplog.text
+
+
+def test_another_loop_keeps_scrapys_handlers(caplog: pytest.LogCaptureFixture) -> None:
+    settings = applied(UBI_FAST=True, ASYNCIO_EVENT_LOOP="uvloop.Loop")
+    assert handlers(settings) == handlers(Settings())
+    assert "ASYNCIO_EVENT_LOOP is 'uvloop.Loop'" in caplog.text
+
+
+def test_applied_twice_it_says_nothing_of_its_own_handler(caplog: pytest.LogCaptureFixture) -> None:
+    settings = applied(UBI_FAST=True)
+    Addon().update_settings(settings)
+    assert handlers(settings)["http"] is UbiDownloadHandler
+    assert "does not change" not in caplog.text
+
+
+def test_a_value_that_is_none_is_refused() -> None:
+    settings = applied(UBI_FAST="perhaps")
+    assert settings[REFUSAL].startswith("UBI_FAST is 'perhaps'")
+    assert handlers(settings) == handlers(Settings())

@@ -1,0 +1,60 @@
+"""Scrapy's own settings of politeness: checked, and named where they are not done as they say."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from scrapy.settings import Settings
+
+from scrapy_ubi.errors import UbiSettingError
+from scrapy_ubi.politeness.scrapy_delays import check, remarks
+
+
+def said(**settings: Any) -> list[str]:
+    return list(remarks(Settings(settings, priority="project")))
+
+
+def test_a_project_that_says_nothing_is_told_nothing() -> None:
+    assert said() == said(DOWNLOAD_DELAY=1, CONCURRENT_REQUESTS_PER_DOMAIN=1, AUTOTHROTTLE_ENABLED=True) == []
+    assert said(DOWNLOAD_SLOTS={"a.example": {"delay": 3, "concurrency": 1}}) == []
+    assert said(CONCURRENT_REQUESTS_PER_IP=1, UBI_POLITE_BY_IP=True) == []
+    assert said(DOWNLOAD_DELAY=1, UBI_HOST_DELAY=2) == []
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"CONCURRENT_REQUESTS_PER_DOMAIN": 8}, "one page at a time"),
+        ({"CONCURRENT_REQUESTS_PER_IP": 1}, "only by UBI_POLITE_BY_IP"),
+        ({"DOWNLOAD_SLOTS": {"a.example": {"concurrency": 4}}}, "4 loads at once from a.example"),
+        ({"DOWNLOAD_DELAY": 1.5, "UBI_HOST_DELAY": "0.2"}, "the longer one counts"),
+    ],
+)
+def test_what_is_not_done_is_said(settings: dict[str, Any], words: str) -> None:
+    (sentence,) = said(**settings)
+    assert words in sentence
+
+
+@pytest.mark.parametrize(
+    "slots",
+    [
+        {"a.example": 3},
+        {"a.example": {"delay": "3"}},
+        {"a.example": {"delay": -1}},
+        {"a.example": {"delay": True}},
+        {"a.example": {"delay": float("nan")}},
+        {"a.example": {"delay": float("inf")}},
+        {"a.example": {"delay": None}},
+        {3: {"delay": 1}},
+    ],
+)
+def test_slots_that_do_not_hold_are_an_error_with_a_remedy(slots: Any) -> None:
+    with pytest.raises(UbiSettingError, match=r"DOWNLOAD_SLOTS .*give each slot a dict"):
+        check(Settings({"DOWNLOAD_SLOTS": slots}))
+
+
+def test_slots_that_hold_pass() -> None:
+    check(Settings())
+    check(Settings({"DOWNLOAD_SLOTS": {"a.example": {"delay": 0.5}, "b.example": {"concurrency": 1}}}))
+    check(Settings({"DOWNLOAD_SLOTS": '{"a.example": {"delay": 2}}'}))

@@ -1,0 +1,31 @@
+"""Pages that are closing: what of it grows with what is found, and how long that takes."""
+
+from __future__ import annotations
+
+from time import process_time
+
+from scrapy_ubi.protocol.done_marks import Closing
+from scrapy_ubi.protocol.host import Entry
+from scrapy_ubi.protocol.mail import DISCOVERY, Bounds, Record
+from scrapy_ubi.protocol.outbox import Outbox
+from tests.support.views import view
+
+MANY = 100_000
+SOON = 2.0  # s; it takes a hundredth of that, and took ten times as long
+
+
+def test_strays_that_waited_for_one_letter_are_forgotten_soon() -> None:
+    outbox = Outbox("store", Bounds(window=2, records=3, size=10_000, resend=5.0))
+    closing = Closing(outbox, replicate=lambda state, record: 0, settled=lambda state: None)
+    link = Record("h.example", 2, entry=Entry(1, "http://h.example/1", 0))
+    outbox.put("b", DISCOVERY, link, view("a", "b"))
+    for key in range(MANY):
+        closing.stray(key, 1 + key * 3 // MANY)  # seeds of three flushes
+    strays = closing.strays
+    began = process_time()
+    closing.send(3, most=10_000, enough=True)
+    assert set(strays.values()) == {2, 3}, "they wait for the letter"
+    outbox.close((link,))
+    closing.send(4, most=10_000, enough=True)
+    assert not strays and closing.strays is strays
+    assert process_time() - began < SOON

@@ -1,0 +1,171 @@
+"""What comes in is decided once: whether `is_known` is asked before, or `take` decides alone."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from scrapy import Request, Spider
+from scrapy.crawler import Crawler
+from scrapy.statscollectors import MemoryStatsCollector
+from scrapy.utils.request import RequestFingerprinter
+
+from scrapy_ubi.process.log_once import Notices
+from scrapy_ubi.protocol.host import Entry
+from scrapy_ubi.requests.codec import Codec
+from scrapy_ubi.requests.identity import RequestKeys
+from scrapy_ubi.requests.inflight import Flight, Flights
+from scrapy_ubi.scheduling.drops import Losses
+from scrapy_ubi.scheduling.enqueue import Intake, Tools
+from scrapy_ubi.scheduling.hostless import LocalRequests
+from scrapy_ubi.scheduling.kept_requests import Originals
+from scrapy_ubi.scheduling.link_filter import Filtering
+from scrapy_ubi.scheduling.stats import StatSheet
+from scrapy_ubi.settings import UbiSettings
+from tests.support.fakenode import FakeNode
+from tests.support.reaching import reach
+
+HOST = "http://h1.example"
+PAGE = f"{HOST}/"
+
+
+class Node(FakeNode):
+    """A fake node that notes what it is asked."""
+
+    asked = 0
+
+    def met(self, host: str, key: int, depth: int, priority: int) -> bool:
+        self.asked += 1
+        return super().met(host, key, depth, priority)
+
+
+class World:
+    """An intake before a fake node, and a page that is out."""
+
+    def __init__(self, **settings: Any) -> None:
+        crawler = Crawler(Spider)
+        self.stats = MemoryStatsCollector(crawler)
+        self.sheet = StatSheet(self.stats)
+        self.flights, self.originals = Flights(), Originals()
+        self.node: Any = Node()
+        chosen = UbiSettings(max_url_length=100, **settings)
+        losses = Losses(self.sheet.count, Notices(), self.originals, chosen.max_letter_bytes, alone=True)
+        filtering = Filtering.from_settings(chosen, self.sheet.count)
+        codec = Codec(Spider("walk"), crawler.settings)
+        tools = Tools(chosen, codec, RequestKeys(chosen), self.node, self.flights, filtering, losses, reach(chosen))
+        self.intake = Intake(tools, LocalRequests(RequestFingerprinter(), changed=list), self.sheet)
+        filtering.ask_frontier(self.intake.is_visited)
+        self.intake.take(Request(PAGE), seed=True)
+        self.page = self.handed_out()
+
+    def handed_out(self) -> Request:
+        visit = self.node.next()
+        return self.flights.add(Flight(Request(visit.entry.url), visit.host, visit)).request
+
+    def found(self, request: Request, ask: bool = True) -> str:
+        """What becomes of a request that the page yields."""
+        self.intake.mark_child(request, self.page)
+        if ask and self.intake.is_known(request):
+            return "known"
+        return "taken" if self.intake.take(request, seed=False) else "dropped"
+
+    def outcome(self) -> dict[str, Any]:
+        """What the node was told of, and what was counted."""
+        self.sheet.page_done()
+        entries: list[Entry] = [call[2] for call in self.node.calls if call[0] == "discover"]
+        return {"entries": entries, "joins": self.node.joins.counts, **self.stats.get_stats()}
+
+
+LINKS: list[Callable[[], Request]] = [
+    lambda: Request(f"{HOST}/a"),
+    lambda: Request(f"{HOST}/a#again"),
+    lambda: Request(PAGE),
+    lambda: Request(PAGE, dont_filter=True),
+    lambda: Request(f"{HOST}/a", dont_filter=True),
+    lambda: Request(f"{HOST}/A/index.html"),
+    lambda: Request(f"{HOST}/a/index.html"),
+    lambda: Request(f"{HOST}/{'x' * 100}"),
+    lambda: Request("data:,x"),
+    lambda: Request("data:,x"),
+    lambda: Request(f"{HOST}/b", meta={"page": print}),
+    lambda: Request(f"{HOST}/b"),
+]
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{}, {"normalise": "larm"}, {"filters": ("visited", "length(50)")}],
+    ids=["usual", "lossy", "filters"],
+)
+def test_who_asks_whether_a_request_is_known_gets_the_same(settings: dict[str, Any]) -> None:
+    asking, taking = World(**settings), World(**settings)
+    for link in LINKS:
+        became = [asking.found(link()), taking.found(link(), ask=False)]
+        assert became[0].replace("known", "dropped") == became[1]
+    assert asking.outcome() == taking.outcome()
+
+
+def test_the_node_is_asked_once_of_each_request() -> None:
+    world = World()
+    before = world.node.asked
+    assert [world.found(Request(f"{HOST}/a")) for _ in range(2)] == ["taken", "known"]
+    assert world.node.asked == before + 2
+
+
+def test_what_was_found_out_is_of_that_request_only() -> None:
+    world = World()
+    asked, other = Request(f"{HOST}/a"), Request(f"{HOST}/b")
+    world.intake.mark_child(asked, world.page)
+    assert not world.intake.is_known(asked)
+    assert world.intake.take(other, seed=False) and world.intake.take(asked, seed=False)
+    entries = world.outcome()["entries"]
+    assert [entry.url for entry in entries] == [PAGE, f"{HOST}/b", f"{HOST}/a"]
+    assert len({entry.key for entry in entries}) == 3
+
+
+@pytest.mark.parametrize("url", ["http://127.0.0.1:6379/", "http://localhost/", "file:///etc/passwd"])
+def test_what_a_page_may_not_lead_to_is_dropped_however_it_is_asked(url: str) -> None:
+    world = World()
+    assert world.found(Request(url)) == world.found(Request(url, dont_filter=True), ask=False) == "dropped"
+    redirect = Request(url, meta={"redirect_urls": [PAGE], "redirect_times": 1})
+    assert not world.intake.take(redirect, seed=False)
+    outcome = world.outcome()
+    reason = "scheme" if url.startswith("file:") else "private"
+    assert outcome[f"ubi/scheduler/dropped/{reason}"] == 3
+    assert len(outcome["entries"]) == 1
+
+
+@pytest.mark.parametrize("url", ["http://127.0.0.1:6379/", "file:///etc/passwd"])
+def test_what_the_user_asks_for_goes_anywhere(url: str) -> None:
+    world = World()
+    assert world.intake.take(Request(url), seed=True)
+    assert world.intake.take(Request(f"{url}x"), seed=False), "fed from outside"
+    world.intake.mark_child(of_local := Request(f"{url}y"), None)
+    assert world.intake.take(of_local, seed=False), "of a page that is no page of the web"
+
+
+def test_what_comes_from_no_page_is_told_the_node() -> None:
+    world = World()
+    assert not world.intake.is_known(Request(PAGE)), "no page has yielded it"
+    world.intake.mark_child(stray := Request(PAGE), None)
+    assert not world.intake.is_known(stray)
+    before = world.node.asked
+    assert world.intake.take(Request(f"{HOST}/a"), seed=False)
+    assert world.node.asked == before
+
+
+def test_a_seed_to_be_fetched_anyway_that_is_known_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    world = World()  # an agent has taken PAGE
+    for _ in range(3):
+        assert not world.intake.take(Request(PAGE, dont_filter=True), seed=True)
+    assert not world.intake.take(Request(PAGE), seed=True)
+    (record,) = caplog.records
+    assert record.levelno == logging.INFO and "from another agent or an earlier start" in record.getMessage()
+    caplog.clear()
+    url = f"{HOST}/seed"
+    assert [world.intake.take(Request(url, dont_filter=True), seed=True) for _ in range(3)] == [True, False, False]
+    (record,) = caplog.records
+    assert record.levelno == logging.WARNING and "start() yields" in record.getMessage()
