@@ -67,6 +67,7 @@ from scrapy_ubi.scheduling.inspect_mode import Trial
 from scrapy_ubi.scheduling.kept_requests import MOST_ALONE, MOST_HOLDERS_ALONE, Originals
 from scrapy_ubi.scheduling.link_filter import Filtering
 from scrapy_ubi.scheduling.page_links import Taking
+from scrapy_ubi.scheduling.seeds import Seeds
 from scrapy_ubi.scheduling.sessions import Sessions
 from scrapy_ubi.scheduling.stats import StatSheet
 from scrapy_ubi.scrapy_private import EngineHooks, end_badly, is_trial
@@ -233,8 +234,9 @@ class UbiScheduler(BaseScheduler):
             self._sheet.count, self._notices, originals, settings.max_letter_bytes, self.alone, self.is_trial
         )
         self._tools = Tools(
-            settings, self._codec, self._keys, self.node, self._flights, self._filtering, losses, self.reach
-        )
+            settings, self._codec, self._keys, self.node, self._flights, self._filtering, losses, self.reach,
+            Seeds(self._keys, self._codec),
+        )  # fmt: skip
         self._intake = Intake(self._tools, self._local, self._sheet)
         self._filtering.ask_frontier(self._intake.is_visited)
 
@@ -260,7 +262,7 @@ class UbiScheduler(BaseScheduler):
         sessions = Sessions(self.crawler, self.node, self.settings, self._notices, self._sheet.count)
         return Handout(
             self.crawler, self._spider, self.node, self._codec, self._flights, self._local, self._originals,
-            self.guard, self._errors, self.sitemaps, sessions, self._sheet, self.reach,
+            self.guard, self._errors, self.sitemaps, sessions, self._sheet, self.reach, self._tools.seeds,
         )  # fmt: skip
 
     def _hook_in(self) -> None:
@@ -428,6 +430,8 @@ class UbiScheduler(BaseScheduler):
     def start_ended(self) -> None:
         """The spider's `start()` has yielded its last."""
         self._start_ended = True
+        if self._opened:
+            self._tools.seeds.running = False
         self._tell_start()
 
     def _tell_start(self) -> None:

@@ -221,6 +221,16 @@ class Codec:
         losses.append(Loss(f"class/{cls.__name__}", f"its class {name}"))
         return None
 
+    def methods(self, request: Request) -> tuple[str | None, str | None] | None:
+        """The names of its callback and errback, None for a default one; None where one of them has no name."""
+        losses: list[Loss] = []
+        callback, errback = request.callback, request.errback
+        names = (
+            self._callback_name(callback, "callback", losses) if callback is not None else None,
+            self._callback_name(errback, "errback", losses) if errback is not None else None,
+        )
+        return None if losses else names
+
     # Text to requests
 
     def check(self, text: str) -> str | None:

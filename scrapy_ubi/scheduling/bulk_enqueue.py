@@ -117,7 +117,7 @@ class Batch:
         hosts.clear()  # the view may have changed meanwhile
         out, strays, longest, quick = self._tools.flights.keys, agent.closing.strays, self._longest, self._quick
         filters, depth, priority, met = self._filters, self._shared.depth, self._shared.priority, 0
-        suspects = self._suspects
+        suspects, seeds = self._suspects, self._tools.seeds.pages
         host_of, alike, text = self._host_of, self._shared.template is None, self._shared.text
         links = self._plain.urls[start:stop]
         form_of = self._tools.keys.normal_form if quick else normal_form
@@ -147,6 +147,8 @@ class Batch:
                 self._known += 1
             elif key not in strays and holds(key, depth, priority):
                 met += 1
+            elif key in seeds and self._is_seed(url, key, self._host(name, normal)):
+                self._known += 1
             elif suspects and name in suspects and self._is_out_of_reach(url):
                 continue
             elif holds is _from_nowhere:
@@ -164,6 +166,16 @@ class Batch:
             self._tools.reach.seed(url)
             return False
         return self._tools.is_out_of_reach(url, self._page.entry.url, self._shared.depth)
+
+    def _is_seed(self, url: str, key: int, host: str) -> bool:
+        """Whether a link of a page to a page of `seeds.pages` is the same request as its seed. What carries a text of
+        its own is not."""
+        node, shared = self._tools.node, self._shared
+        if shared.template is not None or self._page is None:
+            return False
+        entry = Entry(key, url, shared.depth, shared.priority, shared.text)
+        request = self._tools.codec.decode(entry)
+        return self._tools.seeds.is_met(request, key, lambda key, least: node.met(host, key, shared.depth, least))
 
     def _host(self, name: str, normal: str) -> str:
         return name if self._host_of is None else self._host_of(normal)
@@ -240,7 +252,10 @@ class Batch:
         place = None if keys.lossy else keys.place_of(url)
         if place is None:
             return False
-        return self._tools.node.met(place.host, url_key("GET", place.normal), shared.depth, shared.priority)
+        key = url_key("GET", place.normal)
+        if self._tools.node.met(place.host, key, shared.depth, shared.priority):
+            return True
+        return key in self._tools.seeds.pages and self._is_seed(url, key, place.host)
 
     # Links that need more than a look
 
@@ -309,6 +324,7 @@ class Batch:
         known = key in tools.flights.keys
         if not known and self._page is not None:
             known = tools.node.met(place.host, key, shared.depth, shared.priority)
+            known = known or (key in tools.seeds.pages and self._is_seed(url, key, place.host))
         if not known and tools.reach.suspects(place.safe) and self._is_out_of_reach(url):
             return
         self._known += known

@@ -6,6 +6,7 @@ Rules of this module:
   whole output and its items have been taken. Then the visit has ended, or is put back where it was withdrawn.
 * What became of it is noted in its flight on the way: a response or an error, then what its callback raised.
 * Local requests come first, and are no visits.
+* A link that is the same request as a seed of its page is done without a load (`seeds`).
 * An entry that cannot be read, or lacks what could not travel, is a page that has failed; the next one is handed out.
 * So is a page whose errback could not travel and would have been called.
 """
@@ -33,11 +34,13 @@ from scrapy_ubi.requests.failure_reasons import reason_of, status_reason
 from scrapy_ubi.requests.inflight import Flight, Flights
 from scrapy_ubi.scheduling.hostless import LocalRequests
 from scrapy_ubi.scheduling.kept_requests import Originals
+from scrapy_ubi.scheduling.seeds import Seeds
 from scrapy_ubi.scheduling.sessions import Sessions
 from scrapy_ubi.scheduling.stats import StatSheet
 
 logger = logging.getLogger("scrapy_ubi.scheduler")  # people know what is said here by that name
 
+MOST_PASSED = 100  # links that are seeds, before others have their turn
 MOST_TOLD = 20  # pages that could not travel and are errors in the log
 
 
@@ -59,6 +62,7 @@ class Handout:
         sessions: Sessions,
         sheet: StatSheet,
         reach: Reach,
+        seeds: Seeds,
     ) -> None:
         self._crawler, self._settings, self._spider = crawler, crawler.settings, spider
         self._node, self._codec = node, codec
@@ -66,7 +70,7 @@ class Handout:
         self._guard, self._errors, self._sitemaps, self._sheet = guard, errors, sitemaps, sheet
         self._sessions = sessions
         self._told = 0  # pages that failed as they could not travel
-        self._reach = reach
+        self._reach, self._seeds = reach, seeds
         # The URLs of a sitemap begin at depth 0 as well.
         counted = crawler.get_spider_middleware(DepthMiddleware) is not None
         self._seeds_known_by_depth = counted and not sitemaps.most
@@ -76,15 +80,27 @@ class Handout:
         if (local := self._local.next()) is not None:
             self._flights.add(Flight(local, None, local=True))
             return local
-        while (visit := self._node.next()) is not None:
+        passed = 0
+        while passed < MOST_PASSED and (visit := self._node.next()) is not None:
             request = self._originals.take(visit.entry.key) or self._decode(visit)
-            if request is not None:
+            if request is not None and self._is_seed(visit, request):
+                passed += 1  # of a host that is free again at once: the engine is told to ask once more
+            elif request is not None:
                 self._sessions.restore(visit)
                 if not visit.entry.depth and self._seeds_known_by_depth:
                     self._look_at_seed(request)
                 self._flights.add(Flight(request, visit.host, visit))
                 return request
         return None
+
+    def _is_seed(self, visit: Visit, request: Request) -> bool:
+        """Whether this is the same request as a seed that is known: it is done then."""
+        key = self._seeds.key_beside(visit, request)
+        if key is None or not visit.state.is_known(key):
+            return False
+        self._sheet.sums["ubi/scheduler/duplicates"] += 1
+        self._node.ended(visit, fetched=False)
+        return True
 
     def _look_at_seed(self, request: Request) -> None:
         """A start request that another agent has met, and this one perhaps not: no link has depth 0, but where a
@@ -143,6 +159,14 @@ class Handout:
                 status=flight.status,
                 content=flight.content,
             )
+            if self._seeds.running and flight.fetched and flight.failed is None:
+                self._look_for_seed(flight.visit, request)
+
+    def _look_for_seed(self, visit: Visit, request: Request) -> None:
+        """A page was fetched, and start() may still yield a seed that is the same request."""
+        key = self._seeds.key_beside(visit, request)
+        if key is not None:
+            self._node.also_done(visit, key)
 
     def _put_back(self, flight: Flight, visit: Visit) -> None:
         encoded = self._codec.encode(flight.request)

@@ -9,6 +9,7 @@ Rules of this module:
   of them. What it has found out of any other serves `take`, which comes next.
 * A request comes from the page that was told last: whose callback yields it (`mark_child`), or in place of whose
   response a downloader middleware gave it (`mark_successor`: a redirect, a retry).
+* A link that is the same request as a seed of its page is a duplicate of that (`seeds`).
 * Where a page's links may lead is asked of those that are news (`reach`); who comes from no page is the user's own.
 * Memory only, and as few calls of functions as can be: all this is done for each link, some 40 times a page.
 
@@ -31,10 +32,9 @@ from scrapy_ubi.requests.inflight import Flight, Flights
 from scrapy_ubi.scheduling.drops import Losses
 from scrapy_ubi.scheduling.hostless import LocalRequests
 from scrapy_ubi.scheduling.link_filter import Filtering
+from scrapy_ubi.scheduling.seeds import Seeds
 from scrapy_ubi.scheduling.stats import StatSheet
 from scrapy_ubi.settings import UbiSettings
-
-MOST_SEEDS = 10_000  # remembered, to tell those that start() names twice from those that others have named
 
 
 class Tools(NamedTuple):
@@ -48,6 +48,7 @@ class Tools(NamedTuple):
     filtering: Filtering
     losses: Losses
     reach: Reach
+    seeds: Seeds
 
     def is_out_of_reach(self, url: str, page: str, depth: int) -> bool:
         """Whether a link to `url`, found on the page of that URL, may not be followed; counted and noted if so."""
@@ -58,6 +59,12 @@ class Tools(NamedTuple):
         self.losses.drop(kind, sentence)
         self.filtering.note(kind, sentence, url, depth, page)
         return True
+
+    def is_seed(self, request: Request, place: Place, key: int) -> bool:
+        """Whether a link with this key, one of `seeds.pages`, is the same request as a seed that is known; counted if
+        so."""
+        depth = depth_of(request)
+        return self.seeds.is_met(request, key, lambda key, priority: self.node.met(place.host, key, depth, priority))
 
 
 class Intake:
@@ -70,7 +77,7 @@ class Intake:
         self._child: tuple[Request | None, Visit | None] = (None, None)  # what a page yields, and the page
         self._successor: tuple[Request, Visit] | None = None  # what stands in place of a response, and its page
         self._asked: tuple[Request, Place, int] | None = None  # the last that `is_known` did not know, with its key
-        self._seeds: set[int] = set()  # keys of the first seeds to be fetched anyway that start() has named
+        self._seeds = tools.seeds
 
     def mark_child(self, request: Request, parent: Request | None) -> None:
         """The page of `parent` yields `request`, which is taken next. What is to be fetched anyway gets a nonce: the
@@ -98,7 +105,8 @@ class Intake:
         if place is None or len(url) > tools.settings.max_url_length:
             return False
         key = tools.keys.key(request, place)
-        if key in self._out or not tools.node.met(place.host, key, depth_of(request), request.priority):
+        met = key not in self._out and tools.node.met(place.host, key, depth_of(request), request.priority)
+        if not met and not (key in self._seeds.pages and tools.is_seed(request, place, key)):
             self._asked = (request, place, key)
             return False
         self._child = (None, None)
@@ -123,6 +131,8 @@ class Intake:
             return self._take_local(request)
         if len(url) > tools.settings.max_url_length:
             return tools.losses.drop("url_too_long", f"{url[:200]}... is longer than UBI_MAX_URL_LENGTH")
+        if seed and request.dont_filter:
+            self._seeds.mark(request, place)
         return self._take_placed(request, place, tools.keys.key(request, place), seed, asked=False)
 
     def is_visited(self, request: Request) -> bool:
@@ -131,7 +141,10 @@ class Intake:
         place = None if tools.keys.lossy else tools.keys.place(request)
         if place is None:
             return False
-        return tools.node.met(place.host, tools.keys.key(request, place), depth_of(request), request.priority)
+        key = tools.keys.key(request, place)
+        if tools.node.met(place.host, key, depth_of(request), request.priority):
+            return True
+        return key in self._seeds.pages and tools.is_seed(request, place, key)
 
     def _is_filtered(self, request: Request, seed: bool) -> bool:
         """Whether a filter refuses the request. Seeds are not judged."""
@@ -185,6 +198,8 @@ class Intake:
         on_page = not asked and flight is None and (seed or page is not None)
         if on_page and node.met(place.host, key, depth_of(request), request.priority):
             return self._duplicate(request, place, key, seed)
+        if on_page and key in self._seeds.pages and tools.is_seed(request, place, key):
+            return self._duplicate(request, place, key)
         suspect = flight is None and (page is None or tools.reach.suspects(place.safe))
         if suspect and self._is_out_of_reach(request, page):
             return False
@@ -201,8 +216,8 @@ class Intake:
                 return False
             too_large = node.too_large(place.host, entry)
             return tools.losses.too_large(entry.url) if too_large else self._duplicate(request, place, key, seed)
-        if seed and request.dont_filter and len(self._seeds) < MOST_SEEDS:
-            self._seeds.add(key)
+        if seed and request.dont_filter:
+            self._seeds.named(key)
         tools.losses.look_at_size(request, encoded.text)
         if keys.lossy:
             node.joins.first(keys.spelling(request, place), key, request.url, place.steps)
@@ -246,7 +261,7 @@ class Intake:
         """A request that is known already: it is dropped."""
         self._sums["ubi/scheduler/duplicates"] += 1
         if seed and request.dont_filter:
-            self._tools.losses.known_seed(request, here=key in self._seeds)
+            self._tools.losses.known_seed(request, here=self._seeds.is_named(key))
         keys = self._tools.keys
         if keys.lossy and NONCE not in request.meta:
             spelling = keys.spelling(request, place)

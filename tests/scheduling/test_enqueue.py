@@ -22,6 +22,7 @@ from scrapy_ubi.scheduling.enqueue import Intake, Tools
 from scrapy_ubi.scheduling.hostless import LocalRequests
 from scrapy_ubi.scheduling.kept_requests import Originals
 from scrapy_ubi.scheduling.link_filter import Filtering
+from scrapy_ubi.scheduling.seeds import Seeds
 from scrapy_ubi.scheduling.stats import StatSheet
 from scrapy_ubi.settings import UbiSettings
 from tests.support.fakenode import FakeNode
@@ -54,7 +55,9 @@ class World:
         losses = Losses(self.sheet.count, Notices(), self.originals, chosen.max_letter_bytes, alone=True)
         filtering = Filtering.from_settings(chosen, self.sheet.count)
         codec = Codec(Spider("walk"), crawler.settings)
-        tools = Tools(chosen, codec, RequestKeys(chosen), self.node, self.flights, filtering, losses, reach(chosen))
+        keys = RequestKeys(chosen)
+        seeds = Seeds(keys, codec)
+        tools = Tools(chosen, codec, keys, self.node, self.flights, filtering, losses, reach(chosen), seeds)
         self.intake = Intake(tools, LocalRequests(RequestFingerprinter(), changed=list), self.sheet)
         filtering.ask_frontier(self.intake.is_visited)
         self.intake.take(Request(PAGE), seed=True)

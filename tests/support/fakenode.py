@@ -156,6 +156,9 @@ class FakeNode:
             self._queue.append(FakeVisit(visit.host, self._again.pop(visit)))
         self.wake()
 
+    def also_done(self, visit: FakeVisit, key: int) -> None:
+        self.calls.append(("also_done", visit.entry.url, key))
+
     def put_back(self, visit: FakeVisit) -> None:
         self.out -= 1
         self.calls.append(("put_back", visit.entry.url))
