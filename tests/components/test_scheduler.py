@@ -32,6 +32,7 @@ from scrapy_ubi.scheduling.link_filter import Filtering
 from scrapy_ubi.scheduling.stats import StatSheet
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.transport import Transport
+from scrapy_ubi.urls.key import seed_key
 from tests.support.crawls import crawl
 from tests.support.fakenode import FakeNode
 from tests.support.reaching import reach
@@ -126,8 +127,36 @@ def test_seeds_are_taken_once_also_when_they_ask_to_be_fetched_anyway() -> None:
     assert not unit.enqueue_request(Request(URL, dont_filter=True, meta={SEED: True}))
     assert [seed for _, _, seed in unit.found()] == [True]
     out = unit.take()
-    assert SEED not in out.meta and NONCE not in out.meta
+    assert SEED not in out.meta and out.meta[NONCE] == "seed"
     assert not unit.enqueue_request(Request(URL, dont_filter=True, meta={SEED: True})), "not a retry either"
+
+
+def test_a_link_that_is_a_seed_is_done_without_a_load_when_it_has_its_turn() -> None:
+    unit = Unit()
+    for path in ("", "a", "b"):
+        unit.enqueue_request(Request(URL + path, meta={"depth": 1}))
+    for visit in list(unit.node._queue)[:2]:
+        visit.state.done.add(seed_key(visit.entry.key))
+    assert unit.take().url == URL + "b"
+    assert [call[1:] for call in unit.node.calls if call[0] == "ended"] == [
+        (URL, None, False),
+        (URL + "a", None, False),
+    ]
+    assert unit.stat("scheduler/duplicates") == 2
+
+
+@pytest.mark.parametrize("ended", [False, True])
+def test_a_link_fetched_while_start_runs_stands_for_a_seed_that_is_met_later(ended: bool) -> None:
+    unit = Unit()
+    bare, carrying = Request(URL), Request(f"{URL}x", cb_kwargs={"word": 1})
+    for request in (bare, carrying):
+        unit.enqueue_request(request)
+    if ended:
+        unit.start_ended()
+    for page in (unit.take(), unit.take()):
+        unit._flights.get(page).fetched = True  # type: ignore[union-attr]
+        unit.let_go(page)
+    assert unit.node.also == ([] if ended else [(URL, seed_key(unit.found()[0][1].key))])
 
 
 def test_what_asks_to_be_fetched_anyway_is_another_request_each_time() -> None:

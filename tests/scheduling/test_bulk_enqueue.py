@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Sequence
 from dataclasses import asdict
 from random import Random
 from types import SimpleNamespace
@@ -27,7 +28,7 @@ from scrapy.utils.misc import build_from_crawler, load_object
 from scrapy.utils.request import RequestFingerprinter
 
 from scrapy_ubi import clock
-from scrapy_ubi.components.scheduler import UbiScheduler
+from scrapy_ubi.components.scheduler import SEED, UbiScheduler
 from scrapy_ubi.node import Node, Visit
 from scrapy_ubi.plainlinks import PlainLinks
 from scrapy_ubi.protocol.done_marks import Outlinks
@@ -196,11 +197,16 @@ def compare(
     scrapy: dict[str, Any] | None = None,
     domains: Any = None,
     group: bool = False,
+    seeds: Sequence[str] = (),
 ) -> Any:
-    """Take the links of some pages both ways; the outcome."""
+    """Take the links of some pages both ways, after start() has yielded these; the outcome."""
 
     async def both() -> tuple[Any, Any]:
         plain, ordinary = World(scrapy, domains, group), World(scrapy, domains, group)
+        for url in seeds:
+            for world in (plain, ordinary):
+                world.enqueue_request(Request(url, dont_filter=True, meta={SEED: True}))
+                world.node.agent.closing.strays.clear()  # as when others have heard of them
         for links, depth in pages:
             plain.take_plain(links, depth)
             ordinary.take_requests(links, depth)
@@ -306,12 +312,32 @@ PAGES = st.lists(st.tuples(LINKS, st.integers(0, 3)), min_size=1, max_size=3)
     scrapy=st.sampled_from(SETTINGS),
     domains=st.sampled_from([None, ["h1.example"], ["example"]]),
     group=st.booleans(),
+    seeds=st.lists(st.sampled_from(USUAL), max_size=3),
+    callback=st.sampled_from([None, "parse", "other"]),
 )
 @settings(max_examples=25, deadline=None)
 def test_whatever_pages_hold_it_is_taken_as_its_requests_would_be(
-    pages: list[tuple[list[Any], int]], scrapy: dict[str, Any], domains: Any, group: bool
+    pages: list[tuple[list[Any], int]],
+    scrapy: dict[str, Any],
+    domains: Any,
+    group: bool,
+    seeds: list[str],
+    callback: str | None,
 ) -> None:
-    compare([(PlainLinks(links), depth) for links, depth in pages], scrapy, domains, group)
+    compare([(PlainLinks(links, callback), depth) for links, depth in pages], scrapy, domains, group, seeds)
+
+
+@pytest.mark.parametrize(("callback", "once"), [(None, True), ("parse", True), ("other", False)])
+@pytest.mark.parametrize("scrapy", [{}, {"UBI_NORMALISE": "larm"}, {"UBI_FILTERS": ["visited"]}], ids=str)
+@pytest.mark.parametrize("group", [False, True])
+def test_a_link_to_a_seed_with_its_callback_is_a_duplicate(
+    scrapy: dict[str, Any], group: bool, callback: str | None, once: bool
+) -> None:
+    links = [*USUAL, "HTTP://H1.Example:80/./a"]
+    compare([(PlainLinks(links, callback), 1)], scrapy, None, group, seeds=[f"{PAGE}a", "http://h2.example/b,"])
+    outcome = compare([(PlainLinks([f"{PAGE}a"], callback), 1)], scrapy, None, group, seeds=[f"{PAGE}a"])
+    taken = len(outcome["hosts"].get("h1.example", ())) - 1 + len(outcome["forwarded"])
+    assert taken == (1 if once else 2)
 
 
 @pytest.mark.parametrize("scrapy", SETTINGS, ids=str)

@@ -25,6 +25,7 @@ from scrapy_ubi.scheduling.link_filter import Filtering
 from scrapy_ubi.scheduling.seeds import Seeds
 from scrapy_ubi.scheduling.stats import StatSheet
 from scrapy_ubi.settings import UbiSettings
+from scrapy_ubi.urls.key import seed_key
 from tests.support.fakenode import FakeNode
 from tests.support.reaching import reach
 
@@ -36,6 +37,9 @@ class Node(FakeNode):
     """A fake node that notes what it is asked."""
 
     asked = 0
+
+    def know(self, key: int) -> None:
+        self._known.add(key)
 
     def met(self, host: str, key: int, depth: int, priority: int) -> bool:
         self.asked += 1
@@ -62,6 +66,7 @@ class World:
         filtering.ask_frontier(self.intake.is_visited)
         self.intake.take(Request(PAGE), seed=True)
         self.page = self.handed_out()
+        self.page_key = self.node.calls[0][2].key
 
     def handed_out(self) -> Request:
         visit = self.node.next()
@@ -161,7 +166,8 @@ def test_what_comes_from_no_page_is_told_the_node() -> None:
 
 def test_a_seed_to_be_fetched_anyway_that_is_known_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
-    world = World()  # an agent has taken PAGE
+    world = World()
+    world.node.know(seed_key(world.page_key))  # an agent has taken it
     for _ in range(3):
         assert not world.intake.take(Request(PAGE, dont_filter=True), seed=True)
     assert not world.intake.take(Request(PAGE), seed=True)
@@ -172,3 +178,23 @@ def test_a_seed_to_be_fetched_anyway_that_is_known_is_said_once(caplog: pytest.L
     assert [world.intake.take(Request(url, dont_filter=True), seed=True) for _ in range(3)] == [True, False, False]
     (record,) = caplog.records
     assert record.levelno == logging.WARNING and "start() yields" in record.getMessage()
+
+
+@pytest.mark.parametrize("ask", [True, False])
+def test_a_link_that_gives_what_a_seed_of_its_page_gives_is_a_duplicate(ask: bool) -> None:
+    url = f"{HOST}/seed"
+    world = World()
+    assert world.intake.take(Request(url, dont_filter=True), seed=True)
+    links = [Request(url), Request(url, meta={"page": 2}), Request(url, meta={"page": 3}), Request(url)]
+    assert [world.found(link, ask) != "taken" for link in links] == [True, False, True, True]
+    assert world.outcome()["ubi/scheduler/duplicates"] == 3
+
+
+def test_a_seed_that_the_filter_sees_is_one_with_links_to_its_page() -> None:
+    url = f"{HOST}/seed"
+    world = World()
+    assert world.intake.take(Request(url), seed=True)
+    assert world.found(Request(url, meta={"page": 2})) == "known"
+    assert not world.intake.take(Request(url), seed=True) and world.intake.take(
+        Request(url, dont_filter=True), seed=True
+    )

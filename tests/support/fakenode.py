@@ -68,6 +68,7 @@ class FakeNode:
         self.out = 0
         self.grants: Counter[str] = Counter()
         self.put_off: set[str] = set()
+        self.also: list[tuple[str, int]] = []  # keys that were done with a page
         self.again: list[str] = []  # hosts whose permit was asked for once more, before all others
         self.joins = Joins()
         self.learner = None
@@ -157,7 +158,7 @@ class FakeNode:
         self.wake()
 
     def also_done(self, visit: FakeVisit, key: int) -> None:
-        self.calls.append(("also_done", visit.entry.url, key))
+        self.also.append((visit.entry.url, key))
 
     def put_back(self, visit: FakeVisit) -> None:
         self.out -= 1
