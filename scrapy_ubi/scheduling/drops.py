@@ -60,8 +60,8 @@ class Losses:
         if here:
             self._notices.once(
                 "seed_twice",
-                f"start() yields {request} again, with dont_filter=True, but a seed is fetched once: give it a "
-                "cookiejar of its own in its meta, or yield it from a callback, to have it fetched once more.",
+                f"start() yields {request} again, with dont_filter=True, but seeds that are alike in everything are "
+                "fetched once: yield it from a callback to have it fetched once more.",
             )
         else:
             self._notices.once(
