@@ -59,9 +59,10 @@ from scrapy_ubi.requests.fingerprints import FingerprintKeys
 from scrapy_ubi.requests.identity import NO_FILTER, RequestKeys
 from scrapy_ubi.requests.inflight import Flights
 from scrapy_ubi.scheduling.bulk_enqueue import Ordinary
+from scrapy_ubi.scheduling.decide import Tools
 from scrapy_ubi.scheduling.dequeue import Handout
 from scrapy_ubi.scheduling.drops import Losses
-from scrapy_ubi.scheduling.enqueue import Intake, Tools
+from scrapy_ubi.scheduling.enqueue import Intake
 from scrapy_ubi.scheduling.hostless import SHARE, LocalRequests
 from scrapy_ubi.scheduling.inspect_mode import Trial
 from scrapy_ubi.scheduling.kept_requests import MOST_ALONE, MOST_HOLDERS_ALONE, Originals
@@ -360,7 +361,7 @@ class UbiScheduler(BaseScheduler):
         """Take a request: queue it, send it to its owner, or drop it: known, or refused by a filter. False when it was
         dropped.
         """
-        return self._intake.take(request, bool(request.meta.pop(SEED, False)))
+        return self._intake.take(request, bool(request.meta.pop(SEED, False))).is_taken
 
     def is_known(self, request: Request) -> bool:
         """Whether a request that a page yields (`mark_child`) is a duplicate; counted then, and it need not be

@@ -121,7 +121,7 @@ class Node:
         self.crawl_limits = CrawlLimits(settings, self.agent_id, on_limit)
         finding = Finding(crawl, self.crawl_limits, self.limits, self._waker, lambda: self._exchanges.look_for_much())
         self.met, self.discover, self.discover_all = finding.met, finding.discover, finding.discover_all
-        self.too_large, self._take_again = finding.too_large, finding.take_again
+        self._take_again = finding.take_again
         self.learner = Learner.of(settings, self._keys, finding.take_again)
         self._visits = Visits(crawl, self.learner, self.addresses, lambda: finding.strays, self._clock)
         self._choice = Choice(

@@ -21,7 +21,7 @@ from scrapy_ubi.node import Visit
 from scrapy_ubi.plainlinks import PlainLinks, count_expanded, spider_of
 from scrapy_ubi.requests.check import NONCE
 from scrapy_ubi.scheduling.bulk_enqueue import SLICE, Batch, Ordinary, Shared, slices
-from scrapy_ubi.scheduling.enqueue import Tools
+from scrapy_ubi.scheduling.decide import Tools
 from scrapy_ubi.scheduling.scrapy_rules import Passing
 
 

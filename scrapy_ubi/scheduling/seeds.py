@@ -16,7 +16,6 @@ Rules of this module:
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from scrapy import Request
@@ -114,12 +113,6 @@ class Seeds:
         nonce = SEED if names == (None, None) else f"{SEED}.{url_key('', repr(names)):016x}"
         self._nonces[methods] = nonce  # no more than the spider has methods
         return nonce
-
-    def is_met(self, request: Request, key: int, met: Callable[[int, int], bool]) -> bool:
-        """Whether a link with this key, one of `pages`, is the same request as a seed of its page. `met` says of a key
-        and a priority whether the node knows it."""
-        nonce = self.nonce(request)
-        return bool(nonce) and met(seed_key(key, nonce), LEAST)
 
     def key_beside(self, visit: Visit, request: Request) -> int | None:
         """The key of the bare seed that would be the same request as this one, which was handed out; None where there

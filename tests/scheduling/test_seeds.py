@@ -14,7 +14,7 @@ from scrapy_ubi.protocol.host import Entry
 from scrapy_ubi.requests.check import NONCE
 from scrapy_ubi.requests.codec import Codec
 from scrapy_ubi.requests.identity import RequestKeys
-from scrapy_ubi.scheduling.seeds import LEAST, Seeds
+from scrapy_ubi.scheduling.seeds import Seeds
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.urls.key import SEED, seed_key
 
@@ -102,25 +102,17 @@ def test_a_seed_that_has_a_nonce_keeps_it() -> None:
     assert World().seed(meta={NONCE: "of a trial"}) != World().seed()
 
 
-def test_a_bare_link_is_the_same_request_as_a_bare_seed_with_its_callback() -> None:
+def test_a_bare_link_has_the_nonce_of_the_bare_seed_with_its_callback() -> None:
     of = World()
-    seeds = {of.seed(), of.seed(callback=of.spider.other)}
-    asked = []
-
-    def met(key: int, priority: int) -> bool:
-        asked.append(priority)
-        return key in seeds
-
+    assert of.seed() and of.seed(callback=of.spider.other)
     for alike in ({}, {"headers": REFERER}, {"meta": {"depth": 3}}, {"callback": of.spider.parse}, {"priority": 5}):
         request, key = of.link(**alike)
-        assert key in of.seeds.pages and of.seeds.is_met(request, key, met)
+        assert key in of.seeds.pages and seed_key(key, of.seeds.nonce(request)) == of.seed()
     request, key = of.link(callback=of.spider.other, meta={"redirect_urls": [URL]})
-    assert of.seeds.is_met(request, key, met)
-    assert set(asked) == {LEAST}
-    for more in [*_more(of)[2:], {"meta": {"page": 2}}, {"callback": print}, {"encoding": "latin-1"}]:
-        request, key = of.link(**more)
-        assert not of.seeds.is_met(request, key, met), more
-    assert not of.seeds.is_met(FormRequest(URL), key, met)
+    assert seed_key(key, of.seeds.nonce(request)) == of.seed(callback=of.spider.other)
+    for more in [*_more(of)[3:], {"meta": {"page": 2}}, {"callback": print}, {"encoding": "latin-1"}]:
+        assert not of.seeds.nonce(of.link(**more)[0]), more
+    assert not of.seeds.nonce(FormRequest(URL))
 
 
 def test_only_bare_seeds_are_like_links() -> None:

@@ -16,6 +16,7 @@ from typing import Any
 from scrapy_ubi.frontier.memory import MemoryFrontier
 from scrapy_ubi.node.hosts.foreign_hosts import ForeignHosts
 from scrapy_ubi.node.hosts.merged_urls import Joins
+from scrapy_ubi.node.work.verdict import Verdict
 from scrapy_ubi.protocol.host import Entry, HostState
 from scrapy_ubi.protocol.memory_state import SetState
 
@@ -110,17 +111,14 @@ class FakeNode:
     def met(self, host: str, key: int, depth: int, priority: int) -> bool:
         return key in self._known
 
-    def discover(self, host: str, entry: Entry, seed: bool = False, page: FakeVisit | None = None) -> bool:
+    def discover(self, host: str, entry: Entry, seed: bool = False, page: FakeVisit | None = None) -> Verdict:
         if entry.key in self._known:
-            return False
+            return Verdict.KNOWN
         self._known.add(entry.key)
         self.calls.append(("discover", host, entry, seed))
         self.pages[entry.url] = page
         self._queue.append(FakeVisit(host, entry))
-        return True
-
-    def too_large(self, host: str, entry: Entry) -> bool:
-        return False
+        return Verdict.FOUND
 
     def next(self) -> FakeVisit | None:
         if not self._queue:
@@ -204,7 +202,7 @@ class FakeNode:
 
     @property
     def limits(self) -> Any:
-        return SimpleNamespace(refused=0, counted={})
+        return SimpleNamespace(counted={})
 
     def note(self, what: str, host: str = "") -> None:
         self.calls.append(("note", what, host))

@@ -6,6 +6,7 @@ Rules of this module:
 * All of it touches memory only, and is called for every link: nothing here may cost more than it must.
 * News may make a host ready, and mail due: the waker is told, once for all links of a page.
 * What is taken in again was taken before: no limit of URLs known refuses it.
+* What was no news has a reason (`Verdict`), found out afterwards, as most links were known before they come here.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from scrapy_ubi.node.crawl import Crawl
 from scrapy_ubi.node.hosts.crawl_limits import CrawlLimits
 from scrapy_ubi.node.hosts.host_limits import HostLimits
 from scrapy_ubi.node.work.engine_wakeup import Waker
+from scrapy_ubi.node.work.verdict import Verdict
 from scrapy_ubi.node.work.visits import Visit
 from scrapy_ubi.protocol.host import Entry
 
@@ -41,18 +43,27 @@ class Finding:
         """Whether a URL that was found is known already, so that `discover` would be in vain; it is counted if so."""
         return self._crawl.agent.met(host, key, depth, priority)
 
-    def discover(self, host: str, entry: Entry, seed: bool = False, page: Visit | None = None) -> bool:
-        """A URL was found, by `start()` (`seed`) or on a page: queued here, sent to its owner, or known. True when it
-        was news, as far as is known here.
+    def discover(self, host: str, entry: Entry, seed: bool = False, page: Visit | None = None) -> Verdict:
+        """A URL was found, by `start()` (`seed`) or on a page: FOUND, as far as is known here, KNOWN, LIMITED or
+        TOO_LARGE.
         """
         if reason := self._crawl_limits.refuses(entry.depth):
             self._limits.refuse(reason, host)
-            return False
+            return Verdict.LIMITED
         self.strays += page is None and not seed
-        news = self._crawl.agent.discover(host, entry, page.outlinks if page is not None else None)
-        if news:
-            self._waker.soon(self._on_news)
-        return news
+        if not self._crawl.agent.discover(host, entry, page.outlinks if page is not None else None):
+            return self._why_no_news(host, entry)
+        self._waker.soon(self._on_news)
+        return Verdict.FOUND
+
+    def _why_no_news(self, host: str, entry: Entry) -> Verdict:
+        agent = self._crawl.agent
+        if agent.discovery.too_large(host, entry):
+            return Verdict.TOO_LARGE
+        if self._limits.idle or not agent.owns(host):
+            return Verdict.KNOWN
+        state = agent.frontier.find(host)
+        return Verdict.KNOWN if state is not None and state.is_known(entry.key) else Verdict.LIMITED
 
     def take_again(self, host: str, entry: Entry) -> bool:
         """A request that was taken before is to be fetched under another key (`RequestKeys.again`), whatever the
@@ -64,17 +75,16 @@ class Finding:
             self._waker.soon(self._on_news)
         return news
 
-    def too_large(self, host: str, entry: Entry) -> bool:
-        """Whether a URL that was no news is known to nobody, as no letter to its host's owner could carry it."""
-        return self._crawl.agent.discovery.too_large(host, entry)
-
-    def discover_all(self, host: str, entries: Sequence[Entry], page: Visit) -> int:
-        """The same for all that a page says of one host, with one depth; how many were news."""
+    def discover_all(self, host: str, entries: Sequence[Entry], page: Visit) -> Sequence[tuple[Entry, Verdict]]:
+        """The same for all that a page says of one host, with one depth: what was no news, and why."""
         if reason := self._crawl_limits.refuses(entries[0].depth):
             for _ in entries:
                 self._limits.refuse(reason, host)
-            return 0
+            return [(entry, Verdict.LIMITED) for entry in entries]
         news = self._crawl.agent.discover_all(host, entries, page.outlinks)
         if news:
             self._waker.soon(self._on_news)
-        return len(news)
+        if len(news) == len(entries):
+            return ()
+        told = set(map(id, news))
+        return [(entry, self._why_no_news(host, entry)) for entry in entries if id(entry) not in told]
