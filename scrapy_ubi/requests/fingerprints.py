@@ -65,7 +65,7 @@ class FingerprintKeys(RequestKeys):
             return super().key(request, place)
         if request.dont_filter and self._is_back(request, print_):
             nonce = f"{nonce}/{request.meta.get('redirect_times', 0)}"
-        if nonce.startswith(SEED):
+        if nonce and nonce.startswith(SEED):
             return seed_key(url_key("", "", print_), nonce)
         return url_key("", "", print_, nonce)
 

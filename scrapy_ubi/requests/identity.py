@@ -104,7 +104,7 @@ class RequestKeys:
             nonce = f"{nonce}/{meta.get('redirect_times', 0)}"
         if "verbatim_url" in meta and meta["verbatim_url"] and not _is_canonical(request.url):
             normal = request.url
-        if nonce.startswith(SEED):
+        if nonce and nonce.startswith(SEED):
             return seed_key(url_key(request.method, normal, request.body), nonce)
         return url_key(request.method, normal, request.body, nonce)
 

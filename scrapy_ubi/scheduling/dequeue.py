@@ -99,6 +99,8 @@ class Handout:
         if key is None or not visit.state.is_known(key):
             return False
         self._sheet.sums["ubi/scheduler/duplicates"] += 1
+        if (place := self._seeds.spelled(request)) is not None:
+            self._node.joins.join(request.url, place.normal, place.steps)
         self._node.ended(visit, fetched=False)
         return True
 

@@ -121,3 +121,8 @@ class Seeds:
             return seed_key(visit.entry.key)
         nonce = "" if request.dont_filter else self.nonce(request)
         return seed_key(visit.entry.key, nonce) if nonce else None
+
+    def spelled(self, request: Request) -> Place | None:
+        """The place of a link that lossy steps have changed; None where they have not."""
+        place = self._keys.place(request) if self._keys.lossy else None
+        return place if place is not None and place.steps else None

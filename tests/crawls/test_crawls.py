@@ -60,7 +60,9 @@ def test_every_page_is_fetched_once_and_the_crawl_ends_by_itself(site: Site, age
     outcomes = crawl(Walk, site.proxy, agents)
     assert site.urls() == dict.fromkeys(urls, 1)
     assert [outcome.reason for outcome in outcomes] == ["finished"] * agents
-    assert len(items_of(outcomes)) == len(urls) == total(outcomes, "ubi/unique")
+    assert len(items_of(outcomes)) == len(urls)
+    # A link to the seed is a request that is done, too, where its finder had not heard that the seed is known.
+    assert total(outcomes, "ubi/unique") - len(urls) in (0, 1)
     assert max(site.most_at_once.values()) == 1
 
 
@@ -291,13 +293,13 @@ def test_a_crawl_spider_follows_its_rules(site: Site, agents: int) -> None:
     urls = ring(site)
     site.page(f"{HOSTS[3]}/", links(*urls, f"{HOSTS[3]}/gone"))
     plain = crawl(Rules, site.proxy, settings=PLAIN)
-    found = {item["url"] for item in items_of(plain) if "url" in item}
-    site.visits = []
+    found = Counter(item["url"] for item in items_of(plain) if "url" in item)
+    asked, site.visits = site.urls(), []
     outcomes = crawl(Rules, site.proxy, agents)
-    # Plain Scrapy fetches a start URL that is linked to twice, as it came unfiltered.
-    assert {item["url"] for item in items_of(outcomes) if "url" in item} == found - {f"{HOSTS[0]}/"}
+    assert Counter(item["url"] for item in items_of(outcomes) if "url" in item) == found
     assert [item for item in items_of(outcomes) if "lost" in item] == [{"lost": f"{HOSTS[3]}/gone"}]
-    assert set(site.urls().values()) == {1}
+    # A start URL that is linked is fetched twice: it came unfiltered, and the rule has a callback of its own.
+    assert site.urls() == asked and asked[f"{HOSTS[0]}/"] == 2
 
 
 class Floods(Walk):
