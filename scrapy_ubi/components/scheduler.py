@@ -4,7 +4,7 @@ Rules of this module:
 
 * `enqueue_request`, `next_request` and `has_pending_requests` touch memory only; the node does the rest in the
   background and wakes the engine when a host becomes ready.
-* What becomes of a request that comes in is the matter of `intake`, of one that goes out that of `handout`; here they
+* What becomes of a request that comes in is the matter of `enqueue`, of one that goes out that of `dequeue`; here they
   are put together, joined to a node, and hung on Scrapy's engine.
 * The spider stays open, idle or not, until the crawl is over everywhere; then it closes with the reason `finished`.
 * The crawl is not over as long as a handler of the user's holds the spider open at idle: more may come from there.
@@ -60,17 +60,17 @@ from scrapy_ubi.requests.identity import NO_FILTER, RequestKeys
 from scrapy_ubi.requests.inflight import Flights
 from scrapy_ubi.scheduling.bulk_enqueue import Ordinary
 from scrapy_ubi.scheduling.decide import Tools
-from scrapy_ubi.scheduling.dequeue import Handout
-from scrapy_ubi.scheduling.drops import Losses
-from scrapy_ubi.scheduling.enqueue import Intake
-from scrapy_ubi.scheduling.hostless import SHARE, LocalRequests
+from scrapy_ubi.scheduling.dequeue import Dequeue
+from scrapy_ubi.scheduling.drops import Drops
+from scrapy_ubi.scheduling.enqueue import Enqueue
+from scrapy_ubi.scheduling.hostless import SHARE, Hostless
 from scrapy_ubi.scheduling.inspect_mode import Trial
-from scrapy_ubi.scheduling.kept_requests import MOST_ALONE, MOST_HOLDERS_ALONE, Originals
-from scrapy_ubi.scheduling.link_filter import Filtering
-from scrapy_ubi.scheduling.page_links import Taking
+from scrapy_ubi.scheduling.kept_requests import MOST_ALONE, MOST_HOLDERS_ALONE, KeptRequests
+from scrapy_ubi.scheduling.link_filter import LinkFilter
+from scrapy_ubi.scheduling.page_links import PageLinks
 from scrapy_ubi.scheduling.seeds import Seeds
 from scrapy_ubi.scheduling.sessions import Sessions
-from scrapy_ubi.scheduling.stats import StatSheet
+from scrapy_ubi.scheduling.stats import StatBuffer
 from scrapy_ubi.scrapy_private import EngineHooks, end_badly, is_trial
 from scrapy_ubi.scrapy_private.engines import scheduler_in
 from scrapy_ubi.scrapy_private.steady_timers import steady_timers
@@ -103,7 +103,7 @@ class UbiScheduler(BaseScheduler):
     def __init__(self, crawler: Crawler) -> None:
         self.crawler = crawler
         self._flights = Flights()
-        self._originals = Originals()
+        self._kept = KeptRequests()
         self._notices = Notices()
         self.sitemaps = Sitemaps(crawler, 0, self._found)
         self._trial: Trial | None = None
@@ -151,12 +151,12 @@ class UbiScheduler(BaseScheduler):
         self._origin = Origin(f"{type(spider).__module__}.{type(spider).__qualname__}", given.mark, given.shown)
         for sentence in ignored_settings.remarks(settings, wanted):
             logger.warning("%s", sentence)
-        self._sheet = StatSheet(self.crawler.stats)
-        self._filtering = Filtering.from_settings(wanted, self._sheet.count)
-        self._originals = Originals(MOST_ALONE, MOST_HOLDERS_ALONE) if wanted.redis_url is None else Originals()
+        self._stat_buffer = StatBuffer(self.crawler.stats)
+        self._filtering = LinkFilter.from_settings(wanted, self._stat_buffer.count)
+        self._kept = KeptRequests(MOST_ALONE, MOST_HOLDERS_ALONE) if wanted.redis_url is None else KeptRequests()
         if is_trial(self.crawler):
             self._trial = Trial()
-            self._originals = self._trial.originals
+            self._kept = self._trial.kept
             wanted = self._trial.settings(wanted)
         self._directory = AgentDirectory.open(wanted)
         self.agent_id = self._directory.agent_id
@@ -171,13 +171,13 @@ class UbiScheduler(BaseScheduler):
         self.node = self.make_node(self.make_transport(), disk)
         self.sitemaps = Sitemaps(self.crawler, self.settings.sitemaps, self._found)
         resolve = Names(settings).addresses
-        self.reach = Reach(self.settings, settings, resolve, self._notices, self._sheet.count)
+        self.reach = Reach(self.settings, settings, resolve, self._notices, self._stat_buffer.count)
         let_reach(self.crawler, self.reach)
         self.guard = Guard(self.crawler, self.node, self.settings, self._flights, self._notices, self.reach)
         self._downloads = Downloads(self.crawler.stats.inc_value, self.node.note, self.guard.host_of_url)
         self._assemble()
-        self._taking = self._make_taking()
-        self._handout = self._make_handout()
+        self._page_links = self._make_page_links()
+        self._dequeue = self._make_dequeue()
         await self.node.open()
         self._opened = True
         if disk is not None and disk.saved is not None:
@@ -217,7 +217,7 @@ class UbiScheduler(BaseScheduler):
             on_cancel=lambda: self.guard.cancel(),
             on_fatal=self._fail,
             on_drain=self._drain,
-            on_given_up=lambda reason: self._sheet.count(f"ubi/failed/{reason}"),
+            on_given_up=lambda reason: self._stat_buffer.count(f"ubi/failed/{reason}"),
             on_limit=lambda reason, sentence: self._stop(sentence, reason, logging.INFO),  # as the user wants it
             predecessor=self._directory.predecessor,
             started=process_start.asked_for(),
@@ -228,18 +228,18 @@ class UbiScheduler(BaseScheduler):
 
     def _assemble(self) -> None:
         """Put together what requests go through, before this agent's node."""
-        settings, originals = self.settings, self._originals
+        settings, kept = self.settings, self._kept
         most_local = max(1, self.crawler.settings.getint("CONCURRENT_REQUESTS") // SHARE)
-        self._local = LocalRequests(self.crawler.request_fingerprinter, self._tell_start, most_local)
-        losses = Losses(
-            self._sheet.count, self._notices, originals, settings.max_letter_bytes, self.alone, self.is_trial
+        self._local = Hostless(self.crawler.request_fingerprinter, self._tell_start, most_local)
+        losses = Drops(
+            self._stat_buffer.count, self._notices, kept, settings.max_letter_bytes, self.alone, self.is_trial
         )
         self._tools = Tools(
             settings, self._codec, self._keys, self.node, self._flights, self._filtering, losses, self.reach,
             Seeds(self._keys, self._codec),
         )  # fmt: skip
-        self._intake = Intake(self._tools, self._local, self._sheet)
-        self._filtering.ask_frontier(self._intake.is_visited)
+        self._enqueue = Enqueue(self._tools, self._local, self._stat_buffer)
+        self._filtering.ask_frontier(self._enqueue.is_visited)
 
     def _make_keys(self) -> RequestKeys:
         unfiltered = self.crawler.settings.get("DUPEFILTER_CLASS") in NO_FILTER
@@ -247,9 +247,9 @@ class UbiScheduler(BaseScheduler):
             return RequestKeys(self.settings, unfiltered)
         fingerprinter = self.crawler.request_fingerprinter
         assert fingerprinter is not None, "a scheduler is opened with a crawler that runs"
-        return FingerprintKeys(self.settings, fingerprinter, self._sheet.count, unfiltered)
+        return FingerprintKeys(self.settings, fingerprinter, self._stat_buffer.count, unfiltered)
 
-    def _make_taking(self) -> Taking:
+    def _make_page_links(self) -> PageLinks:
         if self._keys.unfiltered:
             why = "DUPEFILTER_CLASS lets every request be fetched"
         elif self.settings.fingerprints:
@@ -257,17 +257,17 @@ class UbiScheduler(BaseScheduler):
         else:
             own = type(self).enqueue_request is not UbiScheduler.enqueue_request
             why = f"{type(self).__qualname__} has an enqueue_request of its own" if own else ""
-        return Taking(self.crawler, self._tools, why)
+        return PageLinks(self.crawler, self._tools, why)
 
-    def _make_handout(self) -> Handout:
-        sessions = Sessions(self.crawler, self.node, self.settings, self._notices, self._sheet.count)
-        return Handout(
-            self.crawler, self._spider, self.node, self._codec, self._flights, self._local, self._originals,
-            self.guard, self._errors, self.sitemaps, sessions, self._sheet, self.reach, self._tools.seeds,
+    def _make_dequeue(self) -> Dequeue:
+        sessions = Sessions(self.crawler, self.node, self.settings, self._notices, self._stat_buffer.count)
+        return Dequeue(
+            self.crawler, self._spider, self.node, self._codec, self._flights, self._local, self._kept,
+            self.guard, self._errors, self.sitemaps, sessions, self._stat_buffer, self.reach, self._tools.seeds,
         )  # fmt: skip
 
     def _hook_in(self) -> None:
-        self._hooks.on_removed(self._handout.removed)
+        self._hooks.on_removed(self._dequeue.removed)
         self._hooks.on_closing(self._closing)
         self._hooks.outlast_signals()
         self._hooks.on_outcome(self.outcome)
@@ -276,7 +276,7 @@ class UbiScheduler(BaseScheduler):
         self._hooks.around_downloads(self._downloads.make)
         self._hooks.let_first_pass()
         self._hooks.at_idle(self._idle)
-        self.crawler.signals.connect(self._handout.spider_error, signals.spider_error)
+        self.crawler.signals.connect(self._dequeue.spider_error, signals.spider_error)
         self._errors.listen()
         if not self.alone:  # else there is nobody to hand over to; and Scrapy's shell never closes its spider
             atexit.register(self._cut_short)
@@ -307,7 +307,7 @@ class UbiScheduler(BaseScheduler):
             await self.node.leave(reason)
             atexit.unregister(self._cut_short)
         finally:
-            self._sheet.close(self.node, self._keys.changed, self._taking.taken)
+            self._stat_buffer.close(self.node, self._keys.changed, self._page_links.taken)
             self._say_lost()
             self._filtering.close()
             self._downloads.close()
@@ -361,26 +361,26 @@ class UbiScheduler(BaseScheduler):
         """Take a request: queue it, send it to its owner, or drop it: known, or refused by a filter. False when it was
         dropped.
         """
-        return self._intake.take(request, bool(request.meta.pop(SEED, False))).is_taken
+        return self._enqueue.take(request, bool(request.meta.pop(SEED, False))).is_taken
 
     def is_known(self, request: Request) -> bool:
         """Whether a request that a page yields (`mark_child`) is a duplicate; counted then, and it need not be
         enqueued. The same decision as that of `enqueue_request`, for the most frequent case.
         """
-        return self._intake.is_known(request)
+        return self._enqueue.is_known(request)
 
     def take_links(self, plain: PlainLinks, response: Response, ordinary: Ordinary, unheard: bool) -> Iterator[None]:
-        """Take all links of a page, some between two yields; arguments and errors are those of `Taking.take`."""
+        """Take all links of a page, some between two yields; arguments and errors are those of `PageLinks.take`."""
         flight = self._flights.get(response.request)
-        return self._taking.take(plain, response, flight.visit if flight is not None else None, ordinary, unheard)
+        return self._page_links.take(plain, response, flight.visit if flight is not None else None, ordinary, unheard)
 
     def seeds(self, plain: PlainLinks) -> Iterator[Request]:
         """The requests for plain links that start() has yielded."""
-        return self._taking.seeds(plain)
+        return self._page_links.seeds(plain)
 
     def mark_child(self, request: Request, parent: Request | None) -> None:
         """The page of `parent` yields `request`, which is enqueued next."""
-        self._intake.mark_child(request, parent)
+        self._enqueue.mark_child(request, parent)
 
     def _found(self, request: Request, parent: Request) -> None:
         """A robots.txt that `parent` had fetched, or the sitemap that it is, leads to this request."""
@@ -403,15 +403,15 @@ class UbiScheduler(BaseScheduler):
 
     def next_request(self) -> Request | None:
         """The next request that may be fetched now; None when there is none, though some may be pending."""
-        return self._handout.next()
+        return self._dequeue.next()
 
     def outcome(self, result: Response | Failure, request: Request) -> bool:
         """A request has its response or error; True when the spider must not be told."""
-        return self._handout.outcome(result, request)
+        return self._dequeue.outcome(result, request)
 
     def mark_successor(self, request: Request, parent: Request) -> None:
         """A downloader middleware gave `request`, which is enqueued next, in place of the response of `parent`."""
-        self._intake.mark_successor(request, parent)
+        self._enqueue.mark_successor(request, parent)
 
     def truncated(self, request: Request, response: Response, most: int) -> None:
         """Only the beginning of a response was kept."""

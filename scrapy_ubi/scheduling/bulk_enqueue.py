@@ -2,8 +2,8 @@
 
 Rules of this module:
 
-* What becomes of a link is what becomes of its request in `Intake.take`, with the same stats, after what Scrapy's own
-  middlewares would have done (`passing`). tests/scheduling/test_bulk_enqueue.py compares the two.
+* What becomes of a link is what becomes of its request in `Enqueue.take`, with the same stats, after what Scrapy's own
+  middlewares would have done (`scrapy_rules`). tests/scheduling/test_bulk_enqueue.py compares the two.
 * Most links are known: for these nothing is made but a match, a hash and a look (where it has several arguments, or one
   that is not in normal form, its normal form as well). Those that are news are told the node
   at once, host by host.
@@ -30,7 +30,7 @@ from scrapy_ubi.plainlinks import PlainLinks, spider_of
 from scrapy_ubi.protocol.host import Entry
 from scrapy_ubi.requests.identity import Place
 from scrapy_ubi.scheduling.decide import Found, Tools
-from scrapy_ubi.scheduling.scrapy_rules import Passing, host_name
+from scrapy_ubi.scheduling.scrapy_rules import ScrapyRules, host_name
 from scrapy_ubi.urls import normal_form, url_key
 from scrapy_ubi.urls.canonical import usual_parts
 from scrapy_ubi.urls.filters import Link
@@ -84,14 +84,14 @@ def slices(links: Sequence[Any]) -> Iterator[tuple[int, int]]:
     yield start, len(links)
 
 
-class Batch:
+class BulkEnqueue:
     """The links of one object while they are taken."""
 
     def __init__(
         self,
         crawler: Crawler,
         tools: Tools,
-        passing: Passing,
+        passing: ScrapyRules,
         plain: PlainLinks,
         response: Response,
         page: Visit | None,
@@ -249,7 +249,7 @@ class Batch:
         return self._tools.filtering.refuses_link(link, partial(self._is_visited, url))
 
     def _is_visited(self, url: str) -> bool:
-        """As `Intake.is_visited`."""
+        """As `Enqueue.is_visited`."""
         keys, shared = self._tools.keys, self._shared
         place = None if keys.lossy else keys.place_of(url)
         if place is None:

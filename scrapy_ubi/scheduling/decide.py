@@ -23,8 +23,8 @@ from scrapy_ubi.protocol.host import Entry
 from scrapy_ubi.requests.codec import Codec
 from scrapy_ubi.requests.identity import Place, RequestKeys
 from scrapy_ubi.requests.inflight import Flights
-from scrapy_ubi.scheduling.drops import Losses
-from scrapy_ubi.scheduling.link_filter import Filtering
+from scrapy_ubi.scheduling.drops import Drops
+from scrapy_ubi.scheduling.link_filter import LinkFilter
 from scrapy_ubi.scheduling.seeds import LEAST, Seeds
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.urls.key import seed_key
@@ -56,8 +56,8 @@ class Tools(NamedTuple):
     keys: RequestKeys
     node: Node
     flights: Flights
-    filtering: Filtering
-    losses: Losses
+    filtering: LinkFilter
+    losses: Drops
     reach: Reach
     seeds: Seeds
 

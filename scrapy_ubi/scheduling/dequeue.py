@@ -32,11 +32,11 @@ from scrapy_ubi.requests.callbacks import errback_lost
 from scrapy_ubi.requests.codec import Codec, CodecError
 from scrapy_ubi.requests.failure_reasons import reason_of, status_reason
 from scrapy_ubi.requests.inflight import Flight, Flights
-from scrapy_ubi.scheduling.hostless import LocalRequests
-from scrapy_ubi.scheduling.kept_requests import Originals
+from scrapy_ubi.scheduling.hostless import Hostless
+from scrapy_ubi.scheduling.kept_requests import KeptRequests
 from scrapy_ubi.scheduling.seeds import Seeds
 from scrapy_ubi.scheduling.sessions import Sessions
-from scrapy_ubi.scheduling.stats import StatSheet
+from scrapy_ubi.scheduling.stats import StatBuffer
 
 logger = logging.getLogger("scrapy_ubi.scheduler")  # people know what is said here by that name
 
@@ -44,7 +44,7 @@ MOST_PASSED = 100  # links that are seeds, before others have their turn
 MOST_TOLD = 20  # pages that could not travel and are errors in the log
 
 
-class Handout:
+class Dequeue:
     """Hands out requests for one scheduler."""
 
     def __init__(
@@ -54,20 +54,20 @@ class Handout:
         node: Node,
         codec: Codec,
         flights: Flights,
-        local: LocalRequests,
-        originals: Originals,
+        local: Hostless,
+        kept: KeptRequests,
         guard: Guard,
         errors: ErrorWatch,
         sitemaps: Sitemaps,
         sessions: Sessions,
-        sheet: StatSheet,
+        stat_buffer: StatBuffer,
         reach: Reach,
         seeds: Seeds,
     ) -> None:
         self._crawler, self._settings, self._spider = crawler, crawler.settings, spider
         self._node, self._codec = node, codec
-        self._flights, self._local, self._originals = flights, local, originals
-        self._guard, self._errors, self._sitemaps, self._sheet = guard, errors, sitemaps, sheet
+        self._flights, self._local, self._kept = flights, local, kept
+        self._guard, self._errors, self._sitemaps, self._stat_buffer = guard, errors, sitemaps, stat_buffer
         self._sessions = sessions
         self._told = 0  # pages that failed as they could not travel
         self._reach, self._seeds = reach, seeds
@@ -82,7 +82,7 @@ class Handout:
             return local
         passed = 0
         while passed < MOST_PASSED and (visit := self._node.next()) is not None:
-            request = self._originals.take(visit.entry.key) or self._decode(visit)
+            request = self._kept.take(visit.entry.key) or self._decode(visit)
             if request is not None and self._is_seed(visit, request):
                 passed += 1  # of a host that is free again at once: the engine is told to ask once more
             elif request is not None:
@@ -98,7 +98,7 @@ class Handout:
         key = self._seeds.key_beside(visit, request)
         if key is None or not visit.state.is_known(key):
             return False
-        self._sheet.sums["ubi/scheduler/duplicates"] += 1
+        self._stat_buffer.sums["ubi/scheduler/duplicates"] += 1
         if (place := self._seeds.spelled(request)) is not None:
             self._node.joins.join(request.url, place.normal, place.steps)
         self._node.ended(visit, fetched=False)
@@ -137,7 +137,7 @@ class Handout:
 
     def removed(self, request: Request) -> None:
         """Scrapy lets go of a request: everything that follows from it was taken."""
-        self._sheet.page_done()
+        self._stat_buffer.page_done()
         flight = self._flights.remove(request)
         if flight is None:
             return
@@ -145,7 +145,7 @@ class Handout:
         if flight.local:
             self._local.done()
         elif flight.visit is not None and flight.withdrawn:
-            self._sheet.count("ubi/scheduler/put_back")
+            self._stat_buffer.count("ubi/scheduler/put_back")
             self._put_back(flight, flight.visit)
         elif flight.visit is not None:
             self._errors.page_done()
@@ -153,7 +153,7 @@ class Handout:
                 self._sessions.keep(request, flight.visit.state)
             if flight.failed is not None:
                 flight.failed = self._lacking(request, flight.failed)
-                self._sheet.count(f"ubi/failed/{flight.failed}")
+                self._stat_buffer.count(f"ubi/failed/{flight.failed}")
             self._node.ended(
                 flight.visit,
                 failed=flight.failed,
@@ -173,9 +173,9 @@ class Handout:
     def _put_back(self, flight: Flight, visit: Visit) -> None:
         encoded = self._codec.encode(flight.request)
         if encoded.losses:
-            self._originals.add(visit.entry.key, flight.request)
+            self._kept.add(visit.entry.key, flight.request)
         elif encoded.objects:
-            self._originals.add_holder(visit.entry.key, flight.request)
+            self._kept.add_holder(visit.entry.key, flight.request)
         self._node.put_back(visit)
 
     def _lacking(self, request: Request, failed: str) -> str:
@@ -195,6 +195,6 @@ class Handout:
             return self._codec.decode(visit.entry)
         except CodecError as error:
             self._say_lost("%s", error)
-            self._sheet.count(f"ubi/failed/codec/{error.reason}")
+            self._stat_buffer.count(f"ubi/failed/codec/{error.reason}")
             self._node.ended(visit, failed=f"codec/{error.reason}", fetched=False)
             return None

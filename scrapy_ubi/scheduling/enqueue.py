@@ -25,20 +25,20 @@ from scrapy_ubi.requests.codec import Encoded, depth_of
 from scrapy_ubi.requests.identity import Place
 from scrapy_ubi.requests.inflight import Flight
 from scrapy_ubi.scheduling.decide import Found, Tools
-from scrapy_ubi.scheduling.hostless import LocalRequests
-from scrapy_ubi.scheduling.stats import StatSheet
+from scrapy_ubi.scheduling.hostless import Hostless
+from scrapy_ubi.scheduling.stats import StatBuffer
 
 _new = tuple.__new__  # half the time of calling the class
 
 MOST_OFFERED = 100  # requests told of and not taken: a handler of signals has dropped them
 
 
-class Intake:
+class Enqueue:
     """Takes requests for one scheduler."""
 
-    def __init__(self, tools: Tools, local: LocalRequests, sheet: StatSheet) -> None:
-        self._tools, self._local, self._count = tools, local, sheet.count
-        self._sums = sheet.sums
+    def __init__(self, tools: Tools, local: Hostless, stat_buffer: StatBuffer) -> None:
+        self._tools, self._local, self._count = tools, local, stat_buffer.count
+        self._sums = stat_buffer.sums
         self._out, self._seed_pages = tools.flights.keys, tools.seeds.pages
         self._children: dict[Request, Visit | None] = {}  # what pages yield -> the page
         self._successors: dict[Request, Visit] = {}  # what stands in place of a response -> its page

@@ -48,7 +48,7 @@ def watcher_of(settings: BaseSettings) -> str:
     return ""
 
 
-class Passing:
+class ScrapyRules:
     """Scrapy's middlewares of one crawl. Made when the engine has them."""
 
     def __init__(self, crawler: Crawler) -> None:

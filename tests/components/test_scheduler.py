@@ -27,9 +27,9 @@ from scrapy_ubi.requests.codec import Codec
 from scrapy_ubi.requests.identity import RequestKeys
 from scrapy_ubi.scheduling.dequeue import MOST_TOLD
 from scrapy_ubi.scheduling.inspect_mode import Trial
-from scrapy_ubi.scheduling.kept_requests import Originals
-from scrapy_ubi.scheduling.link_filter import Filtering
-from scrapy_ubi.scheduling.stats import StatSheet
+from scrapy_ubi.scheduling.kept_requests import KeptRequests
+from scrapy_ubi.scheduling.link_filter import LinkFilter
+from scrapy_ubi.scheduling.stats import StatBuffer
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.transport import Transport
 from scrapy_ubi.urls.key import seed_key
@@ -67,17 +67,17 @@ class Unit(UbiScheduler):
         crawler.get_spider_middleware = lambda cls: cls  # type: ignore[assignment, return-value]
         self.agent_id = "a1"
         self.settings = UbiSettings(**settings)
-        self._sheet = StatSheet(crawler.stats)
+        self._stat_buffer = StatBuffer(crawler.stats)
         self._codec = Codec(crawler.spider, crawler.settings)
         self._keys = RequestKeys(self.settings)
-        self._originals = trial.originals if trial is not None else Originals(most=2)
+        self._kept = trial.kept if trial is not None else KeptRequests(most=2)
         self.node = FakeNode()
-        self.reach = reach(self.settings, count=self._sheet.count)
+        self.reach = reach(self.settings, count=self._stat_buffer.count)
         self.guard = Guard(crawler, self.node, self.settings, self._flights, self._notices, self.reach)
-        self._filtering = Filtering.from_settings(self.settings, self._sheet.count)
+        self._filtering = LinkFilter.from_settings(self.settings, self._stat_buffer.count)
         self._errors = ErrorWatch(crawler, self.settings, Path("nowhere"), self._note, self._break)
         self._assemble()
-        self._handout = self._make_handout()
+        self._dequeue = self._make_dequeue()
         self._opened = True
 
     def found(self) -> list[tuple[str, Entry, bool]]:
@@ -91,11 +91,11 @@ class Unit(UbiScheduler):
 
     def let_go(self, request: Request) -> Any:
         """As the engine does; what the node was told."""
-        self._handout.removed(request)
+        self._dequeue.removed(request)
         return self.node.calls[-1]
 
     def stat(self, name: str) -> Any:
-        self._sheet.page_done()  # as at the end of the page
+        self._stat_buffer.page_done()  # as at the end of the page
         return self.crawler.stats.get_value(f"ubi/{name}", 0)
 
 
@@ -269,10 +269,10 @@ def test_the_outcome_of_a_page_is_told() -> None:
     for path in ("ok", "404", "error", "callback"):
         unit.enqueue_request(Request(URL + path))
     ok, missing, error, callback = (unit.take() for _ in range(4))
-    assert not unit._handout.outcome(Response(ok.url), ok)
-    assert not unit._handout.outcome(Response(missing.url, status=404), missing)
-    assert not unit._handout.outcome(_failure(TimeoutError("late")), error)
-    unit._handout.spider_error(_failure(ValueError("bug")), Response(callback.url, request=callback))
+    assert not unit._dequeue.outcome(Response(ok.url), ok)
+    assert not unit._dequeue.outcome(Response(missing.url, status=404), missing)
+    assert not unit._dequeue.outcome(_failure(TimeoutError("late")), error)
+    unit._dequeue.spider_error(_failure(ValueError("bug")), Response(callback.url, request=callback))
     unit._flights.get(ok).fetched = True  # type: ignore[union-attr]
     told = [unit.let_go(request)[1:] for request in (ok, missing, error, callback)]
     assert told == [
@@ -292,9 +292,9 @@ def test_a_withdrawn_page_goes_back_and_the_spider_is_not_told() -> None:
     assert flight is not None
     flight.withdrawn = True
     assert unit.enqueue_request(page.replace(dont_filter=True)), "a user's middleware may retry whatever fails"
-    assert unit._handout.outcome(_failure(RuntimeError("withdrawn")), page)
+    assert unit._dequeue.outcome(_failure(RuntimeError("withdrawn")), page)
     assert unit.let_go(page) == ("put_back", URL)
-    assert not len(unit._originals), "all of it is in the frontier"
+    assert not len(unit._kept), "all of it is in the frontier"
     assert unit.take().url == URL
 
 
@@ -303,13 +303,13 @@ def test_a_page_that_arrived_although_it_was_to_be_cancelled_has_arrived() -> No
     unit.enqueue_request(Request(URL))
     page = unit.take()
     unit._flights.get(page).withdrawn = True  # type: ignore[union-attr]
-    assert not unit._handout.outcome(Response(URL), page)
+    assert not unit._dequeue.outcome(Response(URL), page)
     assert unit.let_go(page)[0] == "ended"
 
 
 def test_what_scrapy_lets_go_of_that_is_not_ours_is_nothing() -> None:
     unit = Unit()
-    unit._handout.removed(Request(URL))
+    unit._dequeue.removed(Request(URL))
     assert unit.node.calls == []
 
 
@@ -352,7 +352,7 @@ def test_a_page_that_fails_without_its_errback_failed_for_want_of_it(error: Valu
     else:  # which is not for the errback
         page = Response(URL, request=out)
         assert not unit.outcome(page, out)
-        unit._handout.spider_error(_failure(error), page)
+        unit._dequeue.spider_error(_failure(error), page)
         assert unit.let_go(out)[2] == "callback/ValueError"
 
 
@@ -431,7 +431,7 @@ def test_local_requests_come_first_and_keep_the_crawl_open() -> None:
     local = unit.take()
     assert local.url == "data:,x"
     assert not unit.node.agent.start_exhausted, "its callback may still find pages"
-    unit._handout.removed(local)
+    unit._dequeue.removed(local)
     assert unit.node.agent.start_exhausted
     assert unit.take().url == URL
 
@@ -451,7 +451,7 @@ def test_local_requests_leave_places_to_the_hosts(monkeypatch: pytest.MonkeyPatc
     most = unit.crawler.settings.getint("CONCURRENT_REQUESTS") // 4
     out = [unit.take() for _ in range(most + 1)]
     assert [request.url for request in out].index(URL) == most
-    unit._handout.removed(out[0])
+    unit._dequeue.removed(out[0])
     assert unit.take().url.startswith("ftp://")
 
 

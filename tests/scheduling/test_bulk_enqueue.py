@@ -39,9 +39,9 @@ from scrapy_ubi.requests.codec import Codec
 from scrapy_ubi.requests.identity import RequestKeys
 from scrapy_ubi.requests.inflight import Flight
 from scrapy_ubi.scheduling.bulk_enqueue import SLICE, SLICE_LENGTH, slices
-from scrapy_ubi.scheduling.link_filter import Filtering
+from scrapy_ubi.scheduling.link_filter import LinkFilter
 from scrapy_ubi.scheduling.scrapy_rules import host_name
-from scrapy_ubi.scheduling.stats import StatSheet
+from scrapy_ubi.scheduling.stats import StatBuffer
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.transport.memory import MemoryHub, MemoryTransport
 from scrapy_ubi.urls import normal_form, partition_key, url_key
@@ -77,17 +77,17 @@ class World(UbiScheduler):
         crawler.spider = Walk(allowed_domains=domains)
         self.agent_id = "a1"
         self.settings = UbiSettings.from_scrapy(crawler.settings, "walk")
-        self._sheet = StatSheet(crawler.stats)
+        self._stat_buffer = StatBuffer(crawler.stats)
         self._codec = Codec(crawler.spider, crawler.settings)
         self._keys = RequestKeys(self.settings)
-        self._filtering = Filtering.from_settings(self.settings, self._sheet.count)
-        self.reach = reach(self.settings, count=self._sheet.count)
+        self._filtering = LinkFilter.from_settings(self.settings, self._stat_buffer.count)
+        self.reach = reach(self.settings, count=self._stat_buffer.count)
         self.node = self._agent("a1")
         if group:
             self.join()
         self._middlewares(crawler)
         self._assemble()
-        self._taking = self._make_taking()
+        self._page_links = self._make_page_links()
         self.crawled: list[Request] = []
         state, _ = self.node.frontier.add("h1.example", [Entry(1, PAGE, 0)])
         self.page: Visit | None = Visit(state, Entry(1, PAGE, 0), 0)
@@ -148,7 +148,7 @@ class World(UbiScheduler):
             if request is None:
                 self.crawler.stats.inc_value(MALFORMED)
                 continue
-            passed = self._taking.passing.one(request, self.response(depth))
+            passed = self._page_links.passing.one(request, self.response(depth))
             if passed is not None:
                 passed.headers.pop("Referer", None)
                 self._yielded(passed)
@@ -168,7 +168,7 @@ class World(UbiScheduler):
 
     def outcome(self) -> dict[str, Any]:
         """All that has come of the links."""
-        self._sheet.page_done()
+        self._stat_buffer.page_done()
         stats = {name: value for name, value in self.crawler.stats.get_stats().items() if "plain_links" not in name}
         # Links that would be too deep are not looked at, whether they are URLs or not.
         stats["dropped"] = sum(stats.pop(name, 0) for name in ("depth/request_ignored_count", MALFORMED))
