@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scrapy.settings import Settings
 
 from scrapy_ubi.errors import UbiSettingError
-from scrapy_ubi.protocol.view import Beat
+from scrapy_ubi.protocol.beat import Beat
 from scrapy_ubi.settings import SETTINGS, Setting, UbiSettings, default_crawl, is_of_bot, listing, read_value
 
 

@@ -20,9 +20,10 @@ from typing import Any
 
 from scrapy_ubi.frontier.rows import JOURNAL, META, damaged, read_json
 from scrapy_ubi.frontier.store import Store, after, every
+from scrapy_ubi.protocol.answer import Outcome
 from scrapy_ubi.protocol.host import Entry
 from scrapy_ubi.protocol.journal import Part
-from scrapy_ubi.protocol.mail import Outcome, Record
+from scrapy_ubi.protocol.records import Record
 from scrapy_ubi.protocol.snapshot import Changes, Group, Saved, SavedLane
 
 Row = tuple[bytes, bytes | None]  # None: to be deleted
