@@ -14,12 +14,12 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-from scrapy_ubi.untrusted.checks import NAME, is_count
+from scrapy_ubi.untrusted.checks import NAME, fits, is_count
 
 MOST_LOSSES = 16  # recorded by one agent: the oldest are forgotten
 MOST_MEMBERS = 64  # of one loss
 
-_incarnation = re.compile(r"(?:[0-9a-f]{8})?").fullmatch
+_INCARNATION = re.compile(r"(?:[0-9a-f]{8})?")
 
 Back = Callable[[str, str], bool]  # name, incarnation -> whether it has come back with its disk
 
@@ -62,6 +62,4 @@ def _read(row: object) -> Loss | None:
 
 
 def _is_member(one: object) -> bool:
-    if not isinstance(one, list) or len(one) != 2 or not all(isinstance(text, str) for text in one):
-        return False
-    return NAME.fullmatch(one[0]) is not None and _incarnation(one[1]) is not None
+    return isinstance(one, list) and len(one) == 2 and fits(one[0], NAME) and fits(one[1], _INCARNATION)

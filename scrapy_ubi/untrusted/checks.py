@@ -17,6 +17,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
+from math import inf
 from typing import Any, TypeGuard, TypeVar
 
 MOST_COUNT = 2**63  # no counter of a crawl gets there
@@ -62,12 +63,17 @@ def is_text(value: object, most: int) -> TypeGuard[str]:
     return isinstance(value, str) and len(value) <= most
 
 
+def fits(value: object, pattern: re.Pattern[str]) -> TypeGuard[str]:
+    """Whether this is a text that is wholly of this pattern."""
+    return isinstance(value, str) and pattern.fullmatch(value) is not None
+
+
 def is_whole(value: object, least: int, most: int) -> TypeGuard[int]:
     """Whether this is a whole number within these bounds, both included."""
     return type(value) is int and least <= value <= most
 
 
-def is_count(value: object, below: int = MOST_COUNT) -> TypeGuard[int]:
+def is_count(value: object, below: float = inf) -> TypeGuard[int]:
     """Whether this is a whole number from 0 on."""
     return type(value) is int and 0 <= value < below
 
@@ -94,7 +100,7 @@ def match(pattern: re.Pattern[str], text: object) -> str:
     """A text that is wholly of this pattern. Raises `Malformed`."""
     if text is None:
         raise Malformed("a field is missing")
-    if not isinstance(text, str) or pattern.fullmatch(text) is None:
+    if not fits(text, pattern):
         raise Malformed(f"{str(text)[:40]!r} does not look like {pattern.pattern}")
     return text
 
@@ -123,7 +129,7 @@ class Fields:
     def count(self, name: str) -> int:
         """A whole number from 0 on; 0 where it is missing."""
         value = self._data.get(name, 0)
-        if not is_count(value):
+        if not is_count(value, MOST_COUNT):
             raise Malformed(f"{name} is not a count")
         return value
 
