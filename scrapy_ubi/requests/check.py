@@ -233,9 +233,7 @@ def _is_cookie_text(value: object) -> bool:
 def _is_slot(value: object) -> bool:
     """A key of the downloader's slots. No float: one that is not equal to itself would be a slot for each request."""
     parts = value if isinstance(value, tuple) else (value,)
-    return len(parts) <= 16 and all(
-        one is None or isinstance(one, int) or is_text(one, 256) for one in parts
-    )
+    return len(parts) <= 16 and all(one is None or isinstance(one, int) or is_text(one, 256) for one in parts)
 
 
 def _is_timeout(value: object) -> bool:
