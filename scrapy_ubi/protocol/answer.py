@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from math import inf
 from typing import Any, NamedTuple
 
-from scrapy_ubi.untrusted.checks import HOST, NAME, Malformed, is_count, match
+from scrapy_ubi.untrusted.checks import HOST, NAME, Malformed, match
 
 ANSWER_SIZE = 40  # characters of an answer without outcomes, at most
 OUTCOME_SIZE = 60  # and of one outcome beside names: its number, up to three times
@@ -58,7 +58,7 @@ def read_answer(text: str) -> dict[int, Outcome]:
         refused, want = answer.get("refused", {}), answer.get("want", {})
         outcomes = {}
         for seq in answer["acked"]:
-            if not is_count(seq):
+            if type(seq) is not int or seq < 0:  # `is_count` in place: it is asked for every letter
                 raise Malformed("a sequence number is not a number")
             owners = refused.get(str(seq), {})
             hosts = {match(HOST, h): "" if owner == "" else match(NAME, owner) for h, owner in owners.items()}

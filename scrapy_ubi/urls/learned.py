@@ -19,7 +19,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
-from scrapy_ubi.untrusted.checks import is_count, is_list
 from scrapy_ubi.urls.normal import host_and_port, is_host, normal_form, with_host
 from scrapy_ubi.urls.normaliser import PRESETS, TRIED, Normaliser
 
@@ -46,7 +45,9 @@ def read(value: object) -> Sites:
 
 
 def _is_state(state: object) -> bool:
-    return is_list(state, AGREE, lambda pair: is_count(pair, 1 << 16)) or (is_count(state) and state in (ON, OFF))
+    if isinstance(state, list):  # `is_list` and `is_count` in place: notes are read for every page and link of a site
+        return len(state) <= AGREE and all(type(pair) is int and 0 <= pair < 1 << 16 for pair in state)
+    return type(state) is int and state in (ON, OFF)
 
 
 def agreed(site: Site, step: str, content: int) -> bool:
