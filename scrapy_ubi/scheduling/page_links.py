@@ -1,4 +1,4 @@
-"""Takes plain links: finds out what the links of one object have in common, and hands them to the loop (`bulk_enqueue`).
+"""Takes plain links: finds out what those of one object have in common, and hands them to the loop (`bulk_enqueue`).
 
 Rules of this module:
 
