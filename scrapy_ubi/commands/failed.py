@@ -1,4 +1,4 @@
-"""`scrapy ubi failed` and `scrapy ubi requeue`: what failed for good, and how it is fetched again."""
+"""`scrapy ubi failed` and `scrapy ubi requeue`: what failed permanently, and how it is fetched again."""
 
 from __future__ import annotations
 
