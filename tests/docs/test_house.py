@@ -98,8 +98,7 @@ def defined(file: Path) -> set[str]:
 
 def named_files(page: str) -> Iterator[tuple[str, str]]:
     """Each file that a page names, and the function in it, '' for none."""
-    for file, function in re.findall(r"`([\w/]+\.py)(?:: ([\w.]+))?`", page):
-        yield file, function
+    yield from re.findall(r"`([\w/]+\.py)(?:: ([\w.]+))?`", page)
 
 
 def place_of(file: str) -> Path:

@@ -128,7 +128,9 @@ def test_no_page_uses_idioms(page: Path) -> None:
 def test_no_clean_room_uses_idioms(room: str) -> None:
     place = PACKAGE / room
     sources = sorted(place.rglob("*.py")) if place.is_dir() else [place.with_suffix(".py")]
-    found = [f"{source.name}:{line}: {each}" for source in sources for line, text in texts(source) for each in idioms(text)]
+    found = [
+        f"{source.name}:{line}: {each}" for source in sources for line, text in texts(source) for each in idioms(text)
+    ]
     assert not found, "\n".join(found)
 
 
