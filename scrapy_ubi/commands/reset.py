@@ -203,7 +203,7 @@ def _document(plan: _Plan) -> dict[str, object]:
 
 def _shown(plan: _Plan) -> list[str]:
     """What will be deleted, for who is asked."""
-    lines = [f"Of crawl {plain(plan.crawl, 64)} this will be deleted for good:"]
+    lines = [f"Of crawl {plain(plan.crawl, 64)} this will be deleted permanently:"]
     if plan.to is not None:
         lines.append(f"  in {plan.to.at.shown}: {count(plan.keys)} {'key' if plan.keys == 1 else 'keys'}")
     for place, found in plan.stocks:
