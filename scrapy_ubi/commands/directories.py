@@ -63,7 +63,7 @@ def named(paths: Sequence[str]) -> list[Place]:
 
 
 def _in(path: Path) -> list[Path]:
-    """What is in a directory; nothing where there is none. Raises UbiDirectoryError where nobody lets us look."""
+    """What is in a directory; nothing where there is none. Raises UbiDirectoryError where it may not be read."""
     try:
         return sorted(path.iterdir())
     except (FileNotFoundError, NotADirectoryError):
@@ -73,7 +73,7 @@ def _in(path: Path) -> list[Path]:
 
 
 def _is_agents(path: Path, sure: bool) -> bool:
-    """Whether a directory is an agent's. Raises UbiDirectoryError where nobody lets us look and we are `sure` that it
+    """Whether a directory is an agent's. Raises UbiDirectoryError where it may not be read and we are `sure` that it
     is one; else it is none.
     """
     try:

@@ -72,16 +72,14 @@ def requeue(settings: BaseSettings, opts: argparse.Namespace) -> Outcome:
             by_agent[agent] += answer["requeued"]
         if not any(answer["more"] and answer["requeued"] for answer in answers.values()):
             break
-        before = begun  # what was queued again may have failed again at once, for ever
+        before = begun  # what was queued again may have failed again immediately, without end
     requeued, unfit = by_agent.total(), found.total("unfit")
     document = {**found.document(), "requeued": requeued, "unfit": unfit, "agents": by_agent}
     line = f"{found.whose}: {count(requeued)} failed {'request is' if requeued == 1 else 'requests are'} queued again"
     who = [f"{agent} {count(number)}" for agent, number in by_agent.items() if number]
     lines = folded(f"{line} ({', '.join(who)})" if len(who) > 1 else line)
     if unfit:
-        lines += folded(
-            f"{count(unfit)} could not be: too large to travel, unreadable, or the crawl is over"
-        )
+        lines += folded(f"{count(unfit)} could not be: too large to travel, unreadable, or the crawl is over")
     return Outcome(lines, document, found.answers.complaint)
 
 

@@ -40,7 +40,7 @@ not be made again), limit/<limit> (of its host), load/too_long, robots/unreachab
 """
 REQUEUE = """\
 Has failed requests fetched again, once, by the owners of their hosts. They are chosen by reason, host, URL (all that
-are given have to hold), or --all. What is taken in again is a failure no more.
+are given have to hold), or --all. What is taken in again is no longer a failure.
 """
 RESET = """\
 Forgets a crawl: its keys in Redis, and the directories of its agents on this machine. Shows what will be deleted, and

@@ -42,7 +42,7 @@ from scrapy_ubi.urls.normaliser import is_composition
 
 
 class Outcome(NamedTuple):
-    """What a command prints: lines for people, a document for programs; and what was wrong all the same, if so."""
+    """What a command prints: lines for people, a document for programs; and what was wrong nevertheless, if so."""
 
     lines: list[str]
     document: Document
@@ -98,8 +98,8 @@ def gather(settings: BaseSettings, opts: argparse.Namespace, question: Asker) ->
         if opts.agent:
             need_agent(status, opts.agent)
         if not living(status):
-            nobody = f"No agent of crawl {plain(status.crawl, 64)} lives."
-            return _of_directories(settings, opts, question, _found(settings, status.crawl, nobody), status)
+            none_lives = f"No agent of crawl {plain(status.crawl, 64)} lives."
+            return _of_directories(settings, opts, question, _found(settings, status.crawl, none_lives), status)
         return _of_the_living(settings, to, status, opts, question)
 
 
@@ -176,7 +176,7 @@ def _of_directories(
 
 
 def _refuse_copies(places: list[Place]) -> None:
-    """One of two directories of one agent is a copy, and nobody can tell which. Raises UbiDirectoryError."""
+    """One of two directories of one agent is a copy, and it cannot be told which. Raises UbiDirectoryError."""
     first: dict[str, Path] = {}
     for place in places:
         if (path := first.setdefault(place.agent, place.path)) != place.path:

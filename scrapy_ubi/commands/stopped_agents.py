@@ -1,6 +1,6 @@
 """The frontier of a stopped agent, opened where it lies, and asked what living agents are asked.
 
-A store that cannot be read is an error that names the file; nothing is moved or made anew here.
+A store that cannot be read is an error that names the file; nothing is moved or made again here.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Stopped:
         return Stock(sum(state.done_count for state in states), sum(state.waiting for state in states))
 
     def ask(self, question: Question, keys: RequestKeys) -> Answer:
-        """The answer. Failed requests are taken in again durably; a crawl that was finished is so no more."""
+        """The answer. Failed requests are taken in again durably; a crawl that was finished is no longer finished."""
         made = answer(question, self._source(keys))
         if self._frontier.changed:
             self._frontier.flush()

@@ -146,7 +146,7 @@ class Command(ScrapyCommand):
 
 
 def _open_the_closed() -> None:
-    """A stream that was closed by whoever called (`2>&-`) is None to Python: nobody is at its other end."""
+    """A stream that the caller closed (`2>&-`) is None to Python: no process is at its other end."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode))
@@ -193,7 +193,7 @@ def _owner(opts: argparse.Namespace, group: Group, status: CrawlStatus | None = 
     except RingCollision as collision:
         raise UbiNotFound(f"Two of these agents cannot be on one ring: {collision}.") from None
     if answer is None:
-        raise UbiNotFound(f"'{plain(opts.url, 200)}' is not an absolute http or https URL, so nobody owns it.")
+        raise UbiNotFound(f"'{plain(opts.url, 200)}' is not an absolute http or https URL, so no agent owns it.")
     lines = render.owner(answer)
     if status is not None and status.views > 1:
         lines += ["", f"The agents have {status.views} different views now; they will agree on this in a moment."]
@@ -222,7 +222,7 @@ def _print(answer: Answer, opts: argparse.Namespace) -> None:
 
 
 def _write(text: str) -> None:
-    """Raises UbiUnwritten, and BrokenPipeError where nobody reads any more."""
+    """Raises UbiUnwritten, and BrokenPipeError where no process reads any longer."""
     try:
         print(text, flush=True)
     except BrokenPipeError:
@@ -244,8 +244,8 @@ def _text(answer: Answer, opts: argparse.Namespace) -> str:
 
 
 def _watch(settings: BaseSettings, opts: argparse.Namespace, to: Connection) -> None:
-    """Draw the status anew until the crawl is finished. It is waited for, and once it was seen, also a Redis that is
-    away."""
+    """Draw the status every second until the crawl is finished. It is waited for, and once it was seen, also a Redis
+    that is away."""
     status = _first_status(settings, opts, to)
     while True:
         _draw(status, opts)

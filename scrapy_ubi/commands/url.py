@@ -19,7 +19,8 @@ from scrapy_ubi.node.report.queries import Question
 from scrapy_ubi.protocol.ring import RingCollision
 from scrapy_ubi.urls.filters import FilterChain
 
-# The first of these that an agent says holds: a page that is done somewhere is done, whoever has not heard of it yet.
+# The first of these that an agent says holds: a page that is done somewhere is done, also
+# if some agent has not heard of it yet.
 WHERE = ("in flight", "failed", "done", "queued", "sent", "unknown")
 FACTS = ("depth", "priority", "before", "status", "reason", "when")
 
@@ -75,7 +76,7 @@ def _outcome(found: Gathered, place: Spot) -> Outcome:
         *([("key", place.key)] if not place.fingerprinter else []),
         ("host", place.host),
         ("owner", _owner(owned) or "not known: no agent lives"),
-        *_row("then", ", ".join(owned.successors) if owned is not None and owned.successors else "nobody"),
+        *_row("then", ", ".join(owned.successors) if owned is not None and owned.successors else "no agent"),
         *(_row("state", _said(answers[agent], agent)) if agent else _not_found(place)),
     ]
     rows += [row for name in sorted(answers) if name != agent for row in _row("also", _said(answers[name], name))]

@@ -101,7 +101,7 @@ class DiskFrontier:
         return state
 
     def forget_gone(self) -> None:
-        """The seen table was made anew, without the keys of hosts dropped; the store is told. Raises `StoreFull`."""
+        """The seen table was made again, without the keys of hosts dropped; the store is told. Raises `StoreFull`."""
         batch = self.store.batch()
         batch.put(rows.FRONTIER, self._flushes.forget_gone())
         self.store.write(batch)

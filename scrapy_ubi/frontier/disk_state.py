@@ -6,7 +6,7 @@ Rules of this module:
   yet, then the table. Entries are rows of the store.
 * Of the entries that wait only the *head* of the queue may be in memory, as rows not yet decoded, in the order of
   the store. A head is *complete* when nothing waits that is not in it; such a host is never read. The head may hold
-  entries that were done elsewhere meanwhile (garbage): whoever takes the first one looks.
+  entries that were done elsewhere meanwhile (garbage): the code that takes the first one looks.
 * A host's keys are salted by its number before they come to the seen table: a host that was dropped and comes again has
   another number, and knows nothing.
 * A host that rests (no head, nothing out) takes about 800 bytes.
@@ -72,7 +72,7 @@ class DiskState(HostState):
 
     `hid`: its number; `salt`: of its keys. `garbage`: rows of the queue whose key is done. `arrival`: the number of the
     next entry. `head`, `complete`: see above; `low`: no row before this one waits but for those of the head. `deepest`:
-    whoever is found so deep, with no priority, is better than no entry of the head.
+    an entry that is found so deep, with no priority, is better than no entry of the head.
     `logged`: the row of the log that has its latest sums, -1 where its own row has them.
     `fresh`, `writing`: its changes that are not in a flush yet, and those in the flush that is being written.
     """

@@ -4,8 +4,8 @@ queue also in its host's head), *out*, *done* (the row of the queue gives way to
 Rules of this module:
 
 * The row of what is out stays in the store: after a crash it waits again. It goes when the entry comes back.
-* The row of what is done elsewhere while it waits stays, too, as *garbage*: to find it would be a read. Whoever meets
-  it throws it away.
+* The row of what is done elsewhere while it waits stays, too, as *garbage*: to find it would be a read. The code
+  that meets it throws it away.
 * A key that is known is not merged again: that it was found nearer is news only while it waits in a head.
 """
 

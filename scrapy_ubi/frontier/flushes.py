@@ -61,7 +61,7 @@ class Flushes:
         self._named[state] = None
 
     def drop(self, state: DiskState) -> None:
-        """The host is not held any more; what is out of it is known no more, either."""
+        """The host is not held any more; what is out of it is no longer known, either."""
         self.changes.hosts.pop(state, None)
         self._named.pop(state, None)
         state.logged = -1
@@ -71,7 +71,8 @@ class Flushes:
             self._gone[2 * index + 1] ^= xor
 
     def forget_gone(self) -> bytes:
-        """The seen table was made anew, without the keys of hosts dropped: what the store is to say of the frontier."""
+        """The seen table was made again, without the keys of hosts dropped: what the store is to say of the
+        frontier."""
         self._gone = [0] * len(GONE)
         return self._saved()
 

@@ -1,4 +1,5 @@
-"""The ledger: rows of what an agent owes, and of the crawl it belongs to (`protocol.durable`, DESIGN 2.5).
+"""The ledger: rows of what an agent owes, and of the crawl it belongs to
+(docs/explanation/protocol.md#flush-and-restart).
 
 | key | value, JSON |
 | --- | --- |
@@ -91,7 +92,7 @@ def load(store: Store) -> Saved | None:
 
 
 def rename(store: Store) -> None:
-    """Give the disk another name, durably, and begin its lanes anew: numbers that were given since its last flush are
+    """Give the disk another name, durably, and start its lanes again: numbers that were given since its last flush are
     not known, and others may have answered them. Raises `StoreFull`, `StoreDamaged`."""
     value = store.get(GROUP)
     if value is None:

@@ -6,7 +6,7 @@ Rules of this module:
 * At most `OPEN_FILES` table files are open at once, and half a dozen others (log, manifest, lock).
 * A disk that is nearly full is found before RocksDB hits the wall: beneath `RESERVE` bytes free nothing is written, for
   RocksDB itself needs room to sort what it has. Where it does hit the wall it refuses every further write; then it is
-  opened anew as soon as there is room.
+  opened again as soon as there is room.
 * What RocksDB says is wrong is told apart by its texts, which name the file. Tests provoke each of them.
 """
 
@@ -70,7 +70,7 @@ class RocksStore:
         self._options = _options(max(memory, LEAST_MEMORY))
         self._synced = WriteOptions()
         self._synced.sync = True
-        self._gate = threading.Lock()  # no reader is inside while it is opened anew
+        self._gate = threading.Lock()  # no reader is inside while it is opened again
         self._stuck = False  # it refuses all writes since the disk was full
         try:
             path.mkdir(parents=True, exist_ok=True)
@@ -100,7 +100,7 @@ class RocksStore:
             self._handle().write(batch, self._synced)
         except Exception as error:  # rocksdict raises nothing more particular
             named = self._named(error)
-            self._stuck = self._stuck or not isinstance(error, StoreError)  # RocksDB's own: it writes no more
+            self._stuck = self._stuck or not isinstance(error, StoreError)  # RocksDB's own: it no longer writes
             raise named from error
 
     def get(self, key: bytes) -> bytes | None:

@@ -9,7 +9,7 @@ given once and never to another host.
 | `l` number | sums of some hosts, of each with its hid: later ones than those in `h` (`sums.py`) |
 | `q` hid rank | an entry that is known: key, URL, request. It may be done already; then it is garbage |
 | `d` hid key | a key that is done; the HTTP status of its page (2 bytes) where it was fetched here |
-| `f` hash key | JSON: a request that failed for good, by a hash of its host's name: it outlives the host |
+| `f` hash key | JSON: a request that failed permanently, by a hash of its host's name: it outlives the host |
 | `j` ... | the journal of the agent (not the frontier's matter) |
 | `m` name | the agent's, and the frontier's own: `frontier` (JSON), `recent.0` to `recent.7` (keys changed lately) |
 
@@ -217,10 +217,11 @@ def are_alike(queued: list[bytes]) -> bool:
 
 
 def deepest(head: Sequence[bytes]) -> int:
-    """Whoever is found so deep, with no priority, is better than none of these entries, which are in their order."""
+    """An entry that is found so deep, with no priority, is better than none of these entries, which are in their
+    order."""
     first, last = head[0], head[-1]
     if first[5:11] != last[5:11]:
-        return _MOST_DEPTH + 2  # of several priorities: whoever asks has to look at each
+        return _MOST_DEPTH + 2  # of several priorities: the caller has to look at each
     return int.from_bytes(last[11:15], "big") + (last[5:11] > _NO_PRIORITY)
 
 

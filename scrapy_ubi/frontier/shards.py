@@ -1,10 +1,10 @@
 """A mapped file of hash tables that grow one by one: what both kinds of `Seen` are made of.
 
 * A key is hashed; the lowest bits of the hash say in which of the file's *shards* it is, the rest of them is its slot's
-  content (`slots.py`), so nothing of the hash is kept twice, and a table can be built anew from its slots alone.
+  content (`slots.py`), so nothing of the hash is kept twice, and a table can be built again from its slots alone.
 * Every change of a key is one store of one slot. So at whatever moment the process is killed, the file is a table that
   holds each change wholly or not at all.
-* A shard that is 88 % full is built anew, a fifth larger, in a free piece of the file, and then one store into the
+* A shard that is 88 % full is built again, a fifth larger, in a free piece of the file, and then one store into the
   header switches over. The free pieces follow from the header, so no crash can lose any. The shards' first sizes are
   spread over that fifth: they grow one by one, never all at once, and all together stay about 80 % full.
 """
@@ -261,7 +261,7 @@ class Shards(ABC):
     # ---- growth
 
     def _grow(self, shard: int, more: int) -> None:
-        """Build a shard anew, with room for so many keys more. Raises `StoreFull` with nothing changed."""
+        """Build a shard again, with room for so many keys more. Raises `StoreFull` with nothing changed."""
         start, end, slots = self._extents[shard]
         used = np.array(self._slots[start:end])
         used = used[used != 0]

@@ -7,7 +7,7 @@ waiting there means that its turn to be read has not come, busy there that it is
 * At most about `most` rows of queues are in memory, where one with a large request counts as several (`rows.weight`).
   While less than half of that is used, heads grow up to `GROWN` rows and stay complete: a small crawl reads nothing.
   Beyond, a head has `HEAD` rows, and hosts that may not be fetched here, or not for long, give theirs away; those that
-  keep one from before get no more. So they have half of it at most.
+  keep one from before get none. So they have half of it at most.
 * A host whose head is used up goes behind those that rest, so all have their turn.
 * A read is asked for here, made in another thread, and taken in later; flushes are written meanwhile, and it may have
   seen the rows of before or of after one. So what is written from the asking on is kept beside it (`_late` for heads,
@@ -37,7 +37,7 @@ LEAST_TIDY = 64  # rows of garbage before a queue is looked through
 
 class Scan(NamedTuple):
     """What is to be read: rows of `state` from `start` on, before `end`; `tidy`: to find garbage, not for its head;
-    `whole`: no more rows than `most` were there when this was asked.
+    `whole`: at most `most` rows were there when this was asked.
     """
 
     state: DiskState
@@ -52,7 +52,7 @@ Result = tuple[Scan, Head]
 
 
 def cut(scan: Scan, read: Head) -> Result:
-    """What was read for this, and no more of it than weighs as much as was asked for; one row in any case."""
+    """What was read for this, and at most so much of it as was asked for, by weight; one row in any case."""
     if rows.are_usual(read):
         return scan, read
     weight = 0
@@ -207,14 +207,14 @@ class Window:
         return state
 
     def release(self, state: DiskState, now: float) -> None:
-        """A busy host is busy no more: it waits for its next time, rests, or is idle."""
+        """A busy host is no longer busy: it waits for its next time, rests, or is idle."""
         if state.next_at > now + self._ahead and not self._roomy:
             self._evict(state)
         if state.waiting and state.head:
             self.workbench.release(state, state.next_at)
         else:
             self.workbench.release(state, None)
-            if state.head:  # all of it was done elsewhere meanwhile, and nobody would take it out
+            if state.head:  # all of it was done elsewhere meanwhile, and no pop would take it out
                 self._evict(state)
             self.settle(state)
 

@@ -88,7 +88,7 @@ def group_of(status: CrawlStatus, rules: HostRules | None = None) -> Group:
     """The group among which hosts are shared out now; of a crawl that is over, the agents that ended it.
 
     `rules` are those of the one who asks. A silent agent belongs to it until the others have declared it dead.
-    `replicas` is empty when nobody is left.
+    `replicas` is empty when no agent is left.
     """
     agents = [agent for agent in status.agents if agent.state not in _NOT_OWNERS]
     return Group(

@@ -53,9 +53,7 @@ def live(status: CrawlStatus) -> list[str]:
 
 
 def live_within(status: CrawlStatus, columns: int, rows: int) -> list[str]:
-    """The same in no more columns and rows: the last agents are left out where there is no room, and what they sum up
-    to stays.
-    """
+    """The same within these columns and rows: without room the last agents are left out; the sums stay."""
     head, table_rows, rest = _live_parts(status)
     end = 1 + len(status.agents)  # below the headings
     hidden = min(len(status.agents), len(head) + len(table_rows) + len(rest) - rows + 1)
@@ -237,7 +235,7 @@ def owner(answer: Ownership) -> list[str]:
         ("url", answer.url),
         ("host" if answer.partition == "host" else "domain", answer.host),
         ("owner", answer.owner),
-        ("then", ", ".join(f"{agent} (keeps a copy)" for agent in answer.successors) or "nobody"),
+        ("then", ", ".join(f"{agent} (keeps a copy)" for agent in answer.successors) or "no agent"),
     ]
     return pairs([*rows, ("after them", ", ".join(rest))] if rest else rows)
 
@@ -268,7 +266,7 @@ def _lost(status: CrawlStatus) -> list[str]:
 
 
 def lost_agents(status: CrawlStatus) -> int:
-    """How many agents were lost for ever, by the word of those who saw the end."""
+    """How many agents were lost permanently, by the word of those who saw the end."""
     profiles = [agent.profile for agent in status.agents if agent.profile is not None]
     return max([profile.count("lost_agents") for profile in profiles], default=0)
 

@@ -39,7 +39,7 @@ _NOT_WORKING = _AWAY | {SILENT, UNREADABLE, "finished"}
 @dataclass(frozen=True, slots=True)
 class AgentStatus:
     """One agent. `age` is seconds since its profile was written (None: no profile); `trouble` says what is
-    unreadable. `keeps`: it has left, and had nobody to hand over to.
+    unreadable. `keeps`: it has left, and had no agent to hand over to.
     """
 
     name: str
@@ -117,7 +117,7 @@ class CrawlStatus:
 
     @property
     def state(self) -> str:
-        """`running`, `finished`, `stopped` (nobody works, the end was not reached) or `absent`."""
+        """`running`, `finished`, `stopped` (no agent works, the end was not reached) or `absent`."""
         if not self.exists:
             return "absent"
         if self.finished:

@@ -61,7 +61,7 @@ class RedisLink:
         more: list[tuple[Any, ...]] = [("HDEL", self._key, *self._garbage)] if self._garbage else []
         first = not self._writers
         before, *_, read = self._write(line, [*more, ("HGETALL", self._key)], look=True)
-        if MEMORY.encode() not in read:  # nobody has read since the server forgot
+        if MEMORY.encode() not in read:  # no read since the server forgot
             read = self._run([self._with_token(line), ("HGETALL", self._key)])[-1]
         good = self._texts(read)
         if not first and self._is_anothers(before):  # it was written over
@@ -97,7 +97,7 @@ class RedisLink:
             self._pool.disconnect()
 
     def _connected(self, connection: Any) -> None:
-        """Every connection comes by here, those too that the library makes anew by itself."""
+        """Every connection passes here, also those that the library makes again by itself."""
         connection.on_connect()
         *names, memory = _informed(connection)
         server = _server(names)
@@ -162,7 +162,7 @@ def _informed(connection: Any) -> list[bytes]:
 
 
 def _server(said: list[bytes]) -> bytes:
-    """What names the server and what it holds: another text once it was started anew, or a replica took over; b"" where
+    """What names the server and what it holds: another text after a new start, or when a replica took over; b"" where
     it does not tell."""
     found = [_NAMES.search(text) for text in said]
     return b" ".join(one[1] for one in found if one is not None) if None not in found else b""

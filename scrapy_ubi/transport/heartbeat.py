@@ -237,7 +237,7 @@ class Heartbeat:
         self._call(self._take)
 
     def _call(self, callback: Callable[[], object]) -> None:
-        """Into the event loop; when that is closed there is nobody to beat for."""
+        """Into the event loop; when that is closed there is no agent to beat for."""
         try:
             self._loop.call_soon_threadsafe(callback)
         except RuntimeError:

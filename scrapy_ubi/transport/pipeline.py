@@ -87,7 +87,7 @@ class RoundTrips:
 
     async def call(self, commands: Sequence[Command], full_is_an_error: bool = True) -> list[Any]:
         """Results in the order of `commands`. Raises TransportDown and TransportFull; with `full_is_an_error` false,
-        the errors of writes refused for want of memory are left in the results."""
+        the errors of writes that were refused because there is no memory are left in the results."""
         try:
             async with asyncio.timeout(self._timeout):
                 results = await self._run(commands)

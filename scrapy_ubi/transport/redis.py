@@ -5,7 +5,7 @@ Rules of this module:
 * The pool is roundtrip.py's; the beating thread has a connection of its own (heartbeat.py says why).
 * The inbox is read from its beginning by a script that leaves out what is in hand and cuts what is too large.
 * After an exchange that failed the next one reads less: a slow line may not carry so much within the time-out, and a
-  server may bound what it answers (client-output-buffer-limit). Else the same would be asked for, in vain, for ever.
+  server may bound what it answers (client-output-buffer-limit). Otherwise the same would be asked for without end.
 """
 
 from __future__ import annotations
@@ -343,7 +343,7 @@ class RedisTransport:
             return False
         try:
             await self._sweep(await self.beats())
-        except TransportError as error:  # what is left is harmless: nobody reads it before its agent returns
+        except TransportError as error:  # what is left is harmless: it is not read before its agent returns
             logger.warning("keys of a former run may be left: %s", error)
         return True
 

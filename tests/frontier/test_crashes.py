@@ -204,7 +204,7 @@ def test_an_index_that_is_lost_or_wrong_is_made_anew(tmp_path: Path, harm: str) 
     frontier._check()
     assert (told(frontier), sorted(frontier.failed())) == whole
     frontier.close()
-    assert any("made anew" in report for report in reports), reports
+    assert any("made again" in report for report in reports), reports
     reports.clear()
     opened(tmp_path, reports).close()
     assert reports == []

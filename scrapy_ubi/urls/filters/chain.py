@@ -37,7 +37,7 @@ class Refusal(NamedTuple):
 
 
 def _ignore(judge: UrlFilter, error: Exception) -> None:
-    """Nobody wants to know."""
+    """Does nothing: errors are not reported."""
 
 
 class FilterChain:
