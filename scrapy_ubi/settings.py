@@ -348,7 +348,8 @@ def _download_delay(value: object) -> float:
 
 
 def _check_relations(settings: UbiSettings) -> None:
-    """heartbeat < lease < failure: an agent stops fetching before the others can take its hosts (DESIGN 2.2)."""
+    """heartbeat < lease < failure: an agent stops fetching before the others can take its hosts
+    (docs/explanation/protocol.md#membership)."""
     beat, lease, failure = settings.heartbeat_interval, settings.lease_timeout, settings.failure_timeout
     if not lease < failure:
         raise UbiSettingError(

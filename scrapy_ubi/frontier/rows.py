@@ -6,7 +6,7 @@ given once and never to another host.
 | key | value |
 | --- | --- |
 | `h` hid | the record of a host: sums (counts, XORs of its keys, next arrival, next time), name, notes (JSON) |
-| `l` number | sums of some hosts, of each with its hid: later ones than those in `h` (`sums.py`) |
+| `l` number | sums of some hosts, of each with its hid: later ones than those in `h` (`host_totals.py`) |
 | `q` hid rank | an entry that is known: key, URL, request. It may be done already; then it is garbage |
 | `d` hid key | a key that is done; the HTTP status of its page (2 bytes) where it was fetched here |
 | `f` hash key | JSON: a request that failed permanently, by a hash of its host's name: it outlives the host |

@@ -1,7 +1,7 @@
 """A mapped file of hash tables that grow one by one: what both kinds of `Seen` are made of.
 
 * A key is hashed; the lowest bits of the hash say in which of the file's *shards* it is, the rest of them is its slot's
-  content (`slots.py`), so nothing of the hash is kept twice, and a table can be built again from its slots alone.
+  content (`hash_slots.py`), so nothing of the hash is kept twice, and a table can be built again from its slots alone.
 * Every change of a key is one store of one slot. So at whatever moment the process is killed, the file is a table that
   holds each change wholly or not at all.
 * A shard that is 88 % full is built again, a fifth larger, in a free piece of the file, and then one store into the

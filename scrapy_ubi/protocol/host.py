@@ -4,17 +4,18 @@ Rules of this module:
 
 * A host's state is two grow-only sets: the keys *known* (discovered) and the keys *done*. What waits to be fetched is
   known minus done. Merging is the union; where one key is known at two depths the smaller wins. Merging is therefore
-  commutative, associative and idempotent: duplicates, reordering and resends of mail are harmless (DESIGN, part 2).
+  commutative, associative and idempotent: duplicates, reordering and resends of mail are harmless
+  (docs/explanation/protocol.md#host-state).
 * The text of a URL is kept only until its key is done: afterwards the key alone is the memory.
 * A page that is done here is *closing* until its done mark may leave (P5): the others are told its entry, not that it
   is done.
 * A page's *redo* is what its owner learned from it, told to the host's other keepers before the done mark may leave:
   an heir finds the page's outlinks there and need not fetch it again. It is a convenience: a lost one costs a fetch.
 * A host's *notes* are what its owner keeps of it beside its URLs (`notes.py`); they merge, too, and are a convenience.
-* A request made again after a failure is told from the same one found anew: it is *retried*, and says how often at the
+* A request made again after a failure is told from the same one found again: it is *retried*, and says how often at the
   start of its text. The version retried more often wins, whatever its depth and priority: else each find of the URL
   would give the page all its retries again.
-* A key handed out to be fetched is *out*: still known, not done, in nobody's queue here. It comes back (`put_back`) or
+* A key handed out to be fetched is *out*: still known, not done, in no queue here. It comes back (`put_back`) or
   becomes done (`finish`).
 """
 
@@ -86,7 +87,7 @@ class Redo(NamedTuple):
 
 
 class Failure(NamedTuple):
-    """A request that failed for good: its key is done, and what is kept of it lets people look, and fetch it again.
+    """A request that failed permanently: its key is done, and what is kept of it lets people look, and fetch it again.
 
     `reason` is a short word as `http/404`; `when` is unix seconds.
     """
@@ -137,7 +138,7 @@ class HostState:
     `open_work`: how much of what was begun here is not settled yet (requests out, done marks not acknowledged).
     `dirty`: this copy may hold something the host's owner lacks.
     `keepers`, `keepers_at`: owner and successors under the view with that number (a cache of the agent's).
-    `trusted`: nobody else can have fetched this host since this agent did, so only its own delay counts.
+    `trusted`: no other agent can have fetched this host since this agent did, so only its own delay counts.
     `next_at`: time (s, the agent's clock) before which politeness forbids the next fetch.
     `notes`: what is noted of it; `pause`: the delay (s) between two loads that it wants, where that is more than all
     hosts are given.

@@ -1,4 +1,4 @@
-"""Reception: what an agent does with the letters it receives (DESIGN 2.3).
+"""Reception: what an agent does with the letters it receives (docs/explanation/protocol.md#mail).
 
 Rules of this module:
 
@@ -25,7 +25,7 @@ from scrapy_ubi.protocol.quiescence import Quiescence
 from scrapy_ubi.protocol.wire import Delta, Received
 
 MOST_OUTCOMES = (
-    1024  # answers remembered a lane: far above any window; a sender that never raises its floor gets no more
+    1024  # answers remembered a lane: far above any window; a sender that never raises its floor gets no further ones
 )
 MOST_ANSWER = 20  # times as many characters as a letter may have: a third of what a transport takes
 
@@ -73,7 +73,7 @@ class Reception:
             self._decided(letter.lane)
 
     def refuse_whole(self, sender: str, name: str, seq: int) -> None:
-        """A letter that is set aside as unreadable is answered all the same: sent again it would be no better."""
+        """A letter that is set aside as unreadable is still answered: sent again it would be no better."""
         lane = self._lane(name, sender)
         if len(lane.outcomes) < MOST_OUTCOMES and seq >= lane.floor:
             lane.outcomes[seq] = Outcome({}, ())

@@ -3,7 +3,7 @@
 Rules of this module:
 
 * A loss is recorded by who sees it (`Membership`), is kept on its disk, and is told the others at the end of the crawl.
-* An agent that comes back with its disk brings what it knew: it is lost no more. So whether anything is missing is
+* An agent that comes back with its disk brings what it knew: it is no longer lost. So whether anything is missing is
   asked at the end (`missing`), not when the loss is seen.
 * What is read was written by another agent: it is validated, and bounded.
 """

@@ -2,15 +2,15 @@
 
 Rules of this module:
 
-* An agent is *sure* of its picture once a lease and its grace have passed since its first beat, or somebody who has
-  settled is in it: Redis may have forgotten the others a moment before it came, but whoever lives is seen, or fenced
-  and without loads, by then. If Redis forgets once more meanwhile it waits anew. Who is not sure settles nothing and
-  fetches nothing (decision 0003). `Config.start_wait` may make the wait shorter. That is safe as long as Redis has
-  forgotten nothing since the first of the living came: of two agents that claim their names in one Redis, the later
-  one then finds the earlier one's beat, and waits until that one has settled for both.
+* An agent is *sure* of its picture once a lease and its grace have passed since its first beat, or an agent that
+  has settled is in it: Redis may have forgotten the others a moment before it came, but every living agent is seen, or
+  fenced and without loads, by then. If Redis forgets once more meanwhile it waits again. An agent that is not sure
+  settles nothing and fetches nothing (decision 0003). `Config.start_wait` may make the wait shorter. That is safe as
+  long as Redis has forgotten nothing since the first of the living came: of two agents that claim their names in one
+  Redis, the later one then finds the earlier one's beat, and waits until that one has settled for both.
 * A gap in the lease raises the epoch, and is mended when everybody alive has published the digest of a view that
-  holds it, and nobody who is held dead beats on (`Watch.restless`).
-* An incarnation that anybody holds dead begins anew under another one.
+  holds it, and no incarnation that is held dead beats on (`Watch.restless`).
+* An agent whose incarnation another agent holds dead joins again under another one.
 * More than `t` agents lost between two complete views, and what only they knew may be lost: the crawl is *lossy* from
   then on, and says so at its end. So it is when an agent that begins again from a disk misses
   somebody whom the disk knows when its first view is complete. Who was lost is recorded (`losses`): it may come back.
@@ -104,7 +104,7 @@ class Membership:
         return self.watch.is_dead(self.incarnation)
 
     def rejoin(self) -> None:
-        """Begin anew, as another incarnation."""
+        """Join again, as another incarnation."""
         self.incarnation = self._new_incarnation()
         self._own.add(self.incarnation)
         self.epoch = 0
@@ -142,11 +142,11 @@ class Membership:
         return self.leaving if agent == self.me else self.watch.leaves(agent)
 
     def count_lost(self, before: View, new: bool) -> None:
-        """The view `before` is no more: count those who died. `new`: this agent has never seen a view complete."""
+        """The view `before` has ended: count those who died. `new`: this agent has never seen a view complete."""
         for agent, member in before.members.items():
             if agent != self.me and self.watch.is_dead(member.incarnation):
                 self._lost[member.incarnation] = agent
-        # Where nobody is left who has seen a view complete, nobody has a whole copy: one death is one too many.
+        # Where no agent is left that has seen a view complete, none has a whole copy: one death is one too many.
         nobody_knows = new and all(NEW in sight.beat.flags for sight in self.watch.seen.values())
         spare = 0 if nobody_knows else self.config.replication
         if len(self._lost) > spare:
