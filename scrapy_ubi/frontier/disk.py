@@ -1,7 +1,7 @@
 """The frontier on disk: millions of URLs in little memory, and a crawl that goes on where it was.
 
 It keeps the contract `protocol.frontier.Frontier`, as the one in memory does. It is made of the hosts' states
-(`diskstate`) and their entries (`entries`), the part of their queues that is in memory (`window`), what is not written
+(`disk_state`) and their entries (`entries`), the part of their queues that is in memory (`window`), what is not written
 yet (`flushes`), and the failures kept (`failures`).
 
 How it is driven, beside the protocol's calls:
@@ -44,7 +44,7 @@ class Find(Protocol):
 
 
 class DiskFrontier:
-    """Host states by host, their sets on disk. `opening.open_frontier` makes one.
+    """Host states by host, their sets on disk. `restore.open_frontier` makes one.
 
     `delay` is the politeness delay in seconds, measured from the end of a load; `offset` is unix time less the agent's
     clock; `most` is how many rows of queues may be in memory; `saved` is what the store says of the frontier.
@@ -66,7 +66,7 @@ class DiskFrontier:
         failures = Failures(store, self._flushes)
         self.fail, self.failed, self.forgive = failures.fail, failures.failed, failures.forgive
         self.lost = 0
-        """How many of the last flushes the store has lost, when it was opened (`opening`)."""
+        """How many of the last flushes the store has lost, when it was opened (`restore`)."""
         self._offset = offset
         self._states: dict[str, DiskState] = {}
         self.find: Find = self._states.get  # it is asked for every link: the dict itself answers
@@ -88,7 +88,7 @@ class DiskFrontier:
         return state
 
     def restore(self, hid: int, record: rows.HostRecord) -> DiskState:
-        """A host as its row says; for `opening`."""
+        """A host as its row says; for `restore`."""
         state = self._states[record.host] = DiskState(record.host, hid, self.keys, self.store)
         state.known_xor, state.done_xor = record.known_xor, record.done_xor
         state.waiting, state.done_count = record.known - record.done, record.done

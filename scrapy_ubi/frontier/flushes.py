@@ -4,8 +4,8 @@ Rules of this module:
 
 * There is one flush at a time (`unwritten`). One that could not be written is written again as it is; what changes
   meanwhile belongs to the next one.
-* Each flush writes the sums of every host that it changes into the log (`sums`), and a row of its own only for a host
-  that is new, or whose notes have changed.
+* Each flush writes the sums of every host that it changes into the log (`host_totals`), and a row of its own only for a
+  host that is new, or whose notes have changed.
 * A queue that is nothing but garbage goes with the flush, as one range.
 """
 

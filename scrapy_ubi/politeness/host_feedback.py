@@ -3,8 +3,8 @@
 The guard tells of every load that had the host's permit: pages, robots.txt, media. Rules of this module:
 
 * The delay of a host is the largest of UBI_HOST_DELAY, what its robots.txt wants, the delay of the download slot that
-  its last page went through (`slots`), and UBI_DELAY_FACTOR times its last response time (Mercator's rule). What was
-  noted under other settings, before a restart, holds until the first load after it.
+  its last page went through (`scrapy_delays`), and UBI_DELAY_FACTOR times its last response time (Mercator's rule).
+  What was noted under other settings, before a restart, holds until the first load after it.
 * 429 and 503 with a Retry-After that can be read postpone the *host*. The page goes back to its queue, without using up
   one of its retries, where Scrapy would have retried it and nobody handles that status; else it goes on as ever. A host
   that answers nothing else any more, `UBI_RETRY_AFTER_TIMES` times in a row, is given up: `host/busy`. From its second

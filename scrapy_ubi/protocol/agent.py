@@ -258,7 +258,7 @@ class Agent:
     # ------------------------------------------------------------------ time
 
     def resume(self, flush: int) -> None:
-        """Begin again from a disk (`durable.restore`): flushes go on counting, and every copy is to be offered."""
+        """Begin again from a disk (`snapshot.restore`): flushes go on counting, and every copy is to be offered."""
         self.journal.flush = self.keeping.view_flush = flush
         for state in self.frontier.states():
             state.dirty = True

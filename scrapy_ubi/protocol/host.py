@@ -129,7 +129,7 @@ NONE = _Nothing()
 
 class HostState:
     """The state of one host at one agent, with the few facts the agent keeps beside it. Where the sets rest is a
-    subclass's matter: in memory (`setstate`) or on disk (`frontier.diskstate`).
+    subclass's matter: in memory (`memory_state`) or on disk (`frontier.disk_state`).
 
     `out`: key -> entry handed out; `closing`: key -> entry of the done whose done mark may not leave yet; `redo`: key
     -> redo of a page that waits here and is done elsewhere, maybe. An empty one may be `NONE`, which none adds to.

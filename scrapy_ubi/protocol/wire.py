@@ -2,7 +2,7 @@
 
 Rules of this module:
 
-* A letter is a stream entry or a part of one (`envelope`): short text fields and a JSON body, readable with redis-cli.
+* A letter is a stream entry or a part of one (`bundle`): short text fields and a JSON body, readable with redis-cli.
 * Some entries in a row that differ in key and URL only, as most from one page do, are said together: as one list, with
   all their keys in one text, and a list of their URLs.
 * Nothing that arrives is trusted: `decode` validates a letter whole and raises `Malformed` with the reason. Of one that

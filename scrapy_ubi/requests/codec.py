@@ -10,9 +10,9 @@ left out where there is nothing else: a plain GET that the spider's default call
   the object it is, and an agent without that fails the page (`codec/proxy`) rather than fetch it another way.
 * Which proxy a Proxy-Authorization is for (`_auth_proxy`) travels with it: else another one would be sent the password.
 * How often a request was retried stands before all else (`protocol.host.retried`), and is no part of the request.
-* A value travels exactly (`jsonvalues`) or not at all. `encode` names what does not; the scheduler then keeps the
+* A value travels exactly (`values`) or not at all. `encode` names what does not; the scheduler then keeps the
   original object for as long as the request stays at this agent, where nothing is lost.
-* No text leaves that its receivers would refuse: what `requestcheck` has against it is left out, and named as well.
+* No text leaves that its receivers would refuse: what `check` has against it is left out, and named as well.
   Without the method that it has a request is another one, so its callback is lost with it.
 * A header without a value travels: it keeps the middlewares from setting theirs.
 * A callback travels by its name among the spider's methods. One that has no such name (a lambda, a partial, another
@@ -21,9 +21,9 @@ left out where there is nothing else: a plain GET that the spider's default call
   the reason `codec/callback`, `codec/meta`, ... rather than fetch something else, or call with less.
 * FormRequest, JsonRequest and XmlRpcRequest arrive as such, as spiders make the next one of the last by `replace`. What
   they do when they are made is done: body, headers and method are those that were sent. So do classes of the project's
-  own (`knownclasses`) whose requests hold no more than these; their constructor is not called. Others do not travel.
+  own (`known_classes`) whose requests hold no more than these; their constructor is not called. Others do not travel.
 * Nothing is imported or called because the data names it: a callback is one of the spider's own methods, out of a table
-  made beforehand; classes are known ones. What comes from outside is checked whole by `requestcheck` before.
+  made beforehand; classes are known ones. What comes from outside is checked whole by `check` before.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ Rules of this module:
 * What JSON has of its own (null, true, false, text, whole numbers, finite floats, lists, objects with text keys) stands
   for itself. Everything else is *tagged*: `{"~": tag, "v": payload}`; so is a dict that itself has the key "~".
 * Nothing is ever imported or called because the data names it. Items, enumerations and named tuples are built of
-  classes that the caller knows (`knownclasses`), by their fields (`itemclasses`).
+  classes that the caller knows (`known_classes`), by their fields (`item_classes`).
 * `unpack` reads data from outside: whatever it cannot read raises `ValueError` with a short reason.
 
 A subclass of text that is no enumeration travels as plain text: it compares equal. Other subclasses do not travel.
