@@ -265,8 +265,8 @@ def _parsed(response: HtmlResponse, text: str) -> Page | None:
         return page
     data = written(text)
     page = None if is_costly(data) else Page(data)
-    # With no page left the allocator gives its memory back to the system, and asks for it anew at the next one: a third
-    # of the time that a page takes to parse.
+    # With no page left the allocator gives its memory back to the system, and asks for it again at the next one: a
+    # third of the time that a page takes to parse.
     _last = (ref(response), page) if len(text) <= _SMALL else (None, None)
     return page
 

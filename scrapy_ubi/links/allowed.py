@@ -1,6 +1,6 @@
 """Which of a page's links are wanted, by their URLs: Scrapy's rules (scheme, expressions, domains, extensions), faster.
 
-What is asked of every link is asked without parsing its URL anew; the domains are asked once for each host.
+What is asked of every link is asked without parsing its URL again; the domains are asked once for each host.
 """
 
 from __future__ import annotations

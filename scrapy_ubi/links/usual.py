@@ -1,4 +1,5 @@
-"""The short way through a page: one attribute, every URL once, nobody's function in between. Most extractors want that.
+"""The short way through a page: one attribute, every URL once, no function of the user's in between. Most extractors
+want that.
 
 What could be asked of each link is asked of all of a page's links at once, by regular expressions over all values, one
 a line: which of them mean a URL by no more than putting two strings together, and which of these end with an extension

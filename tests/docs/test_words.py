@@ -56,11 +56,25 @@ PAGES = [
     *sorted((ROOT / "example_project").rglob("*.md")),
     DOCS / "decisions" / "old-and-new-names.md",
 ]
-CLEAN = ["commands", "frontier", "monitor", "transport", "urls"]  # rooms whose docstrings, comments and texts are clean
+CLEAN = [
+    *(
+        "addon",
+        "clock",
+        "commands",
+        "errors",
+        "frontier",
+        "linkextractor",
+        "links",
+        "monitor",
+        "plainlinks",
+        "politeness",
+    ),
+    *("process", "requests", "settings", "settings_table", "spiders", "transport", "untrusted", "urls"),
+]  # rooms whose docstrings, comments and texts are clean; the others follow
 
 
 # Rooms that name other modules as they are called now; the others follow.
-NEW_NAMES = [*CLEAN, "outputs", "plainlinks", "politeness", "protocol", "requests", "scrapy_private"]
+NEW_NAMES = [*CLEAN, "outputs", "protocol", "scrapy_private"]
 WORDS = {"stopped", "body"}  # old names of modules that are values as well
 
 
