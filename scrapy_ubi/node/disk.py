@@ -1,4 +1,4 @@
-"""The keeper: an agent's disk, as its node uses it (DESIGN 2.5, P8).
+"""The keeper: an agent's disk, as its node uses it (docs/explanation/protocol.md#flush-and-restart, P8).
 
 Rules of this module:
 

@@ -1,4 +1,4 @@
-"""Mail: what agents tell each other, and how nothing of it is lost (DESIGN 2.3).
+"""Mail: what agents tell each other, and how nothing of it is lost (docs/explanation/protocol.md#mail).
 
 Rules of this module:
 

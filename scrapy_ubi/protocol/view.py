@@ -1,4 +1,4 @@
-"""Who is alive: beats, the failure detector, views and the lease (DESIGN 2.2).
+"""Who is alive: beats, the failure detector, views and the lease (docs/explanation/protocol.md#membership).
 
 Rules of this module:
 

@@ -27,7 +27,7 @@ PROTOCOL = (EXPLANATION / "protocol.md").read_text()
 MOST_HOPS = 30
 FEWEST_CHANGES = 10
 
-OLDER = re.compile(r"\bDESIGN\b")  # a page that readers do not have
+OUTSIDE = re.compile(r"\bDESIGN\b")  # a page outside of the repository
 
 
 def section(title: str) -> str:
@@ -165,6 +165,12 @@ def test_every_page_cited_exists() -> None:
             there = ROOT / page
             assert there.is_file(), f"{source}: {page}"
             assert not anchor or anchor in anchors(there), f"{source}: {page}#{anchor}"
+
+
+def test_no_page_is_cited_that_readers_do_not_have() -> None:
+    for source in sources():
+        if source != Path(__file__):
+            assert not OUTSIDE.search(source.read_text()), f"{source} cites a page outside of the repository"
 
 
 def test_every_decision_cited_exists() -> None:

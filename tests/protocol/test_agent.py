@@ -1,4 +1,5 @@
-"""The agent: two, three or four of them around a tiny post, and what each promise of DESIGN part 2 looks like there.
+"""The agent: two, three or four of them around a tiny post, and what each promise of docs/explanation/protocol.md looks
+like there.
 
 Hosts are named by the order of their agents: `ordered("b", "c", "a")` is b's, c keeps a copy, a is next.
 """

@@ -232,7 +232,7 @@ def test_a_leaver_hands_over_and_the_others_leave_it_to_it() -> None:
     assert village.holders(host) >= {"b", "c"}
 
 
-# -- the old owner dies in the middle (a hard case of DESIGN 2.5)
+# -- the old owner dies in the middle (docs/explanation/hard-cases.md)
 
 
 # -- leavers, and the pause after a leave

@@ -384,8 +384,8 @@ def test_ubicrawler_section_4_3_figure_1_balance(
     """Figure 1: the deviation from perfect balance stays within its bounds from 4 to 256 agents, per cent.
 
     Shares of the circle stand for very many hosts. A point of the figure is the mean over several groups of agents, as
-    the shares of so few replicas vary, those of 4 agents the most. The bounds are those of DESIGN 2.1; by the clockwise
-    rule it would be another figure.
+    the shares of so few replicas vary, those of 4 agents the most. The bounds are those of
+    docs/explanation/protocol.md#assignment; by the clockwise rule it would be another figure.
     """
     for agents in (4, 8, 16, 32, 64, 128, 256):
         groups = [

@@ -1,4 +1,4 @@
-"""Changes of the group: agents that join, leave, die, sleep and come back (DESIGN 2.5)."""
+"""Changes of the group: agents that join, leave, die, sleep and come back (docs/explanation/hard-cases.md)."""
 
 from __future__ import annotations
 

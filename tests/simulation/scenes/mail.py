@@ -1,4 +1,4 @@
-"""Mail that is refused, waits, is lost or comes again, and the end (DESIGN 2.5)."""
+"""Mail that is refused, waits, is lost or comes again, and the end (docs/explanation/hard-cases.md)."""
 
 from __future__ import annotations
 
