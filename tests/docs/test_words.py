@@ -69,12 +69,12 @@ CLEAN = [
         "plainlinks",
         "politeness",
     ),
-    *("process", "requests", "settings", "settings_table", "spiders", "transport", "untrusted", "urls"),
+    *("process", "protocol", "requests", "settings", "settings_table", "spiders", "transport", "untrusted", "urls"),
 ]  # rooms whose docstrings, comments and texts are clean; the others follow
 
 
 # Rooms that name other modules as they are called now; the others follow.
-NEW_NAMES = [*CLEAN, "outputs", "protocol", "scrapy_private"]
+NEW_NAMES = [*CLEAN, "outputs", "scrapy_private"]
 WORDS = {"stopped", "body"}  # old names of modules that are values as well
 
 
