@@ -22,17 +22,17 @@ from scrapy.utils.conf import arglist_to_dict
 
 from scrapy_ubi.commands import crawls, failed, host_report, reset, url
 from scrapy_ubi.commands.addon_remark import addon_remark
-from scrapy_ubi.commands.connection import Connection, UbiNotFound, connect, need_agent, setting
+from scrapy_ubi.commands.connection import RedisConnection, UbiNotFound, connect, need_agent, setting
 from scrapy_ubi.commands.crawl_choice import UbiNoCrawl, choose_crawl
 from scrapy_ubi.commands.drain import Drain
 from scrapy_ubi.commands.locate import as_requested
 from scrapy_ubi.commands.options import add_subcommands
-from scrapy_ubi.commands.query import Outcome
+from scrapy_ubi.commands.query import QueryReport
 from scrapy_ubi.commands.stopped_status import figures
 from scrapy_ubi.errors import UbiError, UbiSettingError, UbiUnavailable
 from scrapy_ubi.monitor import document, render
 from scrapy_ubi.monitor.inbox_text import read_dead, read_inbox
-from scrapy_ubi.monitor.ownership import Group, group_of, ownership
+from scrapy_ubi.monitor.ownership import GroupSettings, group_of, ownership
 from scrapy_ubi.monitor.status import CrawlStatus, read_status
 from scrapy_ubi.protocol.ring import RingCollision, replicas_for
 from scrapy_ubi.settings import MOST_REPLICAS, refuse_unknown
@@ -49,7 +49,7 @@ FIGURES: Mapping[str, Callable[[CrawlStatus], Answer]] = {
     "agents": lambda status: (render.agents(status), document.status(status)),
     "report": lambda status: (render.report(status), document.report(status)),
 }
-FRONTIER: Mapping[str, Callable[[BaseSettings, argparse.Namespace], Outcome]] = {
+FRONTIER: Mapping[str, Callable[[BaseSettings, argparse.Namespace], QueryReport]] = {
     "crawls": crawls.run,
     "hosts": host_report.run,
     "url": url.run,
@@ -137,7 +137,7 @@ class Command(ScrapyCommand):
         except KeyboardInterrupt:
             self.exitcode = 130
 
-    def _look(self, outcome: Outcome, opts: argparse.Namespace) -> None:
+    def _look(self, outcome: QueryReport, opts: argparse.Namespace) -> None:
         if outcome.lines or opts.json:
             _print((outcome.lines, outcome.document), opts)
         if outcome.complaint:
@@ -158,7 +158,7 @@ def _given(settings: BaseSettings) -> list[str]:
     return [name for name in settings if isinstance(name, str) and (settings.getpriority(name) or 0) >= here]
 
 
-def _answer(settings: BaseSettings, opts: argparse.Namespace, to: Connection) -> Answer:
+def _answer(settings: BaseSettings, opts: argparse.Namespace, to: RedisConnection) -> Answer:
     status = choose_crawl(settings, opts, to)
     answers: dict[str, Callable[[], Answer]] = {
         "inbox": lambda: _inbox(opts, to, status),
@@ -167,7 +167,7 @@ def _answer(settings: BaseSettings, opts: argparse.Namespace, to: Connection) ->
     return answers[opts.what]()
 
 
-def _drain(settings: BaseSettings, opts: argparse.Namespace, to: Connection) -> Answer:
+def _drain(settings: BaseSettings, opts: argparse.Namespace, to: RedisConnection) -> Answer:
     drain = Drain(to, choose_crawl(settings, opts, to), opts.agent)
     drain.ask(opts.force)
     if opts.no_wait:
@@ -177,7 +177,7 @@ def _drain(settings: BaseSettings, opts: argparse.Namespace, to: Connection) -> 
     return [f"Agent {plain(opts.agent, 64)} {ended} ({answer['seconds']:.1f} s)."], answer
 
 
-def _inbox(opts: argparse.Namespace, to: Connection, status: CrawlStatus) -> Answer:
+def _inbox(opts: argparse.Namespace, to: RedisConnection, status: CrawlStatus) -> Answer:
     need_agent(status, opts.agent)
     crawl, name = status.crawl, opts.agent
     with to.explained():
@@ -187,7 +187,7 @@ def _inbox(opts: argparse.Namespace, to: Connection, status: CrawlStatus) -> Ans
     return render.inbox(name, box, status.now, opts.full), document.inbox(crawl, name, box)
 
 
-def _owner(opts: argparse.Namespace, group: Group, status: CrawlStatus | None = None) -> Answer:
+def _owner(opts: argparse.Namespace, group: GroupSettings, status: CrawlStatus | None = None) -> Answer:
     try:
         answer = ownership(as_requested(opts.url), group)
     except RingCollision as collision:
@@ -200,17 +200,17 @@ def _owner(opts: argparse.Namespace, group: Group, status: CrawlStatus | None = 
     return lines, document.owner(answer)
 
 
-def _group_given(settings: BaseSettings, opts: argparse.Namespace) -> Group:
+def _group_given(settings: BaseSettings, opts: argparse.Namespace) -> GroupSettings:
     rules = setting(settings, "host_rules")
     replicas = {name: replicas_for(opts.replicas, capacity) for name, capacity in opts.agents.items()}
     for name, number in replicas.items():
         if number > MOST_REPLICAS:
             problem = f"times the capacity of '{plain(name, 64)}' is {number}"
             raise UbiSettingError("--replicas", problem, f"an agent has at most {MOST_REPLICAS}, make one smaller")
-    return Group(replicas, opts.partition, opts.replication, rules_name=name_of(rules), rules=rules)
+    return GroupSettings(replicas, opts.partition, opts.replication, rules_name=name_of(rules), rules=rules)
 
 
-def _group_now(settings: BaseSettings, status: CrawlStatus) -> Group:
+def _group_now(settings: BaseSettings, status: CrawlStatus) -> GroupSettings:
     group = group_of(status, setting(settings, "host_rules"))
     if not group.replicas:
         raise UbiNotFound(f"No agent of crawl {plain(status.crawl, 64)} is alive; name some with --agents a,b,c.")
@@ -243,7 +243,7 @@ def _text(answer: Answer, opts: argparse.Namespace) -> str:
     return json.dumps(data, indent=None if getattr(opts, "watch", False) else 2) if opts.json else "\n".join(lines)
 
 
-def _watch(settings: BaseSettings, opts: argparse.Namespace, to: Connection) -> None:
+def _watch(settings: BaseSettings, opts: argparse.Namespace, to: RedisConnection) -> None:
     """Draw the status anew until the crawl is finished. It is waited for, and once it was seen, also a Redis that is
     away."""
     status = _first_status(settings, opts, to)
@@ -254,7 +254,7 @@ def _watch(settings: BaseSettings, opts: argparse.Namespace, to: Connection) -> 
         status = _next_status(to, status.crawl)
 
 
-def _first_status(settings: BaseSettings, opts: argparse.Namespace, to: Connection) -> CrawlStatus:
+def _first_status(settings: BaseSettings, opts: argparse.Namespace, to: RedisConnection) -> CrawlStatus:
     said = ""
     while True:
         try:
@@ -266,7 +266,7 @@ def _first_status(settings: BaseSettings, opts: argparse.Namespace, to: Connecti
         time.sleep(WATCH_EVERY)
 
 
-def _next_status(to: Connection, crawl: str) -> CrawlStatus:
+def _next_status(to: RedisConnection, crawl: str) -> CrawlStatus:
     said = ""
     while True:
         time.sleep(WATCH_EVERY)

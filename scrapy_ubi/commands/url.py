@@ -10,10 +10,10 @@ from scrapy.settings import BaseSettings
 
 from scrapy_ubi.commands.connection import setting
 from scrapy_ubi.commands.locate import Spot, spot
-from scrapy_ubi.commands.query import Gathered, Outcome, gather
+from scrapy_ubi.commands.query import Gathered, QueryReport, gather
 from scrapy_ubi.monitor.answers import Answer
 from scrapy_ubi.monitor.document import Document
-from scrapy_ubi.monitor.ownership import Group, Ownership, ownership
+from scrapy_ubi.monitor.ownership import GroupSettings, Ownership, ownership
 from scrapy_ubi.monitor.table import count, folded, pairs, room, span
 from scrapy_ubi.node.report.queries import Question
 from scrapy_ubi.protocol.ring import RingCollision
@@ -34,16 +34,16 @@ NO_KEY = (
 )
 
 
-def run(settings: BaseSettings, opts: argparse.Namespace) -> Outcome:
+def run(settings: BaseSettings, opts: argparse.Namespace) -> QueryReport:
     """Ask and show. Raises UbiError."""
     longest = setting(settings, "max_url_length")
     chain = FilterChain.read(setting(settings, "filters"))
-    nowhere = spot(opts.url, Group({}), longest, chain)
+    nowhere = spot(opts.url, GroupSettings({}), longest, chain)
     if not nowhere.key:
         document = {"url": opts.url, "where": "filtered", "filter": nowhere.filtered}
-        return Outcome(pairs([("url", opts.url), *_not_found(nowhere)]), document)
+        return QueryReport(pairs([("url", opts.url), *_not_found(nowhere)]), document)
 
-    def question(group: Group) -> Question:
+    def question(group: GroupSettings) -> Question:
         place = spot(opts.url, group, longest, chain)
         return Question("url", 0.0, agent=opts.agent or "", host=place.host, key=place.key)
 
@@ -51,7 +51,7 @@ def run(settings: BaseSettings, opts: argparse.Namespace) -> Outcome:
     return _outcome(found, spot(opts.url, found.group, longest, chain))
 
 
-def _outcome(found: Gathered, place: Spot) -> Outcome:
+def _outcome(found: Gathered, place: Spot) -> QueryReport:
     owned = _owned(place.url, found.group)
     answers = {agent: answer for agent, answer in found.answers.by_agent.items() if answer["where"] != "unknown"}
     agent = min(answers, key=lambda name: _preference(answers[name], name == _owner(owned)), default="")
@@ -84,7 +84,7 @@ def _outcome(found: Gathered, place: Spot) -> Outcome:
         lines += ["", *textwrap.wrap(NO_KEY.format(place.fingerprinter), room())]
     elif where == "unknown":
         lines += ["", *textwrap.wrap(OTHER_KEY, room())]
-    return Outcome(lines, document, found.answers.complaint)
+    return QueryReport(lines, document, found.answers.complaint)
 
 
 def _preference(answer: Answer, owner: bool) -> tuple[int, bool]:
@@ -96,7 +96,7 @@ def _owner(owned: Ownership | None) -> str:
     return owned.owner if owned is not None else ""
 
 
-def _owned(url: str, group: Group) -> Ownership | None:
+def _owned(url: str, group: GroupSettings) -> Ownership | None:
     try:
         return ownership(url, group) if group.replicas else None
     except RingCollision:

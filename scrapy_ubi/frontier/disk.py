@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol
 
 from scrapy_ubi.frontier import rows
-from scrapy_ubi.frontier.disk_state import DiskState, Head, Keys
+from scrapy_ubi.frontier.disk_state import DiskState, Head, KeyStates
 from scrapy_ubi.frontier.entries import Entries
 from scrapy_ubi.frontier.failures import Failures
 from scrapy_ubi.frontier.flush import Extra, Flush
@@ -56,7 +56,7 @@ class DiskFrontier:
         self.delay = delay
         self.store = store
         self.seen = seen
-        self.keys = Keys(seen)
+        self.keys = KeyStates(seen)
         self.workbench: Workbench[DiskState] = Workbench()
         self.window = Window(self.workbench, most, delay)
         self._flushes = Flushes(self.keys, self.window, offset, saved)
@@ -135,7 +135,7 @@ class DiskFrontier:
         for entry in entries:
             key = entry[0]
             salted = key ^ salt
-            known = fresh.get(salted)  # as `Keys.status`
+            known = fresh.get(salted)  # as `KeyStates.status`
             if known is None and salted not in unknown:
                 known = writing.get(salted)
                 if known is None:

@@ -2,8 +2,8 @@
 
 Rules of this module:
 
-* No set of keys is here. Whether a key is known or done, `Keys` says: first the changes that are not in the seen table
-  yet, then the table. Entries are rows of the store.
+* No set of keys is here. Whether a key is known or done, `KeyStates` says: first the changes that are not in the seen
+  table yet, then the table. Entries are rows of the store.
 * Of the entries that wait only the *head* of the queue may be in memory, as rows not yet decoded, in the order of
   the store. A head is *complete* when nothing waits that is not in it; such a host is never read. The head may hold
   entries that were done elsewhere meanwhile (garbage): whoever takes the first one looks.
@@ -36,7 +36,7 @@ none.
 """
 
 
-class Keys:
+class KeyStates:
     """Which salted keys are known and done, for all hosts: `fresh` is not flushed, `writing` is being written.
 
     `unknown` has keys asked for lately and found nowhere: who asks is about to add them. They hold until the next flush
@@ -98,7 +98,7 @@ class DiskState(HostState):
     waiting: int
     done_count: int
 
-    def __init__(self, host: str, hid: int, keys: Keys, store: Store) -> None:
+    def __init__(self, host: str, hid: int, keys: KeyStates, store: Store) -> None:
         super().__init__(host)
         self.hid = hid.to_bytes(4, "big")
         self.salt = rows.salt(self.hid)
@@ -130,7 +130,7 @@ class DiskState(HostState):
         That a waiting entry was found nearer matters only while it is in memory, and then only where it would be the
         next one: else it keeps its place.
         """
-        keys, salted = self._keys, key ^ self.salt  # as `Keys.status` does; this is asked for every link found
+        keys, salted = self._keys, key ^ self.salt  # as `KeyStates.status` does; this is asked for every link found
         status = keys.fresh.get(salted)
         if status is None and keys.writing:
             status = keys.writing.get(salted)

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from scrapy_ubi.frontier import rows
-from scrapy_ubi.frontier.disk_state import DiskState, Keys
+from scrapy_ubi.frontier.disk_state import DiskState, KeyStates
 from scrapy_ubi.frontier.flushes import Flushes
 from scrapy_ubi.frontier.store import Store
 from scrapy_ubi.frontier.window import Window
@@ -28,7 +28,7 @@ class Entries:
     salted key -> row.
     """
 
-    def __init__(self, store: Store, keys: Keys, window: Window, flushes: Flushes) -> None:
+    def __init__(self, store: Store, keys: KeyStates, window: Window, flushes: Flushes) -> None:
         self.taken: dict[int, bytes] = {}
         self._overtaken: set[int] = set()  # salted keys of what is out and was done elsewhere meanwhile
         self._store = store

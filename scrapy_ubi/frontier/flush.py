@@ -17,7 +17,7 @@ from scrapy_ubi.frontier.store import Store
 Extra = tuple[bytes, bytes | None]  # a row of the agent's: None deletes it
 
 
-class Changes:
+class UnflushedChanges:
     """What is not flushed yet, beside the keys: by host, the failures, and the numbers of hosts dropped. `again`: rows
     of queues that a flush before has written too.
     """
@@ -43,7 +43,7 @@ class Flush:
         self,
         number: int,
         keys: dict[int, int],
-        changes: Changes,
+        changes: UnflushedChanges,
         records: dict[bytes, bytes | None],
         clear: Iterable[bytes],
         extra: Iterable[Extra],

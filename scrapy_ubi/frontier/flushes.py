@@ -14,8 +14,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from scrapy_ubi.frontier import rows
-from scrapy_ubi.frontier.disk_state import DiskState, HostChanges, Keys
-from scrapy_ubi.frontier.flush import Changes, Extra, Flush
+from scrapy_ubi.frontier.disk_state import DiskState, HostChanges, KeyStates
+from scrapy_ubi.frontier.flush import Extra, Flush, UnflushedChanges
 from scrapy_ubi.frontier.host_totals import SumsLog
 from scrapy_ubi.frontier.window import Window
 
@@ -30,8 +30,8 @@ class Flushes:
     the next new host, `failed` how many failures are kept, `log` the sums of hosts.
     """
 
-    def __init__(self, keys: Keys, window: Window, offset: float, saved: Mapping[str, int]) -> None:
-        self.changes = Changes()
+    def __init__(self, keys: KeyStates, window: Window, offset: float, saved: Mapping[str, int]) -> None:
+        self.changes = UnflushedChanges()
         self.unwritten: Flush | None = None
         self.log = SumsLog()
         self.next = saved.get("next", 1)
@@ -86,7 +86,7 @@ class Flushes:
         assert self.unwritten is None, "one flush at a time"
         self._number += 1
         keys = self._keys
-        changes, self.changes = self.changes, Changes()
+        changes, self.changes = self.changes, UnflushedChanges()
         clear, logged = [], []
         for state, change in changes.hosts.items():
             idle = not state.waiting and not state.out and not self._window.is_read(state)

@@ -85,7 +85,7 @@ class SumsLog:
         return log_key(number), b"".join([pack(state.hid, *state.sums(offset)) for state in states])
 
 
-class Read:
+class TotalsLog:
     """The log as it lies in a store: the latest sums of each host, by `hid`."""
 
     def __init__(self, store: Store) -> None:

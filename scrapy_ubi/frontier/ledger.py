@@ -23,7 +23,7 @@ from scrapy_ubi.frontier.store import Store, after, every
 from scrapy_ubi.protocol.host import Entry
 from scrapy_ubi.protocol.journal import Part
 from scrapy_ubi.protocol.mail import Outcome, Record
-from scrapy_ubi.protocol.snapshot import Changes, Group, Saved, SavedLane
+from scrapy_ubi.protocol.snapshot import Changes, GroupState, Saved, SavedLane
 
 Row = tuple[bytes, bytes | None]  # None: to be deleted
 
@@ -47,7 +47,7 @@ def rows(changes: Changes) -> Iterator[Row]:
             yield part_key(flush, number), None
 
 
-def _group_value(group: Group) -> bytes:
+def _group_value(group: GroupState) -> bytes:
     return _dumps(
         {"store": group.store, "flush": group.flush, "lossy": group.lossy, "peers": sorted(group.peers)}
     ).encode()
@@ -134,8 +134,8 @@ def _checked(key: bytes, value: bytes, read: Any) -> Any:
         raise damaged(key, error) from error
 
 
-def _group(row: dict[str, Any]) -> Group:
-    return Group(
+def _group(row: dict[str, Any]) -> GroupState:
+    return GroupState(
         _is(row["store"], str), _is(row["flush"], int), _is(row["lossy"], bool), frozenset(_texts(row["peers"]))
     )
 

@@ -23,7 +23,7 @@ from typing import Protocol
 from scrapy_ubi.frontier import address_space, ledger, rows
 from scrapy_ubi.frontier.disk import DiskFrontier
 from scrapy_ubi.frontier.flushes import GONE
-from scrapy_ubi.frontier.host_totals import Read
+from scrapy_ubi.frontier.host_totals import TotalsLog
 from scrapy_ubi.frontier.rocks import RocksStore
 from scrapy_ubi.frontier.seen import Seen, SeenDamaged, SeenTable, Totals
 from scrapy_ubi.frontier.store import Store, StoreDamaged, every
@@ -193,7 +193,7 @@ def _caught_up(store: Store, seen: Seen, flush: int) -> bool:
 def _hosts(store: Store, frontier: DiskFrontier, saved: Mapping[str, int], earliest: float, latest: float) -> Totals:
     """Read the host records, and the log of their sums; what the seen table must hold in all."""
     known, known_xor, done, done_xor = (saved.get(name, 0) for name in GONE)
-    log, given = Read(store), saved.get("next", 1)
+    log, given = TotalsLog(store), saved.get("next", 1)
     log.check(given)
     for key, value in every(store, rows.HOST, rows.HOST + b"\xff" * 8, _PIECE):
         record = rows.read_host(key, value)

@@ -20,7 +20,7 @@ from typing import Self
 
 import numpy as np
 
-from scrapy_ubi.frontier.hash_slots import Bits, Numbers, Places, Slots, Words, built, claim, is_prime, prime, walk
+from scrapy_ubi.frontier.hash_slots import Bits, Numbers, Probes, Slots, Words, built, claim, is_prime, prime, walk
 from scrapy_ubi.frontier.mapped import LINE, WORD, MappedWords, Room, SeenDamaged
 
 VERSION = 1
@@ -240,7 +240,7 @@ class Shards(ABC):
         if len(new):
             self._insert(numbers[new], done[new], places.only(new)._replace(at=at[new]))
 
-    def _insert(self, numbers: Words, done: Bits, places: Places) -> None:
+    def _insert(self, numbers: Words, done: Bits, places: Probes) -> None:
         """Hashes that are not here, and the empty slots that `walk` found for them."""
         shards = (numbers % self.SHAPE.shards).astype(np.int64)
         some, coming = np.unique(shards, return_counts=True)
@@ -253,10 +253,10 @@ class Shards(ABC):
         claim(np.asarray(self._slots), places, np.where(done, places.sought, places.sought - 1))
         self._counts[some] += coming
 
-    def _places(self, numbers: Words) -> Places:
+    def _places(self, numbers: Words) -> Probes:
         """Where to look for each hash."""
         extents = self._places_of[(numbers % self.SHAPE.shards).astype(np.int64)]
-        return Places.of(numbers, extents[:, 0], extents[:, 2], *self._sought(numbers))
+        return Probes.of(numbers, extents[:, 0], extents[:, 2], *self._sought(numbers))
 
     # ---- growth
 

@@ -35,7 +35,7 @@ class Page:
         """`page`: all of it, as `written` has it."""
         self._tree = LexborHTMLParser(page, options=_OPTIONS)
 
-    def elements(self, places: Places, region: LexborNode | None = None) -> list[LexborNode]:
+    def elements(self, places: LinkSources, region: LexborNode | None = None) -> list[LexborNode]:
         """The elements that may hold links, in the page or in the region, itself included."""
         if not places.selector:  # no tag is left: no selector either, for lexbor
             return []
@@ -71,7 +71,7 @@ class Page:
         return False
 
 
-class Places:
+class LinkSources:
     """Where links are: which elements to look at (`selector`), and which of an element's values are links (`values`).
 
     `tags`, `attrs`, without `no_tags`, `no_attrs`: names, or `*` for all of them, as Scrapy's extractor has them.

@@ -22,7 +22,7 @@ LONGEST = 100_000  # characters of a text; URLs are the longest
 MOST_REASONS = 1000
 
 
-class _Unreadable(Exception):
+class _BadValue(Exception):
     """A value does not hold; the text says which."""
 
 
@@ -106,7 +106,7 @@ def read_answer(agent: str, ask: str, raw: bytes) -> Answer | str:
         return "another agent's answer, or one to another question"
     try:
         return _checked(ask, data)
-    except _Unreadable as trouble:
+    except _BadValue as trouble:
         return str(trouble)
 
 
@@ -117,7 +117,7 @@ def _checked(ask: str, data: Mapping[str, Any]) -> Answer:
     if ask in _ROWS:
         rows = data.get("rows")
         if not isinstance(rows, list) or len(rows) > MOST_ROWS:
-            raise _Unreadable("rows are no list, or too many")
+            raise _BadValue("rows are no list, or too many")
         answer["rows"] = [_row(row, ask) for row in rows]
     return answer
 
@@ -130,8 +130,8 @@ def _row(data: Any, ask: str) -> Answer:
 
 def _held(data: Any, checks: Mapping[str, Check]) -> Answer:
     if not isinstance(data, dict):
-        raise _Unreadable("a row is not an object")
+        raise _BadValue("a row is not an object")
     for name, check in checks.items():
         if name not in data or not check(data[name]):
-            raise _Unreadable(f"{name} is missing or not what it should be")
+            raise _BadValue(f"{name} is missing or not what it should be")
     return {name: data[name] for name in checks}

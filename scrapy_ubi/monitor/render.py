@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from scrapy_ubi.monitor.inbox_text import Box, Letter
+from scrapy_ubi.monitor.inbox_text import Box, InboxLetter
 from scrapy_ubi.monitor.measures import Balance, Measures, measure
 from scrapy_ubi.monitor.ownership import Ownership
 from scrapy_ubi.monitor.status import UNREADABLE, AgentStatus, CrawlStatus
@@ -168,7 +168,7 @@ def inbox(agent: str, box: Box, now: float, full: bool) -> list[str]:
     return lines
 
 
-def _letter(letter: Letter, now: float, full: bool) -> list[str]:
+def _letter(letter: InboxLetter, now: float, full: bool) -> list[str]:
     about = f"{letter.id}  {span(max(0.0, now - letter.time))} old  {size(letter.size)}"
     if letter.trouble:
         return [
@@ -198,7 +198,7 @@ def _first_hosts(hosts: Sequence[str]) -> str:
         shown -= 1
 
 
-def _done(letter: Letter) -> list[str]:
+def _done(letter: InboxLetter) -> list[str]:
     lines = []
     for delta in letter.deltas:
         if delta.done:

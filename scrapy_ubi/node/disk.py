@@ -43,7 +43,7 @@ from scrapy_ubi.node.hosts.host_notes import MOST_POSTPONE
 from scrapy_ubi.node.store_files import clean, delete, set_aside
 from scrapy_ubi.protocol.frontier_contract import Frontier
 from scrapy_ubi.protocol.host import HostState
-from scrapy_ubi.protocol.snapshot import Changes, Group, Saved
+from scrapy_ubi.protocol.snapshot import Changes, GroupState, Saved
 from scrapy_ubi.settings import UbiSettings
 
 logger = logging.getLogger("scrapy_ubi")
@@ -158,7 +158,7 @@ class Keeper:
         self._clock = clock
         self._flush: Flush | None = None
         self._written = False
-        self._group: Group | None = None
+        self._group: GroupState | None = None
         self._read: asyncio.Future[list[Result]] | None = None
         self.trouble: Callable[[StoreError], None] = _raise
         self._closed = False

@@ -114,7 +114,7 @@ def xor(keys: Iterable[int]) -> int:
     return total
 
 
-class _Nothing(dict[int, Any]):
+class _SharedEmptyDict(dict[int, Any]):
     """An empty dict that stays one, shared by all hosts that have nothing under way: most of them."""
 
     __slots__ = ()
@@ -123,7 +123,7 @@ class _Nothing(dict[int, Any]):
         raise TypeError("this dict is shared: give the host one of its own")
 
 
-NONE = _Nothing()
+NONE = _SharedEmptyDict()
 
 
 class HostState:

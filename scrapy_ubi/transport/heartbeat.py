@@ -63,7 +63,7 @@ class Looks:
         self._contact, self._end = now, -math.inf
 
 
-class Link(Protocol):
+class BeatConnection(Protocol):
     """The thread's own connection. Both methods may block, for a bounded time, and raise TransportError."""
 
     def beat(self, line: str) -> dict[str, str]:
@@ -92,7 +92,7 @@ class Heartbeat:
 
     def __init__(
         self,
-        link: Link,
+        link: BeatConnection,
         interval: float,
         line: Callable[[], str],
         on_ack: Callable[[float], None],

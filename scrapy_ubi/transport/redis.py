@@ -42,8 +42,8 @@ from scrapy_ubi.transport.contract import (
 )
 from scrapy_ubi.transport.delivered import InHand
 from scrapy_ubi.transport.heartbeat import Heartbeat
-from scrapy_ubi.transport.keys import AGENT_KEYS, Keys
-from scrapy_ubi.transport.pipeline import Command, RoundTrips, paired
+from scrapy_ubi.transport.keys import AGENT_KEYS, RedisKeys
+from scrapy_ubi.transport.pipeline import RedisCommand, RoundTrips, paired
 
 logger = logging.getLogger(__name__)
 
@@ -69,7 +69,7 @@ class RedisTransport:
         max_read_bytes: int = 4_000_000,
         timeout: float = 3.0,
     ) -> None:
-        self._url, self._agent, self._keys = url, agent, Keys(crawl)
+        self._url, self._agent, self._keys = url, agent, RedisKeys(crawl)
         self._largest, self._most = max_letter_bytes, max_letters
         self._most_bytes = self._budget = max_read_bytes  # the second: what the next exchange may read
         self._timeout = timeout
@@ -108,19 +108,19 @@ class RedisTransport:
             raise RuntimeError("open() comes first")
         return clock.now() + self._ahead
 
-    def _probes(self) -> list[Command]:
+    def _probes(self) -> list[RedisCommand]:
         """What the transport cannot do without, tried without changing anything: a field without a value is refused,
         but not before the user's rights were looked at; and a script with keys of two slots is none for a cluster."""
         inbox, beats = self._keys.inbox(self._agent), self._keys.beats
         return [
-            Command(("TIME",)),
-            Command(("XLEN", inbox), inbox, "stream"),
-            Command(("XDEL", inbox, "0-0"), inbox, "stream"),
-            Command(("XADD", inbox, "*", "", "", "")),
-            Command(("HDEL", beats, ""), beats, "hash"),
-            Command(("HSET", beats, "", "", "")),
-            Command(("HGETALL", self._keys.control), self._keys.control, "hash"),
-            Command(("EVAL", "return {}", 2, beats, self._keys.control)),
+            RedisCommand(("TIME",)),
+            RedisCommand(("XLEN", inbox), inbox, "stream"),
+            RedisCommand(("XDEL", inbox, "0-0"), inbox, "stream"),
+            RedisCommand(("XADD", inbox, "*", "", "", "")),
+            RedisCommand(("HDEL", beats, ""), beats, "hash"),
+            RedisCommand(("HSET", beats, "", "", "")),
+            RedisCommand(("HGETALL", self._keys.control), self._keys.control, "hash"),
+            RedisCommand(("EVAL", "return {}", 2, beats, self._keys.control)),
             self._read_inbox(1),
         ]
 
@@ -149,14 +149,14 @@ class RedisTransport:
         return await self._hash(self._keys.agents)
 
     async def _hash(self, key: str) -> dict[str, str]:
-        (result,) = await self._server.call([Command(("HGETALL", key), key, "hash")])
+        (result,) = await self._server.call([RedisCommand(("HGETALL", key), key, "hash")])
         return self._texts(key, result)
 
     async def claim(self, agent: str, expected: str | None, line: str) -> bool:
         """Compare and set, by a script."""
         key = self._keys.beats
         given = ("0", b"") if expected is None else ("1", encode(expected))
-        command = Command(("EVAL", scripts.CLAIM, 1, key, agent, *given, encode(line)), key, "hash")
+        command = RedisCommand(("EVAL", scripts.CLAIM, 1, key, agent, *given, encode(line)), key, "hash")
         (result,) = await self._server.call([command])
         return bool(result)
 
@@ -165,7 +165,7 @@ class RedisTransport:
         keys, key = self._keys, self._keys.beats
         mail = [name for agent in gone for name in (keys.inbox(agent), keys.acks(agent))]
         said = [text for agent, line in gone.items() for text in (agent, encode(line))]
-        await self._server.call([Command(("EVAL", scripts.FORGET, 1 + len(mail), key, *mail, *said), key, "hash")])
+        await self._server.call([RedisCommand(("EVAL", scripts.FORGET, 1 + len(mail), key, *mail, *said), key, "hash")])
 
     def start_beating(
         self,
@@ -223,7 +223,7 @@ class RedisTransport:
                 self._garbage.pop(key, None)
             return self._incoming(written, letters, read)
 
-    async def _carry(self, commands: Sequence[Command]) -> list[Any]:
+    async def _carry(self, commands: Sequence[RedisCommand]) -> list[Any]:
         """The results of an exchange; the next one reads less where it fails."""
         try:
             return await self._server.call(commands, full_is_an_error=False)
@@ -239,51 +239,51 @@ class RedisTransport:
 
     def _deletions(
         self, out: Outgoing, leaving: Sequence[str], garbage: Mapping[str, Iterable[bytes]]
-    ) -> Iterator[Command]:
+    ) -> Iterator[RedisCommand]:
         inbox, acks = self._keys.inbox(self._agent), self._keys.acks(self._agent)
         if leaving:
-            yield Command(("XDEL", inbox, *leaving), inbox, "stream")
+            yield RedisCommand(("XDEL", inbox, *leaving), inbox, "stream")
         if out.forget_acks:
-            yield Command(("HDEL", acks, *map(encode, out.forget_acks)), acks, "hash")
+            yield RedisCommand(("HDEL", acks, *map(encode, out.forget_acks)), acks, "hash")
         if out.forget_control:
             key = self._keys.control
-            yield Command(("HDEL", key, *map(encode, out.forget_control)), key, "hash")
+            yield RedisCommand(("HDEL", key, *map(encode, out.forget_control)), key, "hash")
         for key, names in garbage.items():
-            yield Command(("HDEL", key, *names), key, "hash")
+            yield RedisCommand(("HDEL", key, *names), key, "hash")
 
-    def _writes(self, out: Outgoing) -> Iterator[Command]:
+    def _writes(self, out: Outgoing) -> Iterator[RedisCommand]:
         by_sender: dict[str, list[bytes]] = {}
         for (sender, lane), text in out.acks.items():
             by_sender.setdefault(sender, []).extend((encode(lane), encode(text)))
         for sender, pairs in by_sender.items():
             key = self._keys.acks(sender)
-            yield Command(("HSET", key, *pairs), key, "hash")
+            yield RedisCommand(("HSET", key, *pairs), key, "hash")
         for receiver, fields in out.letters:
             yield _append(self._keys.inbox(receiver), INBOX, fields)
         for fields in out.dead_letters:
             yield _append(self._keys.dead(self._agent), DEAD_LETTERS, fields)
         if out.profile is not None:
             key = self._keys.agents
-            yield Command(("EVAL", scripts.REPLACE, 1, key, self._agent, encode(out.profile)), key, "hash")
+            yield RedisCommand(("EVAL", scripts.REPLACE, 1, key, self._agent, encode(out.profile)), key, "hash")
         if out.control:
             key = self._keys.control
-            yield Command(("HSET", key, *_flat(out.control)), key, "hash")
+            yield RedisCommand(("HSET", key, *_flat(out.control)), key, "hash")
         for question, text in out.replies.items():
             key = self._keys.answers(question)
-            yield Command(("EVAL", scripts.REPLY, 1, key, self._agent, encode(text), ANSWER), key, "hash")
+            yield RedisCommand(("EVAL", scripts.REPLY, 1, key, self._agent, encode(text), ANSWER), key, "hash")
 
-    def _read_inbox(self, most: int) -> Command:
+    def _read_inbox(self, most: int) -> RedisCommand:
         key = self._keys.inbox(self._agent)
         limits = (most, self._largest, self._budget, HEAD, FROM)
-        return Command(("EVAL", scripts.READ_INBOX, 1, key, *limits, *self._in_hand.held), key, "stream")
+        return RedisCommand(("EVAL", scripts.READ_INBOX, 1, key, *limits, *self._in_hand.held), key, "stream")
 
-    def _reads(self, out: Outgoing) -> dict[str, Command]:
+    def _reads(self, out: Outgoing) -> dict[str, RedisCommand]:
         """Key -> the command that reads it."""
         reads, room = {}, self._in_hand.room(self._most)
         if room and out.read_inbox:
             reads[self._keys.inbox(self._agent)] = self._read_inbox(room)
         hashes = ((self._keys.acks(self._agent), out.read_acks), (self._keys.control, out.read_control))
-        reads |= {key: Command(("HGETALL", key), key, "hash") for key, wanted in hashes if wanted}
+        reads |= {key: RedisCommand(("HGETALL", key), key, "hash") for key, wanted in hashes if wanted}
         return reads
 
     def _incoming(self, written: list[Any], letters: list[tuple[str, RawFields]], read: Mapping[str, Any]) -> Incoming:
@@ -338,7 +338,7 @@ class RedisTransport:
             *AGENT_KEYS,
             *_flat(control),
         )
-        (cleared,) = await self._server.call([Command(args)])
+        (cleared,) = await self._server.call([RedisCommand(args)])
         if not cleared:
             return False
         try:
@@ -351,15 +351,15 @@ class RedisTransport:
         """Delete the keys of agents that no beat or profile named, but not of those that have begun since."""
         cursor = -1
         while cursor:
-            scan = Command(("SCAN", max(cursor, 0), "MATCH", self._keys.pattern, "COUNT", SCAN))
+            scan = RedisCommand(("SCAN", max(cursor, 0), "MATCH", self._keys.pattern, "COUNT", SCAN))
             ((cursor, found),) = await self._server.call([scan])
             old = [key for key in found if self._keys.agent_of(key) not in begun]
             if old:
-                await self._server.call([Command(("DEL", *old))])
+                await self._server.call([RedisCommand(("DEL", *old))])
 
 
-def _append(key: str, most: int, fields: Fields) -> Command:
-    return Command(("XADD", key, "MAXLEN", "~", most, "*", *_flat(fields)), key, "stream")
+def _append(key: str, most: int, fields: Fields) -> RedisCommand:
+    return RedisCommand(("XADD", key, "MAXLEN", "~", most, "*", *_flat(fields)), key, "stream")
 
 
 def _flat(fields: Fields) -> Iterator[bytes]:

@@ -16,7 +16,7 @@ from scrapy_ubi.frontier import ledger
 from scrapy_ubi.frontier.restore import open_frontier
 from scrapy_ubi.process.agent_directory import AgentLock
 from scrapy_ubi.protocol.host import Entry, Failure, Notes
-from scrapy_ubi.transport.keys import Keys
+from scrapy_ubi.transport.keys import RedisKeys
 from tests.commands.test_frontier_live import until
 from tests.commands.test_ubi import Shell
 from tests.crawls.test_processes import LIMIT, Project
@@ -323,7 +323,7 @@ def test_where_nothing_failed_a_directory_follows_the_others(
     with_facts(place, facts)
     with one_server.client() as client:
         if control:
-            client.hset(Keys(CRAWL).control, mapping=control)
+            client.hset(RedisKeys(CRAWL).control, mapping=control)
         none = ("--reason", "robots", "--redis-url", one_server.url)
         assert shell.json("requeue", "--dir", "d", *none)["requeued"] == 0
         assert facts_of(place) == {**facts, "finished": finished}
@@ -331,13 +331,13 @@ def test_where_nothing_failed_a_directory_follows_the_others(
             return
         assert shell.json("requeue", "--dir", "d", "--all", "--redis-url", one_server.url)["requeued"] == 1
         assert facts_of(place) == {**facts, "finished": False}
-        assert client.hgetall(Keys(CRAWL).control) == {b"run": b"r1"}
+        assert client.hgetall(RedisKeys(CRAWL).control) == {b"run": b"r1"}
 
 
 def test_what_is_requeued_in_vain_is_said(shell: Shell, tmp_path: Path, one_server: Server) -> None:
     with_facts(directory(tmp_path / "d"), {"run": "r1", "finished": True})
     with one_server.client() as client:
-        client.hset(Keys(CRAWL).control, mapping={"run": "r2", "past": "r0 r1"})
+        client.hset(RedisKeys(CRAWL).control, mapping={"run": "r2", "past": "r0 r1"})
         assert shell("requeue", "--dir", "d", "--all", "--redis-url", one_server.url) == 1
     assert "queued again" in shell.out
     assert "directories of an earlier run of this crawl (r1)" in shell.err
@@ -477,7 +477,7 @@ def test_reset_shows_and_asks_first(
     (place / "damaged-20260101-000000").mkdir()
     monkeypatch.setattr("sys.stdin", io.StringIO(answer))
     with one_server.client() as client:
-        keys = Keys(CRAWL)
+        keys = RedisKeys(CRAWL)
         by_hand = CrawlByHand(client)
         by_hand.agent("a1", {"state": "left"}, flags="L")
         by_hand.refuse("a1", reason="x")
@@ -554,9 +554,7 @@ def test_figures_of_stopped_agents_are_read_from_their_directories(shell: Shell,
     for agent in ("a1", "a2"):
         with_facts(directory(tmp_path / ".ubi" / CRAWL / agent, agent), {**FACTS, "agent": agent})
     data = shell.json("status")
-    assert shell.err == (
-        "scrapy ubi: These figures are from the directories of stopped agents here, not from Redis.\n"
-    )
+    assert shell.err == ("scrapy ubi: These figures are from the directories of stopped agents here, not from Redis.\n")
     assert (data["crawl"], data["state"], data["run"], data["arguments"]) == (CRAWL, "stopped", "77", [{"site": "a"}])
     assert [(one["agent"], one["state"], one["working"]) for one in data["agents"]] == [
         ("a1", "left", False),
