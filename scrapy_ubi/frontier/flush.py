@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from operator import attrgetter
 
-from scrapy_ubi.frontier import rows
+from scrapy_ubi.frontier import queue_rows, rows
 from scrapy_ubi.frontier.disk_state import DiskState, HostChanges
 from scrapy_ubi.frontier.store import Store
 
@@ -80,7 +80,7 @@ class Flush:
                 elif queued is None:
                     delete(row)
                 else:
-                    put(row, queued[rows.ROW :])
+                    put(row, queued[queue_rows.ROW :])
         for row, status in done:
             put(row, status)
         for row, kept in (*self._changes.failed.items(), *self._rows, *self._records.items()):

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from scrapy_ubi.frontier import rows
+from scrapy_ubi.frontier import queue_rows, rows
 from scrapy_ubi.frontier.disk_state import DiskState, HostChanges, KeyStates
 from scrapy_ubi.frontier.flush import Extra, Flush, UnflushedChanges
 from scrapy_ubi.frontier.host_totals import SumsLog
@@ -92,7 +92,7 @@ class Flushes:
             idle = not state.waiting and not state.out and not self._window.is_read(state)
             if idle and state.garbage >= LEAST_GARBAGE:
                 clear.append(state.hid)
-                for row in [row for row in change if rows.is_queued(row)]:
+                for row in [row for row in change if queue_rows.is_queued(row)]:
                     del change[row]
                 state.garbage = 0
                 self._window.clear(state)

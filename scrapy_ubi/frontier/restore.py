@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Protocol
 
-from scrapy_ubi.frontier import address_space, ledger, rows
+from scrapy_ubi.frontier import address_space, ledger, queue_rows, rows
 from scrapy_ubi.frontier.disk import DiskFrontier
 from scrapy_ubi.frontier.flushes import GONE
 from scrapy_ubi.frontier.host_totals import TotalsLog
@@ -221,7 +221,7 @@ def _changes(store: Store, report: Report) -> Iterator[tuple[int, int]]:
             if key[1:5] != hid:
                 hid = key[1:5]
                 salt = rows.salt(hid)
-            number = rows.queued_key(key + value) if status == 1 else rows.done_key(key)
+            number = queue_rows.queued_key(key + value) if status == 1 else rows.done_key(key)
             yield number ^ salt, status
             count += 1
             if count % 1_000_000 == 0:

@@ -15,7 +15,7 @@ from scrapy_ubi.frontier import disk_state
 from scrapy_ubi.frontier.disk import DiskFrontier
 from scrapy_ubi.frontier.flush import Flush
 from scrapy_ubi.frontier.memory_store import MemoryStore
-from scrapy_ubi.frontier.window import Result, Scan
+from scrapy_ubi.frontier.scan import Result, Scan
 from scrapy_ubi.protocol.host import Entry, HostState
 from scrapy_ubi.protocol.mail import whole
 from tests.frontier.frontiers import DictKind, DictSeen, Reading, Tight, popped, reopened, resting

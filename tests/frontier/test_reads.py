@@ -18,7 +18,7 @@ from scrapy_ubi.frontier import restore as opening
 from scrapy_ubi.frontier.disk_state import DiskState
 from scrapy_ubi.frontier.flush import Flush
 from scrapy_ubi.frontier.memory_store import MemoryStore
-from scrapy_ubi.frontier.window import Result, Scan
+from scrapy_ubi.frontier.scan import Result, Scan
 from scrapy_ubi.protocol.host import Entry
 from tests.frontier.frontiers import DictKind, DictSeen
 
