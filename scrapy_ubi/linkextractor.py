@@ -25,7 +25,7 @@ from w3lib.url import canonicalize_url
 from scrapy_ubi.links import tree
 from scrapy_ubi.links.allowed import Allowed, Patterns
 from scrapy_ubi.links.costly import is_costly
-from scrapy_ubi.links.join import Joiner, plain
+from scrapy_ubi.links.joiner import Joiner, plain
 from scrapy_ubi.links.page import Attributes, LinkSources, Page, readable, written
 from scrapy_ubi.links.usual import elements, urls, values_of
 from scrapy_ubi.scrapy_private import parsed_page

@@ -16,7 +16,7 @@ import argparse
 from scrapy.settings import BaseSettings
 from scrapy.utils.project import inside_project
 
-from scrapy_ubi.commands.connection import RedisConnection, UbiNotFound, listed, nearest, setting
+from scrapy_ubi.commands.redis_connection import RedisConnection, UbiNotFound, listed, nearest, setting
 from scrapy_ubi.errors import UbiSettingError
 from scrapy_ubi.monitor.status import CrawlStatus, find_crawls, read_status
 from scrapy_ubi.settings import bot_name, is_of_bot

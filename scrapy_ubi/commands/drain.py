@@ -16,12 +16,12 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from scrapy_ubi.commands.connection import RedisConnection, need_agent
+from scrapy_ubi.commands.redis_connection import RedisConnection, need_agent
 from scrapy_ubi.errors import UbiError
 from scrapy_ubi.monitor.document import Document
 from scrapy_ubi.monitor.status import DEAD, SILENT, AgentStatus, CrawlStatus, read_status
 from scrapy_ubi.protocol.view import LEFT, LOSSY
-from scrapy_ubi.transport.keys import RedisKeys, drain_field
+from scrapy_ubi.transport.redis_keys import RedisKeys, drain_field
 from scrapy_ubi.untrusted.terminal_text import plain
 
 LOOK_EVERY = 0.5  # seconds

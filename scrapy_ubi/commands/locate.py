@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 from scrapy import Request
 
-from scrapy_ubi.monitor.ownership import GroupSettings
+from scrapy_ubi.monitor.url_owner import GroupSettings
 from scrapy_ubi.requests.identity import RequestKeys
 from scrapy_ubi.urls import Partition, normal_form, partition_key
 from scrapy_ubi.urls.filters import FilterChain, Link
-from scrapy_ubi.urls.hosts import name_of
+from scrapy_ubi.urls.host_rules import name_of
 
 
 @dataclass(frozen=True, slots=True)

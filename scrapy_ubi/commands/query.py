@@ -15,7 +15,10 @@ from typing import Any, NamedTuple
 from scrapy.settings import BaseSettings
 
 from scrapy_ubi.commands import directories, stopped_agents
-from scrapy_ubi.commands.connection import (
+from scrapy_ubi.commands.crawl_choice import choose_crawl, given_crawl
+from scrapy_ubi.commands.directories import FoundDirectory
+from scrapy_ubi.commands.query_live import Answers, ask, living
+from scrapy_ubi.commands.redis_connection import (
     RedisConnection,
     UbiNotFound,
     connect,
@@ -24,20 +27,17 @@ from scrapy_ubi.commands.connection import (
     need_agent,
     setting,
 )
-from scrapy_ubi.commands.crawl_choice import choose_crawl, given_crawl
-from scrapy_ubi.commands.directories import FoundDirectory
-from scrapy_ubi.commands.query_live import Answers, ask, living
 from scrapy_ubi.commands.reopen import goes_on, reopen
 from scrapy_ubi.errors import UbiDirectoryError
 from scrapy_ubi.monitor.answers import Answer
 from scrapy_ubi.monitor.document import Document
-from scrapy_ubi.monitor.ownership import GroupSettings, group_of
 from scrapy_ubi.monitor.status import CrawlStatus
+from scrapy_ubi.monitor.url_owner import GroupSettings, group_of
 from scrapy_ubi.node.report.queries import Question
 from scrapy_ubi.requests.identity import RequestKeys
 from scrapy_ubi.settings import FINGERPRINTER
 from scrapy_ubi.untrusted.terminal_text import plain
-from scrapy_ubi.urls.hosts import name_of
+from scrapy_ubi.urls.host_rules import name_of
 from scrapy_ubi.urls.normaliser import is_composition
 
 

@@ -15,12 +15,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from scrapy_ubi.commands.connection import RedisConnection, listed
+from scrapy_ubi.commands.redis_connection import RedisConnection, listed
 from scrapy_ubi.errors import UbiError
 from scrapy_ubi.monitor.answers import Answer, read_answer
 from scrapy_ubi.monitor.status import AgentStatus, CrawlStatus
 from scrapy_ubi.node.report.queries import BadQuestion, Question
-from scrapy_ubi.transport.keys import ASK, RedisKeys
+from scrapy_ubi.transport.redis_keys import ASK, RedisKeys
 
 ID_BYTES = 8
 LOOK_EVERY = 0.05  # seconds

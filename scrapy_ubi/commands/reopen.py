@@ -10,10 +10,10 @@ from collections.abc import Collection
 
 from scrapy.settings import BaseSettings
 
-from scrapy_ubi.commands.connection import connect, listed
+from scrapy_ubi.commands.redis_connection import connect, listed
 from scrapy_ubi.errors import UbiError
 from scrapy_ubi.monitor.status import read_status
-from scrapy_ubi.transport.keys import RedisKeys
+from scrapy_ubi.transport.redis_keys import RedisKeys
 
 
 def goes_on(settings: BaseSettings, opts: argparse.Namespace, crawl: str, runs: Collection[str]) -> bool:

@@ -22,15 +22,15 @@ from scrapy.exceptions import UsageError
 from scrapy.settings import BaseSettings
 
 from scrapy_ubi.commands import directories
-from scrapy_ubi.commands.connection import RedisConnection, UbiNotFound, connect, listed
 from scrapy_ubi.commands.crawl_choice import given_crawl, of_project, only_crawl
 from scrapy_ubi.commands.crawls import age
 from scrapy_ubi.commands.query import QueryReport
+from scrapy_ubi.commands.redis_connection import RedisConnection, UbiNotFound, connect, listed
 from scrapy_ubi.commands.stopped_agents import Stock, held
 from scrapy_ubi.errors import UbiDirectoryError, UbiError
 from scrapy_ubi.monitor.status import CrawlStatus, find_crawls, read_status
 from scrapy_ubi.monitor.table import count
-from scrapy_ubi.transport.keys import RedisKeys
+from scrapy_ubi.transport.redis_keys import RedisKeys
 from scrapy_ubi.untrusted.terminal_text import plain
 
 PIECE = 500  # keys deleted at once

@@ -16,11 +16,11 @@ from typing import Any, NamedTuple
 
 from scrapy.settings import BaseSettings
 
-from scrapy_ubi.commands.connection import setting
 from scrapy_ubi.commands.directories import FoundDirectory, locked
+from scrapy_ubi.commands.redis_connection import setting
 from scrapy_ubi.errors import UbiDirectoryError
 from scrapy_ubi.frontier import ledger
-from scrapy_ubi.frontier.disk import DiskFrontier
+from scrapy_ubi.frontier.disk_frontier import DiskFrontier
 from scrapy_ubi.frontier.restore import open_frontier
 from scrapy_ubi.frontier.store import Store, StoreError
 from scrapy_ubi.monitor.answers import Answer

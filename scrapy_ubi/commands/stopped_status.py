@@ -21,9 +21,9 @@ from typing import Any, NamedTuple
 from scrapy.settings import BaseSettings
 
 from scrapy_ubi.commands import directories
-from scrapy_ubi.commands.connection import UbiNotFound, connect, listed
 from scrapy_ubi.commands.crawl_choice import UbiNoCrawl, choose_crawl, given_crawl
 from scrapy_ubi.commands.directories import FoundDirectory
+from scrapy_ubi.commands.redis_connection import UbiNotFound, connect, listed
 from scrapy_ubi.commands.stopped_agents import Stopped, opened
 from scrapy_ubi.monitor.status import AgentStatus, CrawlStatus
 from scrapy_ubi.node.report.profile import Profile, read_profile

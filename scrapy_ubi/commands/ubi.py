@@ -22,22 +22,22 @@ from scrapy.utils.conf import arglist_to_dict
 
 from scrapy_ubi.commands import crawls, failed, host_report, reset, url
 from scrapy_ubi.commands.addon_remark import addon_remark
-from scrapy_ubi.commands.connection import RedisConnection, UbiNotFound, connect, need_agent, setting
 from scrapy_ubi.commands.crawl_choice import UbiNoCrawl, choose_crawl
 from scrapy_ubi.commands.drain import Drain
 from scrapy_ubi.commands.locate import as_requested
 from scrapy_ubi.commands.options import add_subcommands
 from scrapy_ubi.commands.query import QueryReport
+from scrapy_ubi.commands.redis_connection import RedisConnection, UbiNotFound, connect, need_agent, setting
 from scrapy_ubi.commands.stopped_status import figures
 from scrapy_ubi.errors import UbiError, UbiSettingError, UbiUnavailable
 from scrapy_ubi.monitor import document, render
 from scrapy_ubi.monitor.inbox_text import read_dead, read_inbox
-from scrapy_ubi.monitor.ownership import GroupSettings, group_of, ownership
 from scrapy_ubi.monitor.status import CrawlStatus, read_status
+from scrapy_ubi.monitor.url_owner import GroupSettings, group_of, ownership
 from scrapy_ubi.protocol.ring import RingCollision, replicas_for
 from scrapy_ubi.settings import MOST_REPLICAS, refuse_unknown
 from scrapy_ubi.untrusted.terminal_text import plain
-from scrapy_ubi.urls.hosts import name_of
+from scrapy_ubi.urls.host_rules import name_of
 
 WATCH_EVERY = 1.0  # seconds
 CLEAR = "\x1b[H\x1b[J"  # cursor home, erase below: less flicker than erasing all first

@@ -8,13 +8,13 @@ import time
 
 from scrapy.settings import BaseSettings
 
-from scrapy_ubi.commands.connection import setting
 from scrapy_ubi.commands.locate import Spot, spot
 from scrapy_ubi.commands.query import Gathered, QueryReport, gather
+from scrapy_ubi.commands.redis_connection import setting
 from scrapy_ubi.monitor.answers import Answer
 from scrapy_ubi.monitor.document import Document
-from scrapy_ubi.monitor.ownership import GroupSettings, Ownership, ownership
 from scrapy_ubi.monitor.table import count, folded, pairs, room, span
+from scrapy_ubi.monitor.url_owner import GroupSettings, Ownership, ownership
 from scrapy_ubi.node.report.queries import Question
 from scrapy_ubi.protocol.ring import RingCollision
 from scrapy_ubi.urls.filters import FilterChain

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Protocol
 
 from scrapy_ubi.frontier import address_space, ledger, queue_rows, rows
-from scrapy_ubi.frontier.disk import DiskFrontier
+from scrapy_ubi.frontier.disk_frontier import DiskFrontier
 from scrapy_ubi.frontier.flushes import GONE
 from scrapy_ubi.frontier.host_totals import TotalsLog
 from scrapy_ubi.frontier.rocks import RocksStore

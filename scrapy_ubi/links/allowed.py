@@ -9,7 +9,7 @@ import re
 from collections.abc import Collection
 from urllib.parse import urlparse
 
-from scrapy_ubi.links.join import WEB
+from scrapy_ubi.links.joiner import WEB
 
 _SCHEMES = frozenset({"http", "https", "file", "ftp"})
 _MOST_KNOWN = 10_000  # hosts whose answer is kept

@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Iterable
 from selectolax.lexbor import LexborNode
 
 from scrapy_ubi.links.allowed import Allowed
-from scrapy_ubi.links.join import FRAGMENT, NAME, ORIGIN, PATH, QUERY, WEB, Joiner
+from scrapy_ubi.links.joiner import FRAGMENT, NAME, ORIGIN, PATH, QUERY, WEB, Joiner
 
 _NONE = "\x00 no such attribute"
 

@@ -11,9 +11,9 @@ from dataclasses import asdict
 from typing import Any
 
 from scrapy_ubi.monitor.inbox_text import Box, InboxLetter
-from scrapy_ubi.monitor.ownership import Ownership
 from scrapy_ubi.monitor.render import measures_of
 from scrapy_ubi.monitor.status import AgentStatus, CrawlStatus
+from scrapy_ubi.monitor.url_owner import Ownership
 from scrapy_ubi.protocol.host import Redo
 
 Document = dict[str, Any]

@@ -15,7 +15,7 @@ import redis
 
 from scrapy_ubi.protocol.bundle import opened
 from scrapy_ubi.protocol.wire import Delta, Malformed, decode
-from scrapy_ubi.transport.keys import RedisKeys
+from scrapy_ubi.transport.redis_keys import RedisKeys
 from scrapy_ubi.untrusted.terminal_text import plain
 
 MAX_BODY = 16_000_000  # bytes of a body that is parsed to be shown

@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 
 from scrapy_ubi.monitor.inbox_text import Box, InboxLetter
 from scrapy_ubi.monitor.measures import Balance, Measures, measure
-from scrapy_ubi.monitor.ownership import Ownership
 from scrapy_ubi.monitor.status import UNREADABLE, AgentStatus, CrawlStatus
 from scrapy_ubi.monitor.table import Column, count, folded, pairs, rate, room, size, span, table
+from scrapy_ubi.monitor.url_owner import Ownership
 from scrapy_ubi.node.report.profile import Profile
 from scrapy_ubi.untrusted.terminal_text import cut, cut_middle, plain, width
 

@@ -23,7 +23,7 @@ from scrapy_ubi.node.report.profile import Profile, read_profile
 from scrapy_ubi.protocol.ring import replicas_for
 from scrapy_ubi.protocol.view import FENCED, LEAVING, LEFT, Beat
 from scrapy_ubi.transport.contract import MEMORY
-from scrapy_ubi.transport.keys import RedisKeys
+from scrapy_ubi.transport.redis_keys import RedisKeys
 from scrapy_ubi.untrusted.terminal_text import plain
 
 SILENT_AFTER = 15.0  # seconds without a new profile: the default failure timeout; said to people, nothing hangs on it

@@ -32,7 +32,7 @@ from typing import Any, Protocol, TypeVar
 from scrapy_ubi.errors import UbiDirectoryError
 from scrapy_ubi.frontier import ledger
 from scrapy_ubi.frontier.bloom import SeenBloom
-from scrapy_ubi.frontier.disk import DiskFrontier
+from scrapy_ubi.frontier.disk_frontier import DiskFrontier
 from scrapy_ubi.frontier.flush import Flush
 from scrapy_ubi.frontier.memory import MemoryFrontier
 from scrapy_ubi.frontier.restore import SeenKind, open_frontier

@@ -19,7 +19,7 @@ from scrapy_ubi.transport.address import Address
 from scrapy_ubi.transport.beat_text import encode, texts, writer
 from scrapy_ubi.transport.contract import MEMORY
 from scrapy_ubi.transport.faults import FAULTS, fault, spoilt
-from scrapy_ubi.transport.keys import ASIDE, SET_ASIDE, RedisKeys
+from scrapy_ubi.transport.redis_keys import ASIDE, SET_ASIDE, RedisKeys
 
 logger = logging.getLogger(__name__)
 

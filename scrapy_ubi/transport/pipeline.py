@@ -25,7 +25,7 @@ from redis.backoff import NoBackoff
 from scrapy_ubi.transport import scripts
 from scrapy_ubi.transport.address import Address
 from scrapy_ubi.transport.faults import FAULTS, allowed, explain, fault, fault_at_start, spoilt, unwrapped
-from scrapy_ubi.transport.keys import ASIDE, SET_ASIDE
+from scrapy_ubi.transport.redis_keys import ASIDE, SET_ASIDE
 
 logger = logging.getLogger(__name__)
 

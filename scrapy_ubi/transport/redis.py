@@ -1,4 +1,4 @@
-"""Mail and beats through Redis or Valkey. The keys are in keys.py, the guarantees in contract.py.
+"""Mail and beats through Redis or Valkey. The keys are in redis_keys.py, the guarantees in contract.py.
 
 Rules of this module:
 * One exchange is one pipelined round trip, not a transaction: everything is idempotent, so nothing needs to be atomic.
@@ -42,8 +42,8 @@ from scrapy_ubi.transport.contract import (
 )
 from scrapy_ubi.transport.delivered import InHand
 from scrapy_ubi.transport.heartbeat import Heartbeat
-from scrapy_ubi.transport.keys import AGENT_KEYS, RedisKeys
 from scrapy_ubi.transport.pipeline import RedisCommand, RoundTrips, paired
+from scrapy_ubi.transport.redis_keys import AGENT_KEYS, RedisKeys
 
 logger = logging.getLogger(__name__)
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from scrapy_ubi.transport.keys import ASK, RedisKeys
+from scrapy_ubi.transport.redis_keys import ASK, RedisKeys
 from tests.commands.test_ubi import Shell
 from tests.crawls.test_processes import LIMIT, Project
 from tests.support.server import Server

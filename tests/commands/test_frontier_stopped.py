@@ -16,7 +16,7 @@ from scrapy_ubi.frontier import ledger
 from scrapy_ubi.frontier.restore import open_frontier
 from scrapy_ubi.process.agent_directory import AgentLock
 from scrapy_ubi.protocol.host import Entry, Failure, Notes
-from scrapy_ubi.transport.keys import RedisKeys
+from scrapy_ubi.transport.redis_keys import RedisKeys
 from tests.commands.test_frontier_live import until
 from tests.commands.test_ubi import Shell
 from tests.crawls.test_processes import LIMIT, Project

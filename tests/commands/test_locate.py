@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from scrapy_ubi.commands.locate import Spot, host_of, spot
-from scrapy_ubi.monitor.ownership import GroupSettings
-from scrapy_ubi.urls import hosts
+from scrapy_ubi.monitor.url_owner import GroupSettings
+from scrapy_ubi.urls import host_rules
 from scrapy_ubi.urls.filters import FilterChain
 
 
@@ -37,7 +37,11 @@ def test_the_filter_is_named(url: str, filters: list[str], filtered: str) -> Non
         ("WWW.A.example:8080", GroupSettings({}), "www.a.example:8080"),
         ("[::1]", GroupSettings({}), "[::1]"),
         ("www.a.com", GroupSettings({}, partition="domain"), "a.com"),
-        ("https://www.a.example/x", GroupSettings({}, rules=hosts.read_rules(["startsWith(www.) ="])), "www.a.example"),
+        (
+            "https://www.a.example/x",
+            GroupSettings({}, rules=host_rules.read_rules(["startsWith(www.) ="])),
+            "www.a.example",
+        ),
         ("straße.example", GroupSettings({}), "strasse.example"),  # as requests have it, and so all agents
         ("", GroupSettings({}), None),
         ("a b", GroupSettings({}), None),
@@ -48,8 +52,8 @@ def test_a_host_is_known_in_any_spelling(text: str, group: GroupSettings, host: 
 
 
 def test_a_host_goes_by_the_rules_that_are_known() -> None:
-    rules = hosts.read_rules(["startsWith(www.) ="])
-    assert host_of("www.a.example", GroupSettings({}, rules=rules, rules_name=hosts.name_of(rules))) == "a.example"
+    rules = host_rules.read_rules(["startsWith(www.) ="])
+    assert host_of("www.a.example", GroupSettings({}, rules=rules, rules_name=host_rules.name_of(rules))) == "a.example"
 
 
 def test_what_is_filtered_has_a_key_and_a_reason() -> None:

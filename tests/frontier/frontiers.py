@@ -10,7 +10,7 @@ from shutil import rmtree
 from typing import Protocol
 
 from scrapy_ubi.frontier import restore as opening
-from scrapy_ubi.frontier.disk import DiskFrontier
+from scrapy_ubi.frontier.disk_frontier import DiskFrontier
 from scrapy_ubi.frontier.memory import MemoryFrontier
 from scrapy_ubi.frontier.memory_store import MemoryStore
 from scrapy_ubi.frontier.seen import SeenDamaged, Totals

@@ -13,7 +13,7 @@ from unittest.mock import patch
 
 import pytest
 
-from scrapy_ubi.frontier import disk, flushes, window
+from scrapy_ubi.frontier import disk_frontier, flushes, window
 from scrapy_ubi.frontier import restore as opening
 from scrapy_ubi.frontier.disk_state import DiskState
 from scrapy_ubi.frontier.flush import Flush
@@ -250,7 +250,7 @@ def live(seed: int) -> None:
     """One life; what is done in pieces, or from some size on, is done in pieces here, too."""
     chance = random.Random(-seed - 1)
     garbage = chance.choice([1, 2, 16])
-    sizes = {(flushes, "LEAST_GARBAGE"): garbage, (disk, "LEAST_GARBAGE"): garbage}
+    sizes = {(flushes, "LEAST_GARBAGE"): garbage, (disk_frontier, "LEAST_GARBAGE"): garbage}
     sizes |= {(window, "LEAST_TIDY"): chance.choice([2, 64]), (window, "TIDY"): chance.choice([1, 3, 1024])}
     with ExitStack() as stack:
         for (module, name), size in sizes.items():

@@ -9,8 +9,8 @@ import pytest
 
 from scrapy_ubi.monitor import document, render
 from scrapy_ubi.monitor.inbox_text import Box, DeadLetter, read_letter
-from scrapy_ubi.monitor.ownership import Ownership
 from scrapy_ubi.monitor.status import AgentStatus, CrawlStatus
+from scrapy_ubi.monitor.url_owner import Ownership
 from scrapy_ubi.node.report.profile import Profile, read_profile
 from scrapy_ubi.protocol.view import Beat
 from scrapy_ubi.untrusted.terminal_text import width

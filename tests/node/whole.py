@@ -27,7 +27,7 @@ from scrapy_ubi.protocol.host import retried, retries_of
 from scrapy_ubi.requests.identity import RequestKeys
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.transport import Incoming, Outgoing, TransportDown, TransportFull
-from scrapy_ubi.transport.memory import MemoryHub, MemoryTransport
+from scrapy_ubi.transport.in_process import MemoryHub, MemoryTransport
 from tests.frontier.frontiers import DictKind, DictSeen
 from tests.simulation.process import entry, host_of
 from tests.simulation.world import Web

@@ -7,7 +7,7 @@ import redis
 
 from scrapy_ubi.transport import Outgoing, Transport
 from scrapy_ubi.transport.contract import ANSWER
-from scrapy_ubi.transport.keys import RedisKeys
+from scrapy_ubi.transport.redis_keys import RedisKeys
 from tests.support.server import Server
 from tests.transport.test_conformance import play
 from tests.transport.worlds import CRAWL, RedisWorld, World

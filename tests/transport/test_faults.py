@@ -30,8 +30,8 @@ from scrapy_ubi.transport import Outgoing, TransportDown, TransportError, Transp
 from scrapy_ubi.transport.address import address
 from scrapy_ubi.transport.beat_connection import RedisLink
 from scrapy_ubi.transport.faults import spoilt, unwrapped
-from scrapy_ubi.transport.keys import RedisKeys
 from scrapy_ubi.transport.redis import RedisTransport
+from scrapy_ubi.transport.redis_keys import RedisKeys
 from tests.conftest import KINDS, no_server
 from tests.support.server import Server, binary, free_port
 

@@ -13,7 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from scrapy_ubi.transport.beat_text import encode, marker, size_of, texts
 from scrapy_ubi.transport.contract import HEAD, Outgoing
 from scrapy_ubi.transport.delivered import InHand
-from scrapy_ubi.transport.keys import AGENT_KEYS, ASIDE, RedisKeys
+from scrapy_ubi.transport.redis_keys import AGENT_KEYS, ASIDE, RedisKeys
 
 NAMES = st.text("abcXYZ019_.:-", min_size=1, max_size=8)
 

@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from scrapy_ubi.transport import Transport
-from scrapy_ubi.transport.keys import RedisKeys
-from scrapy_ubi.transport.memory import MemoryHub, MemoryTransport
+from scrapy_ubi.transport.in_process import MemoryHub, MemoryTransport
 from scrapy_ubi.transport.redis import RedisTransport
+from scrapy_ubi.transport.redis_keys import RedisKeys
 from tests.support.server import Server
 
 CRAWL = "bot:spider"

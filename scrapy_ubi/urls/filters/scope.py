@@ -8,8 +8,8 @@ from functools import lru_cache
 from pathlib import Path
 
 from scrapy_ubi.urls.filters.base import Link, SuiteFilter, host_of, one, only
+from scrapy_ubi.urls.filters.filter_text import Arguments, FilterError
 from scrapy_ubi.urls.filters.names import NameSet, host_name, read_names
-from scrapy_ubi.urls.filters.text import Arguments, FilterError
 from scrapy_ubi.urls.normal import normal_form
 from scrapy_ubi.urls.partition import partition_key
 

@@ -21,7 +21,7 @@ from scrapy_ubi.protocol.mail import DISCOVERY, STATE
 from scrapy_ubi.protocol.wire import Delta, Received
 from scrapy_ubi.requests.identity import RequestKeys
 from scrapy_ubi.settings import UbiSettings
-from scrapy_ubi.transport.memory import MemoryHub
+from scrapy_ubi.transport.in_process import MemoryHub
 from tests.node.crawler import SETTINGS, Crawler, Log, crawl
 
 HOST = "h1.example"

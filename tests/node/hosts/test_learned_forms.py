@@ -21,7 +21,7 @@ from scrapy_ubi.requests.check import NONCE
 from scrapy_ubi.requests.identity import RequestKeys
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.urls import normal_form, url_key
-from scrapy_ubi.urls.hosts import read_rules
+from scrapy_ubi.urls.host_rules import read_rules
 from scrapy_ubi.urls.learned import AGREE, MOST_SITES
 
 HOST = "h.example"

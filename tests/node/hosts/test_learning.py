@@ -13,7 +13,7 @@ from dataclasses import replace
 import pytest
 
 from scrapy_ubi.node import Visit
-from scrapy_ubi.transport.memory import MemoryHub
+from scrapy_ubi.transport.in_process import MemoryHub
 from tests.node.crawler import SETTINGS, Crawler, Log, crawl, entry
 
 LEARNED = replace(SETTINGS, normalise="learned")

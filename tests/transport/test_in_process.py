@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from scrapy_ubi.transport import Outgoing, TransportDown
-from scrapy_ubi.transport.memory import MemoryHub, MemoryTransport
+from scrapy_ubi.transport.in_process import MemoryHub, MemoryTransport
 from tests.transport.test_conformance import ids, letter, seqs
 
 

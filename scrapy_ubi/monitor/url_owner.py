@@ -14,7 +14,7 @@ from scrapy_ubi.monitor.status import DEAD, AgentStatus, CrawlStatus
 from scrapy_ubi.protocol.ring import Ring
 from scrapy_ubi.settings import FINGERPRINTER, UbiSettings
 from scrapy_ubi.urls import HostRules, Partition, partition_key
-from scrapy_ubi.urls.hosts import NONE, name_of
+from scrapy_ubi.urls.host_rules import NONE, name_of
 
 _NOT_OWNERS = frozenset((DEAD, "left", "leaving", "joining"))
 

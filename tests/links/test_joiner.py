@@ -14,7 +14,7 @@ from scrapy.utils.url import url_has_any_extension, url_is_from_any_domain
 from w3lib.url import safe_url_string
 
 from scrapy_ubi.links.allowed import Allowed, DeniedExtensions, Domains
-from scrapy_ubi.links.join import Joiner, plain
+from scrapy_ubi.links.joiner import Joiner, plain
 from tests.links.pages import ADDRESS, BASES, HREFS, hrefs
 
 
