@@ -52,39 +52,52 @@ def run(settings: BaseSettings, opts: argparse.Namespace) -> QueryReport:
 
 
 def _outcome(found: Gathered, place: Spot) -> QueryReport:
+    """What the agents have answered. Of several the first that holds decides (`WHERE`)."""
     owned = _owned(place.url, found.group)
     answers = {agent: answer for agent, answer in found.answers.by_agent.items() if answer["where"] != "unknown"}
     agent = min(answers, key=lambda name: _preference(answers[name], name == _owner(owned)), default="")
     where = answers[agent]["where"] if agent else "filtered" if place.filtered else "unknown"
     document: Document = {
         **found.document(),
-        "url": place.url,
-        "key": place.key if not place.fingerprinter else None,
-        "fingerprinter": place.fingerprinter or None,
-        "host": place.host,
-        "owner": _owner(owned) or None,
-        "successors": list(owned.successors) if owned is not None else [],
+        **_document(place, owned),
         "where": where,
         "agent": agent or None,
         **{name: answers.get(agent, {}).get(name) for name in FACTS},
         "filter": place.filtered or None,
         "agents": [{"agent": name, **answer} for name, answer in sorted(answers.items())],
     }
-    rows = [
+    rows = _place_rows(place, owned)
+    rows += _row("state", _said(answers[agent], agent)) if agent else _not_found(place)
+    rows += [row for name in sorted(answers) if name != agent for row in _row("also", _said(answers[name], name))]
+    lines = pairs(rows)
+    if where == "unknown":
+        why = NO_KEY.format(place.fingerprinter) if place.fingerprinter else OTHER_KEY
+        lines += ["", *textwrap.wrap(why, room())]
+    return QueryReport(lines, document, found.answers.complaint)
+
+
+def _document(place: Spot, owned: Ownership | None) -> Document:
+    """Where a URL belongs, for programs."""
+    return {
+        "url": place.url,
+        "key": place.key if not place.fingerprinter else None,
+        "fingerprinter": place.fingerprinter or None,
+        "host": place.host,
+        "owner": _owner(owned) or None,
+        "successors": list(owned.successors) if owned is not None else [],
+    }
+
+
+def _place_rows(place: Spot, owned: Ownership | None) -> list[tuple[str, str]]:
+    """The same for people."""
+    successors = ", ".join(owned.successors) if owned is not None else ""
+    return [
         ("url", place.url),
         *([("key", place.key)] if not place.fingerprinter else []),
         ("host", place.host),
         ("owner", _owner(owned) or "not known: no agent lives"),
-        *_row("then", ", ".join(owned.successors) if owned is not None and owned.successors else "nobody"),
-        *(_row("state", _said(answers[agent], agent)) if agent else _not_found(place)),
+        *_row("then", successors or "nobody"),
     ]
-    rows += [row for name in sorted(answers) if name != agent for row in _row("also", _said(answers[name], name))]
-    lines = pairs(rows)
-    if place.fingerprinter and where == "unknown":
-        lines += ["", *textwrap.wrap(NO_KEY.format(place.fingerprinter), room())]
-    elif where == "unknown":
-        lines += ["", *textwrap.wrap(OTHER_KEY, room())]
-    return QueryReport(lines, document, found.answers.complaint)
 
 
 def _preference(answer: Answer, owner: bool) -> tuple[int, bool]:

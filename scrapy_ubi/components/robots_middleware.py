@@ -131,11 +131,17 @@ class UbiRobotsMiddleware:
             assert known is not None
             if is_trial(self._crawler):
                 return Known(Record(now))  # a look at a page: its own error says more
-            if step is Step.WAIT and state is not None:
-                scheduler.node.hosts.postpone(state, known.record.again - now, SECTION)
-                raise Withdrawn(f"{request} waits for its robots.txt")
-            if step is Step.WAIT and (left := known.record.again - now) <= WAITS and await scheduler.guard.rest(left):
-                continue
+            await self._wait(step, known.record.again - now, request, state, scheduler)
+
+    async def _wait(
+        self, step: Step, left: float, request: Request, state: HostState | None, scheduler: UbiScheduler
+    ) -> None:
+        """Wait until a robots.txt may be asked for again, in so many seconds, if that is the next step. Raises
+        Withdrawn for a request that has a host's queue to wait in, IgnoreRequest where it takes too long."""
+        if step is Step.WAIT and state is not None:
+            scheduler.node.hosts.postpone(state, left, SECTION)
+            raise Withdrawn(f"{request} waits for its robots.txt")
+        if step is not Step.WAIT or left > WAITS or not await scheduler.guard.rest(left):
             self._count("ubi/robots/refused")
             raise IgnoreRequest(UNREACHABLE)
 

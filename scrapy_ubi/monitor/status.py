@@ -288,10 +288,12 @@ def shown_state(
     if profile.state in ("finished", "left"):
         # A process that has just begun under the name of one that has gone beats before it publishes.
         return profile.state if incarnation == profile.incarnation else "joining"
+    return _living_state(profile, beat, age)
+
+
+def _living_state(profile: Profile, beat: Beat | None, age: float | None) -> str:
+    """The state of an agent that takes part by its own word."""
     if age is not None and age > SILENT_AFTER:
         return SILENT if beat is not None else DEAD  # the others have removed its beat
-    if beat is not None and LEAVING in beat.flags:
-        return "leaving"
-    if beat is not None and FENCED in beat.flags:
-        return "fenced"
-    return profile.state
+    flags = beat.flags if beat is not None else ""
+    return "leaving" if LEAVING in flags else "fenced" if FENCED in flags else profile.state

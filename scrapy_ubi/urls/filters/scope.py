@@ -45,7 +45,7 @@ class Scope(SuiteFilter):
     ) -> None:
         if stay and stay not in STAY:
             raise FilterError(f"has stay={stay}", "give stay=host or stay=domain")
-        if not (hosts or domains or file or allow or deny or stay):
+        if not any((hosts, domains, file, allow, deny, stay)):
             raise FilterError("has nothing that it would refuse", "give hosts, domains, file, stay, allow or deny")
         self.hosts, self.unwanted_hosts = _named("hosts", hosts)
         self.domains, self.unwanted_domains = _named("domains", domains)
