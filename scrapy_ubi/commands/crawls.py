@@ -10,7 +10,7 @@ from scrapy.settings import BaseSettings
 
 from scrapy_ubi.commands.query import QueryReport
 from scrapy_ubi.commands.redis_connection import connect
-from scrapy_ubi.monitor.render import arguments_of
+from scrapy_ubi.monitor.headline import arguments_of
 from scrapy_ubi.monitor.status import CrawlStatus, find_crawls, read_status
 from scrapy_ubi.monitor.table import Column, count, room, span, table
 from scrapy_ubi.untrusted.terminal_text import cut

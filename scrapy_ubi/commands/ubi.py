@@ -30,7 +30,7 @@ from scrapy_ubi.commands.query import QueryReport
 from scrapy_ubi.commands.redis_connection import RedisConnection, UbiNotFound, connect, need_agent, setting
 from scrapy_ubi.commands.stopped_status import figures
 from scrapy_ubi.errors import UbiError, UbiSettingError, UbiUnavailable
-from scrapy_ubi.monitor import document, render
+from scrapy_ubi.monitor import document, render, render_letters, render_report
 from scrapy_ubi.monitor.inbox_text import read_dead, read_inbox
 from scrapy_ubi.monitor.status import CrawlStatus, read_status
 from scrapy_ubi.monitor.url_owner import GroupSettings, group_of, ownership
@@ -47,7 +47,7 @@ Answer = tuple[list[str], document.Document]
 FIGURES: Mapping[str, Callable[[CrawlStatus], Answer]] = {
     "status": lambda status: (render.live(status), document.status(status)),
     "agents": lambda status: (render.agents(status), document.status(status)),
-    "report": lambda status: (render.report(status), document.report(status)),
+    "report": lambda status: (render_report.report(status), document.report(status)),
 }
 FRONTIER: Mapping[str, Callable[[BaseSettings, argparse.Namespace], QueryReport]] = {
     "crawls": crawls.run,
@@ -183,8 +183,8 @@ def _inbox(opts: argparse.Namespace, to: RedisConnection, status: CrawlStatus) -
     with to.explained():
         box = (read_dead if opts.dead else read_inbox)(to.client, crawl, name, opts.limit)
     if opts.dead:
-        return render.dead(name, box, status.now), document.dead(crawl, name, box)
-    return render.inbox(name, box, status.now, opts.full), document.inbox(crawl, name, box)
+        return render_letters.dead(name, box, status.now), document.dead(crawl, name, box)
+    return render_letters.inbox(name, box, status.now, opts.full), document.inbox(crawl, name, box)
 
 
 def _owner(opts: argparse.Namespace, group: GroupSettings, status: CrawlStatus | None = None) -> Answer:

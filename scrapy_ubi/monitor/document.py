@@ -11,7 +11,7 @@ from dataclasses import asdict
 from typing import Any
 
 from scrapy_ubi.monitor.inbox_text import Box, InboxLetter
-from scrapy_ubi.monitor.render import measures_of
+from scrapy_ubi.monitor.render_report import measures_of
 from scrapy_ubi.monitor.status import AgentStatus, CrawlStatus
 from scrapy_ubi.monitor.url_owner import Ownership
 from scrapy_ubi.protocol.host import Redo
