@@ -56,6 +56,7 @@ MOST_PRIVATE_USES = 59
 # Constructors whose parameters another program has chosen.
 SIGNATURES_OF_OTHERS = {
     "linkextractor.UbiLinkExtractor": "takes the parameters of Scrapy's LxmlLinkExtractor, in whose place it stands",
+    "plainlinks.PlainLinks": "takes what a Request takes, by the same names, for many links at once",
 }
 # Private by their underscore only: documented by Python.
 _OF_PYTHON = frozenset(("_replace", "_make", "_fields", "_asdict", "_field_defaults", "_exit", "_getframe", "_name_"))

@@ -19,7 +19,6 @@ from scrapy_ubi.transport import (
     TransportError,
     TransportFull,
     in_process,
-    redis,
 )
 from scrapy_ubi.transport.contract import DEAD_LETTERS, HEAD, MEMORY
 from scrapy_ubi.transport.heartbeat import PATIENCE
@@ -298,7 +297,7 @@ def test_dead_letters_are_kept_for_people_and_bounded(world: World) -> None:
 
 
 def test_an_inbox_that_nobody_reads_is_bounded_and_the_oldest_go(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (in_process, redis):
+    for module in (in_process, redis_commands):
         monkeypatch.setattr(module, "INBOX", 300)
 
     async def scene(a: Transport, b: Transport) -> None:

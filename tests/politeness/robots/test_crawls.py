@@ -229,23 +229,6 @@ class Broken:
         raise ZeroDivisionError
 
 
-@pytest.mark.parametrize(
-    ("url", "authority"),
-    [
-        ("http://user:word@H.example:80/x?y", "http://h.example"),
-        ("https://h.example:443", "https://h.example"),
-        ("https://h.example:80/", "https://h.example:80"),
-        ("http://[::1]:8080/", "http://[::1]:8080"),
-        ("ftp://h.example/", None),
-        ("data:,x", None),
-        ("file:///tmp/x", None),
-        ("http:///x", None),
-    ],
-)
-def test_a_robots_txt_is_that_of_scheme_host_and_port(url: str, authority: str | None) -> None:
-    assert robots_middleware._authority(Request(url)) == authority
-
-
 # -- what an answer means
 
 
