@@ -19,6 +19,7 @@ from scrapy_ubi.transport import (
     TransportError,
     TransportFull,
     in_process,
+    redis_commands,
 )
 from scrapy_ubi.transport.contract import DEAD_LETTERS, HEAD, MEMORY
 from scrapy_ubi.transport.heartbeat import PATIENCE
