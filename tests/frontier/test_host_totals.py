@@ -10,9 +10,9 @@ from scrapy_ubi.frontier import host_totals, rows
 from scrapy_ubi.frontier.memory_store import MemoryStore
 from scrapy_ubi.frontier.store import StoreDamaged
 from scrapy_ubi.protocol.host import Entry, Notes
+from tests.frontier.crashing import crashing
 from tests.frontier.errands import errand, told
 from tests.frontier.frontiers import DictKind, Reading, Tight, reopened
-from tests.frontier.test_disk import crashing
 
 
 @pytest.fixture
