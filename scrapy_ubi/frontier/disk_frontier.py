@@ -325,12 +325,12 @@ class DiskFrontier:
         self.seen.close()
         self.store.close()
 
-    def _check(self) -> None:
+    def check_invariants(self) -> None:
         """Assert every invariant of the frontier, by reading all of it."""
-        self.window._check(self._states.values())
+        self.window.check_invariants(self._states.values())
         taken: set[int] = set()
         for state in self._states.values():
-            state._check()
+            state.check_invariants()
             taken |= {key ^ state.salt for key in state.out}
-        self._flushes._check(self._states.values())
-        self._entries._check(taken)
+        self._flushes.check_invariants(self._states.values())
+        self._entries.check_invariants(taken)

@@ -292,9 +292,9 @@ class DiskState(HostState):
             self.complete = False
         return queue_rows.weight(head)
 
-    def _check(self) -> None:
+    def check_invariants(self) -> None:
         """Assert every invariant of the state, by reading all of it."""
-        super()._check()
+        super().check_invariants()
         assert self.head == sorted(self.head), self
         waiting = [queued for queued in self.queue_rows() if self.waits(queued)]
         entries = [queue_rows.read_queue(self.host, queued) for queued in waiting]

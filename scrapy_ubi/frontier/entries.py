@@ -187,6 +187,6 @@ class Entries:
             del self.taken[key ^ state.salt]
             self._overtaken.discard(key ^ state.salt)
 
-    def _check(self, taken: set[int]) -> None:
+    def check_invariants(self, taken: set[int]) -> None:
         """Assert that these salted keys are what is out."""
         assert self.taken.keys() == taken >= self._overtaken

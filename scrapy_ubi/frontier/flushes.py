@@ -120,10 +120,10 @@ class Flushes:
         self._keys.writing = {}
         self.unwritten = None
 
-    def _check(self, states: Iterable[DiskState]) -> None:
+    def check_invariants(self, states: Iterable[DiskState]) -> None:
         """Assert every invariant, given all hosts held."""
         held = list(states)
         for state in held:
             assert state.fresh is self.changes.hosts.get(state), state
         assert self._named.keys() <= self.changes.hosts.keys()
-        self.log._check(held)
+        self.log.check_invariants(held)

@@ -319,10 +319,10 @@ class Window:
             self._untidy[state] = read[-1][: queue_rows.ROW] + b"\0"
         return late
 
-    def _check(self, states: Iterable[DiskState]) -> None:
+    def check_invariants(self, states: Iterable[DiskState]) -> None:
         """Assert every invariant of the window."""
-        self.workbench._check()
-        self.resting._check()
+        self.workbench.check_invariants()
+        self.resting.check_invariants()
         states = list(states)
         assert self.held == sum(queue_rows.weight(state.head) for state in states)
         assert self._coming == self.head * len(self._late)

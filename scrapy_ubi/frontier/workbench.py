@@ -183,7 +183,7 @@ class Workbench(Generic[Host]):
             else:
                 del self._unasked[host]
 
-    def _check(self) -> None:
+    def check_invariants(self) -> None:
         """Assert that every host is in one state, and that heap or line holds every waiting one."""
         assert {host for host, place in self._places.items() if place == _PARKED} == self._parked.keys()
         assert self._unasked.keys() <= self._parked.keys()

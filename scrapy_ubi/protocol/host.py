@@ -260,7 +260,7 @@ class HostState:
         closing = xor(self.closing)
         return Summary(self.known, self.known_xor, self.done_count - len(self.closing), self.done_xor ^ closing)
 
-    def _check(self) -> None:
+    def check_invariants(self) -> None:
         """Assert every invariant of the state."""
         assert all(map(self.is_done, self.closing)), self
         assert all(map(self.is_known, self.redo)), self

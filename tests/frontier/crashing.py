@@ -1,4 +1,4 @@
-"""The life of a frontier on disk at random: its process is killed now and then, and reads and flushes take their time."""
+"""The life of a frontier on disk at random: its process is killed now and then, reads and flushes take their time."""
 
 from __future__ import annotations
 

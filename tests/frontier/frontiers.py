@@ -24,7 +24,7 @@ class Checked(Frontier, Protocol):
 
     def next_ready(self) -> float | None: ...
 
-    def _check(self) -> None: ...
+    def check_invariants(self) -> None: ...
 
 
 Make = Callable[[float], Checked]
@@ -153,7 +153,7 @@ def popped(frontier: Reading) -> list[int]:
         found.append(one[1].key)
         frontier.finish(one[0], one[1].key)
         frontier.free(one[0], 0.0)
-        frontier._check()
+        frontier.check_invariants()
     return found
 
 

@@ -44,7 +44,7 @@ def pop(frontier: Checked, now: float = NOW, allowed: Callable[[HostState], bool
         return None
     state, one = found
     state.open_work += 1
-    frontier._check()
+    frontier.check_invariants()
     return state.host, one.key
 
 
@@ -184,7 +184,7 @@ def life(make: Make) -> type[RuleBasedStateMachine]:
 
         @invariant()
         def holds(self) -> None:
-            self.frontier._check()
+            self.frontier.check_invariants()
             assert {state.host for state in self.frontier.states()} == self.queued.keys()
             assert len(self.frontier) == len(self.queued)
             for host, queued in self.queued.items():

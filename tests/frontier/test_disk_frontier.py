@@ -32,7 +32,7 @@ def test_what_is_found_and_flushed_while_a_head_is_read_is_not_lost() -> None:
     frontier.add("h", [Entry(9, "http://h/9", 1)])
     frontier.flush()
     frontier.take(results)
-    frontier._check()
+    frontier.check_invariants()
     assert popped(frontier) == [9, 1, 2, 3]
 
 
@@ -52,7 +52,7 @@ def test_what_is_found_nearer_and_flushed_before_a_head_is_read_does_not_take_th
     frontier.add("h", [Entry(key, f"http://h/{key}", 1) for key in (7, 8, 9)])
     frontier.flush()
     frontier.take(frontier.read(scans))
-    frontier._check()
+    frontier.check_invariants()
     frontier.add("h", [Entry(10, "http://h/10", 6)])
     assert popped(frontier) == [7, 8, 9, 1, 2, 3, 10]
 
@@ -65,7 +65,7 @@ def test_what_is_written_before_the_frontier_hears_of_it_does_not_take_the_place
     flush.write(frontier.store)
     frontier.take(frontier.read(scans))
     frontier.written(flush)
-    frontier._check()
+    frontier.check_invariants()
     frontier.add("h", [Entry(10, "http://h/10", 6)])
     assert popped(frontier) == [7, 8, 9, 1, 2, 3, 10]
 
@@ -75,7 +75,7 @@ def test_a_host_whose_entries_are_all_done_while_its_head_is_read_takes_no_memor
     results = frontier.read(frontier.needs(0.0, lambda state: True))
     frontier.add_done(state, [1, 2, 3])
     frontier.take(results)
-    frontier._check()
+    frontier.check_invariants()
     assert frontier.window.held == 0
     frontier.add("h", [Entry(9, "http://h/9", 6)])
     assert popped(frontier) == [9]
@@ -94,7 +94,7 @@ def test_what_is_deleted_while_garbage_is_sought_is_garbage_no_more() -> None:
     frontier.flush()
     frontier.take(results)
     frontier.flush()
-    frontier._check()
+    frontier.check_invariants()
     assert (state.garbage, len(list(frontier.store.rows.irange(b"q", b"r")))) == (0, 20)  # type: ignore[attr-defined]
 
 
@@ -114,10 +114,10 @@ def test_what_is_cleared_is_not_fetched_by_those_who_read_it_before_it_is_writte
     frontier.written(flush)
     if when == "after":
         frontier.take(results)
-    frontier._check()
+    frontier.check_invariants()
     assert popped(frontier) == [30, 31]
     frontier.flush()
-    frontier._check()
+    frontier.check_invariants()
     assert not list(frontier.store.rows.irange(b"q", b"r"))  # type: ignore[attr-defined]
 
 
@@ -132,9 +132,9 @@ def test_what_is_cleared_is_not_garbage_a_second_time_where_garbage_is_sought_be
     flush.write(frontier.store)
     frontier.written(flush)
     frontier.take(results)
-    frontier._check()
+    frontier.check_invariants()
     frontier.flush()
-    frontier._check()
+    frontier.check_invariants()
     assert popped(frontier) == [*range(250, 300)]
 
 
@@ -153,7 +153,7 @@ def test_a_queue_that_is_nothing_but_garbage_goes_though_nothing_of_its_host_cha
     else:
         frontier.take(results)
     frontier.flush()
-    frontier._check()
+    frontier.check_invariants()
     assert not list(frontier.store.rows.irange(b"q", b"r"))  # type: ignore[attr-defined]
 
 
@@ -165,7 +165,7 @@ def test_the_row_of_what_was_retried_elsewhere_and_is_done_before_the_next_flush
     frontier.add("h", [entry._replace(request='{"retries":1}')])
     assert popped(frontier) == [1]
     frontier.flush()
-    frontier._check()
+    frontier.check_invariants()
     assert not list(frontier.store.rows.irange(b"q", b"r"))  # type: ignore[attr-defined]
 
 
@@ -175,7 +175,7 @@ def test_a_host_dropped_while_it_is_read_stays_dropped() -> None:
     frontier.drop("h")
     frontier.add("h", [Entry(2, "http://h/2", 0)])
     frontier.take(results)
-    frontier._check()
+    frontier.check_invariants()
     assert popped(frontier) == [2]
 
 
@@ -264,7 +264,7 @@ def test_a_host_that_changes_while_it_is_told_is_told_whole(
         for _ in range(draw.randrange(3)):
             change()
     assert known <= told
-    frontier._check()
+    frontier.check_invariants()
 
 
 def test_telling_of_a_large_host_begins_at_once() -> None:
@@ -355,7 +355,7 @@ def test_a_host_that_may_not_be_fetched_gives_its_memory_to_others() -> None:
         frontier.finish(one[0], one[1].key)
         frontier.free(one[0], 0.0)
     assert found == {f"mine{number}" for number in range(4)}
-    frontier._check()
+    frontier.check_invariants()
     frontier.look_again()
     assert len(popped_unchecked(frontier)) == 64
 
@@ -367,7 +367,7 @@ def fetched(frontier: DiskFrontier, mine: Callable[[HostState], bool]) -> int:
         frontier.finish(one[0], one[1].key)
         frontier.free(one[0], 0.0)
         pages += 1
-    frontier._check()
+    frontier.check_invariants()
     return pages
 
 
@@ -410,7 +410,7 @@ def test_a_host_that_is_loaded_from_stays_busy_though_it_has_to_give_its_memory_
     frontier.postpone(state, 1e6)  # as another agent's notes may want it
     frontier.add("h", [Entry(3, "http://h/3", 0, 5, "x" * 100_000)])
     assert frontier.pop(1e9, lambda state: True) is None
-    frontier._check()
+    frontier.check_invariants()
     frontier.finish(state, 1)
     state.open_work -= 1
     frontier.free(state, 0.0)
@@ -452,7 +452,7 @@ def test_large_requests_count_for_what_they_take_in_memory(size: int) -> None:
         frontier.finish(one[0], one[1].key)
         frontier.free(one[0], 0.0)
     assert found == keys
-    frontier._check()
+    frontier.check_invariants()
 
 
 def test_large_requests_that_are_garbage_are_found() -> None:
@@ -464,7 +464,7 @@ def test_large_requests_that_are_garbage_are_found() -> None:
     while frontier.load(0.0, lambda state: True):
         frontier.flush()
     assert state.garbage == 0  # type: ignore[attr-defined]
-    frontier._check()
+    frontier.check_invariants()
     assert popped_unchecked(frontier) == list(range(1500, 2001))
 
 

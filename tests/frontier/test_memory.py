@@ -58,7 +58,7 @@ def test_only_news_is_news(frontier: Checked) -> None:
     state, news = frontier.add("h.example", [again, nearer, new, nearer])
     assert news == [nearer, new]
     assert waiting(state)[1].depth == 2
-    frontier._check()
+    frontier.check_invariants()
 
 
 def test_the_list_of_states_is_the_callers(frontier: Checked) -> None:
@@ -75,14 +75,14 @@ def test_done_marks(frontier: Checked) -> None:
     assert frontier.add_done(state, [1, 5]) == []
     assert set(state.told_done()) == {1, 5}
     assert pop(frontier) == ("h.example", 2)
-    frontier._check()
+    frontier.check_invariants()
 
 
 def test_dropped_is_forgotten(frontier: Checked) -> None:
     add(frontier, "a", 1)
     add(frontier, "b", 2)
     frontier.drop("a")
-    frontier._check()
+    frontier.check_invariants()
     assert frontier.find("a") is None
     assert [state.host for state in frontier.states()] == ["b"]
     assert pop(frontier) == ("b", 2)
@@ -97,7 +97,7 @@ def test_dropping_a_parked_host(frontier: Checked) -> None:
     frontier.drop("a")
     frontier.look_again()
     assert pop(frontier) is None
-    frontier._check()
+    frontier.check_invariants()
 
 
 # -- one load at a time, in order, after a delay
@@ -162,7 +162,7 @@ def test_a_load_that_ends_twice_ends_once(frontier: Checked) -> None:
     frontier.free(state, NOW)
     frontier.free(state, NOW + 5)
     assert frontier.next_ready() == NOW + DELAY
-    frontier._check()
+    frontier.check_invariants()
 
 
 def test_a_deferred_host_waits_wherever_it_is(frontier: Checked) -> None:
@@ -219,7 +219,7 @@ def test_a_postponed_host_waits_wherever_it_is(frontier: Checked) -> None:
     assert pop(frontier, allowed=lambda state: state is busy) == ("busy", 1)
     for state in (waiting, idle, busy, parked):
         frontier.postpone(state, until)
-        frontier._check()
+        frontier.check_invariants()
     add(frontier, "idle", 1)
     frontier.free(busy, NOW)
     frontier.look_again()
@@ -272,7 +272,7 @@ def test_a_hastened_host_is_ready_wherever_it_is(frontier: Checked) -> None:
     for state in (waiting, parked, busy):
         frontier.defer(state, NOW + 500)
         frontier.hasten(state, NOW + 1)
-        frontier._check()
+        frontier.check_invariants()
     assert pop(frontier, NOW + 1) == ("waiting", 1)
     assert pop(frontier, NOW + 1) is None, "parked, or busy"
     frontier.free(busy, NOW + 1)
@@ -312,7 +312,7 @@ def test_put_back_waits_again(frontier: Checked) -> None:
     pop(frontier)
     frontier.free(state, NOW)
     frontier.put_back(state, 1)
-    frontier._check()
+    frontier.check_invariants()
     assert waiting(state).keys() == {1, 2}
     assert pop(frontier, NOW + DELAY) == ("h", 2), "behind what waited"
     frontier.free(state, NOW + DELAY)
@@ -347,7 +347,7 @@ def test_what_is_retried_is_not_as_new_when_it_is_found_again(frontier: Checked)
     frontier.put_back(state, 1, again)
     assert state.holds(1, 0, 5)
     assert frontier.add("h", [entry("h", 1, priority=5)])[1] == []
-    frontier._check()
+    frontier.check_invariants()
     assert waiting(state) == {1: again}
 
 
@@ -359,7 +359,7 @@ def test_what_was_retried_elsewhere_is_not_as_new_here(frontier: Checked) -> Non
     news = frontier.add("h", [twice])[1]
     assert news == [twice] or (not news and isinstance(frontier, Tight)), "it may be on disk only"
     assert frontier.add("h", [once, twice, entry("h", 2, 1)])[1] == []
-    frontier._check()
+    frontier.check_invariants()
     assert waiting(state)[2].request == (twice.request if news else "")
 
 
@@ -369,7 +369,7 @@ def test_put_back_what_was_done_meanwhile_is_gone(frontier: Checked) -> None:
     frontier.add_done(state, [1])
     frontier.free(state, NOW)
     frontier.put_back(state, 1)
-    frontier._check()
+    frontier.check_invariants()
     assert not state.waiting
     assert not state.out
     assert pop(frontier, NOW + DELAY) is None
@@ -427,7 +427,7 @@ def test_a_host_whose_waiting_requests_were_done_elsewhere_is_passed_over(fronti
     frontier.add_done(state, [1, 2])
     assert pop(frontier) == ("b", 1)
     assert pop(frontier) is None
-    frontier._check()
+    frontier.check_invariants()
     add(frontier, "a", 3)
     assert pop(frontier) == ("a", 3)
 

@@ -189,7 +189,7 @@ class Life:
             state.open_work = len(state.out)
             assert isinstance(state, DiskState)
             assert not state.head or state in self.frontier.window.workbench, "a head that nobody finds"
-        self.frontier._check()
+        self.frontier.check_invariants()
         assert {state.host for state in self.frontier.states()} == self.hosts.keys()
         for host, known in self.hosts.items():
             state = self.state(host)

@@ -157,7 +157,7 @@ class SlowKeeper(Keeper):
         self._files.seen = self.frontier.seen
         window, head = self.frontier.window, self._world.head
         window.most, window.head, window.grown = self._world.rows, head, 2 * head
-        self.frontier._check()
+        self.frontier.check_invariants()
         self.saved, self.facts = ledger.load(self.frontier.store), ledger.load_crawl(self.frontier.store)
 
     async def start(self) -> None:

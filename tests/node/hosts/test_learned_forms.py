@@ -79,7 +79,7 @@ class House:
     def end(self, one: Entry, content: int | None) -> None:
         self.agent.ended(self.state, one.key, [])
         self.learner.ended(self.state, one, content)
-        self.state._check()
+        self.state.check_invariants()
 
     def fetch(self, url: str, content: int | None) -> bool:
         """Whether the URL was fetched, with this content."""

@@ -78,7 +78,7 @@ def judge(log: Log, group: list[Learning]) -> None:
     assert not log.fatal
     for one in group:
         assert not one.node.agent.work.out
-        one.node.agent._check()
+        one.node.agent.check_invariants()
 
 
 def test_a_group_fetches_every_page_and_by_far_not_every_spelling() -> None:
