@@ -9,7 +9,7 @@ from scrapy_ubi.transport import Outgoing, Transport
 from scrapy_ubi.transport.contract import ANSWER
 from scrapy_ubi.transport.redis_keys import RedisKeys
 from tests.support.server import Server
-from tests.transport.test_conformance import play
+from tests.transport.exchanges import play
 from tests.transport.worlds import CRAWL, RedisWorld, World
 
 ASKED = "0123456789abcdef"
