@@ -20,8 +20,8 @@ from scrapy_ubi.commands.redis_connection import RedisConnection, need_agent
 from scrapy_ubi.errors import UbiError
 from scrapy_ubi.monitor.document import Document
 from scrapy_ubi.monitor.status import DEAD, SILENT, AgentStatus, CrawlStatus, read_status
-from scrapy_ubi.protocol.view import LEFT, LOSSY
-from scrapy_ubi.transport.redis_keys import RedisKeys, drain_field
+from scrapy_ubi.protocol.beat import LEFT, LOSSY
+from scrapy_ubi.transport.keys import Keys, drain_field
 from scrapy_ubi.untrusted.terminal_text import plain
 
 LOOK_EVERY = 0.5  # seconds

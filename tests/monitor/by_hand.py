@@ -8,8 +8,8 @@ from typing import Any
 
 import redis
 
-from scrapy_ubi.protocol.view import Beat
-from scrapy_ubi.transport.redis_keys import RedisKeys
+from scrapy_ubi.protocol.beat import Beat
+from scrapy_ubi.transport.keys import Keys
 
 CRAWL = "demo:web"
 VIEW = "00c0ffee00c0ffee"

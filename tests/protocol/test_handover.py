@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from scrapy_ubi.protocol import handover as handover_module
+from scrapy_ubi.protocol.beat import MOST_PENDING
 from scrapy_ubi.protocol.handover import MOST_PAUSES
-from scrapy_ubi.protocol.mail import STATE
+from scrapy_ubi.protocol.lane import STATE
 from scrapy_ubi.protocol.ownership import point
-from scrapy_ubi.protocol.view import MOST_PENDING
-from tests.protocol.handovers import full, told
+from scrapy_ubi.protocol.received import Delta, Received
 from tests.support.views import ordered
 from tests.support.village import Village, page
 
