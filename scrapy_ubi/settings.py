@@ -25,7 +25,7 @@ from scrapy_ubi.errors import UbiSettingError
 from scrapy_ubi.settings_table import PREFIX, SETTINGS, Kind, Setting, home
 from scrapy_ubi.settings_table.readers import NUMBERS, READERS, Reader, read_number, read_path
 from scrapy_ubi.untrusted.checks import NAME
-from scrapy_ubi.urls import HostRules, hosts, normaliser
+from scrapy_ubi.urls import HostRules, host_rules, normaliser
 
 __all__ = ["SETTINGS", "Setting", "UbiSettings", "default_crawl", "listing", "read_value", "refuse_unknown"]
 
@@ -227,7 +227,7 @@ def _read_rules(row: Setting, value: object) -> HostRules | None:
     where = f" in {str(value)!r}" if isinstance(value, str | Path) else ""
     try:
         if isinstance(value, str | Path):
-            return hosts.read_properties(read_path(row, value).read_text(encoding="utf-8"))
+            return host_rules.read_properties(read_path(row, value).read_text(encoding="utf-8"))
         if isinstance(value, list | tuple) and all(isinstance(rule, str) for rule in value):
             return host_rules.read_rules(value)
     except (OSError, UnicodeDecodeError) as error:

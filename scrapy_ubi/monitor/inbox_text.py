@@ -16,7 +16,7 @@ import redis
 from scrapy_ubi.protocol.bundle import opened
 from scrapy_ubi.protocol.received import Delta
 from scrapy_ubi.protocol.wire import decode
-from scrapy_ubi.transport.keys import Keys
+from scrapy_ubi.transport.redis_keys import RedisKeys
 from scrapy_ubi.untrusted.checks import Malformed
 from scrapy_ubi.untrusted.terminal_text import plain
 

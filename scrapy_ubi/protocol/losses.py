@@ -54,7 +54,7 @@ def read_losses(value: object) -> list[GroupLoss]:
     return [loss for row in value[:MOST_LOSSES] if (loss := _read(row)) is not None]
 
 
-def _read(row: object) -> Loss | None:
+def _read(row: object) -> GroupLoss | None:
     if not isinstance(row, list) or not 2 <= len(row) <= MOST_MEMBERS + 1 or not is_count(row[0]):
         return None
     members = [tuple(one) for one in row[1:] if _is_member(one)]

@@ -25,7 +25,7 @@ from scrapy_ubi.protocol.beat import LOSSY, NEW, Beat
 from scrapy_ubi.protocol.config import Config, Counters
 from scrapy_ubi.protocol.detector import Detector
 from scrapy_ubi.protocol.lease import Lease
-from scrapy_ubi.protocol.losses import MOST_LOSSES, MOST_MEMBERS, Loss
+from scrapy_ubi.protocol.losses import MOST_LOSSES, MOST_MEMBERS, GroupLoss
 from scrapy_ubi.protocol.view import Member, View
 
 TORN = ""  # stands for an incarnation that is lost though its agent is there: its disk is torn

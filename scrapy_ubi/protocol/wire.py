@@ -26,7 +26,7 @@ from scrapy_ubi.protocol.lane import DISCOVERY, STATE, Lane, Letter
 from scrapy_ubi.protocol.notes import read_notes
 from scrapy_ubi.protocol.received import Delta, Header, OtherVersion, Received
 from scrapy_ubi.protocol.records import MOST_OUTLINKS, Record
-from scrapy_ubi.protocol.request_table import Read, Written
+from scrapy_ubi.protocol.request_table import RequestReader, Written
 from scrapy_ubi.untrusted.checks import HOST, KEY, NAME, Malformed, match
 
 _is_key = KEY.fullmatch
@@ -184,7 +184,7 @@ def _delta(row: object, longest_url: int, requests: RequestReader) -> Delta:
     return _made(Delta, parts)
 
 
-def _redo(row: object, longest_url: int, requests: Read) -> Redo:
+def _redo(row: object, longest_url: int, requests: RequestReader) -> Redo:
     if not isinstance(row, list) or not 1 <= len(row) <= MOST_OUTLINKS + 1:
         raise Malformed("a redo is not a list of a key and outlinks")
     own = [key for item in row[1:] if isinstance(item, str) for key in _unpacked(item)]

@@ -9,7 +9,7 @@ from typing import Any
 import redis
 
 from scrapy_ubi.protocol.beat import Beat
-from scrapy_ubi.transport.keys import Keys
+from scrapy_ubi.transport.redis_keys import RedisKeys
 
 CRAWL = "demo:web"
 VIEW = "00c0ffee00c0ffee"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from scrapy_ubi.protocol.mail import STATE
+from scrapy_ubi.protocol.lane import STATE
 from scrapy_ubi.protocol.wire import Delta, Received
 from tests.support.village import Village, page
 

@@ -18,7 +18,7 @@ from scrapy_ubi.protocol.memory_state import SetState
 from scrapy_ubi.protocol.notes import MOST_VERSION, NOTHING, canonical, read_notes
 from scrapy_ubi.protocol.received import Delta, Received
 from scrapy_ubi.protocol.records import Record, size, whole
-from scrapy_ubi.protocol.snapshot import Group, Saved
+from scrapy_ubi.protocol.snapshot import GroupState, Saved
 from scrapy_ubi.protocol.wire import decode, encode
 from scrapy_ubi.untrusted.checks import Malformed
 from tests.support.views import ordered

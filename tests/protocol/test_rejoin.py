@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from scrapy_ubi.protocol import view
-from scrapy_ubi.protocol.view import FENCED, Beat
+from scrapy_ubi.protocol.beat import FENCED, Beat
 from tests.support.views import ordered
 from tests.support.village import Village, page
 

@@ -28,7 +28,7 @@ from redis import RedisError
 
 from demo.graph import Graph
 from scrapy_ubi.protocol.beat import Beat
-from scrapy_ubi.transport.keys import Keys
+from scrapy_ubi.transport.redis_keys import RedisKeys
 from tests.support.server import Server
 from tests.support.web import DemoWeb
 
