@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from scrapy_ubi.protocol import view
+from scrapy_ubi.protocol import detector
 from scrapy_ubi.protocol.beat import FENCED, Beat
 from tests.support.views import ordered
 from tests.support.village import Village, page
@@ -123,7 +123,7 @@ def test_one_declared_dead_finds_a_view_without_itself_and_joins_anew() -> None:
 
 def test_more_agents_than_a_beat_can_name_come_back_from_a_cut_together(monkeypatch: pytest.MonkeyPatch) -> None:
     """Those who are not named would never know: each would believe in another view than the rest, for ever."""
-    monkeypatch.setattr(view, "MOST_DEAD", 2)
+    monkeypatch.setattr(detector, "MOST_DEAD", 2)
     village = Village(*"abcdefg")
     village.cut = set("abcde")
     village.until(lambda: village.agents["g"].view.members.keys() == {"f", "g"})
