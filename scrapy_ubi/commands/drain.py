@@ -16,12 +16,12 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from scrapy_ubi.commands.connection import Connection, need_agent
+from scrapy_ubi.commands.redis_connection import RedisConnection, need_agent
 from scrapy_ubi.errors import UbiError
 from scrapy_ubi.monitor.document import Document
 from scrapy_ubi.monitor.status import DEAD, SILENT, AgentStatus, CrawlStatus, read_status
 from scrapy_ubi.protocol.beat import LEFT, LOSSY
-from scrapy_ubi.transport.keys import Keys, drain_field
+from scrapy_ubi.transport.redis_keys import RedisKeys, drain_field
 from scrapy_ubi.untrusted.terminal_text import plain
 
 LOOK_EVERY = 0.5  # seconds
@@ -35,9 +35,9 @@ class UbiNotDrained(UbiError):
 class Drain:
     """One agent on its way out. `status` is the crawl when it was asked."""
 
-    def __init__(self, to: Connection, status: CrawlStatus, name: str) -> None:
+    def __init__(self, to: RedisConnection, status: CrawlStatus, name: str) -> None:
         need_agent(status, name)
-        self._to, self._keys, self.name = to, Keys(status.crawl), name
+        self._to, self._keys, self.name = to, RedisKeys(status.crawl), name
         self._first = status
         self._agent = _agent(status, name)
         self._field = drain_field(name)

@@ -16,11 +16,11 @@ from typing import Any, NamedTuple
 
 from scrapy.settings import BaseSettings
 
-from scrapy_ubi.commands.connection import setting
-from scrapy_ubi.commands.directories import Place, locked
+from scrapy_ubi.commands.directories import FoundDirectory, locked
+from scrapy_ubi.commands.redis_connection import setting
 from scrapy_ubi.errors import UbiDirectoryError
 from scrapy_ubi.frontier import ledger
-from scrapy_ubi.frontier.disk import DiskFrontier
+from scrapy_ubi.frontier.disk_frontier import DiskFrontier
 from scrapy_ubi.frontier.restore import open_frontier
 from scrapy_ubi.frontier.store import Store, StoreError
 from scrapy_ubi.monitor.answers import Answer
@@ -46,7 +46,7 @@ class Stock(NamedTuple):
 class Stopped:
     """The open directory of an agent that has stopped. `facts` is what is kept of the crawl (node/keeper.py)."""
 
-    def __init__(self, place: Place, frontier: DiskFrontier) -> None:
+    def __init__(self, place: FoundDirectory, frontier: DiskFrontier) -> None:
         self.place = place
         self._frontier = frontier
         self.facts: Mapping[str, Any] = ledger.load_crawl(frontier.store)
@@ -99,14 +99,14 @@ def _owed(store: Store) -> set[tuple[str, int]]:
 
 
 @contextmanager
-def opened(place: Place, settings: BaseSettings) -> Iterator[Stopped]:
+def opened(place: FoundDirectory, settings: BaseSettings) -> Iterator[Stopped]:
     """Lock and open a directory. Raises UbiDirectoryError when an agent runs there, or the store cannot be read."""
     with locked(place.path), held(place, settings) as stopped:
         yield stopped
 
 
 @contextmanager
-def held(place: Place, settings: BaseSettings) -> Iterator[Stopped]:
+def held(place: FoundDirectory, settings: BaseSettings) -> Iterator[Stopped]:
     """Open a directory that is locked already. Raises UbiDirectoryError when the store cannot be read."""
     if not (place.path / STORE).is_dir():
         raise UbiDirectoryError(f"There is no store in {place.path}: its agent has kept nothing.")

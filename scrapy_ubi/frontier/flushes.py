@@ -13,9 +13,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from scrapy_ubi.frontier import rows
-from scrapy_ubi.frontier.disk_state import DiskState, HostChanges, Keys
-from scrapy_ubi.frontier.flush import Changes, Extra, Flush
+from scrapy_ubi.frontier import queue_rows, rows
+from scrapy_ubi.frontier.disk_state import DiskState, HostChanges, KeyStates
+from scrapy_ubi.frontier.flush import Extra, Flush, UnflushedChanges
 from scrapy_ubi.frontier.host_totals import SumsLog
 from scrapy_ubi.frontier.window import Window
 
@@ -30,8 +30,8 @@ class Flushes:
     the next new host, `failed` how many failures are kept, `log` the sums of hosts.
     """
 
-    def __init__(self, keys: Keys, window: Window, offset: float, saved: Mapping[str, int]) -> None:
-        self.changes = Changes()
+    def __init__(self, keys: KeyStates, window: Window, offset: float, saved: Mapping[str, int]) -> None:
+        self.changes = UnflushedChanges()
         self.unwritten: Flush | None = None
         self.log = SumsLog()
         self.next = saved.get("next", 1)
@@ -87,13 +87,13 @@ class Flushes:
         assert self.unwritten is None, "one flush at a time"
         self._number += 1
         keys = self._keys
-        changes, self.changes = self.changes, Changes()
+        changes, self.changes = self.changes, UnflushedChanges()
         clear, logged = [], []
         for state, change in changes.hosts.items():
             idle = not state.waiting and not state.out and not self._window.is_read(state)
             if idle and state.garbage >= LEAST_GARBAGE:
                 clear.append(state.hid)
-                for row in [row for row in change if rows.is_queued(row)]:
+                for row in [row for row in change if queue_rows.is_queued(row)]:
                     del change[row]
                 state.garbage = 0
                 self._window.clear(state)
@@ -121,10 +121,10 @@ class Flushes:
         self._keys.writing = {}
         self.unwritten = None
 
-    def _check(self, states: Iterable[DiskState]) -> None:
+    def check_invariants(self, states: Iterable[DiskState]) -> None:
         """Assert every invariant, given all hosts held."""
         held = list(states)
         for state in held:
             assert state.fresh is self.changes.hosts.get(state), state
         assert self._named.keys() <= self.changes.hosts.keys()
-        self.log._check(held)
+        self.log.check_invariants(held)

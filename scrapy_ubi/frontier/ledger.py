@@ -25,7 +25,7 @@ from scrapy_ubi.protocol.answer import Outcome
 from scrapy_ubi.protocol.host import Entry
 from scrapy_ubi.protocol.journal import Part
 from scrapy_ubi.protocol.records import Record
-from scrapy_ubi.protocol.snapshot import Changes, Group, Saved, SavedLane
+from scrapy_ubi.protocol.snapshot import Changes, GroupState, Saved, SavedLane
 from scrapy_ubi.untrusted.checks import exactly
 
 Row = tuple[bytes, bytes | None]  # None: to be deleted
@@ -50,7 +50,7 @@ def rows(changes: Changes) -> Iterator[Row]:
             yield part_key(flush, number), None
 
 
-def _group_value(group: Group) -> bytes:
+def _group_value(group: GroupState) -> bytes:
     return _dumps(
         {"store": group.store, "flush": group.flush, "lossy": group.lossy, "peers": sorted(group.peers)}
     ).encode()
@@ -137,9 +137,9 @@ def _checked(key: bytes, value: bytes, read: Any) -> Any:
         raise damaged(key, error) from error
 
 
-def _group(row: dict[str, Any]) -> Group:
+def _group(row: dict[str, Any]) -> GroupState:
     peers = frozenset(_texts(row["peers"]))
-    return Group(exactly(row["store"], str), exactly(row["flush"], int), exactly(row["lossy"], bool), peers)
+    return GroupState(exactly(row["store"], str), exactly(row["flush"], int), exactly(row["lossy"], bool), peers)
 
 
 def _number(row: dict[str, Any]) -> int:

@@ -20,10 +20,10 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Protocol
 
-from scrapy_ubi.frontier import address_space, ledger, rows
-from scrapy_ubi.frontier.disk import DiskFrontier
+from scrapy_ubi.frontier import address_space, ledger, queue_rows, rows
+from scrapy_ubi.frontier.disk_frontier import DiskFrontier
 from scrapy_ubi.frontier.flushes import GONE
-from scrapy_ubi.frontier.host_totals import Read
+from scrapy_ubi.frontier.host_totals import TotalsLog
 from scrapy_ubi.frontier.rocks import RocksStore
 from scrapy_ubi.frontier.seen import Seen, SeenDamaged, SeenTable, Totals
 from scrapy_ubi.frontier.store import Store, StoreDamaged, every
@@ -193,7 +193,7 @@ def _caught_up(store: Store, seen: Seen, flush: int) -> bool:
 def _hosts(store: Store, frontier: DiskFrontier, saved: Mapping[str, int], earliest: float, latest: float) -> Totals:
     """Read the host records, and the log of their sums; what the seen table must hold in all."""
     known, known_xor, done, done_xor = (saved.get(name, 0) for name in GONE)
-    log, given = Read(store), saved.get("next", 1)
+    log, given = TotalsLog(store), saved.get("next", 1)
     log.check(given)
     for key, value in every(store, rows.HOST, rows.HOST + b"\xff" * 8, _PIECE):
         record = rows.read_host(key, value)
@@ -221,7 +221,7 @@ def _changes(store: Store, report: Report) -> Iterator[tuple[int, int]]:
             if key[1:5] != hid:
                 hid = key[1:5]
                 salt = rows.salt(hid)
-            number = rows.queued_key(key + value) if status == 1 else rows.done_key(key)
+            number = queue_rows.queued_key(key + value) if status == 1 else rows.done_key(key)
             yield number ^ salt, status
             count += 1
             if count % 1_000_000 == 0:

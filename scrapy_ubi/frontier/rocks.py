@@ -33,7 +33,7 @@ from rocksdict import (
     WriteOptions,
 )
 
-from scrapy_ubi.frontier.store import Batch, Row, StoreDamaged, StoreError, StoreFull
+from scrapy_ubi.frontier.store import Row, RowBatch, StoreDamaged, StoreError, StoreFull
 
 MIB = 1 << 20
 OPEN_FILES = 40  # table files; with the others below 50, so that an agent stays below 64
@@ -86,11 +86,11 @@ class RocksStore:
         except Exception as error:  # rocksdict raises nothing more particular
             raise self._named(error) from error
 
-    def batch(self) -> Batch:
+    def batch(self) -> RowBatch:
         """An empty batch."""
         return WriteBatch(raw_mode=True)
 
-    def write(self, batch: Batch) -> None:
+    def write(self, batch: RowBatch) -> None:
         """Make a batch durable."""
         assert isinstance(batch, WriteBatch)
         try:

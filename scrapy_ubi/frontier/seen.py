@@ -24,7 +24,8 @@ from numpy.typing import NDArray
 
 from scrapy_ubi.frontier.hash_slots import Numbers, Slots, Words
 from scrapy_ubi.frontier.mapped import SeenDamaged
-from scrapy_ubi.frontier.shards import Shape, Shards
+from scrapy_ubi.frontier.shard_header import Shape
+from scrapy_ubi.frontier.shards import Shards
 
 __all__ = ["Seen", "SeenDamaged", "SeenTable", "Totals"]
 

@@ -47,7 +47,7 @@ class StoreDamaged(StoreError):
         )
 
 
-class Batch(Protocol):
+class RowBatch(Protocol):
     """Changes to be written together."""
 
     def put(self, key: bytes, value: bytes) -> None:
@@ -70,11 +70,11 @@ class Batch(Protocol):
 class Store(Protocol):
     """An ordered map of bytes."""
 
-    def batch(self) -> Batch:
+    def batch(self) -> RowBatch:
         """An empty batch."""
         ...
 
-    def write(self, batch: Batch) -> None:
+    def write(self, batch: RowBatch) -> None:
         """Make a batch durable. Blocks for the disk. Raises `StoreFull`, `StoreDamaged`, `StoreError`."""
         ...
 

@@ -325,12 +325,12 @@ class Agent:
         self.journal.flush += 1
         return effects
 
-    def _check(self) -> None:
+    def check_invariants(self) -> None:
         """Assert every invariant of the agent."""
         assert self.view is self.tenure.view is self.tenure.entered[-1]
         assert self.ring is self.view.ring
         assert self.work.stopped or not self.finished
-        self.outbox._check()
+        self.outbox.check_invariants()
         for state in self.frontier.states():
-            state._check()
+            state.check_invariants()
         assert self.work.out == sum(len(state.out) for state in self.frontier.states())

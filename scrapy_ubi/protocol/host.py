@@ -115,7 +115,7 @@ def xor(keys: Iterable[int]) -> int:
     return total
 
 
-class _Nothing(dict[int, Any]):
+class _SharedEmptyDict(dict[int, Any]):
     """An empty dict that stays one, shared by all hosts that have nothing under way: most of them."""
 
     __slots__ = ()
@@ -124,7 +124,7 @@ class _Nothing(dict[int, Any]):
         raise TypeError("this dict is shared: give the host one of its own")
 
 
-NONE = _Nothing()
+NONE = _SharedEmptyDict()
 
 
 class HostState:
@@ -261,7 +261,7 @@ class HostState:
         closing = xor(self.closing)
         return Summary(self.known, self.known_xor, self.done_count - len(self.closing), self.done_xor ^ closing)
 
-    def _check(self) -> None:
+    def check_invariants(self) -> None:
         """Assert every invariant of the state."""
         assert all(map(self.is_done, self.closing)), self
         assert all(map(self.is_known, self.redo)), self

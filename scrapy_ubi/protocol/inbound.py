@@ -148,8 +148,14 @@ class Reception:
         noted = delta.notes is not None and frontier.note(state, delta.notes)
         if noted:
             self.on_notes(state)
-        if not news and not done and not noted:
-            return
+        if news or done or noted:
+            self._tell_keepers(letter, state, news, done, noted)
+
+    def _tell_keepers(
+        self, letter: Received, state: HostState, news: list[Entry], done: list[int], noted: bool
+    ) -> None:
+        """This letter has brought something of a host: see to it that every other keeper comes to know it."""
+        keeping = self._keeping
         keepers = keeping.keepers(state)
         if self._me not in keepers or not self._is_covered(letter, keepers[0]):
             self._handover.soil(state)

@@ -230,7 +230,7 @@ class Lane:
         self._count = 0
         return records
 
-    def _check(self, window: int) -> None:
+    def check_invariants(self, window: int) -> None:
         """Assert every invariant of the lane."""
         assert len(self.unacknowledged) <= window, self.name
         assert self.oldest() == min(self.open, default=None), self.name

@@ -25,7 +25,7 @@ from scrapy_ubi.protocol.beat import LOSSY, NEW, Beat
 from scrapy_ubi.protocol.config import Config, Counters
 from scrapy_ubi.protocol.detector import Detector
 from scrapy_ubi.protocol.lease import Lease
-from scrapy_ubi.protocol.losses import MOST_LOSSES, MOST_MEMBERS, Loss
+from scrapy_ubi.protocol.losses import MOST_LOSSES, MOST_MEMBERS, GroupLoss
 from scrapy_ubi.protocol.view import Member, View
 
 TORN = ""  # stands for an incarnation that is lost though its agent is there: its disk is torn
@@ -54,7 +54,7 @@ class Membership:
         self._beat: Beat | None = None  # the own one, as last read
         self._stranger: Beat | None = None  # another process's under this identifier, as last read
         self._lost: dict[str, str] = {}  # since the last complete view: incarnation -> name
-        self.losses: list[Loss] = []
+        self.losses: list[GroupLoss] = []
         self._losing = False  # the last of them is of this time
         self.peers: frozenset[str] = frozenset()  # who was in the last view that was complete
         self._missed: frozenset[str] = frozenset()  # who was in that of the disk, until a view is complete again
@@ -164,7 +164,7 @@ class Membership:
         if self._losing:
             spare = min(spare, self.losses.pop().spare)
         self._losing = True
-        self.losses = [*self.losses, Loss(lost[-MOST_MEMBERS:], spare)][-MOST_LOSSES:]
+        self.losses = [*self.losses, GroupLoss(lost[-MOST_MEMBERS:], spare)][-MOST_LOSSES:]
 
     def completed(self, view: View) -> None:
         """This view, the present one, is complete: every host has all its copies again."""

@@ -224,11 +224,11 @@ class Outbox:
         if lane is not None:
             lane.cancel(sync)
 
-    def _check(self) -> None:
+    def check_invariants(self) -> None:
         """Assert every invariant of the outbox."""
         count: dict[int, int] = {}
         for lane in self.lanes.values():
-            lane._check(self.bounds.window)
+            lane.check_invariants(self.bounds.window)
             for letter in lane.unacknowledged.values():
                 for record in letter.records:
                     count[record.flush] = count.get(record.flush, 0) + (record.entry is not None)

@@ -229,9 +229,9 @@ class Ring:
     def __repr__(self) -> str:
         return f"Ring.of({self._agents!r})"
 
-    def _check(self) -> None:
+    def check_invariants(self) -> None:
         """Assert the invariants: the points are those of the agents, and what is remembered is what would be found."""
-        self._circle._check()
+        self._circle.check_invariants()
         held = dict(zip(self._circle.points, self._circle.holders, strict=True))
         assert held == {at: a for a, n in self._agents.items() for at in replica_points(a, n)}, self
         assert len(held) == sum(self._agents.values()), self

@@ -242,7 +242,7 @@ class Circle:
             cell = max(cell, next_cell + 1)
             place += 1
 
-    def _check(self) -> None:
+    def check_invariants(self) -> None:
         """Assert the invariants: `points` ascend, and all else follows from them."""
         assert len(self.points) == len(self.holders)
         assert all(low < high for low, high in pairwise(self.points))

@@ -51,7 +51,7 @@ class SavedLane(NamedTuple):
     outcomes: Mapping[int, Outcome]
 
 
-class Group(NamedTuple):
+class GroupState(NamedTuple):
     """`store` names the disk; `flush` is the last flush begun; `lossy` and `peers` are what is known of the group:
     whether more agents were lost than there are copies, and who was in the last view that was complete.
     """
@@ -67,7 +67,7 @@ class Changes(NamedTuple):
     same lanes, `parts` are added, and all parts of the blocks in `settled` (flush, how many) deleted.
     """
 
-    group: Group
+    group: GroupState
     numbers: Mapping[str, int]
     lanes_in: Mapping[str, SavedLane | None]
     parts: tuple[Part, ...]
@@ -83,7 +83,7 @@ class Saved:
     them copies that others count on.
     """
 
-    group: Group
+    group: GroupState
     numbers: Mapping[str, int] = field(default_factory=dict)
     lanes_in: Mapping[str, SavedLane] = field(default_factory=dict)
     parts: tuple[Part, ...] = ()
@@ -110,7 +110,7 @@ def changes(agent: Agent) -> Changes:
     flush = agent.journal.flush
     oldest = min((f for f in (agent.outbox.oldest(), agent.closing.oldest()) if f is not None), default=flush + 1)
     return Changes(
-        group=Group(agent.outbox.store, flush, agent.lossy, agent.group.peers),
+        group=GroupState(agent.outbox.store, flush, agent.lossy, agent.group.peers),
         numbers=agent.outbox.new_numbers(),
         lanes_in={
             name: _lane_in(agent.reception.lanes[name]) if name in agent.reception.lanes else None

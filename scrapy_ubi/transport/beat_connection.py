@@ -19,7 +19,7 @@ from scrapy_ubi.transport.address import Address
 from scrapy_ubi.transport.beat_text import encode, texts, writer
 from scrapy_ubi.transport.contract import MEMORY
 from scrapy_ubi.transport.faults import FAULTS, fault, spoilt
-from scrapy_ubi.transport.keys import ASIDE, SET_ASIDE, Keys
+from scrapy_ubi.transport.redis_keys import ASIDE, SET_ASIDE, RedisKeys
 
 logger = logging.getLogger(__name__)
 
@@ -35,9 +35,11 @@ _EVICTING = (
 
 
 class RedisLink:
-    """heartbeat.Link to a Redis: connects when first used, and again after a failure."""
+    """A `BeatConnection` to a Redis: connects when first used, and again after a failure."""
 
-    def __init__(self, at: Address, keys: Keys, agent: str, timeout: float, largest: int, counts: Counter[str]) -> None:
+    def __init__(
+        self, at: Address, keys: RedisKeys, agent: str, timeout: float, largest: int, counts: Counter[str]
+    ) -> None:
         self._at, self._key, self._agent = at, keys.beats, agent
         self._timeout, self._largest, self._counts = timeout, largest, counts
         self._garbage: list[bytes] = []  # fields to delete: no text, or too long

@@ -17,7 +17,7 @@ from scrapy_ubi.commands.addon_remark import REMARK
 from scrapy_ubi.commands.crawls import age
 from scrapy_ubi.commands.frontier_options import _span
 from scrapy_ubi.monitor.status import CrawlStatus
-from tests.commands.test_frontier_stopped import directory
+from tests.commands.stopped_directories import directory
 from tests.commands.test_ubi import LIMIT, Shell
 from tests.monitor.by_hand import CrawlByHand
 from tests.support.server import Server

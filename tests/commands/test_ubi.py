@@ -19,7 +19,7 @@ from scrapy.settings import Settings
 from scrapy_ubi.commands import ubi
 from scrapy_ubi.monitor.status import CrawlStatus
 from scrapy_ubi.protocol.ring import Ring
-from scrapy_ubi.urls.hosts import name_of, read_properties
+from scrapy_ubi.urls.host_rules import name_of, read_properties
 from tests.monitor.by_hand import CRAWL, CrawlByHand, letter
 from tests.support.server import Server, free_port
 

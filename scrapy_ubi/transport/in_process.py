@@ -43,7 +43,7 @@ def _dead() -> deque[Raw]:
 
 @dataclass(slots=True)
 class Shelf:
-    """What a Redis would hold of one crawl, by the names of keys.py; bytes, as there."""
+    """What a Redis would hold of one crawl, by the names of redis_keys.py; bytes, as there."""
 
     beats: Raw = field(default_factory=dict)
     agents: Raw = field(default_factory=dict)
