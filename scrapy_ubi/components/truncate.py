@@ -120,8 +120,8 @@ class UbiBodyMiddleware:
     def process_response(self, request: Request, response: Response) -> Response:
         kept = self._kept(request, response)
         scheduler = self._scheduler()
-        if 0 < self._large < len(kept.body) and scheduler is not None and scheduler.guard.is_page(request):
-            scheduler.node.note("large", scheduler.guard.host_of(request))
+        if 0 < self._large < len(kept.body) and scheduler is not None and scheduler.gate.hosts.is_page(request):
+            scheduler.node.note("large", scheduler.gate.hosts.name_of(request))
         return kept
 
     def _kept(self, request: Request, response: Response) -> Response:
@@ -181,7 +181,7 @@ class UbiBodyMiddleware:
     def _limit(self, request: Request) -> int:
         """How many bytes are kept of what this request loads; 0: all."""
         scheduler = self._scheduler()
-        if scheduler is None or request.method == "HEAD" or not scheduler.guard.is_page(request):
+        if scheduler is None or request.method == "HEAD" or not scheduler.gate.hosts.is_page(request):
             return 0
         if Mark.of(request) is not None:
             return MOST_BYTES

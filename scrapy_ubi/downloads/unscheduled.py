@@ -46,7 +46,7 @@ class GivenUp(IgnoreRequest):
     """This download bypasses the scheduler, and its host does not answer, or is busy for too long."""
 
 
-class Bypassing:
+class Unscheduled:
     """What bypasses the scheduler of one agent. `given_up(host)` says why a host is, "" where it is not."""
 
     def __init__(
@@ -76,35 +76,36 @@ class Bypassing:
 
     # What is refused
 
-    def passes_foreign(self, flight: Flight) -> bool:
-        """Whether it may go without a permit, though another agent owns its host; False where nobody loads anything any
-        more. Raises `ForeignHost`.
-        """
+    def passes_foreign(self, flight: Flight) -> bool | None:
+        """Whether it may go without a permit, though another agent owns its host; None where no load begins any more,
+        here or in the crawl. Counted where it may."""
         load = load_of(flight.request)
         if load is not None and load.redirected:
             self._crawler.stats.inc_value("ubi/guard/foreign_robots")
             return True
-        allowed = self._settings.foreign_downloads == "allow"
-        if not allowed and (self._node.over or self.is_loaded_abroad(flight)):
-            self.tell_ended(flight)
-            return False
-        self._crawler.stats.inc_value(f"ubi/guard/foreign_{'allowed' if allowed else 'refused'}")
-        if allowed:
+        if self._settings.foreign_downloads == "allow":
+            self._crawler.stats.inc_value("ubi/guard/foreign_allowed")
             return True
+        return None if self._node.over or self.is_loaded_abroad(flight) else False
+
+    def refuse_foreign(self, flight: Flight) -> ForeignHost:
+        """Count and log that it is refused as its host is another agent's; the exception that says so."""
+        self._crawler.stats.inc_value("ubi/guard/foreign_refused")
         self._notices.once(
             "foreign",
             f"Refusing {flight.request}: it bypasses the scheduler, and another agent owns {flight.host}. "
             "UBI_FOREIGN_DOWNLOADS = 'polite' lets such downloads be made, one at a time for each host and agent.",
         )
-        raise ForeignHost(f"Another agent owns {flight.host}")
+        return ForeignHost(f"Another agent owns {flight.host}")
 
-    def refusal(self, flight: Flight) -> GivenUp | None:
-        """The exception that ends media whose host is given up: tried one by one, each takes all its time-outs."""
+    def given_up(self, flight: Flight) -> str:
+        """Why the host of these media is given up, else "". Tried one by one, each would take all its time-outs."""
         if flight.host is None or load_of(flight.request) is not None or not is_done_again(flight):
-            return None
-        why = self._given_up(flight.host)
-        if not why:
-            return None
+            return ""
+        return self._given_up(flight.host)
+
+    def refuse_given_up(self, flight: Flight, why: str) -> GivenUp:
+        """Count and log that these media are not loaded, as their host is given up; the exception that says so."""
         self._crawler.stats.inc_value("ubi/guard/given_up")
         self._notices.once(
             "given_up",
@@ -133,12 +134,10 @@ class Bypassing:
             return load.of_page and not load.redirected
         return is_robots(flight.request) and self.host_of(_first_url(flight.request)) == flight.host
 
-    def withdrawn(self, flight: Flight) -> bool:
-        """This is not read for now; whether it is a robots.txt of a middleware that would take that for leave."""
-        if load_of(flight.request) is not None or not is_robots(flight.request):
-            return False
-        self._robots_unread.add(urlsplit(_first_url(flight.request)).netloc)
-        return True
+    def withdrawn(self, flight: Flight) -> None:
+        """Note a robots.txt that is not read for now, of a middleware that would take that for "all is allowed"."""
+        if load_of(flight.request) is None and is_robots(flight.request):
+            self._robots_unread.add(urlsplit(_first_url(flight.request)).netloc)
 
     def lacks_robots(self, flight: Flight) -> bool:
         """Whether this page passed the robots.txt middleware only because its robots.txt was withdrawn."""

@@ -32,7 +32,7 @@ MOST_REASONS = 100  # counted by name here; they come from the web, and from oth
 MOST_NAMED = 5  # in the line at the end: this package's own first
 
 
-class Downloads:
+class UnscheduledResults:
     """The downloads beside the scheduler of one agent. `count` adds one to the stat of a name, `note` tells the report
     of something at a host, `host_of` gives the host of a URL."""
 

@@ -87,8 +87,8 @@ PAUSE_ABROAD = 5.0  # s, the first; with the default of UBI_HOST_TRIES all of th
 GRID = 10  # delays by response time are whole tenths of a second: so most pages do not change what is noted
 
 
-class Manners:
-    """The manners of one agent."""
+class HostFeedback:
+    """What the loads of one agent say about their hosts."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Downloads beside the scheduler: how each one ends is counted, and said in the end."""
+"""UnscheduledResults beside the scheduler: how each one ends is counted, and said in the end."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from scrapy.http.request import NO_CALLBACK
 
 from scrapy_ubi.downloads.gate import Withdrawn
 from scrapy_ubi.downloads.unscheduled import ForeignHost, GivenUp
-from scrapy_ubi.downloads.unscheduled_results import MOST_NAMED, Downloads
+from scrapy_ubi.downloads.unscheduled_results import MOST_NAMED, UnscheduledResults
 from scrapy_ubi.politeness.robots.fetch import Load, request_for
 from scrapy_ubi.requests.failure_reasons import FORBIDDEN
 
@@ -25,7 +25,7 @@ class Counted:
     def __init__(self) -> None:
         self.stats: Counter[str] = Counter()
         self.noted: list[tuple[str, str]] = []
-        self.downloads = Downloads(
+        self.downloads = UnscheduledResults(
             lambda stat: self.stats.update([stat]),
             lambda what, host: self.noted.append((what, host)),
             lambda url: "h1.example" if "h1" in url else None,

@@ -66,6 +66,15 @@ class Permits:
         self._lines: dict[str, OrderedDict[_Place, None]] = {}
         self.closed = False
 
+    def take(self, host: str, state: HostState | None, key: int = 0, foreign: bool = False) -> bool | None:
+        """Take the permit without waiting, as `acquire` does. None where one would have to wait."""
+        if host in self._lines:
+            return None
+        wait = self._wait(host, state, key, foreign)
+        if wait > 0:
+            return None
+        return wait == 0 and self._hold(host, state)
+
     async def acquire(
         self, host: str, state: HostState | None, key: int = 0, again: bool = False, foreign: bool = False
     ) -> bool:
@@ -75,10 +84,9 @@ class Permits:
         others; to be called in the turn in which the permit was released. `foreign`: where another agent owns the host,
         a foreign permit will do.
         """
-        if host not in self._lines:
-            wait = self._wait(host, state, key, foreign)
-            if wait <= 0:
-                return wait == 0 and self._take(host, state)
+        taken = self.take(host, state, key, foreign)
+        if taken is not None:
+            return taken
         line = self._lines.setdefault(host, OrderedDict())
         place = _Place(state is not None)
         line[place] = None
@@ -91,7 +99,7 @@ class Permits:
                 if wait < 0:
                     return False
                 if wait == 0 and first:
-                    return self._take(host, state)
+                    return self._hold(host, state)
                 place.turn.clear()
                 await wait_briefly(place.turn, wait if first and wait < math.inf else None)
         finally:
@@ -150,7 +158,7 @@ class Permits:
                 self._agent.frontier.postpone(state, next_at)
         return next_at
 
-    def _take(self, host: str, state: HostState | None) -> bool:
+    def _hold(self, host: str, state: HostState | None) -> bool:
         if state is not None:
             self._held[host] = None
         elif self._agent.owns(host):

@@ -20,7 +20,7 @@ from scrapy.http import Response, TextResponse
 
 from scrapy_ubi.components import robots_middleware
 from scrapy_ubi.components.robots_middleware import UbiRobotsMiddleware
-from scrapy_ubi.downloads.gate import Guard
+from scrapy_ubi.downloads.request_hosts import RequestHosts
 from scrapy_ubi.politeness.robots import record
 from scrapy_ubi.politeness.robots.text import MOST_BYTES
 from tests.support.crawls import LIMIT, Outcome, crawl, items_of, total
@@ -171,7 +171,7 @@ def test_what_waits_beside_a_page_whose_robots_txt_is_withdrawn_asks_for_it_itse
     cancelled = threading.Event()
 
     def cancel() -> None:
-        crawlers[0].engine.scheduler.guard.cancel()  # type: ignore[union-attr]
+        crawlers[0].engine.scheduler.gate.cancel()  # type: ignore[union-attr]
         cancelled.set()
 
     def answer(visit: Visit) -> Page:
@@ -554,7 +554,7 @@ class Later(FileFirst):
 def test_a_crawl_delay_comes_with_the_first_page_where_another_agent_owned_the_host(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Guard, "own_state", lambda guard, request: None)
+    monkeypatch.setattr(RequestHosts, "own_state", lambda hosts, request: None)
     site.page(f"{HOST}/", "x")
     site.page(f"{OTHER}/", "x")
     site.page(f"{OTHER}/robots.txt", "User-agent: *\nCrawl-delay: 0.1\n")
