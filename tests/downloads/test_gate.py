@@ -480,3 +480,56 @@ async def test_media_of_other_agents_hosts_wait_for_no_lease_while_the_spider_is
     with pytest.raises(Withdrawn):
         await world.gate.carry(second, world.download)
     assert world.stat("ended") == 1 and not world.node.held
+
+
+@in_loop
+async def test_a_handler_that_makes_an_error_of_its_own_of_being_cancelled_withdraws_all_the_same() -> None:
+    """Else the retry middleware would take it for a failure of the page."""
+    world = World()
+    page = world.page()
+
+    async def download(request: Request) -> Response:
+        try:
+            return await world.download(request)
+        except asyncio.CancelledError:
+            raise OSError("the transfer was cancelled") from None
+
+    await world.gate.admit(page.request)
+    carried = asyncio.ensure_future(world.gate.carry(page.request, download))
+    await world.transferring.wait()
+    world.gate.cancel()
+    with pytest.raises(Withdrawn):
+        await carried
+    assert page.withdrawn and not world.node.held
+
+
+@in_loop
+async def test_a_request_object_that_is_downloaded_twice_at_once_comes_one_after_the_other() -> None:
+    world = World()
+    media = Request(OTHER)
+    await world.gate.admit(media)
+    second = asyncio.ensure_future(world.gate.admit(media))
+    await turns()
+    assert not second.done()
+    world.gate.responded(media, Response(OTHER))
+    await second
+    assert world.node.held == {"h2.example"} and world.node.grants["h2.example"] == 2
+    world.gate.responded(media, Response(OTHER))
+    assert not world.node.held
+
+
+@in_loop
+async def test_while_the_spider_is_closed_an_end_at_one_host_looks_at_those_who_wait_for_it_alone() -> None:
+    world = World()
+    first, others = Request(OTHER), [Request(f"http://h{number}.example/") for number in range(10, 20)]
+    await asyncio.gather(world.gate.admit(first), *(world.gate.admit(other) for other in others))
+    waiting = [asyncio.ensure_future(world.gate.admit(Request(f"{other.url}2"))) for other in (first, *others)]
+    await turns()
+    world.gate.close()
+    looked: list[str] = []
+    world.node.loads = lambda host: looked.append(host) or True
+    world.gate.responded(first, Response(OTHER))
+    await waiting[0]
+    assert looked == ["h2.example"]
+    for one in waiting:
+        one.cancel()
