@@ -34,7 +34,7 @@ from twisted.python.failure import Failure
 from scrapy_ubi import clock
 from scrapy_ubi.downloads.gate import Gate
 from scrapy_ubi.downloads.reach import Reach, let_reach
-from scrapy_ubi.downloads.resolver import Names
+from scrapy_ubi.downloads.resolver import Resolver
 from scrapy_ubi.downloads.unscheduled_results import UnscheduledResults
 from scrapy_ubi.errors import UbiError
 from scrapy_ubi.node import Node
@@ -168,7 +168,7 @@ class UbiScheduler(BaseScheduler):
         disk = None if self._trial is not None else await Keeper.open(self.settings.dir, self.settings, clock.now)
         self.node = self.make_node(self.make_transport(), disk)
         self.sitemaps = Sitemaps(self.crawler, self.settings.sitemaps, self._found)
-        resolve = Names(settings).addresses
+        resolve = Resolver(settings).addresses
         self.reach = Reach(self.settings, settings, resolve, self._notices, self._sheet.count)
         let_reach(self.crawler, self.reach)
         self.gate = Gate(self.crawler, self.node, self.settings, self._flights, self._notices, self.reach)

@@ -14,16 +14,16 @@ and each hop of their redirects, which bypass the scheduler (`unscheduled`). Rul
   handler does so by itself. That is no failure. A robots.txt is not: it is asked for again after its own pauses.
 * What the end of a transfer says about its host is the matter of `HostFeedback`, and comes before the permit is given
   back.
-* A page that may not be fetched here any more (the lease ended during its transfer, the host went to another agent,
+* A page that this agent may not fetch now (the lease ended during its transfer, the host went to another agent,
   the crawl closes) is *withdrawn*: neither the retry middleware nor the spider see a failure, and it returns to the
   queue.
 * What bypasses the scheduler is in no queue: its transfer, when aborted, waits for the next permit and is made again.
   It keeps its place in Scrapy's downloader, so it gets that permit before all others.
 * From a host of another agent it is loaded under a foreign permit (`node.work.permits`), unless UBI_FOREIGN_DOWNLOADS
   says otherwise: never two at once from this agent, and none without the lease.
-* What the pages under way load beside the scheduler (media, with their robots.txt) begins while the spider is being
-  closed as well: their items would lack it. But it waits for no lease then, nor for a host that was put off for long.
-* Those who wait for a permit are listed by host: what happens at a host concerns only its own.
+* What the pages in flight load beside the scheduler (media, with their robots.txt) may start while the spider is being
+  closed: their items would lack it. But it waits for no lease then, nor for a host that was put off for long.
+* Flights that wait for a permit are listed by host: an event at a host looks at those of that host only.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class Gate:
         self._flights = flights
         self.hosts = RequestHosts(node, settings, flights)
         self._reach = reach
-        self._waiting: dict[str, dict[Flight, None]] = {}  # host -> who waits for its permit, in order
+        self._waiting: dict[str, dict[Flight, None]] = {}  # host -> the flights that wait for its permit, in order
         self._closing = False
 
     # -- the way of a request
@@ -192,7 +192,7 @@ class Gate:
         if flight.transfer is not Transfer.WITHDRAWN:
             flight.move(Transfer.WITHDRAWN)
 
-    # -- what happens to those who wait or load
+    # -- what ends a wait or a transfer
 
     def cancel(self, hosts: Iterable[str] | None = None) -> None:
         """Abort the transfers under way from `hosts` (None: all): the agent has lost the right to them."""
@@ -205,8 +205,8 @@ class Gate:
             self._end_waiting_everywhere()
 
     def close(self) -> None:
-        """The spider is being closed: transfers end, but none starts any more, but for what pages under way load beside
-        the scheduler."""
+        """The spider is being closed: transfers that have started may end. No other starts, but for what the pages in
+        flight load beside the scheduler."""
         self._closing = True
         self.hosts.close()
         self._end_waiting_everywhere()
@@ -221,13 +221,13 @@ class Gate:
                 abort(flight)
 
     def _host_given_up(self, host: str) -> None:
-        """This host is given up: media of it wait no longer."""
+        """This host is given up: end the wait of its media."""
         for flight in self._waiting.get(host, ()):
             if is_done_again(flight):
                 abort(flight)
 
     def _ends(self, flight: Flight) -> bool:
-        """Whether this begins no transfer any more, as the spider is being closed."""
+        """Whether this may not start a transfer, as the spider is being closed."""
         if not self._closing:
             return False
         load = load_of(flight.request)
@@ -275,7 +275,7 @@ class Gate:
                 del self._waiting[flight.host]
 
     async def _permit_soon(self, flight: Flight, most: float) -> None:
-        """As `_permit`, but a host that leaves one waiting for so many seconds beyond its delay raises TimeoutError."""
+        """As `_permit`, but raises TimeoutError where that takes so many seconds more than the delay of the host."""
         assert flight.host is not None
         state = self._node.frontier.find(flight.host)
         most += max(self._node.frontier.delay, 0.0 if state is None else state.pause)
@@ -303,8 +303,8 @@ class Gate:
             raise self._unscheduled.refuse_foreign(flight)
 
     def _right(self, flight: Flight) -> Callable[[str], bool]:
-        """The comparison that nothing may come after: the host is ours, not held, and the lease holds; of what holds a
-        foreign permit, the lease alone."""
+        """The last check before the write: this agent owns the host, no other agent may be loading from it, and the
+        lease holds. For what holds a foreign permit: the lease holds."""
         return self._node.may_load if flight.visit is None else self._node.may_fetch
 
     # -- what is withdrawn
@@ -320,7 +320,8 @@ class Gate:
         raise Withdrawn(f"{flight.request} {what}") from None
 
     def _say_lost(self, flight: Flight) -> None:
-        """Note what nobody asks for again: a robots.txt of a middleware of the user's own, media while all closes."""
+        """Note what is not requested again: a robots.txt of a middleware of the user's own; media while the agent
+        closes."""
         self._unscheduled.withdrawn(flight)
         if is_done_again(flight) and self._ends(flight):
             self._unscheduled.tell_ended(flight)

@@ -1,18 +1,18 @@
-"""What bypasses the scheduler: robots.txt, media and the redirects of both, a spider's own `download_async`.
+"""Requests that bypass the scheduler: robots.txt, media and the redirects of both, a spider's own `download_async`.
 
-It has no visit and is in no queue, so it is asked what becomes of it where a page would go back to its queue. Rules of
-this module:
+They have no visit and are in no queue. Where a page would return to its queue, this module decides what is done with
+them. Rules of this module:
 
-* Downloads whose host another agent owns are loaded under a foreign permit of this agent (`node.permits`), refused, or
-  let through without a permit, as UBI_FOREIGN_DOWNLOADS says; a refusal warns once, a stat counts always.
-* What is of a host that is given up is refused: as its pages, it is not tried.
-* A transfer that was aborted is done again, but for that of a robots.txt that a page waits for, or to which a redirect
-  leads: who waits for it asks for it again.
+* Downloads whose host another agent owns are loaded under a foreign permit of this agent (`node.work.permits`),
+  refused, or let through without a permit, as UBI_FOREIGN_DOWNLOADS says; a refusal warns once, a stat counts always.
+* Requests to a host that is given up are refused, as its pages are.
+* A transfer that was aborted is made again, but for that of a robots.txt that a page waits for, or to which a redirect
+  leads: what waits for it asks for it again.
 * A robots.txt is loaded under a permit like everything else: for a page as its host's owner only, for media of another
   agent's host under a foreign one. One that redirects to another agent's host is followed without a permit (RFC 9309
   wants it followed; it is one load a day).
-* Where the user has a robots.txt middleware derived from Scrapy's, a robots.txt that was withdrawn must not pass for
-  "all is allowed" there: pages that waited for it are withdrawn as well, and it is asked for again.
+* Where the user has a robots.txt middleware derived from Scrapy's, a robots.txt that was withdrawn must not count
+  as "all is allowed" there: pages that waited for it are withdrawn as well, and it is asked for again.
 """
 
 from __future__ import annotations
@@ -47,7 +47,8 @@ class GivenUp(IgnoreRequest):
 
 
 class Unscheduled:
-    """What bypasses the scheduler of one agent. `given_up(host)` says why a host is, "" where it is not."""
+    """Requests of one agent that bypass its scheduler. `given_up(host)` says why a host is given up, "" where it is
+    not."""
 
     def __init__(
         self, crawler: Crawler, node: Node, settings: UbiSettings, notices: Notices, given_up: Callable[[str], str]
@@ -77,8 +78,8 @@ class Unscheduled:
     # What is refused
 
     def passes_foreign(self, flight: Flight) -> bool | None:
-        """Whether it may go without a permit, though another agent owns its host; None where no load begins any more,
-        here or in the crawl. Counted where it may."""
+        """Whether it may go without a permit, though another agent owns its host; None where no load starts, as this
+        agent closes or the crawl is over. Counted where it may."""
         load = load_of(flight.request)
         if load is not None and load.redirected:
             self._crawler.stats.inc_value("ubi/guard/foreign_robots")
@@ -115,7 +116,7 @@ class Unscheduled:
         return GivenUp(f"{flight.host} is given up ({why})")
 
     def tell_ended(self, flight: Flight) -> None:
-        """Say that this is not loaded, as nothing is any more."""
+        """Count and log that this is not loaded, as this agent closes or the crawl is over."""
         why = "this agent closes, and its host was put off for long, its lease has ended, or it has left already"
         if self._node.over:
             why = "the crawl is over"
@@ -154,8 +155,8 @@ class Unscheduled:
 
 
 def is_done_again(flight: Flight) -> bool:
-    """Whether a transfer that was aborted is to be done again as it was: nobody else asks for it again. Who waits for a
-    robots.txt does, or has waited long enough where a redirect leads on."""
+    """Whether a transfer that was aborted is made again by the gate, as nothing else asks for it again. A page asks for
+    its robots.txt again; after a redirect of one there is no time left."""
     load = load_of(flight.request)
     if load is not None:
         return not (load.of_page or load.redirected)
@@ -163,8 +164,8 @@ def is_done_again(flight: Flight) -> bool:
 
 
 def is_robots(request: Request) -> bool:
-    """Whether RobotsTxtMiddleware asks for this, at first or by a redirect (which copies callback and meta). Media that
-    are to be loaded whatever robots.txt says look the same but for the path."""
+    """Whether RobotsTxtMiddleware asks for this, directly or by a redirect (which copies callback and meta). Media that
+    ignore robots.txt differ from that by the path alone."""
     marked = request.callback is NO_CALLBACK and bool(request.meta.get("dont_obey_robotstxt"))
     return marked and urlsplit(_first_url(request)).path == "/robots.txt"
 

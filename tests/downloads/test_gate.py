@@ -16,7 +16,7 @@ from scrapy.http import Response
 from scrapy_ubi.downloads.gate import Withdrawn
 from scrapy_ubi.downloads.unscheduled import ForeignHost
 from scrapy_ubi.politeness.robots import fetch as load
-from scrapy_ubi.politeness.robots.fetch import Load, request_for
+from scrapy_ubi.politeness.robots.fetch import RobotsLoad, request_for
 from scrapy_ubi.scrapy_private import socket_gate
 from tests.support.guarded import OTHER, URL, World, in_loop, turns
 
@@ -105,7 +105,7 @@ async def test_what_a_kept_connection_has_lost_is_sent_again_under_a_new_permit(
 @in_loop
 async def test_a_robots_txt_is_not_sent_again_so() -> None:
     world = World()
-    request = request_for("http://h1.example/robots.txt", Load(True, False, 10.0))
+    request = request_for("http://h1.example/robots.txt", RobotsLoad(True, False, 10.0))
     await world.gate.admit(request)
     with pytest.raises(DownloadFailedError):
         await world.gate.carry(request, breaking(world, 1))
@@ -167,7 +167,7 @@ def test_media_whose_host_or_lease_is_gone_for_good_are_not_done_again(closing: 
 @in_loop
 async def test_a_robots_txt_is_done_again_where_only_media_wait_for_it() -> None:
     world = World()
-    loads = [Load(of_page, False, 15.0) for of_page in (True, False)]
+    loads = [RobotsLoad(of_page, False, 15.0) for of_page in (True, False)]
     requests = [request_for(f"http://h{number}.example/robots.txt", load) for number, load in enumerate(loads)]
     carried = []
     for request in requests:
@@ -184,7 +184,7 @@ async def test_a_robots_txt_is_done_again_where_only_media_wait_for_it() -> None
 @in_loop
 async def test_a_robots_txt_that_is_done_again_has_all_its_time_and_bytes_again() -> None:
     world = World()
-    request = request_for("http://h1.example/robots.txt", Load(False, False, 15.0))
+    request = request_for("http://h1.example/robots.txt", RobotsLoad(False, False, 15.0))
     await world.gate.admit(request)
     carried = asyncio.ensure_future(world.gate.carry(request, world.download))
     await turns()

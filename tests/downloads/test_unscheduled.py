@@ -14,7 +14,7 @@ from scrapy_ubi.downloads import unscheduled
 from scrapy_ubi.downloads.gate import Withdrawn
 from scrapy_ubi.downloads.unscheduled import ForeignHost, GivenUp
 from scrapy_ubi.politeness.host_feedback import PAUSE_ABROAD
-from scrapy_ubi.politeness.robots.fetch import Load, request_for
+from scrapy_ubi.politeness.robots.fetch import RobotsLoad, request_for
 from tests.support.guarded import OTHER, URL, World, in_loop, turns
 
 
@@ -201,7 +201,8 @@ async def test_a_robots_txt_is_loaded_from_a_foreign_host_for_media_and_not_for_
     """One of the user's own middleware cannot be told apart: media would else pass as if there were no rules."""
     world = World()
     world.node.change(lost={"h2.example"})
-    media, page = (request_for("http://h2.example/robots.txt", Load(of_page, False, 9.0)) for of_page in (False, True))
+    loads = (RobotsLoad(of_page, False, 9.0) for of_page in (False, True))
+    media, page = (request_for("http://h2.example/robots.txt", load) for load in loads)
     await world.gate.admit(media)
     world.gate.responded(media, Response(media.url))
     with pytest.raises(Withdrawn):

@@ -1,24 +1,24 @@
-"""One load at a time of a host, and none without the right to it: asked last, right before a load starts.
+"""Permits: one load at a time of a host, and none without the right to it, checked directly before a load starts.
 
 Rules of this module:
 
-* A permit is held from the moment a load may start until its transfer has ended, by whoever loads: a request of the
-  queue, a robots.txt, media, a redirect's next hop. A request handed out by the workbench holds no permit while it
+* A permit is held from the moment a load may start until its transfer has ended, for all kinds: a request of the
+  queue, a robots.txt, media, the next hop of a redirect. A request handed out by the workbench holds no permit while it
   waits, so the robots.txt it waits for can be loaded.
 * A permit is given only when, at that moment, the agent owns the host, the host is not held, the lease holds, and the
-  politeness delay has passed. What will come true is waited for; what will not (another agent's host) is denied.
+  politeness delay has passed. What can still become true is waited for; what cannot (another agent's host) is denied.
 * A *foreign* permit is that of a load beside the scheduler from a host that another agent owns. It asks for the lease
   and for the delay since this agent's own last load of that host (`politeness.foreign`), not for the host. There is one
   permit a host here, of either kind: where the host becomes this agent's own meanwhile, its pages wait for that load.
-* Those who wait for a host stand in line. The first one alone takes the permit; whoever leaves the line wakes the next.
-  So a thousand loads that wait cost one look each, not one at every release. A request of the queue looks at every
+* The waiters of a host stand in a line. Only the first one takes the permit; each that leaves the line wakes the next.
+  So a release costs one check, however many wait, for this host or for others. A request of the queue checks at every
   change whether it is denied.
 * A request of the queue whose host was put off for long (`PATIENCE`) does not wait here: it is denied, and waits in its
-  queue, so that it takes nobody's place.
-* A request that was handed out may wait through a fence, while another agent fetches it: once its page is done, it is
-  denied.
-* Who lost its permit in the middle of a load, and is to load again, comes before all others: it keeps its place in
-  Scrapy's downloader, and whoever had the permit would wait for that place.
+  queue, so that it occupies no place of the downloader.
+* A request that was handed out may wait while the lease does not hold, and another agent fetches it: once its page is
+  done, it is denied.
+* A load that lost its permit and is made again comes before all others: it keeps its place in Scrapy's downloader, and
+  another load with the permit could wait for that place.
 * The check and the taking are one step: nothing is awaited in between.
 """
 
@@ -44,7 +44,7 @@ class _Foreign:
 
 
 class _Place:
-    """A place in the line of a host. `turn` is set when who has it is to look again."""
+    """A place in the line of a host. `turn` is set when its waiter has to check again."""
 
     __slots__ = ("of_page", "turn")
 
@@ -54,8 +54,8 @@ class _Place:
 
 
 class Permits:
-    """The permits of one agent, by host. `clock` gives the agent's time; `foreign` is what it has met at hosts of
-    others."""
+    """The permits of one agent, by host. `clock` gives the agent's time; `foreign` is what it knows of other
+    agents' hosts."""
 
     def __init__(self, agent: Agent, clock: Callable[[], float], foreign: ForeignHosts | None = None) -> None:
         self._agent = agent
@@ -185,7 +185,7 @@ class Permits:
         return True
 
     def look_again(self) -> None:
-        """Something changed that permits hang on: let those who wait look again."""
+        """Something changed that permits depend on: let the waiters check again."""
         for line in self._lines.values():
             first = True
             for place in line:
@@ -194,6 +194,6 @@ class Permits:
                 first = False
 
     def close(self) -> None:
-        """Deny whatever waits."""
+        """Deny all that wait, and all that ask later."""
         self.closed = True
         self.look_again()

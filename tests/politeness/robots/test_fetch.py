@@ -13,7 +13,7 @@ from scrapy.http import Response
 from scrapy_ubi.downloads.gate import Withdrawn
 from scrapy_ubi.downloads.unscheduled import ForeignHost
 from scrapy_ubi.politeness.robots import fetch
-from scrapy_ubi.politeness.robots.fetch import Load, count_bytes, load_of, request_for, unpacked
+from scrapy_ubi.politeness.robots.fetch import RobotsLoad, count_bytes, load_of, request_for, unpacked
 from scrapy_ubi.politeness.robots.text import MOST_BYTES
 from tests.support.guarded import World, in_loop
 
@@ -21,7 +21,7 @@ URL = "http://h1.example/robots.txt"
 
 
 def request(of_page: bool = True, redirected: bool = False, timeout: float = 30.0) -> Request:
-    return request_for(URL, Load(of_page, redirected, timeout))
+    return request_for(URL, RobotsLoad(of_page, redirected, timeout))
 
 
 def test_what_is_too_long_is_stopped_and_kept() -> None:
