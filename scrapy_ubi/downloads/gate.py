@@ -6,8 +6,8 @@ and each hop of their redirects, which bypass the scheduler (`unscheduled`). Rul
 * Where a request stands is one state with a table of transitions (`requests.transfer`). The permit is held in some of
   these states and in no other.
 * The right to load is asked for three times: when the queue chooses the request, when its permit is granted, and where
-  its bytes leave (`socket_gate`). Where a request waited for a place in Scrapy's downloader in between, or the download
-  handler does not ask, it is asked for where the transfer starts as well.
+  its bytes leave (`socket_gate`), and before a connection is made for them. Of a download handler that does not ask by
+  itself, it is asked for when the transfer starts.
 * The permit is given back when the transfer ends (`responded`, `failed`), and again when Scrapy removes the request:
   the second time does nothing. A slow callback does not hold its host.
 * A request whose kept connection was closed without an answer is sent again here, after the delay of its host: no
@@ -131,10 +131,10 @@ class Gate:
         return await download(request)
 
     async def _transfer(self, flight: Flight, download: Download, repeats: int) -> Response:
-        # Nothing may come between this and the transfer: in another task's turn a callback may block for seconds.
         assert flight.host is not None
         right = socket_gate.OneTransfer(self._right(flight), flight.host, repeats)
-        if not right():
+        # Where the handler does not ask, nothing may come between this and the transfer: another task may block long.
+        if not isinstance(download, socket_gate.Asking) and not right():
             raise _Lapsed
         flight.move(Transfer.TRANSFERRING)
         before = socket_gate.may_write.set(right)

@@ -533,3 +533,29 @@ async def test_while_the_spider_is_closed_an_end_at_one_host_looks_at_those_who_
     assert looked == ["h2.example"]
     for one in waiting:
         one.cancel()
+
+
+@in_loop
+async def test_where_the_handler_asks_for_the_right_itself_it_is_not_asked_for_before() -> None:
+    world, asked = World(), list[str]()
+    may_fetch = world.node.may_fetch
+    world.node.may_fetch = lambda host: asked.append(host) or may_fetch(host)
+
+    async def download(request: Request) -> Response:
+        right = socket_gate.may_write.get()
+        assert right is not None
+        asked.append("handler")
+        if not right():
+            raise OSError("no right to write")
+        world.started.append(request.url)
+        return Response(request.url)
+
+    page = world.page()
+    await world.gate.admit(page.request)
+    world.node.change(fenced=True)
+    carried = asyncio.ensure_future(world.gate.carry(page.request, socket_gate.Asking(download)))
+    await turns()
+    assert asked == ["handler", "h1.example"] and not world.started and not world.node.held
+    world.node.change(fenced=False)
+    assert (await carried).url == URL
+    assert asked == ["handler", "h1.example"] * 2

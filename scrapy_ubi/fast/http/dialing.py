@@ -55,6 +55,8 @@ class Dialer:
         addresses = await self._names.addresses(route.host)
         if not route.by_proxy and route.tunnel is None and (reach := self._reach()) is not None:
             addresses = await reach.reachable(route.host, addresses)
+        if right is not None and not right():
+            raise NoRight("The right to fetch this host has ended")
         try:
             connection = await self._first(route, addresses, right)
         except ConnectionRefusedError as error:
