@@ -18,7 +18,7 @@ from scrapy_ubi.downloads.unscheduled import ForeignHost
 from scrapy_ubi.politeness.robots import fetch as load
 from scrapy_ubi.politeness.robots.fetch import RobotsLoad, request_for
 from scrapy_ubi.scrapy_private import socket_gate
-from tests.support.guarded import OTHER, URL, World, in_loop, turns
+from tests.support.gated import OTHER, URL, World, in_loop, turns
 
 
 @in_loop

@@ -13,7 +13,7 @@ from scrapy.http import Response
 
 from scrapy_ubi.requests.inflight import Flight
 from scrapy_ubi.scrapy_private import socket_gate
-from tests.support.guarded import World, turns
+from tests.support.gated import World, turns
 
 HOSTS = [f"h{number}.example" for number in range(1, 5)]
 WALKS = 60  # of so many steps each

@@ -15,7 +15,7 @@ from scrapy_ubi.downloads.gate import Withdrawn
 from scrapy_ubi.downloads.unscheduled import ForeignHost, GivenUp
 from scrapy_ubi.politeness.host_feedback import PAUSE_ABROAD
 from scrapy_ubi.politeness.robots.fetch import RobotsLoad, request_for
-from tests.support.guarded import OTHER, URL, World, in_loop, turns
+from tests.support.gated import OTHER, URL, World, in_loop, turns
 
 
 def test_a_foreign_download_is_refused_with_one_warning_that_names_the_setting(

@@ -15,7 +15,7 @@ from scrapy_ubi.downloads.unscheduled import ForeignHost
 from scrapy_ubi.politeness.robots import fetch
 from scrapy_ubi.politeness.robots.fetch import RobotsLoad, count_bytes, load_of, request_for, unpacked
 from scrapy_ubi.politeness.robots.text import MOST_BYTES
-from tests.support.guarded import World, in_loop
+from tests.support.gated import World, in_loop
 
 URL = "http://h1.example/robots.txt"
 
