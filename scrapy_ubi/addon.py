@@ -82,7 +82,7 @@ class Addon:
         place_robots(settings)
         if not settings.get_component_priority_dict_with_base("ITEM_PIPELINES"):
             settings.set("CONCURRENT_ITEMS", CONCURRENT_ITEMS, _ADDON)
-        settings.set("DOWNLOAD_DELAY_JITTER", 0, _ADDON)  # else a slot would now and then add to a host's delay
+        settings.set("DOWNLOAD_DELAY_JITTER", 0, _ADDON)  # otherwise a slot would at times add to a host's delay
         settings.setdefault_in_component_priority_dict("EXTENSIONS", StoppedTimers, 0)
         place_lean(settings)
         place_handler(settings)

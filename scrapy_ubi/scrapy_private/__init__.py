@@ -1,9 +1,9 @@
 """Every name of Scrapy's that is private, undocumented or about to change, and why it is needed. Nowhere else.
 
 tests/scrapy_private fails, one name at a time, when a new Scrapy changes any of them. Those that make up a scheduled
-request's way through Scrapy are in `leanpath`, `leanoutput` and `leanpieces`, which stand for it while it is as it was
-(`stoodfor`). Those of Twisted's pool of connections are in `keptconnections`, of its timers in `steadytimers`;
-where the arguments of a spider are found in `startarguments`.
+request's way through Scrapy are in `fast.path`, `fast.spider_output` and `fast.pieces`, which stand for it while it is
+as it was (`fast.compared`). Those of Twisted's pool of connections are in `kept_connections`, of its timers in
+`steady_timers`; where the arguments of a spider are found in `start_arguments`.
 
 | name | used for |
 | --- | --- |
