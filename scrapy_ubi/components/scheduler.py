@@ -32,10 +32,10 @@ from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
 
 from scrapy_ubi import clock
-from scrapy_ubi.downloads.gate import Guard
+from scrapy_ubi.downloads.gate import Gate
 from scrapy_ubi.downloads.reach import Reach, let_reach
-from scrapy_ubi.downloads.resolver import Names
-from scrapy_ubi.downloads.unscheduled_results import Downloads
+from scrapy_ubi.downloads.resolver import Resolver
+from scrapy_ubi.downloads.unscheduled_results import UnscheduledResults
 from scrapy_ubi.errors import UbiError
 from scrapy_ubi.node import Node
 from scrapy_ubi.node.disk import Keeper
@@ -91,13 +91,13 @@ NO_ADDON = (
 
 
 class UbiScheduler(BaseScheduler):
-    """One agent's end of the crawl. Public for others: `agent_id`, `settings`, `node`, `guard`, `reach`, `sitemaps`,
+    """One agent's end of the crawl. Public for others: `agent_id`, `settings`, `node`, `gate`, `reach`, `sitemaps`,
     `outcome`, `mark_successor`."""
 
     settings: UbiSettings
     agent_id: str
     node: Node
-    guard: Guard
+    gate: Gate
     reach: Reach
 
     def __init__(self, crawler: Crawler) -> None:
@@ -170,11 +170,11 @@ class UbiScheduler(BaseScheduler):
         disk = None if self._trial is not None else await Keeper.open(self.settings.dir, self.settings, clock.now)
         self.node = self.make_node(self.make_transport(), disk)
         self.sitemaps = Sitemaps(self.crawler, self.settings.sitemaps, self._found)
-        resolve = Names(settings).addresses
+        resolve = Resolver(settings).addresses
         self.reach = Reach(self.settings, settings, resolve, self._notices, self._stat_buffer.count)
         let_reach(self.crawler, self.reach)
-        self.guard = Guard(self.crawler, self.node, self.settings, self._flights, self._notices, self.reach)
-        self._downloads = Downloads(self.crawler.stats.inc_value, self.node.note, self.guard.host_of_url)
+        self.gate = Gate(self.crawler, self.node, self.settings, self._flights, self._notices, self.reach)
+        self._downloads = UnscheduledResults(self.crawler.stats.inc_value, self.node.note, self.gate.hosts.of_url)
         self._assemble()
         self._page_links = self._make_page_links()
         self._dequeue = self._make_dequeue()
@@ -214,7 +214,7 @@ class UbiScheduler(BaseScheduler):
             check=self._codec.check,
             keys=self._keys,
             on_wake=self._hooks.wake,
-            on_cancel=lambda: self.guard.cancel(),
+            on_cancel=lambda: self.gate.cancel(),
             on_fatal=self._fail,
             on_drain=self._drain,
             on_given_up=lambda reason: self._stat_buffer.count(f"ubi/failed/{reason}"),
@@ -263,7 +263,7 @@ class UbiScheduler(BaseScheduler):
         sessions = Sessions(self.crawler, self.node, self.settings, self._notices, self._stat_buffer.count)
         return Dequeue(
             self.crawler, self._spider, self.node, self._codec, self._flights, self._local, self._kept,
-            self.guard, self._errors, self.sitemaps, sessions, self._stat_buffer, self.reach, self._tools.seeds,
+            self.gate, self._errors, self.sitemaps, sessions, self._stat_buffer, self.reach, self._tools.seeds,
         )  # fmt: skip
 
     def _hook_in(self) -> None:
@@ -272,7 +272,7 @@ class UbiScheduler(BaseScheduler):
         self._hooks.outlast_signals()
         self._hooks.on_outcome(self.outcome)
         self._hooks.on_successor(self.mark_successor)
-        self._hooks.around_transfers(self.guard.carry, self.reach)
+        self._hooks.around_transfers(self.gate.carry, self.reach)
         self._hooks.around_downloads(self._downloads.make)
         self._hooks.let_first_pass()
         self._hooks.at_idle(self._idle)
@@ -283,7 +283,7 @@ class UbiScheduler(BaseScheduler):
 
     def _closing(self) -> None:
         """The spider is being closed; Scrapy waits for what is under way."""
-        self.guard.close()
+        self.gate.close()
         if not self.node.over:
             loads = sum(flight.held for flight in self._flights)
             logger.info("No new request is sent; %d requests under way end first.", loads)
@@ -415,7 +415,7 @@ class UbiScheduler(BaseScheduler):
 
     def truncated(self, request: Request, response: Response, most: int) -> None:
         """Only the beginning of a response was kept."""
-        self.node.note("truncated", self.guard.host_of(request))
+        self.node.note("truncated", self.gate.hosts.name_of(request))
         self._notices.once(
             "truncated",
             f"{response} is larger than {most} bytes: only so many are kept. UBI_MAX_BODY = 0 keeps pages whole.",

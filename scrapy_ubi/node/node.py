@@ -322,6 +322,12 @@ class Node:
         if self._visits.put_back(visit):
             self._waker.arm()
 
+    def permit_now(self, host: str, visit: Visit | None, foreign: bool = False) -> bool | None:
+        """As `permit`, without waiting: None where one would have to wait."""
+        if visit is None:
+            return self.permits.take(host, None, foreign=foreign)
+        return self.permits.take(host, visit.state, visit.entry.key)
+
     async def permit(self, host: str, visit: Visit | None, again: bool = False, foreign: bool = False) -> bool:
         """Wait until a load from this host may start, at this moment. False: this agent must not load from it, or the
         page of the visit is done by now, or its host was put off for long. `again`: its permit was just released, in

@@ -22,7 +22,7 @@ from scrapy.spidermiddlewares.depth import DepthMiddleware
 from scrapy.spidermiddlewares.httperror import HttpErrorMiddleware
 from twisted.python.failure import Failure
 
-from scrapy_ubi.downloads.gate import Guard, Withdrawn
+from scrapy_ubi.downloads.gate import Gate, Withdrawn
 from scrapy_ubi.downloads.reach import Reach
 from scrapy_ubi.node import Node, Visit
 from scrapy_ubi.node.hosts.learned_forms import CUT, content_of
@@ -32,6 +32,7 @@ from scrapy_ubi.requests.callbacks import errback_lost
 from scrapy_ubi.requests.codec import Codec, CodecError
 from scrapy_ubi.requests.failure_reasons import reason_of, status_reason
 from scrapy_ubi.requests.inflight import Flight, Flights
+from scrapy_ubi.requests.transfer import Transfer
 from scrapy_ubi.scheduling.hostless import Hostless
 from scrapy_ubi.scheduling.kept_requests import KeptRequests
 from scrapy_ubi.scheduling.seeds import Seeds
@@ -56,7 +57,7 @@ class Dequeue:
         flights: Flights,
         local: Hostless,
         kept: KeptRequests,
-        guard: Guard,
+        gate: Gate,
         errors: ErrorWatch,
         sitemaps: Sitemaps,
         sessions: Sessions,
@@ -67,7 +68,7 @@ class Dequeue:
         self._crawler, self._settings, self._spider = crawler, crawler.settings, spider
         self._node, self._codec = node, codec
         self._flights, self._local, self._kept = flights, local, kept
-        self._guard, self._errors, self._sitemaps, self._stat_buffer = guard, errors, sitemaps, stat_buffer
+        self._gate, self._errors, self._sitemaps, self._stat_buffer = gate, errors, sitemaps, stat_buffer
         self._sessions = sessions
         self._told = 0  # pages that failed as they could not travel
         self._reach, self._seeds = reach, seeds
@@ -116,12 +117,15 @@ class Dequeue:
         if flight is None or flight.visit is None:
             return False
         if isinstance(result, Failure):
-            flight.withdrawn = isinstance(result.value, Withdrawn) or flight.withdrawn
+            if isinstance(result.value, Withdrawn) and flight.transfer is not Transfer.WITHDRAWN:
+                self._gate.take_out(flight)
             flight.failed = reason_of(result.value) if result.value is not None else None
             if result.value is not None and not flight.withdrawn:
                 self._errors.failed(request, result.value)
             return flight.withdrawn
-        flight.withdrawn, flight.status = False, result.status
+        if flight.transfer is Transfer.WITHDRAWN:
+            flight.move(Transfer.ENDED)
+        flight.status = result.status
         if self._node.learner is not None and not any(flag in result.flags for flag in CUT):
             flight.content = content_of(result.status, result.body)
         flight.failed = status_reason(result.status, request, self._spider, self._settings)
@@ -141,7 +145,7 @@ class Dequeue:
         flight = self._flights.remove(request)
         if flight is None:
             return
-        self._guard.release(flight)
+        self._gate.release(flight)
         if flight.local:
             self._local.done()
         elif flight.visit is not None and flight.withdrawn:

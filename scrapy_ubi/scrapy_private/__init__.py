@@ -192,7 +192,7 @@ class EngineHooks:
             elif aiohttp_handler.sends_again(handler):
                 aiohttp_handler.send_once(handler)
                 return aiohttp_handler.telling(original)
-            return original
+            return socket_gate.asking(handler, original)
 
         async def download_request_async(request: Request) -> Response:
             handler = handlers._get_handler(urlparse_cached(request).scheme)

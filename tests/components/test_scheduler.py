@@ -19,7 +19,7 @@ from scrapy.utils.request import RequestFingerprinter
 from twisted.python.failure import Failure
 
 from scrapy_ubi.components.scheduler import SEED, UbiScheduler
-from scrapy_ubi.downloads.gate import Guard
+from scrapy_ubi.downloads.gate import Gate
 from scrapy_ubi.process.error_signals import ErrorWatch
 from scrapy_ubi.protocol.host import Entry, retries_of
 from scrapy_ubi.requests.check import NONCE
@@ -73,7 +73,7 @@ class Unit(UbiScheduler):
         self._kept = trial.kept if trial is not None else KeptRequests(most=2)
         self.node = FakeNode()
         self.reach = reach(self.settings, count=self._stat_buffer.count)
-        self.guard = Guard(crawler, self.node, self.settings, self._flights, self._notices, self.reach)
+        self.gate = Gate(crawler, self.node, self.settings, self._flights, self._notices, self.reach)
         self._filtering = LinkFilter.from_settings(self.settings, self._stat_buffer.count)
         self._errors = ErrorWatch(crawler, self.settings, Path("nowhere"), self._note, self._break)
         self._assemble()
@@ -290,7 +290,7 @@ def test_a_withdrawn_page_goes_back_and_the_spider_is_not_told() -> None:
     page = unit.take()
     flight = unit._flights.get(page)
     assert flight is not None
-    flight.withdrawn = True
+    unit.gate.take_out(flight)
     assert unit.enqueue_request(page.replace(dont_filter=True)), "a user's middleware may retry whatever fails"
     assert unit._dequeue.outcome(_failure(RuntimeError("withdrawn")), page)
     assert unit.let_go(page) == ("put_back", URL)
@@ -302,7 +302,7 @@ def test_a_page_that_arrived_although_it_was_to_be_cancelled_has_arrived() -> No
     unit = Unit()
     unit.enqueue_request(Request(URL))
     page = unit.take()
-    unit._flights.get(page).withdrawn = True  # type: ignore[union-attr]
+    unit.gate.take_out(unit._flights.get(page))  # type: ignore[arg-type]
     assert not unit._dequeue.outcome(Response(URL), page)
     assert unit.let_go(page)[0] == "ended"
 
@@ -323,7 +323,7 @@ def test_what_cannot_travel_is_the_same_object_here() -> None:
     unit.enqueue_request(request)
     out = unit.take()
     assert out is request
-    unit._flights.get(out).withdrawn = True  # type: ignore[union-attr]
+    unit.gate.take_out(unit._flights.get(out))  # type: ignore[arg-type]
     unit.let_go(out)
     assert unit.take() is request
     assert unit.stat("codec/untravelled/callback") == 1
@@ -534,7 +534,7 @@ class Losing(Spider):
         node = FakeScheduler.made
         node.change(fenced=True)
         yield Request(URL, errback=self.failed)
-        while not any(flight.waiting for flight in self.crawler.engine.scheduler._flights):  # type: ignore[union-attr]
+        while not any(flight.task for flight in self.crawler.engine.scheduler._flights):  # type: ignore[union-attr]
             await asyncio.sleep(0)
         await type(self).then(self, node)
 

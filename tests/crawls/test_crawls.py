@@ -644,7 +644,7 @@ def test_a_page_whose_transfer_is_cancelled_is_fetched_again_and_nobody_is_told(
         if visit.number > 1:
             second.release()
             return Page("there")
-        Fenced.loop.call_soon_threadsafe(lambda: crawlers[0].engine.scheduler.guard.cancel())  # type: ignore[union-attr]
+        Fenced.loop.call_soon_threadsafe(lambda: crawlers[0].engine.scheduler.gate.cancel())  # type: ignore[union-attr]
         second.wait()
         return Page("too late")
 

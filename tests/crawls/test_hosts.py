@@ -36,7 +36,7 @@ class PutOff:
         scheduler = self.crawler.engine.scheduler
         assert isinstance(scheduler, UbiScheduler)
         self.times.nodes[scheduler.agent_id] = scheduler.node
-        state, hosts = scheduler.guard.state_of(request), scheduler.node.hosts
+        state, hosts = scheduler.gate.hosts.state_of(request), scheduler.node.hosts
         if state is None or hosts.get(state, "test") is not None:
             return
         hosts.put(state, "test", scheduler.agent_id)

@@ -46,7 +46,7 @@ SPIDER = """
 
         async def start(self):
             # SIGUSR1: this agent loses its right to all transfers under way, as when its lease ends.
-            cancel = lambda: self.crawler.engine.scheduler.guard.cancel()
+            cancel = lambda: self.crawler.engine.scheduler.gate.cancel()
             asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, cancel)
             for url in self.start_urls:
                 yield scrapy.Request(url, errback=self.failed)

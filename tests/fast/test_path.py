@@ -94,7 +94,7 @@ def test_a_page_is_one_task(site: Site) -> None:
     assert tasks.count("LeanPath._visit") == len(urls) + 1
 
 
-SCRAPYS = ("Downloader", "DownloaderMiddlewareManager", "Scraper", "_parallel_asyncio", "Guard", "Permits")
+SCRAPYS = ("Downloader", "DownloaderMiddlewareManager", "Scraper", "_parallel_asyncio", "Gate", "Permits")
 
 
 class Odd:

@@ -70,6 +70,7 @@ class FakeNode:
         self.grants: Counter[str] = Counter()
         self.put_off: set[str] = set()
         self.also: list[tuple[str, int]] = []  # keys that were done with a page
+        self.waiters: Counter[str] = Counter()  # by host
         self.again: list[str] = []  # hosts whose permit was asked for once more, before all others
         self.joins = Joins()
         self.learner = None
@@ -164,18 +165,33 @@ class FakeNode:
         self._queue.append(FakeVisit(visit.host, visit.entry))
         self.wake()
 
+    def permit_now(self, host: str, visit: FakeVisit | None, foreign: bool = False) -> bool | None:
+        if (host in self.lost and not foreign) or self.closed or (foreign and self.over):
+            return False
+        if self.fenced or host in self.held or self.waiters[host]:
+            return None
+        self._grant(host)
+        return True
+
     async def permit(self, host: str, visit: FakeVisit | None, again: bool = False, foreign: bool = False) -> bool:
         if again:
             self.again.append(host)
-        while True:
-            if (host in self.lost and not foreign) or self.closed or (foreign and self.over):
-                return False
-            if not self.fenced and host not in self.held:
-                self.held.add(host)
-                self.abroad |= {host} & self.lost
-                self.grants[host] += 1
-                return True
-            await self._changed.wait()
+        self.waiters[host] += 1
+        try:
+            while True:
+                if (host in self.lost and not foreign) or self.closed or (foreign and self.over):
+                    return False
+                if not self.fenced and host not in self.held:
+                    self._grant(host)
+                    return True
+                await self._changed.wait()
+        finally:
+            self.waiters[host] -= 1
+
+    def _grant(self, host: str) -> None:
+        self.held.add(host)
+        self.abroad |= {host} & self.lost
+        self.grants[host] += 1
 
     def release(self, host: str, visit: FakeVisit | None = None, again: bool = False) -> None:
         self.held.remove(host)  # a second release is a bug of the adapters

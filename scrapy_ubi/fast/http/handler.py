@@ -46,6 +46,8 @@ _idle: WeakKeyDictionary[Crawler, dict[Connection, float]] = WeakKeyDictionary()
 class UbiDownloadHandler(BaseDownloadHandler):
     """The handler of http:// or https://, in place of `HTTP11DownloadHandler`."""
 
+    asks_for_right = True  # before it connects, and when it writes (`socket_gate.asking`)
+
     def __init__(self, crawler: Crawler) -> None:
         super().__init__(crawler)
         settings = crawler.settings

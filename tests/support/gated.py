@@ -1,4 +1,4 @@
-"""A guard before a fake node, for its tests and those of what passes it."""
+"""A gate before a fake node, for its tests and those of what passes it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from scrapy.http import Response
 from scrapy.http.request import NO_CALLBACK
 from scrapy.statscollectors import MemoryStatsCollector
 
-from scrapy_ubi.downloads.gate import Guard
+from scrapy_ubi.downloads.gate import Gate
 from scrapy_ubi.process.log_once import Notices
 from scrapy_ubi.requests.inflight import Flight, Flights
 from scrapy_ubi.settings import UbiSettings
@@ -25,7 +25,7 @@ OTHER = "http://h2.example/x"
 
 
 class World:
-    """A guard before a fake node, and transfers that end when the test says so."""
+    """A gate before a fake node, and transfers that end when the test says so."""
 
     def __init__(self, **settings: Any) -> None:
         self.crawler = Crawler(Spider)
@@ -35,7 +35,7 @@ class World:
         self.flights = Flights()
         chosen = UbiSettings(**settings)
         self.reach = reach(chosen)
-        self.guard = Guard(self.crawler, self.node, chosen, self.flights, Notices(), self.reach)
+        self.gate = Gate(self.crawler, self.node, chosen, self.flights, Notices(), self.reach)
         self.transferring = asyncio.Event()
         self.answer: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
         self.started: list[str] = []
