@@ -29,9 +29,6 @@ from scrapy_ubi.components.spider_middleware import UbiSpiderMiddleware
 from scrapy_ubi.components.truncate import PRIORITY as BODY
 from scrapy_ubi.components.truncate import UbiBodyMiddleware
 from scrapy_ubi.errors import UbiSettingError
-from scrapy_ubi.fast.http.handler_placing import place_handler
-from scrapy_ubi.fast.placing import place_lean
-from scrapy_ubi.fast.stopped_timers import StoppedTimers
 from scrapy_ubi.outputs.feed_params import FeedParams
 from scrapy_ubi.politeness import scrapy_delays
 from scrapy_ubi.process import arguments
@@ -83,11 +80,21 @@ class Addon:
         if not settings.get_component_priority_dict_with_base("ITEM_PIPELINES"):
             settings.set("CONCURRENT_ITEMS", CONCURRENT_ITEMS, _ADDON)
         settings.set("DOWNLOAD_DELAY_JITTER", 0, _ADDON)  # else a slot would now and then add to a host's delay
-        settings.setdefault_in_component_priority_dict("EXTENSIONS", StoppedTimers, 0)
-        place_lean(settings)
-        place_handler(settings)
+        _make_faster(settings)
         _introduce(settings)
         _say_what_is_done_otherwise(settings)
+
+
+def _make_faster(settings: BaseSettings) -> None:
+    """Open the room of what makes Scrapy faster, where there is one."""
+    if not (flag(settings, "lean") or flag(settings, "fast")):
+        return
+    try:
+        from scrapy_ubi import fast
+    except ImportError as error:
+        logger.info("UBI_LEAN, UBI_FAST: pages go Scrapy's own way (slower, same items), as scrapy_ubi.fast: %s", error)
+    else:
+        fast.install(settings)
 
 
 def refusal(settings: BaseSettings) -> str | None:

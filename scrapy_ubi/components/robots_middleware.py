@@ -46,8 +46,9 @@ from scrapy_ubi.politeness.robots.record import SECTION, Record, Step, may_insis
 from scrapy_ubi.politeness.robots.rules import Parsers
 from scrapy_ubi.requests.check import NONCE
 from scrapy_ubi.requests.failure_reasons import FORBIDDEN, UNREACHABLE, PrivateHost
-from scrapy_ubi.scrapy_private import is_no_tunnel, is_trial
+from scrapy_ubi.scrapy_private.downloader import is_no_tunnel
 from scrapy_ubi.scrapy_private.engines import scheduler_in
+from scrapy_ubi.scrapy_private.runs import is_trial
 
 if TYPE_CHECKING:
     from scrapy_ubi.components.scheduler import UbiScheduler

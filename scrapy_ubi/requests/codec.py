@@ -51,6 +51,7 @@ from scrapy_ubi.requests.known_classes import KnownClasses, is_request_class
 from scrapy_ubi.requests.shared_objects import holds_objects
 from scrapy_ubi.requests.untravelled import LOST, Loss, mark
 from scrapy_ubi.requests.values import pack, unpack
+from scrapy_ubi.scrapy_private.spiders import parse_is_default
 
 _CLASSES: dict[str, type[Request]] = {cls.__name__: cls for cls in (FormRequest, JsonRequest, XmlRpcRequest)}
 _NAMES = {cls: name for name, cls in _CLASSES.items()}
@@ -90,8 +91,7 @@ class Codec:
         self._timeout = settings.getfloat("DOWNLOAD_TIMEOUT")
         self._cookies_enabled = settings.getbool("COOKIES_ENABLED")
         self._default_headers = _default_headers(settings)
-        # Without a `_parse` of its own (CrawlSpider has one) a spider's default callback is its `parse`.
-        self._parse_is_default = type(spider)._parse is Spider._parse
+        self._parse_is_default = parse_is_default(type(spider))
 
     # Requests to text
 
