@@ -32,11 +32,10 @@ from scrapy_ubi.errors import UbiSettingError
 from scrapy_ubi.outputs.feed_params import FeedParams
 from scrapy_ubi.politeness import scrapy_delays
 from scrapy_ubi.process import arguments
+from scrapy_ubi.scrapy_private import versions
 from scrapy_ubi.settings import UbiSettings, flag
 
 logger = logging.getLogger(__name__)
-
-MINIMUM_SCRAPY = (2, 19)  # `engine.scheduler`, and the private names of scrapy_private
 
 ASYNCIO_REACTOR = "twisted.internet.asyncioreactor.AsyncioSelectorReactor"
 
@@ -79,7 +78,7 @@ class Addon:
         place_robots(settings)
         if not settings.get_component_priority_dict_with_base("ITEM_PIPELINES"):
             settings.set("CONCURRENT_ITEMS", CONCURRENT_ITEMS, _ADDON)
-        settings.set("DOWNLOAD_DELAY_JITTER", 0, _ADDON)  # else a slot would now and then add to a host's delay
+        versions.without_jitter(settings, _ADDON)  # else a slot would now and then add to a host's delay
         _make_faster(settings)
         _introduce(settings)
         _say_what_is_done_otherwise(settings)
@@ -99,8 +98,8 @@ def _make_faster(settings: BaseSettings) -> None:
 
 def refusal(settings: BaseSettings) -> str | None:
     """One sentence why a crawl with these settings may not start, None when it may."""
-    if scrapy.version_info[:2] < MINIMUM_SCRAPY:
-        wanted = ".".join(map(str, MINIMUM_SCRAPY))
+    if scrapy.version_info[:2] < versions.TRIED[0]:
+        wanted = ".".join(map(str, versions.TRIED[0]))
         return f"Scrapy {scrapy.__version__} is too old: install Scrapy {wanted} or later."
     if _is_users(settings, "SCHEDULER") and own_scheduler(settings) is None:
         return (
@@ -161,5 +160,7 @@ def _wrap_feed_params(settings: BaseSettings) -> None:
 
 def _say_what_is_done_otherwise(settings: BaseSettings) -> None:
     if settings[REFUSAL] is None:
+        if remark := versions.remark():
+            logger.info("%s", remark)
         for sentence in scrapy_delays.remarks(settings):
             logger.warning("%s", sentence)

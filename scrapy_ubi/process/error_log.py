@@ -41,12 +41,12 @@ from scrapy.exceptions import (
     StopDownload,
     UnsupportedURLSchemeError,
 )
-from scrapy.pipelines.media import FileException
 from twisted.internet.error import ConnectError, ConnectionClosed, DNSLookupError
 from twisted.web.client import ResponseFailed
 
 from scrapy_ubi.errors import UbiSettingError
 from scrapy_ubi.requests.decompress import BROKEN
+from scrapy_ubi.scrapy_private.versions import FileException
 
 logger = logging.getLogger("scrapy_ubi")
 

@@ -21,7 +21,6 @@ from scrapy.crawler import Crawler
 from scrapy.downloadermiddlewares.offsite import OffsiteMiddleware
 from scrapy.http import Response
 from scrapy.settings import BaseSettings
-from scrapy.spidermiddlewares.metacopy import MetaCopyDetectionMiddleware
 from scrapy.spidermiddlewares.referer import RefererMiddleware
 from scrapy.spidermiddlewares.urllength import UrlLengthMiddleware
 from scrapy.utils.misc import load_object
@@ -34,6 +33,7 @@ from scrapy_ubi.scrapy_private.middlewares import (
     longest_url,
     spider_middlewares,
 )
+from scrapy_ubi.scrapy_private.versions import MetaCopy
 
 logger = logging.getLogger("scrapy_ubi")
 
@@ -60,7 +60,7 @@ class Passing:
         find = crawler.get_spider_middleware
         self._crawler = crawler
         self._depth, self._length = depth_rules(crawler), find(UrlLengthMiddleware)
-        self._metacopy, self._referer = find(MetaCopyDetectionMiddleware), find(RefererMiddleware)
+        self._metacopy, self._referer = find(MetaCopy) if MetaCopy is not None else None, find(RefererMiddleware)
         self._offsite = crawler.get_downloader_middleware(OffsiteMiddleware)
         self._chain = spider_middlewares(crawler)
         self._deepest = -1

@@ -40,6 +40,7 @@ from twisted.internet.defer import Deferred, succeed
 from twisted.python.failure import Failure
 
 from scrapy_ubi.scrapy_private import aiohttp_handler, kept_connections, socket_gate
+from scrapy_ubi.scrapy_private.versions import jitter_of
 
 Download = Callable[[Request], Awaitable[Response]]
 
@@ -193,7 +194,7 @@ class EngineHooks:
         def get_slot(*args: Any, **named: Any) -> tuple[str, Any]:
             key, slot = original(*args, **named)
             if isinstance(slot, Slot) and slot.delay and not slot.lastseen:
-                slot.lastseen = -slot.delay * (1 + slot.jitter)
+                slot.lastseen = -slot.delay * (1 + jitter_of(slot))
             return key, slot
 
         downloader._get_slot = get_slot  # type: ignore[method-assign]

@@ -8,6 +8,7 @@ import weakref
 from scrapy.http import HtmlResponse, JsonResponse, Response
 
 from scrapy_ubi.scrapy_private.tree import forget_tree, parsed_page
+from tests.support.versions import since
 
 
 def test_what_a_page_was_parsed_into_is_let_go() -> None:
@@ -32,6 +33,10 @@ def test_whether_a_page_was_parsed() -> None:
     assert parsed_page(page) is None
     assert page.css("title")
     assert parsed_page(page) is page.selector.root
+
+
+@since(2, 18)
+def test_a_page_of_json_was_parsed_into_no_tree() -> None:
     text = JsonResponse("http://a.example", body=b"{}", encoding="utf-8")
     assert text.selector.type == "json"
     assert parsed_page(text) is None
