@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 from scrapy.exceptions import DownloadTimeoutError, IgnoreRequest
-from scrapy.pipelines.media import FileException
 from scrapy.spidermiddlewares.httperror import HttpError
 from twisted.web.client import ResponseFailed
 
 from scrapy_ubi.errors import UbiSettingError
 from scrapy_ubi.process import error_log
 from scrapy_ubi.process.error_log import Burst, ErrorLog, is_anticipated
+from scrapy_ubi.scrapy_private.versions import FileException
 
 SCRAPER = "scrapy.core.scraper"
 SPIDER = object()  # of the crawl whose log it is
