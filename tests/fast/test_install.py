@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -61,6 +62,14 @@ def test_a_value_that_is_none_is_refused() -> None:
 def test_every_part_says_what_it_gives_and_what_it_stands_for(part: Part) -> None:
     assert part.gives and part.stands_for
     assert class_of(part).__module__ == f"{ROOM}.{part.module}"
+
+
+@pytest.mark.parametrize("part", PARTS, ids=[part.name for part in PARTS])
+def test_every_part_is_in_the_documentation(part: Part) -> None:
+    table = (Path(__file__).parents[2] / "docs/how-to/fast.md").read_text()
+    (row,) = [line for line in table.splitlines() if line.startswith("|") and f"`{part.name}`" in line]
+    figures = re.findall(r"0\.\d\d", part.gives)
+    assert all(figure in row for figure in figures)
 
 
 def test_a_part_that_does_not_fit_this_scrapy_is_left_out(
