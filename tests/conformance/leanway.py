@@ -6,17 +6,20 @@ Used by run.py. A line at the end says how often that way was taken, and why it 
 from __future__ import annotations
 
 from collections import Counter
+from importlib import import_module
 
 from scrapy.core.engine import ExecutionEngine
 from scrapy.settings import default_settings
 
-from scrapy_ubi.fast.one_task import OneTask
+from scrapy_ubi.fast.parts import PARTS
 from scrapy_ubi.fast.path import place
-from scrapy_ubi.fast.placing import EXTENSIONS
-from scrapy_ubi.fast.stats import LeanStats
+from scrapy_ubi.fast.tweaks import LeanStats
 
 # OneTask itself is for our scheduler.
-default_settings.EXTENSIONS_BASE.update(dict.fromkeys((each for each in EXTENSIONS if each is not OneTask), 0))
+extensions = [part for part in PARTS if part.kind == "extension" and part.name != "OneTask"]
+default_settings.EXTENSIONS_BASE.update(
+    {getattr(import_module(f"scrapy_ubi.fast.{part.module}"), part.name): 0 for part in extensions}
+)
 default_settings.STATS_CLASS = LeanStats
 
 taken: Counter[str] = Counter()  # by why it was not

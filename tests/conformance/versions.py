@@ -28,6 +28,8 @@ PARTS = {
     "matrix": ["tests/matrix"],
 }
 MARKS = {"canaries": "not processes", "crawls": "not processes", "processes": "processes", "matrix": "not faults"}
+# What Scrapy's own handler needs without a reactor, as crawls in a test's process are.
+HANDLERS = {"2.17": ["httpx[http2]"], "2.18": ["httpx2[http2]"]}
 QUICK = ("canaries", "crawls")
 
 
@@ -40,7 +42,9 @@ def environment(version: str) -> Path:
         print(f"making {place.name} (once)", flush=True)
         subprocess.run([sys.executable, "-m", "venv", "--clear", str(place)], check=True)
         pip = [str(python), "-m", "pip", "--quiet", "--disable-pip-version-check", "install"]
-        subprocess.run([*pip, "--editable", f"{ROOT}[dev]", f"scrapy=={version}.*"], check=True)
+        subprocess.run(
+            [*pip, "--editable", f"{ROOT}[dev]", f"scrapy=={version}.*", *HANDLERS.get(version, [])], check=True
+        )
         ready.touch()
     return python
 

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-import scrapy
 from scrapy import Spider, signals
 from scrapy.crawler import AsyncCrawlerRunner, Crawler
 from scrapy.utils.reactor import is_reactor_installed
@@ -39,8 +38,6 @@ FAST: dict[str, Any] = {
     "UBI_FAILURE_TIMEOUT": 8.0,
     "UBI_FLUSH_INTERVAL": 0.01,
 }
-if scrapy.version_info[:2] < (2, 19):
-    FAST["UBI_FAST"] = True  # without a reactor Scrapy's own handler has needs of its own there: httpx
 
 
 class SharedScheduler(UbiScheduler):
