@@ -49,6 +49,7 @@ from scrapy_ubi.requests.failure_reasons import FORBIDDEN, UNREACHABLE, PrivateH
 from scrapy_ubi.scrapy_private.downloader import is_no_tunnel
 from scrapy_ubi.scrapy_private.engines import scheduler_in
 from scrapy_ubi.scrapy_private.runs import is_trial
+from scrapy_ubi.scrapy_private.versions import robots_parsed
 
 if TYPE_CHECKING:
     from scrapy_ubi.components.scheduler import UbiScheduler
@@ -277,7 +278,7 @@ class UbiRobotsMiddleware:
         known, sitemaps = self._parsers.read(text.beginning(response.body, stopped), agent, now)
         if known.parser is not None:
             await self._crawler.signals.send_catch_log_async(
-                signal=signals.robots_parsed, robotparser=known.parser, request=request
+                signal=robots_parsed, robotparser=known.parser, request=request
             )
         if scheduler.guard.is_page(request):
             scheduler.sitemaps.named(sitemaps, response.url, request)

@@ -11,6 +11,8 @@ Rules of this module:
 | `scrapy.pipelines.media.FileException` | 2.18 | the one of `scrapy.pipelines.files` |
 | `scrapy.spidermiddlewares.metacopy` | 2.18 | none: copied meta is not warned of |
 | `scrapy.extensions.feedexport.apply_uri_params` | 2.18 | the operator `%`, as Scrapy did then |
+| `scrapy.signals.robots_parsed` | 2.18 | a signal that nothing is connected to |
+| `RobotParser.crawl_delay` | 2.18 | that of the parser within (`rp`) |
 | `DOWNLOAD_DELAY_JITTER`, `Slot.jitter` | 2.19 | `RANDOMIZE_DOWNLOAD_DELAY`, `Slot.randomize_delay` |
 | `ExecutionEngine.scheduler` | 2.19 | that of the engine's slot (`engines`) |
 """
@@ -20,9 +22,11 @@ from __future__ import annotations
 from typing import Any
 
 import scrapy
+from scrapy import signals
 from scrapy.core.downloader import Slot
 from scrapy.extensions import feedexport
 from scrapy.pipelines import files, media
+from scrapy.robotstxt import RobotParser
 from scrapy.settings import BaseSettings, default_settings
 from scrapy.spidermiddlewares.base import BaseSpiderMiddleware
 
@@ -41,6 +45,8 @@ except ImportError:
     MetaCopy = None
 else:
     MetaCopy = MetaCopyDetectionMiddleware
+
+robots_parsed: object = getattr(signals, "robots_parsed", object())
 
 _JITTER = "DOWNLOAD_DELAY_JITTER"
 
@@ -63,6 +69,17 @@ def jitter_of(slot: Slot) -> float:
     """By which part of its delay a slot of the downloader may wait longer, or less long."""
     jitter: float | None = getattr(slot, "jitter", None)
     return jitter if jitter is not None else 0.5 * bool(slot.randomize_delay)
+
+
+def crawl_delay(parser: RobotParser, agent: str) -> float | None:
+    """The delay (s) between two requests that a robots.txt asks this agent for; None where it asks for none, or the
+    parser does not know."""
+    for known in (parser, getattr(parser, "rp", None)):
+        for name in ("crawl_delay", "get_crawl_delay"):
+            asked: Any = getattr(known, name, None)
+            if asked is not None:
+                return asked(agent)  # type: ignore[no-any-return]
+    return None
 
 
 def feed_uri(template: str, params: dict[str, Any]) -> str:

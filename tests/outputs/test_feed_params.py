@@ -72,7 +72,7 @@ def test_the_first_file_has_the_times_of_the_start() -> None:
     params = {"time": "later", "batch_time": "later", "batch_id": 1}
     agent = spider(agent_id="a1", settings=UbiSettings(crawl="c"), feed_times=times())
     found = FeedParams()(params, agent)
-    assert (found["time"], found["batch_time"]) == tuple(agent.crawler.engine.scheduler.feed_times.values())
+    assert (found["time"], found["batch_time"]) == tuple(agent.crawler.engine._slot.scheduler.feed_times.values())
     assert FeedParams()({**params, "batch_id": 2}, agent)["time"] == "later"
 
 
