@@ -16,7 +16,8 @@ from scrapy_ubi.settings import UbiSettings
 
 
 def spider(**scheduler: Any) -> Any:
-    return SimpleNamespace(crawler=SimpleNamespace(engine=SimpleNamespace(scheduler=SimpleNamespace(**scheduler))))
+    slot = SimpleNamespace(scheduler=SimpleNamespace(**scheduler))  # where it is before Scrapy 2.19
+    return SimpleNamespace(crawler=SimpleNamespace(engine=SimpleNamespace(scheduler=slot.scheduler, _slot=slot)))
 
 
 AGENT = spider(agent_id="a1", settings=UbiSettings(crawl="c"))
