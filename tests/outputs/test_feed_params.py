@@ -81,7 +81,7 @@ def test_times_are_written_as_scrapy_writes_them() -> None:
     class Feeding(Spider):
         name = "feeding"
 
-    exporter = FeedExporter(get_crawler(Feeding, {"FEEDS": {"x.jl": {}}}))
+    exporter = FeedExporter(get_crawler(Feeding, {"FEEDS": {"x.jl": {"format": "jl"}}}))
     theirs, ours = exporter._get_uri_params(Feeding(), None), times()
     for name, mine in ours.items():
         assert re.sub(r"\d", "0", mine) == re.sub(r"\d", "0", theirs[name])
