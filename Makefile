@@ -7,6 +7,7 @@
 # make bench  the benchmarks, one after the other
 # make profile  where a page's CPU time goes, by component: a minute; make profile PROFILE="--agents 4 --top 20"
 # make guard  function calls of a page, a letter, a link, beside the committed ones: a minute; ACCEPT=1 takes the new ones
+# make house  sizes, names and borders of the source, beside their targets: seconds
 # make clean  take away what the others made
 # Needs python3 (3.11 or later) and make; everything else goes into .venv.
 
@@ -17,7 +18,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet --quiet
 
-.PHONY: help demo test faults lint conformance scrapy-versions bench profile guard simulate clean
+.PHONY: help demo test faults lint conformance scrapy-versions bench profile guard house simulate clean
 .DEFAULT_GOAL := help
 
 help:
@@ -48,13 +49,16 @@ simulate: $(VENV)/.stamp-dev
 	@$(BIN)/python -m tests.simulation.simulate --minutes $(or $(MINUTES),5) $(SIMULATE)
 
 bench: $(VENV)/.stamp-bench
-	@for file in $$(grep -l __main__ benchmarks/*.py | grep -v guard.py); do echo "== $$file"; $(BIN)/python $$file || exit 1; done
+	@for file in $$(grep -l __main__ benchmarks/*.py | grep -v -e guard.py -e house.py); do echo "== $$file"; $(BIN)/python $$file || exit 1; done
 
 profile: $(VENV)/.stamp-dev
 	@$(BIN)/python benchmarks/page_profile.py $(PROFILE)
 
 guard: $(VENV)/.stamp-dev
 	@$(BIN)/python benchmarks/guard.py $(if $(ACCEPT),--accept)
+
+house: $(VENV)/.stamp-dev
+	@$(BIN)/python benchmarks/house.py $(HOUSE)
 
 clean:
 	@rm -rf $(VENV) .venv-scrapy-* build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -78,7 +78,7 @@ class Addon:
         place_robots(settings)
         if not settings.get_component_priority_dict_with_base("ITEM_PIPELINES"):
             settings.set("CONCURRENT_ITEMS", CONCURRENT_ITEMS, _ADDON)
-        versions.without_jitter(settings, _ADDON)  # else a slot would now and then add to a host's delay
+        versions.without_jitter(settings, _ADDON)  # otherwise a slot would at times add to a host's delay
         _make_faster(settings)
         _introduce(settings)
         _say_what_is_done_otherwise(settings)

@@ -67,7 +67,7 @@ class UbiSpider(_Linking):
 
 class UbiCrawlSpider(_Linking, RulesByPage):
     """A CrawlSpider whose rules hand over all their links of a page as one object each. A rule with a `process_request`
-    of its own makes requests as ever, and so do all rules of a class that overrides `_build_request`.
+    of its own makes requests as usual, and so do all rules of a class that overrides `_build_request`.
     """
 
     def links_of_rule(

@@ -33,7 +33,6 @@ from scrapy.exceptions import (
     NotConfigured,
 )
 from scrapy.http import Response
-from scrapy.utils.httpobj import urlparse_cached
 from scrapy.utils.python import to_unicode
 
 from scrapy_ubi import clock
@@ -41,6 +40,7 @@ from scrapy_ubi.downloads.gate import Guard, Withdrawn
 from scrapy_ubi.downloads.unscheduled import ForeignHost
 from scrapy_ubi.politeness import failing, retry_after
 from scrapy_ubi.politeness.robots import fetch, record, text
+from scrapy_ubi.politeness.robots.authority import authority_of
 from scrapy_ubi.politeness.robots.cache import Cache, Known
 from scrapy_ubi.politeness.robots.record import SECTION, Record, Step, may_insist
 from scrapy_ubi.politeness.robots.rules import Parsers
@@ -60,7 +60,6 @@ logger = logging.getLogger(__name__)
 
 NOBODY = (CannotResolveHostError, DownloadConnectionRefusedError, ConnectionRefusedError)  # there is no server
 OF_NOBODY = 0.1  # of UBI_ROBOTS_GIVE_UP: mostly it is for good, and the end of the crawl waits for it
-DEFAULT_PORTS = {"http": ":80", "https": ":443"}
 SHARE_OF_MEMORY = 1 / 16  # of UBI_MEMORY_MB: for the parsers
 WAITS = 8.0  # s between two tries that a file waits for: of the first three tries, that is
 PATIENCE = 0.5  # s of delay that a page waits for after its robots.txt: for more it goes back to its queue
@@ -91,7 +90,7 @@ class UbiRobotsMiddleware:
         when that is to be seen later.
         """
         scheduler = self._scheduler()
-        authority = _authority(request)
+        authority = authority_of(request)
         if scheduler is None or authority is None or request.meta.get("dont_obey_robotstxt"):
             return
         agent = self._agent_of(request)
@@ -133,11 +132,17 @@ class UbiRobotsMiddleware:
             assert known is not None
             if is_trial(self._crawler):
                 return Known(Record(now))  # a look at a page: its own error says more
-            if step is Step.WAIT and state is not None:
-                scheduler.node.hosts.postpone(state, known.record.again - now, SECTION)
-                raise Withdrawn(f"{request} waits for its robots.txt")
-            if step is Step.WAIT and (left := known.record.again - now) <= WAITS and await scheduler.guard.rest(left):
-                continue
+            await self._wait(step, known.record.again - now, request, state, scheduler)
+
+    async def _wait(
+        self, step: Step, left: float, request: Request, state: HostState | None, scheduler: UbiScheduler
+    ) -> None:
+        """Wait until a robots.txt may be asked for again, in so many seconds, if that is the next step. Raises
+        Withdrawn for a request that has a host's queue to wait in, IgnoreRequest where it takes too long."""
+        if step is Step.WAIT and state is not None:
+            scheduler.node.hosts.postpone(state, left, SECTION)
+            raise Withdrawn(f"{request} waits for its robots.txt")
+        if step is not Step.WAIT or left > WAITS or not await scheduler.guard.rest(left):
             self._count("ubi/robots/refused")
             raise IgnoreRequest(UNREACHABLE)
 
@@ -341,12 +346,3 @@ class UbiRobotsMiddleware:
     def _count(self, stat: str, number: int = 1) -> None:
         if number:
             self._crawler.stats.inc_value(stat, number)
-
-
-def _authority(request: Request) -> str | None:
-    """Scheme, host and port, None for what has no robots.txt."""
-    parts = urlparse_cached(request)
-    if parts.scheme not in DEFAULT_PORTS or not parts.netloc:
-        return None
-    place = parts.netloc.rpartition("@")[2].lower()
-    return f"{parts.scheme}://{place.removesuffix(DEFAULT_PORTS[parts.scheme])}"

@@ -76,7 +76,7 @@ from scrapy_ubi.scrapy_private.steady_timers import steady_timers
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.settings_table import home
 from scrapy_ubi.transport import Transport, TransportError
-from scrapy_ubi.transport.memory import MemoryHub, MemoryTransport
+from scrapy_ubi.transport.in_process import MemoryHub, MemoryTransport
 from scrapy_ubi.transport.redis import RedisTransport
 
 logger = logging.getLogger("scrapy_ubi.scheduler")

@@ -55,7 +55,7 @@ from scrapy_ubi.protocol.host import Entry, HostState
 from scrapy_ubi.protocol.memory_state import SetState
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.transport import Transport
-from scrapy_ubi.transport.keys import drain_field
+from scrapy_ubi.transport.redis_keys import drain_field
 from scrapy_ubi.urls import partition_key
 
 logger = logging.getLogger("scrapy_ubi")

@@ -3,12 +3,12 @@
 The guard tells of every load that had the host's permit: pages, robots.txt, media. Rules of this module:
 
 * The delay of a host is the largest of UBI_HOST_DELAY, what its robots.txt wants, the delay of the download slot that
-  its last page went through (`slots`), and UBI_DELAY_FACTOR times its last response time (Mercator's rule). What was
-  noted under other settings, before a restart, holds until the first load after it.
+  its last page went through (`scrapy_delays`), and UBI_DELAY_FACTOR times its last response time (Mercator's rule).
+  What was noted under other settings, before a restart, holds until the first load after it.
 * 429 and 503 with a Retry-After that can be read postpone the *host*. The page goes back to its queue, without using up
-  one of its retries, where Scrapy would have retried it and nobody handles that status; else it goes on as ever. A host
-  that answers nothing else any more, `UBI_RETRY_AFTER_TIMES` times in a row, is given up: `host/busy`. From its second
-  time on it is left alone for a growing time, also where it asks for less.
+  one of its retries, where Scrapy would have retried it and no code handles that status; otherwise it goes on as usual.
+  A host that answers nothing else any more, `UBI_RETRY_AFTER_TIMES` times in a row, is given up: `host/busy`. From its
+  second time on it is left alone for a growing time, also where it asks for less.
 * Loads without a response, in a row, exclude the host for a while, and at last it is given up: `host/dead` (`health`).
 * Errors (5xx, 429) of different pages in a row, where Scrapy would have retried them and neither request, spider nor
   settings handle their status, let the host rest, and at last it is given up: `host/failing`, or `host/dead` where a
@@ -198,7 +198,7 @@ class Manners:
     # -- Retry-After
 
     def _asked(self, response: Response) -> float | None:
-        """For how long (s) the server asks to be left alone, None when it does not, or nobody can read it."""
+        """For how long (s) the server asks to be left alone, None when it does not, or it cannot be read."""
         if response.status not in retry_after.STATUSES or not self._settings.max_retry_after:
             return None
         asked = retry_after.asked(response)

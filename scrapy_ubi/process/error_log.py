@@ -7,8 +7,8 @@ code, or a part that has broken. Rules of this module:
 * The crawl goes on after such an error, too, as Scrapy's does. It is counted by the place where it was raised, and
   written with its URL, its callback and its traceback to a file, of which the oldest part is dropped.
 * Errors in callbacks, errbacks and pipelines are told by Scrapy's signals, those of a download by their outcome. All
-  else (handlers of signals, `start()`, tasks that nobody awaits) is known by what Scrapy, Twisted and asyncio log with
-  a traceback. What other people's code logs is their own matter: they have caught it.
+  else (handlers of signals, `start()`, tasks that are not awaited) is known by what Scrapy, Twisted and asyncio log
+  with a traceback. What other people's code logs is their own matter: they have caught it.
 * Many in close succession (`Burst`) stop the agent: what has broken should not use up the crawl's URLs. Of what is
   logged only records that name this crawl's spider are part of it: others may be of something else in this process.
 * Nothing here raises: a log that cannot be written is said once, and counted.
@@ -81,7 +81,7 @@ ANTICIPATED: tuple[type[BaseException], ...] = (
     *BROKEN,
 )
 
-# Whose records with a traceback tell of an error that nobody has caught. Scrapy's scraper is not among them: what it
+# Whose records with a traceback tell of an error that was not caught. Scrapy's scraper is not among them: what it
 # logs is told by signals; and of these two, which load beside the scheduler, only what was not anticipated counts.
 _TELLING = ("scrapy", "twisted", "asyncio", "scrapy_ubi")
 _SILENT = ("scrapy.core.scraper",)
@@ -97,7 +97,7 @@ def is_anticipated(error: BaseException) -> bool:
 
 class Burst:
     """Whether errors come in close succession: so many within so many seconds (`number`, 0: never), and at least half
-    as many as there were pages done in the meantime. A spider that fails now and then in a fast crawl does not fit."""
+    as many as there were pages done in the meantime. A spider that fails at times in a fast crawl does not match."""
 
     def __init__(self, number: int, seconds: float) -> None:
         self.number, self.seconds = number, seconds
@@ -150,7 +150,7 @@ class ErrorLog:
         logging.getLogger().addHandler(self._ear)
 
     def close(self) -> None:
-        """Listen no more. A second call does nothing."""
+        """Stop listening. A second call does nothing."""
         logging.getLogger().removeHandler(self._ear)
         self._file.close()
 

@@ -1,5 +1,5 @@
-"""The agent: events in, effects out (DESIGN part 2). It puts the parts of the protocol together, and does what concerns
-all of them: a change of view, the passing of time, the end.
+"""The agent: events in, effects out (docs/explanation/protocol.md). It puts the parts of the protocol together, and
+does what concerns all of them: a change of view, the passing of time, the end.
 
 Rules of this module:
 
@@ -47,9 +47,9 @@ class Effects:
     order.
 
     What cannot wait for a drain stands in attributes of the agent: `beat` (what it says of itself from now on),
-    `cancel` (loads under way are to be cancelled; whoever does it sets it back), `finished` (the crawl is over: say
-    so to all), `usurped` (another process lives under this agent's identifier), `overdue` (so many hosts that wait are
-    fetched from now on though nobody has handed them over; whoever says so sets it back).
+    `cancel` (loads under way are to be cancelled; the caller that does it sets it back), `finished` (the crawl is over:
+    say so to all), `usurped` (another process lives under this agent's identifier), `overdue` (so many hosts that wait
+    are fetched from now on though no agent has handed them over; the caller that logs it sets it back).
     """
 
     letters: tuple[tuple[str, dict[str, str]], ...] = ()
@@ -60,8 +60,8 @@ class Effects:
 class Agent:
     """One peer agent's whole protocol state. `store` names the disk or memory in which its lane numbers live.
 
-    `start_exhausted`: `start()` has nothing more; `finished`: the crawl is over; `outlived`: and those who are there
-    now crawl anew, so nobody is told anything any more. For the rest see `Effects`.
+    `start_exhausted`: `start()` has nothing more; `finished`: the crawl is over; `outlived`: and the agents that are
+    there now have begun another run, so no agent is told anything any longer. For the rest see `Effects`.
     """
 
     def __init__(
@@ -193,12 +193,12 @@ class Agent:
             self.frontier.look_again()
         if self.quiescence.read(alive, view.digest, frozenset(alive)):
             if all(BLANK in beat.flags for beat in alive.values()):
-                self.group.lossy = True  # who knows of no URL cannot tell that nobody else has work
-            # Whoever comes back to a lossy crawl may have brought work since those beats.
+                self.group.lossy = True  # an agent that knows no URL cannot tell that no other agent has work
+            # An agent that comes back to a lossy crawl may have brought work since those beats.
             self.accept_end(self.group.lossy)
 
     def sure(self) -> None:
-        """Nobody else can be crawling: there is no Redis, or a finished crawl was just cleared from it."""
+        """No other agent can be crawling: there is no Redis, or a finished crawl was just cleared from it."""
         self.group.sure = True
 
     def _notice_gaps(self) -> None:
@@ -259,7 +259,7 @@ class Agent:
     # ------------------------------------------------------------------ time
 
     def resume(self, flush: int) -> None:
-        """Begin again from a disk (`durable.restore`): flushes go on counting, and every copy is to be offered."""
+        """Begin again from a disk (`snapshot.restore`): flushes go on counting, and every copy is to be offered."""
         self.journal.flush = self.keeping.view_flush = flush
         for state in self.frontier.states():
             state.dirty = True
@@ -325,12 +325,12 @@ class Agent:
         self.journal.flush += 1
         return effects
 
-    def _check(self) -> None:
+    def check_invariants(self) -> None:
         """Assert every invariant of the agent."""
         assert self.view is self.tenure.view is self.tenure.entered[-1]
         assert self.ring is self.view.ring
         assert self.work.stopped or not self.finished
-        self.outbox._check()
+        self.outbox.check_invariants()
         for state in self.frontier.states():
-            state._check()
+            state.check_invariants()
         assert self.work.out == sum(len(state.out) for state in self.frontier.states())

@@ -1,4 +1,5 @@
-"""Discovery: what becomes of a URL that was found, here or by another agent that could not place it (DESIGN 2.3).
+"""Discovery: what becomes of a URL that was found, here or by another agent that could not place it
+(docs/explanation/protocol.md#mail).
 
 Rules of this module:
 
@@ -6,9 +7,9 @@ Rules of this module:
   that one has been told before: a bounded memory, forgotten when an agent dies, for what the dead knew may be lost.
 * Most links of a page are known. Whether one is (`met`) is asked before an entry is made of it, which costs ten times
   as much; nothing on that way may cost a call more than it must.
-* What is too large for a letter is no news of another's host: it is not told, and whoever asks hears why (`too_large`).
-* A link that was found on no page is a *stray* (`closing.py`), and belongs into the redo of every page that has it.
-* Of a page with more links than a redo may have no more are gathered: it has none (`closing.py`).
+* What is too large for a letter is no news of another's host: it is not told, and `too_large` says why.
+* A link that was found on no page is a *stray* (`done_marks.py`), and belongs into the redo of every page that has it.
+* Of a page with more links than a redo may have none are gathered any longer: it has no redo (`done_marks.py`).
 * Mail that was refused, or whose receiver is gone, is routed by the present view; the name in a refusal is a hint,
   followed only if that agent is in the view.
 """
@@ -91,7 +92,7 @@ class Discovery:
         return True
 
     def too_large(self, host: str, entry: Entry) -> bool:
-        """Whether a URL that was no news is of another's host, and too large to tell its owner: nobody has it."""
+        """Whether a URL that was no news is of another's host, and too large to tell its owner: no agent has it."""
         if weight(entry) <= self._config.bounds.size or entry.key in self.forwarded:
             return False
         return self._keeping.owner(host) != self._me

@@ -1,13 +1,13 @@
-"""Work: what is handed out to be fetched, and what becomes of it (DESIGN 2.2, 2.4).
+"""Work: what is handed out to be fetched, and what becomes of it (docs/explanation/protocol.md#view-change).
 
 Rules of this module:
 
-* The owner alone fetches, when the view lets it (`tenure.py`) and its lease holds. Both are asked at the dispatch
+* The owner alone fetches, when the view lets it (`ownership.py`) and its lease holds. Both are asked at the dispatch
   itself (`may_fetch`), not only when something is handed out (`next`).
 * Every request handed out comes back, by `ended` or `put_back`. Until then, and until its done mark is acknowledged, it
   is *open work* of its host, as a load is that is in no queue (`borrow`): the host is not let go before.
 * A page that the host's dead owner had fetched, and whose outlinks it had told, is done without a fetch.
-* A page done is *closing* (`closing.py`) and stands in the journal of its flush.
+* A page done is *closing* (`done_marks.py`) and stands in the journal of its flush.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ COUNTED = 5_000  # hosts looked at a tick, to count those that wait: some tens o
 
 
 class Work:
-    """The work of one agent. `out`: how many requests are handed out; `stopped`: no more will be, the crawl is over;
-    `on_turn(state, now)` is told of a host whose turn it is, and may put it off.
+    """The work of one agent. `out`: how many requests are handed out; `stopped`: none will be from now on, the crawl is
+    over; `on_turn(state, now)` is told of a host whose turn it is, and may put it off.
     """
 
     def __init__(
@@ -111,7 +111,7 @@ class Work:
         return True
 
     def count_overdue(self) -> None:
-        """The handoff time-out has passed: count the hosts that nobody has handed over, from now on."""
+        """The handoff time-out has passed: count the hosts that no agent has handed over, from now on."""
         self._uncounted, self._overdue = iter(self._frontier.states()), 0
 
     def overdue(self) -> int | None:
@@ -146,8 +146,8 @@ class Work:
         self._frontier.free(state, now)
 
     def ended(self, state: HostState, key: int, outlinks: Outlinks | None = None) -> None:
-        """A request handed out is done: everything that followed from it was discovered before, or it failed for
-        good. `outlinks` is what `discover` gathered of it, None when that may not be all.
+        """A request handed out is done: everything that followed from it was discovered before, or it failed
+        permanently. `outlinks` is what `discover` gathered of it, None when that may not be all.
         """
         self.out -= 1
         self._quiescence.activity += 1
@@ -181,7 +181,7 @@ class Work:
         self.out -= 1
         self._quiescence.activity += 1
         self._frontier.put_back(state, key, entry)
-        if entry is not None:  # an heir is not to begin with its retries anew
+        if entry is not None:  # an heir is not to count its retries from zero
             self._keeping.found(state, (entry,), self._journal.flush)
         self._handover.closed_work(state)
 

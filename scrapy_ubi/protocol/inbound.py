@@ -1,4 +1,4 @@
-"""Reception: what an agent does with the letters it receives (DESIGN 2.3).
+"""Reception: what an agent does with the letters it receives (docs/explanation/protocol.md#mail).
 
 Rules of this module:
 
@@ -27,7 +27,7 @@ from scrapy_ubi.protocol.received import Delta, Received
 from scrapy_ubi.protocol.records import Record
 
 MOST_OUTCOMES = (
-    1024  # answers remembered a lane: far above any window; a sender that never raises its floor gets no more
+    1024  # answers remembered a lane: far above any window; a sender that never raises its floor gets no further ones
 )
 MOST_ANSWER = 20  # times as many characters as a letter may have: a third of what a transport takes
 
@@ -75,7 +75,7 @@ class Reception:
             self._decided(letter.lane)
 
     def refuse_whole(self, sender: str, name: str, seq: int) -> None:
-        """A letter that is set aside as unreadable is answered all the same: sent again it would be no better."""
+        """A letter that is set aside as unreadable is still answered: sent again it would be no better."""
         lane = self._lane(name, sender)
         if len(lane.outcomes) < MOST_OUTCOMES and seq >= lane.floor:
             lane.outcomes[seq] = Outcome({}, ())
@@ -148,8 +148,14 @@ class Reception:
         noted = delta.notes is not None and frontier.note(state, delta.notes)
         if noted:
             self.on_notes(state)
-        if not news and not done and not noted:
-            return
+        if news or done or noted:
+            self._tell_keepers(letter, state, news, done, noted)
+
+    def _tell_keepers(
+        self, letter: Received, state: HostState, news: list[Entry], done: list[int], noted: bool
+    ) -> None:
+        """This letter has brought something of a host: see to it that every other keeper comes to know it."""
+        keeping = self._keeping
         keepers = keeping.keepers(state)
         if self._me not in keepers or not self._is_covered(letter, keepers[0]):
             self._handover.soil(state)

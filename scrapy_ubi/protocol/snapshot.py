@@ -1,4 +1,5 @@
-"""What of an agent is durable beside its host states, and how an agent begins again from it (DESIGN 2.3, 2.5, P8).
+"""What of an agent is durable beside its host states, and how an agent begins again from it
+(docs/explanation/protocol.md#flush-and-restart, P8).
 
 Rules of this module:
 
@@ -11,8 +12,8 @@ Rules of this module:
   outlinks, done marks, and the numbers that no letter may have again.
 * A disk that is *torn*, of which the last flushes are lost, counts as one lost with its agent, for copies that others
   count on are gone. The name of its lanes is another one then: numbers were given that it knows nothing of.
-* Mail for the predecessor that still lies in Redis is thrown away before the first beat (`node/joining.py`); the
-  letters under way to it are sent anew, for its incarnation is gone.
+* Mail for the predecessor that still lies in Redis is thrown away before the first beat (`node/group/join_steps.py`);
+  the letters under way to it are sent again, for its incarnation is gone.
 * Restored outlinks are routed when the agent is *sure* of who is there. Alone and unsure it would take itself for
   everybody's owner, and its done marks would run ahead of the links they stand for.
 """
@@ -50,7 +51,7 @@ class SavedLane(NamedTuple):
     outcomes: Mapping[int, Outcome]
 
 
-class Group(NamedTuple):
+class GroupState(NamedTuple):
     """`store` names the disk; `flush` is the last flush begun; `lossy` and `peers` are what is known of the group:
     whether more agents were lost than there are copies, and who was in the last view that was complete.
     """
@@ -66,7 +67,7 @@ class Changes(NamedTuple):
     same lanes, `parts` are added, and all parts of the blocks in `settled` (flush, how many) deleted.
     """
 
-    group: Group
+    group: GroupState
     numbers: Mapping[str, int]
     lanes_in: Mapping[str, SavedLane | None]
     parts: tuple[Part, ...]
@@ -82,7 +83,7 @@ class Saved:
     them copies that others count on.
     """
 
-    group: Group
+    group: GroupState
     numbers: Mapping[str, int] = field(default_factory=dict)
     lanes_in: Mapping[str, SavedLane] = field(default_factory=dict)
     parts: tuple[Part, ...] = ()
@@ -109,7 +110,7 @@ def changes(agent: Agent) -> Changes:
     flush = agent.journal.flush
     oldest = min((f for f in (agent.outbox.oldest(), agent.closing.oldest()) if f is not None), default=flush + 1)
     return Changes(
-        group=Group(agent.outbox.store, flush, agent.lossy, agent.group.peers),
+        group=GroupState(agent.outbox.store, flush, agent.lossy, agent.group.peers),
         numbers=agent.outbox.new_numbers(),
         lanes_in={
             name: _lane_in(agent.reception.lanes[name]) if name in agent.reception.lanes else None

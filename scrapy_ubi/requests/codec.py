@@ -6,8 +6,8 @@ left out where there is nothing else: a plain GET that the spider's default call
 * What the middlewares put on a request while it is fetched, and will put on it again (depth, download slot and latency,
   default headers, the environment's proxy, the cookie jar's Cookie header), does not travel.
 * A proxy that the spider has chosen (meta `proxy`) travels, but is obeyed by an agent whose UBI_PROXIES names it only:
-  whoever writes to the Redis could send pages, and passwords, through any. Where it is not named the request is kept as
-  the object it is, and an agent without that fails the page (`codec/proxy`) rather than fetch it another way.
+  a person who can write to the Redis could send pages, and passwords, through any. Where it is not named the request is
+  kept as the object it is, and an agent without that fails the page (`codec/proxy`) rather than fetch it another way.
 * Which proxy a Proxy-Authorization is for (`_auth_proxy`) travels with it: else another one would be sent the password.
 * How often a request was retried stands before all else (`protocol.host.retried`), and is no part of the request.
 * A value travels exactly (`values`) or not at all. `encode` names what does not; the scheduler then keeps the

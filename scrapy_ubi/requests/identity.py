@@ -3,7 +3,7 @@
 Rules of this module:
 
 * The key is made of method, normal form of the URL (by UBI_NORMALISE), body and *nonce* (`urls.url_key`). Nearly all
-  requests have no nonce: the same page is fetched once in the whole cluster, whoever finds it.
+  requests have no nonce: the same page is fetched once in the whole cluster, whichever agent finds it.
 * By default, whatever Scrapy's fingerprint takes for one has one key. A URL that is to be taken as it is (meta
   `verbatim_url`) is not compared by its normal form, as there. Other fingerprinters: `fingerprints`.
 * A request to be fetched anyway (`dont_filter`) has a nonce, in its meta: the spider middleware gives it to what

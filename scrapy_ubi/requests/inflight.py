@@ -41,7 +41,7 @@ class Flight:
     status: int = 0  # of the page's response
     sets_cookies: bool = False  # its response does
     content: int | None = None  # what the learner compares pages by
-    failed: str | None = None  # why the page failed for good
+    failed: str | None = None  # why the page failed permanently
     waiting: asyncio.Task[Any] | None = None  # the task that waits for permit or transfer
     nonces: int = 0  # requests to be fetched anyway that its callback has yielded
 

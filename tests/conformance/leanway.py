@@ -28,7 +28,7 @@ _original = ExecutionEngine.open_spider_async
 
 async def open_spider_async(self: ExecutionEngine, *, close_if_idle: bool = True) -> None:
     await _original(self, close_if_idle=close_if_idle)
-    taken[place(self, lambda result, request: False, None) or "taken"] += 1
+    taken[place(self, lambda result, request: False, lambda new, request: None, None) or "taken"] += 1
 
 
 ExecutionEngine.open_spider_async = open_spider_async  # type: ignore[method-assign]

@@ -11,7 +11,7 @@ from scrapy_ubi.node import Node, Visit
 from scrapy_ubi.protocol.host import Entry
 from scrapy_ubi.requests.identity import RequestKeys
 from scrapy_ubi.settings import UbiSettings
-from scrapy_ubi.transport.memory import MemoryHub, MemoryTransport
+from scrapy_ubi.transport.in_process import MemoryHub, MemoryTransport
 from scrapy_ubi.urls import normal_form, partition_key, url_key
 
 SETTINGS = UbiSettings(

@@ -19,7 +19,7 @@ from scrapy_ubi.protocol.host import Entry
 from scrapy_ubi.protocol.lane import Bounds
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.transport import Incoming, Outgoing
-from scrapy_ubi.transport.memory import MemoryHub, MemoryTransport
+from scrapy_ubi.transport.in_process import MemoryHub, MemoryTransport
 
 CRAWL = "crawl"
 LIMIT = 20.0  # s: what has not come by then never will

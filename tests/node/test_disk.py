@@ -30,7 +30,7 @@ from scrapy_ubi.protocol.config import Config
 from scrapy_ubi.protocol.host import HostState
 from scrapy_ubi.requests.identity import RequestKeys
 from scrapy_ubi.settings import UbiSettings
-from scrapy_ubi.transport.memory import MemoryHub, MemoryTransport
+from scrapy_ubi.transport.in_process import MemoryHub, MemoryTransport
 from tests.node.mail.test_exchange import HOST, Office, found, letter, run
 from tests.support.views import ordered
 from tests.support.village import page

@@ -18,7 +18,7 @@ from scrapy_ubi.protocol.beat import LEFT, Beat
 from scrapy_ubi.protocol.host import Entry
 from scrapy_ubi.transport import Incoming, Outgoing, TransportDown
 from scrapy_ubi.transport.contract import MEMORY
-from scrapy_ubi.transport.memory import MemoryHub, MemoryTransport
+from scrapy_ubi.transport.in_process import MemoryHub, MemoryTransport
 from tests.node.crawler import LIMIT, SETTINGS, Crawler, Log, crawl, entry, reachable
 from tests.transport.worlds import until
 

@@ -27,7 +27,7 @@ from scrapy_ubi.protocol.host import retried, retries_of
 from scrapy_ubi.requests.identity import RequestKeys
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.transport import Incoming, Outgoing, TransportDown, TransportFull
-from scrapy_ubi.transport.memory import MemoryHub, MemoryTransport
+from scrapy_ubi.transport.in_process import MemoryHub, MemoryTransport
 from tests.frontier.frontiers import DictKind, DictSeen
 from tests.simulation.process import entry, host_of
 from tests.simulation.world import Web
@@ -157,7 +157,7 @@ class SlowKeeper(Keeper):
         self._files.seen = self.frontier.seen
         window, head = self.frontier.window, self._world.head
         window.most, window.head, window.grown = self._world.rows, head, 2 * head
-        self.frontier._check()
+        self.frontier.check_invariants()
         self.saved, self.facts = ledger.load(self.frontier.store), ledger.load_crawl(self.frontier.store)
 
     async def start(self) -> None:

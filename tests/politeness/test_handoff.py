@@ -20,7 +20,7 @@ from scrapy_ubi.protocol.config import Config
 from scrapy_ubi.protocol.host import Notes
 from scrapy_ubi.protocol.notes import canonical
 from scrapy_ubi.settings import UbiSettings
-from scrapy_ubi.transport.memory import MemoryHub
+from scrapy_ubi.transport.in_process import MemoryHub
 from tests.node.crawler import SETTINGS, Crawler, Log, crawl, entry
 
 SEEDS = ["http://h0.example/1"]

@@ -18,7 +18,7 @@ from scrapy_ubi.protocol.memory_state import SetState
 from scrapy_ubi.protocol.notes import MOST_VERSION, NOTHING, canonical, read_notes
 from scrapy_ubi.protocol.received import Delta, Received
 from scrapy_ubi.protocol.records import Record, size, whole
-from scrapy_ubi.protocol.snapshot import Group, Saved
+from scrapy_ubi.protocol.snapshot import GroupState, Saved
 from scrapy_ubi.protocol.wire import decode, encode
 from scrapy_ubi.untrusted.checks import Malformed
 from tests.support.views import ordered
@@ -249,7 +249,7 @@ def test_who_comes_back_with_its_disk_brings_them_to_the_owner() -> None:
     village.kill("a")
     village.cut = set()
     village.until(lambda: "a" not in village.agents["b"].view.members)
-    saved = Saved(Group("0badcafe", a.journal.flush, False, frozenset()))
+    saved = Saved(GroupState("0badcafe", a.journal.flush, False, frozenset()))
     village.agents["a"] = snapshot.restore("a", saved, village.config, a.frontier, lambda: "abcdabcd", village.now)
     assert village.state("a", host).dirty
     village.settle()

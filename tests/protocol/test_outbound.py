@@ -157,7 +157,8 @@ def test_garbage_for_an_answer_is_malformed_and_changes_nothing() -> None:
 
 
 def test_a_state_letter_cannot_be_refused() -> None:
-    """Whatever somebody writes into the acks: done marks and copies have no other way to go (DESIGN 2.3)."""
+    """Whatever somebody writes into the acks: done marks and copies have no other way to go
+    (docs/explanation/protocol.md#mail)."""
     village, host = Village("a", "b"), ordered("a", "b")
     a = village.agents["a"]
     a.discover(host, page(host))

@@ -15,7 +15,7 @@ from scrapy_ubi.protocol.host import Entry
 from scrapy_ubi.requests.check import NONCE
 from scrapy_ubi.requests.identity import RequestKeys, jar_nonce
 from scrapy_ubi.settings import UbiSettings
-from scrapy_ubi.urls.hosts import read_rules
+from scrapy_ubi.urls.host_rules import read_rules
 
 URL = "http://www.h1.example/a"
 keys = RequestKeys(UbiSettings())

@@ -42,7 +42,7 @@ from scrapy_ubi.scheduling.link_filter import Filtering
 from scrapy_ubi.scheduling.scrapy_rules import host_name
 from scrapy_ubi.scheduling.stats import StatSheet
 from scrapy_ubi.settings import UbiSettings
-from scrapy_ubi.transport.memory import MemoryHub, MemoryTransport
+from scrapy_ubi.transport.in_process import MemoryHub, MemoryTransport
 from scrapy_ubi.urls import normal_form, partition_key, url_key
 from scrapy_ubi.urls.canonical import canonical_form, usual_parts
 from tests.support.reaching import reach

@@ -1,8 +1,8 @@
 """One simulated agent process: its clock, its loops, its disk, its fetches.
 
 The production agent is driven as the node drives it: beats in one loop, flushes in another, fetches in between. A
-flush is first written to the disk and only then leaves (DESIGN 2.5); what came in is deleted in Redis by the drain
-after it was merged, so never before it is durable.
+flush is first written to the disk and only then leaves (docs/explanation/protocol.md#flush-and-restart); what came in
+is deleted in Redis by the drain after it was merged, so never before it is durable.
 """
 
 from __future__ import annotations

@@ -130,8 +130,8 @@ class Village:
 
     def check(self) -> None:
         for agent in self.agents.values():
-            agent._check()
-            agent.frontier._check()  # type: ignore[attr-defined]
+            agent.check_invariants()
+            agent.frontier.check_invariants()  # type: ignore[attr-defined]
 
     def turn(self, *names: str, seconds: float = 1.0) -> None:
         """A second in the life of all, or of these."""

@@ -21,7 +21,7 @@ from scrapy_ubi.node.crawl import Crawl
 from scrapy_ubi.node.mail.finish import is_lossy
 from scrapy_ubi.node.mail.io_thread import Courier
 from scrapy_ubi.protocol.beat import LEFT, LOSSY, OVER, Beat
-from scrapy_ubi.protocol.losses import Loss, missing, read_losses
+from scrapy_ubi.protocol.losses import GroupLoss, missing, read_losses
 from scrapy_ubi.transport import Transport, TransportError
 
 logger = logging.getLogger("scrapy_ubi")
@@ -57,7 +57,7 @@ class LostAgents:
 
 
 def lost(
-    me: str, losses: list[Loss], members: set[str], texts: Mapping[str, str], lines: Mapping[str, str]
+    me: str, losses: list[GroupLoss], members: set[str], texts: Mapping[str, str], lines: Mapping[str, str]
 ) -> tuple[str, ...]:
     """Who is lost: `losses` are those that `me` has seen, `members` take part in the end; `texts` are the profiles and
     `lines` the beats that Redis has."""

@@ -20,7 +20,7 @@ from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.view import View
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.untrusted.checks import is_count
-from scrapy_ubi.urls import hosts, normaliser
+from scrapy_ubi.urls import host_rules, normaliser
 
 MOST_REASONS = 100  # kinds of failure, and of what is noted, counted by name; what comes beyond is counted as `other`
 PUBLISH = 2.0  # s between two profiles of an agent: for people, who look about once a second
@@ -91,7 +91,7 @@ def fixed(settings: UbiSettings, agent: str, spider: str, origin: Origin = UNKNO
         "normaliser": settings.normalise,
         "steps": normaliser.version_of(normaliser.parse(settings.normalise)),
         "fingerprinter": settings.fingerprinter,
-        "host_rules": hosts.name_of(settings.host_rules),
+        "host_rules": host_rules.name_of(settings.host_rules),
         "replication": settings.replication,
         "max_letter_bytes": settings.max_letter_bytes,
         "max_url_length": settings.max_url_length,

@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 
 from scrapy_ubi.node.report.queries import MOST_REASON, Answer, BadQuestion, Question
 from scrapy_ubi.transport import Fields
-from scrapy_ubi.transport.keys import ASK
+from scrapy_ubi.transport.redis_keys import ASK
 
 LASTING = 300.0  # seconds; nobody waits for an answer as long
 MOST_AT_ONCE = 4  # questions answered after one exchange: one may take a large agent a tenth of a second

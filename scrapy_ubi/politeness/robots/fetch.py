@@ -87,7 +87,7 @@ def count_bytes(data: bytes, request: Request) -> None:
 
 
 def unpacked(response: Response) -> Response:
-    """The response without its compression, as far as is read. Innermost, so that nobody unpacks more."""
+    """The response without its compression, as far as is read. Innermost, so that no other code unpacks more."""
     encodings = [
         name.strip().lower()
         for value in response.headers.getlist("Content-Encoding")

@@ -12,7 +12,7 @@ from scrapy_ubi.node.group import dead_agents
 from scrapy_ubi.node.group.dead_agents import MOST, TIMEOUTS, Burials
 from scrapy_ubi.node.mail.io_thread import Courier
 from scrapy_ubi.protocol.beat import LEFT, Beat
-from scrapy_ubi.transport.memory import MemoryHub, MemoryTransport
+from scrapy_ubi.transport.in_process import MemoryHub, MemoryTransport
 from tests.node.parts import Part
 
 COUNTERS = count(1)

@@ -30,7 +30,7 @@ from scrapy_ubi.node.report import figures
 from scrapy_ubi.protocol.beat import LEFT, Beat
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.transport import Outgoing, TransportDown
-from scrapy_ubi.transport.memory import MemoryHub, MemoryTransport
+from scrapy_ubi.transport.in_process import MemoryHub, MemoryTransport
 
 CRAWL = "crawl"
 LIMIT = 20.0  # s: what has not come by then never will

@@ -21,7 +21,7 @@ from scrapy_ubi.protocol.lane import DISCOVERY, STATE
 from scrapy_ubi.protocol.received import Delta, Received
 from scrapy_ubi.requests.identity import RequestKeys
 from scrapy_ubi.settings import UbiSettings
-from scrapy_ubi.transport.memory import MemoryHub
+from scrapy_ubi.transport.in_process import MemoryHub
 from tests.node.crawler import SETTINGS, Crawler, Log, crawl
 
 HOST = "h1.example"

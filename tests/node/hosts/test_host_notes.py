@@ -19,7 +19,7 @@ from scrapy_ubi.protocol.memory_state import SetState
 from scrapy_ubi.protocol.notes import canonical
 from scrapy_ubi.protocol.received import Delta, Received
 from tests.frontier.frontiers import DictKind, Reading, reopened
-from tests.protocol.test_handover import full
+from tests.protocol.handovers import full
 from tests.support.views import ordered
 from tests.support.village import Village, page
 

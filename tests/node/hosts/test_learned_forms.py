@@ -21,7 +21,7 @@ from scrapy_ubi.requests.check import NONCE
 from scrapy_ubi.requests.identity import RequestKeys
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.urls import normal_form, url_key
-from scrapy_ubi.urls.hosts import read_rules
+from scrapy_ubi.urls.host_rules import read_rules
 from scrapy_ubi.urls.learned import AGREE, MOST_SITES
 
 HOST = "h.example"
@@ -79,7 +79,7 @@ class House:
     def end(self, one: Entry, content: int | None) -> None:
         self.agent.ended(self.state, one.key, [])
         self.learner.ended(self.state, one, content)
-        self.state._check()
+        self.state.check_invariants()
 
     def fetch(self, url: str, content: int | None) -> bool:
         """Whether the URL was fetched, with this content."""

@@ -13,7 +13,7 @@ from scrapy_ubi.node.hosts.host_notes import lifted, plight
 from scrapy_ubi.protocol.host import HostState, Notes
 from scrapy_ubi.protocol.notes import NOTHING
 from scrapy_ubi.transport import Incoming, Outgoing
-from scrapy_ubi.transport.memory import MemoryHub
+from scrapy_ubi.transport.in_process import MemoryHub
 from tests.node.crawler import SETTINGS, Crawler, Log, crawl, entry, reachable
 
 SEEDS = ["http://h0.example/1"]

@@ -335,7 +335,7 @@ def test_whatever_lies_in_the_inbox_is_read_once_and_stops_nothing(entries: list
         await office.trips(3)
         assert len(office.shelf.inbox["a"]) == 0
         assert len(office.dead) == office.post.dead_letters <= sum(len(opened(entry)) for entry in put)
-        office.agent._check()
+        office.agent.check_invariants()
 
     run(test)
 

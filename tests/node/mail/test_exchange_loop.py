@@ -185,4 +185,4 @@ def test_much_that_may_leave_makes_an_agent_hurry_and_what_is_under_way_does_not
         find(1)
         agent.drain(part.now)
     assert not find(2 * MUCH), "the lane takes no more before something is acknowledged"
-    agent._check()
+    agent.check_invariants()

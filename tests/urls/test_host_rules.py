@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from scrapy_ubi.urls import HostRules, Normaliser, normal_form, partition_key
-from scrapy_ubi.urls.hosts import KEPT, name_of, read_properties, read_rules
+from scrapy_ubi.urls.host_rules import KEPT, name_of, read_properties, read_rules
 from scrapy_ubi.urls.normaliser import PRESETS, STEPS
 from tests.urls.test_normal import url_like
 

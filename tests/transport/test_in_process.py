@@ -7,8 +7,8 @@ import asyncio
 import pytest
 
 from scrapy_ubi.transport import Outgoing, TransportDown
-from scrapy_ubi.transport.memory import MemoryHub, MemoryTransport
-from tests.transport.test_conformance import ids, letter, seqs
+from scrapy_ubi.transport.in_process import MemoryHub, MemoryTransport
+from tests.transport.exchanges import ids, letter, seqs
 
 
 def test_broken_connection_applies_a_part_and_repeating_is_enough() -> None:

@@ -2,131 +2,20 @@
 
 from __future__ import annotations
 
-import copy
 import random
 from collections.abc import Callable
 
 import pytest
 from hypothesis import settings
-from hypothesis import strategies as st
-from hypothesis.stateful import precondition, rule, run_state_machine_as_test
+from hypothesis.stateful import run_state_machine_as_test
 
 from scrapy_ubi.frontier import disk_state
-from scrapy_ubi.frontier.disk import DiskFrontier
-from scrapy_ubi.frontier.flush import Flush
+from scrapy_ubi.frontier.disk_frontier import DiskFrontier
 from scrapy_ubi.frontier.memory_store import MemoryStore
-from scrapy_ubi.frontier.window import Result, Scan
 from scrapy_ubi.protocol.host import Entry, HostState
 from scrapy_ubi.protocol.records import whole
-from tests.frontier.frontiers import DictKind, DictSeen, Reading, Tight, popped, reopened, resting
-from tests.frontier.test_memory import life
-
-Books = dict[str, dict[str, object]]
-
-
-def crashing(kind: type[Reading]) -> type:
-    """The life of a frontier whose process is killed now and then, and whose reads and flushes take their time."""
-
-    class Crashing(life(lambda delay: reopened(MemoryStore(), DictKind(), delay, kind))):  # type: ignore[misc]
-        def __init__(self) -> None:
-            super().__init__()
-            self.scans: list[Scan] = []
-            self.results: list[Result] = []
-            self.flush: Flush | None = None
-            self.written = False
-            self.flushing = self.durable = self._books()
-            self._watch()
-
-        def _watch(self) -> None:
-            """Notice flushes: of the frontier itself, too."""
-            collect, written = self.frontier.collect, self.frontier.written
-
-            def collected(*extra: object) -> Flush:
-                self.flushing = self._books()
-                self.flush, self.written = collect(*extra), False
-                return self.flush
-
-            def told(flush: Flush) -> None:
-                written(flush)
-                self.durable, self.flush = self.flushing, None
-
-            self.frontier.collect, self.frontier.written = collected, told
-
-        def _books(self) -> Books:
-            queued = {host: dict(entries) for host, entries in self.queued.items()}
-            for (host, key), one in self.out.items():
-                if key not in self.done[host]:
-                    queued[host][key] = one
-            return {
-                "queued": queued,
-                "done": copy.deepcopy(self.done),
-                "ready": dict(self.ready),
-                "notes": dict(self.notes),
-            }
-
-        @rule(forbidden=st.sets(st.sampled_from("abc")), seconds=st.sampled_from([0.0, 1.0, 3.0]))
-        def pop(self, forbidden: set[str], seconds: float) -> None:
-            self._read()
-            self._take()
-            super().pop(forbidden, seconds)
-
-        @rule()
-        def ask(self) -> None:
-            self.scans += self.frontier.needs(self.now, lambda state: True)
-
-        @rule()
-        def read(self) -> None:
-            self._read()
-
-        def _read(self) -> None:
-            self.results += self.frontier.read(self.scans)
-            self.scans = []
-
-        @rule()
-        def take(self) -> None:
-            self._take()
-
-        def _take(self) -> None:
-            self.frontier.take(self.results)
-            self.results = []
-
-        @rule()
-        def collect(self) -> None:
-            if self.flush is None:
-                self.frontier.collect()
-
-        @precondition(lambda self: self.flush is not None)
-        @rule()
-        def write(self) -> None:
-            self.flush.write(self.frontier.store)
-            self.written = True
-
-        @precondition(lambda self: self.written and self.flush is not None)
-        @rule()
-        def tell(self) -> None:
-            self.frontier.written(self.flush)
-
-        @rule(lost=st.booleans(), late=st.booleans())
-        def crash(self, lost: bool, late: bool) -> None:
-            """The process is killed; its seen table may be `lost`, or `late` by one flush more."""
-            if self.flush is not None and self.written:
-                self.durable = self.flushing
-            seen = self.frontier.seen
-            if late and self.flush is None:
-                seen = DictSeen(seen.path, dict(seen.keys), seen.flush)
-                self.frontier.flush()
-                self.durable = self.flushing
-            store = MemoryStore(self.frontier.store.rows)
-            self.frontier = reopened(store, DictKind(None if lost else seen), 2.0, kind)
-            self.scans, self.results, self.flush, self.written = [], [], None, False
-            books = copy.deepcopy(self.durable)
-            self.queued, self.done, self.ready = books["queued"], books["done"], books["ready"]
-            self.notes = books["notes"]
-            self.out, self.busy, self.parked = {}, set(), set()
-            assert lost or self.frontier.seen.rebuilt == 0
-            self._watch()
-
-    return Crashing
+from tests.frontier.crashing import crashing
+from tests.frontier.frontiers import DictKind, Reading, Tight, popped, reopened, resting
 
 
 @pytest.mark.parametrize("kind", [Reading, Tight])
@@ -143,7 +32,7 @@ def test_what_is_found_and_flushed_while_a_head_is_read_is_not_lost() -> None:
     frontier.add("h", [Entry(9, "http://h/9", 1)])
     frontier.flush()
     frontier.take(results)
-    frontier._check()
+    frontier.check_invariants()
     assert popped(frontier) == [9, 1, 2, 3]
 
 
@@ -163,7 +52,7 @@ def test_what_is_found_nearer_and_flushed_before_a_head_is_read_does_not_take_th
     frontier.add("h", [Entry(key, f"http://h/{key}", 1) for key in (7, 8, 9)])
     frontier.flush()
     frontier.take(frontier.read(scans))
-    frontier._check()
+    frontier.check_invariants()
     frontier.add("h", [Entry(10, "http://h/10", 6)])
     assert popped(frontier) == [7, 8, 9, 1, 2, 3, 10]
 
@@ -176,7 +65,7 @@ def test_what_is_written_before_the_frontier_hears_of_it_does_not_take_the_place
     flush.write(frontier.store)
     frontier.take(frontier.read(scans))
     frontier.written(flush)
-    frontier._check()
+    frontier.check_invariants()
     frontier.add("h", [Entry(10, "http://h/10", 6)])
     assert popped(frontier) == [7, 8, 9, 1, 2, 3, 10]
 
@@ -186,7 +75,7 @@ def test_a_host_whose_entries_are_all_done_while_its_head_is_read_takes_no_memor
     results = frontier.read(frontier.needs(0.0, lambda state: True))
     frontier.add_done(state, [1, 2, 3])
     frontier.take(results)
-    frontier._check()
+    frontier.check_invariants()
     assert frontier.window.held == 0
     frontier.add("h", [Entry(9, "http://h/9", 6)])
     assert popped(frontier) == [9]
@@ -205,7 +94,7 @@ def test_what_is_deleted_while_garbage_is_sought_is_garbage_no_more() -> None:
     frontier.flush()
     frontier.take(results)
     frontier.flush()
-    frontier._check()
+    frontier.check_invariants()
     assert (state.garbage, len(list(frontier.store.rows.irange(b"q", b"r")))) == (0, 20)  # type: ignore[attr-defined]
 
 
@@ -225,10 +114,10 @@ def test_what_is_cleared_is_not_fetched_by_those_who_read_it_before_it_is_writte
     frontier.written(flush)
     if when == "after":
         frontier.take(results)
-    frontier._check()
+    frontier.check_invariants()
     assert popped(frontier) == [30, 31]
     frontier.flush()
-    frontier._check()
+    frontier.check_invariants()
     assert not list(frontier.store.rows.irange(b"q", b"r"))  # type: ignore[attr-defined]
 
 
@@ -243,9 +132,9 @@ def test_what_is_cleared_is_not_garbage_a_second_time_where_garbage_is_sought_be
     flush.write(frontier.store)
     frontier.written(flush)
     frontier.take(results)
-    frontier._check()
+    frontier.check_invariants()
     frontier.flush()
-    frontier._check()
+    frontier.check_invariants()
     assert popped(frontier) == [*range(250, 300)]
 
 
@@ -264,7 +153,7 @@ def test_a_queue_that_is_nothing_but_garbage_goes_though_nothing_of_its_host_cha
     else:
         frontier.take(results)
     frontier.flush()
-    frontier._check()
+    frontier.check_invariants()
     assert not list(frontier.store.rows.irange(b"q", b"r"))  # type: ignore[attr-defined]
 
 
@@ -276,7 +165,7 @@ def test_the_row_of_what_was_retried_elsewhere_and_is_done_before_the_next_flush
     frontier.add("h", [entry._replace(request='{"retries":1}')])
     assert popped(frontier) == [1]
     frontier.flush()
-    frontier._check()
+    frontier.check_invariants()
     assert not list(frontier.store.rows.irange(b"q", b"r"))  # type: ignore[attr-defined]
 
 
@@ -286,7 +175,7 @@ def test_a_host_dropped_while_it_is_read_stays_dropped() -> None:
     frontier.drop("h")
     frontier.add("h", [Entry(2, "http://h/2", 0)])
     frontier.take(results)
-    frontier._check()
+    frontier.check_invariants()
     assert popped(frontier) == [2]
 
 
@@ -375,7 +264,7 @@ def test_a_host_that_changes_while_it_is_told_is_told_whole(
         for _ in range(draw.randrange(3)):
             change()
     assert known <= told
-    frontier._check()
+    frontier.check_invariants()
 
 
 def test_telling_of_a_large_host_begins_at_once() -> None:
@@ -466,7 +355,7 @@ def test_a_host_that_may_not_be_fetched_gives_its_memory_to_others() -> None:
         frontier.finish(one[0], one[1].key)
         frontier.free(one[0], 0.0)
     assert found == {f"mine{number}" for number in range(4)}
-    frontier._check()
+    frontier.check_invariants()
     frontier.look_again()
     assert len(popped_unchecked(frontier)) == 64
 
@@ -478,7 +367,7 @@ def fetched(frontier: DiskFrontier, mine: Callable[[HostState], bool]) -> int:
         frontier.finish(one[0], one[1].key)
         frontier.free(one[0], 0.0)
         pages += 1
-    frontier._check()
+    frontier.check_invariants()
     return pages
 
 
@@ -521,7 +410,7 @@ def test_a_host_that_is_loaded_from_stays_busy_though_it_has_to_give_its_memory_
     frontier.postpone(state, 1e6)  # as another agent's notes may want it
     frontier.add("h", [Entry(3, "http://h/3", 0, 5, "x" * 100_000)])
     assert frontier.pop(1e9, lambda state: True) is None
-    frontier._check()
+    frontier.check_invariants()
     frontier.finish(state, 1)
     state.open_work -= 1
     frontier.free(state, 0.0)
@@ -563,7 +452,7 @@ def test_large_requests_count_for_what_they_take_in_memory(size: int) -> None:
         frontier.finish(one[0], one[1].key)
         frontier.free(one[0], 0.0)
     assert found == keys
-    frontier._check()
+    frontier.check_invariants()
 
 
 def test_large_requests_that_are_garbage_are_found() -> None:
@@ -575,7 +464,7 @@ def test_large_requests_that_are_garbage_are_found() -> None:
     while frontier.load(0.0, lambda state: True):
         frontier.flush()
     assert state.garbage == 0  # type: ignore[attr-defined]
-    frontier._check()
+    frontier.check_invariants()
     assert popped_unchecked(frontier) == list(range(1500, 2001))
 
 

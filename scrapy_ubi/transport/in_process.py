@@ -2,7 +2,7 @@
 
 `MemoryHub` is what the agents of one process share in place of a Redis; it can be broken on purpose. `MemoryTransport`
 keeps the contract like the Redis one, and gives way to the event loop where that one would wait for the network. Only
-the beats differ: they come from timers of the event loop (`loopbeats`), not from a thread.
+the beats differ: they come from timers of the event loop (`loop_heartbeat`), not from a thread.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def _dead() -> deque[Raw]:
 
 @dataclass(slots=True)
 class Shelf:
-    """What a Redis would hold of one crawl, by the names of keys.py; bytes, as there."""
+    """What a Redis would hold of one crawl, by the names of redis_keys.py; bytes, as there."""
 
     beats: Raw = field(default_factory=dict)
     agents: Raw = field(default_factory=dict)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scrapy_ubi.urls.filters.text import Call, FilterError, parse_calls, write
+from scrapy_ubi.urls.filters.filter_text import Call, FilterError, parse_calls, write
 
 NAMES = st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,8}(\.[A-Za-z_][a-z0-9_]{0,8}){0,2}", fullmatch=True)
 KEYS = st.just("") | st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,8}", fullmatch=True)

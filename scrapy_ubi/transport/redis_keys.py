@@ -31,7 +31,7 @@ def drain_field(agent: str) -> str:
     return f"drain:{agent}"
 
 
-class Keys:
+class RedisKeys:
     """Names of one crawl's keys."""
 
     def __init__(self, crawl: str) -> None:

@@ -14,7 +14,7 @@ from scrapy_ubi.monitor.status import DEAD, AgentStatus, CrawlStatus
 from scrapy_ubi.protocol.ring import Ring
 from scrapy_ubi.settings import FINGERPRINTER, UbiSettings
 from scrapy_ubi.urls import HostRules, Partition, partition_key
-from scrapy_ubi.urls.hosts import NONE, name_of
+from scrapy_ubi.urls.host_rules import NONE, name_of
 
 _NOT_OWNERS = frozenset((DEAD, "left", "leaving", "joining"))
 
@@ -41,7 +41,7 @@ class Ownership:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class GroupSettings:
     """What the answer depends on: replicas by agent, the partition, and how many copies there are; `normalise` is how
     the crawl compares URLs, which their keys depend on, and so are its rules for hosts: `rules_name` is what the agents
     call theirs, `rules` are those that the one who asks has. With a `fingerprinter` that is not Scrapy's own, keys
@@ -70,11 +70,11 @@ class Group:
         )
 
 
-def ownership(url: str, group: Group) -> Ownership | None:
+def ownership(url: str, group: GroupSettings) -> Ownership | None:
     """Who owns `url` in `group`; None when the URL has no host to be owned.
 
-    Raises protocol.ring.RingCollision when two agents' replicas collide, UbiSettingError as `Group.settings` does;
-    `group.replicas` must not be empty.
+    Raises protocol.ring.RingCollision when two agents' replicas collide, UbiSettingError as `GroupSettings.settings`
+    does; `group.replicas` must not be empty.
     """
     settings = group.settings
     host = partition_key(url, settings.partition, settings.host_rules)
@@ -84,14 +84,14 @@ def ownership(url: str, group: Group) -> Ownership | None:
     return Ownership(url, host, group.partition, group.replication, order)
 
 
-def group_of(status: CrawlStatus, rules: HostRules | None = None) -> Group:
+def group_of(status: CrawlStatus, rules: HostRules | None = None) -> GroupSettings:
     """The group among which hosts are shared out now; of a crawl that is over, the agents that ended it.
 
     `rules` are those of the one who asks. A silent agent belongs to it until the others have declared it dead.
-    `replicas` is empty when nobody is left.
+    `replicas` is empty when no agent is left.
     """
     agents = [agent for agent in status.agents if agent.state not in _NOT_OWNERS]
-    return Group(
+    return GroupSettings(
         replicas={agent.name: agent.replicas for agent in agents if agent.replicas > 0},
         partition=_common(agents, "partition", "host"),
         replication=int(_common(agents, "replication", "1")),

@@ -1,7 +1,7 @@
 """The frontier on disk: millions of URLs in little memory, and a crawl that goes on where it was.
 
 It keeps the contract `protocol.frontier.Frontier`, as the one in memory does. It is made of the hosts' states
-(`diskstate`) and their entries (`entries`), the part of their queues that is in memory (`window`), what is not written
+(`disk_state`) and their entries (`entries`), the part of their queues that is in memory (`window`), what is not written
 yet (`flushes`), and the failures kept (`failures`).
 
 How it is driven, beside the protocol's calls:
@@ -22,17 +22,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol
 
-from scrapy_ubi.frontier import rows
-from scrapy_ubi.frontier.disk_state import DiskState, Head, Keys
+from scrapy_ubi.frontier import queue_rows, rows
+from scrapy_ubi.frontier.disk_state import DiskState, KeyStates
 from scrapy_ubi.frontier.entries import Entries
 from scrapy_ubi.frontier.failures import Failures
 from scrapy_ubi.frontier.flush import Extra, Flush
 from scrapy_ubi.frontier.flushes import LEAST_GARBAGE, Flushes
+from scrapy_ubi.frontier.scan import Result, Scan, read_all
 from scrapy_ubi.frontier.seen import Seen
 from scrapy_ubi.frontier.store import Store
-from scrapy_ubi.frontier.window import Result, Scan, Window, cut
+from scrapy_ubi.frontier.window import Window
 from scrapy_ubi.frontier.workbench import Workbench
-from scrapy_ubi.protocol.host import NONE, Entry, HostState, Notes, retries_of
+from scrapy_ubi.protocol.host import NONE, Entry, HostState, Notes
 
 
 class Find(Protocol):
@@ -44,7 +45,7 @@ class Find(Protocol):
 
 
 class DiskFrontier:
-    """Host states by host, their sets on disk. `opening.open_frontier` makes one.
+    """Host states by host, their sets on disk. `restore.open_frontier` makes one.
 
     `delay` is the politeness delay in seconds, measured from the end of a load; `offset` is unix time less the agent's
     clock; `most` is how many rows of queues may be in memory; `saved` is what the store says of the frontier.
@@ -56,7 +57,7 @@ class DiskFrontier:
         self.delay = delay
         self.store = store
         self.seen = seen
-        self.keys = Keys(seen)
+        self.keys = KeyStates(seen)
         self.workbench: Workbench[DiskState] = Workbench()
         self.window = Window(self.workbench, most, delay)
         self._flushes = Flushes(self.keys, self.window, offset, saved)
@@ -66,7 +67,7 @@ class DiskFrontier:
         failures = Failures(store, self._flushes)
         self.fail, self.failed, self.forgive = failures.fail, failures.failed, failures.forgive
         self.lost = 0
-        """How many of the last flushes the store has lost, when it was opened (`opening`)."""
+        """How many of the last flushes the store has lost, when it was opened (`restore`)."""
         self._offset = offset
         self._states: dict[str, DiskState] = {}
         self.find: Find = self._states.get  # it is asked for every link: the dict itself answers
@@ -88,7 +89,7 @@ class DiskFrontier:
         return state
 
     def restore(self, hid: int, record: rows.HostRecord) -> DiskState:
-        """A host as its row says; for `opening`."""
+        """A host as its row says; for `restore`."""
         state = self._states[record.host] = DiskState(record.host, hid, self.keys, self.store)
         state.known_xor, state.done_xor = record.known_xor, record.done_xor
         state.waiting, state.done_count = record.known - record.done, record.done
@@ -101,7 +102,7 @@ class DiskFrontier:
         return state
 
     def forget_gone(self) -> None:
-        """The seen table was made anew, without the keys of hosts dropped; the store is told. Raises `StoreFull`."""
+        """The seen table was made again, without the keys of hosts dropped; the store is told. Raises `StoreFull`."""
         batch = self.store.batch()
         batch.put(rows.FRONTIER, self._flushes.forget_gone())
         self.store.write(batch)
@@ -135,7 +136,7 @@ class DiskFrontier:
         for entry in entries:
             key = entry[0]
             salted = key ^ salt
-            known = fresh.get(salted)  # as `Keys.status`
+            known = fresh.get(salted)  # as `KeyStates.status`
             if known is None and salted not in unknown:
                 known = writing.get(salted)
                 if known is None:
@@ -146,7 +147,7 @@ class DiskFrontier:
                 news.append(entry)
             elif known == 1:
                 self._entries.put_all(state, news[first:])
-                if self._found_again(state, entry):
+                if self._entries.found_again(state, entry):
                     news.append(entry)
                 first = len(news)
         if len(news) == first + 1:
@@ -154,18 +155,6 @@ class DiskFrontier:
         else:
             self._entries.put_all(state, news[first:] if first else news)
         return state, news
-
-    def _found_again(self, state: DiskState, entry: Entry) -> bool:
-        """What is known was found again: nearer, or retried elsewhere; True when that is news."""
-        if retries_of(entry.request):
-            return self._entries.retry(state, entry)
-        place = state.better(entry.key, entry.depth, entry.priority)
-        if place is None:
-            return False
-        self._entries.delete(state, self.window.take_out(state, place))
-        state.waiting -= 1
-        self._entries.put(state, entry)
-        return True
 
     def add_done(self, state: HostState, keys: Iterable[int]) -> list[int]:
         """Merge done marks; those that were news."""
@@ -204,21 +193,21 @@ class DiskFrontier:
 
     def pop(self, now: float, allowed: Callable[[HostState], bool]) -> tuple[HostState, Entry] | None:
         """Hand out the next entry of the first host that is ready, allowed and in memory; the host is then busy."""
-        window, read = self.window, rows.read_queue
+        window, read = self.window, queue_rows.read_queue
         while (state := window.next(now, allowed)) is not None:
             while state.head:
                 queued = window.first(state)
                 entry = read(state.host, queued)
                 key = entry[0]
                 if state.garbage and self.keys.status(key ^ state.salt) == 2:
-                    self._entries.throw_away(state, queued[: rows.ROW])
+                    self._entries.throw_away(state, queued[: queue_rows.ROW])
                     continue
                 state.waiting -= 1
                 if state.out:
                     state.out[key] = entry
                 else:
                     state.out = {key: entry}
-                self._entries.taken[key ^ state.salt] = queued[: rows.ROW]
+                self._entries.taken[key ^ state.salt] = queued[: queue_rows.ROW]
                 return state, entry
             window.release(state, now)
         return None
@@ -278,7 +267,7 @@ class DiskFrontier:
 
     def read(self, scans: Iterable[Scan]) -> list[Result]:
         """Read these, in any thread. Raises `StoreDamaged`."""
-        return [cut(scan, rows.joined(self.store.scan(scan.start, scan.end, scan.most))) for scan in scans]
+        return read_all(self.store, scans)
 
     def take(self, results: Iterable[Result]) -> None:
         """Take in what was read: hosts are ready, or rid of garbage. Raises `StoreDamaged`."""
@@ -286,7 +275,7 @@ class DiskFrontier:
             if self._states.get(scan.state.host) is not scan.state:
                 continue  # dropped meanwhile
             if scan.tidy:
-                self._tidied(scan, read)
+                self._entries.tidied(scan, read)
             else:
                 self.window.loaded(scan, read)
                 self._clean(scan.state)
@@ -295,21 +284,6 @@ class DiskFrontier:
         """The coming flush looks at a queue that is all garbage, though nothing of its host may change again."""
         if not state.waiting and state.garbage >= LEAST_GARBAGE:
             self._flushes.of(state)
-
-    def _tidied(self, scan: Scan, read: Head) -> None:
-        """Delete the garbage among these rows of a queue."""
-        state = scan.state
-        late = self.window.tidied(scan, read)
-        if late is None:
-            return
-        found = set()
-        for queued in self.window.uncleared(state, read):
-            row, key = queued[: rows.ROW], rows.queued_key(queued)
-            done = self.keys.status(key ^ state.salt) == 2
-            if done and key not in state.out and row not in late and not state.changed(row):
-                self._entries.throw_away(state, row)
-                found.add(row)
-        self.window.forget(state, found)
 
     def load(self, now: float, allowed: Callable[[HostState], bool]) -> bool:
         """Read what is needed, here and now; whether there was anything."""
@@ -351,12 +325,12 @@ class DiskFrontier:
         self.seen.close()
         self.store.close()
 
-    def _check(self) -> None:
+    def check_invariants(self) -> None:
         """Assert every invariant of the frontier, by reading all of it."""
-        self.window._check(self._states.values())
+        self.window.check_invariants(self._states.values())
         taken: set[int] = set()
         for state in self._states.values():
-            state._check()
+            state.check_invariants()
             taken |= {key ^ state.salt for key in state.out}
-        self._flushes._check(self._states.values())
-        self._entries._check(taken)
+        self._flushes.check_invariants(self._states.values())
+        self._entries.check_invariants(taken)

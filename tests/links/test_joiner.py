@@ -13,8 +13,8 @@ from scrapy.linkextractors import IGNORED_EXTENSIONS
 from scrapy.utils.url import url_has_any_extension, url_is_from_any_domain
 from w3lib.url import safe_url_string
 
-from scrapy_ubi.links.allowed import Allowed, Domains, Extensions
-from scrapy_ubi.links.join import Joiner, plain
+from scrapy_ubi.links.allowed import Allowed, DeniedExtensions, Domains
+from scrapy_ubi.links.joiner import Joiner, plain
 from tests.links.pages import ADDRESS, BASES, HREFS, hrefs
 
 
@@ -91,7 +91,7 @@ def test_extensions_as_scrapy_has_them(value: str, base: str) -> None:
     url = at_length(base, base, "utf-8", value)
     for extensions in ({f".{each}" for each in IGNORED_EXTENSIONS}, {".x", ".", ".b/c", ".PDF", ".b.pdf"}, set()):
         if url is not None:
-            assert Extensions(extensions).on(url) == url_has_any_extension(urlparse(url), extensions), url
+            assert DeniedExtensions(extensions).on(url) == url_has_any_extension(urlparse(url), extensions), url
 
 
 @given(st.lists(hrefs, max_size=4), st.sampled_from(BASES))

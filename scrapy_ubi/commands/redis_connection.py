@@ -36,7 +36,7 @@ class UbiNotFound(UbiError):
 
 
 @dataclass(frozen=True, slots=True)
-class Connection:
+class RedisConnection:
     """A Redis to ask. `given_by` is the option or setting that named it; errors speak of it by that name."""
 
     client: redis.Redis
@@ -58,7 +58,7 @@ def _by(given_by: str, sentence: str) -> str:
 
 
 @contextmanager
-def connect(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Connection]:
+def connect(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[RedisConnection]:
     """The Redis that `--redis-url`, or else the project, names. Raises UbiSettingError, UbiUnavailable."""
     url, given_by = opts.redis_url, "--redis-url"
     if not url:
@@ -80,7 +80,7 @@ def connect(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[Connec
             raise UbiUnavailable(_by(given_by, str(error))) from error
         except (*FAULTS, ValueError, TypeError) as error:  # the last two: bad ssl_ options
             raise UbiUnavailable(_by(given_by, explain(error, at, TIMEOUT))) from error
-        yield Connection(client, at, given_by)
+        yield RedisConnection(client, at, given_by)
 
 
 def setting(settings: Mapping[Any, Any], name: str) -> Any:
