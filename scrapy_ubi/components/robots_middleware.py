@@ -41,8 +41,10 @@ from scrapy_ubi.politeness.robots.record import SECTION, Record, Step, may_insis
 from scrapy_ubi.politeness.robots.rules import Parsers
 from scrapy_ubi.requests.check import NONCE
 from scrapy_ubi.requests.failure_reasons import FORBIDDEN, UNREACHABLE, PrivateHost
-from scrapy_ubi.scrapy_private import is_no_tunnel, is_trial
+from scrapy_ubi.scrapy_private.downloader import is_no_tunnel
 from scrapy_ubi.scrapy_private.engines import scheduler_in
+from scrapy_ubi.scrapy_private.runs import is_trial
+from scrapy_ubi.scrapy_private.versions import robots_parsed
 
 if TYPE_CHECKING:
     from scrapy_ubi.components.scheduler import UbiScheduler
@@ -276,7 +278,7 @@ class UbiRobotsMiddleware:
         known, sitemaps = self._parsers.read(text.beginning(response.body, stopped), agent, now)
         if known.parser is not None:
             await self._crawler.signals.send_catch_log_async(
-                signal=signals.robots_parsed, robotparser=known.parser, request=request
+                signal=robots_parsed, robotparser=known.parser, request=request
             )
         if scheduler.gate.hosts.is_page(request):
             scheduler.sitemaps.named(sitemaps, response.url, request)

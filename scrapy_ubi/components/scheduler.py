@@ -71,8 +71,9 @@ from scrapy_ubi.scheduling.page_links import PageLinks
 from scrapy_ubi.scheduling.seeds import Seeds
 from scrapy_ubi.scheduling.sessions import Sessions
 from scrapy_ubi.scheduling.stats import StatBuffer
-from scrapy_ubi.scrapy_private import EngineHooks, end_badly, is_trial
+from scrapy_ubi.scrapy_private.engine import EngineHooks
 from scrapy_ubi.scrapy_private.engines import scheduler_in
+from scrapy_ubi.scrapy_private.runs import end_badly, is_trial
 from scrapy_ubi.scrapy_private.steady_timers import steady_timers
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.settings_table import home

@@ -31,7 +31,8 @@ from scrapy_ubi.components.scheduler import SEED, UbiScheduler, own_scheduler, s
 from scrapy_ubi.plainlinks import NO_SCHEDULER, PlainLinks, expanded
 from scrapy_ubi.process.start_errors import process_ended
 from scrapy_ubi.requests.check import NONCE
-from scrapy_ubi.scrapy_private import forget_tree, only_scrapy_listens
+from scrapy_ubi.scrapy_private.listeners import only_scrapy_listens
+from scrapy_ubi.scrapy_private.tree import forget_tree
 
 # While the engine backs out it drains start() without a pause: 100,000 URLs would block the loop for two seconds.
 PAUSE_EVERY = 64

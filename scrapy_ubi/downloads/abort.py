@@ -19,7 +19,7 @@ from scrapy.http import Response
 from scrapy_ubi.requests.failure_reasons import TooLong
 from scrapy_ubi.requests.inflight import Flight
 from scrapy_ubi.requests.transfer import Transfer
-from scrapy_ubi.scrapy_private import Download
+from scrapy_ubi.scrapy_private.engine import Download
 
 T = TypeVar("T")
 

@@ -51,7 +51,7 @@ from scrapy_ubi.politeness.robots.fetch import load_of
 from scrapy_ubi.protocol.host import HostState
 from scrapy_ubi.requests.failure_reasons import TooLong, status_reason
 from scrapy_ubi.requests.inflight import Flight
-from scrapy_ubi.scrapy_private import is_no_tunnel, slot_delay
+from scrapy_ubi.scrapy_private.downloader import is_no_tunnel, slot_delay
 from scrapy_ubi.settings import UbiSettings
 
 if TYPE_CHECKING:

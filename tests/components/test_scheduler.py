@@ -534,7 +534,7 @@ class Losing(Spider):
         node = FakeScheduler.made
         node.change(fenced=True)
         yield Request(URL, errback=self.failed)
-        while not any(flight.task for flight in self.crawler.engine.scheduler._flights):  # type: ignore[union-attr]
+        while not any(flight.task for flight in self.crawler.engine._slot.scheduler._flights):  # type: ignore[union-attr]
             await asyncio.sleep(0)
         await type(self).then(self, node)
 

@@ -24,6 +24,7 @@ from scrapy.spiders import CrawlSpider, Rule
 from scrapy_ubi.components.spider_middleware import PAUSE_EVERY
 from tests.support.crawls import FAST, LIMIT, crawl, items_of, total
 from tests.support.site import Held, Page, Site, Visit, links
+from tests.support.versions import since
 
 HOSTS = [f"http://h{number}.example" for number in range(8)]
 AGENTS = pytest.mark.parametrize("agents", [1, 3])
@@ -308,7 +309,7 @@ class Floods(Walk):
     most = 0
 
     async def start(self) -> AsyncIterator[Any]:
-        hub, node = self.settings["TEST_HUB"], self.crawler.engine.scheduler.node  # type: ignore[union-attr]
+        hub, node = self.settings["TEST_HUB"], self.crawler.engine._slot.scheduler.node  # type: ignore[union-attr]
         hub.down = True
         asyncio.get_running_loop().call_later(0.5, setattr, hub, "down", False)
         for number in range(1000):
@@ -525,6 +526,7 @@ class Breaks(Spider):
         yield {"url": response.url}
 
 
+@since(2, 18)
 def test_items_of_start_arrive_and_a_start_that_breaks_ends_with_scrapys_reason(site: Site) -> None:
     site.page(f"{HOSTS[0]}/")
     outcomes = crawl(Breaks, site.proxy)
@@ -644,7 +646,7 @@ def test_a_page_whose_transfer_is_cancelled_is_fetched_again_and_nobody_is_told(
         if visit.number > 1:
             second.release()
             return Page("there")
-        Fenced.loop.call_soon_threadsafe(lambda: crawlers[0].engine.scheduler.gate.cancel())  # type: ignore[union-attr]
+        Fenced.loop.call_soon_threadsafe(lambda: crawlers[0].engine._slot.scheduler.gate.cancel())  # type: ignore[union-attr]
         second.wait()
         return Page("too late")
 

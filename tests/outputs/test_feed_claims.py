@@ -47,13 +47,16 @@ class Claims:
     """The feeds of one agent of its own, with this name."""
 
     def __init__(self, feeds: Mapping[Any, Any], agent: str = "a1", shared: bool = False, alone: bool = False) -> None:
+        # Scrapy takes the format from the name since 2.19 only.
+        feeds = {uri: {"format": str(uri).rpartition(".")[2], **options} for uri, options in feeds.items()}
         settings = {"FEEDS": feeds, "FEED_URI_PARAMS": FeedParams()}
         storages = {"remote": "tests.outputs.test_feed_claims.Remote"}
         self.crawler = get_crawler(Feeding, {**settings, "FEED_STORAGES": storages})
         self.spider = Feeding()
         times = {"time": "now", "batch_time": "now"}
         scheduler = SimpleNamespace(agent_id=agent, settings=UbiSettings(), feed_times=times)
-        self.spider.crawler = mock.Mock(engine=SimpleNamespace(scheduler=scheduler))
+        slot = SimpleNamespace(scheduler=scheduler)  # where it is before Scrapy 2.19
+        self.spider.crawler = mock.Mock(engine=SimpleNamespace(scheduler=scheduler, _slot=slot))
         self.claims = FeedClaims(self.crawler, shared, alone)
         self.claims.claim(self.spider)
 

@@ -31,8 +31,8 @@ CASE = """
     from scrapy import Request, Spider
     from scrapy.core.downloader.handlers import DownloadHandlers
     from scrapy.crawler import Crawler
-    from scrapy_ubi import scrapy_private
     from scrapy_ubi.scrapy_private import socket_gate
+    from scrapy_ubi.scrapy_private.engine import EngineHooks
 
     scheme, case, *ours = sys.argv[1:]
     requests, connections = [], []
@@ -81,7 +81,7 @@ CASE = """
         class Engine:
             class _slot: pass
             class downloader: handlers = DownloadHandlers(crawler)
-        hooks = scrapy_private.EngineHooks(Engine)
+        hooks = EngineHooks(Engine)
         hooks.around_transfers(lambda request, download: download(request))
         server = await asyncio.start_server(serve, "127.0.0.1", 0, ssl=tls() if scheme == "https" else None)
         root = f"{scheme}://127.0.0.1:{server.sockets[0].getsockname()[1]}"

@@ -24,9 +24,9 @@ from scrapy.exceptions import (
 )
 from scrapy.settings import BaseSettings
 
-from scrapy_ubi import scrapy_private
 from scrapy_ubi.downloads.reach import Reach
 from scrapy_ubi.downloads.resolver import Resolver
+from scrapy_ubi.fast.http import scrapys
 from scrapy_ubi.fast.http.connection import Connection
 from scrapy_ubi.fast.http.pool import Pool
 from scrapy_ubi.fast.http.route import Route
@@ -47,7 +47,7 @@ class Dialer:
         self._reach = reach
         self._names = Resolver(settings)
         self._pool = pool
-        self._tls = scrapy_private.tls_context(settings)
+        self._tls = scrapys.tls_context(settings)
         self._tells_tls = settings.getbool("DOWNLOADER_CLIENT_TLS_VERBOSE_LOGGING")
 
     async def dial(self, route: Route, right: Right | None) -> Connection:

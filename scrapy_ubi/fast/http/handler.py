@@ -23,8 +23,8 @@ from scrapy.crawler import Crawler
 from scrapy.exceptions import DownloadFailedError, DownloadTimeoutError, ResponseDataLossError
 from scrapy.http import Response
 
-from scrapy_ubi import scrapy_private
 from scrapy_ubi.downloads.reach import reach_of
+from scrapy_ubi.fast.http import scrapys
 from scrapy_ubi.fast.http.connection import Connection, Unanswered
 from scrapy_ubi.fast.http.dialing import Dialer
 from scrapy_ubi.fast.http.load import Load
@@ -86,7 +86,7 @@ class UbiDownloadHandler(BaseDownloadHandler):
             raise DownloadFailedError(str(error)) from None
         except ResponseDataLossError:
             if not self._warned_of_loss:
-                logger.warning("%s", scrapy_private.data_loss(request.url))
+                logger.warning("%s", scrapys.data_loss(request.url))
                 self._warned_of_loss = True
             raise
         return load.response()

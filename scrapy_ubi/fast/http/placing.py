@@ -10,7 +10,6 @@ import logging
 from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
 
 from scrapy_ubi.fast.http.handler import UbiDownloadHandler
-from scrapy_ubi.settings import flag
 
 logger = logging.getLogger(__name__)
 
@@ -22,9 +21,7 @@ _OF_TWISTED = ("DOWNLOADER_CLIENTCONTEXTFACTORY", "DOWNLOADER_CLIENT_TLS_METHOD"
 
 
 def place_handler(settings: BaseSettings) -> None:
-    """Put the handler in place; nothing where UBI_FAST is not set, or with a loop that it does not fit."""
-    if not flag(settings, "fast"):
-        return
+    """Put the handler in place; nothing with a loop that it does not fit."""
     if loop := settings.get("ASYNCIO_EVENT_LOOP"):
         logger.warning(
             "UBI_FAST does not change how pages are fetched: ASYNCIO_EVENT_LOOP is %r, and only asyncio's own loop "
