@@ -38,7 +38,7 @@ from scrapy_ubi.downloads.resolver import Names
 from scrapy_ubi.downloads.unscheduled_results import Downloads
 from scrapy_ubi.errors import UbiError
 from scrapy_ubi.node import Node
-from scrapy_ubi.node.disk import Keeper
+from scrapy_ubi.node.disk import AgentDisk
 from scrapy_ubi.node.group.origin import Origin
 from scrapy_ubi.outputs import feed_params
 from scrapy_ubi.outputs.feed_claims import FeedClaims
@@ -165,7 +165,7 @@ class UbiScheduler(BaseScheduler):
         self._keys = self._make_keys()
         self._hooks = EngineHooks(self.crawler.engine)
         self._errors = ErrorWatch(self.crawler, wanted, self._directory.path, self._note, self._break)
-        disk = None if self._trial is not None else await Keeper.open(self.settings.dir, self.settings, clock.now)
+        disk = None if self._trial is not None else await AgentDisk.open(self.settings.dir, self.settings, clock.now)
         self.node = self.make_node(self.make_transport(), disk)
         self.sitemaps = Sitemaps(self.crawler, self.settings.sitemaps, self._found)
         resolve = Names(settings).addresses
@@ -201,7 +201,7 @@ class UbiScheduler(BaseScheduler):
             return MemoryTransport(MemoryHub(), agent_id, settings.crawl, settings.max_letter_bytes)
         return RedisTransport(settings.redis_url, settings.crawl, agent_id, settings.max_letter_bytes)
 
-    def make_node(self, transport: Transport, disk: Keeper | None) -> Node:
+    def make_node(self, transport: Transport, disk: AgentDisk | None) -> Node:
         """The node of this agent; tests put another in its place."""
         return Node(
             self.settings,

@@ -38,7 +38,7 @@ from scrapy.http import Response
 
 from scrapy_ubi.downloads.reach import Reach
 from scrapy_ubi.downloads.unscheduled import Bypassing, GivenUp, is_done_again, is_robots
-from scrapy_ubi.node.group.waiting import wait_briefly
+from scrapy_ubi.node.group.retry_until import wait_briefly
 from scrapy_ubi.politeness.host_feedback import Manners
 from scrapy_ubi.politeness.robots.fetch import load_of
 from scrapy_ubi.process.log_once import Notices

@@ -23,16 +23,19 @@ from scrapy_ubi.node.disk import FACTS_EVERY, Disk
 from scrapy_ubi.node.group import join_steps
 from scrapy_ubi.node.group.pinned_settings import check_origin, check_settings, check_spider, kept_origin
 from scrapy_ubi.node.group.pinned_settings import fixed as fixed_settings
-from scrapy_ubi.node.protocol_config import protocol_config
 from scrapy_ubi.node.report import figures
 from scrapy_ubi.protocol import losses, snapshot
 from scrapy_ubi.protocol.agent import Agent
+from scrapy_ubi.protocol.config import Config
 from scrapy_ubi.protocol.host import Entry, Failure
+from scrapy_ubi.protocol.mail import Bounds
 from scrapy_ubi.protocol.view import View
 from scrapy_ubi.settings import UbiSettings
 
 logger = logging.getLogger("scrapy_ubi")
 
+LEAVE_PAUSE = 1.5  # heartbeat intervals, in which all that were stopped at one moment have heard of each other
+LETTER_BYTES_A_CHARACTER = 6  # a control character in JSON; so a letter of that many characters is never too large
 MOST_FORMER = 64  # incarnations of one disk that are remembered
 
 
@@ -169,3 +172,25 @@ class Crawl:
     def write_facts(self) -> None:
         """Let them be due."""
         self._facts_at = 0.0
+
+
+def protocol_config(settings: UbiSettings) -> Config:
+    """The configuration of an agent with these settings."""
+    bounds = Bounds(
+        window=settings.window,
+        records=settings.letter_records,
+        size=settings.max_letter_bytes // LETTER_BYTES_A_CHARACTER,
+        resend=settings.resend_timeout,
+    )
+    return Config(
+        replication=settings.replication,
+        replicas=settings.ring_replicas,
+        lease_timeout=settings.lease_timeout,
+        failure_timeout=settings.failure_timeout,
+        handoff_timeout=settings.handoff_timeout,
+        bounds=bounds,
+        outbox_records=settings.outbox_records,
+        suppressed_keys=settings.suppressed_keys,
+        leave_pause=min(LEAVE_PAUSE * settings.heartbeat_interval, settings.leave_timeout / 10),
+        start_wait=settings.start_wait,
+    )

@@ -22,33 +22,32 @@ from scrapy_ubi.clock import unix
 from scrapy_ubi.frontier.store import StoreError
 from scrapy_ubi.node.crawl import Crawl
 from scrapy_ubi.node.disk import Disk, NoDisk
-from scrapy_ubi.node.fatal import Halt
+from scrapy_ubi.node.fatal import Fatal
 from scrapy_ubi.node.group.beats import Beats
-from scrapy_ubi.node.group.dead_agents import Burials
-from scrapy_ubi.node.group.join import Arriving
-from scrapy_ubi.node.group.leave import Leaving
+from scrapy_ubi.node.group.dead_agents import DeadAgents
+from scrapy_ubi.node.group.join import Join
+from scrapy_ubi.node.group.leave import Leave
 from scrapy_ubi.node.group.lost_agents import LostAgents
 from scrapy_ubi.node.group.origin import UNKNOWN, Origin
-from scrapy_ubi.node.group.ticker import Pulse
-from scrapy_ubi.node.hosts.crawl_limits import CrawlLimits
+from scrapy_ubi.node.group.ticker import Ticker
+from scrapy_ubi.node.hosts.crawl_limits import CrawlLimits, LimitWatch
 from scrapy_ubi.node.hosts.foreign_hosts import ForeignHosts
 from scrapy_ubi.node.hosts.host_limits import HostLimits
-from scrapy_ubi.node.hosts.host_notes import Hosts
-from scrapy_ubi.node.hosts.ip_politeness import Addresses
-from scrapy_ubi.node.hosts.learned_forms import Learner
-from scrapy_ubi.node.hosts.limit_watch import LimitWatch
-from scrapy_ubi.node.hosts.merged_urls import Joins
+from scrapy_ubi.node.hosts.host_notes import HostNotes
+from scrapy_ubi.node.hosts.ip_politeness import IpPoliteness
+from scrapy_ubi.node.hosts.learned_forms import LearnedForms
+from scrapy_ubi.node.hosts.merged_urls import MergedUrls
 from scrapy_ubi.node.keys import Keys
-from scrapy_ubi.node.mail.exchange import Post
-from scrapy_ubi.node.mail.exchange_loop import Exchanges
-from scrapy_ubi.node.mail.io_thread import Courier
+from scrapy_ubi.node.mail.exchange import Exchange
+from scrapy_ubi.node.mail.exchange_loop import ExchangeLoop
+from scrapy_ubi.node.mail.io_thread import IoThread
 from scrapy_ubi.node.report import figures, query_source
-from scrapy_ubi.node.report.publish import Publishing, published
+from scrapy_ubi.node.report.publish import Publisher, published
 from scrapy_ubi.node.report.queries import Answer, Question, answer
-from scrapy_ubi.node.report.query_inbox import Desk
-from scrapy_ubi.node.work.discover import Finding
-from scrapy_ubi.node.work.engine_wakeup import Waker
-from scrapy_ubi.node.work.next_request import Choice
+from scrapy_ubi.node.report.query_inbox import QueryInbox
+from scrapy_ubi.node.work.discover import Discoverer
+from scrapy_ubi.node.work.engine_wakeup import EngineWakeup
+from scrapy_ubi.node.work.next_request import NextRequest
 from scrapy_ubi.node.work.permits import PATIENCE, Permits
 from scrapy_ubi.node.work.visits import Visit, Visits
 from scrapy_ubi.protocol.host import Entry, HostState
@@ -103,10 +102,10 @@ class Node:
         self._check, self._drain, self._clock, self._keys = check, on_drain, clock, keys
         self._on_flush = on_flush
         disk = disk if disk is not None else NoDisk(settings.host_delay)
-        self._halt = Halt(disk, on_fatal)
+        self._halt = Fatal(disk, on_fatal)
         fixed = figures.fixed(settings, agent_id, spider, origin)
         self._crawl = Crawl(settings, agent_id, disk, fixed, on_incarnation, clock, predecessor)
-        self._waker = Waker(self._crawl, self._halt, clock, on_wake)
+        self._waker = EngineWakeup(self._crawl, self._halt, clock, on_wake)
         self._make_crawling(on_given_up, on_limit)
         self._make_mailing(on_cancel, predecessor, started)
         self._follow()
@@ -114,17 +113,19 @@ class Node:
     def _make_crawling(self, on_given_up: Callable[[str], None], on_limit: Callable[[str, str], None]) -> None:
         """What chooses requests and follows their visits."""
         settings, crawl = self.settings, self._crawl
-        self.addresses = Addresses() if settings.polite_by_ip else None
-        self.hosts = Hosts(crawl.agent, crawl.frontier, self._clock, unix)
+        self.addresses = IpPoliteness() if settings.polite_by_ip else None
+        self.hosts = HostNotes(crawl.agent, crawl.frontier, self._clock, unix)
         self.foreign = ForeignHosts(self._clock)
         self.limits = HostLimits(settings, self.hosts, unix, self.note)
         self.crawl_limits = CrawlLimits(settings, self.agent_id, on_limit)
-        finding = Finding(crawl, self.crawl_limits, self.limits, self._waker, lambda: self._exchanges.look_for_much())
+        finding = Discoverer(
+            crawl, self.crawl_limits, self.limits, self._waker, lambda: self._exchanges.look_for_much()
+        )
         self.met, self.discover, self.discover_all = finding.met, finding.discover, finding.discover_all
         self.too_large, self._take_again = finding.too_large, finding.take_again
-        self.learner = Learner.of(settings, self._keys, finding.take_again)
+        self.learner = LearnedForms.of(settings, self._keys, finding.take_again)
         self._visits = Visits(crawl, self.learner, self.addresses, lambda: finding.strays, self._clock)
-        self._choice = Choice(
+        self._choice = NextRequest(
             crawl, self._halt, self.hosts, self.limits, self.learner, self.addresses, on_given_up, self._waker.arm
         )
 
@@ -133,19 +134,19 @@ class Node:
         settings, crawl, halt, clock = self.settings, self._crawl, self._halt, self._clock
         self._asked = False  # to leave
         self.published: dict[str, str] = {}  # agent -> its profile, when this one had left
-        self._courier = Courier(own_thread=settings.redis_url is not None)
+        self._courier = IoThread(own_thread=settings.redis_url is not None)
         self._limit_watch = LimitWatch(self.crawl_limits, crawl, self._courier, self.transport)
-        self._publishing = Publishing(crawl, lambda: self.state, clock)
-        self._exchanges = Exchanges(crawl, self._publishing, settings.flush_records, self._exchanged, clock)
-        self._burials = Burials(crawl, self._courier, self.transport, settings.failure_timeout)
+        self._publishing = Publisher(crawl, lambda: self.state, clock)
+        self._exchanges = ExchangeLoop(crawl, self._publishing, settings.flush_records, self._exchanged, clock)
+        self._burials = DeadAgents(crawl, self._courier, self.transport, settings.failure_timeout)
         self._beats = Beats(crawl, self.transport, settings, self._heard, clock)
-        self._pulse = Pulse(crawl, settings, halt, self._exchanges.turn, on_cancel, self._ticked, clock)
-        self._arriving = Arriving(
+        self._pulse = Ticker(crawl, settings, halt, self._exchanges.turn, on_cancel, self._ticked, clock)
+        self._arriving = Join(
             crawl, settings, self._courier, self.transport, predecessor, self._beats.line, self._begin_anew, clock,
             started,
         )  # fmt: skip
         self._lost_agents = LostAgents(crawl, self._courier, self.transport, self._exchanges.control)
-        self._leaving = Leaving(crawl, settings, halt, self._exchanges, self._publishing, clock, self._lost_agents.look)
+        self._leaving = Leave(crawl, settings, halt, self._exchanges, self._publishing, clock, self._lost_agents.look)
 
     def _begin_anew(self) -> None:
         """The crawl on the disk was over: it is another one now."""
@@ -179,8 +180,8 @@ class Node:
         await self._beats.wait()
         self._arriving.introduce()
 
-    def _make_post(self, control: Mapping[str, str]) -> Post:
-        return Post(
+    def _make_post(self, control: Mapping[str, str]) -> Exchange:
+        return Exchange(
             self.agent,
             self.transport,
             self._courier,
@@ -190,7 +191,7 @@ class Node:
             self._exchanges.arrived,
             self._crawl.disk,
             self._crawl.facts,
-            Desk(self.agent_id, self._answer, time.time),
+            QueryInbox(self.agent_id, self._answer, time.time),
             self._on_flush,
         )
 
@@ -220,7 +221,7 @@ class Node:
 
     # -- what comes by itself
 
-    def _exchanged(self, post: Post) -> None:
+    def _exchanged(self, post: Exchange) -> None:
         """An exchange of mail has ended."""
         self.tally.dead_letters, self.tally.writes_refused = post.dead_letters, post.writes_refused
         if post.control.get(drain_field(self.agent_id)) in self._crawl.incarnations and not self._asked:
@@ -362,7 +363,7 @@ class Node:
         return self.agent.lease.holds(now) and self.permits.next_at(host) - now <= PATIENCE
 
     @property
-    def joins(self) -> Joins:
+    def joins(self) -> MergedUrls:
         """What lossy steps of the normal form have joined."""
         return self.tally.joins
 

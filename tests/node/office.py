@@ -9,8 +9,8 @@ from typing import Any
 
 from scrapy_ubi.frontier.store import StoreFull
 from scrapy_ubi.node.disk import Disk, NoDisk
-from scrapy_ubi.node.mail.exchange import Post
-from scrapy_ubi.node.mail.io_thread import Courier
+from scrapy_ubi.node.mail.exchange import Exchange
+from scrapy_ubi.node.mail.io_thread import IoThread
 from scrapy_ubi.node.mail.outage import LONGEST_PAUSE
 from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.config import Config
@@ -82,10 +82,10 @@ class Office:
         self.agent.lease.acknowledged(self.now)
         self.transport = MemoryTransport(self.hub, "a", CRAWL, SETTINGS.max_letter_bytes)
         self.arrivals = 0
-        self.post = Post(
+        self.post = Exchange(
             self.agent,
             self.transport,
-            Courier(own_thread=False),
+            IoThread(own_thread=False),
             SETTINGS,
             control or {},
             judge or (lambda host, entry: None),

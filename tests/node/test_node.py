@@ -13,7 +13,7 @@ from unittest.mock import patch
 import pytest
 
 from scrapy_ubi.errors import UbiRefused
-from scrapy_ubi.node.group.waiting import wait_briefly
+from scrapy_ubi.node.group.retry_until import wait_briefly
 from scrapy_ubi.protocol.host import Entry
 from scrapy_ubi.protocol.view import LEFT, Beat
 from scrapy_ubi.transport import Incoming, Outgoing, TransportDown

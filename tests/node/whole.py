@@ -18,11 +18,11 @@ from typing import Any, Protocol
 
 from sortedcontainers import SortedDict
 
-from scrapy_ubi.frontier import ledger, open
+from scrapy_ubi.frontier import ledger, restore
 from scrapy_ubi.frontier.memory_store import MemoryStore
 from scrapy_ubi.frontier.store import StoreFull
 from scrapy_ubi.node import Node, Visit
-from scrapy_ubi.node.disk import Keeper
+from scrapy_ubi.node.disk import AgentDisk
 from scrapy_ubi.protocol.host import retried, retries_of
 from scrapy_ubi.requests.identity import RequestKeys
 from scrapy_ubi.settings import UbiSettings
@@ -119,7 +119,7 @@ class Files:
         return MemoryStore(self.rows, before_write=refuse)
 
 
-class SlowKeeper(Keeper):
+class SlowKeeper(AgentDisk):
     """The keeper of such files, without threads."""
 
     def __init__(self, world: World, files: Files, clock: Callable[[], float]) -> None:
@@ -146,7 +146,7 @@ class SlowKeeper(Keeper):
     def _open(self) -> None:
         delay, unix = self._settings.host_delay, time.time()
         left = DictKind(self._files.seen)
-        self.frontier = open.restore(
+        self.frontier = restore.restore(
             self._files.store(),
             Path("seen"),
             delay=delay,

@@ -15,7 +15,7 @@ import logging
 from collections.abc import Callable, Iterable, Mapping
 
 from scrapy_ubi.node.crawl import Crawl
-from scrapy_ubi.node.group.waiting import wait_briefly
+from scrapy_ubi.node.group.retry_until import wait_briefly
 from scrapy_ubi.protocol import read_interval
 from scrapy_ubi.protocol.view import Beat, View
 from scrapy_ubi.protocol.wire import NAME

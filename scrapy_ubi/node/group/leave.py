@@ -16,9 +16,9 @@ from collections.abc import Awaitable, Callable
 
 from scrapy_ubi.node.crawl import Crawl
 from scrapy_ubi.node.disk import NoDisk
-from scrapy_ubi.node.fatal import Halt
-from scrapy_ubi.node.mail.exchange_loop import Exchanges
-from scrapy_ubi.node.report.publish import Publishing
+from scrapy_ubi.node.fatal import Fatal
+from scrapy_ubi.node.mail.exchange_loop import ExchangeLoop
+from scrapy_ubi.node.report.publish import Publisher
 from scrapy_ubi.settings import UbiSettings
 
 logger = logging.getLogger("scrapy_ubi")
@@ -31,16 +31,16 @@ FULL = (
 )
 
 
-class Leaving:
+class Leave:
     """One agent's leave. `stage`: empty, `leaving`, then `left` or, when the crawl is over, `finished`."""
 
     def __init__(
         self,
         crawl: Crawl,
         settings: UbiSettings,
-        halt: Halt,
-        exchanges: Exchanges,
-        publishing: Publishing,
+        halt: Fatal,
+        exchanges: ExchangeLoop,
+        publishing: Publisher,
         clock: Callable[[], float],
         look: Callable[[], Awaitable[None]] | None = None,
     ) -> None:

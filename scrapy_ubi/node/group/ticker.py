@@ -14,14 +14,14 @@ import logging
 from collections.abc import Callable
 
 from scrapy_ubi.node.crawl import Crawl
-from scrapy_ubi.node.fatal import Halt
+from scrapy_ubi.node.fatal import Fatal
 from scrapy_ubi.node.mail.timing import EAGER
 from scrapy_ubi.settings import UbiSettings
 
 logger = logging.getLogger("scrapy_ubi")
 
 
-class Pulse:
+class Ticker:
     """The time of one agent. `on_turn` has mail exchanged, `on_cancel` aborts all loads, `on_tick` sees to all else
     that may follow; the first and the last are told the time (s)."""
 
@@ -29,7 +29,7 @@ class Pulse:
         self,
         crawl: Crawl,
         settings: UbiSettings,
-        halt: Halt,
+        halt: Fatal,
         on_turn: Callable[[float], None],
         on_cancel: Callable[[], None],
         on_tick: Callable[[float], None],

@@ -20,8 +20,8 @@ from collections import Counter
 from collections.abc import Callable
 from typing import NamedTuple
 
-from scrapy_ubi.node.hosts.host_notes import Hosts
-from scrapy_ubi.node.nonces import taken_first
+from scrapy_ubi.node.hosts.host_notes import HostNotes
+from scrapy_ubi.node.keys import taken_first
 from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.host import Entry, HostState
 from scrapy_ubi.settings import UbiSettings
@@ -56,7 +56,7 @@ class HostLimits:
     """
 
     def __init__(
-        self, settings: UbiSettings, hosts: Hosts, wall: Callable[[], float], note: Callable[[str, str], object]
+        self, settings: UbiSettings, hosts: HostNotes, wall: Callable[[], float], note: Callable[[str, str], object]
     ) -> None:
         self._settings, self._hosts, self._wall, self._note = settings, hosts, wall, note
         self._watched: dict[str, tuple[int, int]] = {}  # host -> number of the iteration, URLs known at its beginning

@@ -24,7 +24,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping
 
-from scrapy_ubi.node.nonces import REQUEUED, taken_first
+from scrapy_ubi.node.keys import REQUEUED, taken_first
 from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.frontier_contract import Frontier
 from scrapy_ubi.protocol.host import MOST_NOTES, Entry, HostState, Notes
@@ -42,7 +42,7 @@ _WHY = re.compile(r"[\w/.-]{1,64}")
 Change = Callable[[HostState], None]
 
 
-class Hosts:
+class HostNotes:
     """The notes of one agent's hosts. `clock` is the agent's, `wall` gives unix time (both s).
 
     `counted` counts: `notes_too_large` (a section left out), `postponed/<why>`, `clipped` (a time beyond

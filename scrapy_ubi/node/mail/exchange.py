@@ -31,14 +31,14 @@ from concurrent.futures import Future
 from dataclasses import replace
 
 from scrapy_ubi.frontier.store import StoreError, StoreFull
+from scrapy_ubi.node.crawl import LETTER_BYTES_A_CHARACTER
 from scrapy_ubi.node.disk import Disk
-from scrapy_ubi.node.mail.inbox_check import RUN, Judge, Sorting
-from scrapy_ubi.node.mail.io_thread import Courier
-from scrapy_ubi.node.mail.outage import AWAY, DISK, FULL, SLOW, Trouble
-from scrapy_ubi.node.mail.run_state import Runs
-from scrapy_ubi.node.mail.timing import Pacing
-from scrapy_ubi.node.protocol_config import LETTER_BYTES_A_CHARACTER
-from scrapy_ubi.node.report.query_inbox import Desk
+from scrapy_ubi.node.mail.inbox_check import RUN, InboxCheck, Judge
+from scrapy_ubi.node.mail.io_thread import IoThread
+from scrapy_ubi.node.mail.outage import AWAY, DISK, FULL, SLOW, Outage
+from scrapy_ubi.node.mail.run_state import RunState
+from scrapy_ubi.node.mail.timing import Timing
+from scrapy_ubi.node.report.query_inbox import QueryInbox
 from scrapy_ubi.protocol import snapshot
 from scrapy_ubi.protocol.agent import Agent, Effects
 from scrapy_ubi.protocol.bundle import gathered
@@ -65,7 +65,7 @@ class DiskFull(Exception):
         self.incoming = incoming
 
 
-class Post:
+class Exchange:
     """Carries the mail of `agent`. `control` is what the control hash said at the start, `judge` knows what only the
     adapters can (callbacks, partition keys), `on_arrival` is called in the loop when there is something to `collect`,
     `disk` is written before anything leaves; `facts` says what it is to hold of the run with this name, None when
@@ -76,24 +76,24 @@ class Post:
         self,
         agent: Agent,
         transport: Transport,
-        courier: Courier,
+        courier: IoThread,
         settings: UbiSettings,
         control: Mapping[str, str],
         judge: Judge,
         on_arrival: Callable[[], None],
         disk: Disk,
         facts: Callable[[str], Mapping[str, object] | None],
-        desk: Desk | None = None,
+        desk: QueryInbox | None = None,
         on_flush: Callable[[], str] = lambda: "",
     ) -> None:
         self._agent = agent
         self._transport = transport
-        self._sorting = Sorting(agent, judge, settings.max_url_length)
+        self._sorting = InboxCheck(agent, judge, settings.max_url_length)
         self._courier = courier
         self._on_arrival = on_arrival
         self._desk = desk
         self._largest = settings.max_letter_bytes // LETTER_BYTES_A_CHARACTER
-        self._pacing, self._most_waiting = Pacing(agent, settings.flush_interval), settings.flush_records
+        self._pacing, self._most_waiting = Timing(agent, settings.flush_interval), settings.flush_records
         self._under_way: Future[Incoming] | None = None
         self._out: Outgoing | None = None
         self._filled = 0.0  # when a drain gave it (s)
@@ -106,8 +106,8 @@ class Post:
         self._disk, self._facts = disk, facts
         self._on_flush = on_flush
         self._unflushed = ""  # why what the pages have given may not outlast the process
-        self._runs = Runs(agent, control, str(disk.facts.get("run", "")))
-        self._trouble = Trouble()
+        self._runs = RunState(agent, control, str(disk.facts.get("run", "")))
+        self._trouble = Outage()
         self.full = False  # the last exchange was refused for want of memory
         self.disk_full = False  # the last flush could not be written
         self.writes_refused = 0  # exchanges so far that were

@@ -33,7 +33,7 @@ MOST_REASONS = 5  # of one letter's requests that are said
 Judge = Callable[[str, Entry], str | None]  # host, entry -> why it cannot be accepted, None when it can
 
 
-class Sorting:
+class InboxCheck:
     """Sorts for `agent`. `judge` knows what only the adapters can; `longest_url` is in characters. `set_aside`: so many
     dead letters there were so far."""
 

@@ -13,8 +13,8 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from scrapy_ubi.node.group.origin import UNKNOWN, Origin
-from scrapy_ubi.node.hosts.merged_urls import Joins
-from scrapy_ubi.node.report.heavy_hitters import Places
+from scrapy_ubi.node.hosts.merged_urls import MergedUrls
+from scrapy_ubi.node.report.heavy_hitters import HeavyHitters
 from scrapy_ubi.protocol import losses
 from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.view import View
@@ -46,9 +46,9 @@ class Tally:
         self.lost_agents = 0
         self.failed: Counter[str] = Counter()
         self.noted: Counter[str] = Counter()
-        self.failed_at = Places()
-        self.noted_at = Places()
-        self.joins = Joins()
+        self.failed_at = HeavyHitters()
+        self.noted_at = HeavyHitters()
+        self.joins = MergedUrls()
         self._recent: deque[tuple[float, int]] = deque([(now, 0)])
 
     def resumed(self) -> None:

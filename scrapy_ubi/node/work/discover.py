@@ -15,12 +15,39 @@ from collections.abc import Callable, Sequence
 from scrapy_ubi.node.crawl import Crawl
 from scrapy_ubi.node.hosts.crawl_limits import CrawlLimits
 from scrapy_ubi.node.hosts.host_limits import HostLimits
-from scrapy_ubi.node.work.engine_wakeup import Waker
+from scrapy_ubi.node.work.engine_wakeup import EngineWakeup
 from scrapy_ubi.node.work.visits import Visit
+from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.host import Entry
 
+Holds = Callable[[int, int, int], bool]
 
-class Finding:
+
+def nothing(key: int, depth: int, priority: int) -> bool:
+    """What is known of a host that nothing is known of."""
+    return False
+
+
+def holders(agent: Agent) -> Callable[[str], Holds]:
+    """What tells of a host what tells of a key, depth and priority whether this agent knows it; of another's host,
+    whether that one was told.
+
+    It holds for a moment of the loop: until the view changes, or a host is met that was not known. `Agent.met` is the
+    same for one link, strays and counting included.
+    """
+    me, find, keeping = agent.me, agent.frontier.find, agent.keeping
+    owner, told = keeping.ring.owner if keeping.view.members else None, agent.discovery.told
+
+    def holder(host: str) -> Holds:
+        if owner is not None and owner(host) != me:
+            return told
+        state = find(host)
+        return nothing if state is None else state.holds
+
+    return holder
+
+
+class Discoverer:
     """Finds for the agent that `crawl` has. `on_news` is called, some time after, when there were some. `strays`:
     requests so far that came from no page, seeds excepted.
     """
@@ -30,7 +57,7 @@ class Finding:
         crawl: Crawl,
         crawl_limits: CrawlLimits,
         limits: HostLimits,
-        waker: Waker,
+        waker: EngineWakeup,
         on_news: Callable[[], None],
     ) -> None:
         self._crawl, self._crawl_limits, self._limits = crawl, crawl_limits, limits

@@ -16,11 +16,11 @@ from collections.abc import Callable
 
 from scrapy_ubi.frontier.store import StoreError
 from scrapy_ubi.node.crawl import Crawl
-from scrapy_ubi.node.fatal import Halt
+from scrapy_ubi.node.fatal import Fatal
 from scrapy_ubi.node.hosts.host_limits import HostLimits
-from scrapy_ubi.node.hosts.host_notes import Hosts
-from scrapy_ubi.node.hosts.ip_politeness import Addresses
-from scrapy_ubi.node.hosts.learned_forms import Learner
+from scrapy_ubi.node.hosts.host_notes import HostNotes
+from scrapy_ubi.node.hosts.ip_politeness import IpPoliteness
+from scrapy_ubi.node.hosts.learned_forms import LearnedForms
 from scrapy_ubi.protocol.done_marks import Outlinks
 from scrapy_ubi.protocol.host import Entry, HostState
 
@@ -29,18 +29,18 @@ ENDED_AT_ONCE = 100  # requests of hosts that are ended, before the loop turns: 
 Found = tuple[HostState, Entry]
 
 
-class Choice:
+class NextRequest:
     """Chooses for one agent. `on_given_up` is told why a request failed without a load; `arm` is called when there may
     be something to fetch, some time after it was asked for."""
 
     def __init__(
         self,
         crawl: Crawl,
-        halt: Halt,
-        hosts: Hosts,
+        halt: Fatal,
+        hosts: HostNotes,
         limits: HostLimits,
-        learner: Learner | None,
-        addresses: Addresses | None,
+        learner: LearnedForms | None,
+        addresses: IpPoliteness | None,
         on_given_up: Callable[[str], None],
         arm: Callable[[], None],
     ) -> None:

@@ -29,7 +29,7 @@ import math
 from collections import OrderedDict
 from collections.abc import Callable
 
-from scrapy_ubi.node.group.waiting import wait_briefly
+from scrapy_ubi.node.group.retry_until import wait_briefly
 from scrapy_ubi.node.hosts.foreign_hosts import ForeignHosts
 from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.host import HostState

@@ -15,8 +15,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from scrapy_ubi.node.crawl import Crawl
-from scrapy_ubi.node.hosts.ip_politeness import Addresses
-from scrapy_ubi.node.hosts.learned_forms import Learner
+from scrapy_ubi.node.hosts.ip_politeness import IpPoliteness
+from scrapy_ubi.node.hosts.learned_forms import LearnedForms
 from scrapy_ubi.protocol.done_marks import Outlinks
 from scrapy_ubi.protocol.host import Entry, HostState
 
@@ -46,8 +46,8 @@ class Visits:
     def __init__(
         self,
         crawl: Crawl,
-        learner: Learner | None,
-        addresses: Addresses | None,
+        learner: LearnedForms | None,
+        addresses: IpPoliteness | None,
         strays: Callable[[], int],
         clock: Callable[[], float],
     ) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from scrapy_ubi.node.group.ticker import Pulse
+from scrapy_ubi.node.group.ticker import Ticker
 from tests.node.crawler import LIMIT, SETTINGS
 from tests.node.parts import Part
 
@@ -21,7 +21,7 @@ class Agent(Part):
         self.turns: list[float] = []
         self.cancels: list[str] = []
         self.turn: Callable[[float], None] = self.turns.append
-        self.pulse = Pulse(
+        self.pulse = Ticker(
             self.crawl,
             SETTINGS,
             self.halt,

@@ -12,13 +12,14 @@ import pytest
 
 from scrapy_ubi.frontier.memory import MemoryFrontier
 from scrapy_ubi.node.hosts.host_limits import MOST_WATCHED, SECTION, HostLimits
-from scrapy_ubi.node.hosts.host_notes import Hosts
+from scrapy_ubi.node.hosts.host_notes import HostNotes
+from scrapy_ubi.node.keys import REQUEUED, UNJOINED, again_nonce
 from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.config import Config
 from scrapy_ubi.protocol.host import Entry, HostState
 from scrapy_ubi.protocol.mail import DISCOVERY, STATE
 from scrapy_ubi.protocol.wire import Delta, Received
-from scrapy_ubi.requests.identity import REQUEUED, UNJOINED, RequestKeys, again_nonce
+from scrapy_ubi.requests.identity import RequestKeys
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.transport.memory import MemoryHub
 from tests.node.crawler import SETTINGS, Crawler, Log, crawl
@@ -37,7 +38,7 @@ class House:
         self.agent = agent or Agent("a", "5" * 8, Config(), MemoryFrontier(), lambda: "1" * 8, self.now)
         self.agent.lease.acknowledged(self.now)
         self.agent.sure()
-        self.hosts = Hosts(self.agent, self.agent.frontier, lambda: self.now, self.wall)
+        self.hosts = HostNotes(self.agent, self.agent.frontier, lambda: self.now, self.wall)
         self.limits = HostLimits(UbiSettings(**limits), self.hosts, self.wall, self._note)
         self.limits.begin(self.agent)
 

@@ -9,7 +9,7 @@ import pytest
 from scrapy_ubi.frontier.memory import MemoryFrontier
 from scrapy_ubi.frontier.memory_store import MemoryStore
 from scrapy_ubi.node.hosts import host_notes
-from scrapy_ubi.node.hosts.host_notes import MOST_POSTPONE, Hosts
+from scrapy_ubi.node.hosts.host_notes import MOST_POSTPONE, HostNotes
 from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.config import Config
 from scrapy_ubi.protocol.frontier_contract import Frontier
@@ -35,7 +35,7 @@ class House:
         frontier = MemoryFrontier(delay) if frontier is None else frontier
         self.agent = Agent("a", "5" * 8, Config(), frontier, lambda: "1" * 8, self.now)
         self.agent.sure()
-        self.hosts = Hosts(self.agent, self.agent.frontier, lambda: self.now, lambda: self.now + EPOCH)
+        self.hosts = HostNotes(self.agent, self.agent.frontier, lambda: self.now, lambda: self.now + EPOCH)
 
     def state(self, host: str = HOST) -> HostState:
         return self.agent.frontier.add(host, ())[0]
@@ -273,7 +273,7 @@ def test_an_heir_keeps_to_what_the_owner_noted() -> None:
     village, host = Village("a", "b"), ordered("a", "b")
     full(village, host)
     hosts = {
-        name: Hosts(agent, agent.frontier, lambda: village.now, lambda: village.now + EPOCH)
+        name: HostNotes(agent, agent.frontier, lambda: village.now, lambda: village.now + EPOCH)
         for name, agent in village.agents.items()
     }
     hosts["a"].postpone(village.state("a", host), 500.0, "health")
