@@ -28,6 +28,7 @@ from scrapy_ubi.protocol import losses, snapshot
 from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.config import Config
 from scrapy_ubi.protocol.host import Entry, Failure
+from scrapy_ubi.protocol.host_policy import FREE, HostPolicy
 from scrapy_ubi.protocol.mail import Bounds
 from scrapy_ubi.protocol.view import View
 from scrapy_ubi.settings import UbiSettings
@@ -42,7 +43,8 @@ MOST_FORMER = 64  # incarnations of one disk that are remembered
 class Crawl:
     """The crawl of agent `me`, kept on `disk`. `fixed` is the part of its profile that does not change,
     `on_incarnation` notes durably which incarnation runs now; `incarnations` are those of this process; `predecessor`
-    is the one that ran in its directory before. `handed_over`: it has left, and others have all that it knew.
+    is the one that ran in its directory before. `policy`
+    is asked about hosts. `handed_over`: it has left, and others have all that it knew.
     """
 
     def __init__(
@@ -54,9 +56,10 @@ class Crawl:
         on_incarnation: Callable[[str], None],
         clock: Callable[[], float],
         predecessor: str | None = None,
+        policy: HostPolicy = FREE,
     ) -> None:
         self._settings, self._me, self.fixed = settings, me, fixed
-        self._predecessor = predecessor
+        self._predecessor, self._policy = predecessor, policy
         self._on_incarnation, self._clock = on_incarnation, clock
         self.disk = disk
         self.last_view: View | None = None  # in which it was, once it leaves
@@ -73,9 +76,11 @@ class Crawl:
         if (saved := disk.saved) is not None:
             if disk.facts.get("agent", self._me) != self._me:  # a copy, or under a new name: it has lanes of its own
                 saved = replace(saved, group=saved.group._replace(store=store), numbers={})
-            self.agent = snapshot.restore(self._me, saved, config, self.frontier, self._new_incarnation, now)
+            self.agent = snapshot.restore(
+                self._me, saved, config, self.frontier, self._new_incarnation, now, self._policy
+            )
         else:
-            self.agent = Agent(self._me, store, config, self.frontier, self._new_incarnation, now)
+            self.agent = Agent(self._me, store, config, self.frontier, self._new_incarnation, now, self._policy)
         self.tally = figures.Tally(now)
         figures.restore(self.agent, self.tally, disk.facts)
         self.agent.group.losses = losses.read_losses(disk.facts.get("losses"))

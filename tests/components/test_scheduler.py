@@ -74,7 +74,7 @@ class Unit(UbiScheduler):
         self.reach = reach(self.settings, count=self._sheet.count)
         self.guard = Guard(crawler, self.node, self.settings, self._flights, self._notices, self.reach)
         self._filtering = Filtering.from_settings(self.settings, self._sheet.count)
-        self._errors = ErrorWatch(crawler, self.settings, Path("nowhere"), self._note, self._break)
+        self._errors = ErrorWatch(crawler, self.settings, Path("nowhere"), self._note, self.ending.burst)
         self._assemble()
         self._handout = self._make_handout()
         self._opened = True
@@ -483,7 +483,7 @@ class FakeScheduler(UbiScheduler):
 
     def make_node(self, transport: Transport, disk: Any = None) -> Any:
         FakeScheduler.made = FakeNode()
-        FakeScheduler.made.wake = self._hooks.wake
+        FakeScheduler.made.wake = self.hooks.wake
         return FakeScheduler.made
 
 
@@ -556,7 +556,7 @@ def test_a_host_that_is_lost_and_regained_is_fetched_after_its_robots_txt(site: 
 # -- the task that closes the spider
 
 
-@pytest.mark.parametrize("end", ["_stop", "_drain"])
+@pytest.mark.parametrize("end", ["_stop", "drain"])
 def test_the_task_that_closes_the_spider_is_kept_and_its_error_told(end: str, caplog: pytest.LogCaptureFixture) -> None:
     """The loop alone would let go of it in the middle."""
 
@@ -568,8 +568,8 @@ def test_the_task_that_closes_the_spider_is_kept_and_its_error_told(end: str, ca
             raise RuntimeError(f"no end for {reason}")
 
         unit.crawler.engine = SimpleNamespace(close_spider_async=close)  # type: ignore[assignment]
-        unit._drain() if end == "_drain" else unit._stop("Too many errors.", "burst")
-        kept = weakref.ref(unit._endings[0])
+        unit.ending.drain() if end == "drain" else unit.ending.stop("Too many errors.", "burst")
+        kept = weakref.ref(unit.ending._endings[0])
         gc.collect()
         task = kept()
         assert task is not None and not task.done()
@@ -577,5 +577,5 @@ def test_the_task_that_closes_the_spider_is_kept_and_its_error_told(end: str, ca
         await asyncio.wait([task])
 
     asyncio.run(run())
-    reason = "drained" if end == "_drain" else "burst"
+    reason = "drained" if end == "drain" else "burst"
     assert f"The spider could not be closed: RuntimeError('no end for {reason}')" in caplog.text

@@ -21,7 +21,7 @@ from scrapy_ubi.frontier.flush import Flush
 from scrapy_ubi.frontier.rocks import RESERVE
 from scrapy_ubi.frontier.seen import SeenDamaged
 from scrapy_ubi.frontier.store import StoreDamaged, StoreError, StoreFull
-from scrapy_ubi.node import Node, store_files
+from scrapy_ubi.node import Node, NodeEvents, Start, store_files
 from scrapy_ubi.node.disk import AgentDisk
 from scrapy_ubi.node.mail.outage import BETTER
 from scrapy_ubi.protocol import snapshot
@@ -857,16 +857,10 @@ def test_a_store_that_is_damaged_is_told_of(place: Path, monkeypatch: pytest.Mon
 
 def node_on(keeper: AgentDisk, said: list[str]) -> Node:
     transport = MemoryTransport(MemoryHub(), "a", SETTINGS.crawl, SETTINGS.max_letter_bytes)
+    told = NodeEvents()
+    told.fatal = said.append  # type: ignore[method-assign]
     return Node(
-        SETTINGS,
-        transport,
-        agent_id="a",
-        spider="s",
-        check=lambda text: None,
-        keys=RequestKeys(SETTINGS),
-        on_fatal=said.append,
-        clock=lambda: 100.0,
-        disk=keeper,
+        SETTINGS, transport, Start("a", "s"), lambda text: None, RequestKeys(SETTINGS), told, lambda: 100.0, keeper
     )
 
 

@@ -276,7 +276,7 @@ def test_the_owner_stops_when_it_sees_the_newcomer_and_the_newcomer_waits_for_th
     c = village.start("c")
     for _ in range(10):
         village.turn()
-    assert not a.may_fetch(state, village.now)
+    assert not a.work.may_fetch(state, village.now)
     assert a.beat.pending, "it lists the host"
     assert a.beat.settled == a.view.digest
     assert c.tenure.released
@@ -308,7 +308,7 @@ def test_an_agent_that_never_settles_holds_the_others_up_for_the_handoff_timeout
     assert visited is not None
     assert village.now - begun > 20.0
     assert c.counters.handoff_timeouts == 1
-    assert c.overdue == 1, "one host is said to be fetched at the risk of duplicates"
+    assert village.urgent["c"].overdue == 1, "one host is said to be fetched at the risk of duplicates"
 
 
 def village_of_overdue(count: int, monkeypatch: pytest.MonkeyPatch) -> tuple[Village, Agent]:
@@ -329,15 +329,10 @@ def village_of_overdue(count: int, monkeypatch: pytest.MonkeyPatch) -> tuple[Vil
 def test_hosts_that_nobody_has_handed_over_are_counted_some_a_tick(monkeypatch: pytest.MonkeyPatch) -> None:
     """An agent with a million of them would stand still for seconds; it fetches meanwhile."""
     village, c = village_of_overdue(9, monkeypatch)
-    assert c.overdue is None, "not all are looked at"
     assert village.visit("c") is not None
-    c.tick(village.now)
-    assert c.overdue is None
-    c.tick(village.now)
-    assert c.overdue == 9
-    c.overdue = None
-    c.tick(village.now)
-    assert c.overdue is None, "it is said once"
+    assert c.tick(village.now).overdue == 0, "not all are looked at"
+    assert c.tick(village.now).overdue == 9
+    assert c.tick(village.now).overdue == 9, "each is counted once"
 
 
 def test_hosts_that_wait_again_after_another_change_are_not_said_to_be_fetched(
@@ -350,9 +345,7 @@ def test_hosts_that_wait_again_after_another_change_are_not_said_to_be_fetched(
     while c.view is before:
         village.now += 1.0
         village.beat()
-    for _ in range(3):
-        c.tick(village.now)
-    assert c.overdue == 4
+    assert [c.tick(village.now) for _ in range(3)][-1].overdue == 4
 
 
 # -- crashes
@@ -437,13 +430,12 @@ def test_loads_are_cancelled_a_little_after_the_lease_ends() -> None:
     a = village.agents["a"]
     village.cut = {"a"}
     village.turn(seconds=village.config.lease_timeout)
-    assert not a.cancel
+    assert village.urgent["a"].cancels == 0
     assert FENCED in a.beat.flags
     village.turn(seconds=village.config.grace)
-    assert a.cancel
-    a.cancel = False
+    assert village.urgent["a"].cancels == 1
     village.turn(seconds=1.0)
-    assert not a.cancel, "said once"
+    assert village.urgent["a"].cancels == 1, "once"
 
 
 @pytest.mark.parametrize("beyond", [-0.1, 0.1])
@@ -454,7 +446,7 @@ def test_loads_are_cancelled_after_a_pause_that_was_longer_than_lease_and_grace(
     village.now += village.config.lease_timeout + village.config.grace + beyond
     village.beat("a")
     village.flush("a")
-    assert a.cancel == (beyond > 0)
+    assert village.urgent["a"].cancels == (beyond > 0)
     assert FENCED in a.beat.flags
 
 
@@ -530,7 +522,7 @@ def test_one_declared_dead_finds_a_view_without_itself_and_joins_anew() -> None:
     village.turn()
     assert a.incarnation != before
     assert a.counters.rejoins == 1
-    assert a.cancel
+    assert village.urgent["a"].cancels
     assert not a.usurped, "it knows its own former life"
     assert village.visit("a") is None, "a newcomer like any other"
     village.settle()
@@ -702,7 +694,7 @@ def test_who_leaves_a_finished_crawl_ends_it_for_those_who_have_not_heard() -> N
     b.read(village.now, village.now, {"a": last, "b": b.beat})
     assert b.finished
     assert b.view is view
-    assert b.keepers_of(ordered("a", "b"))[0] == "a"
+    assert b.keeping.keepers_of(ordered("a", "b"))[0] == "a"
 
 
 def test_word_of_the_end_from_one_who_is_in_no_view_is_none() -> None:
@@ -744,7 +736,7 @@ def test_who_begins_anew_counts_on_nothing_it_knew_of_the_others() -> None:
     assert a.tenure.complete is a.view and not village.state("a", host).dirty
     named = replace(village.agents["b"].beat, dead=(a.incarnation,), counter=10**6)
     a.read(village.now, village.now, {"b": named})
-    assert a.cancel and a.tenure.complete is None and not a.tenure.released
+    assert a.drain(village.now).cancels and a.tenure.complete is None and not a.tenure.released
     assert village.state("a", host).dirty and village.visit("a") is None
 
 

@@ -22,7 +22,6 @@ from typing import NamedTuple
 
 from scrapy_ubi.node.hosts.host_notes import HostNotes
 from scrapy_ubi.node.keys import taken_first
-from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.host import Entry, HostState
 from scrapy_ubi.settings import UbiSettings
 
@@ -66,11 +65,6 @@ class HostLimits:
         self.idle = not (
             self._notes or settings.host_max_pages or settings.host_max_known or settings.host_max_iterations
         )
-
-    def begin(self, agent: Agent) -> None:
-        """Say which URLs this agent takes."""
-        if not self.idle:
-            agent.discovery.refuses = self.refuses
 
     # -- a URL is found
 

@@ -49,23 +49,22 @@ class HostNotes:
     `MOST_POSTPONE`).
     """
 
-    def __init__(self, agent: Agent, frontier: Frontier, clock: Callable[[], float], wall: Callable[[], float]) -> None:
+    def __init__(self, clock: Callable[[], float], wall: Callable[[], float]) -> None:
         self._clock, self._wall = clock, wall
         self.counted: Counter[str] = Counter()
         self._callbacks: list[Change] = []
         self._parsed: dict[str, dict[str, object]] = {}
         self._brief: dict[str, dict[str, float]] = {}  # host -> delays for here and now only
         self._most_brief = MOST_BRIEF
-        self.begin(agent, frontier)
 
     def begin(self, agent: Agent, frontier: Frontier) -> None:
-        """Go on with this agent and its frontier: what is noted there is followed. Linear in the hosts held."""
+        """Work for this agent and its frontier: what is noted there is followed. Linear in the hosts held. Comes before
+        all else."""
         self._agent, self._frontier = agent, frontier
         self._brief.clear()
-        agent.reception.on_notes, agent.discovery.on_request = self._arrived, self._lift_for
         for state in frontier.states():
             if state.notes.version:
-                self._arrived(state)
+                self.arrived(state)
                 if state.pause:  # what was under way when the last process ended, nobody knows
                     frontier.defer(state, self._clock())
 
@@ -90,7 +89,7 @@ class HostNotes:
             self.counted["notes_too_large"] += 1
             notes.pop(section, None)
             text = canonical(notes)
-        self._agent.note(state, text)
+        self._agent.keeping.note(state, text)
 
     def _read(self, state: HostState) -> dict[str, object]:
         text = state.notes.text
@@ -104,6 +103,10 @@ class HostNotes:
         return notes
 
     # -- when it may be fetched
+
+    def wait_until(self, state: HostState, turn: float) -> None:
+        """The host is not fetched before this time (s, the agent's clock); nothing of that is noted."""
+        self._frontier.postpone(state, turn)
 
     def postpone(self, state: HostState, seconds: float, why: str) -> None:
         """The host is not fetched for so long from now on, `MOST_POSTPONE` at most, unless that is so already. `why` is
@@ -187,7 +190,7 @@ class HostNotes:
         if self.ended(state):
             return
         self.counted[f"ended/{reason}"] += 1
-        self._agent.note(state, canonical({END: reason, LOADED: max(0, self.before(state))}))
+        self._agent.keeping.note(state, canonical({END: reason, LOADED: max(0, self.before(state))}))
         self._follow_delays(state)
         self._hasten(state)
 
@@ -203,9 +206,9 @@ class HostNotes:
         """Fetch of this host again, if it was ended: nothing is held against it."""
         state = self._frontier.find(host)
         if state is not None and self.ended(state):
-            self._agent.note(state, lifted(state.notes, state.done_count).text)
+            self._agent.keeping.note(state, lifted(state.notes, state.done_count).text)
 
-    def _lift_for(self, state: HostState, entry: Entry) -> None:
+    def lift_for(self, state: HostState, entry: Entry) -> None:
         """This request of an own host comes from elsewhere."""
         first = taken_first(entry)
         if first is None or first[0] != REQUEUED or state.is_known(entry.key) or not state.is_known(first[1]):
@@ -234,7 +237,7 @@ class HostNotes:
             if state.notes.version:
                 callback(state)
 
-    def _arrived(self, state: HostState) -> None:
+    def arrived(self, state: HostState) -> None:
         self._follow_delays(state)
         noted = self._read(state).get(UNTIL)
         left = self._until(state) - self._wall()

@@ -44,6 +44,7 @@ class Tally:
         self.dead_letters = 0
         self.writes_refused = 0
         self.lost_agents = 0
+        self.strays = 0  # requests that came from no page, seeds excepted
         self.failed: Counter[str] = Counter()
         self.noted: Counter[str] = Counter()
         self.failed_at = HeavyHitters()
@@ -109,7 +110,7 @@ def counters(agent: Agent, tally: Tally, now: float, last: View | None = None) -
     by_ring = last.ring.owner if last is not None and not agent.view.members else None
     unique = queued = hosts = held = 0
     for state in agent.frontier.states():
-        if (by_ring(state.host) if by_ring is not None else "".join(agent.keepers(state)[:1])) != agent.me:
+        if (by_ring(state.host) if by_ring is not None else "".join(agent.keeping.keepers(state)[:1])) != agent.me:
             continue
         hosts += 1
         unique += state.done_count

@@ -19,7 +19,7 @@ def source(agent: Agent, hosts: HostNotes, keys: Keys, take: Callable[[str, Entr
     """The source of `agent`; `take` takes in an entry of a host again, and says whether it was news."""
 
     def role(state: HostState) -> str:
-        return OWNER if agent.keepers(state)[:1] == (agent.me,) else COPY
+        return OWNER if agent.keeping.keepers(state)[:1] == (agent.me,) else COPY
 
     def held(state: HostState) -> bool:
         return not agent.tenure.free(state.host, agent.group.alive)

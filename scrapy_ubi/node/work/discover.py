@@ -48,9 +48,7 @@ def holders(agent: Agent) -> Callable[[str], Holds]:
 
 
 class Discoverer:
-    """Finds for the agent that `crawl` has. `on_news` is called, some time after, when there were some. `strays`:
-    requests so far that came from no page, seeds excepted.
-    """
+    """Finds for the agent that `crawl` has. `on_news` is called, some time after, when there were some."""
 
     def __init__(
         self,
@@ -62,11 +60,10 @@ class Discoverer:
     ) -> None:
         self._crawl, self._crawl_limits, self._limits = crawl, crawl_limits, limits
         self._waker, self._on_news = waker, on_news
-        self.strays = 0
 
     def met(self, host: str, key: int, depth: int, priority: int) -> bool:
         """Whether a URL that was found is known already, so that `discover` would be in vain; it is counted if so."""
-        return self._crawl.agent.met(host, key, depth, priority)
+        return self._crawl.agent.discovery.met(host, key, depth, priority)
 
     def discover(self, host: str, entry: Entry, seed: bool = False, page: Visit | None = None) -> bool:
         """A URL was found, by `start()` (`seed`) or on a page: queued here, sent to its owner, or known. True when it
@@ -75,7 +72,7 @@ class Discoverer:
         if reason := self._crawl_limits.refuses(entry.depth):
             self._limits.refuse(reason, host)
             return False
-        self.strays += page is None and not seed
+        self._crawl.tally.strays += page is None and not seed
         news = self._crawl.agent.discover(host, entry, page.outlinks if page is not None else None)
         if news:
             self._waker.soon(self._on_news)
@@ -85,7 +82,7 @@ class Discoverer:
         """A request that was taken before is to be fetched under another key (`RequestKeys.again`), whatever the
         crawl's limits. True when that was news.
         """
-        self.strays += 1
+        self._crawl.tally.strays += 1
         news = self._crawl.agent.discover(host, entry)
         if news:
             self._waker.soon(self._on_news)
@@ -101,7 +98,7 @@ class Discoverer:
             for _ in entries:
                 self._limits.refuse(reason, host)
             return 0
-        news = self._crawl.agent.discover_all(host, entries, page.outlinks)
+        news = self._crawl.agent.discovery.discover_all(host, entries, page.outlinks)
         if news:
             self._waker.soon(self._on_news)
         return len(news)

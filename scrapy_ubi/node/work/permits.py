@@ -106,7 +106,7 @@ class Permits:
         agent = self._agent
         if self.closed or agent.finished:
             return _DENIED
-        if not agent.owns(host):
+        if not agent.keeping.owns(host):
             return self._wait_for_foreign(host) if foreign and state is None else _DENIED
         if state is not None and state.is_done(key):
             return _DENIED
@@ -118,7 +118,7 @@ class Permits:
         if host in self.foreign.met:
             next_at = self._since_foreign(known, found is not None)
         now = self._clock()
-        if not agent.may_fetch(known, now):
+        if not agent.work.may_fetch(known, now):
             return math.inf
         wait = next_at - now
         if wait <= 0:
@@ -127,7 +127,7 @@ class Permits:
 
     def _wait_for_foreign(self, host: str) -> float:
         now = self._clock()
-        if host in self._held or not self._agent.may_act(now):
+        if host in self._held or not self._agent.work.may_act(now):
             return math.inf
         return max(0.0, self.next_at(host) - now)
 
@@ -153,8 +153,8 @@ class Permits:
     def _take(self, host: str, state: HostState | None) -> bool:
         if state is not None:
             self._held[host] = None
-        elif self._agent.owns(host):
-            self._held[host] = self._agent.borrow(host)
+        elif self._agent.keeping.owns(host):
+            self._held[host] = self._agent.work.borrow(host)
         else:
             self._held[host] = _Foreign()
         return True
@@ -171,7 +171,7 @@ class Permits:
         if isinstance(borrowed, _Foreign):
             self.foreign.load_ended(host)
         elif borrowed is not None:
-            self._agent.give_back(borrowed, self._clock())
+            self._agent.work.give_back(borrowed, self._clock())
         if (line := self._lines.get(host)) is not None:
             next(iter(line)).turn.set()
         return True

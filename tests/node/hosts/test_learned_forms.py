@@ -49,7 +49,8 @@ class House:
         wanted = UbiSettings(normalise=normalise, **settings)  # type: ignore[arg-type]
         self.agent = Agent("a", "5" * 8, Config(replication=0), MemoryFrontier(), lambda: "1" * 8, 0.0)
         self.agent.sure()
-        self.hosts = HostNotes(self.agent, self.agent.frontier, lambda: 0.0, lambda: 0.0)
+        self.hosts = HostNotes(lambda: 0.0, lambda: 0.0)
+        self.hosts.begin(self.agent, self.agent.frontier)
         self.tally = MergedUrls()
         self.again: list[Entry] = []
         self.host = HOST
