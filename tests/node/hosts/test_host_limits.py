@@ -227,7 +227,7 @@ def test_what_is_counted_goes_on_with_another_agent() -> None:
     first = House(**limits)
     first.find(*range(9), depth=4)
     assert [first.turn() for _ in range(3)] == [""] * 3
-    second = House(first.agent, **limits)
+    second = House(first.frontier, **limits)
     assert second.find(30, depth=7) == 0
     second.now += 30.0
     assert second.turn() == ""
@@ -235,7 +235,7 @@ def test_what_is_counted_goes_on_with_another_agent() -> None:
     third = House(**limits)
     third.find(*range(9))
     third.turn()
-    fourth = House(third.agent, **limits)
+    fourth = House(third.frontier, **limits)
     fourth.now += 61.0
     assert fourth.turn() == "limit/host_seconds"
 

@@ -35,6 +35,10 @@ class House:
         self.now = 100.0
         frontier = MemoryFrontier(delay) if frontier is None else frontier
         self.hosts = HostNotes(lambda: self.now, lambda: self.now + EPOCH)
+        self.begin(frontier)
+
+    def begin(self, frontier: Frontier) -> None:
+        """Begin the crawl of this frontier."""
         policy = HostPolicy(on_notes=self.hosts.arrived, on_request=self.hosts.lift_for)
         self.agent = Agent("a", "5" * 8, Config(), frontier, lambda: "1" * 8, self.now, policy)
         self.agent.sure()
@@ -327,9 +331,7 @@ def test_a_crawl_that_begins_anew_forgets_what_was_noted(house: House) -> None:
     changed: list[str] = []
     house.hosts.on_change(lambda state: changed.append(state.host))
     assert changed.pop() == HOST
-    other = House()
-    house.hosts.begin(other.agent, other.agent.frontier)
-    house.agent = other.agent
+    house.begin(MemoryFrontier(2.0))
     assert house.hosts.get(house.state(), "robots") is None
     assert house.hosts.delays(house.state()) == {}
     house.arrives({"robots": 2})
