@@ -63,7 +63,7 @@ def _tell_of_error(task: asyncio.Future[None]) -> None:
 
 def say_lost(crawler: Crawler, node: Node, settings: UbiSettings) -> None:
     """Say what the crawl has lost, in its last lines."""
-    tally = last_lines.tally(settings.agent_id, node.counters(), node.published)
+    tally = last_lines.tally(settings.agent_id or "", node.counters(), node.published)
     last_lines.say(crawler, last_lines.lost(tally, settings.crawl))
     if copies := last_lines.of_copies(node.lost_agents, settings.replication):
         end_badly(crawler)

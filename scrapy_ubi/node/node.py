@@ -38,9 +38,12 @@ from scrapy_ubi.node.hosts.learned_forms import LearnedForms
 from scrapy_ubi.node.hosts.merged_urls import MergedUrls
 from scrapy_ubi.node.hosts.policy import host_policy
 from scrapy_ubi.node.keys import Keys
+from scrapy_ubi.node.mail.disk_flush import DiskFlush
 from scrapy_ubi.node.mail.exchange import Exchange
 from scrapy_ubi.node.mail.exchange_loop import ExchangeLoop
+from scrapy_ubi.node.mail.inbox_check import InboxCheck
 from scrapy_ubi.node.mail.io_thread import IoThread
+from scrapy_ubi.node.mail.run_state import RunState
 from scrapy_ubi.node.report import figures, query_source
 from scrapy_ubi.node.report.publish import Publisher, published
 from scrapy_ubi.node.report.queries import Answer, Question, answer
@@ -160,19 +163,13 @@ class Node:
         self._join.introduce()
 
     def _make_exchange(self, control: Mapping[str, str]) -> Exchange:
-        return Exchange(
-            self.agent,
-            self.transport,
-            self._io,
-            self.settings,
-            control,
-            self._judge,
-            self._exchanges.arrived,
-            self._crawl.disk,
-            self._crawl.facts,
-            QueryInbox(self.agent_id, self._answer, time.time),
-            self._events.flush,
-        )
+        """What carries the mail from now on; `control` is what the control hash said at the start."""
+        agent, crawl, settings = self.agent, self._crawl, self.settings
+        run = RunState(agent, control, str(crawl.disk.facts.get("run", "")))
+        queries = QueryInbox(self.agent_id, self._answer, time.time)
+        check = InboxCheck(agent, self._judge, settings.max_url_length, queries)
+        flush = DiskFlush(agent, crawl.disk, crawl.facts, self._events.flush)
+        return Exchange(agent, self.transport, self._io, settings, run, check, flush, self._exchanges.arrived)
 
     async def leave(self, reason: str) -> None:
         """Go. When the crawl is over just say so; else hand everything over first, for at most `UBI_LEAVE_TIMEOUT`."""
