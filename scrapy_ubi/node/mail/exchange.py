@@ -52,16 +52,13 @@ from scrapy_ubi.node.mail.io_thread import IoThread
 from scrapy_ubi.node.mail.outage import AWAY, DISK, FULL, SLOW, Outage
 from scrapy_ubi.node.mail.run_state import RunState
 from scrapy_ubi.node.mail.timing import Timing
-from scrapy_ubi.protocol.agent import Agent, Effects
-from scrapy_ubi.protocol.bundle import gathered
+from scrapy_ubi.node.mail.unsent import EASY, Unsent
+from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.wire import Malformed
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.transport import Fields, Incoming, Outgoing, Transport, TransportDown, TransportFull
 
 logger = logging.getLogger("scrapy_ubi")
-
-ALL = 1_000_000  # letters of one exchange, as many as there may ever be
-EASY = 0.5  # s: an exchange that took less may send twice as many
 
 LOOK = Outgoing(read_inbox=False, read_acks=False)  # at the control hash
 NOTHING = Outgoing(read_inbox=False, read_acks=False, read_control=False)  # for the disk alone
@@ -116,9 +113,8 @@ class Exchange:
     comes in, `flush` writes the disk before anything leaves; `on_arrival` is called in the loop when there is something
     to `collect`.
 
-    `full`: Redis has refused the last exchange for want of memory; `disk_full`: the last flush could not be written;
-    `told`: when the last drain was (s) of which all has left, with a profile; `writes_refused`: exchanges so far that
-    were.
+    `full`: Redis has refused the last exchange for want of memory, as `writes_refused` exchanges so far; `disk_full`:
+    the last flush could not be written.
     """
 
     def __init__(
@@ -134,7 +130,6 @@ class Exchange:
     ) -> None:
         self._agent, self._transport, self._io = agent, transport, io
         self.run, self._check, self._flush, self._on_arrival = run, check, flush, on_arrival
-        self._largest = settings.max_letter_bytes // LETTER_BYTES_A_CHARACTER
         self._absence, self._most_waiting = settings.lease_timeout, settings.flush_records
         self._timing = Timing(agent, settings.flush_interval)
         self.outage = Outage()
@@ -142,12 +137,7 @@ class Exchange:
         self._under_way: Future[Incoming] | None = None
         self._absent = False  # the control hash must be looked at before anything is sent
         self._looked = 0.0  # when it was asked for last (s)
-        self._out: Outgoing | None = None  # what a drain gave, and no exchange has taken yet
-        self._filled = 0.0  # when a drain gave it (s)
-        self._most = ALL  # letters of it that the next exchange sends
-        self._consumed: list[str] = []
-        self._drained = 0.0  # when the last drain was that a profile goes with (s)
-        self.told = 0.0
+        self._unsent = Unsent(agent, settings.max_letter_bytes // LETTER_BYTES_A_CHARACTER)
         self.full = self.disk_full = False
         self.writes_refused = 0
 
@@ -167,9 +157,14 @@ class Exchange:
         return self.outage.kind in (AWAY, SLOW)
 
     @property
+    def told(self) -> float:
+        """When the last drain was (s) of which all has left, with a profile."""
+        return self._unsent.told
+
+    @property
     def busy(self) -> bool:
         """Whether something waits for an exchange to take it."""
-        return self._out is not None
+        return self._unsent.out is not None
 
     # -- send
 
@@ -191,7 +186,7 @@ class Exchange:
 
     def _next(self, now: float) -> State:
         # What was collected at a mere look, and had no room, comes first: the next drain would not be durable with it.
-        if now < self.outage.retry_at or (self._out is None and self._flush.due):
+        if now < self.outage.retry_at or (self._unsent.out is None and self._flush.due):
             return State.DISK
         return State.LOOK if self._absent else State.MAIL
 
@@ -208,18 +203,29 @@ class Exchange:
         return LOOK, None
 
     def _begin_mail(self, now: float, profile: Profile) -> tuple[Outgoing, str | None]:
-        if self._out is None:
-            self._out, self._filled = self._outgoing(now, self._agent.drain(now), profile()), now
-            self._drained = self._drained if self._out.profile is None else now
-        elif self._out.profile is None:  # what is sent in parts, or refused, may take long
-            self._out = replace(self._out, profile=profile())
+        out = self._out(now, profile)
         self._flush.collect(self.run.run)
         if not self._timing.sent:
             self.run.begin(now)
             self._looked = now
         self._timing.begun(now)
         blocked = profile() if self.disk_full else None
-        return self._asking(self._out, now), blocked
+        return self._asking(out, now), blocked
+
+    def _out(self, now: float, profile: Profile) -> Outgoing:
+        """What is to leave: what a drain gives, or what is left of the last one."""
+        unsent = self._unsent
+        fresh = unsent.out is None
+        if fresh:
+            effects = self._agent.drain(now)
+            text = profile()
+            control = self.run.lacks(now, self._transport.now())  # names the run
+            unsent.fill(effects, control, self.run, self._check, now)
+            return unsent.add_profile(text, now, fresh)
+        # What is sent in parts, or refused, may take long.
+        return unsent.add_profile(
+            profile() if unsent.out is not None and unsent.out.profile is None else None, now, fresh
+        )
 
     def _asking(self, out: Outgoing, now: float) -> Outgoing:
         """What to send, with what is to be read."""
@@ -227,8 +233,7 @@ class Exchange:
         waits = any(lane.unacknowledged for lane in self._agent.outbox.lanes.values())
         look = self._timing.looks(now) or self.run.has_rivals(now)
         look = (read and look) or bool(out.control or out.forget_control or self.outage.kind)
-        letters = out.letters[: self._most]
-        return replace(out, letters=letters, read_inbox=read, read_acks=read and waits, read_control=look)
+        return replace(self._unsent.part(out), read_inbox=read, read_acks=read and waits, read_control=look)
 
     async def _carry(self, out: Outgoing, blocked: str | None) -> Incoming:
         """Write the disk, then exchange. What has happened is durable before others hear of it."""
@@ -276,7 +281,8 @@ class Exchange:
 
     def _sent(self, now: float, incoming: Incoming) -> None:
         self._works()
-        self._sent_so_far(now)
+        if self._unsent.taken(now, now - self._timing.sent):
+            self._timing.due = now
         self._take(incoming, now)
 
     def _works(self) -> None:
@@ -295,8 +301,7 @@ class Exchange:
 
     def _halved(self, now: float, error: TransportDown) -> None:
         """Mail was not answered: send half as many letters."""
-        if self._out is not None and self._out.letters:
-            self._most = max(1, min(self._most, len(self._out.letters)) // 2)
+        self._unsent.halve()
         took = now - self._timing.sent
         if took > EASY and self._agent.lease.heard_since(self._timing.sent):
             self.outage.met(now, SLOW, f"{TOO_SLOW} {error}")
@@ -309,19 +314,6 @@ class Exchange:
             f"sent (UBI_FLUSH_RECORDS), and goes on when it is back. {error}"
         )
         self.outage.met(now, AWAY, sentence)
-
-    def _sent_so_far(self, now: float) -> None:
-        """An exchange has taken what it was given: what is left is for the next one."""
-        letters = self._out.letters if self._out is not None else ()
-        left = letters[self._most :]
-        if len(letters) >= self._most:  # one with fewer says nothing of what the line carries
-            self._most = min(2 * self._most if now - self._timing.sent < EASY else self._most + 1, ALL)
-        if left:
-            self._out, self._timing.due = Outgoing(letters=left), now
-        else:
-            self._out, self.told = None, self._drained
-            if now - self._filled > EASY:  # not before all have left: what repeats them is the next drain
-                self._agent.outbox.left_later(self._filled, now)
 
     def _settled(self, now: float) -> bool:
         """Hear of what was written; False when the disk has no room for the table of what is known, or is damaged."""
@@ -348,26 +340,7 @@ class Exchange:
             f"sent (UBI_FLUSH_RECORDS), then it waits until there is room. {error}",
         )
         self._take(error.incoming, now)
-        # What was read and merged is deleted with the next try: reading mail is what makes room again.
-        self._out = replace(self._out, consumed=self._consumed, profile=None) if self._out is not None else None
-        self._consumed = []
-
-    def _outgoing(self, now: float, effects: Effects, profile: str | None) -> Outgoing:
-        consumed, self._consumed = self._consumed, []
-        control = self.run.lacks(now, self._transport.now())  # names the run
-        for _, fields in effects.letters:
-            fields[RUN] = self.run.run
-        return Outgoing(
-            letters=gathered(effects.letters, self._largest),
-            acks=effects.answers,
-            consumed=consumed,
-            forget_acks=effects.forget,
-            dead_letters=self._check.dead_letters(),
-            profile=profile,
-            control=control,
-            forget_control=self._check.forget(),
-            replies=self._check.replies(),
-        )
+        self._unsent.refused()
 
     def _take(self, incoming: Incoming, now: float) -> None:
         if incoming.control is not None:
@@ -380,7 +353,7 @@ class Exchange:
         self._timing.eager = bool(incoming.letters)
         rivals = self.run.has_rivals(now)
         for number, raw in incoming.letters:
-            self._consumed.append(number)
+            self._unsent.consumed.append(number)
             run = raw.get(RUN.encode(), b"").decode("ascii", "replace")
             if not self.run.is_past(run) and not self._check.receive(raw, self.run.run, rivals):
                 self._timing.look_soon()  # there may be another run by now
@@ -394,7 +367,7 @@ class Exchange:
         """What the control hash says."""
         control = self.run.look(control, now)
         if self._agent.outlived:
-            self._out, self._consumed = None, []
+            self._unsent.forget()
         else:
             self._check.look(control, now)
 
