@@ -45,7 +45,7 @@ class DiskFlush:
             self._disk.collect(snapshot.changes(self._agent), self._facts(run))
 
     async def write(self) -> None:
-        """Write what was collected. Raises `StoreFull` where there is no room, `StoreError` where the disk is broken."""
+        """Write what was collected. Raises `StoreFull` where there is no room, `StoreError` where it is broken."""
         if self._unflushed:
             raise StoreFull(self._unflushed)
         await self._disk.write()

@@ -1,18 +1,6 @@
 """One exchange: the round trip of an agent's mail between protocol, disk and transport.
 
-It is in one of four states, and the end of each trip has one of five results; what follows is looked up in `_AFTER`.
-
-        send: pause after an outage, or a flush is due
-             +-----------------------------------------> DISK --+
-             |        absence, or another process is suspected  |
-    IDLE ----+-----------------------------------------> LOOK --+--> collect: _AFTER[state, result], then IDLE
-             |        else                                      |
-             +-----------------------------------------> MAIL --+
-
-             DONE              NO_ROOM    BROKEN    REFUSED         UNANSWERED
-    DISK     -                 no_room    broken    (impossible)    (impossible)
-    LOOK     looked            no_room    broken    refused         unanswered
-    MAIL     sent              no_room    broken    refused         halved, unanswered
+What is under way, how it ends and what follows is a table: `exchange_states`.
 
 Rules of this module:
 
@@ -41,12 +29,12 @@ import logging
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import replace
-from enum import Enum
 from typing import Any
 
 from scrapy_ubi.frontier.store import StoreError, StoreFull
 from scrapy_ubi.node.crawl import LETTER_BYTES_A_CHARACTER
 from scrapy_ubi.node.mail.disk_flush import DiskFlush
+from scrapy_ubi.node.mail.exchange_states import AFTER, DiskFull, State, Then, result_of
 from scrapy_ubi.node.mail.inbox_check import RUN, InboxCheck
 from scrapy_ubi.node.mail.io_thread import IoThread
 from scrapy_ubi.node.mail.outage import AWAY, DISK, FULL, SLOW, Outage
@@ -64,48 +52,12 @@ LOOK = Outgoing(read_inbox=False, read_acks=False)  # at the control hash
 NOTHING = Outgoing(read_inbox=False, read_acks=False, read_control=False)  # for the disk alone
 
 TOO_SLOW = (
-    "Redis takes this agent's beats, and not its mail: the line may be too slow for so much in one round trip. Mail goes "
-    "on in parts; where this comes again, set UBI_MAX_LETTER_BYTES smaller (alike for all agents), or see to the line."
+    "Redis takes this agent's beats, and not its mail: the line may be too slow for so much in one round trip. Mail "
+    "goes on in parts; where this comes again, set UBI_MAX_LETTER_BYTES smaller (alike for all agents), or see to the "
+    "line."
 )
 
 Profile = Callable[[], str | None]
-
-
-class State(Enum):
-    """What is under way."""
-
-    IDLE = "nothing"
-    DISK = "the disk is written"
-    LOOK = "the disk is written, and the control hash read"
-    MAIL = "the disk is written, mail sent and read"
-
-
-class Result(Enum):
-    """How it has ended."""
-
-    DONE = "all was taken"
-    NO_ROOM = "the disk is full"
-    BROKEN = "the disk cannot be used"
-    REFUSED = "Redis is full"
-    UNANSWERED = "Redis is away, or too slow"
-
-
-class DiskFull(Exception):
-    """A flush could not be written for want of room. `incoming` is what Redis had meanwhile (None: it was away),
-    `why` a sentence."""
-
-    def __init__(self, why: StoreFull, incoming: Incoming | None) -> None:
-        super().__init__(str(why))
-        self.why = str(why)
-        self.incoming = incoming
-
-
-_RESULTS: tuple[tuple[type[Exception], Result], ...] = (
-    (DiskFull, Result.NO_ROOM),
-    (StoreError, Result.BROKEN),
-    (TransportFull, Result.REFUSED),
-    (TransportDown, Result.UNANSWERED),
-)  # the first that fits counts
 
 
 class Exchange:
@@ -133,6 +85,17 @@ class Exchange:
         self._absence, self._most_waiting = settings.lease_timeout, settings.flush_records
         self._timing = Timing(agent, settings.flush_interval)
         self.outage = Outage()
+        self._begin = {State.DISK: self._begin_disk, State.LOOK: self._begin_look, State.MAIL: self._begin_mail}
+        self._follow: Mapping[Then, Callable[[float, Any], None]] = {
+            Then.WRITTEN: lambda now, incoming: None,
+            Then.LOOKED: self._looked_at,
+            Then.SENT: self._sent,
+            Then.DISK_FULL: self._no_room,
+            Then.FATAL: lambda now, error: flush.broken(error),
+            Then.REDIS_FULL: self._refused,
+            Then.AWAY: self._unanswered,
+            Then.HALVED: self._halved,
+        }
         self._state = State.IDLE
         self._under_way: Future[Incoming] | None = None
         self._absent = False  # the control hash must be looked at before anything is sent
@@ -181,7 +144,7 @@ class Exchange:
         shadowed = self._agent.group.shadowed
         self._absent = bool(self._timing.sent) and (shadowed or now - self._looked > self._absence)
         self._state = self._next(now)
-        out, blocked = _BEGIN[self._state](self, now, profile)
+        out, blocked = self._begin[self._state](now, profile)
         self._under_way = self._io.send(self._carry(out, blocked), self._on_arrival)
 
     def _next(self, now: float) -> State:
@@ -222,10 +185,8 @@ class Exchange:
             control = self.run.lacks(now, self._transport.now())  # names the run
             unsent.fill(effects, control, self.run, self._check, now)
             return unsent.add_profile(text, now, fresh)
-        # What is sent in parts, or refused, may take long.
-        return unsent.add_profile(
-            profile() if unsent.out is not None and unsent.out.profile is None else None, now, fresh
-        )
+        lacks = unsent.out is not None and unsent.out.profile is None  # what is sent in parts, or refused, takes long
+        return unsent.add_profile(profile() if lacks else None, now, fresh)
 
     def _asking(self, out: Outgoing, now: float) -> Outgoing:
         """What to send, with what is to be read."""
@@ -265,14 +226,11 @@ class Exchange:
         state, self._state = self._state, State.IDLE
         self.disk_full = False
         error = future.exception()
-        result = Result.DONE if error is None else _result_of(error)
-        if (state, result) != (State.DISK, Result.DONE):
+        then = AFTER[state, result_of(error)]
+        if then is not Then.WRITTEN:
             self._timing.ended(now)
-        _AFTER[state, result](self, now, future.result() if error is None else error)
+        self._follow[then](now, future.result() if error is None else error)
         return True
-
-    def _nothing(self, now: float, incoming: Incoming) -> None:
-        """The disk was written."""
 
     def _looked_at(self, now: float, incoming: Incoming) -> None:
         if self.outage.kind == DISK:  # a replica can be looked at, and takes no mail
@@ -295,9 +253,6 @@ class Exchange:
         self.outage.met(now, DISK, f"{error.why} Nothing is fetched until then.")
         if error.incoming is not None:
             self._take(error.incoming, now)
-
-    def _broken(self, now: float, error: StoreError) -> None:
-        self._flush.broken(error)
 
     def _halved(self, now: float, error: TransportDown) -> None:
         """Mail was not answered: send half as many letters."""
@@ -370,34 +325,3 @@ class Exchange:
             self._unsent.forget()
         else:
             self._check.look(control, now)
-
-
-def _result_of(error: BaseException) -> Result:
-    """The result that an error stands for; what is none of them is a mistake of ours, and raised."""
-    for kind, result in _RESULTS:
-        if isinstance(error, kind):
-            return result
-    raise error
-
-
-_BEGIN: Mapping[State, Callable[[Exchange, float, Profile], tuple[Outgoing, str | None]]] = {
-    State.DISK: Exchange._begin_disk,
-    State.LOOK: Exchange._begin_look,
-    State.MAIL: Exchange._begin_mail,
-}
-
-_AFTER: Mapping[tuple[State, Result], Callable[[Exchange, float, Any], None]] = {
-    (State.DISK, Result.DONE): Exchange._nothing,
-    (State.DISK, Result.NO_ROOM): Exchange._no_room,
-    (State.DISK, Result.BROKEN): Exchange._broken,
-    (State.LOOK, Result.DONE): Exchange._looked_at,
-    (State.LOOK, Result.NO_ROOM): Exchange._no_room,
-    (State.LOOK, Result.BROKEN): Exchange._broken,
-    (State.LOOK, Result.REFUSED): Exchange._refused,
-    (State.LOOK, Result.UNANSWERED): Exchange._unanswered,
-    (State.MAIL, Result.DONE): Exchange._sent,
-    (State.MAIL, Result.NO_ROOM): Exchange._no_room,
-    (State.MAIL, Result.BROKEN): Exchange._broken,
-    (State.MAIL, Result.REFUSED): Exchange._refused,
-    (State.MAIL, Result.UNANSWERED): Exchange._halved,
-}
