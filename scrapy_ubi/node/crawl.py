@@ -29,7 +29,7 @@ from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.config import Config
 from scrapy_ubi.protocol.host import Entry, Failure
 from scrapy_ubi.protocol.host_policy import FREE, HostPolicy
-from scrapy_ubi.protocol.mail import Bounds
+from scrapy_ubi.protocol.lane import Bounds
 from scrapy_ubi.protocol.view import View
 from scrapy_ubi.settings import UbiSettings
 

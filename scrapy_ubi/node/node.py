@@ -54,9 +54,9 @@ from scrapy_ubi.node.work.engine_wakeup import EngineWakeup
 from scrapy_ubi.node.work.next_request import NextRequest
 from scrapy_ubi.node.work.permits import PATIENCE, Permits
 from scrapy_ubi.node.work.visits import Visit, Visits
+from scrapy_ubi.protocol.beat import Beat
 from scrapy_ubi.protocol.host import Entry, HostState
 from scrapy_ubi.protocol.memory_state import SetState
-from scrapy_ubi.protocol.view import Beat
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.transport import Transport
 from scrapy_ubi.transport.keys import drain_field

@@ -18,8 +18,8 @@ STANDARD = "/usr/lib/python3.11/"
 def test_a_sample_belongs_to_the_innermost_component() -> None:
     stack = [
         f"{STANDARD}json/encoder.py:JSONEncoder.encode",
-        "/work/scrapy_ubi/codec.py:Codec.encode",
-        "/work/scrapy_ubi/scheduler.py:UbiScheduler.enqueue_request",
+        "/work/scrapy_ubi/requests/codec.py:Codec.encode",
+        "/work/scrapy_ubi/components/scheduler.py:UbiScheduler.enqueue_request",
         f"{SITE}scrapy/core/engine.py:ExecutionEngine.crawl",
     ]
     assert components.owner_of(stack) == "Request as text and back"
@@ -35,7 +35,7 @@ def test_special_files_come_before_their_folders() -> None:
         f"{SITE}scrapy/utils/request.py:fingerprint": "URL pipeline (normal form, key)",
         f"{SITE}scrapy/utils/defer.py:f": "async glue (deferreds, tasks)",
         "/work/scrapy_ubi/frontier/rocks.py:f": "frontier: disk",
-        "/work/scrapy_ubi/protocol/mail.py:f": "mail",
+        "/work/scrapy_ubi/protocol/lane.py:f": "mail",
         "/work/scrapy_ubi/protocol/agent.py:f": "protocol (the rest)",
         "/work/scrapy_ubi/node/node.py:f": "node",
     }

@@ -17,7 +17,7 @@ from scrapy_ubi.node.crawl import Crawl
 from scrapy_ubi.node.fatal import Fatal
 from scrapy_ubi.node.mail.timing import EAGER
 from scrapy_ubi.protocol.agent import Effects
-from scrapy_ubi.protocol.view import Beat
+from scrapy_ubi.protocol.beat import Beat
 from scrapy_ubi.settings import UbiSettings
 
 logger = logging.getLogger("scrapy_ubi")

@@ -42,9 +42,9 @@ from scrapy_ubi.node.mail.run_state import RunState
 from scrapy_ubi.node.mail.timing import Timing
 from scrapy_ubi.node.mail.unsent import EASY, Unsent
 from scrapy_ubi.protocol.agent import Agent
-from scrapy_ubi.protocol.wire import Malformed
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.transport import Fields, Incoming, Outgoing, Transport, TransportDown, TransportFull
+from scrapy_ubi.untrusted.checks import Malformed
 
 logger = logging.getLogger("scrapy_ubi")
 
