@@ -14,7 +14,6 @@ Rules of this module:
 
 from __future__ import annotations
 
-import asyncio
 import atexit
 import logging
 from collections.abc import Iterator
@@ -32,22 +31,21 @@ from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
 
 from scrapy_ubi import clock
+from scrapy_ubi.components import wiring
+from scrapy_ubi.components.ending import Ending, say_cut_short, say_lost
 from scrapy_ubi.downloads.gate import Gate
 from scrapy_ubi.downloads.reach import Reach, let_reach
 from scrapy_ubi.downloads.resolver import Resolver
 from scrapy_ubi.downloads.unscheduled_results import UnscheduledResults
 from scrapy_ubi.errors import UbiError
 from scrapy_ubi.node import Node
-from scrapy_ubi.node.disk import Keeper
-from scrapy_ubi.node.group.origin import Origin
+from scrapy_ubi.node.disk import AgentDisk
+from scrapy_ubi.node.start import Start
 from scrapy_ubi.outputs import feed_params
 from scrapy_ubi.outputs.feed_claims import FeedClaims
 from scrapy_ubi.plainlinks import PlainLinks
 from scrapy_ubi.politeness.robots.sitemaps import Sitemaps
 from scrapy_ubi.process import (
-    arguments,
-    ignored_settings,
-    last_lines,
     process_start,
 )
 from scrapy_ubi.process.agent_directory import AgentDirectory
@@ -55,8 +53,6 @@ from scrapy_ubi.process.error_signals import ErrorWatch
 from scrapy_ubi.process.log_once import Notices
 from scrapy_ubi.process.start_errors import process_ended
 from scrapy_ubi.requests.codec import Codec
-from scrapy_ubi.requests.fingerprints import FingerprintKeys
-from scrapy_ubi.requests.identity import NO_FILTER, RequestKeys
 from scrapy_ubi.requests.inflight import Flights
 from scrapy_ubi.scheduling.bulk_enqueue import Ordinary
 from scrapy_ubi.scheduling.decide import Tools
@@ -73,13 +69,10 @@ from scrapy_ubi.scheduling.sessions import Sessions
 from scrapy_ubi.scheduling.stats import StatBuffer
 from scrapy_ubi.scrapy_private.engine import EngineHooks
 from scrapy_ubi.scrapy_private.engines import scheduler_in
-from scrapy_ubi.scrapy_private.runs import end_badly, is_trial
+from scrapy_ubi.scrapy_private.runs import is_trial
 from scrapy_ubi.scrapy_private.steady_timers import steady_timers
 from scrapy_ubi.settings import UbiSettings
-from scrapy_ubi.settings_table import home
 from scrapy_ubi.transport import Transport, TransportError
-from scrapy_ubi.transport.in_process import MemoryHub, MemoryTransport
-from scrapy_ubi.transport.redis import RedisTransport
 
 logger = logging.getLogger("scrapy_ubi.scheduler")
 
@@ -108,7 +101,7 @@ class UbiScheduler(BaseScheduler):
         self._notices = Notices()
         self.sitemaps = Sitemaps(crawler, 0, self._found)
         self._trial: Trial | None = None
-        self._endings: list[asyncio.Future[None]] = []
+        self.ending = Ending(crawler)
         self._opened = False
         self._start_ended = False
         self._held = True  # by the user's handlers at idle; until they were asked nobody knows
@@ -143,15 +136,7 @@ class UbiScheduler(BaseScheduler):
     async def _join(self, spider: Spider) -> None:
         steady_timers()
         settings = self.crawler.settings
-        given = arguments.given(self.crawler)
-        wanted = UbiSettings.from_scrapy(settings, spider.name, arguments=given.short)
-        if not settings.get("UBI_CRAWL"):
-            given.check()
-        if not wanted.dir_given and home.is_former(wanted.dir):
-            logger.info("%s", home.remark(wanted.dir))
-        self._origin = Origin(f"{type(spider).__module__}.{type(spider).__qualname__}", given.mark, given.shown)
-        for sentence in ignored_settings.remarks(settings, wanted):
-            logger.warning("%s", sentence)
+        wanted, self._origin = wiring.read_settings(self.crawler, spider)
         self._stat_buffer = StatBuffer(self.crawler.stats)
         self._filtering = LinkFilter.from_settings(wanted, self._stat_buffer.count)
         self._kept = KeptRequests(MOST_ALONE, MOST_HOLDERS_ALONE) if wanted.redis_url is None else KeptRequests()
@@ -159,16 +144,16 @@ class UbiScheduler(BaseScheduler):
             self._trial = Trial()
             self._kept = self._trial.kept
             wanted = self._trial.settings(wanted)
-        self._directory = AgentDirectory.open(wanted)
-        self.agent_id = self._directory.agent_id
-        self.settings = replace(wanted, agent_id=self.agent_id, dir=self._directory.path, dir_given=True)
+        self.directory = AgentDirectory.open(wanted)
+        self.agent_id = self.directory.agent_id
+        self.settings = replace(wanted, agent_id=self.agent_id, dir=self.directory.path, dir_given=True)
         self._claim_feeds(spider)
         proxies = ("*",) if self.alone else self.settings.proxies  # alone: nobody else writes what it reads
         self._codec = Codec(spider, settings, proxies)
-        self._keys = self._make_keys()
-        self._hooks = EngineHooks(self.crawler.engine)
-        self._errors = ErrorWatch(self.crawler, wanted, self._directory.path, self._note, self._break)
-        disk = None if self._trial is not None else await Keeper.open(self.settings.dir, self.settings, clock.now)
+        self._keys = wiring.make_keys(self.crawler, self.settings, self._stat_buffer)
+        self.hooks = EngineHooks(self.crawler.engine)
+        self._errors = ErrorWatch(self.crawler, wanted, self.directory.path, self._note, self.ending.burst)
+        disk = None if self._trial is not None else await AgentDisk.open(self.settings.dir, self.settings, clock.now)
         self.node = self.make_node(self.make_transport(), disk)
         self.sitemaps = Sitemaps(self.crawler, self.settings.sitemaps, self._found)
         resolve = Resolver(settings).addresses
@@ -182,15 +167,15 @@ class UbiScheduler(BaseScheduler):
         await self.node.open()
         self._opened = True
         if disk is not None and disk.saved is not None:
-            self._feeds.goes_on(spider)
+            self.feeds.goes_on(spider)
         self._hook_in()
 
     def _claim_feeds(self, spider: Spider) -> None:
         """Make the feeds this agent's own. Raises UbiRefused when one is another agent's, too."""
         self.feed_times = feed_params.times()
-        self._feeds = FeedClaims(self.crawler, self.settings.shared_feeds, self.alone)
+        self.feeds = FeedClaims(self.crawler, self.settings.shared_feeds, self.alone)
         if self._trial is None:
-            self._feeds.claim(spider)
+            self.feeds.claim(spider)
 
     @property
     def alone(self) -> bool:
@@ -198,34 +183,16 @@ class UbiScheduler(BaseScheduler):
         return self.settings.redis_url is None
 
     def make_transport(self) -> Transport:
-        """Redis where there is one, else this process's memory: a crawl of one agent."""
-        settings, agent_id = self.settings, self.agent_id
-        if settings.redis_url is None:
-            return MemoryTransport(MemoryHub(), agent_id, settings.crawl, settings.max_letter_bytes)
-        return RedisTransport(settings.redis_url, settings.crawl, agent_id, settings.max_letter_bytes)
+        """The way to the other agents; tests put another in its place."""
+        return wiring.make_transport(self.settings, self.agent_id)
 
-    def make_node(self, transport: Transport, disk: Keeper | None) -> Node:
+    def make_node(self, transport: Transport, disk: AgentDisk | None) -> Node:
         """The node of this agent; tests put another in its place."""
-        return Node(
-            self.settings,
-            transport,
-            agent_id=self.agent_id,
-            spider=self._spider.name,
-            origin=self._origin,
-            check=self._codec.check,
-            keys=self._keys,
-            on_wake=self._hooks.wake,
-            on_cancel=lambda: self.gate.cancel(),
-            on_fatal=self._fail,
-            on_drain=self._drain,
-            on_given_up=lambda reason: self._stat_buffer.count(f"ubi/failed/{reason}"),
-            on_limit=lambda reason, sentence: self._stop(sentence, reason, logging.INFO),  # as the user wants it
-            predecessor=self._directory.predecessor,
-            started=process_start.asked_for(),
-            on_incarnation=self._directory.record_incarnation,
-            on_flush=self._feeds.flush,
-            disk=disk,
+        start = Start(
+            self.agent_id, self._spider.name, self._origin, self.directory.predecessor, process_start.asked_for()
         )
+        events = wiring.SchedulerEvents(self)
+        return Node(self.settings, transport, start, self._codec.check, self._keys, events, disk=disk)
 
     def _assemble(self) -> None:
         """Put together what requests go through, before this agent's node."""
@@ -242,22 +209,10 @@ class UbiScheduler(BaseScheduler):
         self._enqueue = Enqueue(self._tools, self._local, self._stat_buffer)
         self._filtering.ask_frontier(self._enqueue.is_visited)
 
-    def _make_keys(self) -> RequestKeys:
-        unfiltered = self.crawler.settings.get("DUPEFILTER_CLASS") in NO_FILTER
-        if not self.settings.fingerprints:
-            return RequestKeys(self.settings, unfiltered)
-        fingerprinter = self.crawler.request_fingerprinter
-        assert fingerprinter is not None, "a scheduler is opened with a crawler that runs"
-        return FingerprintKeys(self.settings, fingerprinter, self._stat_buffer.count, unfiltered)
-
     def _make_page_links(self) -> PageLinks:
-        if self._keys.unfiltered:
-            why = "DUPEFILTER_CLASS lets every request be fetched"
-        elif self.settings.fingerprints:
-            why = f"REQUEST_FINGERPRINTER_CLASS, {self.settings.fingerprinter}, is asked for each request"
-        else:
-            own = type(self).enqueue_request is not UbiScheduler.enqueue_request
-            why = f"{type(self).__qualname__} has an enqueue_request of its own" if own else ""
+        why = wiring.why_one_by_one(self._keys, self.settings)
+        if not why and type(self).enqueue_request is not UbiScheduler.enqueue_request:
+            why = f"{type(self).__qualname__} has an enqueue_request of its own"
         return PageLinks(self.crawler, self._tools, why)
 
     def _make_dequeue(self) -> Dequeue:
@@ -268,15 +223,15 @@ class UbiScheduler(BaseScheduler):
         )  # fmt: skip
 
     def _hook_in(self) -> None:
-        self._hooks.on_removed(self._dequeue.removed)
-        self._hooks.on_closing(self._closing)
-        self._hooks.outlast_signals()
-        self._hooks.on_outcome(self.outcome)
-        self._hooks.on_successor(self.mark_successor)
-        self._hooks.around_transfers(self.gate.carry, self.reach)
-        self._hooks.around_downloads(self._downloads.make)
-        self._hooks.let_first_pass()
-        self._hooks.at_idle(self._idle)
+        self.hooks.on_removed(self._dequeue.removed)
+        self.hooks.on_closing(self._closing)
+        self.hooks.outlast_signals()
+        self.hooks.on_outcome(self.outcome)
+        self.hooks.on_successor(self.mark_successor)
+        self.hooks.around_transfers(self.gate.carry, self.reach)
+        self.hooks.around_downloads(self._downloads.make)
+        self.hooks.let_first_pass()
+        self.hooks.at_idle(self._idle)
         self.crawler.signals.connect(self._dequeue.spider_error, signals.spider_error)
         self._errors.listen()
         if not self.alone:  # else there is nobody to hand over to; and Scrapy's shell never closes its spider
@@ -290,14 +245,8 @@ class UbiScheduler(BaseScheduler):
             logger.info("No new request is sent; %d requests under way end first.", loads)
 
     def _cut_short(self) -> None:
-        """The process ends, and this agent has not left: a second Ctrl-C, most likely."""
         if not self.node.over:
-            logger.warning(
-                "Agent %s ends immediately, without handing over. The other agents take it for crashed: they take its "
-                "hosts over when no heartbeat has come for %g s (UBI_FAILURE_TIMEOUT).",
-                self.agent_id,
-                self.settings.failure_timeout,
-            )
+            say_cut_short(self.agent_id, self.settings)
 
     def close(self, reason: str) -> Deferred[None] | None:
         """Hand over and go, or close after the end of the crawl."""
@@ -309,46 +258,13 @@ class UbiScheduler(BaseScheduler):
             atexit.unregister(self._cut_short)
         finally:
             self._stat_buffer.close(self.node, self._keys.changed, self._page_links.taken)
-            self._say_lost()
+            say_lost(self.crawler, self.node, self.settings)
             self._filtering.close()
             self._downloads.close()
             self._errors.close()
-            self._directory.close()
+            self.directory.close()
             if self._trial is not None:
                 self._trial.close()
-
-    def _say_lost(self) -> None:
-        """Say what the crawl has lost, in its last lines."""
-        tally = last_lines.tally(self.agent_id, self.node.counters(), self.node.published)
-        last_lines.say(self.crawler, last_lines.lost(tally, self.settings.crawl))
-        if copies := last_lines.of_copies(self.node.lost_agents, self.settings.replication):
-            end_badly(self.crawler)
-            last_lines.say(self.crawler, copies, logging.ERROR)
-
-    def _fail(self, sentence: str) -> None:
-        """The agent cannot go on; whoever runs it is told by the exit status."""
-        end_badly(self.crawler)
-        self._stop(sentence, "ubi_stopped")
-
-    def _stop(self, sentence: str, reason: str, level: int = logging.ERROR) -> None:
-        """Close the spider, and say why."""
-        logger.log(level, "%s", sentence)
-        self._end(reason)
-
-    def _end(self, reason: str) -> None:
-        """Close the spider. The loop keeps no task alive that nothing else refers to."""
-        task = asyncio.ensure_future(self.crawler.engine.close_spider_async(reason=reason))
-        self._endings.append(task)
-        task.add_done_callback(_tell_of_error)
-
-    def _break(self, sentence: str) -> None:
-        """Too many errors in close succession."""
-        self._stop(sentence, "error_burst")
-
-    def _drain(self) -> None:
-        """Somebody wants this agent to leave: as by SIGTERM, but for the reason."""
-        logger.info("Asked to leave (scrapy ubi drain).")
-        self._end("drained")
 
     @property
     def _spider(self) -> Spider:
@@ -387,6 +303,10 @@ class UbiScheduler(BaseScheduler):
         """A robots.txt that `parent` had fetched, or the sitemap that it is, leads to this request."""
         self.mark_child(request, parent)
         self.crawler.engine.crawl(request)
+
+    def count(self, stat: str) -> None:
+        """One more of this, in Scrapy's stats."""
+        self._stat_buffer.count(stat)
 
     def _note(self, what: str) -> None:
         self.node.note(what)
@@ -454,12 +374,6 @@ def scheduler_of(crawler: Crawler) -> UbiScheduler | None:
     scheduler = scheduler_in(crawler)
     # `isinstance` is true of any scheduler, by the metaclass of Scrapy's base class.
     return scheduler if UbiScheduler in type(scheduler).__mro__ else None  # type: ignore[return-value]
-
-
-def _tell_of_error(task: asyncio.Future[None]) -> None:
-    """Log what has kept a spider from being closed."""
-    if not task.cancelled() and (error := task.exception()) is not None:
-        logger.error("The spider could not be closed: %r", error, exc_info=error)
 
 
 def own_scheduler(settings: BaseSettings) -> type[UbiScheduler] | None:

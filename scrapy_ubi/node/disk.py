@@ -142,7 +142,7 @@ class NoDisk:
         """Nothing."""
 
 
-class Keeper:
+class AgentDisk:
     """An agent's disk. `frontier`, `saved` and `facts` are what was found on it; `forget` replaces them.
 
     `trouble` is called in the loop, once, when a file turns out to be damaged while the crawl runs.
@@ -169,7 +169,7 @@ class Keeper:
         self._threads = ThreadPoolExecutor(2, "ubi-disk")
 
     @classmethod
-    async def open(cls, path: Path, settings: UbiSettings, clock: Callable[[], float]) -> Keeper:
+    async def open(cls, path: Path, settings: UbiSettings, clock: Callable[[], float]) -> AgentDisk:
         """Open the disk in that directory, in another thread.
 
         Raises `UbiDirectoryError` when it is damaged (then it was set aside) or cannot be used.

@@ -21,7 +21,7 @@ from collections.abc import Callable, Mapping
 from scrapy import Request
 from scrapy.utils.request import RequestFingerprinterProtocol
 
-from scrapy_ubi.node.nonces import AGAIN
+from scrapy_ubi.node.keys import AGAIN
 from scrapy_ubi.requests.check import NONCE
 from scrapy_ubi.requests.identity import Place, RequestKeys
 from scrapy_ubi.settings import UbiSettings

@@ -15,7 +15,7 @@ Rules of this module:
 * A redirect that returns to a URL of its own chain (a site that sets a cookie on the way) is a step on, not a
   duplicate: its nonce says which step. It is the same for every agent, so seeds that dance like that are still taken
   once.
-* A request that is taken in again, requeued or wrongly joined, has a nonce of `node.nonces`.
+* A request that is taken in again, requeued or wrongly joined, has a nonce of `node.keys`.
 """
 
 from __future__ import annotations

@@ -75,7 +75,7 @@ class Unit(UbiScheduler):
         self.reach = reach(self.settings, count=self._stat_buffer.count)
         self.gate = Gate(crawler, self.node, self.settings, self._flights, self._notices, self.reach)
         self._filtering = LinkFilter.from_settings(self.settings, self._stat_buffer.count)
-        self._errors = ErrorWatch(crawler, self.settings, Path("nowhere"), self._note, self._break)
+        self._errors = ErrorWatch(crawler, self.settings, Path("nowhere"), self._note, self.ending.burst)
         self._assemble()
         self._dequeue = self._make_dequeue()
         self._opened = True
@@ -512,7 +512,7 @@ class FakeScheduler(UbiScheduler):
 
     def make_node(self, transport: Transport, disk: Any = None) -> Any:
         FakeScheduler.made = FakeNode()
-        FakeScheduler.made.wake = self._hooks.wake
+        FakeScheduler.made.wake = self.hooks.wake
         return FakeScheduler.made
 
 
@@ -585,7 +585,7 @@ def test_a_host_that_is_lost_and_regained_is_fetched_after_its_robots_txt(site: 
 # -- the task that closes the spider
 
 
-@pytest.mark.parametrize("end", ["_stop", "_drain"])
+@pytest.mark.parametrize("end", ["_stop", "drain"])
 def test_the_task_that_closes_the_spider_is_kept_and_its_error_told(end: str, caplog: pytest.LogCaptureFixture) -> None:
     """The loop alone would let go of it in the middle."""
 
@@ -597,8 +597,8 @@ def test_the_task_that_closes_the_spider_is_kept_and_its_error_told(end: str, ca
             raise RuntimeError(f"no end for {reason}")
 
         unit.crawler.engine = SimpleNamespace(close_spider_async=close)  # type: ignore[assignment]
-        unit._drain() if end == "_drain" else unit._stop("Too many errors.", "burst")
-        kept = weakref.ref(unit._endings[0])
+        unit.ending.drain() if end == "drain" else unit.ending.stop("Too many errors.", "burst")
+        kept = weakref.ref(unit.ending._endings[0])
         gc.collect()
         task = kept()
         assert task is not None and not task.done()
@@ -606,5 +606,5 @@ def test_the_task_that_closes_the_spider_is_kept_and_its_error_told(end: str, ca
         await asyncio.wait([task])
 
     asyncio.run(run())
-    reason = "drained" if end == "_drain" else "burst"
+    reason = "drained" if end == "drain" else "burst"
     assert f"The spider could not be closed: RuntimeError('no end for {reason}')" in caplog.text

@@ -18,7 +18,7 @@ from scrapy.http import Response
 from scrapy.utils.test import get_crawler
 
 from scrapy_ubi.errors import UbiRefused
-from scrapy_ubi.node.disk import Keeper
+from scrapy_ubi.node.disk import AgentDisk
 from scrapy_ubi.outputs.feed_claims import FeedClaims, lock_place
 from scrapy_ubi.outputs.feed_params import FeedParams
 from scrapy_ubi.protocol.snapshot import Changes
@@ -250,9 +250,9 @@ def test_what_is_done_on_the_disk_has_its_item_in_the_file(
         site.page(f"http://h{number}.example/1")
         site.page(f"http://h{number}.example/2")
     looks: list[tuple[int, int]] = []
-    collect = Keeper.collect
+    collect = AgentDisk.collect
 
-    def looked(keeper: Keeper, changes: Changes, facts: Mapping[str, Any] | None) -> None:
+    def looked(keeper: AgentDisk, changes: Changes, facts: Mapping[str, Any] | None) -> None:
         done = sum(state.done_count for state in keeper.frontier.states())
         files = tmp_path.glob("*.jl")
         looks.append((done, sum(1 for file in files for line in file.read_text().splitlines() if json.loads(line))))
@@ -266,7 +266,7 @@ def test_what_is_done_on_the_disk_has_its_item_in_the_file(
 
     name = str(tmp_path / ("%(batch_id)d.jl" if options else "items.jl"))
     settings = {"FEEDS": {name: {**PATIENT, **options}}, "UBI_LEAN": lean, "ITEM_PIPELINES": pipelines}
-    with mock.patch.object(Keeper, "collect", looked):
+    with mock.patch.object(AgentDisk, "collect", looked):
         crawl(Walk, site.proxy, settings=settings, with_crawlers=listen)
     assert looks[-1] == (60, 60)
     assert all(done <= items for done, items in looks), looks

@@ -10,7 +10,7 @@ import pytest
 from scrapy import Request
 from scrapy.utils.request import fingerprint
 
-from scrapy_ubi.node.nonces import REQUEUED, UNJOINED, again_nonce, taken_first
+from scrapy_ubi.node.keys import REQUEUED, UNJOINED, again_nonce, taken_first
 from scrapy_ubi.protocol.host import Entry
 from scrapy_ubi.requests.check import NONCE
 from scrapy_ubi.requests.identity import RequestKeys

@@ -29,7 +29,7 @@ from scrapy.utils.request import RequestFingerprinter
 
 from scrapy_ubi import clock
 from scrapy_ubi.components.scheduler import SEED, UbiScheduler
-from scrapy_ubi.node import Node, Visit
+from scrapy_ubi.node import Node, Start, Visit
 from scrapy_ubi.plainlinks import PlainLinks
 from scrapy_ubi.protocol.done_marks import Outlinks
 from scrapy_ubi.protocol.host import Entry
@@ -98,7 +98,7 @@ class World(UbiScheduler):
     def _agent(self, name: str) -> Node:
         transport = MemoryTransport(MemoryHub(), name, "crawl", 1_000_000)
         keys = RequestKeys(self.settings)
-        return Node(self.settings, transport, agent_id=name, spider="walk", check=self._codec.check, keys=keys)
+        return Node(self.settings, transport, Start(name, "walk"), self._codec.check, keys)
 
     def join(self) -> None:
         """There is another agent from now on."""

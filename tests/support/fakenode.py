@@ -15,7 +15,7 @@ from typing import Any
 
 from scrapy_ubi.frontier.memory import MemoryFrontier
 from scrapy_ubi.node.hosts.foreign_hosts import ForeignHosts
-from scrapy_ubi.node.hosts.merged_urls import Joins
+from scrapy_ubi.node.hosts.merged_urls import MergedUrls
 from scrapy_ubi.node.work.verdict import Verdict
 from scrapy_ubi.protocol.host import Entry, HostState
 from scrapy_ubi.protocol.memory_state import SetState
@@ -72,7 +72,7 @@ class FakeNode:
         self.also: list[tuple[str, int]] = []  # keys that were done with a page
         self.waiters: Counter[str] = Counter()  # by host
         self.again: list[str] = []  # hosts whose permit was asked for once more, before all others
-        self.joins = Joins()
+        self.joins = MergedUrls()
         self.learner = None
         self.published: dict[str, str] = {}
         self.lost_agents: tuple[str, ...] = ()

@@ -29,7 +29,7 @@ import math
 from collections import OrderedDict
 from collections.abc import Callable
 
-from scrapy_ubi.node.group.waiting import wait_briefly
+from scrapy_ubi.node.group.retry_until import wait_briefly
 from scrapy_ubi.node.hosts.foreign_hosts import ForeignHosts
 from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.host import HostState
@@ -114,7 +114,7 @@ class Permits:
         agent = self._agent
         if self.closed or agent.finished:
             return _DENIED
-        if not agent.owns(host):
+        if not agent.keeping.owns(host):
             return self._wait_for_foreign(host) if foreign and state is None else _DENIED
         if state is not None and state.is_done(key):
             return _DENIED
@@ -126,7 +126,7 @@ class Permits:
         if host in self.foreign.met:
             next_at = self._since_foreign(known, found is not None)
         now = self._clock()
-        if not agent.may_fetch(known, now):
+        if not agent.work.may_fetch(known, now):
             return math.inf
         wait = next_at - now
         if wait <= 0:
@@ -135,7 +135,7 @@ class Permits:
 
     def _wait_for_foreign(self, host: str) -> float:
         now = self._clock()
-        if host in self._held or not self._agent.may_act(now):
+        if host in self._held or not self._agent.work.may_act(now):
             return math.inf
         return max(0.0, self.next_at(host) - now)
 
@@ -161,8 +161,8 @@ class Permits:
     def _hold(self, host: str, state: HostState | None) -> bool:
         if state is not None:
             self._held[host] = None
-        elif self._agent.owns(host):
-            self._held[host] = self._agent.borrow(host)
+        elif self._agent.keeping.owns(host):
+            self._held[host] = self._agent.work.borrow(host)
         else:
             self._held[host] = _Foreign()
         return True
@@ -179,7 +179,7 @@ class Permits:
         if isinstance(borrowed, _Foreign):
             self.foreign.load_ended(host)
         elif borrowed is not None:
-            self._agent.give_back(borrowed, self._clock())
+            self._agent.work.give_back(borrowed, self._clock())
         if (line := self._lines.get(host)) is not None:
             next(iter(line)).turn.set()
         return True

@@ -444,7 +444,7 @@ def test_a_host_that_comes_here_during_a_foreign_load_waits_for_it_and_its_delay
         gate.beat(b=Beat("2" * 8, 0, REPLICAS, "0" * 16, counter=2, flags=frozenset({LEAVING})))
         gate.settle()
         gate.agent.tenure.force()
-        assert gate.agent.owns(host)
+        assert gate.agent.keeping.owns(host)
         gate.agent.discover(host, Entry(1, f"http://{host}/", 0))
         gate.now += 2.0
         state, entry = gate.agent.next(gate.now) or (None, None)
@@ -499,14 +499,14 @@ def test_a_release_wakes_one_of_those_who_wait() -> None:
         elsewhere = [gate.ask("h2.example") for _ in range(2)]
         waiting = [gate.ask() for _ in range(50)]
         assert await gate.waits(waiting[0])
-        owns = gate.agent.owns
+        owns = gate.agent.keeping.owns
 
         def counting(host: str) -> bool:
             nonlocal looks
             looks += 1
             return owns(host)
 
-        gate.agent.owns = counting
+        gate.agent.keeping.owns = counting
         for number, asking in enumerate(waiting):
             gate.permits.release(HOST)
             assert await soon(asking)

@@ -1,7 +1,10 @@
-"""Waiting for a Redis that is away, or full, while an agent joins: it may be restarting, or not be up yet.
+"""Waits with a limit: for an event, and for a Redis that is away or full while an agent joins.
 
-An agent that has joined keeps everything and waits for its Redis as long as it takes. One that joins holds nothing of
-the crawl yet, and its address may be wrong: it waits for a while, says so at once, and then gives the error.
+Rules of this module:
+
+* No wait is without end: each takes the most seconds that it may last.
+* An agent that has joined keeps everything and waits for its Redis as long as it takes. One that joins holds nothing of
+  the crawl yet, and its address may be wrong: it tries again for a while, logs that at once, and then raises the error.
 """
 
 from __future__ import annotations
@@ -19,7 +22,7 @@ T = TypeVar("T")
 PAUSE = 0.5  # s between two tries
 
 
-async def patiently(step: Callable[[], Awaitable[T]], most: float, clock: Callable[[], float]) -> T:
+async def retry_until(step: Callable[[], Awaitable[T]], most: float, clock: Callable[[], float]) -> T:
     """What comes of a step, which is tried again while Redis is away or full, for `most` seconds (by `clock`). Raises
     TransportDown or TransportFull of the last try."""
     end: float | None = None
@@ -38,3 +41,12 @@ async def patiently(step: Callable[[], Awaitable[T]], most: float, clock: Callab
             if end is not None:
                 logger.info("Redis is there now.")
             return result
+
+
+async def wait_briefly(event: asyncio.Event, most: float | None) -> None:
+    """Wait until an event is set, for so many seconds at most (None: without a limit)."""
+    try:
+        async with asyncio.timeout(most):  # not wait_for, which in Python 3.11 may swallow a cancellation
+            await event.wait()
+    except TimeoutError:
+        pass

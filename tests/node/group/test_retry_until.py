@@ -1,4 +1,4 @@
-"""A Redis that is away is waited for, and not for ever."""
+"""A Redis that is away is waited for, and an event, and not without a limit."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ import logging
 
 import pytest
 
-from scrapy_ubi.node.group import patience
-from scrapy_ubi.node.group.patience import patiently
+from scrapy_ubi.node.group.retry_until import retry_until, wait_briefly
 from scrapy_ubi.transport import TransportDown, TransportError, TransportFull
 
 
@@ -34,11 +33,11 @@ class Redis:
 
 @pytest.fixture(autouse=True)
 def no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(patience, "PAUSE", 0.0)
+    monkeypatch.setattr("scrapy_ubi.node.group.retry_until.PAUSE", 0.0)
 
 
 def wait(redis: Redis, most: float) -> str:
-    return asyncio.run(patiently(redis.step, most, redis.clock))
+    return asyncio.run(retry_until(redis.step, most, redis.clock))
 
 
 def test_one_that_is_there_is_asked_once_and_nothing_is_said(caplog: pytest.LogCaptureFixture) -> None:
@@ -86,5 +85,39 @@ def test_what_waiting_cannot_mend_is_not_waited_for() -> None:
 
     redis = Redis(0)
     with pytest.raises(TransportError):
-        asyncio.run(patiently(step, 10, redis.clock))
+        asyncio.run(retry_until(step, 10, redis.clock))
     assert len(asked) == 1
+
+
+async def waits(most: float | None) -> tuple[asyncio.Event, asyncio.Task[None]]:
+    """Somebody who waits already."""
+    event = asyncio.Event()
+    waiting = asyncio.ensure_future(wait_briefly(event, most))
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    return event, waiting
+
+
+@pytest.mark.parametrize("most", [None, 60.0])
+def test_it_ends_with_the_event(most: float | None) -> None:
+    async def run() -> None:
+        event, waiting = await waits(most)
+        event.set()
+        await waiting
+
+    asyncio.run(run())
+
+
+def test_it_ends_without_the_event() -> None:
+    asyncio.run(wait_briefly(asyncio.Event(), 0.0))
+
+
+def test_who_is_cancelled_hears_of_it_though_the_event_comes_at_the_same_time() -> None:
+    async def run() -> None:
+        event, waiting = await waits(60.0)
+        event.set()
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+
+    asyncio.run(run())

@@ -6,9 +6,8 @@ import asyncio
 import json
 from typing import Any
 
-from scrapy_ubi.node.hosts.crawl_limits import PAGES, CrawlLimits
-from scrapy_ubi.node.hosts.limit_watch import LimitWatch
-from scrapy_ubi.node.mail.io_thread import Courier
+from scrapy_ubi.node.hosts.crawl_limits import PAGES, CrawlLimits, LimitWatch
+from scrapy_ubi.node.mail.io_thread import IoThread
 from scrapy_ubi.node.report.figures import PUBLISH
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.transport import TransportDown
@@ -38,7 +37,7 @@ class Watched(Part):
         self.stopped: list[str] = []
         self.limits = CrawlLimits(UbiSettings(crawl_max_pages=most), "a", lambda name, _: self.stopped.append(name))
         self.published: Any = Published()
-        self.watch = LimitWatch(self.limits, self.crawl, Courier(own_thread=False), self.published)
+        self.watch = LimitWatch(self.limits, self.crawl, IoThread(own_thread=False), self.published)
 
     async def look(self) -> None:
         """Look, and take in what is read, after a while."""
