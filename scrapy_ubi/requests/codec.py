@@ -102,7 +102,7 @@ class Codec:
             text = self._acceptable(text, said, losses)
         if losses and (lacks := mark(losses)) is not None:
             text = _to_json({**{name: value for name, value in said.items() if value}, LOST: lacks})
-        return Encoded(text, depth, request.priority, tuple(losses), holds_objects(said) if text else False)
+        return _new(Encoded, (text, depth, request.priority, tuple(losses), text != "" and holds_objects(said)))
 
     def _fields(self, request: Request, losses: list[Loss]) -> dict[str, Any]:
         """What a request says beside its URL, depth and priority; what of it cannot travel is added to the losses."""
@@ -304,6 +304,7 @@ class Codec:
 
 
 _to_json = json.JSONEncoder(separators=(",", ":")).encode
+_new = tuple.__new__  # half the time of calling the class
 
 
 class _Nothing:
