@@ -106,6 +106,8 @@ class UbiSettings:
     lean: bool = True
     filters: tuple[object, ...] = ()  # as given: the chain is made of them where it is needed (urls.filters)
     filter_log: Path | None = None
+    stores: tuple[object, ...] = ()  # as given: they are made where they are needed (outputs.stores)
+    store_mb: int = 64
     host_cookies: bool = True
     foreign_downloads: Literal["polite", "refuse", "allow"] = "polite"
     shared_feeds: bool = False
@@ -206,7 +208,7 @@ def read_value(row: Setting, value: object) -> object:
         return _read_rules(row, value)
     if row.kind == "words":
         return _read_words(row, value)
-    if row.kind == "filters" and isinstance(value, str | list | tuple):
+    if row.kind in ("filters", "stores") and isinstance(value, str | list | tuple):
         return (value,) if isinstance(value, str) else tuple(value)
     if row.kind in ("path", "file") and isinstance(value, str | Path):
         return _read_path(row, value)

@@ -28,6 +28,8 @@ class UbiDownloaderMiddleware:
     def process_response(self, request: Request, response: Response) -> Response:
         if (guard := self._guard()) is not None:
             guard.responded(request, response)
+            if (outputs := getattr(scheduler_in(self._crawler), "outputs", None)) is not None:
+                outputs.received(request, response)
         return response if load_of(request) is None else unpacked(response)
 
     def process_exception(self, request: Request, exception: Exception) -> None:

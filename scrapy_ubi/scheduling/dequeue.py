@@ -25,6 +25,7 @@ from scrapy_ubi.downloads.gate import Guard, Withdrawn
 from scrapy_ubi.downloads.reach import Reach
 from scrapy_ubi.node import Node, Visit
 from scrapy_ubi.node.hosts.learned_forms import CUT, content_of
+from scrapy_ubi.outputs.pages import PageOutputs
 from scrapy_ubi.politeness.robots.sitemaps import Sitemaps
 from scrapy_ubi.process.error_signals import ErrorWatch
 from scrapy_ubi.requests.callbacks import errback_lost
@@ -59,6 +60,7 @@ class Handout:
         sessions: Sessions,
         sheet: StatSheet,
         reach: Reach,
+        outputs: PageOutputs | None = None,
     ) -> None:
         self._crawler, self._settings, self._spider = crawler, crawler.settings, spider
         self._node, self._codec = node, codec
@@ -66,13 +68,21 @@ class Handout:
         self._guard, self._errors, self._sitemaps, self._sheet = guard, errors, sitemaps, sheet
         self._sessions = sessions
         self._told = 0  # pages that failed as they could not travel
-        self._reach = reach
+        self._reach, self._outputs = reach, outputs
         # The URLs of a sitemap begin at depth 0 as well.
         counted = crawler.get_spider_middleware(DepthMiddleware) is not None
         self._seeds_known_by_depth = counted and not sitemaps.most
 
     def next(self) -> Request | None:
         """The next request that may be fetched now; None when there is none, though some may be pending."""
+        if self._outputs is None:
+            return self._next()
+        if self._outputs.full or (request := self._next()) is None:
+            return None
+        self._outputs.begin(request)
+        return request
+
+    def _next(self) -> Request | None:
         if (local := self._local.next()) is not None:
             self._flights.add(Flight(local, None, local=True))
             return local
@@ -104,6 +114,8 @@ class Handout:
                 self._errors.failed(request, result.value)
             return flight.withdrawn
         flight.withdrawn, flight.status = False, result.status
+        if self._outputs is not None:
+            self._outputs.answered(flight, result)
         if self._node.learner is not None and not any(flag in result.flags for flag in CUT):
             flight.content = content_of(result.status, result.body)
         flight.failed = status_reason(result.status, request, self._spider, self._settings)
@@ -124,6 +136,8 @@ class Handout:
         if flight is None:
             return
         self._guard.release(flight)
+        if self._outputs is not None:
+            self._outputs.ended(flight)
         if flight.local:
             self._local.done()
         elif flight.visit is not None and flight.withdrawn:

@@ -12,6 +12,7 @@ Kind = Literal[
     "path",
     "choice",
     "filters",
+    "stores",
     "file",
     "steps",
     "rules",
@@ -67,6 +68,8 @@ class Setting(NamedTuple):
             return "True or False"
         if self.kind == "filters":
             return "a list of filters"
+        if self.kind == "stores":
+            return "a list of stores"
         if self.kind == "words":
             return "a list of texts without spaces and commas"
         if self.kind == "contact":
