@@ -105,6 +105,8 @@ class Handout:
     def outcome(self, result: Response | Failure, request: Request) -> bool:
         """A request has its response or error; True when the spider must not be told: it was not fetched at all."""
         flight = self._flights.get(request)
+        if self._outputs is not None and flight is not None and isinstance(result, Response):
+            self._outputs.answered(flight, result)
         if flight is None or flight.visit is None:
             return False
         if isinstance(result, Failure):
@@ -114,8 +116,6 @@ class Handout:
                 self._errors.failed(request, result.value)
             return flight.withdrawn
         flight.withdrawn, flight.status = False, result.status
-        if self._outputs is not None:
-            self._outputs.answered(flight, result)
         if self._node.learner is not None and not any(flag in result.flags for flag in CUT):
             flight.content = content_of(result.status, result.body)
         flight.failed = status_reason(result.status, request, self._spider, self._settings)
