@@ -23,10 +23,10 @@ from typing import IO, NamedTuple
 
 from scrapy_ubi.errors import UbiError
 from scrapy_ubi.outputs import part_files
+from scrapy_ubi.outputs.choice import RANKS, Claim, chosen, order
 from scrapy_ubi.outputs.part_files import INDEX, OPEN, SHORT
 from scrapy_ubi.outputs.sorting import Sorter
 
-RANKS = {"ok": 0, "failed": 1, "again": 2}
 CHUNK = 1 << 20
 
 
@@ -165,8 +165,8 @@ class Collector:
             place += 1
             if not frame.data:
                 continue
-            key = (frame.name, RANKS[frame.kind], -frame.attempt, number, place)
-            sorter.add(key, frame.data)
+            claim = Claim(frame.kind, frame.attempt, number, place)
+            sorter.add((frame.name, order(claim), claim), frame.data)
             self._tell(len(frame.data), total)
 
     def _frames(self, index: Path, opened: bool) -> Iterator[Frame]:
@@ -201,22 +201,19 @@ class Collector:
             return None
 
     def _chosen(self, group: Iterator[tuple[tuple[object, ...], bytes]]) -> Iterator[bytes]:
-        """What counts of one page: records come with the one that counts first."""
-        best: bytes | None = None
-        last, again = 0, dict[int, bytes]()
-        for (_, rank, attempt, *_), data in group:
-            assert isinstance(attempt, int)
-            if rank != RANKS["again"] and best is None:
-                best, last = data, -attempt
-            elif rank == RANKS["again"] and -attempt not in again and (best is None or -attempt < last):
-                again[-attempt] = data
+        """What counts of one page. The records are read only as far as they may count."""
+        claims: list[Claim] = []
+        data: dict[Claim, bytes] = {}
+        for (_, *_, claim), found in group:
+            assert isinstance(claim, Claim)
+            if claim in chosen([*claims, claim]):
+                claims.append(claim)
+                data[claim] = found
             else:
                 self.tally.doubles += 1
         self.tally.pages += 1
-        for attempt in sorted(again):
-            yield again[attempt]
-        if best is not None:
-            yield best
+        for claim in chosen(claims):
+            yield data[claim]
 
     def _tell(self, count: int, total: int) -> None:
         before, self._read = self._read, self._read + count
