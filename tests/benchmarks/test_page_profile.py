@@ -18,8 +18,8 @@ STANDARD = "/usr/lib/python3.11/"
 def test_a_sample_belongs_to_the_innermost_component() -> None:
     stack = [
         f"{STANDARD}json/encoder.py:JSONEncoder.encode",
-        "/work/scrapy_ubi/codec.py:Codec.encode",
-        "/work/scrapy_ubi/scheduler.py:UbiScheduler.enqueue_request",
+        "/work/scrapy_ubi/requests/codec.py:Codec.encode",
+        "/work/scrapy_ubi/components/scheduler.py:UbiScheduler.enqueue_request",
         f"{SITE}scrapy/core/engine.py:ExecutionEngine.crawl",
     ]
     assert components.owner_of(stack) == "Request as text and back"

@@ -13,11 +13,11 @@ from scrapy import Spider, signals
 from scrapy.crawler import Crawler
 from twisted.internet import reactor
 from twisted.internet.base import DelayedCall
-from scrapy_ubi import stoppedtimers
+from scrapy_ubi.fast import stopped_timers
 
-stoppedtimers.EVERY = 0.01
+stopped_timers.EVERY = 0.01
 crawler = Crawler(Spider, {})
-timers = stoppedtimers.StoppedTimers.from_crawler(crawler)
+timers = stopped_timers.StoppedTimers.from_crawler(crawler)
 
 def held():
     return sum(type(each) is DelayedCall for each in gc.get_objects())

@@ -10,7 +10,7 @@ import random
 import sys
 from pathlib import Path
 
-from scrapy_ubi.frontier import open
+from scrapy_ubi.frontier import restore
 from scrapy_ubi.frontier.disk import DiskFrontier
 from scrapy_ubi.frontier.memory_store import MemoryStore
 from scrapy_ubi.protocol.host import Entry, Failure, HostState
@@ -74,7 +74,7 @@ def expected(flushes: int) -> list[tuple[Told, list[Failure]]]:
 
 def run(directory: Path, flushes: int) -> None:
     """Make the flushes."""
-    frontier = open.open_frontier(directory, memory=32 << 20, made=Reading)
+    frontier = restore.open_frontier(directory, memory=32 << 20, made=Reading)
     assert isinstance(frontier, Reading)
     for number in range(1, flushes + 1):
         errand(frontier, number)

@@ -18,7 +18,7 @@ from typing import Any, Protocol
 
 from sortedcontainers import SortedDict
 
-from scrapy_ubi.frontier import ledger, open
+from scrapy_ubi.frontier import ledger, restore
 from scrapy_ubi.frontier.memory_store import MemoryStore
 from scrapy_ubi.frontier.store import StoreFull
 from scrapy_ubi.node import Node, Visit
@@ -146,7 +146,7 @@ class SlowKeeper(Keeper):
     def _open(self) -> None:
         delay, unix = self._settings.host_delay, time.time()
         left = DictKind(self._files.seen)
-        self.frontier = open.restore(
+        self.frontier = restore.restore(
             self._files.store(),
             Path("seen"),
             delay=delay,

@@ -15,10 +15,10 @@ from scrapy_ubi.process import process_start
 ASK = """
 import sys, time
 begun = time.time()
-from scrapy_ubi import processage
+from scrapy_ubi.process import process_start
 from scrapy_ubi import clock
 {before}
-ages = [clock.now() - processage.asked_for() for _ in range(3)]
+ages = [clock.now() - process_start.asked_for() for _ in range(3)]
 print(time.time() - begun, *ages)
 """
 
@@ -39,7 +39,7 @@ def test_the_first_crawl_of_a_process_was_asked_for_when_that_was_started() -> N
 
 
 def test_a_process_that_has_run_for_long_was_not_started_for_its_crawl() -> None:
-    least, _, ages = ask("processage.LONGEST = 0.0")
+    least, _, ages = ask("process_start.LONGEST = 0.0")
     assert ages[0] < least / 10
 
 

@@ -18,11 +18,12 @@ from scrapy.utils.request import fingerprint
 from scrapy_ubi import LinkExtractor, PlainLinks
 from scrapy_ubi.errors import UbiRefused
 from scrapy_ubi.node.group.pinned_settings import check_settings
+from scrapy_ubi.node.nonces import REQUEUED, again_nonce
 from scrapy_ubi.node.report.figures import fixed
 from scrapy_ubi.protocol.host import Entry
 from scrapy_ubi.requests.check import NONCE
 from scrapy_ubi.requests.fingerprints import ERRORS, FingerprintKeys
-from scrapy_ubi.requests.identity import REQUEUED, RequestKeys, again_nonce
+from scrapy_ubi.requests.identity import RequestKeys
 from scrapy_ubi.settings import FINGERPRINTER, UbiSettings
 from tests.support.crawls import FAST, crawl, items_of, total
 from tests.support.site import Page, Site, Visit, links

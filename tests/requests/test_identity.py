@@ -10,9 +10,10 @@ import pytest
 from scrapy import Request
 from scrapy.utils.request import fingerprint
 
+from scrapy_ubi.node.nonces import REQUEUED, UNJOINED, again_nonce, taken_first
 from scrapy_ubi.protocol.host import Entry
 from scrapy_ubi.requests.check import NONCE
-from scrapy_ubi.requests.identity import REQUEUED, UNJOINED, RequestKeys, again_nonce, jar_nonce, taken_first
+from scrapy_ubi.requests.identity import RequestKeys, jar_nonce
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.urls.hosts import read_rules
 

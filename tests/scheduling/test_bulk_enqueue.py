@@ -328,8 +328,8 @@ def test_links_far_too_long_are_not_looked_at_as_a_whole(
         assert len(url) < 10_000
         return Request(url)
 
-    for module in ("batch", "passing"):
-        monkeypatch.setattr(f"scrapy_ubi.{module}.Request", request)
+    for module in ("bulk_enqueue", "scrapy_rules"):
+        monkeypatch.setattr(f"scrapy_ubi.scheduling.{module}.Request", request)
     base = "%F0%9F%98%80" * 1_000
     far = [f"{origin}/{base}/{number}" for origin in ("http://h1.example", "HTTPS://far.example") for number in "12"]
     odd = ["http://h1.example/a" + " " * 5_000, "http://[" + "x" * 5_000]

@@ -25,7 +25,8 @@ CASE = """
     from scrapy import Request, Spider
     from scrapy.core.downloader.handlers import DownloadHandlers
     from scrapy.crawler import Crawler
-    from scrapy_ubi import scrapy_private, writegate
+    from scrapy_ubi import scrapy_private
+    from scrapy_ubi.scrapy_private import socket_gate
 
     scheme, case, *ours = sys.argv[1:]
     requests = []
@@ -59,7 +60,7 @@ CASE = """
 
     async def download(handlers, url, may_write):
         async def task():
-            writegate.may_write.set(may_write)
+            socket_gate.may_write.set(may_write)
             return (await handlers.download_request_async(Request(url))).status
         try:
             return await asyncio.ensure_future(task())

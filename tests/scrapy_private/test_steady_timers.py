@@ -26,7 +26,7 @@ time.time = lambda: real() + ahead[0]
 from twisted.internet import asyncioreactor
 asyncioreactor.install()
 from twisted.internet import reactor
-from scrapy_ubi.scrapy_private.steadytimers import steady_timers
+from scrapy_ubi.scrapy_private.steady_timers import steady_timers
 
 fired = []
 reactor.callLater(3600, fired.append, "set before")

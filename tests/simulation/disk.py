@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from scrapy_ubi.frontier import ledger, open
+from scrapy_ubi.frontier import ledger, restore
 from scrapy_ubi.frontier.memory import MemoryFrontier
 from scrapy_ubi.frontier.memory_store import MemoryStore
 from scrapy_ubi.protocol.host import Entry, HostState, Notes
@@ -137,7 +137,7 @@ class StoreDisk(Disk):
     def opened(self, offset: float) -> LoggedDiskFrontier:
         """The frontier on disk that a process finds here. `offset`: the world's time less the process's."""
         kind = DictKind(self.seen)
-        made = open.restore(
+        made = restore.restore(
             self.store,
             Path("seen"),
             offset=offset,

@@ -13,12 +13,13 @@ import pytest
 from scrapy_ubi.frontier.memory import MemoryFrontier
 from scrapy_ubi.node.hosts.host_limits import MOST_WATCHED, SECTION, HostLimits
 from scrapy_ubi.node.hosts.host_notes import Hosts
+from scrapy_ubi.node.nonces import REQUEUED, UNJOINED, again_nonce
 from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.config import Config
 from scrapy_ubi.protocol.host import Entry, HostState
 from scrapy_ubi.protocol.mail import DISCOVERY, STATE
 from scrapy_ubi.protocol.wire import Delta, Received
-from scrapy_ubi.requests.identity import REQUEUED, UNJOINED, RequestKeys, again_nonce
+from scrapy_ubi.requests.identity import RequestKeys
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.transport.memory import MemoryHub
 from tests.node.crawler import SETTINGS, Crawler, Log, crawl
