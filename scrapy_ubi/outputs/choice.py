@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-RANKS = {"ok": 0, "failed": 1, "again": 2}
+KINDS = ("ok", "failed", "again")
+RANKS = {kind: rank for rank, kind in enumerate(KINDS)}
 
 
 class Claim(NamedTuple):
@@ -25,6 +26,11 @@ class Claim(NamedTuple):
 def order(claim: Claim) -> tuple[int, int, int, int]:
     """By this claims are sorted: what counts comes before what it makes superfluous."""
     return RANKS[claim.kind], -claim.attempt, claim.part, claim.place
+
+
+def claim_of(rank: int, attempt: int, part: int, place: int) -> Claim:
+    """The claim with this order."""
+    return Claim(KINDS[rank], -attempt, part, place)
 
 
 def chosen(claims: Iterable[Claim]) -> list[Claim]:

@@ -23,9 +23,9 @@ from typing import IO, NamedTuple
 
 from scrapy_ubi.errors import UbiError
 from scrapy_ubi.outputs import part_files
-from scrapy_ubi.outputs.choice import RANKS, Claim, chosen, order
+from scrapy_ubi.outputs.choice import RANKS, Claim, chosen, claim_of, order
 from scrapy_ubi.outputs.part_files import INDEX, OPEN, SHORT
-from scrapy_ubi.outputs.sorting import Sorter
+from scrapy_ubi.outputs.sorting import Record, Sorter
 
 CHUNK = 1 << 20
 
@@ -166,7 +166,7 @@ class Collector:
             if not frame.data:
                 continue
             claim = Claim(frame.kind, frame.attempt, number, place)
-            sorter.add((frame.name, order(claim), claim), frame.data)
+            sorter.add((frame.name, *order(claim)), frame.data)
             self._tell(len(frame.data), total)
 
     def _frames(self, index: Path, opened: bool) -> Iterator[Frame]:
@@ -200,12 +200,12 @@ class Collector:
         except ValueError:
             return None
 
-    def _chosen(self, group: Iterator[tuple[tuple[object, ...], bytes]]) -> Iterator[bytes]:
+    def _chosen(self, group: Iterator[Record]) -> Iterator[bytes]:
         """What counts of one page. The records are read only as far as they may count."""
         claims: list[Claim] = []
         data: dict[Claim, bytes] = {}
-        for (_, *_, claim), found in group:
-            assert isinstance(claim, Claim)
+        for (_, *numbers), found in group:
+            claim = claim_of(*numbers)
             if claim in chosen([*claims, claim]):
                 claims.append(claim)
                 data[claim] = found

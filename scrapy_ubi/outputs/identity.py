@@ -1,4 +1,4 @@
-"""What an item is called, for pipelines that write to a database: the same after a crash, wherever its page is fetched."""
+"""What an item is called, for pipelines that write to a database: the same however often its page is fetched."""
 
 from __future__ import annotations
 

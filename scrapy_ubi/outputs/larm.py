@@ -8,8 +8,8 @@ Rules of this module:
   (0 link, 1 frame, 2 redirect), text of the link or ALT of its image.
 * `store.log`, a line for each page: from, URL, URL in normal form, type of the link that led here, status, MIME type,
   size, title, number of the page file, offset there. Number and offset are 0 where the page itself is not kept.
-* A page's bytes are those that its callback got. A page file has at most 50,000,000 bytes (unless one page has more): it
-  is looked at before a page is written, not after, as LARM did.
+* A page's bytes are those that its callback got. A page file has at most 50,000,000 bytes (unless one page has more):
+  its size is looked at before a page is written, not after, as LARM did.
 * Pages are read for links in the writer's thread. Those that cost a parser seconds are not read.
 """
 

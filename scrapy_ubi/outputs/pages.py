@@ -108,10 +108,9 @@ class PageOutputs:
 
     # -- a page's way
 
-    def begin(self, request: Request) -> None:
+    def begin(self, flight: Flight) -> None:
         """A request is handed out."""
-        if (flight := self._flights.get(request)) is not None:
-            request.meta[KEY] = self._name(flight)
+        flight.request.meta[KEY] = self._name(flight)
 
     def received(self, request: Request, response: Response) -> None:
         """A response came, as it is on the line."""

@@ -1,25 +1,27 @@
 """Sort more records than fit into memory: by runs on disk, merged.
 
-A record is its key, a tuple of texts and numbers that compare, and its bytes. `most` bytes are in memory at a time; of
+A record is its key, a name and four numbers, and its bytes. `most` bytes are in memory at a time; of
 the runs on disk `WAYS` are merged at once, so few files are open however many records there are.
 """
 
 from __future__ import annotations
 
 import heapq
-import pickle
+import struct
 import tempfile
 from collections.abc import Iterator
-from itertools import islice
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import IO
 
 MOST = 64 << 20  # bytes of records in memory
 WAYS = 64
 OVERHEAD = 200  # bytes of a record's objects, about
 
-Record = tuple[tuple[Any, ...], bytes]
+_HEAD = struct.Struct("!HqqqqQ")  # length of the name, the numbers, length of the data
+
+Key = tuple[str, int, int, int, int]
+Record = tuple[Key, bytes]
 
 
 class Sorter:
@@ -41,7 +43,7 @@ class Sorter:
     ) -> None:
         self._directory.cleanup()
 
-    def add(self, key: tuple[Any, ...], data: bytes) -> None:
+    def add(self, key: Key, data: bytes) -> None:
         """Keep a record. No two have the same key."""
         self._records.append((key, data))
         self._size += len(data) + OVERHEAD
@@ -63,16 +65,22 @@ class Sorter:
         self._count += 1
         path = Path(self._directory.name) / str(self._count)
         with path.open("wb") as file:
-            while some := list(islice(records, 256)):
-                pickle.dump(some, file, pickle.HIGHEST_PROTOCOL)  # read by this process alone
+            for (name, *numbers), data in records:
+                text = name.encode()
+                file.write(_HEAD.pack(len(text), *numbers, len(data)) + text + data)
         return path
 
 
 def _read(path: Path) -> Iterator[Record]:
     with path.open("rb") as file:
-        while True:
-            try:
-                some = pickle.load(file)
-            except EOFError:
-                return
-            yield from some
+        while head := file.read(_HEAD.size):
+            length, rank, attempt, part, place, size = _HEAD.unpack(head)
+            name = _all(file, length).decode()
+            yield (name, rank, attempt, part, place), _all(file, size)
+
+
+def _all(file: IO[bytes], size: int) -> bytes:
+    data = file.read(size)
+    if len(data) < size:
+        raise OSError(f"a file of the sort has lost its end: {file.name}")
+    return data

@@ -4,10 +4,10 @@ Rules of this module:
 
 * A store is asked in the loop for what it keeps of a page (`item`, `page`): it touches memory only. What it answers is
   written by the agent's writer in a thread of its own (`write`).
-* It is asked once for a page, when the page's callback and pipelines are through; never for a page that is fetched once
-  more, unless its callback has yielded items before.
-* The text of a store is that of a filter in UBI_FILTERS: `name(value, key=value)`; a store of the user's is named by its
-  dotted path. What is malformed is a `UbiSettingError` at the start that names UBI_STORES, the entry and the remedy.
+* It is asked once for a page, when the page's callback and pipelines are through; never for a page that is fetched
+  once more, unless its callback has yielded items before.
+* The text of a store is that of a filter in UBI_FILTERS: `name(value, key=value)`; a store of the user's is named by
+  its dotted path. What is malformed is a `UbiSettingError` at the start: it names UBI_STORES, the entry, the remedy.
 """
 
 from __future__ import annotations

@@ -75,16 +75,12 @@ class Handout:
 
     def next(self) -> Request | None:
         """The next request that may be fetched now; None when there is none, though some may be pending."""
-        if self._outputs is None:
-            return self._next()
-        if self._outputs.full or (request := self._next()) is None:
+        if self._outputs is not None and self._outputs.full:
             return None
-        self._outputs.begin(request)
-        return request
-
-    def _next(self) -> Request | None:
         if (local := self._local.next()) is not None:
-            self._flights.add(Flight(local, None, local=True))
+            flight = self._flights.add(Flight(local, None, local=True))
+            if self._outputs is not None:
+                self._outputs.begin(flight)
             return local
         while (visit := self._node.next()) is not None:
             request = self._originals.take(visit.entry.key) or self._decode(visit)
@@ -92,7 +88,9 @@ class Handout:
                 self._sessions.restore(visit)
                 if not visit.entry.depth and self._seeds_known_by_depth:
                     self._look_at_seed(request)
-                self._flights.add(Flight(request, visit.host, visit))
+                flight = self._flights.add(Flight(request, visit.host, visit))
+                if self._outputs is not None:
+                    self._outputs.begin(flight)
                 return request
         return None
 

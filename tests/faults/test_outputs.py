@@ -1,5 +1,5 @@
-"""Outputs and crashes (P9): agents are killed, started again or not, join and leave; then what is collected are the items
-of plain Scrapy, each once.
+"""Outputs and crashes (P9): agents are killed, started again or not, join and leave; then what is collected are the
+items of plain Scrapy, each once.
 
 The moments are drawn; each test prints its seed, and how to see the same again.
 """

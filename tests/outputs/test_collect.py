@@ -76,7 +76,7 @@ def test_more_than_fits_into_memory_is_sorted(tmp_path: Path) -> None:
     seed = random.randrange(1_000_000)
     print(f"seed {seed}")
     draws = random.Random(seed)
-    records = [((f"{draws.getrandbits(64):016x}", number), bytes([number % 256])) for number in range(3000)]
+    records = [((f"{draws.getrandbits(64):016x}", 0, -1, 2, n), bytes([n % 256]) * (n % 7)) for n in range(3000)]
     with Sorter(tmp_path, most=3000 * 200 // (WAYS * 3)) as sorter:
         for key, data in records:
             sorter.add(key, data)

@@ -4,8 +4,8 @@ A record is a page's; it waits in memory, is written to the file, and counts onc
 has with it. A crash may leave any part of what waits, the last one torn. At a start the file is cut to what counts.
 What is collected of all files is by production's rule which records of a page count (`collect.chosen`).
 
-The checker knows the pages that are done on the disks that are there at the end: each has one record that counts, unless
-its records were all on disks that are lost.
+The checker knows the pages that are done on the disks that are there at the end: each has one record that counts,
+unless it had one on a disk that is lost.
 """
 
 from __future__ import annotations
@@ -76,8 +76,8 @@ def judge(world: World) -> None:
     for key in done - gone:
         found = chosen(claims.get(key, []))
         if len(found) != 1:
-            url = world.keys.get(key, f"{key:016x}")
-            raise Violation(f"P9: {url} is done, and has its outputs {len(found)} times: {sources(claims.get(key, ()))}")
+            url, where = world.keys.get(key, f"{key:016x}"), sources(claims.get(key, ()))
+            raise Violation(f"P9: {url} is done, and has its outputs {len(found)} times: {where}")
 
 
 def sources(claims: Iterable[Claim]) -> list[tuple[int, int]]:

@@ -8,8 +8,8 @@ Rules of this module:
 * But whose process was started before that end belongs to the crawl that has ended, and finds nothing left to do: it
   would else fetch all of it again. (It takes seconds to start Python and Scrapy; small crawls end in less.) Not where
   those who ended it knew no URL at all: they had nothing to do, as the seeds are the one's that comes late.
-* Nor does an agent that was killed before that end, and has kept outputs: what it has written is a part of the result of
-  that run, so it ends it as the others did. The next start begins a new one.
+* Nor does an agent that was killed before that end, and has kept outputs: what it has written is a part of the result
+  of that run, so it ends it as the others did. The next start begins a new one.
 * Agents must agree on what decides where a URL belongs (partition, normal form, fingerprinter, replicas, replication).
   One that differs is refused, and told in what. So is one that was started from something else (`origin`). An agent
   that has published lately is there; by a clock that is wrong none may have: then it is there if it beats on. One with
@@ -80,8 +80,8 @@ async def begin_run(
             logger.info("The crawl ended after losses, and this agent's directory holds more of it: it goes on.")
         elif keeps(run):
             logger.info(
-                "The crawl of this name has ended while this agent was away: what its pages have left is whole, and can "
-                "be collected; there is nothing left to fetch. Start again for a new crawl."
+                "The crawl of this name has ended while this agent was away: what its pages have left is whole, and "
+                "can be collected; there is nothing left to fetch. Start again for a new crawl."
             )
         elif ended_ago(control, transport.now()) < age() and not (is_lossy(control) and await _was_empty(transport)):
             logger.info(
