@@ -44,9 +44,10 @@ class Outputs:
         """All is written: say where it is."""
         repaired, stats = self.writer.repaired, self._crawler.stats
         if stats is not None:
-            for name, number in (("cut_bytes", repaired.cut), ("unwritten", self.writer.failed)):
+            told = {"ubi/store/cut_bytes": repaired.cut, "ubi/store/unwritten": self.writer.failed}
+            for name, number in told.items():
                 if number:
-                    stats.inc_value(f"ubi/store/{name}", number)
+                    stats.inc_value(name, number)
         if any(store.name == "items" for store in self._stores):
             logger.info(
                 "The items of this agent's pages are in %s. One file of those of all agents: scrapy ubi collect items "
