@@ -82,10 +82,10 @@ class LarmStore(Store):
         """In the writer's thread."""
         page, came = payload.page, payload.response
         assert came is not None
-        title, links = read(came) if not payload.redirect else ("", [Link(payload.redirect, REDIRECT, "")])
+        title, links = read(came) if not payload.redirect else ("", [Link(_clean(payload.redirect), REDIRECT, "")])
         number, offset = self._put(payload.body, part) if self._pages and payload.body else (0, 0)
-        for link in links:
-            part.append(LINKS, _line(page.url, link.to, normal_form(link.to) or link.to, link.type, link.text))
+        if links:
+            part.append(LINKS, _lines(page.url, links))
         kind = REDIRECT if page.redirected_from else LINK
         mime = (came.headers.get("Content-Type") or b"").decode("latin-1").partition(";")[0].strip()
         fields = (
@@ -138,5 +138,17 @@ def _text(node: LexborNode) -> str:
     return next((alt for holder in holders if (alt := holder.attributes.get("alt"))), "")
 
 
+def _lines(page: str, links: list[Link]) -> bytes:
+    """Lines of links, whose URLs have been made safe."""
+    lines = [
+        f"{page}\t{to}\t{normal_form(to) or to}\t{kind}\t{_clean(text) if text else ''}\n" for to, kind, text in links
+    ]
+    return "".join(lines).encode("utf-8", "replace")
+
+
+def _clean(text: str) -> str:
+    return _blank.sub(" ", text).strip()
+
+
 def _line(*fields: Any) -> bytes:
-    return ("\t".join(_blank.sub(" ", str(field)[:8192]).strip() for field in fields) + "\n").encode("utf-8", "replace")
+    return ("\t".join(_clean(str(field)[:8192]) for field in fields) + "\n").encode("utf-8", "replace")

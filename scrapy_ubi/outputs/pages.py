@@ -93,6 +93,7 @@ class PageOutputs:
         self._normal, self._count = normal, count
         self._stores = list(stores)
         self._of_items = [store for store in self._stores if store.wants_items]
+        self._stats = {store.name: f"ubi/store/{store.name}/items" for store in self._of_items}
         self.wants_pages = any(store.wants_pages for store in self._stores)
         self._waiting: dict[Flight, _Waiting] = {}
         self._buffered = 0  # bytes of pages that are not done
@@ -226,7 +227,7 @@ class PageOutputs:
                 continue
             if text is not None:
                 kept[store.name] = text
-                self._count(f"ubi/store/{store.name}/items")
+                self._count(self._stats[store.name])
         return kept
 
     def _hand_over_pageless(self, kept: dict[str, bytes]) -> None:

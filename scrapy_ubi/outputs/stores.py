@@ -90,7 +90,7 @@ class Page:
     @property
     def truncated(self) -> bool:
         """Whether only the beginning of the body was kept."""
-        return self.response is not None and "ubi_truncated" in self.response.flags
+        return self.response is not None and "truncated" in self.response.flags
 
     @cached_property
     def digest(self) -> bytes:
