@@ -27,7 +27,8 @@ from scrapy.utils.request import request_from_dict
 
 from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.host import Entry
-from scrapy_ubi.protocol.mail import DISCOVERY, Lane, Letter, Record
+from scrapy_ubi.protocol.lane import DISCOVERY, Lane, Letter
+from scrapy_ubi.protocol.records import Record
 from scrapy_ubi.protocol.wire import decode, encode
 
 URLS, HOSTS, LETTER = 2000, 400, 500

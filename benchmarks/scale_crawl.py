@@ -24,10 +24,10 @@ from scale_group import sharing_views
 
 from scrapy_ubi.frontier.memory import MemoryFrontier
 from scrapy_ubi.protocol.agent import Agent
+from scrapy_ubi.protocol.beat import Beat
 from scrapy_ubi.protocol.config import Config
 from scrapy_ubi.protocol.host import Entry, HostState
-from scrapy_ubi.protocol.mail import STATE
-from scrapy_ubi.protocol.view import Beat
+from scrapy_ubi.protocol.lane import STATE
 from scrapy_ubi.protocol.wire import decode
 
 FLUSH, EAGER = 0.2, 4  # s between exchanges; an answer waits for three quarters of it (node/pacing.py)

@@ -21,9 +21,10 @@ from random import Random
 from scrapy_ubi.frontier.memory import MemoryFrontier
 from scrapy_ubi.protocol import view as view_module
 from scrapy_ubi.protocol.agent import Agent
+from scrapy_ubi.protocol.beat import Beat
 from scrapy_ubi.protocol.config import Config
 from scrapy_ubi.protocol.ring import Ring
-from scrapy_ubi.protocol.view import Beat, View
+from scrapy_ubi.protocol.view import View
 from scrapy_ubi.transport.heartbeat import SOONER, next_turn
 
 DELAY = 0.002  # s one way to the server and back again, mean of an exponential distribution

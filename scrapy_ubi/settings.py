@@ -5,6 +5,7 @@ in the docs all come from it; a test keeps the fields of `UbiSettings` and the r
 
 * None, and an empty text for what is no number, mean "not set": the default holds;
 * a value that does not hold raises `UbiSettingError` with one sentence that names the setting and the remedy;
+* a default stands once, in the table; one that is not a constant there (None) is made here, of Scrapy's settings;
 * an unknown UBI_* name is an error too (a typing slip must not pass for a default), with the nearest known name;
 * numbers given on the command line (`-s UBI_REPLICAS=100`) arrive as text and are read as numbers. Seconds are floats.
 """
@@ -12,113 +13,112 @@ in the docs all come from it; a test keeps the fields of `UbiSettings` and the r
 from __future__ import annotations
 
 import difflib
-import math
-import os
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Literal, cast
-from urllib.parse import urlsplit
 
 from scrapy_ubi.errors import UbiSettingError
-from scrapy_ubi.settings_table import PREFIX, SETTINGS, Setting, home
+from scrapy_ubi.settings_table import PREFIX, SETTINGS, Kind, Setting, home
+from scrapy_ubi.settings_table.readers import NUMBERS, READERS, Reader, read_number, read_path
+from scrapy_ubi.untrusted.checks import NAME
 from scrapy_ubi.urls import HostRules, hosts, normaliser
 
 __all__ = ["SETTINGS", "Setting", "UbiSettings", "default_crawl", "listing", "read_value", "refuse_unknown"]
 
 # Crawl and agent names are parts of Redis keys and of directories: no braces (hash tags), slashes or spaces.
-_NAME = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
 _NOT_IN_NAME = re.compile(r"[^A-Za-z0-9_.:-]")
 _CUT = 55  # characters of a name that is cut, beside "-" and 8 hex digits
-# Goes into a header, in round brackets: printable ASCII, and nothing that would end them.
-_CONTACT = re.compile(r"(?:https?://[^\s()<>@/?#]+|mailto:[^\s()<>@]+@)[!#-'*-;=?-~]*")
-_WORD = re.compile(r"[^\s,]{1,200}")
-_REDIS_SCHEMES = ("redis", "rediss", "unix")
 FINGERPRINTER = "scrapy.utils.request.RequestFingerprinter"  # Scrapy's default
 MOST_REPLICAS = 999_999  # of one agent: as many digits as a beat has for them
+
+
+# The defaults of the table, by name. What is not in it is an AttributeError when this module is imported.
+DEFAULT: Any = SimpleNamespace(**{row.name: row.default for row in SETTINGS})
 
 
 @dataclass(frozen=True, slots=True)
 class UbiSettings:
     """All settings of one agent, checked. Times in seconds. See `SETTINGS` for what each is."""
 
-    enabled: bool = True
-    redis_url: str | None = field(default=None, repr=False)  # may hold a password
-    redis_wait: float = 10.0
-    crawl: str = "scrapybot:spider"
-    mixed_agents: bool = False
-    agent_id: str | None = None
-    capacity: float = 1.0
-    replicas: int = 200
-    partition: Literal["host", "domain"] = "host"
-    normalise: str = "scrapy"  # the one name of the composition (urls.normaliser.name_of)
-    host_rules: HostRules | None = None
+    enabled: bool = DEFAULT.enabled
+    redis_url: str | None = field(default=DEFAULT.redis_url, repr=False)  # may hold a password
+    redis_wait: float = DEFAULT.redis_wait
+    crawl: str = "scrapybot:spider"  # this and `dir`, `host_delay`: the table has no constant
+    mixed_agents: bool = DEFAULT.mixed_agents
+    agent_id: str | None = DEFAULT.agent_id
+    capacity: float = DEFAULT.capacity
+    replicas: int = DEFAULT.replicas
+    partition: Literal["host", "domain"] = DEFAULT.partition
+    normalise: str = DEFAULT.normalise  # the one name of the composition (urls.normaliser.name_of)
+    host_rules: HostRules | None = DEFAULT.host_rules
     dir: Path = Path(".ubi/scrapybot:spider")
-    memory_mb: int = 256
-    seen: Literal["exact", "bloom"] = "exact"
-    replication: int = 1
-    heartbeat_interval: float = 1.0
-    lease_timeout: float = 10.0
-    start_wait: float | None = None
-    failure_timeout: float = 15.0
-    stall_timeout: float = 60.0
+    memory_mb: int = DEFAULT.memory_mb
+    seen: Literal["exact", "bloom"] = DEFAULT.seen
+    replication: int = DEFAULT.replication
+    heartbeat_interval: float = DEFAULT.heartbeat_interval
+    lease_timeout: float = DEFAULT.lease_timeout
+    start_wait: float | None = DEFAULT.start_wait
+    failure_timeout: float = DEFAULT.failure_timeout
+    stall_timeout: float = DEFAULT.stall_timeout
     host_delay: float = 0.0
-    delay_factor: float = 0.0
-    max_delay: float = 60.0
-    polite_by_ip: bool = False
-    max_retry_after: float = 600.0
-    retry_after_times: int = 3
-    host_failures: int = 5
-    host_pause: float = 60.0
-    host_tries: int = 3
-    flush_interval: float = 0.2
-    flush_records: int = 1000
-    handoff_timeout: float = 60.0
-    leave_timeout: float = 60.0
-    resend_timeout: float = 5.0
-    window: int = 8
-    letter_records: int = 500
-    outbox_records: int = 200_000
-    suppressed_keys: int = 1_000_000
-    max_letter_bytes: int = 1_000_000
-    max_url_length: int = 4096
-    host_max_pages: int = 0
-    host_max_known: int = 0
-    host_max_depth: int = 0
-    host_max_seconds: float = 0.0
-    host_max_iterations: int = 0
-    host_stable_iterations: int = 0
-    host_load_take: int = 1
-    max_load_seconds: float = 0.0
-    crawl_max_pages: int = 0
-    crawl_max_known: int = 0
-    crawl_max_depth: int = 0
-    crawl_max_seconds: float = 0.0
-    bot_page: str | None = None
-    max_body: int = 0
-    max_body_types: Literal["html", "all"] = "html"
-    error_log: Path | None = None
-    error_burst: int = 50
-    error_burst_seconds: float = 60.0
-    fast: bool = False
-    lean: bool = True
-    filters: tuple[object, ...] = ()  # as given: the chain is made of them where it is needed (urls.filters)
-    filter_log: Path | None = None
-    stores: tuple[object, ...] = ()  # as given: they are made where they are needed (outputs.stores)
-    store_mb: int = 64
-    host_cookies: bool = True
-    foreign_downloads: Literal["polite", "refuse", "allow"] = "polite"
-    shared_feeds: bool = False
-    private_hosts: Literal["refuse", "allow"] = "refuse"
-    link_schemes: tuple[str, ...] = ()
-    proxies: tuple[str, ...] = ()
-    robots_ttl: float = 86_400.0
-    robots_timeout: float = 15.0
-    robots_give_up: float = 120.0
-    max_crawl_delay: float = 60.0
-    sitemaps: int = 0
+    delay_factor: float = DEFAULT.delay_factor
+    max_delay: float = DEFAULT.max_delay
+    polite_by_ip: bool = DEFAULT.polite_by_ip
+    max_retry_after: float = DEFAULT.max_retry_after
+    retry_after_times: int = DEFAULT.retry_after_times
+    host_failures: int = DEFAULT.host_failures
+    host_pause: float = DEFAULT.host_pause
+    host_tries: int = DEFAULT.host_tries
+    flush_interval: float = DEFAULT.flush_interval
+    flush_records: int = DEFAULT.flush_records
+    handoff_timeout: float = DEFAULT.handoff_timeout
+    leave_timeout: float = DEFAULT.leave_timeout
+    resend_timeout: float = DEFAULT.resend_timeout
+    window: int = DEFAULT.window
+    letter_records: int = DEFAULT.letter_records
+    outbox_records: int = DEFAULT.outbox_records
+    suppressed_keys: int = DEFAULT.suppressed_keys
+    max_letter_bytes: int = DEFAULT.max_letter_bytes
+    max_url_length: int = DEFAULT.max_url_length
+    host_max_pages: int = DEFAULT.host_max_pages
+    host_max_known: int = DEFAULT.host_max_known
+    host_max_depth: int = DEFAULT.host_max_depth
+    host_max_seconds: float = DEFAULT.host_max_seconds
+    host_max_iterations: int = DEFAULT.host_max_iterations
+    host_stable_iterations: int = DEFAULT.host_stable_iterations
+    host_load_take: int = DEFAULT.host_load_take
+    max_load_seconds: float = DEFAULT.max_load_seconds
+    crawl_max_pages: int = DEFAULT.crawl_max_pages
+    crawl_max_known: int = DEFAULT.crawl_max_known
+    crawl_max_depth: int = DEFAULT.crawl_max_depth
+    crawl_max_seconds: float = DEFAULT.crawl_max_seconds
+    bot_page: str | None = DEFAULT.bot_page
+    max_body: int = DEFAULT.max_body
+    max_body_types: Literal["html", "all"] = DEFAULT.max_body_types
+    error_log: Path | None = DEFAULT.error_log
+    error_burst: int = DEFAULT.error_burst
+    error_burst_seconds: float = DEFAULT.error_burst_seconds
+    fast: bool = DEFAULT.fast
+    lean: bool = DEFAULT.lean
+    filters: tuple[object, ...] = DEFAULT.filters  # as given: `urls.filters` makes the chain of them
+    filter_log: Path | None = DEFAULT.filter_log
+    stores: tuple[object, ...] = DEFAULT.stores  # as given: `outputs.stores` makes them
+    store_mb: int = DEFAULT.store_mb
+    host_cookies: bool = DEFAULT.host_cookies
+    foreign_downloads: Literal["polite", "refuse", "allow"] = DEFAULT.foreign_downloads
+    shared_feeds: bool = DEFAULT.shared_feeds
+    private_hosts: Literal["refuse", "allow"] = DEFAULT.private_hosts
+    link_schemes: tuple[str, ...] = DEFAULT.link_schemes
+    proxies: tuple[str, ...] = DEFAULT.proxies
+    robots_ttl: float = DEFAULT.robots_ttl
+    robots_timeout: float = DEFAULT.robots_timeout
+    robots_give_up: float = DEFAULT.robots_give_up
+    max_crawl_delay: float = DEFAULT.max_crawl_delay
+    sitemaps: int = DEFAULT.sitemaps
     # No settings of their own: the user chose the directory (UBI_DIR or JOBDIR); who tells requests apart.
     dir_given: bool = False
     fingerprinter: str = FINGERPRINTER
@@ -178,7 +178,7 @@ def default_crawl(bot: str, spider: str, arguments: str = "") -> str:
     a name's length, and 8 hex digits that tell it from others that look alike then.
     """
     wanted = ":".join(part for part in (bot, spider, arguments) if part)
-    if _NAME.fullmatch(wanted):
+    if NAME.fullmatch(wanted):
         return wanted
     mark = blake2b(wanted.encode("utf-8", "surrogatepass"), digest_size=4).hexdigest()
     return f"{_NOT_IN_NAME.sub('_', wanted)[:_CUT]}-{mark}"
@@ -196,35 +196,9 @@ def refuse_unknown(names: Iterable[str]) -> None:
 
 def read_value(row: Setting, value: object) -> object:
     """The checked value of one setting; its default when `value` is None, or an empty text for what is no number."""
-    if value is None or (value == "" and row.kind not in ("int", "float", "seconds")):
+    if value is None or (value == "" and row.kind not in NUMBERS):
         return row.default
-    if row.kind in ("int", "float", "seconds"):
-        return _read_number(row, value)
-    if row.kind == "flag":
-        return _read_flag(row, value)
-    if row.kind == "steps":
-        return _read_steps(row, value)
-    if row.kind == "rules":
-        return _read_rules(row, value)
-    if row.kind == "words":
-        return _read_words(row, value)
-    if row.kind in ("filters", "stores") and isinstance(value, str | list | tuple):
-        return (value,) if isinstance(value, str) else tuple(value)
-    if row.kind in ("path", "file") and isinstance(value, str | Path):
-        return _read_path(row, value)
-    if not isinstance(value, str):
-        # That of a Redis is never shown, it may hold a password: a comma behind it makes a tuple of it.
-        shown = f"a {type(value).__name__}" if row.kind == "url" else repr(value)
-        raise UbiSettingError(row.setting, f"is {shown}", f"give {row.bounds} as a text")
-    if row.kind == "choice":
-        if value not in row.choices:
-            raise UbiSettingError(row.setting, f"is {value!r}", f"give {row.bounds}")
-        return value
-    if row.kind == "contact":
-        if not _CONTACT.fullmatch(value):
-            raise UbiSettingError(row.setting, f"is {value!r}", f"give {row.bounds}")
-        return value
-    return _read_name(row, value) if row.kind == "name" else _read_url(row, value)
+    return _READERS[row.kind](row, value)
 
 
 def flag(settings: Mapping[Any, Any], name: str) -> bool:
@@ -235,62 +209,6 @@ def flag(settings: Mapping[Any, Any], name: str) -> bool:
         return bool(read_value(row, settings.get(row.setting)))
     except UbiSettingError:
         return bool(row.default)
-
-
-def _read_number(row: Setting, value: object) -> int | float:
-    """An int or a float within the row's bounds."""
-    wrong = UbiSettingError(row.setting, f"is {value!r}", f"give {row.bounds}")
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
-        raise wrong
-    try:
-        number: int | float = float(value)
-        if row.kind == "int":
-            if not float(value).is_integer():
-                raise wrong
-            number = int(value)
-    except (ValueError, OverflowError):
-        raise wrong from None
-    too_low = (row.above is not None and number <= row.above) or (row.low is not None and number < row.low)
-    if not math.isfinite(number) or too_low or (row.high is not None and number > row.high):
-        raise wrong
-    return number
-
-
-def _read_flag(row: Setting, value: object) -> bool:
-    """A bool, or what Scrapy takes for one: 0 and 1, and on the command line their texts and those of the bools."""
-    known = {"0": False, "1": True, "false": False, "true": True}
-    if not isinstance(value, bool | int | str) or str(value).lower() not in known:
-        raise UbiSettingError(row.setting, f"is {value!r}", f"give {row.bounds}")
-    return known[str(value).lower()]
-
-
-def _read_name(row: Setting, value: str) -> str:
-    """A crawl or agent name: part of Redis keys, of a space separated beat and of a directory."""
-    # "." and ".." are directories; "-" alone stands for "none" in a beat.
-    if not _NAME.fullmatch(value) or not value.strip(".-"):
-        raise UbiSettingError(row.setting, f"is {value!r}", f"give {row.bounds}")
-    return value
-
-
-def _read_path(row: Setting, value: str | Path) -> Path:
-    """A path that can be one: the system takes neither a NUL nor what cannot be encoded."""
-    try:
-        holds = b"\0" not in os.fsencode(value)
-    except UnicodeEncodeError:
-        holds = False
-    if not holds:
-        raise UbiSettingError(row.setting, f"is {str(value)!r}, which is no path", f"give {row.bounds}")
-    return Path(value)
-
-
-def _read_words(row: Setting, value: object) -> tuple[str, ...]:
-    """Texts, in a list or, as on the command line, in one text with commas between them; in small letters."""
-    words = value.split(",") if isinstance(value, str) else value
-    if isinstance(words, list | tuple | set) and all(isinstance(word, str) for word in words):
-        read = tuple(word.strip().lower() for word in words)
-        if all(_WORD.fullmatch(word) for word in read):
-            return read
-    raise UbiSettingError(row.setting, f"is {value!r}", f"give {row.bounds}")
 
 
 def _read_steps(row: Setting, value: object) -> str:
@@ -311,7 +229,7 @@ def _read_rules(row: Setting, value: object) -> HostRules | None:
     where = f" in {str(value)!r}" if isinstance(value, str | Path) else ""
     try:
         if isinstance(value, str | Path):
-            return hosts.read_properties(_read_path(row, value).read_text(encoding="utf-8"))
+            return hosts.read_properties(read_path(row, value).read_text(encoding="utf-8"))
         if isinstance(value, list | tuple) and all(isinstance(rule, str) for rule in value):
             return hosts.read_rules(value)
     except (OSError, UnicodeDecodeError) as error:
@@ -322,29 +240,14 @@ def _read_rules(row: Setting, value: object) -> HostRules | None:
     raise UbiSettingError(row.setting, f"is {value!r}", f"give {row.bounds}")
 
 
-def _read_url(row: Setting, value: str) -> str:
-    """The address of a Redis. Its text is never shown: it may hold a password."""
-    wrong = UbiSettingError(
-        row.setting,
-        "is not the address of a Redis",
-        "give something like redis://localhost:6379/0, rediss:// or unix://",
-    )
-    try:
-        parts = urlsplit(value)
-        port_holds = parts.port is None or parts.port > 0
-    except ValueError:
-        raise wrong from None
-    place = parts.path if parts.scheme == "unix" else parts.hostname
-    if parts.scheme not in _REDIS_SCHEMES or not place or not port_holds:
-        raise wrong
-    return value
+_READERS: Mapping[Kind, Reader] = {**READERS, "steps": _read_steps, "rules": _read_rules}
 
 
 def _download_delay(value: object) -> float:
     """Scrapy's DOWNLOAD_DELAY as a number; UBI_HOST_DELAY takes it when not set."""
     row = next(row for row in SETTINGS if row.name == "host_delay")
     try:
-        return float(cast("float", _read_number(row, value if value is not None else 0.0)))
+        return float(read_number(row, value if value is not None else 0.0))
     except UbiSettingError as error:
         raise UbiSettingError("DOWNLOAD_DELAY", f"is {value!r}", error.remedy) from None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import typing
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from scrapy.settings import Settings
 
 from scrapy_ubi.errors import UbiSettingError
-from scrapy_ubi.protocol.view import Beat
+from scrapy_ubi.protocol.beat import Beat
 from scrapy_ubi.settings import SETTINGS, Setting, UbiSettings, default_crawl, is_of_bot, listing, read_value
 
 
@@ -37,6 +38,17 @@ def test_the_table_and_the_fields_are_alike() -> None:
 def test_the_table_and_the_field_defaults_are_alike() -> None:
     defaults = {field.name: field.default for field in dataclasses.fields(UbiSettings)}
     assert all(row.default is None or row.default == defaults[row.name] for row in SETTINGS)
+
+
+def test_the_types_of_the_fields_are_those_of_the_rows() -> None:
+    types = {"flag": bool, "int": int, "float": float, "seconds": float, "words": tuple[str, ...], "url": str | None}
+    hints = typing.get_type_hints(UbiSettings)
+    for row in SETTINGS:
+        if row.kind == "choice":
+            assert typing.get_args(hints[row.name]) == row.choices, row
+        elif row.kind in types and row.name != "start_wait":  # which may be None: as long as others need
+            assert hints[row.name] == types[row.kind], row
+    assert hints["start_wait"] == float | None
 
 
 def test_every_row_has_one_sentence_bounds_and_a_default_to_show() -> None:

@@ -20,7 +20,7 @@ from scrapy_ubi.commands.connection import Connection, need_agent
 from scrapy_ubi.errors import UbiError
 from scrapy_ubi.monitor.document import Document
 from scrapy_ubi.monitor.status import DEAD, SILENT, AgentStatus, CrawlStatus, read_status
-from scrapy_ubi.protocol.view import LEFT, LOSSY
+from scrapy_ubi.protocol.beat import LEFT, LOSSY
 from scrapy_ubi.transport.keys import Keys, drain_field
 from scrapy_ubi.untrusted.terminal_text import plain
 

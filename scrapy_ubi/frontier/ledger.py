@@ -20,10 +20,12 @@ from typing import Any
 
 from scrapy_ubi.frontier.rows import JOURNAL, META, damaged, read_json
 from scrapy_ubi.frontier.store import Store, after, every
+from scrapy_ubi.protocol.answer import Outcome
 from scrapy_ubi.protocol.host import Entry
 from scrapy_ubi.protocol.journal import Part
-from scrapy_ubi.protocol.mail import Outcome, Record
+from scrapy_ubi.protocol.records import Record
 from scrapy_ubi.protocol.snapshot import Changes, Group, Saved, SavedLane
+from scrapy_ubi.untrusted.checks import exactly
 
 Row = tuple[bytes, bytes | None]  # None: to be deleted
 
@@ -135,21 +137,20 @@ def _checked(key: bytes, value: bytes, read: Any) -> Any:
 
 
 def _group(row: dict[str, Any]) -> Group:
-    return Group(
-        _is(row["store"], str), _is(row["flush"], int), _is(row["lossy"], bool), frozenset(_texts(row["peers"]))
-    )
+    peers = frozenset(_texts(row["peers"]))
+    return Group(exactly(row["store"], str), exactly(row["flush"], int), exactly(row["lossy"], bool), peers)
 
 
 def _number(row: dict[str, Any]) -> int:
-    return int(_is(row["next"], int))
+    return exactly(row["next"], int)
 
 
 def _lane(row: dict[str, Any]) -> SavedLane:
     outcomes = {
-        int(seq): Outcome({_is(host, str): _is(owner, str) for host, owner in refused.items()}, tuple(_texts(want)))
+        int(seq): Outcome(dict(zip(_texts(refused), _texts(refused.values()), strict=True)), tuple(_texts(want)))
         for seq, (refused, want) in row["outcomes"].items()
     }
-    return SavedLane(_is(row["sender"], str), _is(row["floor"], int), outcomes)
+    return SavedLane(exactly(row["sender"], str), exactly(row["floor"], int), outcomes)
 
 
 def _part(key: bytes, value: bytes) -> Part:
@@ -166,18 +167,12 @@ def _part(key: bytes, value: bytes) -> Part:
 
 def _entry_in(row: Any) -> tuple[str, Entry]:
     host, key, url, depth, priority, request = row
-    number = int(_is(key, str), 16)
+    number = int(exactly(key, str), 16)
     if not 0 <= number < 1 << 64:
         raise ValueError("a key is not 64 bits")
-    texts = (_is(host, str), _is(url, str), _is(request, str))
-    return texts[0], Entry(number, texts[1], _is(depth, int), _is(priority, int), texts[2])
+    texts = (exactly(host, str), exactly(url, str), exactly(request, str))
+    return texts[0], Entry(number, texts[1], exactly(depth, int), exactly(priority, int), texts[2])
 
 
 def _texts(values: Iterable[Any]) -> list[str]:
-    return [_is(value, str) for value in values]
-
-
-def _is(value: Any, kind: type) -> Any:
-    if type(value) is not kind:
-        raise ValueError(f"{value!r} is not {kind.__name__}")
-    return value
+    return [exactly(value, str) for value in values]

@@ -6,48 +6,38 @@ says beyond what is known here is ignored.
 
 from __future__ import annotations
 
-import json
-import math
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from scrapy_ubi.node.report.queries import MOST_ROWS
+from scrapy_ubi.untrusted.checks import (
+    MOST_COUNT,
+    Malformed,
+    is_count,
+    is_mapping,
+    is_number,
+    is_text,
+    is_whole,
+    json_object,
+)
 
 Answer = dict[str, Any]
 Check = Callable[[Any], bool]
 
 MAX_ANSWER = 8_000_000  # bytes; an agent's rows are at most a megabyte, and its reasons little
-MOST_COUNT = 2**63
 LONGEST = 100_000  # characters of a text; URLs are the longest
 MOST_REASONS = 1000
 
-
-class _Unreadable(Exception):
-    """A value does not hold; the text says which."""
-
-
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str) and len(value) <= LONGEST
-
-
-def _is_count(value: Any) -> bool:
-    return type(value) is int and 0 <= value < MOST_COUNT
-
-
-def _is_whole(value: Any) -> bool:
-    return type(value) is int and abs(value) < MOST_COUNT
-
-
-def _is_time(value: Any) -> bool:
-    return type(value) in (int, float) and 0 <= value < 1e15 and math.isfinite(value)
+_is_text: Check = partial(is_text, most=LONGEST)
+_is_count: Check = partial(is_count, below=MOST_COUNT)
+_is_whole: Check = partial(is_whole, least=1 - MOST_COUNT, most=MOST_COUNT - 1)
+_is_time: Check = partial(is_number, below=1e15)
+_is_reasons: Check = partial(is_mapping, most=MOST_REASONS, each=_is_count)
 
 
 def _or_none(check: Check) -> Check:
     return lambda value: value is None or check(value)
-
-
-def _is_reasons(value: Any) -> bool:
-    return isinstance(value, dict) and len(value) <= MOST_REASONS and all(map(_is_count, value.values()))
 
 
 _HOST: Mapping[str, Check] = {
@@ -95,19 +85,14 @@ def read_answer(agent: str, ask: str, raw: bytes) -> Answer | str:
     if len(raw) > MAX_ANSWER:
         return f"{len(raw)} bytes, more than {MAX_ANSWER}"
     try:
-        data = json.loads(raw)
-    except (ValueError, RecursionError):
-        return "not JSON"
-    if not isinstance(data, dict):
-        return "not a JSON object"
-    if isinstance(refused := data.get("refused"), str):
-        return f"it refused the question: {refused[:200]}"
-    if data.get("agent") != agent or data.get("ask") != ask:
-        return "another agent's answer, or one to another question"
-    try:
+        data = json_object(raw)
+        if isinstance(refused := data.get("refused"), str):
+            return f"it refused the question: {refused[:200]}"
+        if data.get("agent") != agent or data.get("ask") != ask:
+            return "another agent's answer, or one to another question"
         return _checked(ask, data)
-    except _Unreadable as trouble:
-        return str(trouble)
+    except Malformed as reason:
+        return str(reason)
 
 
 def _checked(ask: str, data: Mapping[str, Any]) -> Answer:
@@ -117,7 +102,7 @@ def _checked(ask: str, data: Mapping[str, Any]) -> Answer:
     if ask in _ROWS:
         rows = data.get("rows")
         if not isinstance(rows, list) or len(rows) > MOST_ROWS:
-            raise _Unreadable("rows are no list, or too many")
+            raise Malformed("rows are no list, or too many")
         answer["rows"] = [_row(row, ask) for row in rows]
     return answer
 
@@ -130,8 +115,8 @@ def _row(data: Any, ask: str) -> Answer:
 
 def _held(data: Any, checks: Mapping[str, Check]) -> Answer:
     if not isinstance(data, dict):
-        raise _Unreadable("a row is not an object")
+        raise Malformed("a row is not an object")
     for name, check in checks.items():
         if name not in data or not check(data[name]):
-            raise _Unreadable(f"{name} is missing or not what it should be")
+            raise Malformed(f"{name} is missing or not what it should be")
     return {name: data[name] for name in checks}

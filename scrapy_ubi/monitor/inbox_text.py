@@ -14,8 +14,10 @@ from typing import Any
 import redis
 
 from scrapy_ubi.protocol.bundle import opened
-from scrapy_ubi.protocol.wire import Delta, Malformed, decode
+from scrapy_ubi.protocol.received import Delta
+from scrapy_ubi.protocol.wire import decode
 from scrapy_ubi.transport.keys import Keys
+from scrapy_ubi.untrusted.checks import Malformed
 from scrapy_ubi.untrusted.terminal_text import plain
 
 MAX_BODY = 16_000_000  # bytes of a body that is parsed to be shown

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from scrapy_ubi.protocol.config import Config
-from scrapy_ubi.protocol.mail import Bounds
+from scrapy_ubi.protocol.lane import Bounds
 from scrapy_ubi.settings import UbiSettings
 
 LEAVE_PAUSE = 1.5  # heartbeat intervals, in which all that were stopped at one moment have heard of each other

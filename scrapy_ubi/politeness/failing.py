@@ -22,6 +22,7 @@ from typing import NamedTuple
 from scrapy import Request
 
 from scrapy_ubi.node.hosts.health import MOST_COUNT, MOST_PAUSE, Policy
+from scrapy_ubi.untrusted.checks import is_list, is_whole
 
 SHORT_RESTS = 6  # 2 ** 6 = 64: the rest after these is the policy's pause
 LEAST_RESTS = 2  # of a host that is gone: its first page is tried three times, as Scrapy would
@@ -60,11 +61,9 @@ def says_unreachable(status: int, request: Request | None) -> bool:
 
 def read(value: object) -> Streak | None:
     """The streak in a JSON value; None where it holds none."""
-    if not isinstance(value, list) or not 2 <= len(value) <= MOST_PAGES + 2:
+    if not is_list(value, MOST_PAGES + 2, lambda number: is_whole(number, 0, MOST_PAGE)) or len(value) < 2:
         return None
     rests, gone, *pages = value
-    if not all(type(number) is int and 0 <= number <= MOST_PAGE for number in value):
-        return None
     return Streak(min(rests, MOST_COUNT), gone == 1, tuple(pages))
 
 

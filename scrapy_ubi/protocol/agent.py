@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
+from scrapy_ubi.protocol.beat import BLANK, LEFT, LOSSY, OVER, Beat
 from scrapy_ubi.protocol.config import Config, Counters
 from scrapy_ubi.protocol.discovery import Discovery
 from scrapy_ubi.protocol.dispatch import Work
@@ -27,16 +28,16 @@ from scrapy_ubi.protocol.frontier_contract import Frontier
 from scrapy_ubi.protocol.handover import Handover
 from scrapy_ubi.protocol.inbound import Reception
 from scrapy_ubi.protocol.journal import Journal
-from scrapy_ubi.protocol.mail import Record
 from scrapy_ubi.protocol.membership import Membership
 from scrapy_ubi.protocol.outbound import Sending
 from scrapy_ubi.protocol.outbox import Outbox
 from scrapy_ubi.protocol.ownership import Tenure
 from scrapy_ubi.protocol.placement import Keeping
 from scrapy_ubi.protocol.quiescence import Quiescence
+from scrapy_ubi.protocol.records import Record
 from scrapy_ubi.protocol.ring import Ring
 from scrapy_ubi.protocol.self_status import Standing
-from scrapy_ubi.protocol.view import BLANK, LEFT, LOSSY, OVER, Beat, View
+from scrapy_ubi.protocol.view import View
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +158,7 @@ class Agent:
 
     def read(self, sent: float, received: float, beats: Mapping[str, Beat], memory: str = "") -> None:
         """One atomic read of all beats, asked for and received at these times, from a Redis with this `memory`
-        (`Watch.read`).
+        (`Detector.read`).
 
         Once the crawl is over nothing changes any more: those who close are no reason to take over their hosts. Nor
         where another process may live under this identifier: a new incarnation of this one would be that one's death.

@@ -12,7 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from scrapy_ubi.protocol.mail import LaneIn, Outcome
+from scrapy_ubi.protocol.answer import Outcome
+from scrapy_ubi.protocol.lane import LaneIn
 from scrapy_ubi.protocol.outbox import Outbox
 
 JUDGED = 5_000  # hosts judged anew a tick, about: some tens of milliseconds

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from scrapy_ubi.protocol.mail import Bounds
-from scrapy_ubi.protocol.view import MOST_PENDING
+from scrapy_ubi.protocol.beat import MOST_PENDING
+from scrapy_ubi.protocol.lane import Bounds
 
 
 class Config(NamedTuple):

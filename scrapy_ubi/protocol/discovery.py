@@ -19,9 +19,10 @@ from collections.abc import Callable, Iterable, Sequence
 
 from scrapy_ubi.protocol.done_marks import Closing, Outlinks
 from scrapy_ubi.protocol.host import Entry, HostState
-from scrapy_ubi.protocol.mail import DISCOVERY, MOST_OUTLINKS, Record, weight
+from scrapy_ubi.protocol.lane import DISCOVERY
 from scrapy_ubi.protocol.placement import Keeping
 from scrapy_ubi.protocol.quiescence import Quiescence
+from scrapy_ubi.protocol.records import MOST_OUTLINKS, Record, weight
 
 
 def nothing(state: HostState | None, entry: Entry) -> bool:

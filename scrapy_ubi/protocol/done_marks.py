@@ -18,8 +18,8 @@ from collections.abc import Callable
 from itertools import takewhile
 
 from scrapy_ubi.protocol.host import Entry, HostState, Redo
-from scrapy_ubi.protocol.mail import MOST_OUTLINKS, Record, size
 from scrapy_ubi.protocol.outbox import Outbox
+from scrapy_ubi.protocol.records import MOST_OUTLINKS, Record, size
 
 Outlinks = list[tuple[str, Entry]]  # what one page has taught: hosts and entries
 MakeRedo = Callable[[], Redo]

@@ -15,14 +15,16 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 
+from scrapy_ubi.protocol.answer import Outcome
 from scrapy_ubi.protocol.commit import Custody, Held
 from scrapy_ubi.protocol.discovery import Discovery
 from scrapy_ubi.protocol.handover import Handover
 from scrapy_ubi.protocol.host import Entry, HostState
-from scrapy_ubi.protocol.mail import DISCOVERY, MOST_LANES_IN, LaneIn, Outcome, Record
+from scrapy_ubi.protocol.lane import DISCOVERY, MOST_LANES_IN, LaneIn
 from scrapy_ubi.protocol.placement import Keeping
 from scrapy_ubi.protocol.quiescence import Quiescence
-from scrapy_ubi.protocol.wire import Delta, Received
+from scrapy_ubi.protocol.received import Delta, Received
+from scrapy_ubi.protocol.records import Record
 
 MOST_OUTCOMES = (
     1024  # answers remembered a lane: far above any window; a sender that never raises its floor gets no more

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from scrapy_ubi.protocol.host import Entry
-from scrapy_ubi.protocol.mail import Record
+from scrapy_ubi.protocol.records import Record
 
 
 class Part(NamedTuple):

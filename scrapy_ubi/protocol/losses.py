@@ -14,11 +14,12 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
+from scrapy_ubi.untrusted.checks import NAME, fits, is_count
+
 MOST_LOSSES = 16  # recorded by one agent: the oldest are forgotten
 MOST_MEMBERS = 64  # of one loss
 
-_name = re.compile(r"[A-Za-z0-9_.:-]{1,64}").fullmatch
-_incarnation = re.compile(r"(?:[0-9a-f]{8})?").fullmatch
+_INCARNATION = re.compile(r"(?:[0-9a-f]{8})?")
 
 Back = Callable[[str, str], bool]  # name, incarnation -> whether it has come back with its disk
 
@@ -54,13 +55,11 @@ def read_losses(value: object) -> list[Loss]:
 
 
 def _read(row: object) -> Loss | None:
-    if not isinstance(row, list) or not 2 <= len(row) <= MOST_MEMBERS + 1 or type(row[0]) is not int or row[0] < 0:
+    if not isinstance(row, list) or not 2 <= len(row) <= MOST_MEMBERS + 1 or not is_count(row[0]):
         return None
     members = [tuple(one) for one in row[1:] if _is_member(one)]
     return Loss(tuple(members), row[0]) if len(members) == len(row) - 1 else None
 
 
 def _is_member(one: object) -> bool:
-    if not isinstance(one, list) or len(one) != 2 or not all(isinstance(text, str) for text in one):
-        return False
-    return _name(one[0]) is not None and _incarnation(one[1]) is not None
+    return isinstance(one, list) and len(one) == 2 and fits(one[0], NAME) and fits(one[1], _INCARNATION)

@@ -9,7 +9,7 @@ Rules of this module:
   forgotten nothing since the first of the living came: of two agents that claim their names in one Redis, the later
   one then finds the earlier one's beat, and waits until that one has settled for both.
 * A gap in the lease raises the epoch, and is mended when everybody alive has published the digest of a view that
-  holds it, and nobody who is held dead beats on (`Watch.restless`).
+  holds it, and nobody who is held dead beats on (`Detector.restless`).
 * An incarnation that anybody holds dead begins anew under another one.
 * More than `t` agents lost between two complete views, and what only they knew may be lost: the crawl is *lossy* from
   then on, and says so at its end. So it is when an agent that begins again from a disk misses
@@ -21,9 +21,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from scrapy_ubi.protocol.beat import LOSSY, NEW, Beat
 from scrapy_ubi.protocol.config import Config, Counters
+from scrapy_ubi.protocol.detector import Detector
+from scrapy_ubi.protocol.lease import Lease
 from scrapy_ubi.protocol.losses import MOST_LOSSES, MOST_MEMBERS, Loss
-from scrapy_ubi.protocol.view import LOSSY, NEW, Beat, Lease, Member, View, Watch
+from scrapy_ubi.protocol.view import Member, View
 
 TORN = ""  # stands for an incarnation that is lost though its agent is there: its disk is torn
 
@@ -39,7 +42,7 @@ class Membership:
         self.incarnation = new_incarnation()
         self.epoch = 0
         self.lease = Lease(config.lease_timeout, config.grace)
-        self.watch = Watch(me, config.failure_timeout, config.lease_timeout)
+        self.watch = Detector(me, config.failure_timeout, config.lease_timeout)
         self.leaving = False
         self.lossy = False
         self.shadowed = self.usurped = False
@@ -64,7 +67,7 @@ class Membership:
         return View.of(members, near)
 
     def read(self, sent: float, received: float, beats: Mapping[str, Beat], memory: str = "") -> dict[str, Beat]:
-        """Take in one atomic read of all beats (`Watch.read`); those of everybody alive, the own included if it was
+        """Take in one atomic read of all beats (`Detector.read`); those of everybody alive, the own included if it was
         there.
         """
         own = beats.get(self.me)

@@ -16,6 +16,8 @@ import json
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from scrapy_ubi.untrusted.checks import Malformed
+
 MOST_NOTES = 4096  # characters of a host's notes: a small fact each of a few kinds, kept in memory for every host
 MOST_VERSION = 10**15  # one note a millisecond for thirty thousand years
 
@@ -51,15 +53,15 @@ def canonical(value: Mapping[str, object]) -> str:
 
 
 def read_notes(row: object) -> Notes:
-    """The notes of a list [version, object] that was JSON. Raises ValueError with the reason."""
+    """The notes of a list [version, object] that was JSON. Raises `Malformed` with the reason."""
     if not isinstance(row, list) or len(row) != 2 or type(row[0]) is not int or not isinstance(row[1], dict):
-        raise ValueError("notes are not a list of a version and an object")
+        raise Malformed("notes are not a list of a version and an object")
     if not 0 < row[0] <= MOST_VERSION:
-        raise ValueError("the version of notes is not a number in bounds")
+        raise Malformed("the version of notes is not a number in bounds")
     try:
         text = canonical(row[1])
     except ValueError as error:  # Python reads 1e999, NaN and Infinity; JSON has none of them
-        raise ValueError("notes are not JSON") from error
+        raise Malformed("notes are not JSON") from error
     if len(text) > MOST_NOTES:
-        raise ValueError(f"notes of {len(text)} characters, more than {MOST_NOTES}")
+        raise Malformed(f"notes of {len(text)} characters, more than {MOST_NOTES}")
     return Notes(row[0], text)

@@ -22,7 +22,8 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from math import inf
 
-from scrapy_ubi.protocol.mail import DISCOVERY, STATE, Bounds, Lane, Letter, Record, Sync
+from scrapy_ubi.protocol.lane import DISCOVERY, STATE, Bounds, Lane, Letter
+from scrapy_ubi.protocol.records import Record, Sync
 from scrapy_ubi.protocol.view import View
 
 REFUSED_PAUSE = 0.25  # s: about a flush; views that differ agree within a heartbeat or two

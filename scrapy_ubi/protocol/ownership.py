@@ -17,8 +17,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
+from scrapy_ubi.protocol.beat import Beat
 from scrapy_ubi.protocol.ring import point as ring_point
-from scrapy_ubi.protocol.view import Beat, View
+from scrapy_ubi.protocol.view import View
 
 MOST_ENTERED = 16  # views remembered since the last complete one; beyond it nothing is fetched at once
 

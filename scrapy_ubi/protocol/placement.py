@@ -17,11 +17,12 @@ from scrapy_ubi.protocol.config import Config, Counters
 from scrapy_ubi.protocol.frontier_contract import Frontier
 from scrapy_ubi.protocol.host import MOST_NOTES, Entry, HostState, Notes
 from scrapy_ubi.protocol.journal import Journal
-from scrapy_ubi.protocol.mail import STATE, Record, weight
+from scrapy_ubi.protocol.lane import STATE
 from scrapy_ubi.protocol.membership import Membership
 from scrapy_ubi.protocol.notes import MOST_VERSION
 from scrapy_ubi.protocol.outbox import Outbox
 from scrapy_ubi.protocol.ownership import Tenure
+from scrapy_ubi.protocol.records import Record, weight
 from scrapy_ubi.protocol.ring import Ring
 from scrapy_ubi.protocol.view import View
 

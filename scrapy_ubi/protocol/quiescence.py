@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from scrapy_ubi.protocol.view import LEFT, PASSIVE, Beat
+from scrapy_ubi.protocol.beat import LEFT, PASSIVE, Beat
 
 
 class Quiescence:

@@ -13,6 +13,8 @@ from __future__ import annotations
 
 import json
 
+from scrapy_ubi.untrusted.checks import Malformed
+
 MOST_REPEATED = 1 << 23  # characters of requests that a letter stands for and does not have
 
 TEXTS_KEPT, LONGEST_KEPT = 1024, 1000  # texts of requests read lately, and how long they may be: a megabyte or two
@@ -53,27 +55,27 @@ class Read:
         self._room = MOST_REPEATED
 
     def read(self, value: object) -> str:
-        """The request that was written so. Raises ValueError."""
+        """The request that was written so. Raises `Malformed`."""
         if type(value) is not int:
             text = _text(value)
             self._texts.append(text)
             return text
         if not 0 <= value < len(self._texts):
-            raise ValueError("a request is a number that no request before it has")
+            raise Malformed("a request is a number that no request before it has")
         text = self._texts[value]
         self.repeat(text, 1)
         return text
 
     def repeat(self, request: str, entries: int) -> None:
-        """So many entries more have a request that was read. Raises ValueError."""
+        """So many entries more have a request that was read. Raises `Malformed`."""
         self._room -= len(request) * entries
         if self._room < 0:
-            raise ValueError(f"requests are repeated to more than {MOST_REPEATED} characters")
+            raise Malformed(f"requests are repeated to more than {MOST_REPEATED} characters")
 
 
 def _text(value: object) -> str:
     if not isinstance(value, dict):
-        raise ValueError("a request is not an object")
+        raise Malformed("a request is not an object")
     try:
         # Those that come from one page mostly are alike, and to show one costs a third of writing it.
         shown = repr(value)
@@ -86,4 +88,4 @@ def _text(value: object) -> str:
                 _texts[shown] = text
         return text
     except (ValueError, RecursionError) as error:  # Python reads 1e999, NaN and Infinity; JSON has none of them
-        raise ValueError("a request is not JSON") from error
+        raise Malformed("a request is not JSON") from error

@@ -25,11 +25,13 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from scrapy_ubi.protocol.agent import Agent
+from scrapy_ubi.protocol.answer import Outcome
 from scrapy_ubi.protocol.config import Config
 from scrapy_ubi.protocol.frontier_contract import Frontier
 from scrapy_ubi.protocol.host import Entry
 from scrapy_ubi.protocol.journal import Part
-from scrapy_ubi.protocol.mail import LaneIn, Outcome, Record
+from scrapy_ubi.protocol.lane import LaneIn
+from scrapy_ubi.protocol.records import Record
 
 
 class Unsent(NamedTuple):

@@ -1,13 +1,13 @@
-"""Letters and answers as text: how records travel, and how what arrives is validated.
+"""Letters as text: how records travel, and how what arrives is validated.
 
 Rules of this module:
 
-* A letter is a stream entry or a part of one (`envelope`): short text fields and a JSON body, readable with redis-cli.
+* A letter is a stream entry or a part of one (`bundle`): short text fields and a JSON body, readable with redis-cli.
 * Some entries in a row that differ in key and URL only, as most from one page do, are said together: as one list, with
   all their keys in one text, and a list of their URLs.
-* Nothing that arrives is trusted: `decode` validates a letter whole and raises `Malformed` with the reason. Of one that
-  holds, `sift` takes out the entries that this receiver cannot take (a callback its spider lacks): the rest is good.
+* Nothing that arrives is trusted: `decode` validates a letter whole and raises `Malformed` with the reason.
 * A letter in a form that is not this one (`OtherVersion`) may hold for others: it is told apart from what is malformed.
+* Most of what a letter has are keys and URLs: what each of them has to be is asked in place, not by a call.
 """
 
 from __future__ import annotations
@@ -15,23 +15,22 @@ from __future__ import annotations
 import json
 import re
 import struct
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 from json.encoder import encode_basestring
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import Any
 
 from scrapy_ubi.protocol.host import Entry, Redo, Summary
-from scrapy_ubi.protocol.mail import DISCOVERY, MOST_OUTLINKS, STATE, Lane, Letter, Outcome, Record
-from scrapy_ubi.protocol.notes import Notes, read_notes
+from scrapy_ubi.protocol.lane import DISCOVERY, STATE, Lane, Letter
+from scrapy_ubi.protocol.notes import read_notes
+from scrapy_ubi.protocol.received import Delta, Header, OtherVersion, Received
+from scrapy_ubi.protocol.records import MOST_OUTLINKS, Record
 from scrapy_ubi.protocol.request_table import Read, Written
+from scrapy_ubi.untrusted.checks import HOST, KEY, NAME, Malformed, match
 
-_KEY = re.compile(r"[0-9a-f]{16}")
-NAME = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
-_is_key = _KEY.fullmatch
+_is_key = KEY.fullmatch
 _are_keys = re.compile(r"(?:[0-9a-f]{16})+").fullmatch
-_HOST = re.compile(r"[^\s\x00-\x1f\x7f]{1,300}")
 
 _SCHEMES = ("http://", "https://")
 _common = itemgetter(2, 3, 4)  # of an entry: depth, priority, request
@@ -41,33 +40,6 @@ HOSTS_KEPT = 10_000  # hosts read lately: they come again and again
 _hosts: set[str] = set()
 _made = tuple.__new__  # a named tuple of a tuple, in half the time
 _quoted = encode_basestring  # what JSONEncoder(ensure_ascii=False).encode does with a text, without its questions
-
-
-class Malformed(ValueError):
-    """A letter or an answer that is not one: the reason is the message."""
-
-
-class OtherVersion(Malformed):
-    """A letter in a form that this version does not know: the reason is the message."""
-
-
-def read_answer(text: str) -> dict[int, Outcome]:
-    """The outcomes in an acks text: sequence number -> outcome. Raises Malformed."""
-    try:
-        answer = json.loads(text)
-        refused, want = answer.get("refused", {}), answer.get("want", {})
-        outcomes = {}
-        for seq in answer["acked"]:
-            if type(seq) is not int or seq < 0:
-                raise Malformed("a sequence number is not a number")
-            owners = refused.get(str(seq), {})
-            hosts = {_match(_HOST, h): "" if owner == "" else _match(NAME, owner) for h, owner in owners.items()}
-            outcomes[seq] = Outcome(hosts, tuple(_match(_HOST, h) for h in want.get(str(seq), ())))
-    except Malformed:
-        raise
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-        raise Malformed(f"not an answer: {error}") from error
-    return outcomes
 
 
 def encode(sender: str, lane: Lane, store: str, letter: Letter) -> dict[str, str]:
@@ -148,74 +120,9 @@ def _redo_out(redo: Redo, requests: Written) -> str:
     return f'["{redo.key:016x}"{"".join(outlinks)}]'
 
 
-class Delta(NamedTuple):
-    """What a letter says of one host."""
-
-    host: str
-    discovered: tuple[Entry, ...]
-    done: tuple[int, ...] = ()
-    offer: Summary | None = None
-    redo: tuple[Redo, ...] = ()
-    notes: Notes | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Received:
-    """A letter as it arrived, validated."""
-
-    sender: str
-    lane: str
-    kind: str
-    seq: int
-    floor: int
-    view: str
-    deltas: tuple[Delta, ...]
-
-
-class Refused(NamedTuple):
-    """An entry of a letter that its receiver cannot take, and why."""
-
-    host: str
-    entry: Entry
-    reason: str
-
-
-def sift(letter: Received, judge: Callable[[str, Entry], str | None]) -> tuple[Received, list[Refused]]:
-    """The letter without the entries for whose host and text `judge` gives a reason, and these. A redo that lacked one
-    of its outlinks would be wrong: it is left out whole, which costs a fetch.
-    """
-    refused: list[Refused] = []
-    for delta in letter.deltas:
-        own = delta.host
-        refused += [Refused(own, e, reason) for e in delta.discovered if (reason := judge(own, e)) is not None]
-        for redo in delta.redo:
-            refused += [Refused(h, e, reason) for h, e in redo.outlinks if (reason := judge(h, e)) is not None]
-    if not refused:
-        return letter, refused
-    bad = {(host, entry) for host, entry, _ in refused}
-    return replace(letter, deltas=tuple(_without(delta, bad) for delta in letter.deltas)), refused
-
-
-def _without(delta: Delta, bad: set[tuple[str, Entry]]) -> Delta:
-    return delta._replace(
-        discovered=tuple(entry for entry in delta.discovered if (delta.host, entry) not in bad),
-        redo=tuple(redo for redo in delta.redo if bad.isdisjoint(redo.outlinks)),
-    )
-
-
-class Header(NamedTuple):
-    """From whom a letter is: enough to answer it."""
-
-    sender: str
-    lane: str
-    kind: str
-    seq: int
-    floor: int
-
-
 def decode_header(fields: Mapping[str, str], receiver: str) -> Header:
     """The header of a stream entry. Raises Malformed."""
-    sender, store = _match(NAME, fields.get("from")), _match(NAME, fields.get("store"))
+    sender, store = match(NAME, fields.get("from")), match(NAME, fields.get("store"))
     kind = fields.get("lane")
     if kind not in (DISCOVERY, STATE):
         raise Malformed("lane is neither discovery nor state")
@@ -232,7 +139,7 @@ def decode(fields: Mapping[str, str], receiver: str, most: int, longest_url: int
     `most` bounds the number of records, `longest_url` the characters of a URL.
     """
     header = decode_header(fields, receiver)
-    view = _match(_KEY, fields.get("view"))
+    view = match(KEY, fields.get("view"))
     if fields.get("enc") != "json":
         raise OtherVersion("enc is not json")
     try:
@@ -272,16 +179,9 @@ def _delta(row: object, longest_url: int, requests: Read) -> Delta:
         _keys(done),
         None if offer is None else _summary(offer),
         tuple([_redo(item, longest_url, requests) for item in redo]) if redo else (),
-        None if notes is None else _notes(notes),
+        None if notes is None else read_notes(notes),
     )
     return _made(Delta, parts)
-
-
-def _notes(row: object) -> Notes:
-    try:
-        return read_notes(row)
-    except ValueError as error:
-        raise Malformed(str(error)) from error
 
 
 def _redo(row: object, longest_url: int, requests: Read) -> Redo:
@@ -319,10 +219,7 @@ def _together(row: list[Any], longest_url: int, requests: Read) -> list[Entry]:
         raise Malformed("there are not as many keys as URLs")
     first = _entry_in([row[0][:16], urls[0], *row[2:]], longest_url, requests)
     _, _, depth, priority, request = first
-    try:
-        requests.repeat(request, len(keys) - 1)
-    except ValueError as error:
-        raise Malformed(str(error)) from error
+    requests.repeat(request, len(keys) - 1)
     # Nearly all are as they should be: those that are not, or are written oddly, are looked at one by one.
     for url in [url for url in urls if type(url) is not str or not url.startswith(_SCHEMES) or len(url) > longest_url]:
         _entry_in([row[0][:16], url, depth], longest_url, requests)
@@ -339,10 +236,7 @@ def _entry_in(row: object, longest_url: int, requests: Read) -> Entry:
         raise Malformed("a URL is neither http nor https")
     if type(depth) is not int or type(priority) is not int or not 0 <= depth < 10**9 or abs(priority) > 10**12:
         raise Malformed("depth or priority is not a number in bounds")
-    try:
-        request = requests.read(row[4]) if parts == 5 else ""
-    except ValueError as error:
-        raise Malformed(str(error)) from error
+    request = requests.read(row[4]) if parts == 5 else ""
     return _made(Entry, (_key(row[0]), url, depth, priority, request))
 
 
@@ -356,7 +250,7 @@ def _key(text: object) -> int:
     # Most of what arrives are keys: what is called for each of them is half of what a letter costs.
     if type(text) is str and _is_key(text) is not None:
         return int(text, 16)
-    return int(_match(_KEY, text), 16)  # which says what is wrong with it
+    return int(match(KEY, text), 16)  # which says what is wrong with it
 
 
 def _keys(texts: list[object]) -> tuple[int, ...]:
@@ -377,7 +271,7 @@ def _unpacked(text: object) -> tuple[int, ...]:
 def _host(text: object) -> str:
     if type(text) is str and text in _hosts:
         return text
-    host = _match(_HOST, text)
+    host = match(HOST, text)
     if len(_hosts) >= HOSTS_KEPT:
         _hosts.clear()
     _hosts.add(host)
@@ -388,11 +282,3 @@ def _number(text: object) -> int:
     if not isinstance(text, str) or not text.isascii() or not text.isdigit() or len(text) > 15:
         raise Malformed("seq or floor is not a number")
     return int(text)
-
-
-def _match(pattern: re.Pattern[str], text: object) -> str:
-    if text is None:
-        raise Malformed("a field is missing")
-    if not isinstance(text, str) or pattern.fullmatch(text) is None:
-        raise Malformed(f"{str(text)[:40]!r} does not look like {pattern.pattern}")
-    return text

@@ -4,7 +4,7 @@ Rules of this module:
 
 * The text is refused whole, with one short reason, at the first thing that does not hold; nothing is repaired.
 * Only known fields, of the right type; only names of callbacks that the spider has; header names and values that cannot
-  break out of their line; no metadata that only middlewares make. Values are read by `jsonvalues` and never built.
+  break out of their line; no metadata that only middlewares make. Values are read by `values` and never built.
 * What Scrapy itself takes without harm is accepted: cookies as exporters write them, None and 0 where they mean "none".
 * Whoever writes a request asks the same check before it leaves (`refused`): a receiver would only set it aside.
 * Reasons quote at most 40 characters of the data.
@@ -16,15 +16,16 @@ where scrapy-playwright loads pages, what a page does in the browser is part of 
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Container, Mapping
+from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
 from scrapy_ubi.requests.known_classes import is_request_class
 from scrapy_ubi.requests.untravelled import LONGEST_SHOWN, LOST, NEEDED
 from scrapy_ubi.requests.values import ItemClasses, unpack
+from scrapy_ubi.untrusted.checks import is_count, is_text, json_object, strict_json
 
 NONCE = "ubi_nonce"  # meta key: makes the key of a request that is meant to be fetched again its own
 
@@ -180,12 +181,11 @@ class RequestCheck:
         return None if holds else "not a list of texts and numbers"
 
     def _check_retries(self, value: Any) -> str | None:
-        return None if _is_count(value) else "not a count"
+        return None if is_count(value) else "not a count"
 
     def _check_lost(self, value: Any) -> str | None:
-        texts = isinstance(value, list) and len(value) == 2 and all(isinstance(one, str) for one in value)
-        holds = texts and value[0] in NEEDED and len(value[1]) <= LONGEST_SHOWN
-        return None if holds else "not what is lost"
+        holds = isinstance(value, list) and len(value) == 2 and all(isinstance(one, str) for one in value)
+        return None if holds and value[0] in NEEDED and is_text(value[1], LONGEST_SHOWN) else "not what is lost"
 
     def _check_truth(self, value: Any) -> str | None:
         return None if isinstance(value, bool) else "neither true nor false"
@@ -214,33 +214,16 @@ _KEYED = ("headers", "meta", "cb_kwargs")  # one value says nothing of the other
 _SCALARS = str | int | float  # a truth value is an int
 
 
-def parse_object(text: str) -> dict[str, Any]:
-    """The JSON object in `text`. Raises `ValueError`."""
-    try:
-        fields = json.loads(text, parse_constant=_refuse_constant)
-    except RecursionError:
-        raise ValueError("nested too deeply") from None
-    except ValueError:
-        raise ValueError("not JSON") from None
-    if not isinstance(fields, dict):
-        raise ValueError("not a JSON object")
-    return fields
-
-
-def _refuse_constant(name: str) -> None:
-    raise ValueError(name)
+# The JSON object in a text. Raises `ValueError`.
+parse_object = partial(json_object, read=strict_json, deep="nested too deeply")
 
 
 def _anything(_: object) -> bool:
     return True
 
 
-def _is_count(value: object) -> bool:
-    return type(value) is int and value >= 0
-
-
 def _is_count_or_none(value: object) -> bool:
-    return value is None or _is_count(value)
+    return value is None or is_count(value)
 
 
 def _is_cookie_text(value: object) -> bool:
@@ -250,9 +233,7 @@ def _is_cookie_text(value: object) -> bool:
 def _is_slot(value: object) -> bool:
     """A key of the downloader's slots. No float: one that is not equal to itself would be a slot for each request."""
     parts = value if isinstance(value, tuple) else (value,)
-    return len(parts) <= 16 and all(
-        one is None or isinstance(one, int) or (isinstance(one, str) and len(one) <= 256) for one in parts
-    )
+    return len(parts) <= 16 and all(one is None or isinstance(one, int) or is_text(one, 256) for one in parts)
 
 
 def _is_timeout(value: object) -> bool:
@@ -278,7 +259,7 @@ def _is_proxy(value: object) -> bool:
 
 # Meta that Scrapy or this package reads while a request is on its way through them: a wrong type would raise there.
 _META_CHECKS: dict[str, Callable[[object], bool]] = {
-    NONCE: lambda value: isinstance(value, str) and len(value) <= 256,
+    NONCE: lambda value: is_text(value, 256),
     "proxy": _is_proxy,
     "_auth_proxy": _is_proxy,
     "retry_times": _is_count_or_none,

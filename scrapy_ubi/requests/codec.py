@@ -10,9 +10,9 @@ left out where there is nothing else: a plain GET that the spider's default call
   the object it is, and an agent without that fails the page (`codec/proxy`) rather than fetch it another way.
 * Which proxy a Proxy-Authorization is for (`_auth_proxy`) travels with it: else another one would be sent the password.
 * How often a request was retried stands before all else (`protocol.host.retried`), and is no part of the request.
-* A value travels exactly (`jsonvalues`) or not at all. `encode` names what does not; the scheduler then keeps the
+* A value travels exactly (`values`) or not at all. `encode` names what does not; the scheduler then keeps the
   original object for as long as the request stays at this agent, where nothing is lost.
-* No text leaves that its receivers would refuse: what `requestcheck` has against it is left out, and named as well.
+* No text leaves that its receivers would refuse: what `check` has against it is left out, and named as well.
   Without the method that it has a request is another one, so its callback is lost with it.
 * A header without a value travels: it keeps the middlewares from setting theirs.
 * A callback travels by its name among the spider's methods. One that has no such name (a lambda, a partial, another
@@ -21,9 +21,9 @@ left out where there is nothing else: a plain GET that the spider's default call
   the reason `codec/callback`, `codec/meta`, ... rather than fetch something else, or call with less.
 * FormRequest, JsonRequest and XmlRpcRequest arrive as such, as spiders make the next one of the last by `replace`. What
   they do when they are made is done: body, headers and method are those that were sent. So do classes of the project's
-  own (`knownclasses`) whose requests hold no more than these; their constructor is not called. Others do not travel.
+  own (`known_classes`) whose requests hold no more than these; their constructor is not called. Others do not travel.
 * Nothing is imported or called because the data names it: a callback is one of the spider's own methods, out of a table
-  made beforehand; classes are known ones. What comes from outside is checked whole by `requestcheck` before.
+  made beforehand; classes are known ones. What comes from outside is checked whole by `check` before.
 """
 
 from __future__ import annotations
@@ -32,14 +32,10 @@ import inspect
 import json
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, NamedTuple
-from urllib.parse import urlsplit
 
 from scrapy import Request, Spider
-from scrapy.downloadermiddlewares.httpcompression import ACCEPTED_ENCODINGS
-from scrapy.http import FormRequest, JsonRequest, XmlRpcRequest
-from scrapy.http.headers import Headers
+from scrapy.http import JsonRequest
 from scrapy.http.request import NO_CALLBACK
-from scrapy.resolver import dnscache
 from scrapy.settings import BaseSettings
 
 from scrapy_ubi.errors import UbiError
@@ -48,13 +44,11 @@ from scrapy_ubi.requests.callbacks import callback_names, errback_lost, shown
 from scrapy_ubi.requests.check import DERIVED_META, LOST_NAME, NO_CALLBACK_NAME, RequestCheck, parse_object
 from scrapy_ubi.requests.item_classes import Untravelled, class_name
 from scrapy_ubi.requests.known_classes import KnownClasses, is_request_class
+from scrapy_ubi.requests.made_again import MadeAgain, default_headers, proxy_host
+from scrapy_ubi.requests.request_classes import CLASSES, NAMES, USUAL_JSON, base_of, is_more
 from scrapy_ubi.requests.shared_objects import holds_objects
 from scrapy_ubi.requests.untravelled import LOST, Loss, mark
 from scrapy_ubi.requests.values import pack, unpack
-
-_CLASSES: dict[str, type[Request]] = {cls.__name__: cls for cls in (FormRequest, JsonRequest, XmlRpcRequest)}
-_NAMES = {cls: name for name, cls in _CLASSES.items()}
-_USUAL_JSON = JsonRequest("http://usual.invalid/").dumps_kwargs
 
 
 class CodecError(UbiError):
@@ -81,15 +75,15 @@ class Codec:
     def __init__(self, spider: Spider, settings: BaseSettings, proxies: Collection[str] = ("*",)) -> None:
         """`proxies`: those that requests may go through, by host, `host:port` or URL (UBI_PROXIES); `*` is any."""
         self._spider = spider
-        self._proxies = frozenset("*" if proxy == "*" else _proxy_host(proxy) for proxy in proxies)
+        self._proxies = frozenset("*" if proxy == "*" else proxy_host(proxy) for proxy in proxies)
         self._names = callback_names(type(spider))
         self._functions = {function: name for name, function in self._names.items()}
         self._items = KnownClasses(type(spider), settings)
         self._check = RequestCheck(self._names, self._items)
         self._held = self._check.held
-        self._timeout = settings.getfloat("DOWNLOAD_TIMEOUT")
         self._cookies_enabled = settings.getbool("COOKIES_ENABLED")
-        self._default_headers = _default_headers(settings)
+        self._default_headers = default_headers(settings)
+        self._is_made_again = MadeAgain(settings.getfloat("DOWNLOAD_TIMEOUT")).holds
         # Without a `_parse` of its own (CrawlSpider has one) a spider's default callback is its `parse`.
         self._parse_is_default = type(spider)._parse is Spider._parse
 
@@ -97,8 +91,22 @@ class Codec:
 
     def encode(self, request: Request) -> Encoded:
         """The request as text, with what of it cannot travel. Never raises."""
-        # Called for every link that is found: a field that is not there costs nothing but the look.
         losses: list[Loss] = []
+        fields = self._fields(request, losses)
+        depth = depth_of(request)
+        if not depth and request.meta.get("depth") == 0:  # as `depth_reset` leaves it; a seed has none
+            fields["reset"] = True
+        said = {name: value for name, value in fields.items() if value and value is not _NOTHING}
+        text = _to_json(said) if said else ""
+        if text and text not in self._held:  # most texts were seen to hold
+            text = self._acceptable(text, said, losses)
+        if losses and (lacks := mark(losses)) is not None:
+            text = _to_json({**{name: value for name, value in said.items() if value}, LOST: lacks})
+        return Encoded(text, depth, request.priority, tuple(losses), holds_objects(said) if text else False)
+
+    def _fields(self, request: Request, losses: list[Loss]) -> dict[str, Any]:
+        """What a request says beside its URL, depth and priority; what of it cannot travel is added to the losses."""
+        # Called for every link that is found: a field that is not there costs nothing but the look.
         fields: dict[str, Any] = {}
         if request.method != "GET":
             fields["method"] = request.method
@@ -124,16 +132,7 @@ class Codec:
             fields["dont_filter"] = True
         if type(request) is not Request:
             fields["class"] = self._class_name(request, losses)
-        depth = depth_of(request)
-        if not depth and request.meta.get("depth") == 0:  # as `depth_reset` leaves it; a seed has none
-            fields["reset"] = True
-        said = {name: value for name, value in fields.items() if value and value is not _NOTHING}
-        text = _to_json(said) if said else ""
-        if text and text not in self._held:  # most texts were seen to hold
-            text = self._acceptable(text, said, losses)
-        if losses and (lacks := mark(losses)) is not None:
-            text = _to_json({**{name: value for name, value in said.items() if value}, LOST: lacks})
-        return Encoded(text, depth, request.priority, tuple(losses), holds_objects(said) if text else False)
+        return fields
 
     def _acceptable(self, text: str, fields: dict[str, Any], losses: list[Loss]) -> str:
         """The text of these fields without what its receivers would refuse."""
@@ -170,21 +169,12 @@ class Codec:
             if key not in DERIVED_META and not self._is_made_again(key, value, request)
         }
         if not self._obeys(travels.get("proxy")):
-            losses.append(Loss("proxy", f"meta['proxy'] ({_proxy_host(travels['proxy'])})"))
+            losses.append(Loss("proxy", f"meta['proxy'] ({proxy_host(travels['proxy'])})"))
         return self._pack_each(travels, "meta", losses) if travels else travels
 
     def _obeys(self, proxy: object) -> bool:
         """Whether a request may go through this proxy; None and "" are none."""
-        return not proxy or "*" in self._proxies or _proxy_host(proxy) in self._proxies
-
-    def _is_made_again(self, key: object, value: object, request: Request) -> bool:
-        """Whether a middleware or the downloader set this and will set it again where the request is fetched."""
-        if key == "download_timeout":
-            return bool(value == self._timeout)
-        if key == "download_slot":  # a copy for a retry or redirect has one: the downloader's, or the user's
-            copied = "retry_times" in request.meta or "redirect_times" in request.meta
-            return copied and value in _usual_slots(request)
-        return key in ("proxy", "_auth_proxy") and "_scheme_proxy" in request.meta  # of this machine's environment
+        return not proxy or "*" in self._proxies or proxy_host(proxy) in self._proxies
 
     def _pack_headers(self, request: Request) -> dict[str, Any]:
         from_jar = self._cookies_enabled and not request.meta.get("dont_merge_cookies")
@@ -212,11 +202,11 @@ class Codec:
     def _class_name(self, request: Request, losses: list[Loss]) -> str | None:
         """The name of a class that travels."""
         cls = type(request)
-        if isinstance(request, JsonRequest) and request.dumps_kwargs != _USUAL_JSON:
+        if isinstance(request, JsonRequest) and request.dumps_kwargs != USUAL_JSON:
             losses.append(Loss("dumps_kwargs", "its dumps_kwargs"))
-        if (name := _NAMES.get(cls)) is not None:
+        if (name := NAMES.get(cls)) is not None:
             return name
-        if self._items.get(name := class_name(cls)) is cls and not _is_more(request):
+        if self._items.get(name := class_name(cls)) is cls and not is_more(request):
             return name
         losses.append(Loss(f"class/{cls.__name__}", f"its class {name}"))
         return None
@@ -254,7 +244,7 @@ class Codec:
         if not self._obeys(meta.get("proxy")):
             raise CodecError(
                 "proxy",
-                f"{entry.url:.200} is to go through the proxy {_proxy_host(meta['proxy'])}, which UBI_PROXIES does "
+                f"{entry.url:.200} is to go through the proxy {proxy_host(meta['proxy'])}, which UBI_PROXIES does "
                 "not name",
             )
         if entry.depth or "reset" in fields:
@@ -285,10 +275,10 @@ class Codec:
 
     def _class_of(self, name: str) -> tuple[type[Request], type[Request]]:
         """The class of requests of this name, and Scrapy's class that it is made of."""
-        cls = _CLASSES.get(name) or self._items.get(name)
+        cls = CLASSES.get(name) or self._items.get(name)
         if cls is None or not is_request_class(cls):
             raise CodecError("class", f"{name} is no class of requests here")
-        return cls, _base_of(cls)
+        return cls, base_of(cls)
 
     def _method(self, kind: str, name: str | None, url: str) -> Callable[..., Any] | None:
         if name is None:
@@ -313,38 +303,6 @@ class _Nothing:
 _NOTHING = _Nothing()
 
 
-def _base_of(cls: type[Request]) -> type[Request]:
-    """The class of Scrapy's that a class of requests is made of."""
-    return next(base for base in cls.__mro__ if base in _NAMES or base is Request)
-
-
-def _is_more(request: Request) -> bool:
-    """Whether a request of a class of somebody's own holds more than Scrapy's class does."""
-    cls = type(request)
-    more = (vars(one).get("__slots__") for one in cls.__mro__[: cls.__mro__.index(_base_of(cls))])
-    return bool(getattr(request, "__dict__", None)) or any(slots not in (None, (), []) for slots in more)
-
-
-def _host_of(url: str) -> str:
-    try:
-        return urlsplit(url).hostname or ""
-    except ValueError:
-        return ""
-
-
-def _proxy_host(proxy: object) -> str:
-    """The host of a proxy, as UBI_PROXIES names it; never its password."""
-    return _host_of(proxy if "://" in proxy else f"http://{proxy}") if isinstance(proxy, str) else ""
-
-
-def _usual_slots(request: Request) -> list[str]:
-    """The slots that Scrapy's downloader gives by itself to the URL, and to the one that led to it by a redirect."""
-    came_by = request.meta.get("redirect_urls")
-    urls = [request.url, *(came_by if isinstance(came_by, list) else ())]
-    hosts = [_host_of(url) for url in urls if isinstance(url, str)]
-    return [*hosts, *(dnscache.get(host, host) for host in hosts)]  # addresses: CONCURRENT_REQUESTS_PER_IP
-
-
 def _refused(name: str, key: str | None) -> Loss:
     """What is left out as its receivers would refuse it. Metadata is counted by its key: only Scrapy's own is looked
     at so closely."""
@@ -353,14 +311,6 @@ def _refused(name: str, key: str | None) -> Loss:
     if key is None:
         return Loss(name, f"its {name} with such a value" if name != "method" else "such a method", refused=True)
     return Loss(name, f"{name}[{key!r:.60}] with such a name or value", refused=True)
-
-
-def _default_headers(settings: BaseSettings) -> dict[bytes, list[bytes]]:
-    """Headers that the downloader middlewares set where a request has none."""
-    headers = Headers({name: value for name, value in settings.getdict("DEFAULT_REQUEST_HEADERS").items() if value})
-    headers.setdefault("User-Agent", settings.get("USER_AGENT") or "Scrapy")
-    headers.setdefault("Accept-Encoding", b", ".join(ACCEPTED_ENCODINGS))
-    return dict(headers.items())
 
 
 def depth_of(request: Request) -> int:

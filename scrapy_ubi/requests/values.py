@@ -3,10 +3,11 @@
 Rules of this module:
 
 * `unpack(pack(value)) == value`, types included, or `pack` raises `Untravelled`: never something similar.
+* Values that hold no other values (a date, bytes, a path, ...) are written and read in `scalars`.
 * What JSON has of its own (null, true, false, text, whole numbers, finite floats, lists, objects with text keys) stands
   for itself. Everything else is *tagged*: `{"~": tag, "v": payload}`; so is a dict that itself has the key "~".
 * Nothing is ever imported or called because the data names it. Items, enumerations and named tuples are built of
-  classes that the caller knows (`knownclasses`), by their fields (`itemclasses`).
+  classes that the caller knows (`known_classes`), by their fields (`item_classes`).
 * `unpack` reads data from outside: whatever it cannot read raises `ValueError` with a short reason.
 
 A subclass of text that is no enumeration travels as plain text: it compares equal. Other subclasses do not travel.
@@ -14,20 +15,12 @@ A subclass of text that is no enumeration travels as plain text: it compares equ
 
 from __future__ import annotations
 
-import base64
-import binascii
-import datetime as dt
-import decimal
 import enum
 import json
 import math
-import pathlib
-import re
-import uuid
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable
 from typing import Any, Protocol
-from zoneinfo import ZoneInfo
 
 from scrapy_ubi.requests.item_classes import (
     Untravelled,
@@ -39,20 +32,15 @@ from scrapy_ubi.requests.item_classes import (
     made,
     values_of,
 )
+from scrapy_ubi.requests.scalars import MAX_BITS, READERS, TAG, WRITERS, is_encodable, pack_text, tagged
 
-TAG = "~"
 MAX_DEPTH = 32  # of nesting; far more than metadata needs, far less than the interpreter's recursion limit
 MAX_NODES = 100_000  # of one value: an endless or hugely shared structure is noticed before memory is gone
-MAX_BITS = 1024  # of a whole number; Python itself refuses to read more than 4300 digits
 
 # What a defaultdict makes, by name. Nothing else is called for a missing key.
 _FACTORIES: dict[str, Callable[[], Any] | None] = {
     "list": list, "dict": dict, "set": set, "int": int, "float": float, "str": str, "": None
 }  # fmt: skip
-_PATHS: dict[str, type[pathlib.PurePath]] = {
-    cls.__name__: cls for cls in (pathlib.PurePosixPath, pathlib.PureWindowsPath, type(pathlib.Path()))
-}
-_ZONE = re.compile(r"[A-Za-z0-9_+-]{1,32}(/[A-Za-z0-9_+-]{1,32}){0,2}")  # no path that leads elsewhere
 
 
 class ItemClasses(Protocol):
@@ -85,11 +73,11 @@ class _Packer:
         if value is None or kind is bool:
             return value
         if kind is str:
-            return _pack_text(str(value))
+            return pack_text(str(value))
         self._nodes += 1
         if depth > MAX_DEPTH or self._nodes > MAX_NODES:
             raise Untravelled("depth" if depth > MAX_DEPTH else "size")
-        writer = _WRITERS.get(kind)
+        writer = WRITERS.get(kind)
         if writer is not None:
             return writer(value)
         if kind in (list, tuple, set, frozenset):
@@ -97,7 +85,7 @@ class _Packer:
         if isinstance(value, dict) and kind is dict:
             return self._pack_dict(value, depth)
         if isinstance(value, str) and not isinstance(value, enum.Enum):
-            return _pack_text(str.__str__(value))
+            return pack_text(str.__str__(value))
         if kind in _COLLECTIONS:
             return self._pack_collection(value, _inside(depth))
         return self._pack_named(value, depth)
@@ -107,29 +95,29 @@ class _Packer:
         if type(value) is list:
             return packed
         if type(value) is tuple:
-            return _tagged("tuple", packed)
+            return tagged("tuple", packed)
         packed.sort(key=json.dumps)  # equal sets are equal texts
-        return _tagged(type(value).__name__, packed)
+        return tagged(type(value).__name__, packed)
 
     def _pack_dict(self, value: dict[Any, Any], depth: int) -> Any:
-        if TAG not in value and all(type(key) is str and _encodable(key) for key in value):
+        if TAG not in value and all(type(key) is str and is_encodable(key) for key in value):
             return {key: self.pack(element, depth + 1) for key, element in value.items()}
         depth = _inside(depth) if value else depth  # its pairs are lists of their own
-        return _tagged(
+        return tagged(
             "dict", [[self.pack(key, depth + 1), self.pack(element, depth + 1)] for key, element in value.items()]
         )
 
     def _pack_collection(self, value: Any, depth: int) -> Any:
         kind = type(value)
         if kind is deque:
-            return _tagged("deque", self.pack([value.maxlen, list(value)], depth))
+            return tagged("deque", self.pack([value.maxlen, list(value)], depth))
         pairs = [list(pair) for pair in value.items()]
         if kind is not defaultdict:
-            return _tagged(kind.__name__, self.pack(pairs, depth))
+            return tagged(kind.__name__, self.pack(pairs, depth))
         factory = next((name for name, made_by in _FACTORIES.items() if made_by is value.default_factory), None)
         if factory is None:
             raise Untravelled(kind.__name__)
-        return _tagged(kind.__name__, self.pack([factory, pairs], depth))
+        return tagged(kind.__name__, self.pack([factory, pairs], depth))
 
     def _pack_named(self, value: Any, depth: int) -> Any:
         """A value of a class that has a name."""
@@ -138,12 +126,12 @@ class _Packer:
         if self._items.get(name) is not cls:
             raise Untravelled(cls.__name__)
         if is_enumeration(cls) and cls.__members__.get(value.name) is value:  # else several flags together
-            return _tagged("enum", [name, value.name])
+            return tagged("enum", [name, value.name])
         if is_named_tuple(cls) and not getattr(value, "__dict__", None):
-            return _tagged("namedtuple", [name, self.pack(list(value), _inside(depth))])
+            return tagged("namedtuple", [name, self.pack(list(value), _inside(depth))])
         if not is_item_class(cls):
             raise Untravelled(cls.__name__)
-        return _tagged("item", [name, self._pack_dict(values_of(value), _inside(depth))])
+        return tagged("item", [name, self._pack_dict(values_of(value), _inside(depth))])
 
 
 class _Unpacker:
@@ -182,7 +170,7 @@ class _Unpacker:
             return self._unpack_named(tag, payload, depth)
         if (collection := _COLLECTION_READERS.get(tag)) is not None:
             return _read(collection, tag, self.unpack(payload, depth + 1))
-        reader = _READERS.get(tag)
+        reader = READERS.get(tag)
         if reader is None:
             raise ValueError(f"unknown tag {tag[:20]!r}")
         return _read(reader, tag, payload)
@@ -201,21 +189,29 @@ class _Unpacker:
     def _unpack_named(self, tag: str, payload: Any, depth: int) -> Any:
         if not isinstance(payload, list) or len(payload) != 2 or not isinstance(payload[0], str):
             raise ValueError(f"malformed {tag}")
-        cls: Any = self._items.get(payload[0])
+        cls = self._items.get(payload[0])
         values = self.unpack(payload[1], depth + 1)
         if tag == "enum":
-            if not is_enumeration(cls) or not isinstance(values, str) or values not in cls.__members__:
-                raise ValueError("unknown member of an enumeration")
-            return cls.__members__[values]
+            return _member(cls, values)
         if tag == "namedtuple":
-            if not is_named_tuple(cls) or not isinstance(values, list) or len(values) != len(cls._fields):
-                raise ValueError("unknown named tuple")
-            return tuple.__new__(cls, values)
+            return _named_tuple(cls, values)
         if not is_item_class(cls) or not isinstance(values, dict):
             raise ValueError("unknown item class")
         if not values.keys() <= field_names(cls):
             raise ValueError("unknown field of an item")
         return made(cls, values) if self._build else None
+
+
+def _member(cls: Any, name: object) -> Any:
+    if not is_enumeration(cls) or not isinstance(name, str) or name not in cls.__members__:
+        raise ValueError("unknown member of an enumeration")
+    return cls.__members__[name]
+
+
+def _named_tuple(cls: Any, values: object) -> Any:
+    if not is_named_tuple(cls) or not isinstance(values, list) or len(values) != len(cls._fields):
+        raise ValueError("unknown named tuple")
+    return tuple.__new__(cls, values)
 
 
 def _read(reader: Callable[[Any], Any], tag: str, payload: Any) -> Any:
@@ -232,99 +228,8 @@ def _inside(depth: int) -> int:
     return depth + 1
 
 
-def _tagged(tag: str, payload: Any) -> dict[str, Any]:
-    return {TAG: tag, "v": payload}
-
-
-def _encodable(text: str) -> bool:
-    """Whether a text is UTF-8 text at all: half of a surrogate pair is not, and no letter could carry it."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
-def _pack_text(text: str) -> Any:
-    if text.isascii() or _encodable(text):
-        return text
-    return _tagged("text", base64.b64encode(text.encode("utf-8", "surrogatepass")).decode())
-
-
-def _pack_int(value: int) -> int:
-    if value.bit_length() > MAX_BITS:
-        raise Untravelled("int")
-    return value
-
-
-def _pack_float(value: float) -> Any:
-    return value if math.isfinite(value) else _tagged("float", repr(value))
-
-
-def _pack_moment(value: dt.datetime | dt.time) -> Any:
-    if isinstance(value, dt.datetime) and type(value.tzinfo) is ZoneInfo and value.tzinfo.key is not None:
-        return _tagged("zoned", [value.replace(tzinfo=None, fold=0).isoformat(), value.fold, value.tzinfo.key])
-    # A time zone of another kind and the second of two equal wall clock times are not in the ISO text.
-    if value.fold or not (value.tzinfo is None or type(value.tzinfo) is dt.timezone):
-        raise Untravelled(type(value).__name__)
-    return _tagged(type(value).__name__, value.isoformat())
-
-
-_WRITERS: dict[type, Callable[[Any], Any]] = {
-    int: _pack_int,
-    float: _pack_float,
-    bytes: lambda value: _tagged("bytes", base64.b64encode(value).decode()),
-    dt.datetime: _pack_moment,
-    dt.time: _pack_moment,
-    dt.date: lambda value: _tagged("date", value.isoformat()),
-    dt.timedelta: lambda value: _tagged("timedelta", [value.days, value.seconds, value.microseconds]),
-    decimal.Decimal: lambda value: _tagged("decimal", str(value)),
-    uuid.UUID: lambda value: _tagged("uuid", value.hex),
-    bytearray: lambda value: _tagged("bytearray", base64.b64encode(value).decode()),
-    **dict.fromkeys(_PATHS.values(), lambda value: _tagged("path", [type(value).__name__, str(value)])),
-}
 _COLLECTIONS = frozenset({OrderedDict, Counter, defaultdict, deque})
 _NAMED = frozenset({"item", "enum", "namedtuple"})
-
-
-def _read_bytes(payload: Any) -> bytes:
-    try:
-        return base64.b64decode(payload, validate=True)
-    except binascii.Error as error:
-        raise ValueError("malformed bytes") from error
-
-
-def _read_float(payload: Any) -> float:
-    if payload not in ("nan", "inf", "-inf"):
-        raise ValueError("malformed float")
-    return float(payload)
-
-
-def _read_timedelta(payload: Any) -> dt.timedelta:
-    days, seconds, microseconds = payload
-    if not all(type(part) is int for part in payload):
-        raise ValueError("malformed timedelta")
-    return dt.timedelta(days, seconds, microseconds)
-
-
-def _read_decimal(payload: Any) -> decimal.Decimal:
-    if not isinstance(payload, str):
-        raise ValueError("malformed decimal")
-    return decimal.Decimal(payload)
-
-
-def _read_zoned(payload: Any) -> dt.datetime:
-    text, fold, zone = payload
-    if not isinstance(zone, str) or not _ZONE.fullmatch(zone):
-        raise ValueError("malformed time zone")
-    return dt.datetime.fromisoformat(text).replace(fold=fold, tzinfo=ZoneInfo(zone))
-
-
-def _read_path(payload: Any) -> pathlib.PurePath:
-    name, text = payload
-    if not isinstance(text, str):
-        raise ValueError("malformed path")
-    return _PATHS[name](text)
 
 
 def _read_defaultdict(payload: Any) -> defaultdict[Any, Any]:
@@ -350,18 +255,4 @@ _COLLECTION_READERS: dict[str, Callable[[Any], Any]] = {
     "Counter": lambda pairs: Counter(_read_pairs(pairs)),
     "defaultdict": _read_defaultdict,
     "deque": _read_deque,
-}
-_READERS: dict[str, Callable[[Any], Any]] = {
-    "bytes": _read_bytes,
-    "text": lambda payload: _read_bytes(payload).decode("utf-8", "surrogatepass"),
-    "float": _read_float,
-    "datetime": dt.datetime.fromisoformat,
-    "time": dt.time.fromisoformat,
-    "date": dt.date.fromisoformat,
-    "timedelta": _read_timedelta,
-    "decimal": _read_decimal,
-    "uuid": lambda payload: uuid.UUID(hex=payload),
-    "bytearray": lambda payload: bytearray(_read_bytes(payload)),
-    "path": _read_path,
-    "zoned": _read_zoned,
 }

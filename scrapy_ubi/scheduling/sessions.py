@@ -20,7 +20,7 @@ import time
 from collections.abc import Callable, Iterable
 from functools import cached_property
 from http.cookiejar import Cookie
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
 from scrapy import Request
@@ -162,20 +162,30 @@ class Sessions:
         return [row for row in rows if row is not None]
 
 
+def _is_printable(value: object) -> bool:
+    return isinstance(value, str) and value.isprintable()
+
+
+def _is_kind(*kinds: type) -> Callable[[object], bool]:
+    return lambda value: type(value) in kinds
+
+
+# Of a row's fields, in their order.
+_HOLDS: tuple[Callable[[object], bool], ...] = (
+    _is_kind(str, int, type(None)),
+    *[_is_printable] * 4,
+    _is_kind(bool),
+    _is_kind(int, type(None)),
+    _is_kind(bool),
+)
+
+
 def read_row(value: object, hostname: str) -> Row | None:
     """A row that came from elsewhere; None where it does not hold, or is none of this host's, or of hosts below it."""
     if not isinstance(value, list) or len(value) != len(Row._fields):
         return None
     row = Row(*value)
-    texts: tuple[Any, ...] = (row.name, row.value, row.domain, row.path)
-    holds = (
-        (row.jar is None or type(row.jar) in (str, int))
-        and all(isinstance(text, str) and text.isprintable() for text in texts)
-        and isinstance(row.secure, bool)
-        and isinstance(row.named, bool)
-        and (row.expires is None or type(row.expires) is int)
-    )
-    if not holds or not row.path.startswith("/"):
+    if not all(holds(field) for holds, field in zip(_HOLDS, row, strict=True)) or not row.path.startswith("/"):
         return None
     domain = row.domain.removeprefix(".")
     return row if domain and (row.domain in _domains(hostname) or domain.endswith(f".{hostname}")) else None

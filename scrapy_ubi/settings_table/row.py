@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal, NamedTuple
 
 PREFIX = "UBI_"
@@ -23,6 +24,23 @@ Kind = Literal[
     "float",
     "seconds",
 ]
+
+
+# What values of a kind are, for people. Those of a choice are its choices; a number has limits besides.
+_BOUNDS: Mapping[str, str] = {
+    "name": "letters, digits and _ . : - only, at most 64 of them",
+    "url": "a redis://, rediss:// or unix:// address",
+    "path": "a directory",
+    "flag": "True or False",
+    "filters": "a list of filters",
+    "stores": "a list of stores",
+    "words": "a list of texts without spaces and commas",
+    "contact": "an address: http://, https:// or mailto:, without spaces and brackets",
+    "file": "a file",
+    "steps": "'scrapy', 'safe', 'larm' or 'learned', with +step or -step after it, or a list of steps",
+    "rules": "a list of rules, or the path of a file of them",
+}
+_UNITS: Mapping[str, str] = {"int": "a whole number", "float": "a number", "seconds": "a number of seconds"}
 
 
 class Setting(NamedTuple):
@@ -58,32 +76,11 @@ class Setting(NamedTuple):
         """What values may be, for people: 'seconds above 0', '0 to 8', one of the choices."""
         if self.choices:
             return " or ".join(repr(choice) for choice in self.choices)
-        if self.kind == "name":
-            return "letters, digits and _ . : - only, at most 64 of them"
-        if self.kind == "url":
-            return "a redis://, rediss:// or unix:// address"
-        if self.kind == "path":
-            return "a directory"
-        if self.kind == "flag":
-            return "True or False"
-        if self.kind == "filters":
-            return "a list of filters"
-        if self.kind == "stores":
-            return "a list of stores"
-        if self.kind == "words":
-            return "a list of texts without spaces and commas"
-        if self.kind == "contact":
-            return "an address: http://, https:// or mailto:, without spaces and brackets"
-        if self.kind == "file":
-            return "a file"
-        if self.kind == "steps":
-            return "'scrapy', 'safe', 'larm' or 'learned', with +step or -step after it, or a list of steps"
-        if self.kind == "rules":
-            return "a list of rules, or the path of a file of them"
-        unit = {"int": "a whole number", "float": "a number", "seconds": "a number of seconds"}[self.kind]
+        if (said := _BOUNDS.get(self.kind)) is not None:
+            return said
         limits = [
             f"above {self.above:g}" if self.above is not None else "",
             f"of at least {self.low:g}" if self.low is not None else "",
             f"of at most {self.high:g}" if self.high is not None else "",
         ]
-        return " ".join([unit, " and ".join(limit for limit in limits if limit)]).strip()
+        return " ".join([_UNITS[self.kind], " and ".join(limit for limit in limits if limit)]).strip()

@@ -45,7 +45,7 @@ def read(value: object) -> Sites:
 
 
 def _is_state(state: object) -> bool:
-    if isinstance(state, list):
+    if isinstance(state, list):  # `is_list` and `is_count` in place: notes are read for every page and link of a site
         return len(state) <= AGREE and all(type(pair) is int and 0 <= pair < 1 << 16 for pair in state)
     return type(state) is int and state in (ON, OFF)
 

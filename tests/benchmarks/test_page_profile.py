@@ -35,7 +35,7 @@ def test_special_files_come_before_their_folders() -> None:
         f"{SITE}scrapy/utils/request.py:fingerprint": "URL pipeline (normal form, key)",
         f"{SITE}scrapy/utils/defer.py:f": "async glue (deferreds, tasks)",
         "/work/scrapy_ubi/frontier/rocks.py:f": "frontier: disk",
-        "/work/scrapy_ubi/protocol/mail.py:f": "mail",
+        "/work/scrapy_ubi/protocol/lane.py:f": "mail",
         "/work/scrapy_ubi/protocol/agent.py:f": "protocol (the rest)",
         "/work/scrapy_ubi/node/node.py:f": "node",
     }

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 import pytest
 
 from scrapy_ubi.commands.options import add_subcommands
-from scrapy_ubi.protocol.view import LEFT, LOSSY
+from scrapy_ubi.protocol.beat import LEFT, LOSSY
 from tests.commands.test_ubi import LIMIT, Shell, crawl, outside, shell
 from tests.monitor.by_hand import CrawlByHand, incarnation
 

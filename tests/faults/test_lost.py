@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pytest
 
-from scrapy_ubi.protocol.view import LOSSY
+from scrapy_ubi.protocol.beat import LOSSY
 from tests.faults.conftest import FOUR, MakeGroup
 from tests.support.disks import unwritten
 from tests.support.proxy import Cable

@@ -17,7 +17,7 @@ from scrapy_ubi.frontier.flush import Flush
 from scrapy_ubi.frontier.memory_store import MemoryStore
 from scrapy_ubi.frontier.window import Result, Scan
 from scrapy_ubi.protocol.host import Entry, HostState
-from scrapy_ubi.protocol.mail import whole
+from scrapy_ubi.protocol.records import whole
 from tests.frontier.frontiers import DictKind, DictSeen, Reading, Tight, popped, reopened, resting
 from tests.frontier.test_memory import life
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import redis
 
-from scrapy_ubi.protocol.view import Beat
+from scrapy_ubi.protocol.beat import Beat
 from scrapy_ubi.transport.keys import Keys
 
 CRAWL = "demo:web"

@@ -12,7 +12,7 @@ from scrapy_ubi.monitor.inbox_text import Box, DeadLetter, read_letter
 from scrapy_ubi.monitor.ownership import Ownership
 from scrapy_ubi.monitor.status import AgentStatus, CrawlStatus
 from scrapy_ubi.node.report.profile import Profile, read_profile
-from scrapy_ubi.protocol.view import Beat
+from scrapy_ubi.protocol.beat import Beat
 from scrapy_ubi.untrusted.terminal_text import width
 from tests.monitor.by_hand import VIEW, letter, profile
 

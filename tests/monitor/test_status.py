@@ -10,7 +10,7 @@ import redis
 
 from scrapy_ubi.monitor.status import find_crawls, read_status, shown_state
 from scrapy_ubi.node.report.profile import Profile
-from scrapy_ubi.protocol.view import Beat
+from scrapy_ubi.protocol.beat import Beat
 from tests.monitor.by_hand import CRAWL, CrawlByHand, beat, incarnation, profile
 from tests.support.server import Server
 

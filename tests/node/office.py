@@ -13,10 +13,10 @@ from scrapy_ubi.node.mail.exchange import Post
 from scrapy_ubi.node.mail.io_thread import Courier
 from scrapy_ubi.node.mail.outage import LONGEST_PAUSE
 from scrapy_ubi.protocol.agent import Agent
+from scrapy_ubi.protocol.beat import Beat
 from scrapy_ubi.protocol.config import Config
 from scrapy_ubi.protocol.host import Entry
-from scrapy_ubi.protocol.mail import Bounds
-from scrapy_ubi.protocol.view import Beat
+from scrapy_ubi.protocol.lane import Bounds
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.transport import Incoming, Outgoing
 from scrapy_ubi.transport.memory import MemoryHub, MemoryTransport

@@ -17,7 +17,8 @@ from scrapy_ubi.node.group.origin import UNKNOWN, Origin
 from scrapy_ubi.node.report.figures import fixed
 from scrapy_ubi.protocol import snapshot
 from scrapy_ubi.protocol.host import Entry
-from scrapy_ubi.protocol.mail import DISCOVERY, Record
+from scrapy_ubi.protocol.lane import DISCOVERY
+from scrapy_ubi.protocol.records import Record
 from scrapy_ubi.settings import UbiSettings
 from tests.support.views import view
 

@@ -14,8 +14,8 @@ import pytest
 
 from scrapy_ubi.errors import UbiRefused
 from scrapy_ubi.node.group.waiting import wait_briefly
+from scrapy_ubi.protocol.beat import LEFT, Beat
 from scrapy_ubi.protocol.host import Entry
-from scrapy_ubi.protocol.view import LEFT, Beat
 from scrapy_ubi.transport import Incoming, Outgoing, TransportDown
 from scrapy_ubi.transport.contract import MEMORY
 from scrapy_ubi.transport.memory import MemoryHub, MemoryTransport

@@ -22,8 +22,8 @@ import pytest
 from scrapy_ubi.frontier import disk, disk_state, flushes, window
 from scrapy_ubi.node import node as node_module
 from scrapy_ubi.node.mail.io_thread import Courier
-from scrapy_ubi.protocol.mail import Record
-from scrapy_ubi.protocol.view import LOSSY
+from scrapy_ubi.protocol.beat import LOSSY
+from scrapy_ubi.protocol.records import Record
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.transport.memory import MemoryHub
 from tests.node.whole import Files, Process

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scrapy_ubi.protocol import dispatch, view
+from scrapy_ubi.protocol import detector, dispatch
 from scrapy_ubi.protocol.agent import Agent
+from scrapy_ubi.protocol.beat import BLANK, FENCED, LEFT, LOSSY, OVER, Beat
 from scrapy_ubi.protocol.host import Entry
-from scrapy_ubi.protocol.mail import DISCOVERY, STATE
-from scrapy_ubi.protocol.view import BLANK, FENCED, LEFT, LOSSY, OVER, Beat
+from scrapy_ubi.protocol.lane import DISCOVERY, STATE
 from tests.support.views import incarnation, ordered
 from tests.support.village import Village, host_of, page
 
@@ -540,7 +540,7 @@ def test_one_declared_dead_finds_a_view_without_itself_and_joins_anew() -> None:
 
 def test_more_agents_than_a_beat_can_name_come_back_from_a_cut_together(monkeypatch: pytest.MonkeyPatch) -> None:
     """Those who are not named would never know: each would believe in another view than the rest, for ever."""
-    monkeypatch.setattr(view, "MOST_DEAD", 2)
+    monkeypatch.setattr(detector, "MOST_DEAD", 2)
     village = Village(*"abcdefg")
     village.cut = set("abcde")
     village.until(lambda: village.agents["g"].view.members.keys() == {"f", "g"})

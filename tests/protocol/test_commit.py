@@ -7,10 +7,12 @@ from collections.abc import Callable, Iterable
 import pytest
 
 from scrapy_ubi.protocol import commit
+from scrapy_ubi.protocol.answer import Outcome
 from scrapy_ubi.protocol.commit import Custody, Held
 from scrapy_ubi.protocol.host import Entry
-from scrapy_ubi.protocol.mail import STATE, Bounds, LaneIn, Outcome, Record
+from scrapy_ubi.protocol.lane import STATE, Bounds, LaneIn
 from scrapy_ubi.protocol.outbox import Outbox
+from scrapy_ubi.protocol.records import Record
 from scrapy_ubi.protocol.view import View
 from tests.support.views import ordered, view
 

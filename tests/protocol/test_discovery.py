@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scrapy_ubi.protocol.done_marks import Outlinks
-from scrapy_ubi.protocol.mail import DISCOVERY, MOST_OUTLINKS, Bounds
+from scrapy_ubi.protocol.lane import DISCOVERY, Bounds
+from scrapy_ubi.protocol.records import MOST_OUTLINKS
 from tests.support.views import ordered
 from tests.support.village import Village, page
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import pytest
 
+from scrapy_ubi.protocol.beat import FENCED, NEW
 from scrapy_ubi.protocol.host import retried
-from scrapy_ubi.protocol.mail import Record
-from scrapy_ubi.protocol.view import FENCED, NEW
+from scrapy_ubi.protocol.records import Record
 from tests.support.views import ordered
 from tests.support.village import Village, page
 

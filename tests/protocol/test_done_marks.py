@@ -6,8 +6,9 @@ from time import process_time
 
 from scrapy_ubi.protocol.done_marks import Closing
 from scrapy_ubi.protocol.host import Entry
-from scrapy_ubi.protocol.mail import DISCOVERY, Bounds, Record
+from scrapy_ubi.protocol.lane import DISCOVERY, Bounds
 from scrapy_ubi.protocol.outbox import Outbox
+from scrapy_ubi.protocol.records import Record
 from tests.support.views import view
 
 MANY = 100_000

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 import pytest
 
 from scrapy_ubi.protocol import handover as handover_module
+from scrapy_ubi.protocol.beat import MOST_PENDING
 from scrapy_ubi.protocol.handover import MOST_PAUSES
-from scrapy_ubi.protocol.mail import STATE
+from scrapy_ubi.protocol.lane import STATE
 from scrapy_ubi.protocol.ownership import point
-from scrapy_ubi.protocol.view import MOST_PENDING
-from scrapy_ubi.protocol.wire import Delta, Received
+from scrapy_ubi.protocol.received import Delta, Received
 from tests.support.views import ordered
 from tests.support.village import Village, page
 

@@ -10,8 +10,8 @@ from scrapy_ubi.node.protocol_config import LETTER_BYTES_A_CHARACTER
 from scrapy_ubi.protocol import inbound
 from scrapy_ubi.protocol.host import Entry, Summary
 from scrapy_ubi.protocol.inbound import MOST_ANSWER, MOST_OUTCOMES
-from scrapy_ubi.protocol.mail import DISCOVERY, STATE
-from scrapy_ubi.protocol.wire import Delta, Received
+from scrapy_ubi.protocol.lane import DISCOVERY, STATE
+from scrapy_ubi.protocol.received import Delta, Received
 from scrapy_ubi.transport.contract import TEXT
 from tests.support.views import ordered
 from tests.support.village import Village, page

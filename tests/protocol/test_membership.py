@@ -7,10 +7,11 @@ from itertools import count
 
 import pytest
 
+from scrapy_ubi.protocol.beat import LEAVING, LEFT, LOSSY, MANY, NEW, Beat
 from scrapy_ubi.protocol.config import Config, Counters
 from scrapy_ubi.protocol.losses import MOST_LOSSES, Loss
 from scrapy_ubi.protocol.membership import Membership
-from scrapy_ubi.protocol.view import LEAVING, LEFT, LOSSY, MANY, NEW, Beat, Member
+from scrapy_ubi.protocol.view import Member
 from tests.support.views import REPLICAS, incarnation, view
 
 LEASE, FAILURE = 3.0, 5.0

@@ -13,11 +13,14 @@ from hypothesis import strategies as st
 from scrapy_ubi.protocol import snapshot
 from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.host import MOST_NOTES, Notes
-from scrapy_ubi.protocol.mail import DISCOVERY, STATE, Bounds, Lane, Letter, Record, size, whole
+from scrapy_ubi.protocol.lane import DISCOVERY, STATE, Bounds, Lane, Letter
 from scrapy_ubi.protocol.memory_state import SetState
 from scrapy_ubi.protocol.notes import MOST_VERSION, NOTHING, canonical, read_notes
+from scrapy_ubi.protocol.received import Delta, Received
+from scrapy_ubi.protocol.records import Record, size, whole
 from scrapy_ubi.protocol.snapshot import Group, Saved
-from scrapy_ubi.protocol.wire import Delta, Malformed, Received, decode, encode
+from scrapy_ubi.protocol.wire import decode, encode
+from scrapy_ubi.untrusted.checks import Malformed
 from tests.support.views import ordered
 from tests.support.village import Village, page
 

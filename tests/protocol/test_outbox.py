@@ -6,11 +6,12 @@ from collections.abc import Iterable
 
 import pytest
 
-from scrapy_ubi.protocol import mail
+from scrapy_ubi.protocol import lane as lane_module
 from scrapy_ubi.protocol import outbox as outbox_module
 from scrapy_ubi.protocol.host import Entry, Summary
-from scrapy_ubi.protocol.mail import DISCOVERY, STATE, Bounds, Record, Sync
+from scrapy_ubi.protocol.lane import DISCOVERY, STATE, Bounds
 from scrapy_ubi.protocol.outbox import Outbox
+from scrapy_ubi.protocol.records import Record, Sync
 from tests.support.views import incarnation, view
 
 BOUNDS = Bounds(window=2, records=3, size=10_000, resend=5.0)
@@ -148,7 +149,7 @@ def test_mail_of_many_flushes_is_routed_anew_without_sorting_them_for_each(
         sorts += 1
         return sorted(flushes)
 
-    for module in (mail, outbox_module):
+    for module in (lane_module, outbox_module):
         monkeypatch.setattr(module, "sorted", counted, raising=False)
     for flush in range(1, 101):
         outbox.put("b" if flush % 2 else "c", DISCOVERY, link(flush, flush), ABC)

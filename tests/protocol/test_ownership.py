@@ -9,9 +9,10 @@ from collections.abc import Iterable
 
 import pytest
 
+from scrapy_ubi.protocol.beat import MANY, Beat
 from scrapy_ubi.protocol.ownership import MOST_ENTERED, Alive, Tenure, point
 from scrapy_ubi.protocol.ring import point as ring_point
-from scrapy_ubi.protocol.view import MANY, Beat, View
+from scrapy_ubi.protocol.view import View
 from tests.support.views import incarnation, ordered, view
 
 

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
+from scrapy_ubi.protocol.beat import FENCED, LEAVING, LEFT, LOSSY, NEW, PASSIVE, Beat
 from scrapy_ubi.protocol.quiescence import Quiescence
-from scrapy_ubi.protocol.view import FENCED, LEAVING, LEFT, LOSSY, NEW, PASSIVE, Beat
 
 DIGEST, OTHER = "00000000000000ff", "00000000000000ee"
 

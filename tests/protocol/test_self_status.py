@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import pytest
 
-from scrapy_ubi.protocol.mail import DISCOVERY, STATE
-from scrapy_ubi.protocol.view import FENCED, LEAVING, LEFT, LOSSY, MANY, MOST_PENDING, PASSIVE, Beat
-from scrapy_ubi.protocol.wire import Delta, Received
+from scrapy_ubi.protocol.beat import FENCED, LEAVING, LEFT, LOSSY, MANY, MOST_PENDING, PASSIVE, Beat
+from scrapy_ubi.protocol.lane import DISCOVERY, STATE
+from scrapy_ubi.protocol.received import Delta, Received
 from tests.support.views import incarnation, ordered
 from tests.support.village import Village, page
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from scrapy_ubi.frontier.memory import MemoryFrontier
 from scrapy_ubi.protocol import snapshot
 from scrapy_ubi.protocol.agent import Agent
-from scrapy_ubi.protocol.mail import DISCOVERY, STATE
+from scrapy_ubi.protocol.lane import DISCOVERY, STATE
 from scrapy_ubi.protocol.snapshot import Saved
 from tests.support.ledger import everything
 from tests.support.views import ordered

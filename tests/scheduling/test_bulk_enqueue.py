@@ -32,7 +32,7 @@ from scrapy_ubi.node import Node, Visit
 from scrapy_ubi.plainlinks import PlainLinks
 from scrapy_ubi.protocol.done_marks import Outlinks
 from scrapy_ubi.protocol.host import Entry
-from scrapy_ubi.protocol.mail import MOST_OUTLINKS
+from scrapy_ubi.protocol.records import MOST_OUTLINKS
 from scrapy_ubi.requests.check import NONCE
 from scrapy_ubi.requests.codec import Codec
 from scrapy_ubi.requests.identity import RequestKeys

@@ -21,8 +21,9 @@ import mmh3
 
 from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.host import Notes
-from scrapy_ubi.protocol.mail import DISCOVERY, Record
+from scrapy_ubi.protocol.lane import DISCOVERY
 from scrapy_ubi.protocol.notes import NOTHING
+from scrapy_ubi.protocol.records import Record
 
 if TYPE_CHECKING:
     from tests.simulation.process import Process

@@ -15,21 +15,23 @@ from contextlib import contextmanager
 from typing import Any
 from unittest.mock import patch
 
-from scrapy_ubi.protocol import commit, handover, mail, ownership, snapshot
+from scrapy_ubi.protocol import commit, handover, ownership, snapshot
 from scrapy_ubi.protocol.agent import Agent
+from scrapy_ubi.protocol.beat import Beat
+from scrapy_ubi.protocol.detector import Detector
 from scrapy_ubi.protocol.done_marks import Closing
 from scrapy_ubi.protocol.handover import Handover
 from scrapy_ubi.protocol.host import HostState
-from scrapy_ubi.protocol.mail import DISCOVERY, STATE, Lane, Record
+from scrapy_ubi.protocol.lane import DISCOVERY, STATE, Lane
 from scrapy_ubi.protocol.membership import Membership
 from scrapy_ubi.protocol.memory_state import SetState
 from scrapy_ubi.protocol.outbox import Outbox
 from scrapy_ubi.protocol.ownership import Tenure
 from scrapy_ubi.protocol.placement import Keeping
 from scrapy_ubi.protocol.quiescence import Quiescence
+from scrapy_ubi.protocol.records import Record, whole
 from scrapy_ubi.protocol.ring import Ring, point, replica_points
 from scrapy_ubi.protocol.self_status import Standing
-from scrapy_ubi.protocol.view import Beat, Watch
 from tests.simulation import outputs
 from tests.simulation.checkers import Violation
 from tests.simulation.outputs import Outputs
@@ -110,7 +112,7 @@ def _notes_not_told() -> Any:
 
 def _notes_not_handed_over() -> Any:
     """Neither with an offer nor with the whole state."""
-    put, every = Outbox.put, mail.whole
+    put, every = Outbox.put, whole
 
     def leave_out(self: Outbox, receiver: str, kind: str, record: Record, view: Any) -> None:
         if record.notes is None or record.flush:
@@ -159,22 +161,22 @@ def _complete_view_not_doubted() -> Any:
 
 
 def _ages_kept_after_own_pause() -> Any:
-    read = Watch.read
+    read = Detector.read
 
-    def never_away(self: Watch, sent: float, received: float, beats: Mapping[str, Beat], memory: str = "") -> bool:
+    def never_away(self: Detector, sent: float, received: float, beats: Mapping[str, Beat], memory: str = "") -> bool:
         self._last_read = None
         return read(self, sent, received, beats)
 
-    return patch.object(Watch, "read", never_away)
+    return patch.object(Detector, "read", never_away)
 
 
 def _forgetting_not_noticed() -> Any:
-    read = Watch.read
+    read = Detector.read
 
-    def same(self: Watch, sent: float, received: float, beats: Mapping[str, Beat], memory: str = "") -> bool:
+    def same(self: Detector, sent: float, received: float, beats: Mapping[str, Beat], memory: str = "") -> bool:
         return read(self, sent, received, beats)
 
-    return patch.object(Watch, "read", same)
+    return patch.object(Detector, "read", same)
 
 
 def _sure_at_once() -> Any:

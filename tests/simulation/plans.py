@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from random import Random
 
-from scrapy_ubi.protocol.mail import Bounds
-from scrapy_ubi.protocol.view import MOST_PENDING
+from scrapy_ubi.protocol.beat import MOST_PENDING
+from scrapy_ubi.protocol.lane import Bounds
 from tests.simulation import outputs
 from tests.simulation.process import FAILURE, Process
 from tests.simulation.world import STRIDE, World

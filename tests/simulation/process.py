@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 
 from scrapy_ubi.protocol import snapshot
 from scrapy_ubi.protocol.agent import Agent, Effects
+from scrapy_ubi.protocol.beat import LOSSY
 from scrapy_ubi.protocol.host import Entry, HostState
-from scrapy_ubi.protocol.mail import Record
 from scrapy_ubi.protocol.notes import canonical
-from scrapy_ubi.protocol.view import LOSSY
+from scrapy_ubi.protocol.records import Record
 from scrapy_ubi.protocol.wire import decode
 from tests.simulation.checkers import Violation, key_of
 from tests.simulation.disk import Change, Disk, LoggedDiskFrontier, LoggedFrontier, StoreDisk

@@ -13,10 +13,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from scrapy_ubi.protocol.agent import Agent
+from scrapy_ubi.protocol.answer import read_answer
+from scrapy_ubi.protocol.beat import MANY
 from scrapy_ubi.protocol.host import Entry, HostState
 from scrapy_ubi.protocol.ownership import point
-from scrapy_ubi.protocol.view import MANY, View
-from scrapy_ubi.protocol.wire import Delta, Received, read_answer
+from scrapy_ubi.protocol.received import Delta, Received
+from scrapy_ubi.protocol.view import View
 from tests.support.views import ordered
 from tests.support.village import page
 

@@ -9,11 +9,12 @@ from unittest.mock import patch
 
 import pytest
 
+from scrapy_ubi.protocol.beat import Beat
+from scrapy_ubi.protocol.detector import Detector
 from scrapy_ubi.protocol.handover import Handover
 from scrapy_ubi.protocol.membership import Membership
 from scrapy_ubi.protocol.outbox import Outbox
 from scrapy_ubi.protocol.ownership import Alive, Tenure
-from scrapy_ubi.protocol.view import Beat, Watch
 from tests.simulation.mutations import MUTATIONS
 from tests.simulation.transcripts import GOLDEN, SCENES, row, text
 
@@ -58,7 +59,7 @@ def _nothing_doubted_after_a_fence() -> Any:
 
 
 def _deaths_not_told_on() -> Any:
-    return patch.object(Watch, "dead", property(lambda self: ()))
+    return patch.object(Detector, "dead", property(lambda self: ()))
 
 
 def _never_lossy() -> Any:

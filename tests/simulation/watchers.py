@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import mmh3
 
-from scrapy_ubi.protocol.wire import read_answer
+from scrapy_ubi.protocol.answer import read_answer
 from tests.simulation.checkers import Violation, key_of
 from tests.simulation.mailstore import Outgoing
 

@@ -14,9 +14,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random
 
+from scrapy_ubi.protocol.beat import Beat
 from scrapy_ubi.protocol.config import Config
-from scrapy_ubi.protocol.mail import Bounds
-from scrapy_ubi.protocol.view import Beat
+from scrapy_ubi.protocol.lane import Bounds
 from tests.simulation.checkers import Referee, key_of
 from tests.simulation.mailstore import Incoming, Outgoing, Redis
 from tests.simulation.outputs import Outputs

@@ -27,7 +27,7 @@ from typing import Any
 from redis import RedisError
 
 from demo.graph import Graph
-from scrapy_ubi.protocol.view import Beat
+from scrapy_ubi.protocol.beat import Beat
 from scrapy_ubi.transport.keys import Keys
 from tests.support.server import Server
 from tests.support.web import DemoWeb

@@ -13,12 +13,13 @@ from zlib import crc32
 
 from scrapy_ubi.frontier.memory import MemoryFrontier
 from scrapy_ubi.protocol.agent import Agent
+from scrapy_ubi.protocol.beat import Beat
 from scrapy_ubi.protocol.config import Config
 from scrapy_ubi.protocol.host import Entry
-from scrapy_ubi.protocol.mail import Bounds
+from scrapy_ubi.protocol.lane import Bounds
 from scrapy_ubi.protocol.memory_state import SetState
-from scrapy_ubi.protocol.view import Beat
-from scrapy_ubi.protocol.wire import Received, decode
+from scrapy_ubi.protocol.received import Received
+from scrapy_ubi.protocol.wire import decode
 from tests.support.views import REPLICAS
 
 CONFIG = Config(

@@ -17,11 +17,12 @@ from collections.abc import Callable, Iterable, Mapping
 from scrapy_ubi.node.crawl import Crawl
 from scrapy_ubi.node.group.waiting import wait_briefly
 from scrapy_ubi.protocol import read_interval
-from scrapy_ubi.protocol.view import Beat, View
-from scrapy_ubi.protocol.wire import NAME
+from scrapy_ubi.protocol.beat import Beat
+from scrapy_ubi.protocol.view import View
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.transport import Transport
 from scrapy_ubi.transport.contract import MEMORY
+from scrapy_ubi.untrusted.checks import NAME
 
 MOST_NAMES = 12  # agents listed in a sentence: with hundreds, each that comes would fill a page of the log
 DEAD = (

@@ -19,9 +19,9 @@ from concurrent.futures import Future
 
 from scrapy_ubi.node.crawl import Crawl
 from scrapy_ubi.node.mail.io_thread import Courier
-from scrapy_ubi.protocol.view import Beat
-from scrapy_ubi.protocol.wire import NAME
+from scrapy_ubi.protocol.beat import Beat
 from scrapy_ubi.transport import Transport
+from scrapy_ubi.untrusted.checks import NAME
 
 LONG = 600.0  # s, at least
 TIMEOUTS = 20  # failure time-outs, at least

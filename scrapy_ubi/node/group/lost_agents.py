@@ -20,8 +20,8 @@ from typing import Any
 from scrapy_ubi.node.crawl import Crawl
 from scrapy_ubi.node.mail.finish import is_lossy
 from scrapy_ubi.node.mail.io_thread import Courier
+from scrapy_ubi.protocol.beat import LEFT, LOSSY, OVER, Beat
 from scrapy_ubi.protocol.losses import Loss, missing, read_losses
-from scrapy_ubi.protocol.view import LEFT, LOSSY, OVER, Beat
 from scrapy_ubi.transport import Transport, TransportError
 
 logger = logging.getLogger("scrapy_ubi")

@@ -14,6 +14,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from scrapy_ubi.untrusted.checks import is_list, is_whole
+
 MOST_PAUSE = 3600.0  # s; a server that was down for an hour is looked at once an hour
 MOST_COUNT = 1_000_000
 
@@ -47,9 +49,7 @@ class Verdict(NamedTuple):
 
 def read(value: object) -> Health:
     """The health in a JSON value; that of a healthy host where it holds none."""
-    if not isinstance(value, list) or len(value) != 2:
-        return Health()
-    if not all(type(count) is int and 0 <= count <= MOST_COUNT for count in value):
+    if not is_list(value, 2, lambda count: is_whole(count, 0, MOST_COUNT)) or len(value) != 2:
         return Health()
     return Health(*value)
 

@@ -25,6 +25,7 @@ from scrapy_ubi.node.nonces import taken_first
 from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.host import Entry, HostState
 from scrapy_ubi.settings import UbiSettings
+from scrapy_ubi.untrusted.checks import is_count
 
 SECTION = "limits"
 MOST_WATCHED = 100_000  # hosts of which it is known what was known at an iteration's beginning; beyond, begun anew
@@ -45,7 +46,7 @@ class _Facts(NamedTuple):
         """From notes, which may be another agent's: what does not hold counts as not there."""
         if not isinstance(value, list) or len(value) != 3:
             return cls()
-        begun, depth, still = (one if type(one) is int and 0 <= one < 2**53 else None for one in value)
+        begun, depth, still = (one if is_count(one, 2**53) else None for one in value)
         return cls(begun, depth, still or 0)
 
 

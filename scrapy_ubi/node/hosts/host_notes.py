@@ -29,6 +29,7 @@ from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.frontier_contract import Frontier
 from scrapy_ubi.protocol.host import MOST_NOTES, Entry, HostState, Notes
 from scrapy_ubi.protocol.notes import canonical
+from scrapy_ubi.untrusted.checks import is_number
 
 MOST_POSTPONE = 86_400.0  # s: a day; whatever a host has said, it is asked again then
 DELAY, UNTIL, END = "delay", "until", "end"
@@ -152,7 +153,7 @@ class Hosts:
         noted = self._read(state).get(DELAY)
         found = {}
         if isinstance(noted, Mapping):
-            found = {name: float(s) for name, s in noted.items() if _is_number(s) and 0 < s <= MOST_POSTPONE}
+            found = {name: float(s) for name, s in noted.items() if is_number(s, NEVER) and 0 < s <= MOST_POSTPONE}
         for source, seconds in self._brief.get(state.host, {}).items() if brief else ():
             found[source] = max(seconds, found.get(source, 0.0))
         return found
@@ -165,7 +166,7 @@ class Hosts:
     def _until(self, state: HostState) -> float:
         """What is noted, as far as it holds: 0.0 when nothing is, or nothing sensible."""
         noted = self._read(state).get(UNTIL)
-        if not isinstance(noted, list) or len(noted) != 2 or not _is_number(noted[0]):
+        if not isinstance(noted, list) or len(noted) != 2 or not is_number(noted[0], NEVER):
             return 0.0
         return min(float(noted[0]), self._wall() + MOST_POSTPONE)
 
@@ -255,10 +256,6 @@ class Hosts:
             self._frontier.postpone(state, self._clock() + seconds)
 
 
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < NEVER
-
-
 def ended_by(notes: Mapping[str, object]) -> str:
     """Why nothing of a host with these notes is fetched any more; empty while it is."""
     reason = notes.get(END)
@@ -272,7 +269,7 @@ def plight(notes: Mapping[str, object], wall: float) -> str:
     if ended_by(notes):
         return "ended"
     noted = notes.get(UNTIL)
-    if not isinstance(noted, list) or len(noted) != 2 or not _is_number(noted[0]) or noted[0] <= wall:
+    if not isinstance(noted, list) or len(noted) != 2 or not is_number(noted[0], NEVER) or noted[0] <= wall:
         return ""
     return noted[1] if isinstance(noted[1], str) and _WHY.fullmatch(noted[1]) else "?"
 

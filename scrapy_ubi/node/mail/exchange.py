@@ -42,9 +42,9 @@ from scrapy_ubi.node.report.query_inbox import Desk
 from scrapy_ubi.protocol import snapshot
 from scrapy_ubi.protocol.agent import Agent, Effects
 from scrapy_ubi.protocol.bundle import gathered
-from scrapy_ubi.protocol.wire import Malformed
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.transport import Fields, Incoming, Outgoing, Transport, TransportDown, TransportFull
+from scrapy_ubi.untrusted.checks import Malformed
 
 logger = logging.getLogger("scrapy_ubi")
 

@@ -19,8 +19,10 @@ from collections.abc import Callable, Iterable
 from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.bundle import opened
 from scrapy_ubi.protocol.host import Entry
-from scrapy_ubi.protocol.wire import Malformed, OtherVersion, Refused, decode, decode_header, sift
+from scrapy_ubi.protocol.received import OtherVersion, Refused, sift
+from scrapy_ubi.protocol.wire import decode, decode_header
 from scrapy_ubi.transport import Fields, RawFields
+from scrapy_ubi.untrusted.checks import Malformed
 
 logger = logging.getLogger("scrapy_ubi")
 

@@ -19,6 +19,7 @@ from scrapy_ubi.protocol import losses
 from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.view import View
 from scrapy_ubi.settings import UbiSettings
+from scrapy_ubi.untrusted.checks import is_count
 from scrapy_ubi.urls import hosts, normaliser
 
 MOST_REASONS = 100  # kinds of failure, and of what is noted, counted by name; what comes beyond is counted as `other`
@@ -177,25 +178,21 @@ def restore(agent: Agent, tally: Tally, facts: Mapping[str, Any]) -> None:
         return
     own = before.get("agent")
     for name in asdict(agent.counters):
-        if isinstance(own, Mapping) and _is_count(own.get(name)):
+        if isinstance(own, Mapping) and is_count(own.get(name)):
             setattr(agent.counters, name, own[name])
     for name in ("pages", "dead_letters", "writes_refused"):
-        if _is_count(before.get(name)):
+        if is_count(before.get(name)):
             setattr(tally, name, before[name])
     for name, counts in (("failed", tally.failed), ("noted", tally.noted), ("joined", tally.joins.counts)):
         kept_counts = before.get(name)
         if isinstance(kept_counts, Mapping):
-            counts.update({str(reason): count for reason, count in kept_counts.items() if _is_count(count)})
+            counts.update({str(reason): count for reason, count in kept_counts.items() if is_count(count)})
     tally.failed_at.restore(before.get("failed_at"))
     tally.noted_at.restore(before.get("noted_at"))
     seconds = before.get("seconds")
     if isinstance(seconds, int | float) and seconds >= 0:
         tally.begun -= seconds
     tally.resumed()
-
-
-def _is_count(value: object) -> bool:
-    return type(value) is int and value >= 0
 
 
 def text(

@@ -6,16 +6,14 @@ that are missing count as 0, since an older agent may not know them; unknown one
 
 from __future__ import annotations
 
-import json
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from scrapy_ubi.settings import FINGERPRINTER
+from scrapy_ubi.untrusted.checks import Fields, Malformed, is_list, is_mapping, is_text, json_object
 from scrapy_ubi.urls.normaliser import is_composition
 
 MAX_PROFILE = 65_536  # bytes; a real one has about 1,000
-MAX_COUNT = 2**63  # no counter of a crawl gets there
 MAX_REASONS = 1_000  # distinct reasons of failed URLs
 MAX_ARGUMENTS = 100  # of a spider
 LONGEST_ARGUMENT = 1_000  # characters
@@ -93,138 +91,100 @@ class Profile:
         return self.counts.get(name, 0)
 
 
-class _Unreadable(Exception):
-    """A value does not hold; the text says which and why."""
-
-
 def read_profile(agent: str, raw: bytes) -> Profile | str:
     """The profile published under the name `agent`, or the reason why it is unreadable."""
     if len(raw) > MAX_PROFILE:
         return f"{len(raw)} bytes, more than {MAX_PROFILE}"
     try:
-        data = json.loads(raw)
-    except (ValueError, RecursionError):  # nested a thousand deep is no profile either
-        return "not JSON"
-    if not isinstance(data, dict):
-        return "not a JSON object"
-    try:
-        return _profile(agent, data)
-    except _Unreadable as trouble:
-        return str(trouble)
+        return _profile(agent, json_object(raw))
+    except Malformed as reason:
+        return str(reason)
 
 
 def _profile(agent: str, data: Mapping[str, object]) -> Profile:
     if data.get("agent") != agent:
-        raise _Unreadable("names another agent")
-    state = _text(data, "state")
+        raise Malformed("names another agent")
+    said = Fields(data)
+    state = said.text("state")
     if state not in STATES:
-        raise _Unreadable("unknown state")
-    partition = _text(data, "partition") or "host"
+        raise Malformed("unknown state")
+    partition = said.text("partition", "host")
     if partition not in ("host", "domain"):
-        raise _Unreadable("unknown partition")
-    normaliser = _text(data, "normaliser") or "safe"
+        raise Malformed("unknown partition")
+    normaliser = said.text("normaliser", "safe")
     if not is_composition(normaliser):
-        raise _Unreadable("unknown normaliser")
-    capacity = _number(data, "capacity", 1.0)
+        raise Malformed("unknown normaliser")
+    capacity = said.number("capacity", 1.0)
     if capacity <= 0:
-        raise _Unreadable("capacity is not positive")
+        raise Malformed("capacity is not positive")
     counters = data.get("counters", {})
     if not isinstance(counters, dict):
-        raise _Unreadable("counters are not an object")
+        raise Malformed("counters are not an object")
+    counted = Fields(counters)
     return Profile(
         agent=agent,
-        incarnation=_text(data, "incarnation"),
+        incarnation=said.text("incarnation"),
         capacity=capacity,
-        replicas=_whole(data, "replicas"),
+        replicas=said.count("replicas"),
         partition=partition,
         normaliser=normaliser,
-        host_rules=_text(data, "host_rules") or "none",
-        fingerprinter=_text(data, "fingerprinter") or FINGERPRINTER,
-        replication=_whole(data, "replication"),
-        spider=_text(data, "spider"),
-        spider_class=_text(data, "spider_class"),
+        host_rules=said.text("host_rules", "none"),
+        fingerprinter=said.text("fingerprinter", FINGERPRINTER),
+        replication=said.count("replication"),
+        spider=said.text("spider"),
+        spider_class=said.text("spider_class"),
         arguments=_arguments(data.get("arguments", {})),
-        host_name=_text(data, "host_name"),
-        pid=_whole(data, "pid"),
-        version=_text(data, "version"),
+        host_name=said.text("host_name"),
+        pid=said.count("pid"),
+        version=said.text("version"),
         state=state,
-        started=_number(data, "started"),
-        updated=_number(data, "updated"),
-        counts={name: _whole(counters, name) for name in COUNTERS},
-        failed=_reasons(counters, "failed"),
-        noted=_reasons(counters, "noted"),
-        joined=_reasons(counters, "joined"),
+        started=said.number("started"),
+        updated=said.number("updated"),
+        counts={name: counted.count(name) for name in COUNTERS},
+        failed=_reasons(counted, "failed"),
+        noted=_reasons(counted, "noted"),
+        joined=_reasons(counted, "joined"),
         examples=_examples(counters.get("examples", {})),
-        failed_at=_places(counters, "failed_at"),
-        noted_at=_places(counters, "noted_at"),
-        seconds=_number(counters, "seconds"),
-        pages_per_second=_number(counters, "pages_per_second"),
+        failed_at=_places(counted, "failed_at"),
+        noted_at=_places(counted, "noted_at"),
+        seconds=counted.number("seconds"),
+        pages_per_second=counted.number("pages_per_second"),
     )
 
 
-def _text(data: Mapping[str, object], name: str) -> str:
-    value = data.get(name, "")
-    if not isinstance(value, str):
-        raise _Unreadable(f"{name} is not a text")
-    return value
+_NO_REASONS = "is not an object of reasons"
 
 
-def _whole(data: Mapping[str, object], name: str) -> int:
-    value = data.get(name, 0)
-    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < MAX_COUNT:
-        raise _Unreadable(f"{name} is not a count")
-    return value
+def _reasons(data: Fields, name: str) -> dict[str, int]:
+    value = data.mapping(name, MAX_REASONS, _NO_REASONS)
+    counts = Fields(value)
+    return {reason: counts.count(reason) for reason in value}
 
 
-def _number(data: Mapping[str, object], name: str, default: float = 0.0) -> float:
-    value = data.get(name, default)
-    if not isinstance(value, (int, float)) or isinstance(value, bool):
-        raise _Unreadable(f"{name} is not a number")
-    # An int too large for a float, NaN and the infinities are JSON to Python, but no measurement.
-    if not 0 <= value < MAX_COUNT or not math.isfinite(value):
-        raise _Unreadable(f"{name} is out of bounds")
-    return float(value)
-
-
-def _reasons(data: Mapping[str, object], name: str) -> dict[str, int]:
-    value = data.get(name, {})
-    if not isinstance(value, dict) or len(value) > MAX_REASONS:
-        raise _Unreadable(f"{name} is not an object of reasons")
-    return {str(reason): _whole(value, reason) for reason in value}
-
-
-def _places(data: Mapping[str, object], name: str) -> dict[str, dict[str, int]]:
-    """By reason, hosts and how often it befell them."""
-    value = data.get(name, {})
-    if not isinstance(value, dict) or len(value) > MAX_REASONS:
-        raise _Unreadable(f"{name} is not an object of reasons")
+def _places(data: Fields, name: str) -> dict[str, dict[str, int]]:
+    """By reason, hosts and how often each was met there."""
+    value = data.mapping(name, MAX_REASONS, _NO_REASONS)
     if not all(isinstance(counts, dict) for counts in value.values()):
-        raise _Unreadable(f"{name} is not an object of reasons")
-    return {str(reason): _reasons(value, reason) for reason in value}
+        raise Malformed(f"{name} {_NO_REASONS}")
+    places = Fields(value)
+    return {reason: _reasons(places, reason) for reason in value}
 
 
 def _arguments(value: object) -> dict[str, str]:
     """The spider's arguments, as people may see them."""
-    if not isinstance(value, dict) or len(value) > MAX_ARGUMENTS:
-        raise _Unreadable("arguments are not an object of texts")
-    if not all(isinstance(text, str) and len(text) <= LONGEST_ARGUMENT for text in value.values()):
-        raise _Unreadable("arguments are not an object of texts")
+    if not is_mapping(value, MAX_ARGUMENTS, lambda text: is_text(text, LONGEST_ARGUMENT)):
+        raise Malformed("arguments are not an object of texts")
     return dict(value)
 
 
 def _examples(value: object) -> dict[str, tuple[tuple[str, str], ...]]:
     """By step, pairs of a URL that was joined and its normal form."""
     if not isinstance(value, dict) or len(value) > MAX_REASONS:
-        raise _Unreadable("examples are not an object of steps")
-    found = {}
-    for step, pairs in value.items():
-        if not isinstance(pairs, list) or len(pairs) > MAX_EXAMPLES or not all(map(_is_example, pairs)):
-            raise _Unreadable("examples are not pairs of URLs")
-        found[str(step)] = tuple((url, normal) for url, normal in pairs)
-    return found
+        raise Malformed("examples are not an object of steps")
+    if not all(is_list(pairs, MAX_EXAMPLES, _is_example) for pairs in value.values()):
+        raise Malformed("examples are not pairs of URLs")
+    return {step: tuple((url, normal) for url, normal in pairs) for step, pairs in value.items()}
 
 
 def _is_example(pair: object) -> bool:
-    if not isinstance(pair, list) or len(pair) != 2:
-        return False
-    return all(isinstance(url, str) and len(url) <= LONGEST_EXAMPLE for url in pair)
+    return is_list(pair, 2, lambda url: is_text(url, LONGEST_EXAMPLE)) and len(pair) == 2

@@ -16,7 +16,6 @@ from __future__ import annotations
 import heapq
 import json
 import math
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
@@ -25,6 +24,7 @@ from typing import Any, NamedTuple
 
 from scrapy_ubi.protocol.frontier_contract import Frontier
 from scrapy_ubi.protocol.host import Entry, Failure, HostState
+from scrapy_ubi.untrusted.checks import KEY, NAME, Malformed, fits, is_number, is_text, is_whole, json_object
 from scrapy_ubi.urls import learned
 
 ASKS = ("hosts", "url", "failed", "requeue")
@@ -38,13 +38,10 @@ LONGEST_TEXT = 200_000  # characters of a question; a URL may have 65,536, and J
 MOST_REQUEUED = 5000  # by one question: the crawl goes on between two
 LOOKED = 10_000  # waiting entries of a host looked at for the place of one among them
 
-NAME = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
-KEY = re.compile(r"[0-9a-f]{16}")
-
 Answer = dict[str, Any]
 
 
-class BadQuestion(ValueError):
+class BadQuestion(Malformed):
     """This is no question; the text says why."""
 
 
@@ -81,11 +78,9 @@ class Question:
         if len(text) > LONGEST_TEXT:
             raise BadQuestion(f"longer than {LONGEST_TEXT} characters")
         try:
-            data = json.loads(text)
-        except (ValueError, RecursionError):
-            raise BadQuestion("not JSON") from None
-        if not isinstance(data, dict):
-            raise BadQuestion("not a JSON object")
+            data = json_object(text)
+        except Malformed as reason:
+            raise BadQuestion(str(reason)) from None
         for name, value in data.items():
             check = _CHECKS.get(name)
             if check is None:
@@ -118,27 +113,22 @@ class Question:
         return failure.entry.url == self.url or f"{failure.entry.key:016x}" == self.key
 
 
-def _is_text(most: int) -> Callable[[object], bool]:
-    return lambda value: isinstance(value, str) and len(value) <= most
-
-
-def _is_time(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < 2**53
+LATEST = 2**53  # unix seconds: beyond any date
 
 
 _CHECKS: Mapping[str, Callable[[Any], bool]] = {
     "ask": lambda value: value in ASKS,
-    "expires": _is_time,
-    "agent": lambda value: isinstance(value, str) and bool(NAME.fullmatch(value)),
+    "expires": lambda value: is_number(value, LATEST),
+    "agent": lambda value: fits(value, NAME),
     "sort": lambda value: value in SORTS,
-    "limit": lambda value: type(value) is int and 1 <= value <= MOST_ROWS,
+    "limit": lambda value: is_whole(value, 1, MOST_ROWS),
     "copies": lambda value: isinstance(value, bool),
-    "host": _is_text(300),
-    "key": lambda value: isinstance(value, str) and bool(KEY.fullmatch(value)),
-    "url": _is_text(65_536),
-    "reason": _is_text(MOST_REASON),
+    "host": lambda value: is_text(value, 300),
+    "key": lambda value: fits(value, KEY),
+    "url": lambda value: is_text(value, 65_536),
+    "reason": lambda value: is_text(value, MOST_REASON),
     "everything": lambda value: isinstance(value, bool),
-    "before": _is_time,
+    "before": lambda value: is_number(value, LATEST),
 }
 
 

@@ -11,7 +11,8 @@ from scrapy_ubi.node.nonces import REQUEUED, again_nonce
 from scrapy_ubi.node.report.queries import COPY, OWNER, Source
 from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.host import Entry, Failure, HostState
-from scrapy_ubi.protocol.mail import DISCOVERY, Record
+from scrapy_ubi.protocol.lane import DISCOVERY
+from scrapy_ubi.protocol.records import Record
 
 NONCE_BYTES = 8
 

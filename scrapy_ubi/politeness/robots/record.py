@@ -22,6 +22,8 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
+from scrapy_ubi.untrusted.checks import is_number, is_text, is_whole
+
 SECTION = "robots"  # of a host's notes; also the source of its delay, and why it is put off
 FIRST_PAUSE = 2.0  # s after the first failure, doubled with each further one
 MOST_PAUSE = 600.0  # s
@@ -30,6 +32,7 @@ INSIST_AFTER = 60.0  # s after which a request that is to be fetched anyway (req
 MOST_RULES = 2000  # characters of rules that travel: they share the host's notes with others
 MOST_TRAVEL = 2000  # characters of all records of a host
 MOST_TIME = 1e12  # s since the epoch: beyond any date; not for one that is no number
+MOST_TRIES = 1_000_000
 AHEAD = 60.0  # s by which another agent's clock may be ahead of ours
 
 
@@ -150,19 +153,15 @@ def from_json(value: object, now: float) -> Record | None:
         return None
     numbers = {name: value.get(key, 0.0) for key, name in _NUMBERS.items()}
     tries, rules, agent = value.get("n", 0), value.get("r", ""), value.get("u", "")
-    if not all(map(_is_time, numbers.values())) or type(tries) is not int or not 0 <= tries <= 1_000_000:
+    if not all(is_number(number, MOST_TIME) for number in numbers.values()) or not is_whole(tries, 0, MOST_TRIES):
         return None
-    if not isinstance(rules, str) or not isinstance(agent, str) or len(rules) > MOST_RULES or len(agent) > 8:
+    if not is_text(rules, MOST_RULES) or not is_text(agent, 8):
         return None
     if numbers["fetched"] > now + AHEAD or numbers["since"] > now + AHEAD:
         return None
     if numbers["again"] > now + max(MOST_PAUSE, GIVEN_UP_FOR) + AHEAD:
         return None
     return Record(rules=rules, agent=agent, tries=tries, gone=value.get("g") == 1, **numbers)
-
-
-def _is_time(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < MOST_TIME
 
 
 def to_section(records: dict[str, Record]) -> dict[str, Any] | None:

@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 
 from scrapy_ubi.node.group.beats import MOST_NAMES, Beats
-from scrapy_ubi.protocol.view import LEAVING, Beat
+from scrapy_ubi.protocol.beat import LEAVING, Beat
 from scrapy_ubi.transport import Transport
 from tests.node.crawler import SETTINGS
 from tests.node.parts import Part

@@ -11,7 +11,7 @@ import pytest
 from scrapy_ubi.node.group import dead_agents
 from scrapy_ubi.node.group.dead_agents import MOST, TIMEOUTS, Burials
 from scrapy_ubi.node.mail.io_thread import Courier
-from scrapy_ubi.protocol.view import LEFT, Beat
+from scrapy_ubi.protocol.beat import LEFT, Beat
 from scrapy_ubi.transport.memory import MemoryHub, MemoryTransport
 from tests.node.parts import Part
 

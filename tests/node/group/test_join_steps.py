@@ -27,7 +27,7 @@ from scrapy_ubi.node.group.join_steps import (
 from scrapy_ubi.node.group.origin import Origin
 from scrapy_ubi.node.mail.finish import CLOCKS
 from scrapy_ubi.node.report import figures
-from scrapy_ubi.protocol.view import LEFT, Beat
+from scrapy_ubi.protocol.beat import LEFT, Beat
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.transport import Outgoing, TransportDown
 from scrapy_ubi.transport.memory import MemoryHub, MemoryTransport

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from scrapy_ubi.node.group.lost_agents import LostAgents, lost
+from scrapy_ubi.protocol.beat import LEFT, LOSSY, OVER, Beat
 from scrapy_ubi.protocol.losses import Loss
-from scrapy_ubi.protocol.view import LEFT, LOSSY, OVER, Beat
 from scrapy_ubi.transport import TransportDown
 
 B, C = "0000000b", "0000000c"

@@ -17,8 +17,8 @@ from scrapy_ubi.node.nonces import REQUEUED, UNJOINED, again_nonce
 from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.config import Config
 from scrapy_ubi.protocol.host import Entry, HostState
-from scrapy_ubi.protocol.mail import DISCOVERY, STATE
-from scrapy_ubi.protocol.wire import Delta, Received
+from scrapy_ubi.protocol.lane import DISCOVERY, STATE
+from scrapy_ubi.protocol.received import Delta, Received
 from scrapy_ubi.requests.identity import RequestKeys
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.transport.memory import MemoryHub

@@ -14,10 +14,10 @@ from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.config import Config
 from scrapy_ubi.protocol.frontier_contract import Frontier
 from scrapy_ubi.protocol.host import MOST_NOTES, HostState, Notes
-from scrapy_ubi.protocol.mail import STATE
+from scrapy_ubi.protocol.lane import STATE
 from scrapy_ubi.protocol.memory_state import SetState
 from scrapy_ubi.protocol.notes import canonical
-from scrapy_ubi.protocol.wire import Delta, Received
+from scrapy_ubi.protocol.received import Delta, Received
 from tests.frontier.frontiers import DictKind, Reading, reopened
 from tests.protocol.test_handover import full
 from tests.support.views import ordered

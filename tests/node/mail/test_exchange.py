@@ -18,8 +18,8 @@ from scrapy_ubi.node.mail.inbox_check import HEAD, MOST_RECORDS, MOST_SAID
 from scrapy_ubi.node.mail.outage import FIRST_PAUSE, LONGEST_PAUSE
 from scrapy_ubi.node.mail.run_state import RIVALS
 from scrapy_ubi.node.mail.timing import CONTROL
+from scrapy_ubi.protocol.beat import Beat
 from scrapy_ubi.protocol.bundle import opened
-from scrapy_ubi.protocol.view import Beat
 from scrapy_ubi.protocol.wire import decode
 from scrapy_ubi.settings import SETTINGS as TABLE
 from scrapy_ubi.transport import Incoming, Outgoing, TransportDown

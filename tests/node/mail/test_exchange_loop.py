@@ -10,7 +10,7 @@ import pytest
 from scrapy_ubi.node.mail.exchange import Post
 from scrapy_ubi.node.mail.exchange_loop import Exchanges
 from scrapy_ubi.node.report.publish import Publishing
-from scrapy_ubi.protocol.view import Beat
+from scrapy_ubi.protocol.beat import Beat
 from tests.node.crawler import LIMIT, SETTINGS
 from tests.node.parts import Part
 from tests.support.views import ordered

@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
+from scrapy_ubi.protocol.beat import LEFT, Beat
 from scrapy_ubi.protocol.read_interval import lease_wanted, reads_apart
-from scrapy_ubi.protocol.view import LEFT, Beat
 from scrapy_ubi.transport.memory import MemoryHub
 from tests.node.crawler import LIMIT, SETTINGS, Crawler, Log, crawl
 

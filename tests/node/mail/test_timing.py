@@ -6,7 +6,7 @@ import pytest
 
 from scrapy_ubi.node.mail.timing import ENOUGH, IDLE, PLENTY, SELDOM
 from scrapy_ubi.protocol.host import Entry
-from scrapy_ubi.protocol.mail import Record
+from scrapy_ubi.protocol.records import Record
 from tests.node.office import SETTINGS, Office, found, letter, listen, run
 from tests.support.views import ordered
 from tests.support.village import page

@@ -9,9 +9,9 @@ from typing import Any
 from scrapy_ubi.frontier.memory import MemoryFrontier
 from scrapy_ubi.node.work.permits import PATIENCE, Permits
 from scrapy_ubi.protocol.agent import Agent
+from scrapy_ubi.protocol.beat import LEAVING, Beat
 from scrapy_ubi.protocol.config import Config
 from scrapy_ubi.protocol.host import Entry
-from scrapy_ubi.protocol.view import LEAVING, Beat
 from tests.support.views import ordered
 
 HOST = "h1.example"

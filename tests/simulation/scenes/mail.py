@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from scrapy_ubi.protocol.mail import Bounds
+from scrapy_ubi.protocol.lane import Bounds
 from tests.simulation.scene import Scene
 
 ONE = Bounds(window=1, records=1, size=10_000, resend=5.0)  # one fact under way in each lane

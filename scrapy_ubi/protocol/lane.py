@@ -1,107 +1,33 @@
-"""Mail: what agents tell each other, and how nothing of it is lost (DESIGN 2.3).
+"""Lanes: how the letters of one agent to another are numbered, sent again and acknowledged, so that none is lost
+(DESIGN 2.3).
 
 Rules of this module:
 
-* A *record* is one small fact about one host: a discovered entry, a done mark, a redo (what an heir needs to know of a
-  page), an offer (the summary of a host's state), or the host's notes. Records travel in *letters*, grouped by host
-  into deltas. Every record is idempotent, so a letter may arrive twice.
+* Records travel in *letters*, grouped by host into deltas.
 * A *lane* is (sender's store, receiver, kind) with sequence numbers of its own. Kinds: `discovery` (to owners, may be
   refused, acknowledged when durable at owner and successors) and `state` (to keepers, never refused, acknowledged
   when durable here, waits for nobody). Two lanes, so that acknowledgements never wait in a circle.
 * At most `window` letters of a lane are unacknowledged; the rest waits in the sender's outbox. A letter is sent again
   after a time-out that doubles up to a bound.
 * The *floor* of a lane is its lowest unacknowledged number. The receiver remembers what became of every letter from the
-  floor on, and says it again when the letter comes again; so a lost acks key is harmless. An answer is as long as a
-  transport takes it; what it has no room for is said when the letters before are answered.
+  floor on, and says it again when the letter comes again; so a lost acks key is harmless.
 """
 
 from __future__ import annotations
 
-import json
 from collections import Counter, deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import inf
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from scrapy_ubi.protocol.host import Entry, HostState, Notes, Redo, Summary
+from scrapy_ubi.protocol import answer
+from scrapy_ubi.protocol.answer import Outcome
+from scrapy_ubi.protocol.records import Record, Sync, size
 
 DISCOVERY, STATE = "discovery", "state"
-ANSWER_SIZE = 40  # characters of an answer without outcomes, at most
-OUTCOME_SIZE = 60  # and of one outcome beside names: its number, up to three times
-QUOTED = 3  # what a name takes beside its characters
-MOST_OUTLINKS = 64  # of a redo: a page with more is fetched again if its owner dies at the wrong moment
-RECORD_SIZE = 40  # characters of a record besides its host, URL and request, about
 MOST_RESEND = 60.0  # s: a letter that is never acknowledged is sent again at least this often
 MOST_LANES_IN = 4096  # lanes a receiver remembers; the one used longest ago is forgotten, and its resends merged again
-
-
-class Record(NamedTuple):
-    """One fact about one host. Exactly one of `entry`, `done`, `offer`, `redo`, `notes` is set. `flush` orders it among
-    its sender's writes.
-    """
-
-    host: str
-    flush: int
-    entry: Entry | None = None
-    done: int | None = None
-    offer: Summary | None = None
-    redo: Redo | None = None
-    notes: Notes | None = None
-
-
-@dataclass(slots=True)
-class Sync:
-    """The whole state of one host on its way to one receiver, taken from the host in pieces as the window allows.
-
-    `waits`: not all of it has left its lane; one that was cancelled stays there and waits no more.
-    """
-
-    host: str
-    receiver: str
-    flush: int
-    records: Iterator[Record]
-    outstanding: int = 0
-    exhausted: bool = False
-    waits: bool = False
-    _ahead: Record | None = None
-
-    def peek(self) -> Record | None:
-        """The next record, left where it is; None when there is none, and then `exhausted` is true."""
-        if self._ahead is None:
-            self._ahead = next(self.records, None)
-            self.exhausted = self._ahead is None
-        return self._ahead
-
-    def take(self) -> Record | None:
-        """The next record; `exhausted` is true from the last one on, so that the last letter knows that it is the
-        last.
-        """
-        record, self._ahead = self.peek(), None
-        self.peek()
-        return record
-
-    @property
-    def ended(self) -> bool:
-        """Whether the receiver has acknowledged all of it."""
-        return self.exhausted and not self.outstanding
-
-
-def whole(state: HostState, flush: int) -> Iterator[Record]:
-    """All of a host's state as records; what it learns later travels by itself. Redos come behind the entries, without
-    which they are passed over.
-
-    It is gone through as letters leave: all at once, a host of a million URLs takes seconds and hundreds of megabytes.
-    What is done meanwhile is among the keys done, which therefore come behind the entries.
-    """
-    if state.notes.version:
-        yield Record(state.host, flush, notes=state.notes)
-    for entry in state.undone():
-        yield Record(state.host, flush, entry=entry)
-    for key in state.told_done():
-        yield Record(state.host, flush, done=key)
-    for redo in [*state.redo.values()]:
-        yield Record(state.host, flush, redo=redo)
 
 
 @dataclass(slots=True)
@@ -137,31 +63,6 @@ class Bounds(NamedTuple):
     records: int
     size: int
     resend: float
-
-
-def weight(entry: Entry) -> int:
-    """About how many characters an entry adds to a letter."""
-    return len(entry.url) + len(entry.request)
-
-
-def size(record: Record) -> int:
-    """About how many characters a record adds to a letter."""
-    entry = record.entry
-    if entry is not None:  # most are one: `weight` in place
-        return RECORD_SIZE + len(record.host) + len(entry.url) + len(entry.request)
-    if record.redo is not None:
-        outlinks = sum(RECORD_SIZE + len(host) + weight(entry) for host, entry in record.redo.outlinks)
-        return RECORD_SIZE + len(record.host) + outlinks + RECORD_SIZE * len(record.redo.own) // 2
-    if record.notes is not None:
-        return RECORD_SIZE + len(record.host) + len(record.notes.text)
-    return RECORD_SIZE + len(record.host)
-
-
-class Outcome(NamedTuple):
-    """What became of a letter: hosts refused (-> the owner in the receiver's view) and offers whose state is wanted."""
-
-    refused: Mapping[str, str]
-    want: tuple[str, ...]
 
 
 class Lane:
@@ -358,21 +259,4 @@ class LaneIn:
         """The answer to the sender: JSON, as it stands in the sender's acks hash. Where it would have more than `most`
         characters it says what became of the first letters; of the others when the floor has risen above those.
         """
-        decided = _fitting(sorted((seq, o) for seq, o in self.outcomes.items() if o is not None), most)
-        answer: dict[str, Any] = {"acked": [seq for seq, _ in decided]}
-        if refused := {str(seq): dict(o.refused) for seq, o in decided if o.refused}:
-            answer["refused"] = refused
-        if want := {str(seq): list(o.want) for seq, o in decided if o.want}:
-            answer["want"] = want
-        return json.dumps(answer, separators=(",", ":"))
-
-
-def _fitting(decided: list[tuple[int, Outcome]], most: float) -> list[tuple[int, Outcome]]:
-    """As many of these outcomes as an answer of so many characters says; one in any case."""
-    left = most - ANSWER_SIZE
-    for count, (_, outcome) in enumerate(decided):
-        left -= OUTCOME_SIZE + sum(map(len, outcome.want)) + QUOTED * len(outcome.want)
-        left -= sum(len(host) + len(owner) + 2 * QUOTED for host, owner in outcome.refused.items())
-        if left < 0 and count:
-            return decided[:count]
-    return decided
+        return answer.text(self.outcomes, most)

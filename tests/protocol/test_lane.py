@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from itertools import count
 
@@ -12,22 +11,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from scrapy_ubi.protocol.host import Entry
-from scrapy_ubi.protocol.mail import (
-    MOST_RESEND,
-    RECORD_SIZE,
-    STATE,
-    Bounds,
-    Lane,
-    LaneIn,
-    Letter,
-    Outcome,
-    Record,
-    Sync,
-    weight,
-    whole,
-)
-from scrapy_ubi.protocol.memory_state import SetState
-from scrapy_ubi.protocol.wire import read_answer
+from scrapy_ubi.protocol.lane import MOST_RESEND, STATE, Bounds, Lane, Letter
+from scrapy_ubi.protocol.records import RECORD_SIZE, Record, Sync, weight
 
 BOUNDS = Bounds(window=3, records=4, size=10_000, resend=5.0)
 VIEW = "00000000000000ff"
@@ -278,32 +263,6 @@ def test_sync_without_records_is_acknowledged_like_any_other() -> None:
     assert one.ended
 
 
-def test_whole_state_as_records() -> None:
-    state = SetState("h.example")
-    for n in range(4):
-        state.learn(Entry(n, f"http://h.example/{n}", n))
-    state.hand_out(1)
-    state.mark_done(2)
-    state.mark_done(9)
-    told = list(whole(state, 5))
-    assert {(r.host, r.flush) for r in told} == {("h.example", 5)}
-    assert sorted(r.entry.key for r in told if r.entry is not None) == [0, 1, 3], "what is out is told, too"
-    assert sorted(r.done for r in told if r.done is not None) == [2, 9]
-    assert len(told) == 5
-
-
-def test_whole_state_may_change_while_it_is_told() -> None:
-    state = SetState("h.example")
-    for n in range(3):
-        state.learn(Entry(n, f"http://h.example/{n}", n))
-    told = whole(state, 0)
-    first = next(told)
-    state.mark_done(1)
-    state.learn(Entry(8, "http://h.example/8", 0))
-    rest = list(told)
-    assert {r.entry.key for r in [first, *rest] if r.entry is not None} == {0, 1, 2}
-
-
 # -- what is open
 
 
@@ -423,62 +382,3 @@ class LaneLife(RuleBasedStateMachine):
 
 TestLaneLife = LaneLife.TestCase
 TestLaneLife.settings = settings(max_examples=25, stateful_step_count=25)
-
-
-# -- the receiver's end
-
-
-def test_receiver_forgets_what_is_below_the_floor() -> None:
-    box = LaneIn("a")
-    for seq in (1, 2, 3):
-        box.outcomes[seq] = Outcome({}, ())
-    box.raise_floor(3)
-    assert list(box.outcomes) == [3]
-    box.raise_floor(2)
-    assert box.floor == 3, "a late letter does not lower it"
-
-
-def test_answer_says_what_became_of_each_letter() -> None:
-    box = LaneIn("a")
-    box.outcomes = {
-        3: Outcome({"h.example": "c", "i.example": ""}, ()),
-        1: Outcome({}, ()),
-        2: None,
-        4: Outcome({}, ("j.example",)),
-    }
-    assert json.loads(box.text()) == {
-        "acked": [1, 3, 4],
-        "refused": {"3": {"h.example": "c", "i.example": ""}},
-        "want": {"4": ["j.example"]},
-    }
-    assert read_answer(box.text()) == {seq: outcome for seq, outcome in box.outcomes.items() if outcome is not None}
-
-
-def test_answer_that_would_be_too_long_says_first_what_became_of_the_first_letters() -> None:
-    box = LaneIn("a")
-    one, other = Outcome({"h.example": "c"}, ()), Outcome({}, tuple(f"h{number}.example" for number in range(30)))
-    box.outcomes = {9: other, 3: one, 4: None, 5: one, 6: other, 7: one}
-    assert read_answer(box.text(most=200)) == {3: one, 5: one}
-    box.raise_floor(6)
-    assert read_answer(box.text(most=200)) == {6: other}, "one in any case"
-    box.raise_floor(7)
-    assert read_answer(box.text(most=1000)) == {7: one, 9: other}
-
-
-@given(st.integers(1, 100), st.lists(st.tuples(st.integers(0, 50), st.integers(0, 50)), max_size=20))
-def test_answer_is_as_long_as_it_may_be(number: int, letters: list[tuple[int, int]]) -> None:
-    """But for what one letter has."""
-    box = LaneIn("a")
-    for seq, (refused, wanted) in enumerate(letters, 10**12):
-        names = [f"{'h' * number}{i}.example" for i in range(max(refused, wanted))]
-        box.outcomes[seq] = Outcome(dict.fromkeys(names[:refused], "n" * 64), tuple(names[:wanted]))
-    most = 5000
-    text = box.text(most)
-    said = read_answer(text)
-    assert len(said) <= 1 or len(text) <= most
-    assert [*said] == [*box.outcomes][: len(said)]
-    assert len(said) == len(letters) or len(box.text()) > 0.5 * most
-
-
-def test_answer_of_a_lane_without_outcomes() -> None:
-    assert json.loads(LaneIn("a").text()) == {"acked": []}

@@ -1,0 +1,82 @@
+"""Letters as they arrive: the values that `wire.decode` makes of a stream entry, and `sift`, which takes out what this
+receiver cannot take (a callback its spider lacks): the rest is good.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from scrapy_ubi.protocol.host import Entry, Redo, Summary
+from scrapy_ubi.protocol.notes import Notes
+from scrapy_ubi.untrusted.checks import Malformed
+
+
+class OtherVersion(Malformed):
+    """A letter in a form that this version does not know: the reason is the message."""
+
+
+class Delta(NamedTuple):
+    """What a letter says of one host."""
+
+    host: str
+    discovered: tuple[Entry, ...]
+    done: tuple[int, ...] = ()
+    offer: Summary | None = None
+    redo: tuple[Redo, ...] = ()
+    notes: Notes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """A letter as it arrived, validated."""
+
+    sender: str
+    lane: str
+    kind: str
+    seq: int
+    floor: int
+    view: str
+    deltas: tuple[Delta, ...]
+
+
+class Refused(NamedTuple):
+    """An entry of a letter that its receiver cannot take, and why."""
+
+    host: str
+    entry: Entry
+    reason: str
+
+
+def sift(letter: Received, judge: Callable[[str, Entry], str | None]) -> tuple[Received, list[Refused]]:
+    """The letter without the entries for whose host and text `judge` gives a reason, and these. A redo that lacked one
+    of its outlinks would be wrong: it is left out whole, which costs a fetch.
+    """
+    refused: list[Refused] = []
+    for delta in letter.deltas:
+        own = delta.host
+        refused += [Refused(own, e, reason) for e in delta.discovered if (reason := judge(own, e)) is not None]
+        for redo in delta.redo:
+            refused += [Refused(h, e, reason) for h, e in redo.outlinks if (reason := judge(h, e)) is not None]
+    if not refused:
+        return letter, refused
+    bad = {(host, entry) for host, entry, _ in refused}
+    return replace(letter, deltas=tuple(_without(delta, bad) for delta in letter.deltas)), refused
+
+
+def _without(delta: Delta, bad: set[tuple[str, Entry]]) -> Delta:
+    return delta._replace(
+        discovered=tuple(entry for entry in delta.discovered if (delta.host, entry) not in bad),
+        redo=tuple(redo for redo in delta.redo if bad.isdisjoint(redo.outlinks)),
+    )
+
+
+class Header(NamedTuple):
+    """From whom a letter is: enough to answer it."""
+
+    sender: str
+    lane: str
+    kind: str
+    seq: int
+    floor: int

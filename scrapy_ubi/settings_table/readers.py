@@ -1,0 +1,155 @@
+"""Values of settings, read: a reader for each kind of row whose values can be judged by the row alone.
+
+Rules of this module:
+
+* A reader gives the checked value, or raises `UbiSettingError` with one sentence that names setting and remedy.
+* The command line gives texts (`-s UBI_REPLICAS=100`): numbers, flags and lists are read from them, too.
+* The text of an address is never shown: it may hold a password.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from scrapy_ubi.errors import UbiSettingError
+from scrapy_ubi.settings_table.row import Kind, Setting
+from scrapy_ubi.untrusted.checks import NAME
+
+Reader = Callable[[Setting, object], object]
+
+NUMBERS: tuple[Kind, ...] = ("int", "float", "seconds")
+# Goes into a header, in round brackets: printable ASCII, and nothing that would end them.
+_CONTACT = re.compile(r"(?:https?://[^\s()<>@/?#]+|mailto:[^\s()<>@]+@)[!#-'*-;=?-~]*")
+_WORD = re.compile(r"[^\s,]{1,200}")
+_REDIS_SCHEMES = ("redis", "rediss", "unix")
+
+
+def _wrong(row: Setting, value: object) -> UbiSettingError:
+    return UbiSettingError(row.setting, f"is {value!r}", f"give {row.bounds}")
+
+
+def _text(row: Setting, value: object) -> str:
+    if not isinstance(value, str):
+        # That of a Redis is never shown, it may hold a password: a comma behind it makes a tuple of it.
+        shown = f"a {type(value).__name__}" if row.kind == "url" else repr(value)
+        raise UbiSettingError(row.setting, f"is {shown}", f"give {row.bounds} as a text")
+    return value
+
+
+def read_number(row: Setting, value: object) -> int | float:
+    """An int or a float within the row's bounds."""
+    wrong = _wrong(row, value)
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        raise wrong
+    try:
+        number: int | float = float(value)
+        if row.kind == "int":
+            if not float(value).is_integer():
+                raise wrong
+            number = int(value)
+    except (ValueError, OverflowError):
+        raise wrong from None
+    too_low = (row.above is not None and number <= row.above) or (row.low is not None and number < row.low)
+    if not math.isfinite(number) or too_low or (row.high is not None and number > row.high):
+        raise wrong
+    return number
+
+
+def _read_flag(row: Setting, value: object) -> bool:
+    """A bool, or what Scrapy takes for one: 0 and 1, and on the command line their texts and those of the bools."""
+    known = {"0": False, "1": True, "false": False, "true": True}
+    if not isinstance(value, bool | int | str) or str(value).lower() not in known:
+        raise _wrong(row, value)
+    return known[str(value).lower()]
+
+
+def _read_name(row: Setting, value: object) -> str:
+    """A crawl or agent name: part of Redis keys, of a space separated beat and of a directory."""
+    name = _text(row, value)
+    # "." and ".." are directories; "-" alone stands for "none" in a beat.
+    if not NAME.fullmatch(name) or not name.strip(".-"):
+        raise _wrong(row, name)
+    return name
+
+
+def read_path(row: Setting, value: object) -> Path:
+    """A path that can be one: the system takes neither a NUL nor what cannot be encoded."""
+    if not isinstance(value, Path):
+        value = _text(row, value)
+    try:
+        holds = b"\0" not in os.fsencode(value)
+    except UnicodeEncodeError:
+        holds = False
+    if not holds:
+        raise UbiSettingError(row.setting, f"is {str(value)!r}, which is no path", f"give {row.bounds}")
+    return Path(value)
+
+
+def _read_words(row: Setting, value: object) -> tuple[str, ...]:
+    """Texts, in a list or, as on the command line, in one text with commas between them; in small letters."""
+    words = value.split(",") if isinstance(value, str) else value
+    if isinstance(words, list | tuple | set) and all(isinstance(word, str) for word in words):
+        read = tuple(word.strip().lower() for word in words)
+        if all(_WORD.fullmatch(word) for word in read):
+            return read
+    raise _wrong(row, value)
+
+
+def _read_url(row: Setting, value: object) -> str:
+    """The address of a Redis. Its text is never shown: it may hold a password."""
+    wrong = UbiSettingError(
+        row.setting,
+        "is not the address of a Redis",
+        "give something like redis://localhost:6379/0, rediss:// or unix://",
+    )
+    url = _text(row, value)
+    try:
+        parts = urlsplit(url)
+        port_holds = parts.port is None or parts.port > 0
+    except ValueError:
+        raise wrong from None
+    place = parts.path if parts.scheme == "unix" else parts.hostname
+    if parts.scheme not in _REDIS_SCHEMES or not place or not port_holds:
+        raise wrong
+    return url
+
+
+def _read_filters(row: Setting, value: object) -> tuple[object, ...]:
+    """Filters, as given: one, or several."""
+    return tuple(value) if isinstance(value, list | tuple) else (_text(row, value),)
+
+
+def _read_choice(row: Setting, value: object) -> str:
+    """One of the row's choices."""
+    choice = _text(row, value)
+    if choice not in row.choices:
+        raise _wrong(row, choice)
+    return choice
+
+
+def _read_contact(row: Setting, value: object) -> str:
+    """An address for people."""
+    contact = _text(row, value)
+    if not _CONTACT.fullmatch(contact):
+        raise _wrong(row, contact)
+    return contact
+
+
+READERS: Mapping[Kind, Reader] = {
+    **dict.fromkeys(NUMBERS, read_number),
+    "flag": _read_flag,
+    "words": _read_words,
+    "filters": _read_filters,
+    "stores": _read_filters,
+    "path": read_path,
+    "file": read_path,
+    "choice": _read_choice,
+    "contact": _read_contact,
+    "name": _read_name,
+    "url": _read_url,
+}
