@@ -3,9 +3,11 @@
 # make faults  groups of real agents, killed, paused, cut off, and ordinary projects beside plain Scrapy: an hour, on a quiet machine
 # make simulate  simulated crawls of the protocol for MINUTES (5) minutes, with figures; make simulate SIMULATE="--jobs 2"
 # make conformance  Scrapy's own tests of download handlers and crawls, on the lean way, with UBI_FAST's handler: minutes
+# make scrapy-versions  a part of the tests with each version of Scrapy that is supported; make scrapy-versions VERSIONS=--quick
 # make bench  the benchmarks, one after the other
 # make profile  where a page's CPU time goes, by component: a minute; make profile PROFILE="--agents 4 --top 20"
 # make guard  function calls of a page, a letter, a link, beside the committed ones: a minute; ACCEPT=1 takes the new ones
+# make house  sizes, names and borders of the source, beside their targets: seconds
 # make clean  take away what the others made
 # Needs python3 (3.11 or later) and make; everything else goes into .venv.
 
@@ -16,7 +18,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet --quiet
 
-.PHONY: help demo test faults lint conformance bench profile guard simulate clean
+.PHONY: help demo test faults lint conformance scrapy-versions bench profile guard house simulate clean
 .DEFAULT_GOAL := help
 
 help:
@@ -40,11 +42,14 @@ conformance: $(VENV)/.stamp-dev
 	@$(PIP) install pytest-twisted pytest-asyncio
 	@$(BIN)/python tests/conformance/run.py $(CONFORMANCE)
 
+scrapy-versions: $(VENV)/.stamp-dev
+	@$(BIN)/python tests/conformance/versions.py $(VERSIONS)
+
 simulate: $(VENV)/.stamp-dev
 	@$(BIN)/python -m tests.simulation.simulate --minutes $(or $(MINUTES),5) $(SIMULATE)
 
 bench: $(VENV)/.stamp-bench
-	@for file in $$(grep -l __main__ benchmarks/*.py | grep -v guard.py); do echo "== $$file"; $(BIN)/python $$file || exit 1; done
+	@for file in $$(grep -l __main__ benchmarks/*.py | grep -v -e guard.py -e house.py); do echo "== $$file"; $(BIN)/python $$file || exit 1; done
 
 profile: $(VENV)/.stamp-dev
 	@$(BIN)/python benchmarks/page_profile.py $(PROFILE)
@@ -52,8 +57,11 @@ profile: $(VENV)/.stamp-dev
 guard: $(VENV)/.stamp-dev
 	@$(BIN)/python benchmarks/guard.py $(if $(ACCEPT),--accept)
 
+house: $(VENV)/.stamp-dev
+	@$(BIN)/python benchmarks/house.py $(HOUSE)
+
 clean:
-	@rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	@rm -rf $(VENV) .venv-scrapy-* build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(VENV)/.stamp-python:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from frontier_load import Links, host_name, mixed, text
 
-from scrapy_ubi.frontier.disk import DiskFrontier
+from scrapy_ubi.frontier.disk_frontier import DiskFrontier
 from scrapy_ubi.frontier.memory import MemoryFrontier
 from scrapy_ubi.frontier.restore import open_frontier
 from scrapy_ubi.protocol.host import Entry, HostState

@@ -24,7 +24,7 @@ from w3lib.url import canonicalize_url, safe_url_string
 
 from scrapy_ubi.urls import Normaliser, normal_form, partition_key, url_key
 from scrapy_ubi.urls.canonical import canonical_form
-from scrapy_ubi.urls.hosts import read_rules
+from scrapy_ubi.urls.host_rules import read_rules
 from scrapy_ubi.urls.normaliser import PRESETS
 
 try:

@@ -19,6 +19,6 @@ _UNIX = time.time() - now()
 
 
 def unix() -> float:
-    """Unix time (s) as it was when this process began, and what has passed since: a wall clock that is set anew while
+    """Unix time (s) as it was when this process began, and what has passed since: a wall clock that is set again while
     the process runs neither ends nor prolongs anything."""
     return _UNIX + now()

@@ -25,10 +25,10 @@ from w3lib.url import canonicalize_url
 from scrapy_ubi.links import tree
 from scrapy_ubi.links.allowed import Allowed, Patterns
 from scrapy_ubi.links.costly import is_costly
-from scrapy_ubi.links.join import Joiner, plain
-from scrapy_ubi.links.page import Attributes, Page, Places, readable, written
+from scrapy_ubi.links.joiner import Joiner, plain
+from scrapy_ubi.links.page import Attributes, LinkSources, Page, readable, written
 from scrapy_ubi.links.usual import elements, urls, values_of
-from scrapy_ubi.scrapy_private import parsed_page
+from scrapy_ubi.scrapy_private.tree import parsed_page
 
 _HEAD = 16_384  # characters of a hostile page that are read for its robots
 _SMALL = 400_000  # characters of a page that may be kept until the next one: parsed, some 5 MB, and 13 at worst
@@ -98,7 +98,7 @@ class UbiLinkExtractor(LxmlLinkExtractor):
             asked = ", ".join(name for name, value in more.items() if value)
             raise ValueError(f"{asked}: not with restrict_xpaths, nor with a restrict_css that lexbor cannot read")
         self._obey_nofollow = obey_nofollow
-        self._places = Places(*names, frames=frames, canonical=canonical, srcset=srcset)
+        self._places = LinkSources(*names, frames=frames, canonical=canonical, srcset=srcset)
         self._usual = self._places.single if unique and process_value is None else None
         simple = not (self._regions or obey_nofollow or self._scrapys)
         self._off_tree = self._usual if simple and tree.can_read(self._places.tags, self._usual or "") else None
@@ -265,8 +265,8 @@ def _parsed(response: HtmlResponse, text: str) -> Page | None:
         return page
     data = written(text)
     page = None if is_costly(data) else Page(data)
-    # With no page left the allocator gives its memory back to the system, and asks for it anew at the next one: a third
-    # of the time that a page takes to parse.
+    # With no page left the allocator gives its memory back to the system, and asks for it again at the next one: a
+    # third of the time that a page takes to parse.
     _last = (ref(response), page) if len(text) <= _SMALL else (None, None)
     return page
 

@@ -3,8 +3,8 @@
 A *plain link* is a GET with the default headers. What is said of it (callback, errback, meta, cb_kwargs, priority,
 headers) is said once for all links of the object. A `Request` is made only of what is fetched.
 
-`PlainLinks` is what spiders yield; `batch` is how they are taken; `plainmiddleware` makes ordinary requests of them
-where something wants to see each.
+`PlainLinks` is what spiders yield; `bulk_enqueue` is how they are taken; `expand_middleware` makes ordinary requests of
+them where something wants to see each.
 """
 
 from __future__ import annotations

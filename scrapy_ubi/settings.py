@@ -25,7 +25,7 @@ from scrapy_ubi.errors import UbiSettingError
 from scrapy_ubi.settings_table import PREFIX, SETTINGS, Kind, Setting, home
 from scrapy_ubi.settings_table.readers import NUMBERS, READERS, Reader, read_number, read_path
 from scrapy_ubi.untrusted.checks import NAME
-from scrapy_ubi.urls import HostRules, hosts, normaliser
+from scrapy_ubi.urls import HostRules, host_rules, normaliser
 
 __all__ = ["SETTINGS", "Setting", "UbiSettings", "default_crawl", "listing", "read_value", "refuse_unknown"]
 
@@ -229,14 +229,14 @@ def _read_rules(row: Setting, value: object) -> HostRules | None:
     where = f" in {str(value)!r}" if isinstance(value, str | Path) else ""
     try:
         if isinstance(value, str | Path):
-            return hosts.read_properties(read_path(row, value).read_text(encoding="utf-8"))
+            return host_rules.read_properties(read_path(row, value).read_text(encoding="utf-8"))
         if isinstance(value, list | tuple) and all(isinstance(rule, str) for rule in value):
-            return hosts.read_rules(value)
+            return host_rules.read_rules(value)
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is no UTF-8 text"
         raise UbiSettingError(row.setting, f"cannot be read{where} ({reason})", f"give {row.bounds}") from None
     except ValueError as error:
-        raise UbiSettingError(row.setting, f"does not hold{where}: {error}", f"write {hosts.GRAMMAR}") from None
+        raise UbiSettingError(row.setting, f"does not hold{where}: {error}", f"write {host_rules.GRAMMAR}") from None
     raise UbiSettingError(row.setting, f"is {value!r}", f"give {row.bounds}")
 
 
@@ -253,7 +253,8 @@ def _download_delay(value: object) -> float:
 
 
 def _check_relations(settings: UbiSettings) -> None:
-    """heartbeat < lease < failure: an agent stops fetching before the others can take its hosts (DESIGN 2.2)."""
+    """heartbeat < lease < failure: an agent stops fetching before the others can take its hosts
+    (docs/explanation/protocol.md#membership)."""
     beat, lease, failure = settings.heartbeat_interval, settings.lease_timeout, settings.failure_timeout
     if not lease < failure:
         raise UbiSettingError(

@@ -15,7 +15,7 @@ from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
 from scrapy_ubi.components.expand_middleware import INNERMOST, PlainLinksMiddleware
 from scrapy_ubi.linkextractor import UbiLinkExtractor
 from scrapy_ubi.plainlinks import Method, PlainLinks, find_method
-from scrapy_ubi.scrapy_private import RulesByPage
+from scrapy_ubi.scrapy_private.crawl_rules import RulesByPage
 
 
 class Extractor(Protocol):
@@ -67,7 +67,7 @@ class UbiSpider(_Linking):
 
 class UbiCrawlSpider(_Linking, RulesByPage):
     """A CrawlSpider whose rules hand over all their links of a page as one object each. A rule with a `process_request`
-    of its own makes requests as ever, and so do all rules of a class that overrides `_build_request`.
+    of its own makes requests as usual, and so do all rules of a class that overrides `_build_request`.
     """
 
     def links_of_rule(

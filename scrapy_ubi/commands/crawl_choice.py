@@ -16,7 +16,7 @@ import argparse
 from scrapy.settings import BaseSettings
 from scrapy.utils.project import inside_project
 
-from scrapy_ubi.commands.connection import Connection, UbiNotFound, listed, nearest, setting
+from scrapy_ubi.commands.redis_connection import RedisConnection, UbiNotFound, listed, nearest, setting
 from scrapy_ubi.errors import UbiSettingError
 from scrapy_ubi.monitor.status import CrawlStatus, find_crawls, read_status
 from scrapy_ubi.settings import bot_name, is_of_bot
@@ -27,7 +27,7 @@ class UbiNoCrawl(UbiNotFound):
     """There is no such crawl; it may not have begun yet."""
 
 
-def choose_crawl(settings: BaseSettings, opts: argparse.Namespace, to: Connection) -> CrawlStatus:
+def choose_crawl(settings: BaseSettings, opts: argparse.Namespace, to: RedisConnection) -> CrawlStatus:
     """The status of the crawl that is meant. Raises UbiNoCrawl, UbiNotFound, UbiSettingError and UbiUnavailable."""
     name = given_crawl(settings, opts)
     with to.explained():
@@ -54,7 +54,7 @@ def given_crawl(settings: BaseSettings, opts: argparse.Namespace) -> str | None:
     return None if value is None else str(value)
 
 
-def only_crawl(settings: BaseSettings, to: Connection, strict: bool = True) -> str:
+def only_crawl(settings: BaseSettings, to: RedisConnection, strict: bool = True) -> str:
     """The only crawl of this project in a Redis; where it has none, unless `strict`, the only one of all. Raises
     UbiNoCrawl, UbiNotFound, UbiUnavailable."""
     with to.explained():
@@ -82,7 +82,7 @@ def of_project(settings: BaseSettings, crawls: list[str]) -> list[str]:
     return [crawl for crawl in crawls if is_of_bot(crawl, bot_name(settings))]
 
 
-def _no_crawl(name: str, crawls: list[str], to: Connection) -> str:
+def _no_crawl(name: str, crawls: list[str], to: RedisConnection) -> str:
     if not crawls:
         return f"There is no crawl '{plain(name, 64)}' in {to.at.shown}, nor any other."
     return f"There is no crawl '{plain(name, 64)}' in {to.at.shown}; {nearest(name, crawls)}"

@@ -8,9 +8,9 @@ from typing import Any
 
 from scrapy.settings import BaseSettings
 
-from scrapy_ubi.commands.connection import connect
-from scrapy_ubi.commands.query import Outcome
-from scrapy_ubi.monitor.render import arguments_of
+from scrapy_ubi.commands.query import QueryReport
+from scrapy_ubi.commands.redis_connection import connect
+from scrapy_ubi.monitor.headline import arguments_of
 from scrapy_ubi.monitor.status import CrawlStatus, find_crawls, read_status
 from scrapy_ubi.monitor.table import Column, count, room, span, table
 from scrapy_ubi.untrusted.terminal_text import cut
@@ -27,7 +27,7 @@ _COLUMNS = (
 )
 
 
-def run(settings: BaseSettings, opts: argparse.Namespace) -> Outcome:
+def run(settings: BaseSettings, opts: argparse.Namespace) -> QueryReport:
     """Look and show: those that run first, then those seen last. Raises UbiError."""
     with connect(settings, opts) as to, to.explained():
         names = [name for name in find_crawls(to.client) if name.startswith(opts.crawl or "")]
@@ -38,7 +38,7 @@ def run(settings: BaseSettings, opts: argparse.Namespace) -> Outcome:
     head = cut(f"{count(total)} {'crawl' if total == 1 else 'crawls'} in {to.at.shown}", room())
     rows = [_cells(one) for one in found]
     more = [f"... {count(total - MOST)} more crawls"] if total > MOST else []
-    return Outcome([head, "", *table(_COLUMNS, rows), *more] if rows else [head], document)
+    return QueryReport([head, "", *table(_COLUMNS, rows), *more] if rows else [head], document)
 
 
 def age(of: CrawlStatus) -> float:

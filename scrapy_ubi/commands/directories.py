@@ -31,7 +31,7 @@ OURS = (RECORD, "agent.new", STORE, GONE, f"{SEEN}*", "damaged-*", "lock")
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class FoundDirectory:
     """The directory of an agent, and whose it says it is."""
 
     path: Path
@@ -39,7 +39,7 @@ class Place:
     crawl: str
 
 
-def find(settings: BaseSettings, crawl: str | None) -> tuple[list[Place], str]:
+def find(settings: BaseSettings, crawl: str | None) -> tuple[list[FoundDirectory], str]:
     """The directories here of the agents of a crawl (of any, where None), and where they were looked for."""
     given = settings.get("UBI_DIR") or settings.get("JOBDIR")
     if given:
@@ -56,14 +56,14 @@ def find(settings: BaseSettings, crawl: str | None) -> tuple[list[Place], str]:
     return [place for place in places if crawl is None or place.crawl == crawl], looked
 
 
-def named(paths: Sequence[str]) -> list[Place]:
+def named(paths: Sequence[str]) -> list[FoundDirectory]:
     """The directories at these paths, each once, however often it is named. Raises UbiDirectoryError."""
     once = {os.path.realpath(path): Path(path) for path in reversed(paths)}
     return [read(path) for path in reversed(once.values())]
 
 
 def _in(path: Path) -> list[Path]:
-    """What is in a directory; nothing where there is none. Raises UbiDirectoryError where nobody lets us look."""
+    """What is in a directory; nothing where there is none. Raises UbiDirectoryError where it may not be read."""
     try:
         return sorted(path.iterdir())
     except (FileNotFoundError, NotADirectoryError):
@@ -73,7 +73,7 @@ def _in(path: Path) -> list[Path]:
 
 
 def _is_agents(path: Path, sure: bool) -> bool:
-    """Whether a directory is an agent's. Raises UbiDirectoryError where nobody lets us look and we are `sure` that it
+    """Whether a directory is an agent's. Raises UbiDirectoryError where it may not be read and we are `sure` that it
     is one; else it is none.
     """
     try:
@@ -84,7 +84,7 @@ def _is_agents(path: Path, sure: bool) -> bool:
         raise UbiDirectoryError(f"{path / RECORD} cannot be read ({error.strerror or error}).") from error
 
 
-def read(path: Path) -> Place:
+def read(path: Path) -> FoundDirectory:
     """Whose directory this is. Raises UbiDirectoryError when it is no agent's."""
     file = path / RECORD
     try:
@@ -98,7 +98,7 @@ def read(path: Path) -> Place:
         raise UbiDirectoryError(f"{file} is damaged: it does not name an agent and a crawl.") from None
     if not isinstance(agent, str) or not isinstance(crawl, str):
         raise UbiDirectoryError(f"{file} is damaged: it does not name an agent and a crawl.")
-    return Place(path, agent, crawl)
+    return FoundDirectory(path, agent, crawl)
 
 
 @contextmanager

@@ -16,12 +16,12 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from scrapy_ubi.commands.connection import Connection, need_agent
+from scrapy_ubi.commands.redis_connection import RedisConnection, need_agent
 from scrapy_ubi.errors import UbiError
 from scrapy_ubi.monitor.document import Document
 from scrapy_ubi.monitor.status import DEAD, SILENT, AgentStatus, CrawlStatus, read_status
 from scrapy_ubi.protocol.beat import LEFT, LOSSY
-from scrapy_ubi.transport.keys import Keys, drain_field
+from scrapy_ubi.transport.redis_keys import RedisKeys, drain_field
 from scrapy_ubi.untrusted.terminal_text import plain
 
 LOOK_EVERY = 0.5  # seconds
@@ -35,9 +35,9 @@ class UbiNotDrained(UbiError):
 class Drain:
     """One agent on its way out. `status` is the crawl when it was asked."""
 
-    def __init__(self, to: Connection, status: CrawlStatus, name: str) -> None:
+    def __init__(self, to: RedisConnection, status: CrawlStatus, name: str) -> None:
         need_agent(status, name)
-        self._to, self._keys, self.name = to, Keys(status.crawl), name
+        self._to, self._keys, self.name = to, RedisKeys(status.crawl), name
         self._first = status
         self._agent = _agent(status, name)
         self._field = drain_field(name)
@@ -115,7 +115,7 @@ def _agent(status: CrawlStatus, name: str) -> AgentStatus:
 
 
 def _refusal(status: CrawlStatus, agent: AgentStatus, force: bool) -> str | None:
-    """Why this agent is not asked to leave; None when it is. `force` asks where it only might be in vain."""
+    """Why this agent is not asked to leave; None when it is. `force` asks also where it might have no effect."""
     name, crawl = plain(agent.name, 64), plain(status.crawl, 64)
     if status.finished or agent.state == "finished":
         return f"Crawl {crawl} is finished: its agents end by themselves."
@@ -129,13 +129,13 @@ def _refusal(status: CrawlStatus, agent: AgentStatus, force: bool) -> str | None
         return None
     if agent.state == SILENT:
         return (
-            f"Agent {name} has said nothing for {agent.age or 0:.0f} s, so it may have crashed, and nobody would hear "
-            "the word; --force leaves it there all the same."
+            f"Agent {name} has said nothing for {agent.age or 0:.0f} s, so it may have crashed, and no agent would "
+            "read the word; --force leaves it there nevertheless."
         )
     if not any(_stays(status, other) for other in status.agents if other.name != agent.name):
         return (
-            f"Agent {name} is the last one: nobody could take over what it has not fetched. Start another agent first, "
-            "or let it go all the same with --force."
+            f"Agent {name} is the last one: no other agent could take over what it has not fetched. Start another "
+            "agent first, or let it go nevertheless with --force."
         )
     return None
 

@@ -1,4 +1,4 @@
-"""`scrapy ubi failed` and `scrapy ubi requeue`: what failed for good, and how it is fetched again."""
+"""`scrapy ubi failed` and `scrapy ubi requeue`: what failed permanently, and how it is fetched again."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from scrapy.exceptions import UsageError
 from scrapy.settings import BaseSettings
 
 from scrapy_ubi.commands.locate import host_of, key_of
-from scrapy_ubi.commands.query import Gathered, Outcome, gather
+from scrapy_ubi.commands.query import Gathered, QueryReport, gather
 from scrapy_ubi.errors import UbiError
 from scrapy_ubi.monitor.answers import Answer
-from scrapy_ubi.monitor.ownership import Group
 from scrapy_ubi.monitor.table import Column, count, folded, span, table
+from scrapy_ubi.monitor.url_owner import GroupSettings
 from scrapy_ubi.node.report.queries import Question
 from scrapy_ubi.untrusted.terminal_text import plain
 
@@ -28,7 +28,7 @@ class UbiNotChosen(UbiError):
     """What is to be chosen by cannot be that of any request."""
 
 
-def run(settings: BaseSettings, opts: argparse.Namespace) -> Outcome:
+def run(settings: BaseSettings, opts: argparse.Namespace) -> QueryReport:
     """Ask for failures and show them, the newest first. Raises UbiError."""
     found = gather(settings, opts, lambda group: _question("failed", opts, group))
     rows = sorted(found.rows(), key=lambda row: (-row["when"], row["url"], row["agent"]))[: opts.limit]
@@ -37,7 +37,7 @@ def run(settings: BaseSettings, opts: argparse.Namespace) -> Outcome:
         reasons.update(answer["reasons"])
     total = found.total("total")
     document = {**found.document(), "total": total, "reasons": dict(_ranked(reasons)), "failed": rows}
-    return Outcome(_lines(found, rows, total, reasons), document, found.answers.complaint)
+    return QueryReport(_lines(found, rows, total, reasons), document, found.answers.complaint)
 
 
 def _lines(found: Gathered, rows: list[Answer], total: int, reasons: Counter[str]) -> list[str]:
@@ -54,7 +54,7 @@ def _lines(found: Gathered, rows: list[Answer], total: int, reasons: Counter[str
     return [*head, "", *table(_COLUMNS, cells)]
 
 
-def requeue(settings: BaseSettings, opts: argparse.Namespace) -> Outcome:
+def requeue(settings: BaseSettings, opts: argparse.Namespace) -> QueryReport:
     """Have failed requests fetched again. Raises UbiError, UsageError."""
     if opts.all == bool(opts.reason or opts.host or opts.url):
         raise UsageError(
@@ -72,20 +72,18 @@ def requeue(settings: BaseSettings, opts: argparse.Namespace) -> Outcome:
             by_agent[agent] += answer["requeued"]
         if not any(answer["more"] and answer["requeued"] for answer in answers.values()):
             break
-        before = begun  # what was queued again may have failed again at once, for ever
+        before = begun  # what was queued again may have failed again immediately, without end
     requeued, unfit = by_agent.total(), found.total("unfit")
     document = {**found.document(), "requeued": requeued, "unfit": unfit, "agents": by_agent}
     line = f"{found.whose}: {count(requeued)} failed {'request is' if requeued == 1 else 'requests are'} queued again"
     who = [f"{agent} {count(number)}" for agent, number in by_agent.items() if number]
     lines = folded(f"{line} ({', '.join(who)})" if len(who) > 1 else line)
     if unfit:
-        lines += folded(
-            f"{count(unfit)} could not be: too large to travel, unreadable, or the crawl is over"
-        )
-    return Outcome(lines, document, found.answers.complaint)
+        lines += folded(f"{count(unfit)} could not be: too large to travel, unreadable, or the crawl is over")
+    return QueryReport(lines, document, found.answers.complaint)
 
 
-def _question(ask: str, opts: argparse.Namespace, group: Group, before: float = 0.0) -> Question:
+def _question(ask: str, opts: argparse.Namespace, group: GroupSettings, before: float = 0.0) -> Question:
     key = key_of(opts.url, group) if opts.url else ""
     if opts.url and not key:
         raise UbiNotChosen(f"--url '{plain(opts.url, 200)}' is not an absolute http or https URL, so none failed.")

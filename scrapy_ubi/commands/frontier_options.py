@@ -20,8 +20,8 @@ Shows the hosts of the crawl, from its living agents or from the directories of 
               on disk, and its turn is yet to come), idle (nothing waits), excluded (it does not answer),
               postponed (left alone for another reason, which follows), ended (given up, or at a limit)
   queued      URLs that wait
-  done        URLs fetched, or failed for good
-  failed      URLs failed for good, and kept
+  done        URLs fetched, or failed permanently
+  failed      URLs failed permanently, and kept
   next        how long until it may be fetched again
   last error  why the last of them failed
   learned     what was learned of it (UBI_NORMALISE = "learned")
@@ -31,7 +31,7 @@ Shows where a URL is: unknown, filtered (by which filter), on its way to its own
 many), in flight, done or failed (why); and which agent owns its host, and which would come next.
 """
 FAILED = """\
-Shows the requests that failed for good, the newest first: when, at which agent, for which reason.
+Shows the requests that failed permanently, the newest first: when, at which agent, for which reason.
 
 Reasons: http/404 (a status that the spider does not handle), robots (robots.txt forbids it), redirects (too many),
 exception/<class> (of a download), callback/<class> (of the spider), ignored/<class>, codec/<what> (a request that could
@@ -40,7 +40,7 @@ not be made again), limit/<limit> (of its host), load/too_long, robots/unreachab
 """
 REQUEUE = """\
 Has failed requests fetched again, once, by the owners of their hosts. They are chosen by reason, host, URL (all that
-are given have to hold), or --all. What is taken in again is a failure no more.
+are given have to hold), or --all. What is taken in again is no longer a failure.
 """
 RESET = """\
 Forgets a crawl: its keys in Redis, and the directories of its agents on this machine. Shows what will be deleted, and
@@ -98,7 +98,7 @@ def add_frontier_subcommands(sub: Sub) -> None:
     hosts.add_argument("--copies", action="store_true", help="also the copies that successors keep")
     url = _look(sub("url", "where a URL is, and what became of it", URL, EXAMPLES["url"]))
     url.add_argument("url", metavar="URL", help="an absolute http or https URL")
-    failed = _look(sub("failed", "the requests that failed for good", FAILED, EXAMPLES["failed"]))
+    failed = _look(sub("failed", "the requests that failed permanently", FAILED, EXAMPLES["failed"]))
     _choice(failed)
     _limit(failed, "requests")
     requeue = _look(sub("requeue", "have failed requests fetched again", REQUEUE, EXAMPLES["requeue"]))

@@ -15,7 +15,7 @@ _NAMED = re.compile(r"(  \S(?:\S| (?! ))*  +)\S")  # the beginning of a row of a
 
 
 def filled(text: str) -> str:
-    """The text with its lines broken anew."""
+    """The text with new line breaks."""
     return "\n".join(line for part in _parts(text) for line in _broken(part))
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from scrapy.settings import BaseSettings
 
-from scrapy_ubi.commands.query import Gathered, Outcome, gather
+from scrapy_ubi.commands.query import Gathered, QueryReport, gather
 from scrapy_ubi.monitor.answers import Answer
 from scrapy_ubi.monitor.table import Column, count, folded, span, table
 from scrapy_ubi.node.report.queries import Question
@@ -35,7 +35,7 @@ _ORDERS: Mapping[str, Callable[[Answer], Any]] = {
 }
 
 
-def run(settings: BaseSettings, opts: argparse.Namespace) -> Outcome:
+def run(settings: BaseSettings, opts: argparse.Namespace) -> QueryReport:
     """Ask and show. Raises UbiError."""
     asked = Question("hosts", 0.0, agent=opts.agent or "", sort=opts.sort, limit=opts.limit, copies=opts.copies)
     found = gather(settings, opts, lambda group: asked)
@@ -43,7 +43,7 @@ def run(settings: BaseSettings, opts: argparse.Namespace) -> Outcome:
     rows = sorted(found.rows(), key=lambda row: (order(row), row["host"], row["agent"]))[: opts.limit]
     total = found.total("total")
     document = {**found.document(), "sort": opts.sort, "total": total, "hosts": rows}
-    return Outcome(_lines(found, opts, rows, total), document, found.answers.complaint)
+    return QueryReport(_lines(found, opts, rows, total), document, found.answers.complaint)
 
 
 def _lines(found: Gathered, opts: argparse.Namespace, rows: list[Answer], total: int) -> list[str]:

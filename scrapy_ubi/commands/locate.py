@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 from scrapy import Request
 
-from scrapy_ubi.monitor.ownership import Group
+from scrapy_ubi.monitor.url_owner import GroupSettings
 from scrapy_ubi.requests.identity import RequestKeys
 from scrapy_ubi.urls import Partition, normal_form, partition_key
 from scrapy_ubi.urls.filters import FilterChain, Link
-from scrapy_ubi.urls.hosts import name_of
+from scrapy_ubi.urls.host_rules import name_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class Spot:
     fingerprinter: str = ""
 
 
-def spot(url: str, group: Group, longest: int, chain: FilterChain | None = None) -> Spot:
+def spot(url: str, group: GroupSettings, longest: int, chain: FilterChain | None = None) -> Spot:
     """The place of `url` in a crawl with URLs of at most `longest` characters, as a link that the filters of `chain`
     judge.
     """
@@ -62,12 +62,12 @@ def _refusal(request: Request, chain: FilterChain) -> tuple[str, str]:
     return refusal.filter.name, f"a link to it is refused by {refusal.filter} ({refusal.why})"
 
 
-def key_of(url: str, group: Group) -> str:
+def key_of(url: str, group: GroupSettings) -> str:
     """The key of a plain GET, 16 hex digits; '' for what has none."""
     return spot(url, group, len(url)).key
 
 
-def host_of(text: str, group: Group) -> str | None:
+def host_of(text: str, group: GroupSettings) -> str | None:
     """The host that a person means by its name, in whatever spelling, or by a URL; None for what is none. Rules for
     hosts count where they are known.
     """

@@ -105,7 +105,7 @@ def _sub(what: Any, name: str, short: str, long: str, examples: str = "") -> arg
 
 
 def _watch(sub: argparse.ArgumentParser) -> None:
-    sub.add_argument("--watch", action="store_true", help="draw it anew every second, from its beginning to its end")
+    sub.add_argument("--watch", action="store_true", help="draw it again every second, from its beginning to its end")
 
 
 def _offline(sub: argparse.ArgumentParser) -> None:

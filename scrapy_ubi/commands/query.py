@@ -15,8 +15,11 @@ from typing import Any, NamedTuple
 from scrapy.settings import BaseSettings
 
 from scrapy_ubi.commands import directories, stopped_agents
-from scrapy_ubi.commands.connection import (
-    Connection,
+from scrapy_ubi.commands.crawl_choice import choose_crawl, given_crawl
+from scrapy_ubi.commands.directories import FoundDirectory
+from scrapy_ubi.commands.query_live import Answers, ask, living
+from scrapy_ubi.commands.redis_connection import (
+    RedisConnection,
     UbiNotFound,
     connect,
     listed,
@@ -24,24 +27,21 @@ from scrapy_ubi.commands.connection import (
     need_agent,
     setting,
 )
-from scrapy_ubi.commands.crawl_choice import choose_crawl, given_crawl
-from scrapy_ubi.commands.directories import Place
-from scrapy_ubi.commands.query_live import Answers, ask, living
 from scrapy_ubi.commands.reopen import goes_on, reopen
 from scrapy_ubi.errors import UbiDirectoryError
 from scrapy_ubi.monitor.answers import Answer
 from scrapy_ubi.monitor.document import Document
-from scrapy_ubi.monitor.ownership import Group, group_of
 from scrapy_ubi.monitor.status import CrawlStatus
+from scrapy_ubi.monitor.url_owner import GroupSettings, group_of
 from scrapy_ubi.node.report.queries import Question
 from scrapy_ubi.requests.identity import RequestKeys
 from scrapy_ubi.settings import FINGERPRINTER
 from scrapy_ubi.untrusted.terminal_text import plain
-from scrapy_ubi.urls.hosts import name_of
+from scrapy_ubi.urls.host_rules import name_of
 from scrapy_ubi.urls.normaliser import is_composition
 
 
-class Outcome(NamedTuple):
+class QueryReport(NamedTuple):
     """What a command prints: lines for people, a document for programs; and what was wrong all the same, if so."""
 
     lines: list[str]
@@ -55,7 +55,7 @@ class Gathered:
     directories of stopped ones."""
 
     crawl: str
-    group: Group
+    group: GroupSettings
     lives: bool
     answers: Answers
 
@@ -81,7 +81,7 @@ class Gathered:
         return {"crawl": self.crawl, "lives": self.lives, "missing": dict(self.answers.missing)}
 
 
-Asker = Callable[[Group], Question]
+Asker = Callable[[GroupSettings], Question]
 
 
 def gather(settings: BaseSettings, opts: argparse.Namespace, question: Asker) -> Gathered:
@@ -98,19 +98,19 @@ def gather(settings: BaseSettings, opts: argparse.Namespace, question: Asker) ->
         if opts.agent:
             need_agent(status, opts.agent)
         if not living(status):
-            nobody = f"No agent of crawl {plain(status.crawl, 64)} lives."
-            return _of_directories(settings, opts, question, _found(settings, status.crawl, nobody), status)
+            none_lives = f"No agent of crawl {plain(status.crawl, 64)} lives."
+            return _of_directories(settings, opts, question, _found(settings, status.crawl, none_lives), status)
         return _of_the_living(settings, to, status, opts, question)
 
 
 def _of_the_living(
-    settings: BaseSettings, to: Connection, status: CrawlStatus, opts: argparse.Namespace, question: Asker
+    settings: BaseSettings, to: RedisConnection, status: CrawlStatus, opts: argparse.Namespace, question: Asker
 ) -> Gathered:
     group = group_of(status, setting(settings, "host_rules"))
     return Gathered(status.crawl, group, True, ask(to, status, question(group), opts.timeout))
 
 
-def _given(opts: argparse.Namespace) -> list[Place]:
+def _given(opts: argparse.Namespace) -> list[FoundDirectory]:
     """The directories that `--dir` names; of one crawl only, where `--crawl` names it. Raises UbiError."""
     places = directories.named(opts.dir)
     meant = [place for place in places if not opts.crawl or place.crawl == opts.crawl]
@@ -120,7 +120,7 @@ def _given(opts: argparse.Namespace) -> list[Place]:
     return meant
 
 
-def _found(settings: BaseSettings, crawl: str | None, instead: str = "") -> list[Place]:
+def _found(settings: BaseSettings, crawl: str | None, instead: str = "") -> list[FoundDirectory]:
     """The directories here of a crawl's agents. Raises UbiNotFound when there are none; `instead` says why they are
     looked for."""
     found, looked = directories.find(settings, crawl)
@@ -141,7 +141,7 @@ def _of_directories(
     settings: BaseSettings,
     opts: argparse.Namespace,
     question: Asker,
-    places: list[Place],
+    places: list[FoundDirectory],
     status: CrawlStatus | None = None,
 ) -> Gathered:
     """Put the question to each directory in turn. One that cannot be read is missing, unless it is the only one."""
@@ -175,7 +175,7 @@ def _of_directories(
     return Gathered(crawls[0], group, False, Answers(found, missing, trouble))
 
 
-def _refuse_copies(places: list[Place]) -> None:
+def _refuse_copies(places: list[FoundDirectory]) -> None:
     """One of two directories of one agent is a copy, and nobody can tell which. Raises UbiDirectoryError."""
     first: dict[str, Path] = {}
     for place in places:
@@ -186,7 +186,7 @@ def _refuse_copies(places: list[Place]) -> None:
             )
 
 
-def _facts(settings: BaseSettings, places: list[Place]) -> tuple[dict[str, Mapping[str, Any]], dict[str, str]]:
+def _facts(settings: BaseSettings, places: list[FoundDirectory]) -> tuple[dict[str, Mapping[str, Any]], dict[str, str]]:
     """What is kept of the crawl in each directory, by agent; and why not, where it cannot be read. Raises
     UbiDirectoryError when it is the only one."""
     facts: dict[str, Mapping[str, Any]] = {}
@@ -203,8 +203,11 @@ def _facts(settings: BaseSettings, places: list[Place]) -> tuple[dict[str, Mappi
 
 
 def _group(
-    settings: BaseSettings, places: list[Place], status: CrawlStatus | None, facts: Mapping[str, Mapping[str, Any]]
-) -> Group:
+    settings: BaseSettings,
+    places: list[FoundDirectory],
+    status: CrawlStatus | None,
+    facts: Mapping[str, Mapping[str, Any]],
+) -> GroupSettings:
     """Those who shared the crawl out, as Redis shows them; else the agents of these directories, by the settings kept
     there, else by the project's."""
     if status is not None and (group := group_of(status, setting(settings, "host_rules"))).replicas:
@@ -216,12 +219,12 @@ def _group(
         replicas = int(said["replicas"])
         normalise = str(kept.get("normaliser", setting(settings, "normalise")))
         if not is_composition(normalise):
-            return Group({})
+            return GroupSettings({})
         of_agents = {place.agent: replicas for place in places}
         rules = setting(settings, "host_rules")
         rules_name = str(kept.get("host_rules", name_of(rules)))
         fingerprinter = str(kept.get("fingerprinter", FINGERPRINTER))
         by = (str(said["partition"]), int(said["replication"]))
-        return Group(of_agents, *by, normalise, rules_name, rules, fingerprinter)
+        return GroupSettings(of_agents, *by, normalise, rules_name, rules, fingerprinter)
     except (TypeError, ValueError):  # the settings kept are not what an agent writes
-        return Group({})
+        return GroupSettings({})

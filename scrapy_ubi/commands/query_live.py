@@ -15,12 +15,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from scrapy_ubi.commands.connection import Connection, listed
+from scrapy_ubi.commands.redis_connection import RedisConnection, listed
 from scrapy_ubi.errors import UbiError
 from scrapy_ubi.monitor.answers import Answer, read_answer
 from scrapy_ubi.monitor.status import AgentStatus, CrawlStatus
 from scrapy_ubi.node.report.queries import BadQuestion, Question
-from scrapy_ubi.transport.keys import ASK, Keys
+from scrapy_ubi.transport.redis_keys import ASK, RedisKeys
 
 ID_BYTES = 8
 LOOK_EVERY = 0.05  # seconds
@@ -54,11 +54,11 @@ def living(status: CrawlStatus) -> list[AgentStatus]:
     return [agent for agent in status.agents if agent.working and agent.profile is not None]
 
 
-def ask(to: Connection, status: CrawlStatus, question: Question, timeout: float) -> Answers:
+def ask(to: RedisConnection, status: CrawlStatus, question: Question, timeout: float) -> Answers:
     """What the living agents answer within `timeout` seconds. Raises UbiUnavailable, UbiNotAsked."""
     asked = [agent.name for agent in living(status) if question.agent in ("", agent.name)]
     missing = {agent.name: agent.state for agent in status.agents if _is_missed(agent, question, asked)}
-    keys, number = Keys(status.crawl), secrets.token_hex(ID_BYTES)
+    keys, number = RedisKeys(status.crawl), secrets.token_hex(ID_BYTES)
     text = _checked(replace(question, expires=round(status.now + timeout + GRACE, 3)).text())
     with to.explained():
         try:
@@ -93,7 +93,7 @@ def _is_missed(agent: AgentStatus, question: Question, asked: list[str]) -> bool
     return meant and agent.name not in asked
 
 
-def _wait(to: Connection, key: str, asked: list[str], timeout: float) -> dict[str, bytes]:
+def _wait(to: RedisConnection, key: str, asked: list[str], timeout: float) -> dict[str, bytes]:
     """Agent -> its answer, when all have answered or the time is over."""
     end = time.monotonic() + timeout
     raw: dict[str, bytes] = {}

@@ -10,10 +10,10 @@ from collections.abc import Collection
 
 from scrapy.settings import BaseSettings
 
-from scrapy_ubi.commands.connection import connect, listed
+from scrapy_ubi.commands.redis_connection import connect, listed
 from scrapy_ubi.errors import UbiError
 from scrapy_ubi.monitor.status import read_status
-from scrapy_ubi.transport.keys import Keys
+from scrapy_ubi.transport.redis_keys import RedisKeys
 
 
 def goes_on(settings: BaseSettings, opts: argparse.Namespace, crawl: str, runs: Collection[str]) -> bool:
@@ -38,7 +38,7 @@ def reopen(settings: BaseSettings, opts: argparse.Namespace, crawl: str, runs: C
         with connect(settings, opts) as to, to.explained():
             status = read_status(to.client, crawl)
             if status.finished and status.run in runs:
-                to.client.hdel(Keys(crawl).control, "finished")
+                to.client.hdel(RedisKeys(crawl).control, "finished")
     except UbiError as error:
         return f"They are queued, but whether Redis takes the crawl for finished could not be seen: {error}"
     past = sorted(set(runs) & set(status.control.get("past", "").split()))

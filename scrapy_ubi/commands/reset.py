@@ -22,15 +22,15 @@ from scrapy.exceptions import UsageError
 from scrapy.settings import BaseSettings
 
 from scrapy_ubi.commands import directories
-from scrapy_ubi.commands.connection import Connection, UbiNotFound, connect, listed
 from scrapy_ubi.commands.crawl_choice import given_crawl, of_project, only_crawl
 from scrapy_ubi.commands.crawls import age
-from scrapy_ubi.commands.query import Outcome
+from scrapy_ubi.commands.query import QueryReport
+from scrapy_ubi.commands.redis_connection import RedisConnection, UbiNotFound, connect, listed
 from scrapy_ubi.commands.stopped_agents import Stock, held
 from scrapy_ubi.errors import UbiDirectoryError, UbiError
 from scrapy_ubi.monitor.status import CrawlStatus, find_crawls, read_status
 from scrapy_ubi.monitor.table import count
-from scrapy_ubi.transport.keys import Keys
+from scrapy_ubi.transport.redis_keys import RedisKeys
 from scrapy_ubi.untrusted.terminal_text import plain
 
 PIECE = 500  # keys deleted at once
@@ -45,13 +45,13 @@ class _Plan:
     """What is to be deleted. `status` and `keys` are of Redis (None, 0: none is used)."""
 
     crawl: str
-    to: Connection | None
+    to: RedisConnection | None
     status: CrawlStatus | None
     keys: int
-    stocks: list[tuple[directories.Place, Stock | str]]
+    stocks: list[tuple[directories.FoundDirectory, Stock | str]]
 
 
-def run(settings: BaseSettings, opts: argparse.Namespace) -> Outcome:
+def run(settings: BaseSettings, opts: argparse.Namespace) -> QueryReport:
     """Look, ask, delete. Raises UbiError, UsageError."""
     if opts.finished or opts.older_than is not None:
         return _sweep(settings, opts)
@@ -65,12 +65,12 @@ def run(settings: BaseSettings, opts: argparse.Namespace) -> Outcome:
             raise UbiNotFound(f"There is nothing of a crawl '{plain(crawl, 64)}', in Redis or in a directory here.")
         document = _document(plan)
         if not opts.yes and not _confirmed(_shown(plan), "it"):
-            return Outcome([], {**document, "deleted": False}, "Nothing was deleted.")
+            return QueryReport([], {**document, "deleted": False}, "Nothing was deleted.")
         _forget(plan)
-    return Outcome([f"Crawl {plain(crawl, 64)} is forgotten."], {**document, "deleted": True})
+    return QueryReport([f"Crawl {plain(crawl, 64)} is forgotten."], {**document, "deleted": True})
 
 
-def _sweep(settings: BaseSettings, opts: argparse.Namespace) -> Outcome:
+def _sweep(settings: BaseSettings, opts: argparse.Namespace) -> QueryReport:
     """Forget all old crawls. Raises UbiError, UsageError."""
     if opts.crawl or opts.dir:
         raise UsageError("--finished and --older-than choose crawls: leave --crawl and --dir out.", print_help=False)
@@ -82,13 +82,13 @@ def _sweep(settings: BaseSettings, opts: argparse.Namespace) -> Outcome:
         plans = [_plan(stack, settings, to, crawl, directories.find(settings, crawl)[0]) for crawl in old]
         documents = [_document(plan) for plan in plans]
         if not plans:
-            return Outcome([f"None of {count(len(found))} crawls is old."], {"crawls": [], "deleted": False})
+            return QueryReport([f"None of {count(len(found))} crawls is old."], {"crawls": [], "deleted": False})
         if not opts.yes and not _confirmed([line for plan in plans for line in _shown(plan)], "them"):
-            return Outcome([], {"crawls": documents, "deleted": False}, "Nothing was deleted.")
+            return QueryReport([], {"crawls": documents, "deleted": False}, "Nothing was deleted.")
         for plan in plans:
             _forget(plan)
     lines = [f"Crawl {plain(crawl, 64)} is forgotten." for crawl in old]
-    return Outcome(lines, {"crawls": documents, "deleted": True})
+    return QueryReport(lines, {"crawls": documents, "deleted": True})
 
 
 def _is_old(of: CrawlStatus, opts: argparse.Namespace) -> bool:
@@ -100,7 +100,11 @@ def _is_old(of: CrawlStatus, opts: argparse.Namespace) -> bool:
 
 
 def _plan(
-    stack: ExitStack, settings: BaseSettings, to: Connection | None, crawl: str, places: list[directories.Place]
+    stack: ExitStack,
+    settings: BaseSettings,
+    to: RedisConnection | None,
+    crawl: str,
+    places: list[directories.FoundDirectory],
 ) -> _Plan:
     """What is to be deleted of a crawl; its directories are locked until `stack` ends. Raises UbiError."""
     status = _still(to, crawl)
@@ -117,7 +121,9 @@ def _forget(plan: _Plan) -> None:
     _delete(plan.to, plan.crawl)
 
 
-def _crawl(named: str | None, given: list[directories.Place], to: Connection | None, settings: BaseSettings) -> str:
+def _crawl(
+    named: str | None, given: list[directories.FoundDirectory], to: RedisConnection | None, settings: BaseSettings
+) -> str:
     """The crawl that is meant. Raises UbiNotFound, UbiNotReset."""
     others = sorted({place.crawl for place in given} - ({named} if named is not None else set()))
     if named is not None and others:
@@ -139,7 +145,7 @@ def _crawl(named: str | None, given: list[directories.Place], to: Connection | N
     return only_crawl(settings, to)
 
 
-def _stock(place: directories.Place, settings: BaseSettings) -> Stock | str:
+def _stock(place: directories.FoundDirectory, settings: BaseSettings) -> Stock | str:
     """What lies in a locked directory, or why that cannot be said."""
     try:
         with held(place, settings) as stopped:
@@ -148,7 +154,7 @@ def _stock(place: directories.Place, settings: BaseSettings) -> Stock | str:
         return str(error)
 
 
-def _still(to: Connection | None, crawl: str) -> CrawlStatus | None:
+def _still(to: RedisConnection | None, crawl: str) -> CrawlStatus | None:
     """What Redis shows of the crawl. Raises UbiNotReset while an agent lives."""
     if to is None:
         return None
@@ -163,9 +169,9 @@ def _still(to: Connection | None, crawl: str) -> CrawlStatus | None:
     return status
 
 
-def _keys(to: Connection, crawl: str) -> Iterator[bytes]:
+def _keys(to: RedisConnection, crawl: str) -> Iterator[bytes]:
     """Every key of the crawl in Redis."""
-    keys = Keys(crawl)
+    keys = RedisKeys(crawl)
     with to.explained():
         for key in keys.shared:
             if to.client.exists(key):
@@ -174,7 +180,7 @@ def _keys(to: Connection, crawl: str) -> Iterator[bytes]:
             yield found if isinstance(found, bytes) else str(found).encode()
 
 
-def _delete(to: Connection | None, crawl: str) -> None:
+def _delete(to: RedisConnection | None, crawl: str) -> None:
     if to is None:
         return
     found = list(_keys(to, crawl))
@@ -203,7 +209,7 @@ def _document(plan: _Plan) -> dict[str, object]:
 
 def _shown(plan: _Plan) -> list[str]:
     """What will be deleted, for who is asked."""
-    lines = [f"Of crawl {plain(plan.crawl, 64)} this will be deleted for good:"]
+    lines = [f"Of crawl {plain(plan.crawl, 64)} this will be deleted permanently:"]
     if plan.to is not None:
         lines.append(f"  in {plan.to.at.shown}: {count(plan.keys)} {'key' if plan.keys == 1 else 'keys'}")
     for place, found in plan.stocks:

@@ -1,6 +1,6 @@
 """The frontier of a stopped agent, opened where it lies, and asked what living agents are asked.
 
-A store that cannot be read is an error that names the file; nothing is moved or made anew here.
+A store that cannot be read is an error that names the file; nothing is moved or made again here.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from typing import Any, NamedTuple
 
 from scrapy.settings import BaseSettings
 
-from scrapy_ubi.commands.connection import setting
-from scrapy_ubi.commands.directories import Place, locked
+from scrapy_ubi.commands.directories import FoundDirectory, locked
+from scrapy_ubi.commands.redis_connection import setting
 from scrapy_ubi.errors import UbiDirectoryError
 from scrapy_ubi.frontier import ledger
-from scrapy_ubi.frontier.disk import DiskFrontier
+from scrapy_ubi.frontier.disk_frontier import DiskFrontier
 from scrapy_ubi.frontier.restore import open_frontier
 from scrapy_ubi.frontier.store import Store, StoreError
 from scrapy_ubi.monitor.answers import Answer
 from scrapy_ubi.node.disk import KINDS
 from scrapy_ubi.node.hosts.host_notes import lifted, plight
-from scrapy_ubi.node.nonces import REQUEUED, again_nonce
+from scrapy_ubi.node.keys import REQUEUED, again_nonce
 from scrapy_ubi.node.report.queries import Question, Source, answer
 from scrapy_ubi.node.report.query_source import NONCE_BYTES
 from scrapy_ubi.node.store_files import STORE
@@ -46,7 +46,7 @@ class Stock(NamedTuple):
 class Stopped:
     """The open directory of an agent that has stopped. `facts` is what is kept of the crawl (node/keeper.py)."""
 
-    def __init__(self, place: Place, frontier: DiskFrontier) -> None:
+    def __init__(self, place: FoundDirectory, frontier: DiskFrontier) -> None:
         self.place = place
         self._frontier = frontier
         self.facts: Mapping[str, Any] = ledger.load_crawl(frontier.store)
@@ -61,7 +61,7 @@ class Stopped:
         return Stock(sum(state.done_count for state in states), sum(state.waiting for state in states))
 
     def ask(self, question: Question, keys: RequestKeys) -> Answer:
-        """The answer. Failed requests are taken in again durably; a crawl that was finished is so no more."""
+        """The answer. Failed requests are taken in again durably; a crawl that was finished is no longer finished."""
         made = answer(question, self._source(keys))
         if self._frontier.changed:
             self._frontier.flush()
@@ -99,14 +99,14 @@ def _owed(store: Store) -> set[tuple[str, int]]:
 
 
 @contextmanager
-def opened(place: Place, settings: BaseSettings) -> Iterator[Stopped]:
+def opened(place: FoundDirectory, settings: BaseSettings) -> Iterator[Stopped]:
     """Lock and open a directory. Raises UbiDirectoryError when an agent runs there, or the store cannot be read."""
     with locked(place.path), held(place, settings) as stopped:
         yield stopped
 
 
 @contextmanager
-def held(place: Place, settings: BaseSettings) -> Iterator[Stopped]:
+def held(place: FoundDirectory, settings: BaseSettings) -> Iterator[Stopped]:
     """Open a directory that is locked already. Raises UbiDirectoryError when the store cannot be read."""
     if not (place.path / STORE).is_dir():
         raise UbiDirectoryError(f"There is no store in {place.path}: its agent has kept nothing.")

@@ -21,9 +21,9 @@ from typing import Any, NamedTuple
 from scrapy.settings import BaseSettings
 
 from scrapy_ubi.commands import directories
-from scrapy_ubi.commands.connection import UbiNotFound, connect, listed
 from scrapy_ubi.commands.crawl_choice import UbiNoCrawl, choose_crawl, given_crawl
-from scrapy_ubi.commands.directories import Place
+from scrapy_ubi.commands.directories import FoundDirectory
+from scrapy_ubi.commands.redis_connection import UbiNotFound, connect, listed
 from scrapy_ubi.commands.stopped_agents import Stopped, opened
 from scrapy_ubi.monitor.status import AgentStatus, CrawlStatus
 from scrapy_ubi.node.report.profile import Profile, read_profile
@@ -85,14 +85,14 @@ def stopped_status(settings: BaseSettings, crawl: str | None) -> CrawlStatus | N
     return CrawlStatus(crawls[0], tuple(agents), control, time.time(), unreadable)
 
 
-def _count(place: Place, stopped: Stopped, hosts: dict[str, _Host]) -> None:
+def _count(place: FoundDirectory, stopped: Stopped, hosts: dict[str, _Host]) -> None:
     for state in stopped.states():
         one = _Host(state.done_count, state.waiting, place.agent)
         if state.host not in hosts or one.done > hosts[state.host].done:
             hosts[state.host] = one
 
 
-def _agent(place: Place, facts: Mapping[str, Any], hosts: Mapping[str, _Host]) -> AgentStatus:
+def _agent(place: FoundDirectory, facts: Mapping[str, Any], hosts: Mapping[str, _Host]) -> AgentStatus:
     state = "finished" if facts.get("finished") is True else "left"
     raw = json.dumps({**_kept(facts), "agent": place.agent, "state": state, "counters": _counters(place, facts, hosts)})
     profile = read_profile(place.agent, raw.encode())
@@ -110,7 +110,7 @@ def _kept(facts: Mapping[str, Any]) -> dict[str, Any]:
     return kept
 
 
-def _counters(place: Place, facts: Mapping[str, Any], hosts: Mapping[str, _Host]) -> dict[str, Any]:
+def _counters(place: FoundDirectory, facts: Mapping[str, Any], hosts: Mapping[str, _Host]) -> dict[str, Any]:
     own = [one for one in hosts.values() if one.agent == place.agent]
     done, waiting = sum(one.done for one in own), sum(one.waiting for one in own)
     stock = {"unique": done, "queued": waiting, "known": done + waiting, "hosts": len(own)}

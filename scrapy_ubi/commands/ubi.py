@@ -23,22 +23,22 @@ from scrapy.utils.conf import arglist_to_dict
 
 from scrapy_ubi.commands import collect, crawls, failed, host_report, reset, url
 from scrapy_ubi.commands.addon_remark import addon_remark
-from scrapy_ubi.commands.connection import Connection, UbiNotFound, connect, need_agent, setting
 from scrapy_ubi.commands.crawl_choice import UbiNoCrawl, choose_crawl
 from scrapy_ubi.commands.drain import Drain
 from scrapy_ubi.commands.locate import as_requested
 from scrapy_ubi.commands.options import add_subcommands
-from scrapy_ubi.commands.query import Outcome
+from scrapy_ubi.commands.query import QueryReport
+from scrapy_ubi.commands.redis_connection import RedisConnection, UbiNotFound, connect, need_agent, setting
 from scrapy_ubi.commands.stopped_status import figures
 from scrapy_ubi.errors import UbiError, UbiSettingError, UbiUnavailable
-from scrapy_ubi.monitor import document, render
+from scrapy_ubi.monitor import document, render, render_letters, render_report
 from scrapy_ubi.monitor.inbox_text import read_dead, read_inbox
-from scrapy_ubi.monitor.ownership import Group, group_of, ownership
 from scrapy_ubi.monitor.status import CrawlStatus, read_status
+from scrapy_ubi.monitor.url_owner import GroupSettings, group_of, ownership
 from scrapy_ubi.protocol.ring import RingCollision, replicas_for
 from scrapy_ubi.settings import MOST_REPLICAS, refuse_unknown
 from scrapy_ubi.untrusted.terminal_text import plain
-from scrapy_ubi.urls.hosts import name_of
+from scrapy_ubi.urls.host_rules import name_of
 
 WATCH_EVERY = 1.0  # seconds
 CLEAR = "\x1b[H\x1b[J"  # cursor home, erase below: less flicker than erasing all first
@@ -48,9 +48,9 @@ Answer = tuple[list[str], document.Document]
 FIGURES: Mapping[str, Callable[[CrawlStatus], Answer]] = {
     "status": lambda status: (render.live(status), document.status(status)),
     "agents": lambda status: (render.agents(status), document.status(status)),
-    "report": lambda status: (render.report(status), document.report(status)),
+    "report": lambda status: (render_report.report(status), document.report(status)),
 }
-FRONTIER: Mapping[str, Callable[[BaseSettings, argparse.Namespace], Outcome]] = {
+FRONTIER: Mapping[str, Callable[[BaseSettings, argparse.Namespace], QueryReport]] = {
     "crawls": crawls.run,
     "hosts": host_report.run,
     "url": url.run,
@@ -139,7 +139,7 @@ class Command(ScrapyCommand):
         except KeyboardInterrupt:
             self.exitcode = 130
 
-    def _look(self, outcome: Outcome, opts: argparse.Namespace) -> None:
+    def _look(self, outcome: QueryReport, opts: argparse.Namespace) -> None:
         if outcome.lines or opts.json:
             _print((outcome.lines, outcome.document), opts)
         if outcome.complaint:
@@ -148,7 +148,7 @@ class Command(ScrapyCommand):
 
 
 def _open_the_closed() -> None:
-    """A stream that was closed by whoever called (`2>&-`) is None to Python: nobody is at its other end."""
+    """A stream that the caller closed (`2>&-`) is None to Python: no process is at its other end."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode))
@@ -160,7 +160,7 @@ def _given(settings: BaseSettings) -> list[str]:
     return [name for name in settings if isinstance(name, str) and (settings.getpriority(name) or 0) >= here]
 
 
-def _answer(settings: BaseSettings, opts: argparse.Namespace, to: Connection) -> Answer:
+def _answer(settings: BaseSettings, opts: argparse.Namespace, to: RedisConnection) -> Answer:
     status = choose_crawl(settings, opts, to)
     answers: dict[str, Callable[[], Answer]] = {
         "inbox": lambda: _inbox(opts, to, status),
@@ -169,7 +169,7 @@ def _answer(settings: BaseSettings, opts: argparse.Namespace, to: Connection) ->
     return answers[opts.what]()
 
 
-def _drain(settings: BaseSettings, opts: argparse.Namespace, to: Connection) -> Answer:
+def _drain(settings: BaseSettings, opts: argparse.Namespace, to: RedisConnection) -> Answer:
     drain = Drain(to, choose_crawl(settings, opts, to), opts.agent)
     drain.ask(opts.force)
     if opts.no_wait:
@@ -179,40 +179,40 @@ def _drain(settings: BaseSettings, opts: argparse.Namespace, to: Connection) -> 
     return [f"Agent {plain(opts.agent, 64)} {ended} ({answer['seconds']:.1f} s)."], answer
 
 
-def _inbox(opts: argparse.Namespace, to: Connection, status: CrawlStatus) -> Answer:
+def _inbox(opts: argparse.Namespace, to: RedisConnection, status: CrawlStatus) -> Answer:
     need_agent(status, opts.agent)
     crawl, name = status.crawl, opts.agent
     with to.explained():
         box = (read_dead if opts.dead else read_inbox)(to.client, crawl, name, opts.limit)
     if opts.dead:
-        return render.dead(name, box, status.now), document.dead(crawl, name, box)
-    return render.inbox(name, box, status.now, opts.full), document.inbox(crawl, name, box)
+        return render_letters.dead(name, box, status.now), document.dead(crawl, name, box)
+    return render_letters.inbox(name, box, status.now, opts.full), document.inbox(crawl, name, box)
 
 
-def _owner(opts: argparse.Namespace, group: Group, status: CrawlStatus | None = None) -> Answer:
+def _owner(opts: argparse.Namespace, group: GroupSettings, status: CrawlStatus | None = None) -> Answer:
     try:
         answer = ownership(as_requested(opts.url), group)
     except RingCollision as collision:
         raise UbiNotFound(f"Two of these agents cannot be on one ring: {collision}.") from None
     if answer is None:
-        raise UbiNotFound(f"'{plain(opts.url, 200)}' is not an absolute http or https URL, so nobody owns it.")
+        raise UbiNotFound(f"'{plain(opts.url, 200)}' is not an absolute http or https URL, so no agent owns it.")
     lines = render.owner(answer)
     if status is not None and status.views > 1:
         lines += ["", f"The agents have {status.views} different views now; they will agree on this in a moment."]
     return lines, document.owner(answer)
 
 
-def _group_given(settings: BaseSettings, opts: argparse.Namespace) -> Group:
+def _group_given(settings: BaseSettings, opts: argparse.Namespace) -> GroupSettings:
     rules = setting(settings, "host_rules")
     replicas = {name: replicas_for(opts.replicas, capacity) for name, capacity in opts.agents.items()}
     for name, number in replicas.items():
         if number > MOST_REPLICAS:
             problem = f"times the capacity of '{plain(name, 64)}' is {number}"
             raise UbiSettingError("--replicas", problem, f"an agent has at most {MOST_REPLICAS}, make one smaller")
-    return Group(replicas, opts.partition, opts.replication, rules_name=name_of(rules), rules=rules)
+    return GroupSettings(replicas, opts.partition, opts.replication, rules_name=name_of(rules), rules=rules)
 
 
-def _group_now(settings: BaseSettings, status: CrawlStatus) -> Group:
+def _group_now(settings: BaseSettings, status: CrawlStatus) -> GroupSettings:
     group = group_of(status, setting(settings, "host_rules"))
     if not group.replicas:
         raise UbiNotFound(f"No agent of crawl {plain(status.crawl, 64)} is alive; name some with --agents a,b,c.")
@@ -224,7 +224,7 @@ def _print(answer: Answer, opts: argparse.Namespace) -> None:
 
 
 def _write(text: str) -> None:
-    """Raises UbiUnwritten, and BrokenPipeError where nobody reads any more."""
+    """Raises UbiUnwritten, and BrokenPipeError where no process reads any longer."""
     try:
         print(text, flush=True)
     except BrokenPipeError:
@@ -245,7 +245,7 @@ def _text(answer: Answer, opts: argparse.Namespace) -> str:
     return json.dumps(data, indent=None if getattr(opts, "watch", False) else 2) if opts.json else "\n".join(lines)
 
 
-def _watch(settings: BaseSettings, opts: argparse.Namespace, to: Connection) -> None:
+def _watch(settings: BaseSettings, opts: argparse.Namespace, to: RedisConnection) -> None:
     """Draw the status anew until the crawl is finished. It is waited for, and once it was seen, also a Redis that is
     away."""
     status = _first_status(settings, opts, to)
@@ -256,7 +256,7 @@ def _watch(settings: BaseSettings, opts: argparse.Namespace, to: Connection) -> 
         status = _next_status(to, status.crawl)
 
 
-def _first_status(settings: BaseSettings, opts: argparse.Namespace, to: Connection) -> CrawlStatus:
+def _first_status(settings: BaseSettings, opts: argparse.Namespace, to: RedisConnection) -> CrawlStatus:
     said = ""
     while True:
         try:
@@ -268,7 +268,7 @@ def _first_status(settings: BaseSettings, opts: argparse.Namespace, to: Connecti
         time.sleep(WATCH_EVERY)
 
 
-def _next_status(to: Connection, crawl: str) -> CrawlStatus:
+def _next_status(to: RedisConnection, crawl: str) -> CrawlStatus:
     said = ""
     while True:
         time.sleep(WATCH_EVERY)

@@ -8,24 +8,25 @@ import time
 
 from scrapy.settings import BaseSettings
 
-from scrapy_ubi.commands.connection import setting
 from scrapy_ubi.commands.locate import Spot, spot
-from scrapy_ubi.commands.query import Gathered, Outcome, gather
+from scrapy_ubi.commands.query import Gathered, QueryReport, gather
+from scrapy_ubi.commands.redis_connection import setting
 from scrapy_ubi.monitor.answers import Answer
 from scrapy_ubi.monitor.document import Document
-from scrapy_ubi.monitor.ownership import Group, Ownership, ownership
 from scrapy_ubi.monitor.table import count, folded, pairs, room, span
+from scrapy_ubi.monitor.url_owner import GroupSettings, Ownership, ownership
 from scrapy_ubi.node.report.queries import Question
 from scrapy_ubi.protocol.ring import RingCollision
 from scrapy_ubi.urls.filters import FilterChain
 
-# The first of these that an agent says holds: a page that is done somewhere is done, whoever has not heard of it yet.
+# The first of these that an agent says holds: a page that is done somewhere is done, also
+# if some agent has not heard of it yet.
 WHERE = ("in flight", "failed", "done", "queued", "sent", "unknown")
 FACTS = ("depth", "priority", "before", "status", "reason", "when")
 
 OTHER_KEY = (
-    "Asked was for a plain GET. A request with another method or a body, or one with dont_filter=True, has a key of "
-    "its own, and is not found by its URL."
+    "Asked was for a plain GET. A request with another method or a body, or one with dont_filter=True (but for a start "
+    "request with the default callback), has a key of its own, and is not found by its URL."
 )
 
 NO_KEY = (
@@ -34,16 +35,16 @@ NO_KEY = (
 )
 
 
-def run(settings: BaseSettings, opts: argparse.Namespace) -> Outcome:
+def run(settings: BaseSettings, opts: argparse.Namespace) -> QueryReport:
     """Ask and show. Raises UbiError."""
     longest = setting(settings, "max_url_length")
     chain = FilterChain.read(setting(settings, "filters"))
-    nowhere = spot(opts.url, Group({}), longest, chain)
+    nowhere = spot(opts.url, GroupSettings({}), longest, chain)
     if not nowhere.key:
         document = {"url": opts.url, "where": "filtered", "filter": nowhere.filtered}
-        return Outcome(pairs([("url", opts.url), *_not_found(nowhere)]), document)
+        return QueryReport(pairs([("url", opts.url), *_not_found(nowhere)]), document)
 
-    def question(group: Group) -> Question:
+    def question(group: GroupSettings) -> Question:
         place = spot(opts.url, group, longest, chain)
         return Question("url", 0.0, agent=opts.agent or "", host=place.host, key=place.key)
 
@@ -51,40 +52,53 @@ def run(settings: BaseSettings, opts: argparse.Namespace) -> Outcome:
     return _outcome(found, spot(opts.url, found.group, longest, chain))
 
 
-def _outcome(found: Gathered, place: Spot) -> Outcome:
+def _outcome(found: Gathered, place: Spot) -> QueryReport:
+    """What the agents have answered. Of several the first that holds decides (`WHERE`)."""
     owned = _owned(place.url, found.group)
     answers = {agent: answer for agent, answer in found.answers.by_agent.items() if answer["where"] != "unknown"}
     agent = min(answers, key=lambda name: _preference(answers[name], name == _owner(owned)), default="")
     where = answers[agent]["where"] if agent else "filtered" if place.filtered else "unknown"
     document: Document = {
         **found.document(),
-        "url": place.url,
-        "key": place.key if not place.fingerprinter else None,
-        "fingerprinter": place.fingerprinter or None,
-        "host": place.host,
-        "owner": _owner(owned) or None,
-        "successors": list(owned.successors) if owned is not None else [],
+        **_document(place, owned),
         "where": where,
         "agent": agent or None,
         **{name: answers.get(agent, {}).get(name) for name in FACTS},
         "filter": place.filtered or None,
         "agents": [{"agent": name, **answer} for name, answer in sorted(answers.items())],
     }
-    rows = [
+    rows = _place_rows(place, owned)
+    rows += _row("state", _said(answers[agent], agent)) if agent else _not_found(place)
+    rows += [row for name in sorted(answers) if name != agent for row in _row("also", _said(answers[name], name))]
+    lines = pairs(rows)
+    if where == "unknown":
+        why = NO_KEY.format(place.fingerprinter) if place.fingerprinter else OTHER_KEY
+        lines += ["", *textwrap.wrap(why, room())]
+    return QueryReport(lines, document, found.answers.complaint)
+
+
+def _document(place: Spot, owned: Ownership | None) -> Document:
+    """Where a URL belongs, for programs."""
+    return {
+        "url": place.url,
+        "key": place.key if not place.fingerprinter else None,
+        "fingerprinter": place.fingerprinter or None,
+        "host": place.host,
+        "owner": _owner(owned) or None,
+        "successors": list(owned.successors) if owned is not None else [],
+    }
+
+
+def _place_rows(place: Spot, owned: Ownership | None) -> list[tuple[str, str]]:
+    """The same for people."""
+    successors = ", ".join(owned.successors) if owned is not None else ""
+    return [
         ("url", place.url),
         *([("key", place.key)] if not place.fingerprinter else []),
         ("host", place.host),
         ("owner", _owner(owned) or "not known: no agent lives"),
-        *_row("then", ", ".join(owned.successors) if owned is not None and owned.successors else "nobody"),
-        *(_row("state", _said(answers[agent], agent)) if agent else _not_found(place)),
+        *_row("then", successors or "nobody"),
     ]
-    rows += [row for name in sorted(answers) if name != agent for row in _row("also", _said(answers[name], name))]
-    lines = pairs(rows)
-    if place.fingerprinter and where == "unknown":
-        lines += ["", *textwrap.wrap(NO_KEY.format(place.fingerprinter), room())]
-    elif where == "unknown":
-        lines += ["", *textwrap.wrap(OTHER_KEY, room())]
-    return Outcome(lines, document, found.answers.complaint)
 
 
 def _preference(answer: Answer, owner: bool) -> tuple[int, bool]:
@@ -96,7 +110,7 @@ def _owner(owned: Ownership | None) -> str:
     return owned.owner if owned is not None else ""
 
 
-def _owned(url: str, group: Group) -> Ownership | None:
+def _owned(url: str, group: GroupSettings) -> Ownership | None:
     try:
         return ownership(url, group) if group.replicas else None
     except RingCollision:

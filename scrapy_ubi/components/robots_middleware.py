@@ -26,28 +26,25 @@ from typing import TYPE_CHECKING
 
 from scrapy import Request, signals
 from scrapy.crawler import Crawler
-from scrapy.exceptions import (
-    CannotResolveHostError,
-    DownloadConnectionRefusedError,
-    IgnoreRequest,
-    NotConfigured,
-)
+from scrapy.exceptions import CannotResolveHostError, DownloadConnectionRefusedError, IgnoreRequest, NotConfigured
 from scrapy.http import Response
-from scrapy.utils.httpobj import urlparse_cached
 from scrapy.utils.python import to_unicode
 
 from scrapy_ubi import clock
-from scrapy_ubi.downloads.gate import Guard, Withdrawn
+from scrapy_ubi.downloads.gate import Gate, Withdrawn
 from scrapy_ubi.downloads.unscheduled import ForeignHost
 from scrapy_ubi.politeness import failing, retry_after
 from scrapy_ubi.politeness.robots import fetch, record, text
+from scrapy_ubi.politeness.robots.authority import authority_of
 from scrapy_ubi.politeness.robots.cache import Cache, Known
 from scrapy_ubi.politeness.robots.record import SECTION, Record, Step, may_insist
 from scrapy_ubi.politeness.robots.rules import Parsers
 from scrapy_ubi.requests.check import NONCE
 from scrapy_ubi.requests.failure_reasons import FORBIDDEN, UNREACHABLE, PrivateHost
-from scrapy_ubi.scrapy_private import is_no_tunnel, is_trial
+from scrapy_ubi.scrapy_private.downloader import is_no_tunnel
 from scrapy_ubi.scrapy_private.engines import scheduler_in
+from scrapy_ubi.scrapy_private.runs import is_trial
+from scrapy_ubi.scrapy_private.versions import robots_parsed
 
 if TYPE_CHECKING:
     from scrapy_ubi.components.scheduler import UbiScheduler
@@ -58,7 +55,6 @@ logger = logging.getLogger(__name__)
 
 NOBODY = (CannotResolveHostError, DownloadConnectionRefusedError, ConnectionRefusedError)  # there is no server
 OF_NOBODY = 0.1  # of UBI_ROBOTS_GIVE_UP: mostly it is for good, and the end of the crawl waits for it
-DEFAULT_PORTS = {"http": ":80", "https": ":443"}
 SHARE_OF_MEMORY = 1 / 16  # of UBI_MEMORY_MB: for the parsers
 WAITS = 8.0  # s between two tries that a file waits for: of the first three tries, that is
 PATIENCE = 0.5  # s of delay that a page waits for after its robots.txt: for more it goes back to its queue
@@ -89,19 +85,19 @@ class UbiRobotsMiddleware:
         when that is to be seen later.
         """
         scheduler = self._scheduler()
-        authority = _authority(request)
+        authority = authority_of(request)
         if scheduler is None or authority is None or request.meta.get("dont_obey_robotstxt"):
             return
         agent = self._agent_of(request)
         known = await self._known(authority, request, agent, scheduler)
-        if not known.noted and (state := scheduler.guard.state_of(request)) is not None:
+        if not known.noted and (state := scheduler.gate.hosts.state_of(request)) is not None:
             known.noted = True
             if authority not in self._noted(state):
                 self._note(state, authority, known.record, scheduler)
-        if known.record.delay and not scheduler.guard.is_page(request):
+        if known.record.delay and not scheduler.gate.hosts.is_page(request):
             most = scheduler.settings.max_crawl_delay
-            scheduler.guard.want_abroad(request, SECTION, min(known.record.delay, most))
-        if known.sitemaps is not None and scheduler.guard.is_page(request):
+            scheduler.gate.hosts.want_abroad(request, SECTION, min(known.record.delay, most))
+        if known.sitemaps is not None and scheduler.gate.hosts.is_page(request):
             named, known.sitemaps = known.sitemaps, None
             scheduler.sitemaps.named(*named, request)
         if not self._parsers.allows(known, request.url, agent):
@@ -112,7 +108,7 @@ class UbiRobotsMiddleware:
     async def _known(self, authority: str, request: Request, agent: str, scheduler: UbiScheduler) -> Known:
         """What is known of an authority, asked for where that is due. Raises as `process_request` does."""
         ttl = scheduler.settings.robots_ttl
-        state = scheduler.guard.state_of(request)
+        state = scheduler.gate.hosts.state_of(request)
         while True:
             known = self._remembered(authority, agent, state, scheduler)
             now = self._wall()
@@ -131,11 +127,17 @@ class UbiRobotsMiddleware:
             assert known is not None
             if is_trial(self._crawler):
                 return Known(Record(now))  # a look at a page: its own error says more
-            if step is Step.WAIT and state is not None:
-                scheduler.node.hosts.postpone(state, known.record.again - now, SECTION)
-                raise Withdrawn(f"{request} waits for its robots.txt")
-            if step is Step.WAIT and (left := known.record.again - now) <= WAITS and await scheduler.guard.rest(left):
-                continue
+            await self._wait(step, known.record.again - now, request, state, scheduler)
+
+    async def _wait(
+        self, step: Step, left: float, request: Request, state: HostState | None, scheduler: UbiScheduler
+    ) -> None:
+        """Wait until a robots.txt may be asked for again, in so many seconds, if that is the next step. Raises
+        Withdrawn for a request that has a host's queue to wait in, IgnoreRequest where it takes too long."""
+        if step is Step.WAIT and state is not None:
+            scheduler.node.hosts.postpone(state, left, SECTION)
+            raise Withdrawn(f"{request} waits for its robots.txt")
+        if step is not Step.WAIT or left > WAITS or not await scheduler.gate.hosts.rest(left):
             self._count("ubi/robots/refused")
             raise IgnoreRequest(UNREACHABLE)
 
@@ -168,15 +170,15 @@ class UbiRobotsMiddleware:
             try:
                 return await asyncio.shield(task)
             except ForeignHost:  # something else had asked for it first, when the host was lost
-                if scheduler.guard.is_page(request):
+                if scheduler.gate.hosts.is_page(request):
                     raise Withdrawn(f"{request} waits for its robots.txt") from None
                 raise
             except Withdrawn:  # the page that had asked for it asks again; what bypasses the scheduler is in no queue
-                if not joined or scheduler.guard.is_page(request):
+                if not joined or scheduler.gate.hosts.is_page(request):
                     raise
 
     async def _ask(self, authority: str, request: Request, agent: str, scheduler: UbiScheduler) -> Known:
-        state = scheduler.guard.state_of(request)
+        state = scheduler.gate.hosts.state_of(request)
         before = self._remembered(authority, agent, state, scheduler)
         most = self._crawler.settings.getfloat("DOWNLOAD_TIMEOUT")  # 0: none
         timeout = min(scheduler.settings.robots_timeout, most or math.inf)
@@ -208,7 +210,7 @@ class UbiRobotsMiddleware:
                 why, known = f"status {response.status}", self._failed(before, state, scheduler, nobody, asked)
         self._count("robotstxt/request_count")
         self._cache_for(scheduler.settings).put(authority, known)
-        there = state or scheduler.guard.own_state(request)
+        there = state or scheduler.gate.hosts.own_state(request)
         known.noted = there is not None
         self._note(there, authority, known.record, scheduler)
         if why:
@@ -272,13 +274,13 @@ class UbiRobotsMiddleware:
         stopped = "download_stopped" in response.flags
         if stopped or len(response.body) > text.MOST_BYTES:
             self._count("ubi/robots/truncated")
-            scheduler.node.note("robots/truncated", scheduler.guard.host_of(request))
+            scheduler.node.note("robots/truncated", scheduler.gate.hosts.name_of(request))
         known, sitemaps = self._parsers.read(text.beginning(response.body, stopped), agent, now)
         if known.parser is not None:
             await self._crawler.signals.send_catch_log_async(
-                signal=signals.robots_parsed, robotparser=known.parser, request=request
+                signal=robots_parsed, robotparser=known.parser, request=request
             )
-        if scheduler.guard.is_page(request):
+        if scheduler.gate.hosts.is_page(request):
             scheduler.sitemaps.named(sitemaps, response.url, request)
         elif scheduler.settings.sitemaps and sitemaps:
             known.sitemaps = sitemaps, response.url
@@ -323,7 +325,7 @@ class UbiRobotsMiddleware:
 
     def _scheduler(self) -> UbiScheduler | None:
         scheduler = scheduler_in(self._crawler)  # without ours nothing is loaded: the start is refused
-        return scheduler if isinstance(getattr(scheduler, "guard", None), Guard) else None  # type: ignore[return-value]
+        return scheduler if isinstance(getattr(scheduler, "gate", None), Gate) else None  # type: ignore[return-value]
 
     def _cache_for(self, settings: UbiSettings) -> Cache:
         if self._cache is None:
@@ -339,12 +341,3 @@ class UbiRobotsMiddleware:
     def _count(self, stat: str, number: int = 1) -> None:
         if number:
             self._crawler.stats.inc_value(stat, number)
-
-
-def _authority(request: Request) -> str | None:
-    """Scheme, host and port, None for what has no robots.txt."""
-    parts = urlparse_cached(request)
-    if parts.scheme not in DEFAULT_PORTS or not parts.netloc:
-        return None
-    place = parts.netloc.rpartition("@")[2].lower()
-    return f"{parts.scheme}://{place.removesuffix(DEFAULT_PORTS[parts.scheme])}"

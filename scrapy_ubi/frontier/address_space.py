@@ -6,7 +6,7 @@ not. Threads take most of them: a stack each, and the 64 MB that the C library s
 Rules of this module:
 
 * What is asked for is an estimate from above: what the process has now, all caches filled, the index of known URLs
-  twice (it is made anew beside the old one), and every thread of an agent.
+  twice (it is made again beside the old one), and every thread of an agent.
 * Where the system tells no limit, or not what is used, nothing is refused.
 """
 

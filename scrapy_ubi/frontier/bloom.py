@@ -21,7 +21,8 @@ from __future__ import annotations
 import numpy as np
 
 from scrapy_ubi.frontier.hash_slots import Numbers, Slots, Words
-from scrapy_ubi.frontier.shards import Shape, Shards
+from scrapy_ubi.frontier.shard_header import Shape
+from scrapy_ubi.frontier.shards import Shards
 
 HASH_BITS = 43
 

@@ -2,11 +2,11 @@
 
 Rules of this module:
 
-* No set of keys is here. Whether a key is known or done, `Keys` says: first the changes that are not in the seen table
-  yet, then the table. Entries are rows of the store.
+* No set of keys is here. Whether a key is known or done, `KeyStates` says: first the changes that are not in the seen
+  table yet, then the table. Entries are rows of the store.
 * Of the entries that wait only the *head* of the queue may be in memory, as rows not yet decoded, in the order of
   the store. A head is *complete* when nothing waits that is not in it; such a host is never read. The head may hold
-  entries that were done elsewhere meanwhile (garbage): whoever takes the first one looks.
+  entries that were done elsewhere meanwhile (garbage): the code that takes the first one looks.
 * A host's keys are salted by its number before they come to the seen table: a host that was dropped and comes again has
   another number, and knows nothing.
 * A host that rests (no head, nothing out) takes about 800 bytes.
@@ -17,7 +17,7 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections.abc import Iterator, Mapping
 
-from scrapy_ubi.frontier import rows
+from scrapy_ubi.frontier import queue_rows, rows
 from scrapy_ubi.frontier.seen import Seen
 from scrapy_ubi.frontier.store import Store, every
 from scrapy_ubi.protocol.host import Entry, HostState, retries_of, xor
@@ -36,7 +36,7 @@ none.
 """
 
 
-class Keys:
+class KeyStates:
     """Which salted keys are known and done, for all hosts: `fresh` is not flushed, `writing` is being written.
 
     `unknown` has keys asked for lately and found nowhere: who asks is about to add them. They hold until the next flush
@@ -72,7 +72,7 @@ class DiskState(HostState):
 
     `hid`: its number; `salt`: of its keys. `garbage`: rows of the queue whose key is done. `arrival`: the number of the
     next entry. `head`, `complete`: see above; `low`: no row before this one waits but for those of the head. `deepest`:
-    whoever is found so deep, with no priority, is better than no entry of the head.
+    an entry that is found so deep, with no priority, is better than no entry of the head.
     `logged`: the row of the log that has its latest sums, -1 where its own row has them.
     `fresh`, `writing`: its changes that are not in a flush yet, and those in the flush that is being written.
     """
@@ -98,7 +98,7 @@ class DiskState(HostState):
     waiting: int
     done_count: int
 
-    def __init__(self, host: str, hid: int, keys: Keys, store: Store) -> None:
+    def __init__(self, host: str, hid: int, keys: KeyStates, store: Store) -> None:
         super().__init__(host)
         self.hid = hid.to_bytes(4, "big")
         self.salt = rows.salt(self.hid)
@@ -130,7 +130,7 @@ class DiskState(HostState):
         That a waiting entry was found nearer matters only while it is in memory, and then only where it would be the
         next one: else it keeps its place.
         """
-        keys, salted = self._keys, key ^ self.salt  # as `Keys.status` does; this is asked for every link found
+        keys, salted = self._keys, key ^ self.salt  # as `KeyStates.status` does; this is asked for every link found
         status = keys.fresh.get(salted)
         if status is None and keys.writing:
             status = keys.writing.get(salted)
@@ -148,13 +148,13 @@ class DiskState(HostState):
         than what it has, and than what all others there have. One that is retried stays.
         """
         head = self.head
-        if not head or rows.rank_start(priority, depth) > head[0][rows.RANK_START]:
+        if not head or queue_rows.rank_start(priority, depth) > head[0][queue_rows.RANK_START]:
             return None
         # Those of this priority that are no deeper come first, and are no worse.
-        index = self.find(key, bisect_left(head, rows.before(self.hid, priority, depth + 1)))
+        index = self.find(key, bisect_left(head, queue_rows.before(self.hid, priority, depth + 1)))
         if index is None:
             return None
-        old = rows.read_queue(self.host, head[index])
+        old = queue_rows.read_queue(self.host, head[index])
         better = (depth, -priority) < (old.depth, -old.priority) and not retries_of(old.request)
         return index if better else None
 
@@ -162,7 +162,7 @@ class DiskState(HostState):
         """The index in the head, not before `first`, of the entry with this key; None when it does not wait there."""
         if key in self.out:
             return None
-        head, sought, start, end = self.head, key.to_bytes(8, "big"), rows.ROW, rows.ROW + 8
+        head, sought, start, end = self.head, key.to_bytes(8, "big"), queue_rows.ROW, queue_rows.ROW + 8
         for index in range(first, len(head)):
             if head[index][start:end] == sought:
                 return index
@@ -201,7 +201,7 @@ class DiskState(HostState):
         """What was read of the queue between these rows (both included), with later changes and those not in the store
         yet.
         """
-        found: HostChanges = {queued[: rows.ROW]: queued for queued in read}
+        found: HostChanges = {queued[: queue_rows.ROW]: queued for queued in read}
         for changes in (late, self.writing, self.fresh):
             if changes:
                 found.update((row, queued) for row, queued in changes.items() if start <= row <= end)
@@ -213,16 +213,16 @@ class DiskState(HostState):
             yield from tuple(self.head)
             return
         start, last = rows.of_host(rows.QUEUE, self.hid)
-        start = max(start, min(self.low, self.head[0][: rows.ROW]) if self.head else self.low)
+        start = max(start, min(self.low, self.head[0][: queue_rows.ROW]) if self.head else self.low)
         while start < last:
-            read = rows.joined(self._store.scan(start, last, PIECE))
-            end = read[-1][: rows.ROW] if len(read) == PIECE else last
+            read = queue_rows.joined(self._store.scan(start, last, PIECE))
+            end = read[-1][: queue_rows.ROW] if len(read) == PIECE else last
             yield from self.merged(read, {}, start, end)
             start = end + b"\0"
 
     def waits(self, queued: bytes) -> bool:
         """Whether the entry of a row of the queue waits: it is neither done nor out."""
-        key = rows.queued_key(queued)
+        key = queue_rows.queued_key(queued)
         return key not in self.out and self._keys.status(key ^ self.salt) != 2
 
     def undone(self) -> Iterator[Entry]:
@@ -231,16 +231,16 @@ class DiskState(HostState):
         """
         out = {**self.out}
         for queued in self.queue_rows():
-            key = rows.queued_key(queued)
+            key = queue_rows.queued_key(queued)
             if key not in out and not self.is_done(key):
-                yield rows.read_queue(self.host, queued)
+                yield queue_rows.read_queue(self.host, queued)
         yield from [entry for key, entry in out.items() if not self.is_done(key)]
         yield from [*self.closing.values()]
 
     def told_done(self) -> Iterator[int]:
         """The keys that are done and that others may know to be."""
         changed = [row for changes in (self.writing, self.fresh) for row in changes or ()]
-        fresh = [rows.done_key(row) for row in changed if not rows.is_queued(row)]
+        fresh = [rows.done_key(row) for row in changed if not queue_rows.is_queued(row)]
         told = {*fresh, *self.closing}
         yield from [key for key in fresh if key not in self.closing]
         start, end = rows.of_host(rows.DONE, self.hid)
@@ -258,7 +258,7 @@ class DiskState(HostState):
         if head and first < head[-1]:
             return False
         if first < self.low:
-            self.low = first[: rows.ROW]
+            self.low = first[: queue_rows.ROW]
         self._deepen(entry)
         if head is NO_HEAD:
             self.head = queued
@@ -281,30 +281,30 @@ class DiskState(HostState):
 
     def fill(self, head: Head) -> None:
         """These are the head from now on."""
-        self.head, self.deepest = (head, rows.deepest(head)) if head else (NO_HEAD, 0)
+        self.head, self.deepest = (head, queue_rows.deepest(head)) if head else (NO_HEAD, 0)
 
     def release(self) -> int:
         """Give the head away, which is in the store or in the changes; the weight it had."""
         head = self.head
         self.fill(NO_HEAD)
         if head:
-            self.low = min(self.low, head[0][: rows.ROW])
+            self.low = min(self.low, head[0][: queue_rows.ROW])
             self.complete = False
-        return rows.weight(head)
+        return queue_rows.weight(head)
 
-    def _check(self) -> None:
+    def check_invariants(self) -> None:
         """Assert every invariant of the state, by reading all of it."""
-        super()._check()
+        super().check_invariants()
         assert self.head == sorted(self.head), self
         waiting = [queued for queued in self.queue_rows() if self.waits(queued)]
-        entries = [rows.read_queue(self.host, queued) for queued in waiting]
+        entries = [queue_rows.read_queue(self.host, queued) for queued in waiting]
         keys = [entry.key for entry in entries]
         assert len(set(keys)) == len(keys) == self.waiting, (self, entries)
         assert all(map(self.is_known, keys)), self
         if self.fresh is None and self.writing is None:  # all of it is in the store: `window` counts on that number
             stored = sum(1 for _ in every(self._store, *rows.of_host(rows.QUEUE, self.hid)))
             assert stored == self.waiting + self.garbage + len(self.out), (self, stored, self.garbage)
-        for entry in (rows.read_queue(self.host, queued) for queued in self.head):
+        for entry in (queue_rows.read_queue(self.host, queued) for queued in self.head):
             assert (entry.depth, -entry.priority) <= (self.deepest, 0), self
         if self.head and not self.complete:
             head = {*self.head}

@@ -4,8 +4,8 @@ queue also in its host's head), *out*, *done* (the row of the queue gives way to
 Rules of this module:
 
 * The row of what is out stays in the store: after a crash it waits again. It goes when the entry comes back.
-* The row of what is done elsewhere while it waits stays, too, as *garbage*: to find it would be a read. Whoever meets
-  it throws it away.
+* The row of what is done elsewhere while it waits stays, too, as *garbage*: to find it would be a read. The code
+  that meets it throws it away.
 * A key that is known is not merged again: that it was found nearer is news only while it waits in a head.
 """
 
@@ -13,9 +13,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from scrapy_ubi.frontier import rows
-from scrapy_ubi.frontier.disk_state import DiskState, Keys
+from scrapy_ubi.frontier import queue_rows, rows
+from scrapy_ubi.frontier.disk_state import DiskState, Head, KeyStates
 from scrapy_ubi.frontier.flushes import Flushes
+from scrapy_ubi.frontier.scan import Scan
 from scrapy_ubi.frontier.store import Store
 from scrapy_ubi.frontier.window import Window
 from scrapy_ubi.protocol.host import Entry, HostState, retries_of
@@ -28,7 +29,7 @@ class Entries:
     salted key -> row.
     """
 
-    def __init__(self, store: Store, keys: Keys, window: Window, flushes: Flushes) -> None:
+    def __init__(self, store: Store, keys: KeyStates, window: Window, flushes: Flushes) -> None:
         self.taken: dict[int, bytes] = {}
         self._overtaken: set[int] = set()  # salted keys of what is out and was done elsewhere meanwhile
         self._store = store
@@ -40,13 +41,13 @@ class Entries:
 
     def put(self, state: DiskState, entry: Entry) -> None:
         """An entry waits, behind those of its kind."""
-        queued = rows.queued(state.hid, state.host, entry, state.arrival)
+        queued = queue_rows.queued(state.hid, state.host, entry, state.arrival)
         state.arrival += 1
         state.waiting += 1
         changes = state.fresh
         if changes is None:
             changes = state.fresh = self._flushes.changes.hosts[state] = {}
-        changes[queued[: rows.ROW]] = queued
+        changes[queued[: queue_rows.ROW]] = queued
         self._window.insert(state, queued, entry)
 
     def put_all(self, state: DiskState, entries: Sequence[Entry]) -> None:
@@ -55,15 +56,27 @@ class Entries:
             for entry in entries:
                 self.put(state, entry)
             return
-        queued = rows.queued_all(state.hid, state.host, entries, state.arrival)
+        queued = queue_rows.queued_all(state.hid, state.host, entries, state.arrival)
         state.arrival += len(queued)
         changes = self._flushes.of(state)
         for row in queued:
-            changes[row[: rows.ROW]] = row
+            changes[row[: queue_rows.ROW]] = row
         if not self._window.append(state, queued, entries[0]):
             for row, entry in zip(queued, entries, strict=True):
                 state.waiting += 1
                 self._window.insert(state, row, entry)
+
+    def found_again(self, state: DiskState, entry: Entry) -> bool:
+        """What is known was found again: nearer, or retried elsewhere; True when that is news."""
+        if retries_of(entry.request):
+            return self.retry(state, entry)
+        place = state.better(entry.key, entry.depth, entry.priority)
+        if place is None:
+            return False
+        self.delete(state, self._window.take_out(state, place))
+        state.waiting -= 1
+        self.put(state, entry)
+        return True
 
     def retry(self, state: DiskState, entry: Entry) -> bool:
         """An entry that waits was retried elsewhere: True when that was news. It stays where it stands; one that is not
@@ -73,12 +86,12 @@ class Entries:
         if place is None:
             return False
         queued = state.head[place]
-        old = rows.read_queue(state.host, queued)
+        old = queue_rows.read_queue(state.host, queued)
         if retries_of(old.request) >= retries_of(entry.request):
             return False
         entry = entry._replace(depth=old.depth, priority=old.priority)
-        queued = rows.queued(state.hid, state.host, entry, rows.arrival_of(queued))
-        changes, row = self._flushes.of(state), queued[: rows.ROW]
+        queued = queue_rows.queued(state.hid, state.host, entry, queue_rows.arrival_of(queued))
+        changes, row = self._flushes.of(state), queued[: queue_rows.ROW]
         if row not in changes:
             self._flushes.changes.again.add(row)
         changes[row] = queued
@@ -99,6 +112,21 @@ class Entries:
         """A row is garbage."""
         self.delete(state, row)
         state.garbage -= 1
+
+    def tidied(self, scan: Scan, read: Head) -> None:
+        """Delete the garbage among these rows of a queue, which were read for that."""
+        state = scan.state
+        late = self._window.tidied(scan, read)
+        if late is None:
+            return
+        found = set()
+        for queued in self._window.uncleared(state, read):
+            row, key = queued[: queue_rows.ROW], queue_rows.queued_key(queued)
+            done = self._keys.status(key ^ state.salt) == 2
+            if done and key not in state.out and row not in late and not state.changed(row):
+                self.throw_away(state, row)
+                found.add(row)
+        self._window.forget(state, found)
 
     # -- what is done
 
@@ -159,6 +187,6 @@ class Entries:
             del self.taken[key ^ state.salt]
             self._overtaken.discard(key ^ state.salt)
 
-    def _check(self, taken: set[int]) -> None:
+    def check_invariants(self, taken: set[int]) -> None:
         """Assert that these salted keys are what is out."""
         assert self.taken.keys() == taken >= self._overtaken

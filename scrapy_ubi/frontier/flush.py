@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from operator import attrgetter
 
-from scrapy_ubi.frontier import rows
+from scrapy_ubi.frontier import queue_rows, rows
 from scrapy_ubi.frontier.disk_state import DiskState, HostChanges
 from scrapy_ubi.frontier.store import Store
 
 Extra = tuple[bytes, bytes | None]  # a row of the agent's: None deletes it
 
 
-class Changes:
+class UnflushedChanges:
     """What is not flushed yet, beside the keys: by host, the failures, and the numbers of hosts dropped. `again`: rows
     of queues that a flush before has written too.
     """
@@ -43,7 +43,7 @@ class Flush:
         self,
         number: int,
         keys: dict[int, int],
-        changes: Changes,
+        changes: UnflushedChanges,
         records: dict[bytes, bytes | None],
         clear: Iterable[bytes],
         extra: Iterable[Extra],
@@ -82,7 +82,7 @@ class Flush:
                 elif queued is None:
                     delete(row)
                 else:
-                    put(row, queued[rows.ROW :])
+                    put(row, queued[queue_rows.ROW :])
         for row, status in done:
             put(row, status)
         for row, kept in (*self._changes.failed.items(), *self._rows, *self.beside, *self._records.items()):

@@ -4,8 +4,8 @@ Rules of this module:
 
 * There is one flush at a time (`unwritten`). One that could not be written is written again as it is; what changes
   meanwhile belongs to the next one.
-* Each flush writes the sums of every host that it changes into the log (`sums`), and a row of its own only for a host
-  that is new, or whose notes have changed.
+* Each flush writes the sums of every host that it changes into the log (`host_totals`), and a row of its own only for a
+  host that is new, or whose notes have changed.
 * A queue that is nothing but garbage goes with the flush, as one range.
 """
 
@@ -13,9 +13,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from scrapy_ubi.frontier import rows
-from scrapy_ubi.frontier.disk_state import DiskState, HostChanges, Keys
-from scrapy_ubi.frontier.flush import Changes, Extra, Flush
+from scrapy_ubi.frontier import queue_rows, rows
+from scrapy_ubi.frontier.disk_state import DiskState, HostChanges, KeyStates
+from scrapy_ubi.frontier.flush import Extra, Flush, UnflushedChanges
 from scrapy_ubi.frontier.host_totals import SumsLog
 from scrapy_ubi.frontier.window import Window
 
@@ -30,8 +30,8 @@ class Flushes:
     the next new host, `failed` how many failures are kept, `log` the sums of hosts.
     """
 
-    def __init__(self, keys: Keys, window: Window, offset: float, saved: Mapping[str, int]) -> None:
-        self.changes = Changes()
+    def __init__(self, keys: KeyStates, window: Window, offset: float, saved: Mapping[str, int]) -> None:
+        self.changes = UnflushedChanges()
         self.unwritten: Flush | None = None
         self.log = SumsLog()
         self.next = saved.get("next", 1)
@@ -61,7 +61,7 @@ class Flushes:
         self._named[state] = None
 
     def drop(self, state: DiskState) -> None:
-        """The host is not held any more; what is out of it is known no more, either."""
+        """The host is not held any more; what is out of it is no longer known, either."""
         self.changes.hosts.pop(state, None)
         self._named.pop(state, None)
         state.logged = -1
@@ -71,7 +71,8 @@ class Flushes:
             self._gone[2 * index + 1] ^= xor
 
     def forget_gone(self) -> bytes:
-        """The seen table was made anew, without the keys of hosts dropped: what the store is to say of the frontier."""
+        """The seen table was made again, without the keys of hosts dropped: what the store is to say of the
+        frontier."""
         self._gone = [0] * len(GONE)
         return self._saved()
 
@@ -86,13 +87,13 @@ class Flushes:
         assert self.unwritten is None, "one flush at a time"
         self._number += 1
         keys = self._keys
-        changes, self.changes = self.changes, Changes()
+        changes, self.changes = self.changes, UnflushedChanges()
         clear, logged = [], []
         for state, change in changes.hosts.items():
             idle = not state.waiting and not state.out and not self._window.is_read(state)
             if idle and state.garbage >= LEAST_GARBAGE:
                 clear.append(state.hid)
-                for row in [row for row in change if rows.is_queued(row)]:
+                for row in [row for row in change if queue_rows.is_queued(row)]:
                     del change[row]
                 state.garbage = 0
                 self._window.clear(state)
@@ -120,10 +121,10 @@ class Flushes:
         self._keys.writing = {}
         self.unwritten = None
 
-    def _check(self, states: Iterable[DiskState]) -> None:
+    def check_invariants(self, states: Iterable[DiskState]) -> None:
         """Assert every invariant, given all hosts held."""
         held = list(states)
         for state in held:
             assert state.fresh is self.changes.hosts.get(state), state
         assert self._named.keys() <= self.changes.hosts.keys()
-        self.log._check(held)
+        self.log.check_invariants(held)

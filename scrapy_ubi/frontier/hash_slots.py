@@ -24,7 +24,7 @@ Numbers = NDArray[np.int64]
 _FEW = 24
 
 
-class Places(NamedTuple):
+class Probes(NamedTuple):
     """Of each key, as arrays: where to look for it, and what."""
 
     at: Numbers  # the slot to look at next
@@ -34,24 +34,24 @@ class Places(NamedTuple):
     sought: Slots  # the slot of the key, done
 
     @classmethod
-    def of(cls, hashes: Words, start: Numbers, slots: Numbers, step: Numbers, sought: Slots) -> Places:
+    def of(cls, hashes: Words, start: Numbers, slots: Numbers, step: Numbers, sought: Slots) -> Probes:
         """For hashes in tables that begin at these words."""
         at = start + (hashes % slots.astype(np.uint64)).astype(np.int64)
         return cls(at, start + slots, slots, step, sought)
 
-    def only(self, which: Numbers) -> Places:
+    def only(self, which: Numbers) -> Probes:
         """Some of them."""
         at, end, slots, step, sought = self
-        return Places(at[which], end[which], slots[which], step[which], sought[which])
+        return Probes(at[which], end[which], slots[which], step[which], sought[which])
 
-    def after(self, which: Numbers) -> Places:
+    def after(self, which: Numbers) -> Probes:
         """Some of them, each a step on."""
         at, end, slots, step, sought = self.only(which)
         at = at + step
-        return Places(at - slots * (at >= end), end, slots, step, sought)
+        return Probes(at - slots * (at >= end), end, slots, step, sought)
 
 
-def walk(table: Slots, places: Places) -> Numbers:
+def walk(table: Slots, places: Probes) -> Numbers:
     """The slot in which each key is, or the empty one where it would be."""
     found = places.at.copy()
     left = np.arange(len(found))
@@ -71,7 +71,7 @@ def walk(table: Slots, places: Places) -> Numbers:
     return found
 
 
-def claim(table: Slots, places: Places, new: Slots) -> None:
+def claim(table: Slots, places: Probes, new: Slots) -> None:
     """Put slots of keys that are not in the table, each once, where there is room for them.
 
     Of several that want one empty slot, the last to be written has it, and the others go on.

@@ -66,7 +66,7 @@ class SumsLog:
                 waiting += [state for state in hosts if state.logged == number]
                 yield log_key(number), None
 
-    def _check(self, states: Iterable[DiskState]) -> None:
+    def check_invariants(self, states: Iterable[DiskState]) -> None:
         """Assert every invariant of the log."""
         numbers = [number for number, _, _ in self._rows]
         assert numbers == sorted({*numbers}) and (not numbers or numbers[-1] < self._next), numbers
@@ -85,7 +85,7 @@ class SumsLog:
         return log_key(number), b"".join([pack(state.hid, *state.sums(offset)) for state in states])
 
 
-class Read:
+class TotalsLog:
     """The log as it lies in a store: the latest sums of each host, by `hid`."""
 
     def __init__(self, store: Store) -> None:

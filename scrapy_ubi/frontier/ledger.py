@@ -1,4 +1,5 @@
-"""The ledger: rows of what an agent owes, and of the crawl it belongs to (`protocol.durable`, DESIGN 2.5).
+"""The ledger: rows of what an agent owes, and of the crawl it belongs to
+(docs/explanation/protocol.md#flush-and-restart).
 
 | key | value, JSON |
 | --- | --- |
@@ -24,7 +25,7 @@ from scrapy_ubi.protocol.answer import Outcome
 from scrapy_ubi.protocol.host import Entry
 from scrapy_ubi.protocol.journal import Part
 from scrapy_ubi.protocol.records import Record
-from scrapy_ubi.protocol.snapshot import Changes, Group, Saved, SavedLane
+from scrapy_ubi.protocol.snapshot import Changes, GroupState, Saved, SavedLane
 from scrapy_ubi.untrusted.checks import exactly
 
 Row = tuple[bytes, bytes | None]  # None: to be deleted
@@ -49,7 +50,7 @@ def rows(changes: Changes) -> Iterator[Row]:
             yield part_key(flush, number), None
 
 
-def _group_value(group: Group) -> bytes:
+def _group_value(group: GroupState) -> bytes:
     return _dumps(
         {"store": group.store, "flush": group.flush, "lossy": group.lossy, "peers": sorted(group.peers)}
     ).encode()
@@ -93,7 +94,7 @@ def load(store: Store) -> Saved | None:
 
 
 def rename(store: Store) -> None:
-    """Give the disk another name, durably, and begin its lanes anew: numbers that were given since its last flush are
+    """Give the disk another name, durably, and start its lanes again: numbers that were given since its last flush are
     not known, and others may have answered them. Raises `StoreFull`, `StoreDamaged`."""
     value = store.get(GROUP)
     if value is None:
@@ -136,9 +137,9 @@ def _checked(key: bytes, value: bytes, read: Any) -> Any:
         raise damaged(key, error) from error
 
 
-def _group(row: dict[str, Any]) -> Group:
+def _group(row: dict[str, Any]) -> GroupState:
     peers = frozenset(_texts(row["peers"]))
-    return Group(exactly(row["store"], str), exactly(row["flush"], int), exactly(row["lossy"], bool), peers)
+    return GroupState(exactly(row["store"], str), exactly(row["flush"], int), exactly(row["lossy"], bool), peers)
 
 
 def _number(row: dict[str, Any]) -> int:

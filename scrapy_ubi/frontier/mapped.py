@@ -28,7 +28,7 @@ LINE = 8  # words: room is given out in lines, as long as those of the processor
 
 
 class SeenDamaged(UbiError):
-    """The file cannot be used as what it should be, and why; whoever owns it makes it anew from the store.
+    """The file cannot be used as what it should be, and why; its owner makes it again from the store.
 
     Nothing is lost by that: the file is an index of what the store holds.
     """
@@ -36,7 +36,7 @@ class SeenDamaged(UbiError):
     def __init__(self, path: Path, reason: str) -> None:
         self.path = path
         self.reason = reason
-        super().__init__(f"The index of known URLs {path} {reason}; it can be made anew from the store.")
+        super().__init__(f"The index of known URLs {path} {reason}; it can be made again from the store.")
 
 
 class MappedWords:

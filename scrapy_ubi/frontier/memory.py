@@ -158,10 +158,10 @@ class MemoryFrontier:
         """All of it is in memory."""
         return False
 
-    def _check(self) -> None:
+    def check_invariants(self) -> None:
         """Assert every invariant of the frontier."""
-        self.workbench._check()
+        self.workbench.check_invariants()
         assert self._states.keys() == self._queues.keys()
         for host, state in self._states.items():
-            state._check()
+            state.check_invariants()
             assert host in self.workbench or not state.queued, state

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from sortedcontainers import SortedDict
 
-from scrapy_ubi.frontier.store import Batch, Row, StoreError
+from scrapy_ubi.frontier.store import Row, RowBatch, StoreError
 
 Change = tuple[bytes, bytes, bytes | None]  # kind ("p", "d", "r"), key, value or end of the range
 
@@ -62,11 +62,11 @@ class MemoryStore:
         self.writes = 0
         self.reads = 0
 
-    def batch(self) -> Batch:
+    def batch(self) -> RowBatch:
         """An empty batch."""
         return MemoryBatch()
 
-    def write(self, batch: Batch) -> None:
+    def write(self, batch: RowBatch) -> None:
         """Make a batch durable."""
         assert isinstance(batch, MemoryBatch)
         if batch.changes is None:

@@ -8,7 +8,7 @@ Rules of this module:
 * After such a loss, and whenever the table cannot tell whether there is one, the disk has another name: under the old
   one numbers of letters would be given again that others have answered already (`ledger.rename`).
 * A seen table that is behind is told the last flushes again, from the store. Then its totals must be those of all host
-  records together. Where they are not, or where there is no table or a damaged one, it is made anew from the store,
+  records together. Where they are not, or where there is no table or a damaged one, it is made again from the store,
   which takes some seconds a million URLs, and is reported.
 * Host records are read, all of them; of the queues and of what is done nothing is.
 """
@@ -20,17 +20,17 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Protocol
 
-from scrapy_ubi.frontier import address_space, ledger, rows
-from scrapy_ubi.frontier.disk import DiskFrontier
+from scrapy_ubi.frontier import address_space, ledger, queue_rows, rows
+from scrapy_ubi.frontier.disk_frontier import DiskFrontier
 from scrapy_ubi.frontier.flushes import GONE
-from scrapy_ubi.frontier.host_totals import Read
+from scrapy_ubi.frontier.host_totals import TotalsLog
 from scrapy_ubi.frontier.rocks import RocksStore
 from scrapy_ubi.frontier.seen import Seen, SeenDamaged, SeenTable, Totals
 from scrapy_ubi.frontier.store import Store, StoreDamaged, every
 
 MIB = 1 << 20
 ROW_BYTES = 128  # of a row in a head, with all that is around it
-_MANY = 100_000  # keys of hosts dropped, before a table is made anew without them
+_MANY = 100_000  # keys of hosts dropped, before a table is made again without them
 _PIECE = 10_000  # rows read at once when much is read
 
 _LOST = (
@@ -74,9 +74,9 @@ def open_frontier(
 
     `delay` is the politeness delay (s). `memory` bounds all caches together (bytes): an eighth holds the heads of
     queues, a quarter is RocksDB's, and the rest is for the hosts themselves, 800 bytes each. `offset` is unix time
-    less the agent's clock; before `earliest` (unix time) no host is fetched, for what was under way when a process was
-    killed nobody knows. One whose row says later than `latest` (unix time) may be from `earliest` on: that row is of a
-    clock that was ahead. `report` gets a sentence for people when something takes long or was not as it should be.
+    less the agent's clock; before `earliest` (unix time) no host is fetched, for it is not known what was under way
+    when a process was killed. One whose row says later than `latest` (unix time) may be from `earliest` on: that row is
+    of a clock that was ahead. `report` gets a sentence for people when something takes long or was not as it should be.
     Blocks for a second or so with 10 M URLs of 100,000 hosts.
 
     Raises `StoreDamaged`, `StoreFull`, `StoreError`.
@@ -128,9 +128,9 @@ def restore(
         sums = _hosts(store, frontier, saved, earliest, latest)
         why = _wrong(seen, sums, saved) if whole else ""
         if why:
-            report(f"The index of known URLs {path} {why}: it is made anew.")
+            report(f"The index of known URLs {path} {why}: it is made again.")
         if flush and (why or lost != 0):
-            ledger.rename(store)  # before the table is made anew, which says no more that something is lost
+            ledger.rename(store)  # before the table is made again, which no longer says that something is lost
         if why or not whole:
             seen.rebuild(_changes(store, report), flush)
             frontier.forget_gone()
@@ -158,7 +158,7 @@ def _opened(store: Store, path: Path, flush: int, kind: SeenKind, report: Report
         seen = kind.open(path)
     except FileNotFoundError:
         if flush:
-            report(f"The index of known URLs {path} is missing: it is made anew.")
+            report(f"The index of known URLs {path} is missing: it is made again.")
         return kind.create(path), not flush, None
     except SeenDamaged as error:
         report(f"{error} This is done now.")
@@ -173,7 +173,7 @@ def _opened(store: Store, path: Path, flush: int, kind: SeenKind, report: Report
         )
     whole = _caught_up(store, seen, flush)
     if not whole:
-        report(f"The index of known URLs {path} is of long ago: it is made anew.")
+        report(f"The index of known URLs {path} is of long ago: it is made again.")
     return seen, whole, 0
 
 
@@ -193,7 +193,7 @@ def _caught_up(store: Store, seen: Seen, flush: int) -> bool:
 def _hosts(store: Store, frontier: DiskFrontier, saved: Mapping[str, int], earliest: float, latest: float) -> Totals:
     """Read the host records, and the log of their sums; what the seen table must hold in all."""
     known, known_xor, done, done_xor = (saved.get(name, 0) for name in GONE)
-    log, given = Read(store), saved.get("next", 1)
+    log, given = TotalsLog(store), saved.get("next", 1)
     log.check(given)
     for key, value in every(store, rows.HOST, rows.HOST + b"\xff" * 8, _PIECE):
         record = rows.read_host(key, value)
@@ -221,7 +221,7 @@ def _changes(store: Store, report: Report) -> Iterator[tuple[int, int]]:
             if key[1:5] != hid:
                 hid = key[1:5]
                 salt = rows.salt(hid)
-            number = rows.queued_key(key + value) if status == 1 else rows.done_key(key)
+            number = queue_rows.queued_key(key + value) if status == 1 else rows.done_key(key)
             yield number ^ salt, status
             count += 1
             if count % 1_000_000 == 0:

@@ -6,7 +6,7 @@ Rules of this module:
 * At most `OPEN_FILES` table files are open at once, and half a dozen others (log, manifest, lock).
 * A disk that is nearly full is found before RocksDB hits the wall: beneath `RESERVE` bytes free nothing is written, for
   RocksDB itself needs room to sort what it has. Where it does hit the wall it refuses every further write; then it is
-  opened anew as soon as there is room.
+  opened again as soon as there is room.
 * What RocksDB says is wrong is told apart by its texts, which name the file. Tests provoke each of them.
 """
 
@@ -33,7 +33,7 @@ from rocksdict import (
     WriteOptions,
 )
 
-from scrapy_ubi.frontier.store import Batch, Row, StoreDamaged, StoreError, StoreFull
+from scrapy_ubi.frontier.store import Row, RowBatch, StoreDamaged, StoreError, StoreFull
 
 MIB = 1 << 20
 OPEN_FILES = 40  # table files; with the others below 50, so that an agent stays below 64
@@ -70,7 +70,7 @@ class RocksStore:
         self._options = _options(max(memory, LEAST_MEMORY))
         self._synced = WriteOptions()
         self._synced.sync = True
-        self._gate = threading.Lock()  # no reader is inside while it is opened anew
+        self._gate = threading.Lock()  # no reader is inside while it is opened again
         self._stuck = False  # it refuses all writes since the disk was full
         try:
             path.mkdir(parents=True, exist_ok=True)
@@ -86,11 +86,11 @@ class RocksStore:
         except Exception as error:  # rocksdict raises nothing more particular
             raise self._named(error) from error
 
-    def batch(self) -> Batch:
+    def batch(self) -> RowBatch:
         """An empty batch."""
         return WriteBatch(raw_mode=True)
 
-    def write(self, batch: Batch) -> None:
+    def write(self, batch: RowBatch) -> None:
         """Make a batch durable."""
         assert isinstance(batch, WriteBatch)
         try:
@@ -100,7 +100,7 @@ class RocksStore:
             self._handle().write(batch, self._synced)
         except Exception as error:  # rocksdict raises nothing more particular
             named = self._named(error)
-            self._stuck = self._stuck or not isinstance(error, StoreError)  # RocksDB's own: it writes no more
+            self._stuck = self._stuck or not isinstance(error, StoreError)  # RocksDB's own: it no longer writes
             raise named from error
 
     def get(self, key: bytes) -> bytes | None:

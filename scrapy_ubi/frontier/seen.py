@@ -6,7 +6,7 @@ Whether the table is whole is then seen by its totals, which must be those of al
 
 The file is one of `shards.py`: 256 shards by the lowest byte of a key. A slot is one word: 0 when empty, else the key
 with that byte replaced by 254 (known) or 255 (done): 10 bytes a key, and 1 more in the file of pieces that wait to be
-used again. At 10 M keys a shard has 40,000, and is built anew in a few ms, while the loop waits.
+used again. At 10 M keys a shard has 40,000, and is built again in a few ms, while the loop waits.
 
 Single look-ups read the slots through a memoryview, which costs half of what numpy's boxes do. Growth, totals and large
 changes are numpy's, thousands of keys an operation.
@@ -24,7 +24,8 @@ from numpy.typing import NDArray
 
 from scrapy_ubi.frontier.hash_slots import Numbers, Slots, Words
 from scrapy_ubi.frontier.mapped import SeenDamaged
-from scrapy_ubi.frontier.shards import Shape, Shards
+from scrapy_ubi.frontier.shard_header import Shape
+from scrapy_ubi.frontier.shards import Shards
 
 __all__ = ["Seen", "SeenDamaged", "SeenTable", "Totals"]
 

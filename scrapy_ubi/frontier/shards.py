@@ -1,10 +1,10 @@
 """A mapped file of hash tables that grow one by one: what both kinds of `Seen` are made of.
 
 * A key is hashed; the lowest bits of the hash say in which of the file's *shards* it is, the rest of them is its slot's
-  content (`slots.py`), so nothing of the hash is kept twice, and a table can be built anew from its slots alone.
+  content (`hash_slots.py`), so nothing of the hash is kept twice, and a table can be built again from its slots alone.
 * Every change of a key is one store of one slot. So at whatever moment the process is killed, the file is a table that
   holds each change wholly or not at all.
-* A shard that is 88 % full is built anew, a fifth larger, in a free piece of the file, and then one store into the
+* A shard that is 88 % full is built again, a fifth larger, in a free piece of the file, and then one store into the
   header switches over. The free pieces follow from the header, so no crash can lose any. The shards' first sizes are
   spread over that fifth: they grow one by one, never all at once, and all together stay about 80 % full.
 """
@@ -13,53 +13,23 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from itertools import islice, pairwise
 from pathlib import Path
 from typing import Self
 
 import numpy as np
 
-from scrapy_ubi.frontier.hash_slots import Bits, Numbers, Places, Slots, Words, built, claim, is_prime, prime, walk
+from scrapy_ubi.frontier.hash_slots import Bits, Numbers, Probes, Slots, Words, built, claim, prime, walk
 from scrapy_ubi.frontier.mapped import LINE, WORD, MappedWords, Room, SeenDamaged
+from scrapy_ubi.frontier.shard_header import FIRST_SHARD, FLUSH, VERSION, WRITTEN, Shape, read_header
 
-VERSION = 1
 FULLEST = 0.88  # of a shard; beyond, a look-up of an unknown key takes more than 9 steps
 GROWTH = 1.2
 
 _BULK = 400  # so many changes and more go through numpy
 _REBUILD_AT_ONCE = 200_000
 
-_FLUSH = 2  # words of the header: magic, version and shards, flush, written, 4 unused, the shards
-_WRITTEN = 3
-_FIRST_SHARD = 8
-
 _MOST_SLOTS = (1 << 24) - 1
-
-
-@dataclass(frozen=True, slots=True)
-class Shape:
-    """What tells one kind of file from another. `least`: slots of the smallest shard, a prime; `bytes`: of a slot."""
-
-    magic: bytes
-    name: str
-    shards: int
-    least: int
-    bytes: int
-
-    @property
-    def header(self) -> int:
-        """How many words, in whole lines."""
-        return -(-(_FIRST_SHARD + self.shards) // LINE) * LINE
-
-    @property
-    def line(self) -> int:
-        """How many slots a line has."""
-        return LINE * WORD // self.bytes
-
-    def lines(self, slots: int) -> int:
-        """How many lines so many slots need."""
-        return -(-slots // self.line)
 
 
 class Shards(ABC):
@@ -135,7 +105,7 @@ class Shards(ABC):
         file = MappedWords.create(path, line * LINE, shape.bytes)
         file.words[0], file.words[1] = int.from_bytes(shape.magic, "little"), VERSION << 32 | shape.shards
         for shard, (start, _, slots) in enumerate(extents):
-            file.words[_FIRST_SHARD + shard] = start // shape.line << 24 | slots
+            file.words[FIRST_SHARD + shard] = start // shape.line << 24 | slots
         return cls(path, file, extents)
 
     @classmethod
@@ -147,7 +117,7 @@ class Shards(ABC):
         """
         file = MappedWords.open(path, cls.SHAPE.header, cls.SHAPE.bytes)
         try:
-            table = cls(path, file, _read_header(path, cls.SHAPE, file.words))
+            table = cls(path, file, read_header(path, cls.SHAPE, file.words))
             table._counts[:] = [table._count(shard) for shard in range(cls.SHAPE.shards)]
         except SeenDamaged:
             file.close()
@@ -157,20 +127,20 @@ class Shards(ABC):
     @property
     def flush(self) -> int:
         """Number of the last flush that was applied."""
-        return self._file.words[_FLUSH]
+        return self._file.words[FLUSH]
 
     @flush.setter
     def flush(self, number: int) -> None:
-        self._file.words[_FLUSH] = number
+        self._file.words[FLUSH] = number
 
     @property
     def written(self) -> int:
         """Number of the last flush that the store was seen to have; 0 in files of before."""
-        return self._file.words[_WRITTEN]
+        return self._file.words[WRITTEN]
 
     @written.setter
     def written(self, number: int) -> None:
-        self._file.words[_WRITTEN] = number
+        self._file.words[WRITTEN] = number
 
     @property
     def memory(self) -> int:
@@ -240,7 +210,7 @@ class Shards(ABC):
         if len(new):
             self._insert(numbers[new], done[new], places.only(new)._replace(at=at[new]))
 
-    def _insert(self, numbers: Words, done: Bits, places: Places) -> None:
+    def _insert(self, numbers: Words, done: Bits, places: Probes) -> None:
         """Hashes that are not here, and the empty slots that `walk` found for them."""
         shards = (numbers % self.SHAPE.shards).astype(np.int64)
         some, coming = np.unique(shards, return_counts=True)
@@ -253,15 +223,15 @@ class Shards(ABC):
         claim(np.asarray(self._slots), places, np.where(done, places.sought, places.sought - 1))
         self._counts[some] += coming
 
-    def _places(self, numbers: Words) -> Places:
+    def _places(self, numbers: Words) -> Probes:
         """Where to look for each hash."""
         extents = self._places_of[(numbers % self.SHAPE.shards).astype(np.int64)]
-        return Places.of(numbers, extents[:, 0], extents[:, 2], *self._sought(numbers))
+        return Probes.of(numbers, extents[:, 0], extents[:, 2], *self._sought(numbers))
 
     # ---- growth
 
     def _grow(self, shard: int, more: int) -> None:
-        """Build a shard anew, with room for so many keys more. Raises `StoreFull` with nothing changed."""
+        """Build a shard again, with room for so many keys more. Raises `StoreFull` with nothing changed."""
         start, end, slots = self._extents[shard]
         used = np.array(self._slots[start:end])
         used = used[used != 0]
@@ -284,7 +254,7 @@ class Shards(ABC):
         self._room.take(line, shape.lines(len(table)))
         start = line * shape.line
         np.asarray(self._slots)[start : start + len(table)] = table
-        self._file.words[_FIRST_SHARD + shard] = line << 24 | len(table)
+        self._file.words[FIRST_SHARD + shard] = line << 24 | len(table)
         old, _, slots = self._extents[shard]
         self._extents[shard] = (start, start + len(table), len(table))
         self._places_of[shard] = self._extents[shard]
@@ -337,21 +307,3 @@ class Shards(ABC):
             assert len(np.unique(numbers)) == len(numbers), f"shard {shard} holds a key twice"
             assert np.array_equal(walk(np.asarray(self._slots), self._places(numbers)), used + start), f"shard {shard}"
             assert self._used[shard] == len(used), f"shard {shard}"
-
-
-def _read_header(path: Path, shape: Shape, words: memoryview) -> list[tuple[int, int, int]]:
-    """The shards' extents. Raises `SeenDamaged` unless each is one that this module could have written."""
-    if words[0] != int.from_bytes(shape.magic, "little"):
-        raise SeenDamaged(path, f"is not {shape.name}")
-    if words[1] != VERSION << 32 | shape.shards:
-        version, shards = divmod(words[1], 1 << 32)
-        raise SeenDamaged(path, f"is of version {version} with {shards} shards, not {VERSION} with {shape.shards}")
-    header = [divmod(word, 1 << 24) for word in words[_FIRST_SHARD : _FIRST_SHARD + shape.shards].tolist()]
-    end = shape.header // LINE
-    for line, slots in sorted(header):
-        if line < end or line + shape.lines(slots) > len(words) // LINE:
-            raise SeenDamaged(path, f"has {len(words) // LINE} lines, with a shard of {slots} slots at line {line}")
-        end = line + shape.lines(slots)
-        if slots < shape.least or not is_prime(slots):
-            raise SeenDamaged(path, f"has a shard of {slots} slots, which is none of its sizes")
-    return [(line * shape.line, line * shape.line + slots, slots) for line, slots in header]

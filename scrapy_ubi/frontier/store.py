@@ -1,6 +1,6 @@
 """What a frontier on disk needs of a store: the Store contract. An ordered map of bytes with atomic batches.
 
-Two things keep it: `rocks.RocksStore` (production) and `memorystore.MemoryStore` (tests, the simulator). Both pass
+Two things keep it: `rocks.RocksStore` (production) and `memory_store.MemoryStore` (tests, the simulator). Both pass
 tests/frontier/test_store.py. The frontier relies on what stands here and on nothing else.
 
 * A batch is written wholly or not at all, whatever happens to the process or the machine meanwhile; when `write` has
@@ -47,7 +47,7 @@ class StoreDamaged(StoreError):
         )
 
 
-class Batch(Protocol):
+class RowBatch(Protocol):
     """Changes to be written together."""
 
     def put(self, key: bytes, value: bytes) -> None:
@@ -70,11 +70,11 @@ class Batch(Protocol):
 class Store(Protocol):
     """An ordered map of bytes."""
 
-    def batch(self) -> Batch:
+    def batch(self) -> RowBatch:
         """An empty batch."""
         ...
 
-    def write(self, batch: Batch) -> None:
+    def write(self, batch: RowBatch) -> None:
         """Make a batch durable. Blocks for the disk. Raises `StoreFull`, `StoreDamaged`, `StoreError`."""
         ...
 

@@ -7,7 +7,7 @@ waiting there means that its turn to be read has not come, busy there that it is
 * At most about `most` rows of queues are in memory, where one with a large request counts as several (`rows.weight`).
   While less than half of that is used, heads grow up to `GROWN` rows and stay complete: a small crawl reads nothing.
   Beyond, a head has `HEAD` rows, and hosts that may not be fetched here, or not for long, give theirs away; those that
-  keep one from before get no more. So they have half of it at most.
+  keep one from before get none. So they have half of it at most.
 * A host whose head is used up goes behind those that rest, so all have their turn.
 * A read is asked for here, made in another thread, and taken in later; flushes are written meanwhile, and it may have
   seen the rows of before or of after one. So what is written from the asking on is kept beside it (`_late` for heads,
@@ -19,11 +19,11 @@ waiting there means that its turn to be read has not come, busy there that it is
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import NamedTuple
 
-from scrapy_ubi.frontier import rows
+from scrapy_ubi.frontier import queue_rows, rows
 from scrapy_ubi.frontier.disk_state import NO_HEAD, DiskState, Head, HostChanges
-from scrapy_ubi.frontier.rows import HEAVY
+from scrapy_ubi.frontier.queue_rows import HEAVY
+from scrapy_ubi.frontier.scan import Scan, rows_there
 from scrapy_ubi.frontier.workbench import Workbench
 from scrapy_ubi.protocol.host import Entry, HostState
 
@@ -33,34 +33,6 @@ AHEAD = 30.0  # s before its time that a host is read, so that it is there in ti
 MOST_SCANS = 256  # hosts read at once: a few milliseconds in a thread
 TIDY = 1024  # rows looked at for garbage at once
 LEAST_TIDY = 64  # rows of garbage before a queue is looked through
-
-
-class Scan(NamedTuple):
-    """What is to be read: rows of `state` from `start` on, before `end`; `tidy`: to find garbage, not for its head;
-    `whole`: no more rows than `most` were there when this was asked.
-    """
-
-    state: DiskState
-    start: bytes
-    end: bytes
-    most: int
-    tidy: bool = False
-    whole: bool = False
-
-
-Result = tuple[Scan, Head]
-
-
-def cut(scan: Scan, read: Head) -> Result:
-    """What was read for this, and no more of it than weighs as much as was asked for; one row in any case."""
-    if rows.are_usual(read):
-        return scan, read
-    weight = 0
-    for count, queued in enumerate(read):
-        weight += 1 + (len(queued) >> HEAVY)
-        if weight > scan.most and count:
-            return scan._replace(most=count, whole=False), read[:count]
-    return scan, read
 
 
 class Window:
@@ -107,7 +79,7 @@ class Window:
         """Nothing is left in the host's queue: its rows go with the coming flush."""
         self._cleared[state] = state.arrival
         if state.head:
-            self.held -= rows.weight(state.head)
+            self.held -= queue_rows.weight(state.head)
         state.fill(NO_HEAD)
         state.complete = True
         if state not in self._late:
@@ -120,7 +92,7 @@ class Window:
     def insert(self, state: DiskState, queued: bytes, entry: Entry) -> None:
         """An entry was put into the host's queue: into its head, where that is its place."""
         if queued < state.low:
-            state.low = queued[: rows.ROW]
+            state.low = queued[: queue_rows.ROW]
         head, weight = state.head, 1 + (len(queued) >> HEAVY)
         if state.complete and self._has_room(state, 1, weight) and state not in self.resting:
             state.insert(queued, entry)  # (one that rests, though nothing waited, is read)
@@ -143,10 +115,10 @@ class Window:
         their place, all are like this one, and there is room; whether they are there.
         """
         count = len(queued)
-        weight = rows.weight(queued) if count > 1 else 1 + (len(queued[0]) >> HEAVY)
+        weight = queue_rows.weight(queued) if count > 1 else 1 + (len(queued[0]) >> HEAVY)
         if not state.complete or state in self.resting or not self._has_room(state, count, weight):
             return False
-        if not rows.are_alike(queued) or not state.append(queued, entry):
+        if not queue_rows.are_alike(queued) or not state.append(queued, entry):
             return False
         self.held += weight
         state.waiting += count
@@ -169,7 +141,7 @@ class Window:
         """Take a row out of a head."""
         queued = state.head.pop(index)
         self.held -= 1 + (len(queued) >> HEAVY)
-        return queued[: rows.ROW]
+        return queued[: queue_rows.ROW]
 
     def exchange(self, state: DiskState, index: int, queued: bytes) -> None:
         """Put another version of a row into its place in a head."""
@@ -183,7 +155,7 @@ class Window:
         self.held -= 1 + (len(first) >> HEAVY)
         if not head:
             state.head, state.deepest = NO_HEAD, 0
-            state.low = first[: rows.ROW] + b"\0"  # what is put before it later lowers that again
+            state.low = first[: queue_rows.ROW] + b"\0"  # what is put before it later lowers that again
         return first
 
     def _give_up(self, state: DiskState) -> None:
@@ -207,14 +179,14 @@ class Window:
         return state
 
     def release(self, state: DiskState, now: float) -> None:
-        """A busy host is busy no more: it waits for its next time, rests, or is idle."""
+        """A busy host is no longer busy: it waits for its next time, rests, or is idle."""
         if state.next_at > now + self._ahead and not self._roomy:
             self._evict(state)
         if state.waiting and state.head:
             self.workbench.release(state, state.next_at)
         else:
             self.workbench.release(state, None)
-            if state.head:  # all of it was done elsewhere meanwhile, and nobody would take it out
+            if state.head:  # all of it was done elsewhere meanwhile, and no pop would take it out
                 self._evict(state)
             self.settle(state)
 
@@ -262,7 +234,7 @@ class Window:
                 self.resting.release(state, state.next_at)
                 continue
             start, end = rows.of_host(rows.QUEUE, state.hid)
-            there = _rows_there(state, quantum)
+            there = rows_there(state, quantum)
             scans.append(Scan(state, max(start, state.low), end, min(there, quantum), False, there <= quantum))
             self._late[state] = {}
             self._coming += self.head
@@ -276,13 +248,13 @@ class Window:
         self.resting.release(state, None)
         stays = not late and state.writing is None  # else rows may have come before those that were there
         whole = (scan.whole and stays) or len(read) < scan.most
-        end = scan.end if whole else read[-1][: rows.ROW]
+        end = scan.end if whole else read[-1][: queue_rows.ROW]
         found = self._merged(state, read, late, end)
-        state.low = found[0][: rows.ROW] if found else end + b"\0"
+        state.low = found[0][: queue_rows.ROW] if found else end + b"\0"
         state.complete = whole and len(found) <= scan.most
         del found[scan.most :]
         state.fill(found)
-        self.held += rows.weight(found)
+        self.held += queue_rows.weight(found)
         if not state.waiting:  # all of it was done elsewhere meanwhile, as in `release`
             self._evict(state)
         self.settle(state)
@@ -293,19 +265,19 @@ class Window:
         if late or state.writing is not None or state.fresh is not None:
             read = state.merged(read, late, rows.QUEUE, end)
         if state.out:
-            read = [queued for queued in read if rows.queued_key(queued) not in state.out]
+            read = [queued for queued in read if queue_rows.queued_key(queued) not in state.out]
         return read
 
     def uncleared(self, state: DiskState, read: Head) -> Head:
         """These rows but for those that are none any more, though the store had them when they were read."""
         first = self._cleared.get(state, 0)
-        return [queued for queued in read if rows.arrival_of(queued) >= first] if first else read
+        return [queued for queued in read if queue_rows.arrival_of(queued) >= first] if first else read
 
     def written(self, hosts: Mapping[DiskState, HostChanges]) -> None:
         """These changes are in the store; what is being read may have been read before."""
         for late in (self._late, self._tidying):
             for state in late.keys() & hosts.keys():
-                late[state].update((row, value) for row, value in hosts[state].items() if rows.is_queued(row))
+                late[state].update((row, value) for row, value in hosts[state].items() if queue_rows.is_queued(row))
         for state in self._cleared.keys() & hosts.keys():
             if state not in self._late and state not in self._tidying:
                 del self._cleared[state]
@@ -324,10 +296,10 @@ class Window:
 
     def forget(self, state: DiskState, gone: set[bytes]) -> None:
         """These rows are deleted: none of them is in the head any more."""
-        before = rows.weight(state.head)
+        before = queue_rows.weight(state.head)
         if before:
-            state.fill([queued for queued in state.head if queued[: rows.ROW] not in gone])
-            self.held -= before - rows.weight(state.head)
+            state.fill([queued for queued in state.head if queued[: queue_rows.ROW] not in gone])
+            self.held -= before - queue_rows.weight(state.head)
 
     def is_read(self, state: DiskState) -> bool:
         """Whether the host's head is being read."""
@@ -344,15 +316,15 @@ class Window:
         if len(read) < scan.most:
             del self._untidy[state]
         else:
-            self._untidy[state] = read[-1][: rows.ROW] + b"\0"
+            self._untidy[state] = read[-1][: queue_rows.ROW] + b"\0"
         return late
 
-    def _check(self, states: Iterable[DiskState]) -> None:
+    def check_invariants(self, states: Iterable[DiskState]) -> None:
         """Assert every invariant of the window."""
-        self.workbench._check()
-        self.resting._check()
+        self.workbench.check_invariants()
+        self.resting.check_invariants()
         states = list(states)
-        assert self.held == sum(rows.weight(state.head) for state in states)
+        assert self.held == sum(queue_rows.weight(state.head) for state in states)
         assert self._coming == self.head * len(self._late)
         assert not NO_HEAD
         for state in states:
@@ -361,14 +333,3 @@ class Window:
             assert not (state.head and state in self.resting), state
             assert self.resting.is_busy(state) == (state in self._late), state
             assert not (state.complete and state.waiting) or len(state.head) >= state.waiting, state
-
-
-def _rows_there(state: DiskState, quantum: int) -> int:
-    """How many rows the host's queue has in the store; more than the quantum where that is not known.
-
-    A read that asks for no more than there are need not find out that behind them there is none, which takes as long as
-    the read. What is put there from now on is late (`Window.loaded`); what is taken away leaves fewer than asked for.
-    """
-    if state.fresh is not None or state.writing is not None:
-        return quantum + 1
-    return state.waiting + state.garbage + len(state.out)

@@ -100,26 +100,28 @@ class Workbench(Generic[Host]):
         """
         heap, line, arrivals, places = self._heap, self._line, self._arrivals, self._places
         while True:
-            back = (line.times[0], line.counts[0]) if line.times else _NEVER
-            heap_first = heap and heap[0][:2] < back  # one call less than bool(), each time
-            if heap_first:
-                back = heap[0][:2]
-            arrival = arrivals.times and (arrivals.times[0], arrivals.counts[0]) < back
-            if arrival and self._arrived_last and now - back[0] >= _PATIENCE:
-                arrival = False
-            if (arrivals.times[0] if arrival else back[0]) > now:
+            first: _Line[Host] | None = line  # None: the heap
+            at = (line.times[0], line.counts[0]) if line.times else _NEVER
+            if heap and heap[0][:2] < at:
+                first, at = None, heap[0][:2]
+            if (
+                arrivals.times
+                and (arrivals.times[0], arrivals.counts[0]) < at
+                and not (self._arrived_last and now - at[0] >= _PATIENCE)
+            ):
+                first, at = arrivals, (arrivals.times[0], 0)
+            if at[0] > now:
                 return None
-            if heap_first and not arrival:
+            if first is None:
                 _, count, host = heapq.heappop(heap)
             else:
-                first = arrivals if arrival else line
                 first.times.popleft()
                 count, host = first.counts.popleft(), first.hosts.popleft()
             if places.get(host) != count:
                 continue  # it was removed or moved since
             if allowed(host):
                 places[host] = _BUSY
-                self._arrived_last = bool(arrival)
+                self._arrived_last = first is arrivals
                 return host
             places[host] = _PARKED
             self._parked[host] = self._unasked[host] = None
@@ -181,7 +183,7 @@ class Workbench(Generic[Host]):
             else:
                 del self._unasked[host]
 
-    def _check(self) -> None:
+    def check_invariants(self) -> None:
         """Assert that every host is in one state, and that heap or line holds every waiting one."""
         assert {host for host, place in self._places.items() if place == _PARKED} == self._parked.keys()
         assert self._unasked.keys() <= self._parked.keys()

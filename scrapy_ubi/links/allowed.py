@@ -1,6 +1,6 @@
 """Which of a page's links are wanted, by their URLs: Scrapy's rules (scheme, expressions, domains, extensions), faster.
 
-What is asked of every link is asked without parsing its URL anew; the domains are asked once for each host.
+What is asked of every link is asked without parsing its URL again; the domains are asked once for each host.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import re
 from collections.abc import Collection
 from urllib.parse import urlparse
 
-from scrapy_ubi.links.join import WEB
+from scrapy_ubi.links.joiner import WEB
 
 _SCHEMES = frozenset({"http", "https", "file", "ftp"})
 _MOST_KNOWN = 10_000  # hosts whose answer is kept
@@ -18,7 +18,7 @@ _LONGEST = 300  # characters of a host, with user name and port, whose answer is
 Patterns = Collection[re.Pattern[str]]
 
 
-class Extensions:
+class DeniedExtensions:
     """Whether the path of a URL ends with one of these, whatever its case. Each begins with its dot."""
 
     __slots__ = ("_all", "_last", "_odd", "_search", "short")
@@ -105,7 +105,7 @@ class Allowed:
         self._deny = tuple(pattern.search for pattern in deny)
         self._inside = Domains(allow_domains) if allow_domains else None
         self._outside = Domains(deny_domains) if deny_domains else None
-        self._extensions = Extensions(deny_extensions)
+        self._extensions = DeniedExtensions(deny_extensions)
         # Nothing but extensions counts, and of a web page's path only what follows its last dot needs to be looked at:
         # it passes if it is not doubtful, and there is no `;` in it.
         self.by_extension = self._extensions.short and not (allow or deny or allow_domains or deny_domains)

@@ -15,7 +15,7 @@ from scrapy_ubi.links.growth import NAMES, left_open
 
 FEW = 600  # tags: however they stand, they are parsed in a fraction of a second, into some 90,000 elements
 STEPS = 100_000_000  # elements opened, times tags: what a deep page may cost, a fraction of a second as well
-MOST = 500_000  # elements opened anew, some 160 MB
+MOST = 500_000  # elements opened again, some 160 MB
 
 
 def _beginnings() -> np.ndarray[tuple[int], np.dtype[np.bool_]]:

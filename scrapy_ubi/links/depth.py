@@ -37,33 +37,64 @@ _FOREIGN = frozenset((b"svg", b"math"))  # within these no element ends by itsel
 _SHAPES = frozenset(b"circle clippath defs ellipse g line mask path polygon polyline rect stop svg symbol use".split())
 
 
+class _Open:
+    """The elements that stand open, as the tags of a page come one by one.
+
+    `deepest`: of the depths so far; `left`: the most formatting elements that were open at once, with those not ended
+    in their turn; `patience`: how many open elements may still be compared with.
+    """
+
+    __slots__ = ("_foreign", "_left", "_names", "_shapes", "deepest", "left", "patience")
+
+    def __init__(self) -> None:
+        self._names: list[bytes] = []
+        self._foreign = -1  # where the first of _FOREIGN stands
+        self._shapes = False  # whether only _SHAPES have come since
+        self._left = self.left = self.deepest = 0
+        self.patience = PATIENCE
+
+    @property
+    def is_foreign(self) -> bool:
+        """Whether what comes is within svg or math."""
+        return self._foreign >= 0
+
+    def take(self, name: bytes, end: bytes, last: bytes) -> None:
+        """A tag: its name in lower case, the `/` of an end tag, what stands before its `>`."""
+        shape = name in _SHAPES and (self._shapes or name == b"svg")
+        if (shape and not end and last.endswith(b"/")) or (self._foreign < 0 and name in _VOID):
+            return  # it is whole
+        self._shapes = shape and not (end and name == b"svg")
+        if end:
+            self._end(name)
+        elif self._foreign >= 0 or not (name in _ENDED_BY_THE_NEXT and self._names[-1:] == [name]):
+            self._begin(name)
+
+    def _end(self, name: bytes) -> None:
+        self._left -= name in NAMES and self._names[-1:] == [name]
+        self.patience -= _close(self._names, name)
+        if self._foreign >= len(self._names):
+            self._foreign = -1
+
+    def _begin(self, name: bytes) -> None:
+        if self._foreign < 0 and name in _FOREIGN:
+            self._foreign = len(self._names)
+        self._names.append(name)
+        self._left += name in NAMES
+        self.deepest, self.left = max(self.deepest, len(self._names)), max(self._left, self.left)
+
+
 def survey(page: bytes) -> tuple[int, int]:
     """What a parser finds in a page (in UTF-8, without NUL), at least: the depth, up to DEEP + 1, as far as elements
     are ended in their turn; and the most formatting elements that were open at once, with those not ended so."""
-    open_: list[bytes] = []
-    foreign, shapes = -1, False  # where in them the first of _FOREIGN stands; whether only _SHAPES have come since
-    patience, left, most_left, depth = PATIENCE, 0, 0, 0
+    open_ = _Open()
     for data, end, name, last in _TAG.findall(page):
-        if data and foreign >= 0:
-            return DEEP + 1, most_left  # where it ends, and so what is a tag, depends on what it is in
-        name = name.lower()
-        whole = last.endswith(b"/") and not end and (shapes or name == b"svg") and name in _SHAPES
-        if not name or whole or (foreign < 0 and name in _VOID):
-            continue
-        shapes = (shapes or name == b"svg") and name in _SHAPES and not (end and name == b"svg")
-        if end:
-            left -= name in NAMES and open_[-1:] == [name]
-            patience -= _close(open_, name)
-            foreign = foreign if foreign < len(open_) else -1
-        elif foreign >= 0 or not (open_ and open_[-1] == name and name in _ENDED_BY_THE_NEXT):
-            if foreign < 0 and name in _FOREIGN:
-                foreign = len(open_)
-            open_.append(name)
-            left += name in NAMES
-            depth, most_left = max(depth, len(open_)), max(left, most_left)
-        if depth > DEEP or patience < 0:
-            return DEEP + 1, most_left
-    return depth, most_left
+        if data and open_.is_foreign:
+            return DEEP + 1, open_.left  # where it ends, and so what is a tag, depends on what it is in
+        if name:
+            open_.take(name.lower(), end, last)
+            if open_.deepest > DEEP or open_.patience < 0:
+                return DEEP + 1, open_.left
+    return open_.deepest, open_.left
 
 
 def _close(open_: list[bytes], name: bytes) -> int:

@@ -1,10 +1,10 @@
 """How much more the parser of the HTML standard makes of a page than it is, told before it is parsed.
 
-A `<b>` that is left open in a paragraph is opened anew in the next one, and so are all that are open by then: 20 kB of
+A `<b>` that is left open in a paragraph is opened again in the next one, and so are all that are open by then: 20 kB of
 `<p><b 1><b 2>...<p>x<p>x...` become two million elements, and 64 kB some gigabytes. Such pages are left to libxml2,
-which opens nothing anew.
+which opens nothing again.
 
-What counts are formatting elements that are not ended in their turn: each may be opened anew at each tag of the page.
+What counts are formatting elements that are not ended in their turn: each may be opened again at each tag of the page.
 (Of `a`, only one is ever open.) Most elements are told by their text, which is followed by their end.
 """
 

@@ -35,7 +35,7 @@ class Page:
         """`page`: all of it, as `written` has it."""
         self._tree = LexborHTMLParser(page, options=_OPTIONS)
 
-    def elements(self, places: Places, region: LexborNode | None = None) -> list[LexborNode]:
+    def elements(self, places: LinkSources, region: LexborNode | None = None) -> list[LexborNode]:
         """The elements that may hold links, in the page or in the region, itself included."""
         if not places.selector:  # no tag is left: no selector either, for lexbor
             return []
@@ -79,7 +79,7 @@ class Page:
         return False
 
 
-class Places:
+class LinkSources:
     """Where links are: which elements to look at (`selector`), and which of an element's values are links (`values`).
 
     `tags`, `attrs`, without `no_tags`, `no_attrs`: names, or `*` for all of them, as Scrapy's extractor has them.
@@ -122,13 +122,18 @@ class Places:
         """The values in one element that are links, as written."""
         wanted = self._tag(tag)
         for name, value in attributes.items():
-            if (wanted and self._attr(name)) or (self._frames and name == "src" and tag in _FRAMES):
+            if (wanted and self._attr(name)) or self._is_extra(tag, name, attributes):
                 yield value or ""
-            elif self._canonical and name == "href" and tag == "link":
-                if "canonical" in (attributes.get("rel") or "").lower().split():
-                    yield value or ""
             elif self._srcset and name == "srcset" and tag in _IMAGES:
                 yield from candidates(value or "")
+
+    def _is_extra(self, tag: str, name: str, attributes: Attributes) -> bool:
+        """Whether an attribute is the address of a frame or of the canonical page, and these are asked for."""
+        if name == "src":
+            return self._frames and tag in _FRAMES
+        if name == "href" and self._canonical and tag == "link":
+            return "canonical" in (attributes.get("rel") or "").lower().split()
+        return False
 
 
 def _is_within(node: LexborNode | None, some: Collection[int], outside: set[int]) -> bool:

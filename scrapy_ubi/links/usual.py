@@ -1,4 +1,5 @@
-"""The short way through a page: one attribute, every URL once, nobody's function in between. Most extractors want that.
+"""The short way through a page: one attribute, every URL once, no function of the user's in between. Most extractors
+want that.
 
 What could be asked of each link is asked of all of a page's links at once, by regular expressions over all values, one
 a line: which of them mean a URL by no more than putting two strings together, and which of these end with an extension
@@ -14,7 +15,7 @@ from collections.abc import Callable, Collection, Iterable
 from selectolax.lexbor import LexborNode
 
 from scrapy_ubi.links.allowed import Allowed
-from scrapy_ubi.links.join import FRAGMENT, NAME, ORIGIN, PATH, QUERY, WEB, Joiner
+from scrapy_ubi.links.joiner import FRAGMENT, NAME, ORIGIN, PATH, QUERY, WEB, Joiner
 
 _NONE = "\x00 no such attribute"
 
@@ -85,7 +86,13 @@ def urls(values: Collection[str], joiner: Joiner, allowed: Allowed, strip: Strip
             url = folder + value
         if url not in found:
             found[url] = value
-    if not quick:
+    return _allowed(found, lines, allowed)
+
+
+def _allowed(found: dict[str, str], lines: str, allowed: Allowed) -> dict[str, str]:
+    """Those of these URLs that are wanted; of the values that went the long way, it is known already."""
+    passes = allowed.passes
+    if not allowed.by_extension:
         return {url: value for url, value in found.items() if passes(url)}
     if doubtful := allowed.doubtful(lines):
         return {url: value for url, value in found.items() if value.lower() not in doubtful or passes(url)}

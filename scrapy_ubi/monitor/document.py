@@ -10,10 +10,10 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from scrapy_ubi.monitor.inbox_text import Box, Letter
-from scrapy_ubi.monitor.ownership import Ownership
-from scrapy_ubi.monitor.render import measures_of
+from scrapy_ubi.monitor.inbox_text import Box, InboxLetter
+from scrapy_ubi.monitor.render_report import measures_of
 from scrapy_ubi.monitor.status import AgentStatus, CrawlStatus
+from scrapy_ubi.monitor.url_owner import Ownership
 from scrapy_ubi.protocol.host import Redo
 
 Document = dict[str, Any]
@@ -68,7 +68,7 @@ def inbox(crawl: str, name: str, box: Box) -> Document:
     return {"crawl": crawl, "agent": name, "total": box.total, "letters": [_letter(one) for one in box.letters]}
 
 
-def _letter(of: Letter) -> Document:
+def _letter(of: InboxLetter) -> Document:
     return {
         "id": of.id,
         "time": of.time,

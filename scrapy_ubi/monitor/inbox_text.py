@@ -16,7 +16,7 @@ import redis
 from scrapy_ubi.protocol.bundle import opened
 from scrapy_ubi.protocol.received import Delta
 from scrapy_ubi.protocol.wire import decode
-from scrapy_ubi.transport.keys import Keys
+from scrapy_ubi.transport.redis_keys import RedisKeys
 from scrapy_ubi.untrusted.checks import Malformed
 from scrapy_ubi.untrusted.terminal_text import plain
 
@@ -27,7 +27,7 @@ HEAD = 256  # characters shown of what cannot be read
 
 
 @dataclass(frozen=True, slots=True)
-class Letter:
+class InboxLetter:
     """A letter in an inbox; several may have come in one entry, and share its id. `time` is unix seconds (Redis's
     clock); `trouble` says why it is unreadable, '' if it is not.
 
@@ -79,21 +79,21 @@ class Box:
     """Some letters of a stream, and how many there are in all."""
 
     total: int
-    letters: tuple[Letter, ...] = ()
+    letters: tuple[InboxLetter, ...] = ()
     dead: tuple[DeadLetter, ...] = ()
 
 
 def read_inbox(client: redis.Redis, crawl: str, agent: str, limit: int) -> Box:
     """The `limit` oldest letters that wait for `agent`; in all, entries that were not read count as one letter each.
     Raises redis.RedisError."""
-    total, rows = _read(client, Keys(crawl).inbox(agent), limit, newest=False)
+    total, rows = _read(client, RedisKeys(crawl).inbox(agent), limit, newest=False)
     letters = tuple(read_letter(agent, key, fields) for key, entry in rows for fields in opened(entry))
     return Box(max(total - len(rows), 0) + len(letters), letters=letters[:limit])
 
 
 def read_dead(client: redis.Redis, crawl: str, agent: str, limit: int) -> Box:
     """The `limit` newest dead letters of `agent`, newest first. Raises redis.RedisError."""
-    total, rows = _read(client, Keys(crawl).dead(agent), limit, newest=True)
+    total, rows = _read(client, RedisKeys(crawl).dead(agent), limit, newest=True)
     return Box(total, dead=tuple(_dead_letter(key, fields) for key, fields in rows))
 
 
@@ -110,7 +110,7 @@ def _read(
     return total, rows
 
 
-def read_letter(receiver: str, key: bytes, fields: Mapping[bytes, bytes]) -> Letter:
+def read_letter(receiver: str, key: bytes, fields: Mapping[bytes, bytes]) -> InboxLetter:
     """A letter as people see it; never raises."""
     body = fields.get(b"body", b"")
     deltas: tuple[Delta, ...] = ()
@@ -124,7 +124,7 @@ def read_letter(receiver: str, key: bytes, fields: Mapping[bytes, bytes]) -> Let
         trouble = "not UTF-8"
     except Malformed as malformed:
         trouble = plain(str(malformed), 120)
-    return Letter(
+    return InboxLetter(
         id=plain(key, 40),
         time=_time(key),
         sender=plain(fields.get(b"from", b""), 64),

@@ -11,7 +11,7 @@ crawlers. With n pages crawled, u different pages among them and e URLs exchange
   capacity; the fair load is all of them per all capacity. Reported are the highest load and the mean absolute
   deviation, both relative to the fair load.
 
-A page is crawled when it is *done*: fetched and parsed, or failed for good. So n is the sum of `done`, u that of
+A page is crawled when it is *done*: fetched and parsed, or failed permanently. So n is the sum of `done`, u that of
 `unique`, which count the same pages: in `pages`, the responses, a retry is a second one, and a page that robots.txt
 forbids is none.
 

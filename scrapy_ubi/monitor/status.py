@@ -18,12 +18,12 @@ from typing import Any, cast
 
 import redis
 
-from scrapy_ubi.node.mail.finish import is_finished
+from scrapy_ubi.node.mail.run_state import is_finished
 from scrapy_ubi.node.report.profile import Profile, read_profile
 from scrapy_ubi.protocol.beat import FENCED, LEAVING, LEFT, Beat
 from scrapy_ubi.protocol.ring import replicas_for
 from scrapy_ubi.transport.contract import MEMORY
-from scrapy_ubi.transport.keys import Keys
+from scrapy_ubi.transport.redis_keys import RedisKeys
 from scrapy_ubi.untrusted.terminal_text import plain
 
 SILENT_AFTER = 15.0  # seconds without a new profile: the default failure timeout; said to people, nothing hangs on it
@@ -39,7 +39,7 @@ _NOT_WORKING = _AWAY | {SILENT, UNREADABLE, "finished"}
 @dataclass(frozen=True, slots=True)
 class AgentStatus:
     """One agent. `age` is seconds since its profile was written (None: no profile); `trouble` says what is
-    unreadable. `keeps`: it has left, and had nobody to hand over to.
+    unreadable. `keeps`: it has left, and had no agent to hand over to.
     """
 
     name: str
@@ -117,7 +117,7 @@ class CrawlStatus:
 
     @property
     def state(self) -> str:
-        """`running`, `finished`, `stopped` (nobody works, the end was not reached) or `absent`."""
+        """`running`, `finished`, `stopped` (no agent works, the end was not reached) or `absent`."""
         if not self.exists:
             return "absent"
         if self.finished:
@@ -146,7 +146,7 @@ class CrawlStatus:
 
 def read_status(client: redis.Redis, crawl: str) -> CrawlStatus:
     """The state of `crawl` in this Redis. Raises redis.RedisError when Redis does not answer or does not allow it."""
-    keys, now = Keys(crawl), server_time(client)
+    keys, now = RedisKeys(crawl), server_time(client)
     with client.pipeline(transaction=False) as pipe:
         for key in (keys.beats, keys.agents, keys.control):
             pipe.hgetall(key)
@@ -189,7 +189,7 @@ def _hashes(client: redis.Redis) -> Iterator[Any]:
 def _crawl_of(key: str) -> str | None:
     """The crawl to which one of the keys of a crawl as a whole belongs; None for any other key."""
     crawl = key.removeprefix("ubi:").rpartition(":")[0]
-    return crawl if crawl and key in Keys(crawl).shared else None
+    return crawl if crawl and key in RedisKeys(crawl).shared else None
 
 
 def server_time(client: redis.Redis) -> float:
@@ -216,7 +216,7 @@ def _text(value: bytes) -> str:
     return plain(value, MAX_NAME * 4)
 
 
-def _lengths(client: redis.Redis, keys: Keys, names: list[str]) -> dict[str, tuple[int, int]]:
+def _lengths(client: redis.Redis, keys: RedisKeys, names: list[str]) -> dict[str, tuple[int, int]]:
     """Entries of each agent's inbox and dead letters; 0 for a key of another type."""
     if not names:
         return {}
@@ -288,10 +288,12 @@ def shown_state(
     if profile.state in ("finished", "left"):
         # A process that has just begun under the name of one that has gone beats before it publishes.
         return profile.state if incarnation == profile.incarnation else "joining"
+    return _living_state(profile, beat, age)
+
+
+def _living_state(profile: Profile, beat: Beat | None, age: float | None) -> str:
+    """The state of an agent that takes part by its own word."""
     if age is not None and age > SILENT_AFTER:
         return SILENT if beat is not None else DEAD  # the others have removed its beat
-    if beat is not None and LEAVING in beat.flags:
-        return "leaving"
-    if beat is not None and FENCED in beat.flags:
-        return "fenced"
-    return profile.state
+    flags = beat.flags if beat is not None else ""
+    return "leaving" if LEAVING in flags else "fenced" if FENCED in flags else profile.state

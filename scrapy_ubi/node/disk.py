@@ -1,4 +1,4 @@
-"""The keeper: an agent's disk, as its node uses it (DESIGN 2.5, P8).
+"""The keeper: an agent's disk, as its node uses it (docs/explanation/protocol.md#flush-and-restart, P8).
 
 Rules of this module:
 
@@ -34,18 +34,18 @@ from typing import Any, Protocol, TypeVar
 from scrapy_ubi.errors import UbiDirectoryError
 from scrapy_ubi.frontier import ledger
 from scrapy_ubi.frontier.bloom import SeenBloom
-from scrapy_ubi.frontier.disk import DiskFrontier
+from scrapy_ubi.frontier.disk_frontier import DiskFrontier
 from scrapy_ubi.frontier.flush import Flush
 from scrapy_ubi.frontier.memory import MemoryFrontier
 from scrapy_ubi.frontier.restore import SeenKind, open_frontier
+from scrapy_ubi.frontier.scan import Result
 from scrapy_ubi.frontier.seen import SeenDamaged, SeenTable
 from scrapy_ubi.frontier.store import Store, StoreDamaged, StoreError
-from scrapy_ubi.frontier.window import Result
 from scrapy_ubi.node.hosts.host_notes import MOST_POSTPONE
 from scrapy_ubi.node.store_files import clean, delete, set_aside
 from scrapy_ubi.protocol.frontier_contract import Frontier
 from scrapy_ubi.protocol.host import HostState
-from scrapy_ubi.protocol.snapshot import Changes, Group, Saved
+from scrapy_ubi.protocol.snapshot import Changes, GroupState, Saved
 from scrapy_ubi.settings import UbiSettings
 
 logger = logging.getLogger("scrapy_ubi")
@@ -181,7 +181,7 @@ class NoDisk:
         """Nothing."""
 
 
-class Keeper:
+class AgentDisk:
     """An agent's disk. `frontier`, `saved` and `facts` are what was found on it; `forget` replaces them.
 
     `trouble` is called in the loop, once, when a file turns out to be damaged while the crawl runs.
@@ -201,7 +201,7 @@ class Keeper:
         self._clock = clock
         self._flush: Flush | None = None
         self._written = False
-        self._group: Group | None = None
+        self._group: GroupState | None = None
         self._read: asyncio.Future[list[Result]] | None = None
         self.trouble: Callable[[StoreError], None] = _raise
         self._closed = False
@@ -214,7 +214,7 @@ class Keeper:
     @classmethod
     async def open(
         cls, path: Path, settings: UbiSettings, clock: Callable[[], float], beside: Beside | None = None
-    ) -> Keeper:
+    ) -> AgentDisk:
         """Open the disk in that directory, in another thread; `beside` are the files whose lengths stand there.
 
         Raises `UbiDirectoryError` when it is damaged (then it was set aside) or cannot be used.

@@ -9,7 +9,7 @@ Rules of this module:
 * The locks are no files beside the user's: they are in the directory for temporary files.
 * Local files are flushed before each flush of the agent's disk (`flush`): what is done on the disk has its items in the
   file, whenever the process is killed. What cannot be flushed is named at the start.
-* What a killed process left of a line is cut off before the file is appended to (`feedtails`).
+* What a killed process left of a line is cut off before the file is appended to (`feed_tails`).
 """
 
 from __future__ import annotations

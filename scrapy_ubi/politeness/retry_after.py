@@ -46,7 +46,7 @@ def longest(values: Iterable[bytes], now: float) -> float | None:
 
 def asked(response: Response) -> float | None:
     """For how long (s) a response wants its server to be left alone from now on; None where it does not say so, or
-    nobody can read it."""
+    it cannot be read."""
     if response.status not in STATUSES:
         return None
     return longest(response.headers.getlist("Retry-After"), time.time())

@@ -143,7 +143,7 @@ def _candidates(settings: UbiSettings) -> list[Path]:
 
 
 def _take(settings: UbiSettings) -> tuple[Path, AgentLock]:
-    """The first candidate that nobody holds, locked."""
+    """The first candidate that no process holds, locked."""
     candidates = _candidates(settings)
     for path in candidates:
         try:

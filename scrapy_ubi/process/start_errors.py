@@ -18,7 +18,7 @@ logger = logging.getLogger("scrapy_ubi")
 
 def process_ended(sentence: object) -> SystemExit:
     """What ends the process with this sentence. The threads that crawls before this one have left in the reactor would
-    keep it from its end: nobody stops them when the reactor is left like that."""
+    keep it from its end: they are not stopped when the reactor is left like that."""
     if is_reactor_installed():
         from twisted.internet import reactor
 

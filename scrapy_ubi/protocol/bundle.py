@@ -3,7 +3,7 @@
 Rules of this module:
 
 * The first letter's fields stand as they are. Of the second one those that differ from them follow, named with `.2`
-  (`lane.2`, `seq.2`, `body.2`), of the third one `.3`, up to `MOST`: readable with redis-cli as ever.
+  (`lane.2`, `seq.2`, `body.2`), of the third one `.3`, up to `MOST`: readable with redis-cli as before.
 * Letters to one receiver stay in their order. An entry is no larger than a letter may be.
 * Nothing that arrives is trusted: `opened` only takes letters apart, each of which is then judged by itself.
 """

@@ -1,8 +1,8 @@
-"""Custody: when a discovery letter may be acknowledged (DESIGN 2.3).
+"""Custody: when a discovery letter may be acknowledged (docs/explanation/protocol.md#mail).
 
 Custody of a URL leaves its sender only when the owner and the owner's successors have it. The owner merges a letter
 at once, tells its successors on the state lane, and holds the letter here until what it had told them by then is
-acknowledged. On a change of view every held letter is judged anew: hosts this agent does not own any more are refused
+acknowledged. On a change of view every held letter is judged again: hosts this agent does not own any more are refused
 after all (they are handed on besides), and the others wait for their present successors. Of many letters some are
 judged a tick: where all of a large group send, there are hundreds of thousands of hosts in them.
 """
@@ -16,7 +16,7 @@ from scrapy_ubi.protocol.answer import Outcome
 from scrapy_ubi.protocol.lane import LaneIn
 from scrapy_ubi.protocol.outbox import Outbox
 
-JUDGED = 5_000  # hosts judged anew a tick, about: some tens of milliseconds
+JUDGED = 5_000  # hosts judged again a tick, about: some tens of milliseconds
 
 
 @dataclass(slots=True)

@@ -1,4 +1,5 @@
-"""The failure detector: who is alive, by the beats that one observer has read (DESIGN 2.2).
+"""The failure detector: who is alive, by the beats that one observer has read
+(docs/explanation/protocol.md#membership).
 
 Rules of this module:
 
@@ -6,10 +7,10 @@ Rules of this module:
 * An agent is dead in an observer's view when, at the moment the observer *sent* a read, the beat had not changed for
   the failure timeout. Measuring to the sending of the read makes a slow answer count for the observed, never against
   it.
-* An observer that was itself away (no read for longer than the lease) starts all ages anew. So does one that finds that
-  Redis has forgotten everything since its last read: beats may have been written, and gone, in between.
+* An observer that was itself away (no read for longer than the lease) starts all ages again. So does one that finds
+  that Redis has forgotten everything since its last read: beats may have been written, and gone, in between.
   And what it finds there may be from long ago: a line of an unknown incarnation counts when the next one follows.
-* Death is for ever for that incarnation, and contagious: beats name the incarnations their writers hold dead, and a
+* Death is permanent for that incarnation, and passed on: beats name the incarnations their writers hold dead, and a
   reader believes them. It may: the writer saw no beat for the failure timeout, so the lease of the dead has ended. It
   must: an incarnation that one agent holds dead may not go on anyway. One that beats on has not heard of it, and is
   named again.
@@ -47,7 +48,7 @@ class Detector:
         self._dead: dict[str, int | None] = {}  # -> the counter of its last beat, None while none was seen
         self._heard: set[str] = set()  # those of them that have beaten while they were watched
         self._left: dict[str, None] = {}  # incarnations that have left: what a late line says of them is old
-        self._quiet = float("-inf")  # s: from then on nobody held dead has beaten for a failure time-out
+        self._quiet = float("-inf")  # s: from then on none that is held dead has beaten for a failure time-out
         self.restless = False  # whether, at the last read, one held dead had beaten lately: it does not know, maybe
         self._named: tuple[str, ...] = ()
         self._last_read: float | None = None
@@ -122,7 +123,7 @@ class Detector:
         return found is not None and (found.incarnation, found.counter) == (beat.incarnation, beat.counter)
 
     def is_of_then(self, agent: str, beat: Beat) -> bool:
-        """Whether this beat has stood there since Redis came back, and is nobody's who is or was known here."""
+        """Whether this beat has stood there since Redis came back, and is of no agent that is or was known here."""
         if not self._is_old(agent, beat) or beat.incarnation in self._left or beat.incarnation in self._dead:
             return False
         return not self.alive(agent, beat.incarnation)

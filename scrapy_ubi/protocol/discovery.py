@@ -1,4 +1,5 @@
-"""Discovery: what becomes of a URL that was found, here or by another agent that could not place it (DESIGN 2.3).
+"""Discovery: what becomes of a URL that was found, here or by another agent that could not place it
+(docs/explanation/protocol.md#mail).
 
 Rules of this module:
 
@@ -6,28 +7,24 @@ Rules of this module:
   that one has been told before: a bounded memory, forgotten when an agent dies, for what the dead knew may be lost.
 * Most links of a page are known. Whether one is (`met`) is asked before an entry is made of it, which costs ten times
   as much; nothing on that way may cost a call more than it must.
-* What is too large for a letter is no news of another's host: it is not told, and whoever asks hears why (`too_large`).
-* A link that was found on no page is a *stray* (`closing.py`), and belongs into the redo of every page that has it.
-* Of a page with more links than a redo may have no more are gathered: it has none (`closing.py`).
+* What is too large for a letter is no news of another's host: it is not told, and `too_large` says why.
+* A link that was found on no page is a *stray* (`done_marks.py`), and belongs into the redo of every page that has it.
+* Of a page with more links than a redo may have none are gathered any longer: it has no redo (`done_marks.py`).
 * Mail that was refused, or whose receiver is gone, is routed by the present view; the name in a refusal is a hint,
   followed only if that agent is in the view.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 from scrapy_ubi.protocol.done_marks import Closing, Outlinks
 from scrapy_ubi.protocol.host import Entry, HostState
+from scrapy_ubi.protocol.host_policy import HostPolicy, nothing
 from scrapy_ubi.protocol.lane import DISCOVERY
 from scrapy_ubi.protocol.placement import Keeping
 from scrapy_ubi.protocol.quiescence import Quiescence
 from scrapy_ubi.protocol.records import MOST_OUTLINKS, Record, weight
-
-
-def nothing(state: HostState | None, entry: Entry) -> bool:
-    """What is refused where there are no limits."""
-    return False
 
 
 def _firsts(entries: Sequence[Entry]) -> Sequence[Entry]:
@@ -45,12 +42,9 @@ def _firsts(entries: Sequence[Entry]) -> Sequence[Entry]:
 
 
 class Discovery:
-    """What one agent finds. `refuses` says of a URL of an own host, whose state may be None, that it is not taken;
-    `on_request` is told of what comes from elsewhere with a text, of an own host met before, before it is judged;
-    `forwarded` has what owners were told: key -> depth.
-    """
+    """What one agent finds, under this policy. `forwarded` has what owners were told: key -> depth."""
 
-    def __init__(self, keeping: Keeping, closing: Closing, quiescence: Quiescence) -> None:
+    def __init__(self, keeping: Keeping, closing: Closing, quiescence: Quiescence, policy: HostPolicy) -> None:
         self._me = keeping.me
         self._keeping = keeping
         self._config = keeping.config
@@ -60,8 +54,7 @@ class Discovery:
         self._journal = keeping.journal
         self._closing = closing
         self._quiescence = quiescence
-        self.refuses: Callable[[HostState | None, Entry], bool] = nothing
-        self.on_request: Callable[[HostState, Entry], None] = lambda state, entry: None
+        self.refuses, self._on_request = policy.refuses, policy.on_request
         self.forwarded: dict[int, int] = {}
 
     def met(self, host: str, key: int, depth: int, priority: int) -> bool:
@@ -91,7 +84,7 @@ class Discovery:
         return True
 
     def too_large(self, host: str, entry: Entry) -> bool:
-        """Whether a URL that was no news is of another's host, and too large to tell its owner: nobody has it."""
+        """Whether a URL that was no news is of another's host, and too large to tell its owner: no agent has it."""
         if weight(entry) <= self._config.bounds.size or entry.key in self.forwarded:
             return False
         return self._keeping.owner(host) != self._me
@@ -186,7 +179,7 @@ class Discovery:
             return
         for entry in entries:
             if entry.request:
-                self.on_request(state, entry)
+                self._on_request(state, entry)
 
     def forget(self) -> None:
         """An agent is gone: what it knew may have to be told again."""

@@ -1,18 +1,18 @@
-"""Work: what is handed out to be fetched, and what becomes of it (DESIGN 2.2, 2.4).
+"""Work: what is handed out to be fetched, and what becomes of it (docs/explanation/protocol.md#view-change).
 
 Rules of this module:
 
-* The owner alone fetches, when the view lets it (`tenure.py`) and its lease holds. Both are asked at the dispatch
+* The owner alone fetches, when the view lets it (`ownership.py`) and its lease holds. Both are asked at the dispatch
   itself (`may_fetch`), not only when something is handed out (`next`).
 * Every request handed out comes back, by `ended` or `put_back`. Until then, and until its done mark is acknowledged, it
   is *open work* of its host, as a load is that is in no queue (`borrow`): the host is not let go before.
 * A page that the host's dead owner had fetched, and whose outlinks it had told, is done without a fetch.
-* A page done is *closing* (`closing.py`) and stands in the journal of its flush.
+* A page done is *closing* (`done_marks.py`) and stands in the journal of its flush.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from itertools import islice
 
@@ -20,6 +20,7 @@ from scrapy_ubi.protocol.discovery import Discovery
 from scrapy_ubi.protocol.done_marks import Closing, MakeRedo, Outlinks
 from scrapy_ubi.protocol.handover import Handover
 from scrapy_ubi.protocol.host import Entry, HostState, Redo
+from scrapy_ubi.protocol.host_policy import HostPolicy
 from scrapy_ubi.protocol.placement import Keeping
 from scrapy_ubi.protocol.quiescence import Quiescence
 
@@ -27,12 +28,16 @@ COUNTED = 5_000  # hosts looked at a tick, to count those that wait: some tens o
 
 
 class Work:
-    """The work of one agent. `out`: how many requests are handed out; `stopped`: no more will be, the crawl is over;
-    `on_turn(state, now)` is told of a host whose turn it is, and may put it off.
-    """
+    """The work of one agent. `out`: how many requests are handed out; `stopped`: none will be from now on."""
 
     def __init__(
-        self, keeping: Keeping, discovery: Discovery, closing: Closing, handover: Handover, quiescence: Quiescence
+        self,
+        keeping: Keeping,
+        discovery: Discovery,
+        closing: Closing,
+        handover: Handover,
+        quiescence: Quiescence,
+        policy: HostPolicy,
     ) -> None:
         self._me = keeping.me
         self._keeping = keeping
@@ -48,7 +53,7 @@ class Work:
         self._closing = closing
         self._handover = handover
         self._quiescence = quiescence
-        self.on_turn: Callable[[HostState, float], None] = lambda state, now: None
+        self._on_turn = policy.on_turn
         self.out = 0
         self.stopped = False
         self._uncounted: Iterator[HostState] | None = None  # hosts that `overdue` has to look at yet
@@ -92,7 +97,7 @@ class Work:
             state.trusted = True
             self._frontier.defer(state, now)
         if state.next_at <= now:
-            self.on_turn(state, now)
+            self._on_turn(state, now)
         return True
 
     def _redone(self, state: HostState, entry: Entry) -> bool:
@@ -111,7 +116,7 @@ class Work:
         return True
 
     def count_overdue(self) -> None:
-        """The handoff time-out has passed: count the hosts that nobody has handed over, from now on."""
+        """The handoff time-out has passed: count the hosts that no agent has handed over, from now on."""
         self._uncounted, self._overdue = iter(self._frontier.states()), 0
 
     def overdue(self) -> int | None:
@@ -146,8 +151,8 @@ class Work:
         self._frontier.free(state, now)
 
     def ended(self, state: HostState, key: int, outlinks: Outlinks | None = None) -> None:
-        """A request handed out is done: everything that followed from it was discovered before, or it failed for
-        good. `outlinks` is what `discover` gathered of it, None when that may not be all.
+        """A request handed out is done: everything that followed from it was discovered before, or it failed
+        permanently. `outlinks` is what `discover` gathered of it, None when that may not be all.
         """
         self.out -= 1
         self._quiescence.activity += 1
@@ -181,7 +186,7 @@ class Work:
         self.out -= 1
         self._quiescence.activity += 1
         self._frontier.put_back(state, key, entry)
-        if entry is not None:  # an heir is not to begin with its retries anew
+        if entry is not None:  # an heir is not to count its retries from zero
             self._keeping.found(state, (entry,), self._journal.flush)
         self._handover.closed_work(state)
 

@@ -42,7 +42,7 @@ class Closing:
         self._settled = settled
         self.unsent: list[tuple[int, HostState, int]] = []  # flush, host state, key; oldest first
         self._redos: list[tuple[HostState, int, MakeRedo]] = []
-        self.strays: dict[int, int] = {}  # this same dict for ever: the short path looks into it for every link
+        self.strays: dict[int, int] = {}  # always this same dict: the short path looks into it for every link
 
     def __len__(self) -> int:
         return len(self.unsent)
@@ -95,6 +95,6 @@ class Closing:
 
     def _forget_strays(self) -> None:
         strays, oldest = self.strays, self._outbox.oldest()
-        # All in one pass: to begin anew for each takes seconds where a hundred thousand seeds waited for one letter.
+        # All in one pass: to start again for each takes seconds where a hundred thousand seeds waited for one letter.
         for key in [*takewhile(lambda key: oldest is None or strays[key] < oldest, strays)]:
             del strays[key]

@@ -1,4 +1,5 @@
-"""Handover: after a change of view, every host's state goes to those who keep it now (DESIGN 2.4).
+"""Handover: after a change of view, every host's state goes to those who keep it now
+(docs/explanation/protocol.md#view-change).
 
 Rules of this module:
 
@@ -8,8 +9,8 @@ Rules of this module:
   the key sets) that the keeper answers with *want* or not.
 * Who leaves a host to those who have owned it *relies on* them. One that is outside the present view is leaving, and
   may be gone without a change of view: until it has handed on all it holds under this view, those who rely on it have
-  not settled either, and when it is gone before they go through all hosts again. Who is leaving relies on nobody
-  outside the view, or two would wait for each other.
+  not settled either, and when it is gone before they go through all hosts again. An agent that is leaving relies
+  on no agent outside the view, or two would wait for each other.
 * Several offers and syncs of one host may be under way, one a keeper. A copy that gets dirty meanwhile is gone
   through again.
 * When somebody leaves, hosts are brought only after a pause: agents are often stopped together, and what one of them
@@ -38,7 +39,7 @@ from scrapy_ubi.protocol.view import View
 
 SLICE = 2000  # hosts gone through a tick: some milliseconds
 MOST_PAUSES = 3  # that follow each other without a break: agents may leave one after the other
-BROUGHT = 0  # the flush of records that bring known state: they are nobody's outlinks
+BROUGHT = 0  # the flush of records that bring known state: they are outlinks of no page
 
 
 class Handover:
@@ -99,7 +100,7 @@ class Handover:
                 del self.relied_on[agent]
 
     def completed(self) -> None:
-        """The view is complete: copies that nobody needs may go."""
+        """The view is complete: copies that are not needed may go."""
         self.to_drop = deque(state.host for state in self.frontier.states())
 
     def soil(self, state: HostState) -> None:
@@ -144,7 +145,7 @@ class Handover:
             for keeper in others:
                 self._bring_to(state, keeper)
         if state.dirty and state.host not in self.open:
-            state.dirty = False  # nobody else keeps it, or all have it
+            state.dirty = False  # no other agent keeps it, or all have it
 
     def _rely(self, host: str) -> bool:
         """Rely on those who have owned this host, who are all alive, to bring it; False where that may not be."""

@@ -4,17 +4,18 @@ Rules of this module:
 
 * A host's state is two grow-only sets: the keys *known* (discovered) and the keys *done*. What waits to be fetched is
   known minus done. Merging is the union; where one key is known at two depths the smaller wins. Merging is therefore
-  commutative, associative and idempotent: duplicates, reordering and resends of mail are harmless (DESIGN, part 2).
+  commutative, associative and idempotent: duplicates, reordering and resends of mail are harmless
+  (docs/explanation/protocol.md#host-state).
 * The text of a URL is kept only until its key is done: afterwards the key alone is the memory.
 * A page that is done here is *closing* until its done mark may leave (P5): the others are told its entry, not that it
   is done.
 * A page's *redo* is what its owner learned from it, told to the host's other keepers before the done mark may leave:
   an heir finds the page's outlinks there and need not fetch it again. It is a convenience: a lost one costs a fetch.
 * A host's *notes* are what its owner keeps of it beside its URLs (`notes.py`); they merge, too, and are a convenience.
-* A request made again after a failure is told from the same one found anew: it is *retried*, and says how often at the
+* A request made again after a failure is told from the same one found again: it is *retried*, and says how often at the
   start of its text. The version retried more often wins, whatever its depth and priority: else each find of the URL
   would give the page all its retries again.
-* A key handed out to be fetched is *out*: still known, not done, in nobody's queue here. It comes back (`put_back`) or
+* A key handed out to be fetched is *out*: still known, not done, in no queue here. It comes back (`put_back`) or
   becomes done (`finish`).
 """
 
@@ -86,7 +87,7 @@ class Redo(NamedTuple):
 
 
 class Failure(NamedTuple):
-    """A request that failed for good: its key is done, and what is kept of it lets people look, and fetch it again.
+    """A request that failed permanently: its key is done, and what is kept of it lets people look, and fetch it again.
 
     `reason` is a short word as `http/404`; `when` is unix seconds.
     """
@@ -114,7 +115,7 @@ def xor(keys: Iterable[int]) -> int:
     return total
 
 
-class _Nothing(dict[int, Any]):
+class _SharedEmptyDict(dict[int, Any]):
     """An empty dict that stays one, shared by all hosts that have nothing under way: most of them."""
 
     __slots__ = ()
@@ -123,12 +124,12 @@ class _Nothing(dict[int, Any]):
         raise TypeError("this dict is shared: give the host one of its own")
 
 
-NONE = _Nothing()
+NONE = _SharedEmptyDict()
 
 
 class HostState:
     """The state of one host at one agent, with the few facts the agent keeps beside it. Where the sets rest is a
-    subclass's matter: in memory (`setstate`) or on disk (`frontier.diskstate`).
+    subclass's matter: in memory (`memory_state`) or on disk (`frontier.disk_state`).
 
     `out`: key -> entry handed out; `closing`: key -> entry of the done whose done mark may not leave yet; `redo`: key
     -> redo of a page that waits here and is done elsewhere, maybe. An empty one may be `NONE`, which none adds to.
@@ -137,7 +138,7 @@ class HostState:
     `open_work`: how much of what was begun here is not settled yet (requests out, done marks not acknowledged).
     `dirty`: this copy may hold something the host's owner lacks.
     `keepers`, `keepers_at`: owner and successors under the view with that number (a cache of the agent's).
-    `trusted`: nobody else can have fetched this host since this agent did, so only its own delay counts.
+    `trusted`: no other agent can have fetched this host since this agent did, so only its own delay counts.
     `next_at`: time (s, the agent's clock) before which politeness forbids the next fetch.
     `notes`: what is noted of it; `pause`: the delay (s) between two loads that it wants, where that is more than all
     hosts are given.
@@ -260,7 +261,7 @@ class HostState:
         closing = xor(self.closing)
         return Summary(self.known, self.known_xor, self.done_count - len(self.closing), self.done_xor ^ closing)
 
-    def _check(self) -> None:
+    def check_invariants(self) -> None:
         """Assert every invariant of the state."""
         assert all(map(self.is_done, self.closing)), self
         assert all(map(self.is_known, self.redo)), self

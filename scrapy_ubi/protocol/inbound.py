@@ -1,4 +1,4 @@
-"""Reception: what an agent does with the letters it receives (DESIGN 2.3).
+"""Reception: what an agent does with the letters it receives (docs/explanation/protocol.md#mail).
 
 Rules of this module:
 
@@ -13,13 +13,14 @@ Rules of this module:
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from scrapy_ubi.protocol.answer import Outcome
 from scrapy_ubi.protocol.commit import Custody, Held
 from scrapy_ubi.protocol.discovery import Discovery
 from scrapy_ubi.protocol.handover import Handover
 from scrapy_ubi.protocol.host import Entry, HostState
+from scrapy_ubi.protocol.host_policy import HostPolicy
 from scrapy_ubi.protocol.lane import DISCOVERY, MOST_LANES_IN, LaneIn
 from scrapy_ubi.protocol.placement import Keeping
 from scrapy_ubi.protocol.quiescence import Quiescence
@@ -27,17 +28,17 @@ from scrapy_ubi.protocol.received import Delta, Received
 from scrapy_ubi.protocol.records import Record
 
 MOST_OUTCOMES = (
-    1024  # answers remembered a lane: far above any window; a sender that never raises its floor gets no more
+    1024  # answers remembered a lane: far above any window; a sender that never raises its floor gets no further ones
 )
 MOST_ANSWER = 20  # times as many characters as a letter may have: a third of what a transport takes
 
 
 class Reception:
-    """The receiving end of one agent: lanes in, custody, and the answers to give. `on_notes` is told of a host when
-    notes of it come from elsewhere.
-    """
+    """The receiving end of one agent: lanes in, custody, and the answers to give."""
 
-    def __init__(self, keeping: Keeping, finding: Discovery, handover: Handover, quiescence: Quiescence) -> None:
+    def __init__(
+        self, keeping: Keeping, finding: Discovery, handover: Handover, quiescence: Quiescence, policy: HostPolicy
+    ) -> None:
         self._me = keeping.me
         self._keeping = keeping
         self._frontier = keeping.frontier
@@ -45,7 +46,7 @@ class Reception:
         self._finding = finding
         self._handover = handover
         self._quiescence = quiescence
-        self.on_notes: Callable[[HostState], None] = lambda state: None
+        self._on_notes = policy.on_notes
         self._answers: dict[str, None] = {}  # lanes to answer, in the order in which that became clear
         self._touched: dict[str, None] = {}  # lanes of which more is decided than was told to the disk
         self.lanes: OrderedDict[str, LaneIn] = OrderedDict()
@@ -75,7 +76,7 @@ class Reception:
             self._decided(letter.lane)
 
     def refuse_whole(self, sender: str, name: str, seq: int) -> None:
-        """A letter that is set aside as unreadable is answered all the same: sent again it would be no better."""
+        """A letter that is set aside as unreadable is still answered: sent again it would be no better."""
         lane = self._lane(name, sender)
         if len(lane.outcomes) < MOST_OUTCOMES and seq >= lane.floor:
             lane.outcomes[seq] = Outcome({}, ())
@@ -147,9 +148,15 @@ class Reception:
         done = frontier.add_done(state, delta.done)
         noted = delta.notes is not None and frontier.note(state, delta.notes)
         if noted:
-            self.on_notes(state)
-        if not news and not done and not noted:
-            return
+            self._on_notes(state)
+        if news or done or noted:
+            self._tell_keepers(letter, state, news, done, noted)
+
+    def _tell_keepers(
+        self, letter: Received, state: HostState, news: list[Entry], done: list[int], noted: bool
+    ) -> None:
+        """This letter has brought something of a host: see to it that every other keeper comes to know it."""
+        keeping = self._keeping
         keepers = keeping.keepers(state)
         if self._me not in keepers or not self._is_covered(letter, keepers[0]):
             self._handover.soil(state)

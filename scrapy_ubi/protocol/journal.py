@@ -1,12 +1,13 @@
-"""The journal: what is not settled of each flush, so that an agent that begins again owes it still (DESIGN 2.3, P8).
+"""The journal: what is not settled of each flush, so that an agent that begins again owes it still
+(docs/explanation/protocol.md#flush-and-restart, P8).
 
 Rules of this module:
 
 * A flush has a *block*: the entries told to their owners in it, the hosts whose entries were told to successors, and
   the pages done. It is kept until every outlink of that flush and of those before is acknowledged and every done mark
   of them has left; what of it was acknowledged before is told again after a restart, which is harmless.
-* A block is written in *parts*, each with what is new since the one before: a flush that lasts (Redis is away) is
-  written any number of times, and costs no more. What is settled before it was written is never written.
+* A block is written in *parts*, each with what is new since the one before: a flush that lasts (Redis is away) may
+  be written many times, and does not cost more for that. What is settled before it was written is never written.
 """
 
 from __future__ import annotations

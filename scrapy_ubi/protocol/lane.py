@@ -1,12 +1,12 @@
 """Lanes: how the letters of one agent to another are numbered, sent again and acknowledged, so that none is lost
-(DESIGN 2.3).
+(docs/explanation/protocol.md#mail).
 
 Rules of this module:
 
 * Records travel in *letters*, grouped by host into deltas.
 * A *lane* is (sender's store, receiver, kind) with sequence numbers of its own. Kinds: `discovery` (to owners, may be
   refused, acknowledged when durable at owner and successors) and `state` (to keepers, never refused, acknowledged
-  when durable here, waits for nobody). Two lanes, so that acknowledgements never wait in a circle.
+  when durable here, waits for nothing). Two lanes, so that acknowledgements never wait in a circle.
 * At most `window` letters of a lane are unacknowledged; the rest waits in the sender's outbox. A letter is sent again
   after a time-out that doubles up to a bound.
 * The *floor* of a lane is its lowest unacknowledged number. The receiver remembers what became of every letter from the
@@ -172,7 +172,7 @@ class Lane:
             waiting.popleft()
 
     def _take(self, sync: Sync, letter: Letter, bounds: Bounds) -> bool:
-        """Move records of a sync into the letter; True when it has no more."""
+        """Move records of a sync into the letter; True when all of it has left."""
         if not sync.waits:
             return True
         record = sync.peek()
@@ -230,7 +230,7 @@ class Lane:
         self._count = 0
         return records
 
-    def _check(self, window: int) -> None:
+    def check_invariants(self, window: int) -> None:
         """Assert every invariant of the lane."""
         assert len(self.unacknowledged) <= window, self.name
         assert self.oldest() == min(self.open, default=None), self.name

@@ -1,4 +1,4 @@
-"""The lease: until when an agent may start fetches (DESIGN 2.2).
+"""The lease: until when an agent may start fetches (docs/explanation/protocol.md#membership).
 
 Rules of this module:
 

@@ -3,7 +3,7 @@
 Rules of this module:
 
 * A loss is recorded by who sees it (`Membership`), is kept on its disk, and is told the others at the end of the crawl.
-* An agent that comes back with its disk brings what it knew: it is lost no more. So whether anything is missing is
+* An agent that comes back with its disk brings what it knew: it is no longer lost. So whether anything is missing is
   asked at the end (`missing`), not when the loss is seen.
 * What is read was written by another agent: it is validated, and bounded.
 """
@@ -24,7 +24,7 @@ _INCARNATION = re.compile(r"(?:[0-9a-f]{8})?")
 Back = Callable[[str, str], bool]  # name, incarnation -> whether it has come back with its disk
 
 
-class Loss(NamedTuple):
+class GroupLoss(NamedTuple):
     """The `members` (name, incarnation; '' where that is not known) that were lost together. As many as `spare` of them
     may stay away: of what they knew there is a copy."""
 
@@ -32,7 +32,7 @@ class Loss(NamedTuple):
     spare: int
 
 
-def missing(losses: Iterable[Loss], back: Back) -> tuple[str, ...]:
+def missing(losses: Iterable[GroupLoss], back: Back) -> tuple[str, ...]:
     """The names of the agents without whom something may be missing, sorted."""
     names: set[str] = set()
     for loss in losses:
@@ -42,23 +42,23 @@ def missing(losses: Iterable[Loss], back: Back) -> tuple[str, ...]:
     return tuple(sorted(names))
 
 
-def written(losses: Iterable[Loss]) -> list[Any]:
+def written(losses: Iterable[GroupLoss]) -> list[Any]:
     """Losses as JSON."""
     return [[loss.spare, *map(list, loss.members)] for loss in losses]
 
 
-def read_losses(value: object) -> list[Loss]:
+def read_losses(value: object) -> list[GroupLoss]:
     """What was `written`; what does not hold is left out."""
     if not isinstance(value, list):
         return []
     return [loss for row in value[:MOST_LOSSES] if (loss := _read(row)) is not None]
 
 
-def _read(row: object) -> Loss | None:
+def _read(row: object) -> GroupLoss | None:
     if not isinstance(row, list) or not 2 <= len(row) <= MOST_MEMBERS + 1 or not is_count(row[0]):
         return None
     members = [tuple(one) for one in row[1:] if _is_member(one)]
-    return Loss(tuple(members), row[0]) if len(members) == len(row) - 1 else None
+    return GroupLoss(tuple(members), row[0]) if len(members) == len(row) - 1 else None
 
 
 def _is_member(one: object) -> bool:

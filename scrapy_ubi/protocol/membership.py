@@ -2,15 +2,15 @@
 
 Rules of this module:
 
-* An agent is *sure* of its picture once a lease and its grace have passed since its first beat, or somebody who has
-  settled is in it: Redis may have forgotten the others a moment before it came, but whoever lives is seen, or fenced
-  and without loads, by then. If Redis forgets once more meanwhile it waits anew. Who is not sure settles nothing and
-  fetches nothing (decision 0003). `Config.start_wait` may make the wait shorter. That is safe as long as Redis has
-  forgotten nothing since the first of the living came: of two agents that claim their names in one Redis, the later
-  one then finds the earlier one's beat, and waits until that one has settled for both.
+* An agent is *sure* of its picture once a lease and its grace have passed since its first beat, or an agent that
+  has settled is in it: Redis may have forgotten the others a moment before it came, but every living agent is seen, or
+  fenced and without loads, by then. If Redis forgets once more meanwhile it waits again. An agent that is not sure
+  settles nothing and fetches nothing (decision 0003). `Config.start_wait` may make the wait shorter. That is safe as
+  long as Redis has forgotten nothing since the first of the living came: of two agents that claim their names in one
+  Redis, the later one then finds the earlier one's beat, and waits until that one has settled for both.
 * A gap in the lease raises the epoch, and is mended when everybody alive has published the digest of a view that
-  holds it, and nobody who is held dead beats on (`Detector.restless`).
-* An incarnation that anybody holds dead begins anew under another one.
+  holds it, and no incarnation that is held dead beats on (`Detector.restless`).
+* An agent whose incarnation another agent holds dead joins again under another one.
 * More than `t` agents lost between two complete views, and what only they knew may be lost: the crawl is *lossy* from
   then on, and says so at its end. So it is when an agent that begins again from a disk misses
   somebody whom the disk knows when its first view is complete. Who was lost is recorded (`losses`): it may come back.
@@ -25,7 +25,7 @@ from scrapy_ubi.protocol.beat import LOSSY, NEW, Beat
 from scrapy_ubi.protocol.config import Config, Counters
 from scrapy_ubi.protocol.detector import Detector
 from scrapy_ubi.protocol.lease import Lease
-from scrapy_ubi.protocol.losses import MOST_LOSSES, MOST_MEMBERS, Loss
+from scrapy_ubi.protocol.losses import MOST_LOSSES, MOST_MEMBERS, GroupLoss
 from scrapy_ubi.protocol.view import Member, View
 
 TORN = ""  # stands for an incarnation that is lost though its agent is there: its disk is torn
@@ -54,7 +54,7 @@ class Membership:
         self._beat: Beat | None = None  # the own one, as last read
         self._stranger: Beat | None = None  # another process's under this identifier, as last read
         self._lost: dict[str, str] = {}  # since the last complete view: incarnation -> name
-        self.losses: list[Loss] = []
+        self.losses: list[GroupLoss] = []
         self._losing = False  # the last of them is of this time
         self.peers: frozenset[str] = frozenset()  # who was in the last view that was complete
         self._missed: frozenset[str] = frozenset()  # who was in that of the disk, until a view is complete again
@@ -107,7 +107,7 @@ class Membership:
         return self.watch.is_dead(self.incarnation)
 
     def rejoin(self) -> None:
-        """Begin anew, as another incarnation."""
+        """Join again, as another incarnation."""
         self.incarnation = self._new_incarnation()
         self._own.add(self.incarnation)
         self.epoch = 0
@@ -145,11 +145,11 @@ class Membership:
         return self.leaving if agent == self.me else self.watch.leaves(agent)
 
     def count_lost(self, before: View, new: bool) -> None:
-        """The view `before` is no more: count those who died. `new`: this agent has never seen a view complete."""
+        """The view `before` has ended: count those who died. `new`: this agent has never seen a view complete."""
         for agent, member in before.members.items():
             if agent != self.me and self.watch.is_dead(member.incarnation):
                 self._lost[member.incarnation] = agent
-        # Where nobody is left who has seen a view complete, nobody has a whole copy: one death is one too many.
+        # Where no agent is left that has seen a view complete, none has a whole copy: one death is one too many.
         nobody_knows = new and all(NEW in sight.beat.flags for sight in self.watch.seen.values())
         spare = 0 if nobody_knows else self.config.replication
         if len(self._lost) > spare:
@@ -164,7 +164,7 @@ class Membership:
         if self._losing:
             spare = min(spare, self.losses.pop().spare)
         self._losing = True
-        self.losses = [*self.losses, Loss(lost[-MOST_MEMBERS:], spare)][-MOST_LOSSES:]
+        self.losses = [*self.losses, GroupLoss(lost[-MOST_MEMBERS:], spare)][-MOST_LOSSES:]
 
     def completed(self, view: View) -> None:
         """This view, the present one, is complete: every host has all its copies again."""

@@ -113,9 +113,9 @@ class SetState(HostState):
         """The keys that are done and that others may know to be."""
         return iter([key for key in self.done if key not in self.closing])
 
-    def _check(self) -> None:
+    def check_invariants(self) -> None:
         """Assert every invariant of the state."""
-        super()._check()
+        super().check_invariants()
         assert not self.queued.keys() & self.done, self
         assert not self.queued.keys() & self.out.keys(), self
         assert self.redo.keys() <= self.queued.keys() | self.out.keys(), self

@@ -2,9 +2,9 @@
 
 Rules of this module:
 
-* A host's notes are one JSON object and a version. Whoever notes something raises the version by one; of two notes the
-  higher (version, text) wins, as a whole. Merging is therefore commutative, associative and idempotent, as that of a
-  host's sets is: duplicates, reordering and resends are harmless.
+* A host's notes are one JSON object and a version. An agent that notes something raises the version by one; of two
+  notes the higher (version, text) wins, as a whole. Merging is therefore commutative, associative and idempotent, as
+  that of a host's sets is: duplicates, reordering and resends are harmless.
 * One object has one text (`canonical`), of at most `MOST_NOTES` characters, wherever it was written.
 * Notes are a convenience: they travel with the host's state, and who loses them loses no URL. Nothing waits for them.
 * What they say is their readers' matter, and may come from another agent: a reader validates what it reads.

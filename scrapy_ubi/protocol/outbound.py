@@ -1,10 +1,12 @@
-"""Sending: the letters that leave an agent, and what follows when they are answered (DESIGN 2.3).
+"""Sending: the letters that leave an agent, and what follows when they are answered
+(docs/explanation/protocol.md#mail).
 
 Rules of this module:
 
 * A record is closed when its receiver has acknowledged it. Of a discovery letter hosts may be refused: their records
-  rest for a moment, and are routed anew with the name in the refusal for a hint.
-* State is never refused, whoever says so. A record of it whose receiver is gone soils the copy: others are to be told.
+  rest for a moment, and are routed again, with the name in the refusal as a hint.
+* State is never refused, whatever an answer says. A record of it whose receiver is gone soils the copy: others are to
+  be told.
 * An outlink that is acknowledged while no done mark may leave is thin (`outbox.py`).
 * A done mark that is acknowledged is work closed, and so is one whose receiver is gone.
 """

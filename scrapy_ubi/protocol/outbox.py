@@ -5,14 +5,14 @@ Rules of this module:
 * What an agent writes is numbered by *flush*. An outlink (a discovered entry told to its owner or, by an owner, to its
   successors) is *open* from the flush it was written in until it is acknowledged. A done mark of flush f leaves only
   when no outlink of flush <= f is open (P5).
-* Mail for an agent that is gone is taken back: discovered entries are routed anew, state is dropped, for a view
+* Mail for an agent that is gone is taken back: discovered entries are routed again, state is dropped, for a view
   change brings the whole state of every host concerned to its new keepers. An outlink among it is an *orphan*, and
   open, until that has been done for its host.
 * An outlink that was acknowledged while views had too few members is *thin*: fewer agents have it than copies are asked
-  for, and it is told anew when one of those who were there is gone. That ends when acknowledgements stand for all
+  for, and it is told again when one of those who were there is gone. That ends when acknowledgements stand for all
   copies again; until then no done mark leaves, so none stands on a thin one. To a leaver, which keeps no copy of what
   it tells, it never ends.
-* What comes back refused waits a moment before it is routed anew, so that two agents whose views differ do not play
+* What comes back refused waits a moment before it is routed again, so that two agents whose views differ do not play
   ball.
 """
 
@@ -43,7 +43,7 @@ class Outbox:
         self.orphans: list[tuple[int, str]] = []  # (flush, host) of outlinks whose host is to be brought to new keepers
         self.thin: list[Record] = []
         self.forgotten: list[str] = []
-        self._numbers: dict[str, int] = {}  # of lanes that there are no more: nothing goes through all of them
+        self._numbers: dict[str, int] = {}  # of lanes that are gone: nothing goes through all of them
         self._told_numbers: dict[str, int] = {}
         self._untold: set[str] = set()  # of these, lanes that are gone since numbers were told
 
@@ -160,7 +160,7 @@ class Outbox:
         return gone, entries, state
 
     def take_thin(self) -> list[Record]:
-        """The thin outlinks, to be told anew: they are open again."""
+        """The thin outlinks, to be told again: they are open again."""
         thin, self.thin = self.thin, []
         for record in thin:
             self._open(record.flush)
@@ -177,7 +177,8 @@ class Outbox:
         return new
 
     def resume(self, numbers: Mapping[str, int], discovered: Iterable[Record], told: Iterable[tuple[int, str]]) -> None:
-        """Begin again with what was found on disk: lanes go on counting, outlinks are open until they are told anew."""
+        """Begin again with what was found on disk: lanes go on counting, outlinks are open until they are told
+        again."""
         self._numbers, self._told_numbers = dict(numbers), dict(numbers)
         for record in discovered:
             self._open(record.flush)
@@ -192,7 +193,7 @@ class Outbox:
         """
         for lane in list(self.lanes.values()):
             if lane.answered and not lane.unacknowledged:
-                # All own answers are read in every exchange: what nobody waits for would make up most of it in a large
+                # All own answers are read in every exchange: what is not waited for would make up most of it in a large
                 # group. Should an answer go with it that was wanted after all, its letter is sent again.
                 self.forgotten.append(lane.name)
                 lane.answered = ""
@@ -202,8 +203,8 @@ class Outbox:
                 yield lane, letter, False
 
     def left_later(self, said: float, left: float) -> None:
-        """An exchange took long, or was tried for long: nobody could have answered what was to leave at the first time
-        (s), and left at the second."""
+        """An exchange took long, or was tried for long: no receiver could have answered what was to leave at the first
+        time (s), and left at the second."""
         for lane in self.lanes.values():
             lane.left_later(said, left)
 
@@ -223,11 +224,11 @@ class Outbox:
         if lane is not None:
             lane.cancel(sync)
 
-    def _check(self) -> None:
+    def check_invariants(self) -> None:
         """Assert every invariant of the outbox."""
         count: dict[int, int] = {}
         for lane in self.lanes.values():
-            lane._check(self.bounds.window)
+            lane.check_invariants(self.bounds.window)
             for letter in lane.unacknowledged.values():
                 for record in letter.records:
                     count[record.flush] = count.get(record.flush, 0) + (record.entry is not None)

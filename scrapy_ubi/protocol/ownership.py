@@ -1,15 +1,16 @@
-"""Who may fetch a host, and from when: the rules of a view change that keep one fetcher a host (DESIGN 2.4, P2).
+"""Who may fetch a host, and from when: the rules of a view change that keep one fetcher a host
+(docs/explanation/protocol.md#view-change, P2).
 
 A view is *complete*, for an agent, when one read shows that everybody alive (the leaving included) has published
-*settled* for it and nobody lists a pending host. An owner fetches a host
+*settled* for it and no beat lists a pending host. An owner fetches a host
 
 * *at once*, when in the last view that was complete for it, and in every view it entered since, it was the owner, or
-  one of the `t` successors with nobody before it in that host's order still alive: its copy is whole and nobody alive
-  can be fetching;
+  one of the `t` successors with no agent before it in that host's order still alive: its copy is whole and no
+  living agent can be fetching;
 * otherwise from the moment it has read that everybody alive has published *settled* for the present view, unless
   somebody lists the host as pending; or, at the latest, when the handoff time-out has passed.
 
-"Every view it entered since" is more than the design page asks: having published *settled* for a view, an agent has
+"Every view it entered since" is more than a complete view asks: having published *settled* for a view, an agent has
 given the others the right to think it complete, though it has not seen that itself (decision 0003).
 """
 
@@ -45,7 +46,7 @@ class Tenure:
         self.released = False  # everybody has settled in the present view, but for the hosts listed
         self.copied = False  # everybody has handed on all, whatever is pending
         self.agreed = False  # everybody has published the present view, so all know how many there are
-        self.forced = False  # the handoff time-out has passed, and nobody has agreed to that
+        self.forced = False  # the handoff time-out has passed, and no agent has agreed to that
         self.listed: frozenset[str] = frozenset()
         self.since = 0.0
 
@@ -56,8 +57,8 @@ class Tenure:
         self.released = self.copied = self.agreed = self.forced = False
 
     def doubt(self, view: View) -> None:
-        """Members of this view whom the last complete one did not have may have fetched while nobody knew of the other:
-        nothing is fetched at once.
+        """Members of this view whom the last complete one did not have may have fetched while neither knew of the
+        other: nothing is fetched at once.
         """
         known = self.complete
         if known is not None and any(known.incarnation(a) != m.incarnation for a, m in view.members.items()):
@@ -98,7 +99,7 @@ class Tenure:
         return not self.forced and (not self.released or bool(self.listed))
 
     def force(self) -> None:
-        """The handoff time-out has passed: fetch all the same. No copy is counted on for that."""
+        """The handoff time-out has passed: fetch without agreement. No copy is counted on for that."""
         self.forced = True
 
     def free(self, host: str, alive: Alive) -> bool:
@@ -135,7 +136,7 @@ class Tenure:
         """Whether what was acknowledged lately has as many copies as it can have: everybody has handed on all under the
         present view, or none of the views since the last complete one had too few members.
 
-        That nobody has too many pending hosts is not asked for: they wait for this, and would wait for ever.
+        It is not asked that every agent has few pending hosts: they wait for this, and would wait without end.
         """
         if self.released or self.copied:
             return True

@@ -1,11 +1,12 @@
-"""Keeping: who keeps a host under the present view, and what its other keepers are told of it (DESIGN 2, 2.1).
+"""Keeping: who keeps a host under the present view, and what its other keepers are told of it
+(docs/explanation/protocol.md#assignment).
 
 Rules of this module:
 
 * The ring of the present view says who: the owner first, then its successors. A host state remembers them until the
   view is another one.
 * The news of a host goes to its other keepers on the state lane, with the flush in which it became known: done marks
-  wait for it there (P5). What is too large for a letter is told nobody, and counted.
+  wait for it there (P5). What is too large for a letter is told to no agent, and counted.
 * Of notes the last ones are told, once a tick, however often they have changed meanwhile.
 """
 
@@ -78,11 +79,11 @@ class Keeping:
         return state.keepers
 
     def keepers_of(self, host: str) -> tuple[str, ...]:
-        """Owner and successors of any host, under the present view; empty when nobody is left in it."""
+        """Owner and successors of any host, under the present view; empty when no agent is left in it."""
         return self.ring.order(host, self.config.replication + 1) if self.view.members else ()
 
     def owner(self, host: str) -> str:
-        """Whom a URL of this host is for: its owner, or this agent when nobody is left in the view."""
+        """Whom a URL of this host is for: its owner, or this agent when no agent is left in the view."""
         return self.ring.owner(host) if self.view.members else self.me
 
     def owns(self, host: str) -> bool:
@@ -108,7 +109,7 @@ class Keeping:
     def found(self, state: HostState, news: Sequence[Entry], flush: int, but: str = "") -> None:
         """Tell the other keepers of a host, but one, of entries that are news."""
         others = self.others(state, but)
-        if not others:  # an agent alone has none, and makes no record for nobody
+        if not others:  # an agent alone has none, and makes no record
             return
         host, most, counters = state.host, self.config.bounds.size, self.counters
         told = [entry for entry in news if weight(entry) <= most]

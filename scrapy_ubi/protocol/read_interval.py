@@ -6,8 +6,8 @@ with N. Writing must not become rare: leases hang on it. Reading may: a read tha
 which the protocol has to bear anyway (it only comes to know of a death, a view or the end later). Two things bound it:
 
 * `A_LEASE` reads fit in a lease: an agent whose last read is older than a lease takes itself for one that was away, and
-  suspects nobody; so at least one read in a row may be lost on top.
-* Everybody follows his own view of how many there are, and nobody needs to know what the others do.
+  suspects no agent; so at least one read in a row may be lost on top.
+* Every agent follows its own view of how many there are, and need not know what the others do.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ class Record(NamedTuple):
 class Sync:
     """The whole state of one host on its way to one receiver, taken from the host in pieces as the window allows.
 
-    `waits`: not all of it has left its lane; one that was cancelled stays there and waits no more.
+    `waits`: not all of it has left its lane; one that was cancelled stays there and no longer waits.
     """
 
     host: str

@@ -47,7 +47,7 @@ class Written:
         return request
 
 
-class Read:
+class RequestReader:
     """The requests of a letter that is being read."""
 
     def __init__(self) -> None:

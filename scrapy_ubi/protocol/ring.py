@@ -3,8 +3,8 @@
 The assignment of UbiCrawler (Boldi, Codenotti, Santini, Vigna: technical report, 2002, sections 4.1 to 4.3):
 
 * The *ring* is the circle of 64-bit numbers. An agent stands on it at its *replicas*: as many points as its capacity
-  gives, drawn from a Mersenne Twister seeded with nothing but the agent's identifier (4.3). So whoever knows the
-  identifiers of a group knows the whole assignment: no table travels, nobody is asked.
+  gives, drawn from a Mersenne Twister seeded with nothing but the agent's identifier (4.3). So an agent that
+  knows the identifiers of a group knows the whole assignment: no table travels, no agent is asked.
 * A host stands at one point, a hash of its partition key. Its *owner* is the agent of the nearest replica, **in either
   direction**; who comes next is found going on outward, skipping agents already met. Not the clockwise successor of
   most consistent hashing: docs/decisions/0001-nearest-replica.md has the figures that tell them apart.
@@ -60,7 +60,7 @@ class RingCollision(ValueError):
 
 
 class Arc(NamedTuple):
-    """The points `first` to `last` of the circle, both included, that one owner loses to another (None: nobody)."""
+    """The points `first` to `last` of the circle, both included, that one owner loses to another (None: no agent)."""
 
     first: int
     last: int
@@ -164,7 +164,7 @@ class Ring:
         owner = self._owners.get(host)
         if owner is None:
             if not self._agents:
-                raise LookupError("a ring without agents: nobody owns anything")
+                raise LookupError("a ring without agents has no owners")
             # `point` is written out: a call costs a tenth of all this
             owner = self._circle.nearest(hash128(host, HOST_SEED) & _LOW if host.isascii() else point(host))
             if len(self._owners) >= OWNERS_KEPT:
@@ -229,9 +229,9 @@ class Ring:
     def __repr__(self) -> str:
         return f"Ring.of({self._agents!r})"
 
-    def _check(self) -> None:
+    def check_invariants(self) -> None:
         """Assert the invariants: the points are those of the agents, and what is remembered is what would be found."""
-        self._circle._check()
+        self._circle.check_invariants()
         held = dict(zip(self._circle.points, self._circle.holders, strict=True))
         assert held == {at: a for a, n in self._agents.items() for at in replica_points(a, n)}, self
         assert len(held) == sum(self._agents.values()), self

@@ -54,7 +54,7 @@ class Circle:
     _inner: int  # where in `_bounds` the inner ones begin: 1 if `_around` is the lowest, else 0
     _turn: int  # what lies above bound i - 1, up to bound i, is nearest to the point at i - _turn (also below zero)
     _bounds: array[int]  # ascending
-    _numbers: dict[str, int]  # holder -> its number; there may be some that hold no more
+    _numbers: dict[str, int]  # holder -> its number; there may be some that hold none any longer
     _names: list[str]  # the holder of each number
     _shift: int  # a number's cell is what its highest bits say: number >> _shift
     _near: array[int]  # cell -> number of the holder that has all of it, or BISECT
@@ -134,7 +134,7 @@ class Circle:
     def arcs(self) -> Iterator[tuple[int, str | None]]:
         """(last number, holder) of each arc with one nearest point, from zero up to the end of the circle.
 
-        Without points it is one arc that nobody (None) holds.
+        Without points it is one arc that no agent (None) holds.
         """
         if not self.points:
             yield SIZE - 1, None
@@ -242,7 +242,7 @@ class Circle:
             cell = max(cell, next_cell + 1)
             place += 1
 
-    def _check(self) -> None:
+    def check_invariants(self) -> None:
         """Assert the invariants: `points` ascend, and all else follows from them."""
         assert len(self.points) == len(self.holders)
         assert all(low < high for low, high in pairwise(self.points))

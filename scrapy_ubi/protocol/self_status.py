@@ -1,9 +1,10 @@
 """Standing: how far one agent is, as it tells the others in its beat. Everything here is read from its other parts, and
 changes nothing.
 
-* *settled*: it has handed on all it holds under the present view, but for the pending hosts (DESIGN 2.4);
+* *settled*: it has handed on all it holds under the present view, but for the pending hosts
+  (docs/explanation/protocol.md#view-change);
 * *passive*: nothing is left to do here (P6);
-* a leaver *may go* when it has handed on all it holds, and nobody counts on its copies any more.
+* a leaver *may go* when it has handed on all it holds, and no agent counts on its copies any longer.
 """
 
 from __future__ import annotations
@@ -76,8 +77,8 @@ class Standing:
         )
 
     def may_go(self) -> bool:
-        """Whether a leaving agent has handed on all it holds, and nobody counts on its copies any more: everybody has
-        published *settled* for the view without it.
+        """Whether a leaving agent has handed on all it holds, and no agent counts on its copies any longer: all
+        have published *settled* for the view without it.
         """
         quiet = self._handover.settled and not self._handover.pending and not self._closing and self._reception.idle
         relieved = self._tenure.released or not self._keeping.view.members

@@ -1,4 +1,5 @@
-"""What of an agent is durable beside its host states, and how an agent begins again from it (DESIGN 2.3, 2.5, P8).
+"""What of an agent is durable beside its host states, and how an agent begins again from it
+(docs/explanation/protocol.md#flush-and-restart, P8).
 
 Rules of this module:
 
@@ -11,8 +12,8 @@ Rules of this module:
   outlinks, done marks, and the numbers that no letter may have again.
 * A disk that is *torn*, of which the last flushes are lost, counts as one lost with its agent, for copies that others
   count on are gone. The name of its lanes is another one then: numbers were given that it knows nothing of.
-* Mail for the predecessor that still lies in Redis is thrown away before the first beat (`node/joining.py`); the
-  letters under way to it are sent anew, for its incarnation is gone.
+* Mail for the predecessor that still lies in Redis is thrown away before the first beat (`node/group/join_steps.py`);
+  the letters under way to it are sent again, for its incarnation is gone.
 * Restored outlinks are routed when the agent is *sure* of who is there. Alone and unsure it would take itself for
   everybody's owner, and its done marks would run ahead of the links they stand for.
 """
@@ -29,6 +30,7 @@ from scrapy_ubi.protocol.answer import Outcome
 from scrapy_ubi.protocol.config import Config
 from scrapy_ubi.protocol.frontier_contract import Frontier
 from scrapy_ubi.protocol.host import Entry
+from scrapy_ubi.protocol.host_policy import FREE, HostPolicy
 from scrapy_ubi.protocol.journal import Part
 from scrapy_ubi.protocol.lane import LaneIn
 from scrapy_ubi.protocol.records import Record
@@ -50,7 +52,7 @@ class SavedLane(NamedTuple):
     outcomes: Mapping[int, Outcome]
 
 
-class Group(NamedTuple):
+class GroupState(NamedTuple):
     """`store` names the disk; `flush` is the last flush begun; `lossy` and `peers` are what is known of the group:
     whether more agents were lost than there are copies, and who was in the last view that was complete.
     """
@@ -66,7 +68,7 @@ class Changes(NamedTuple):
     same lanes, `parts` are added, and all parts of the blocks in `settled` (flush, how many) deleted.
     """
 
-    group: Group
+    group: GroupState
     numbers: Mapping[str, int]
     lanes_in: Mapping[str, SavedLane | None]
     parts: tuple[Part, ...]
@@ -82,7 +84,7 @@ class Saved:
     them copies that others count on.
     """
 
-    group: Group
+    group: GroupState
     numbers: Mapping[str, int] = field(default_factory=dict)
     lanes_in: Mapping[str, SavedLane] = field(default_factory=dict)
     parts: tuple[Part, ...] = ()
@@ -109,7 +111,7 @@ def changes(agent: Agent) -> Changes:
     flush = agent.journal.flush
     oldest = min((f for f in (agent.outbox.oldest(), agent.closing.oldest()) if f is not None), default=flush + 1)
     return Changes(
-        group=Group(agent.outbox.store, flush, agent.lossy, agent.group.peers),
+        group=GroupState(agent.outbox.store, flush, agent.lossy, agent.group.peers),
         numbers=agent.outbox.new_numbers(),
         lanes_in={
             name: _lane_in(agent.reception.lanes[name]) if name in agent.reception.lanes else None
@@ -134,14 +136,20 @@ def written(parts: Iterable[Part]) -> dict[int, int]:
 
 
 def restore(
-    me: str, saved: Saved, config: Config, frontier: Frontier, new_incarnation: Callable[[], str], now: float
+    me: str,
+    saved: Saved,
+    config: Config,
+    frontier: Frontier,
+    new_incarnation: Callable[[], str],
+    now: float,
+    policy: HostPolicy = FREE,
 ) -> Agent:
     """The agent that begins again from a disk, at this time (s, its clock).
 
     `frontier` holds what the disk does: the entries that are known and not done wait, those that were out when the
     process ended included.
     """
-    agent = Agent(me, saved.group.store, config, frontier, new_incarnation, now)
+    agent = Agent(me, saved.group.store, config, frontier, new_incarnation, now, policy)
     agent.resume(saved.group.flush + 1)
     agent.group.resume(saved.group.lossy, saved.group.peers, saved.torn)
     agent.outbox.resume(saved.numbers, saved.discovered, saved.told)

@@ -18,7 +18,7 @@ import mmh3
 
 from scrapy_ubi.protocol.ring import Ring, RingCollision
 
-EDITS = 8  # points of a ring that are drawn and sorted anew in the time one is added to it, of hundreds of agents
+EDITS = 8  # points of a ring that are drawn and sorted again in the time one is added to it, of hundreds of agents
 
 
 class Member(NamedTuple):

@@ -26,7 +26,7 @@ from scrapy_ubi.protocol.lane import DISCOVERY, STATE, Lane, Letter
 from scrapy_ubi.protocol.notes import read_notes
 from scrapy_ubi.protocol.received import Delta, Header, OtherVersion, Received
 from scrapy_ubi.protocol.records import MOST_OUTLINKS, Record
-from scrapy_ubi.protocol.request_table import Read, Written
+from scrapy_ubi.protocol.request_table import RequestReader, Written
 from scrapy_ubi.untrusted.checks import HOST, KEY, NAME, Malformed, match
 
 _is_key = KEY.fullmatch
@@ -148,7 +148,7 @@ def decode(fields: Mapping[str, str], receiver: str, most: int, longest_url: int
         raise Malformed("body is not JSON") from error
     if not isinstance(body, list):
         raise Malformed("body is not a list")
-    requests = Read()
+    requests = RequestReader()
     deltas = tuple([_delta(row, longest_url, requests) for row in body])
     records = sum(map(_records, deltas))
     if records > most:
@@ -165,7 +165,7 @@ def _records(delta: Delta) -> int:
 _DELTA = frozenset(("host", "discovered", "done", "offer", "redo", "notes"))
 
 
-def _delta(row: object, longest_url: int, requests: Read) -> Delta:
+def _delta(row: object, longest_url: int, requests: RequestReader) -> Delta:
     if not isinstance(row, dict) or not row.keys() <= _DELTA:
         raise Malformed("a delta is not an object of host, discovered, done, offer, redo, notes")
     host = _host(row.get("host"))
@@ -184,7 +184,7 @@ def _delta(row: object, longest_url: int, requests: Read) -> Delta:
     return _made(Delta, parts)
 
 
-def _redo(row: object, longest_url: int, requests: Read) -> Redo:
+def _redo(row: object, longest_url: int, requests: RequestReader) -> Redo:
     if not isinstance(row, list) or not 1 <= len(row) <= MOST_OUTLINKS + 1:
         raise Malformed("a redo is not a list of a key and outlinks")
     own = [key for item in row[1:] if isinstance(item, str) for key in _unpacked(item)]
@@ -194,13 +194,13 @@ def _redo(row: object, longest_url: int, requests: Read) -> Redo:
     return Redo(_key(row[0]), outlinks, tuple(own))
 
 
-def _outlink(row: object, longest_url: int, requests: Read) -> tuple[str, Entry]:
+def _outlink(row: object, longest_url: int, requests: RequestReader) -> tuple[str, Entry]:
     if not isinstance(row, list) or not row:
         raise Malformed("an outlink is not a list of a host and an entry")
     return _host(row[0]), _entry_in(row[1:], longest_url, requests)
 
 
-def _entries_in(items: list[object], longest_url: int, requests: Read) -> tuple[Entry, ...]:
+def _entries_in(items: list[object], longest_url: int, requests: RequestReader) -> tuple[Entry, ...]:
     if len(items) == 1 and type(item := items[0]) is list and len(item) > 1 and type(item[1]) is str:
         return (_entry_in(item, longest_url, requests),)
     entries: list[Entry] = []
@@ -212,7 +212,7 @@ def _entries_in(items: list[object], longest_url: int, requests: Read) -> tuple[
     return tuple(entries)
 
 
-def _together(row: list[Any], longest_url: int, requests: Read) -> list[Entry]:
+def _together(row: list[Any], longest_url: int, requests: RequestReader) -> list[Entry]:
     """Entries that are said together: what the first one has besides key and URL, all have."""
     keys, urls = _unpacked(row[0]), row[1]
     if len(keys) != len(urls):
@@ -226,7 +226,7 @@ def _together(row: list[Any], longest_url: int, requests: Read) -> list[Entry]:
     return [_made(Entry, (key, url, depth, priority, request)) for key, url in zip(keys, urls, strict=True)]
 
 
-def _entry_in(row: object, longest_url: int, requests: Read) -> Entry:
+def _entry_in(row: object, longest_url: int, requests: RequestReader) -> Entry:
     if type(row) is not list or not 3 <= (parts := len(row)) <= 5:
         raise Malformed("a discovered entry is not a list of 3 to 5")
     url, depth, priority = row[1], row[2], row[3] if parts > 3 else 0

@@ -52,5 +52,5 @@ def _code(function: Any) -> Any:
 
 
 def errback_lost(failure: Any) -> Any:
-    """Stands for an errback that could not travel: the error goes on as if there were none (`handout` names it)."""
+    """Stands for an errback that could not travel: the error goes on as if there were none (`dequeue` names it)."""
     return failure

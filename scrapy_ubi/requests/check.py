@@ -6,7 +6,7 @@ Rules of this module:
 * Only known fields, of the right type; only names of callbacks that the spider has; header names and values that cannot
   break out of their line; no metadata that only middlewares make. Values are read by `values` and never built.
 * What Scrapy itself takes without harm is accepted: cookies as exporters write them, None and 0 where they mean "none".
-* Whoever writes a request asks the same check before it leaves (`refused`): a receiver would only set it aside.
+* The sender of a request asks the same check before it leaves (`refused`): a receiver would only set it aside.
 * Reasons quote at most 40 characters of the data.
 
 Who can write to the Redis can make the agents fetch URLs, with headers, cookies and proxies of their choice, and hand

@@ -1,4 +1,4 @@
-"""What became of a page, in one short word for counting: why it failed for good, or that it did not."""
+"""What became of a page, in one short word for counting: why it failed permanently, or that it did not."""
 
 from __future__ import annotations
 

@@ -2,11 +2,11 @@
 
 Rules of this module:
 
-* With Scrapy's own class the keys are those of `requestkeys`, which take for one whatever it takes for one, and cost a
+* With Scrapy's own class the keys are those of `identity`, which take for one whatever it takes for one, and cost a
   twentieth. Any other class (scrapy-poet's, scrapy-zyte-api's, one of the project's) is asked for each request.
-* The key is 64 bits of the fingerprint and of the nonce. Where the request belongs is decided by its URL as ever.
-* A request that was taken in again (`requestkeys.again_nonce`) has the key that its URL and its nonce make: whoever
-  takes it in, another agent or a command, has no fingerprinter.
+* The key is 64 bits of the fingerprint and of the nonce. Where the request belongs is decided by its URL, as always.
+* A request that was taken in again (`node.nonces.again_nonce`) has the key that its URL and its nonce make: another
+  agent or a command that takes it in has no fingerprinter.
 * All agents must ask the same class, so its name is among the settings that agents compare; and it must give the same
   bytes in every process.
 * One that raises, or gives no bytes, loses no request: its URL decides then, which is counted, and said once.
@@ -21,11 +21,12 @@ from collections.abc import Callable, Mapping
 from scrapy import Request
 from scrapy.utils.request import RequestFingerprinterProtocol
 
-from scrapy_ubi.node.nonces import AGAIN
+from scrapy_ubi.node.keys import AGAIN
 from scrapy_ubi.requests.check import NONCE
 from scrapy_ubi.requests.identity import Place, RequestKeys
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.urls import url_key
+from scrapy_ubi.urls.key import SEED, seed_key
 
 logger = logging.getLogger("scrapy_ubi")
 
@@ -64,6 +65,8 @@ class FingerprintKeys(RequestKeys):
             return super().key(request, place)
         if request.dont_filter and self._is_back(request, print_):
             nonce = f"{nonce}/{request.meta.get('redirect_times', 0)}"
+        if nonce and nonce.startswith(SEED):
+            return seed_key(url_key("", "", print_), nonce)
         return url_key("", "", print_, nonce)
 
     def _fingerprint(self, request: Request) -> bytes | None:

@@ -5,7 +5,7 @@ Rules of this module:
 * A value is written as the fields by which its class makes it again: `scrapy.Item`, dataclasses, attrs classes, and the
   few classes of other packages that `FOREIGN` names. One that holds more than its fields does not travel.
 * A member of an enumeration is its name, a named tuple its values.
-* Which classes may be named at all is the matter of `knownclasses`. Nothing here looks a class up.
+* Which classes may be named at all is the matter of `known_classes`. Nothing here looks a class up.
 """
 
 from __future__ import annotations

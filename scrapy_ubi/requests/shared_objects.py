@@ -4,7 +4,7 @@ Rules of this module:
 
 * Whether a request holds objects is read off what its meta and cb_kwargs were packed to: it costs nothing where there
   are none. Lists and dicts that Scrapy and download handlers have in meta are none of the spider's.
-* An agent that has the request itself hands the very object out (`originals`). Another agent, and a restart, have a
+* An agent that has the request itself hands the very object out (`kept_requests`). Another agent, and a restart, have a
   copy. So in a group each key under which a page shares an object is named once.
 * An object that goes from page to page, one request after the other, is not shared: each callback has the only copy.
 * The last `MOST_SEEN` objects are remembered, with references: an address alone would be that of another object soon.

@@ -108,7 +108,7 @@ ROWS: tuple[Setting, ...] = (
         "choice",
         "exact",
         "How known URLs are remembered: exactly, or as by a Bloom filter, in half the bytes, which takes a new URL for "
-        "a known one now and then, so that it is never fetched.",
+        "a known one at times, so that it is never fetched.",
         choices=("exact", "bloom"),
     ),
     Setting(

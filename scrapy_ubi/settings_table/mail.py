@@ -66,7 +66,7 @@ ROWS: tuple[Setting, ...] = (
         "outbox_records",
         "int",
         200_000,
-        "Records that wait in the outbox before the agent fetches no more until some are acknowledged.",
+        "Records that wait in the outbox before the agent stops fetching until some are acknowledged.",
         low=1,
         high=100_000_000,
     ),

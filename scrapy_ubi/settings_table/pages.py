@@ -60,7 +60,7 @@ ROWS: tuple[Setting, ...] = (
         "lean",
         "flag",
         True,
-        "Whether what Scrapy does for a page is done with less ado: one task, fewer looks at signals, stats, garbage.",
+        "Whether what Scrapy does for a page is done in fewer calls: one task, fewer looks at signals, stats, garbage.",
     ),
     Setting(
         "filters",

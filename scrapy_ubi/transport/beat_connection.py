@@ -19,7 +19,7 @@ from scrapy_ubi.transport.address import Address
 from scrapy_ubi.transport.beat_text import encode, texts, writer
 from scrapy_ubi.transport.contract import MEMORY
 from scrapy_ubi.transport.faults import FAULTS, fault, spoilt
-from scrapy_ubi.transport.keys import ASIDE, SET_ASIDE, Keys
+from scrapy_ubi.transport.redis_keys import ASIDE, SET_ASIDE, RedisKeys
 
 logger = logging.getLogger(__name__)
 
@@ -35,9 +35,11 @@ _EVICTING = (
 
 
 class RedisLink:
-    """heartbeat.Link to a Redis: connects when first used, and again after a failure."""
+    """A `BeatConnection` to a Redis: connects when first used, and again after a failure."""
 
-    def __init__(self, at: Address, keys: Keys, agent: str, timeout: float, largest: int, counts: Counter[str]) -> None:
+    def __init__(
+        self, at: Address, keys: RedisKeys, agent: str, timeout: float, largest: int, counts: Counter[str]
+    ) -> None:
         self._at, self._key, self._agent = at, keys.beats, agent
         self._timeout, self._largest, self._counts = timeout, largest, counts
         self._garbage: list[bytes] = []  # fields to delete: no text, or too long
@@ -61,7 +63,7 @@ class RedisLink:
         more: list[tuple[Any, ...]] = [("HDEL", self._key, *self._garbage)] if self._garbage else []
         first = not self._writers
         before, *_, read = self._write(line, [*more, ("HGETALL", self._key)], look=True)
-        if MEMORY.encode() not in read:  # nobody has read since the server forgot
+        if MEMORY.encode() not in read:  # no read since the server forgot
             read = self._run([self._with_token(line), ("HGETALL", self._key)])[-1]
         good = self._texts(read)
         if not first and self._is_anothers(before):  # it was written over
@@ -97,7 +99,7 @@ class RedisLink:
             self._pool.disconnect()
 
     def _connected(self, connection: Any) -> None:
-        """Every connection comes by here, those too that the library makes anew by itself."""
+        """Every connection passes here, also those that the library makes again by itself."""
         connection.on_connect()
         *names, memory = _informed(connection)
         server = _server(names)
@@ -162,7 +164,7 @@ def _informed(connection: Any) -> list[bytes]:
 
 
 def _server(said: list[bytes]) -> bytes:
-    """What names the server and what it holds: another text once it was started anew, or a replica took over; b"" where
+    """What names the server and what it holds: another text after a new start, or when a replica took over; b"" where
     it does not tell."""
     found = [_NAMES.search(text) for text in said]
     return b" ".join(one[1] for one in found if one is not None) if None not in found else b""

@@ -1,4 +1,4 @@
-"""What the mail of a crawl promises, whoever carries it: the Transport contract.
+"""What the mail of a crawl promises, by every transport: the Transport contract.
 
 Two things carry mail: `redis.RedisTransport` (production) and `memory.MemoryTransport` (tests, and crawls of one
 process). Both pass tests/transport/test_conformance.py. The protocol relies on what stands here and on nothing else.
@@ -13,7 +13,7 @@ process). Both pass tests/transport/test_conformance.py. The protocol relies on 
 **What is handed out**
 
 * A letter is delivered *at least once* as long as its sender repeats it until acknowledged. One transport object hands
-  out each inbox entry once until it is consumed; a new object (a restart) begins anew with all entries that wait.
+  out each inbox entry once until it is consumed; a new object (a restart) starts again with all entries that wait.
 * An entry is deleted only when its id was given back in `Outgoing.consumed`. The transport remembers ids given back
   until their deletion has succeeded, so the caller need not repeat them after `TransportDown`.
 * The inbox is always read from its beginning, never from a remembered position: in a replaced Redis ids start lower.
@@ -25,7 +25,7 @@ process). Both pass tests/transport/test_conformance.py. The protocol relies on 
 **Bounds**
 
 * At most `max_letters` letters and about `max_read_bytes` of them (but one at least) in one exchange, fewer after one
-  that failed; at most `IN_HAND` letters handed out and not consumed, then no more come.
+  that failed; at most `IN_HAND` letters handed out and not consumed, then none come.
 * An entry larger than `max_letter_bytes` (names and values of its fields together) is never read whole: it arrives as
   `oversized` (its size in bytes), `head` (the first `HEAD` bytes of its fields) and, when it has one, `from`.
 * About `DEAD_LETTERS` dead letters an agent, about `INBOX` entries an inbox; the oldest go first.
@@ -49,7 +49,7 @@ HEAD = 256  # bytes shown of what is too large to be read: enough for a person t
 IN_HAND = 256  # letters with the caller at once; a caller that consumes needs max_letters, this only bounds a bug
 DEAD_LETTERS = 1000  # kept per agent: for people, who read the newest
 TEXT = 10  # times max_letter_bytes: fields of hashes; an ack may name the hosts of a whole window of letters
-ANSWER = 120  # seconds an answer to a person's question is kept: whoever asked reads it within two
+ANSWER = 120  # seconds an answer to a person's question is kept: the one that asked reads it within two
 INBOX = 10_000  # entries; windows of unacknowledged letters keep it far below, this bounds a flood of garbage
 
 MEMORY = "*"
@@ -89,13 +89,13 @@ class Outgoing:
     read_inbox: bool = True
     """Whether letters are to be read."""
     read_acks: bool = True
-    """Whether the own acks are to be read: nobody needs them who waits for none."""
+    """Whether the own acks are to be read: an agent that waits for none needs none."""
     read_control: bool = True
     """Whether the control hash is to be read."""
 
     @property
     def is_nothing(self) -> bool:
-        """Whether nothing is to be written and nothing to be read, so that nobody needs to be asked."""
+        """Whether nothing is to be written and nothing to be read, so that Redis need not be asked."""
         return not any(getattr(self, each.name) for each in fields(self))
 
 
@@ -185,7 +185,7 @@ class Transport(Protocol):
         stalled: Callable[[], bool],
         apart: Callable[[], float] = always,
     ) -> None:
-        """Beat now and then every `interval` seconds (a fixed schedule: what is missed is not made up for).
+        """Beat now, and then every `interval` seconds (a fixed schedule: what is missed is not made up for).
 
         A beat is one round trip: write `line(counter)`, read all beats, unless the last read was begun less than
         `apart()` seconds ago, give or take half an interval: then it only writes, and calls `on_ack` alone. `counter`
@@ -210,7 +210,7 @@ class Transport(Protocol):
         more and none of this agent's beats is under way, unless the server hangs. Does nothing when not beating."""
 
     async def clear(self, finished: str | None = None, control: Fields = NO_FIELDS) -> bool:
-        """Delete all keys of this crawl, whoever wrote them, but that control then says `control`; True when done.
+        """Delete all keys of this crawl, of all agents, but that control then says `control`; True when done.
 
         With `finished`: only if the control hash still says `finished` = that text, else False and nothing is deleted.
         The comparison, the deletion of control, beats, profiles and the mail of all known agents, and the writing of

@@ -171,8 +171,8 @@ def unwrapped(error: lib.ResponseError) -> lib.ResponseError:
 
 
 def allowed(result: object) -> bool:
-    """Whether a command was refused for nothing but a missing word, or for want of memory, which a finished crawl that
-    is cleared makes: this user may send it."""
+    """Whether a command was refused only because a word is missing, or because there is no memory (a finished crawl
+    that is cleared makes room): this user may send it."""
     incomplete = isinstance(result, lib.ResponseError) and "wrong number of arguments" in str(result)
     return incomplete or isinstance(result, lib.OutOfMemoryError)
 

@@ -26,7 +26,7 @@ import threading
 import time
 from collections import Counter, deque
 from collections.abc import Callable
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from scrapy_ubi.transport.contract import TransportError, always
 
@@ -63,7 +63,7 @@ class Looks:
         self._contact, self._end = now, -math.inf
 
 
-class Link(Protocol):
+class BeatConnection(Protocol):
     """The thread's own connection. Both methods may block, for a bounded time, and raise TransportError."""
 
     def beat(self, line: str) -> dict[str, str]:
@@ -87,26 +87,25 @@ def next_turn(start: float, interval: float, now: float) -> float:
     return start + (math.floor((now - start) / interval + 1e-6) + 1) * interval
 
 
-class Heartbeat:
-    """One beating thread, from `start` to `stop`; see the contract's `start_beating` for the callbacks."""
+class BeatCallbacks(NamedTuple):
+    """What the agent gives its heart: see the contract's `start_beating`. `line` gives the next line."""
 
-    def __init__(
-        self,
-        link: Link,
-        interval: float,
-        line: Callable[[], str],
-        on_ack: Callable[[float], None],
-        on_read: Callable[[float, float, dict[str, str]], None],
-        clock: Callable[[], float],
-        stalled: Callable[[], bool],
-        counts: Counter[str],
-        apart: Callable[[], float] = always,
-    ) -> None:
+    line: Callable[[], str]
+    on_ack: Callable[[float], None]
+    on_read: Callable[[float, float, dict[str, str]], None]
+    clock: Callable[[], float]
+    stalled: Callable[[], bool]
+    apart: Callable[[], float] = always
+
+
+class Heartbeat:
+    """One beating thread, from `start` to `stop`. `counts` is the thread's own."""
+
+    def __init__(self, link: BeatConnection, interval: float, agent: BeatCallbacks, counts: Counter[str]) -> None:
         if not interval > 0:
             raise ValueError("the interval of beats must be more than 0 s")
-        self._link, self._interval, self._line = link, interval, line
-        self._on_ack, self._on_read, self._clock, self._stalled = on_ack, on_read, clock, stalled
-        self._counts, self._apart = counts, apart
+        self._link, self._interval, self._counts = link, interval, counts
+        self._line, self._on_ack, self._on_read, self._clock, self._stalled, self._apart = agent
         self._looks = Looks(interval)  # the thread's own
         self._last_read = -math.inf  # when the last read was begun, s of the clock; the thread's own
         self._turn = threading.Condition()  # guards the four below
@@ -237,7 +236,7 @@ class Heartbeat:
         self._call(self._take)
 
     def _call(self, callback: Callable[[], object]) -> None:
-        """Into the event loop; when that is closed there is nobody to beat for."""
+        """Into the event loop; when that is closed there is no agent to beat for."""
         try:
             self._loop.call_soon_threadsafe(callback)
         except RuntimeError:

@@ -25,7 +25,7 @@ from redis.backoff import NoBackoff
 from scrapy_ubi.transport import scripts
 from scrapy_ubi.transport.address import Address
 from scrapy_ubi.transport.faults import FAULTS, allowed, explain, fault, fault_at_start, spoilt, unwrapped
-from scrapy_ubi.transport.keys import ASIDE, SET_ASIDE
+from scrapy_ubi.transport.redis_keys import ASIDE, SET_ASIDE
 
 logger = logging.getLogger(__name__)
 
@@ -34,7 +34,7 @@ CONNECTIONS = 2  # an exchange, and beside it a look at beats or profiles
 Argument = bytes | str | int
 
 
-class Command(NamedTuple):
+class RedisCommand(NamedTuple):
     """One command of a pipeline, its key and the type that key should have; no key where it cannot be spoilt."""
 
     args: tuple[Argument, ...]
@@ -50,7 +50,7 @@ class RoundTrips:
         self._name, self._timeout, self._counts = name, timeout, counts
         self._pool: redis.asyncio.ConnectionPool | None = None
 
-    async def open(self, probes: Sequence[Command]) -> list[Any]:
+    async def open(self, probes: Sequence[RedisCommand]) -> list[Any]:
         """Connect and send `probes`; their results. Raises TransportError with one sentence when that, or one of them,
         fails, unless it is `allowed`; TransportDown where trying again may help."""
         try:
@@ -85,9 +85,9 @@ class RoundTrips:
         """One sentence for people."""
         return explain(error, self.at, self._timeout)
 
-    async def call(self, commands: Sequence[Command], full_is_an_error: bool = True) -> list[Any]:
+    async def call(self, commands: Sequence[RedisCommand], full_is_an_error: bool = True) -> list[Any]:
         """Results in the order of `commands`. Raises TransportDown and TransportFull; with `full_is_an_error` false,
-        the errors of writes refused for want of memory are left in the results."""
+        the errors of writes that were refused because there is no memory are left in the results."""
         try:
             async with asyncio.timeout(self._timeout):
                 results = await self._run(commands)
@@ -100,7 +100,7 @@ class RoundTrips:
                 raise fault(result, self.at, self._timeout) from result
         return results
 
-    async def _run(self, commands: Sequence[Command]) -> list[Any]:
+    async def _run(self, commands: Sequence[RedisCommand]) -> list[Any]:
         """One round trip, or three when a key must be put aside. Failed commands leave their error as the result."""
         results = await self._pipeline(commands)
         again = [at for at, result in enumerate(results) if spoilt(result)]
@@ -113,13 +113,13 @@ class RoundTrips:
 
     async def _set_aside(self, wanted: Mapping[str, str]) -> None:
         """Rename keys that have not the type wanted ("": in any case)."""
-        aside = [Command(("EVAL", scripts.SET_ASIDE, 2, key, key + ASIDE, kind)) for key, kind in wanted.items()]
+        aside = [RedisCommand(("EVAL", scripts.SET_ASIDE, 2, key, key + ASIDE, kind)) for key, kind in wanted.items()]
         for key, result in zip(wanted, await self._pipeline(aside), strict=True):
             if result == 1:
                 self._counts["set_aside"] += 1
                 logger.warning(SET_ASIDE, key, key, ASIDE)
 
-    async def _pipeline(self, commands: Sequence[Command]) -> list[Any]:
+    async def _pipeline(self, commands: Sequence[RedisCommand]) -> list[Any]:
         pool: Any = self._pool
         if pool is None:
             raise lib.ConnectionError("the transport is closed")
@@ -139,7 +139,7 @@ class RoundTrips:
                 await self._pool.disconnect(inuse_connections=False)
 
 
-async def _reply(connection: Any, command: Command) -> Any:
+async def _reply(connection: Any, command: RedisCommand) -> Any:
     """What the server says to a command; an error it says is the result."""
     try:
         result = await connection.read_response()
@@ -160,6 +160,6 @@ def paired(answer: object) -> dict[bytes, bytes]:
     return dict(zip(answer[::2], answer[1::2], strict=True))
 
 
-def _wanted(command: Command, error: object) -> str:
+def _wanted(command: RedisCommand, error: object) -> str:
     """The type its key must have to stay: a stream that has used up its ids may not stay at all."""
     return command.kind if "WRONGTYPE" in str(error) else ""

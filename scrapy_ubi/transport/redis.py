@@ -1,11 +1,11 @@
-"""Mail and beats through Redis or Valkey. The keys are in keys.py, the guarantees in contract.py.
+"""Mail and beats through Redis or Valkey. The keys are in redis_keys.py, the guarantees in contract.py.
 
 Rules of this module:
 * One exchange is one pipelined round trip, not a transaction: everything is idempotent, so nothing needs to be atomic.
 * The pool is roundtrip.py's; the beating thread has a connection of its own (heartbeat.py says why).
 * The inbox is read from its beginning by a script that leaves out what is in hand and cuts what is too large.
 * After an exchange that failed the next one reads less: a slow line may not carry so much within the time-out, and a
-  server may bound what it answers (client-output-buffer-limit). Else the same would be asked for, in vain, for ever.
+  server may bound what it answers (client-output-buffer-limit). Otherwise the same would be asked for without end.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from redis import exceptions as lib
@@ -22,12 +22,8 @@ from scrapy_ubi import clock
 from scrapy_ubi.transport import scripts
 from scrapy_ubi.transport.address import address
 from scrapy_ubi.transport.beat_connection import RedisLink
-from scrapy_ubi.transport.beat_text import FROM, encode, size_of, texts
+from scrapy_ubi.transport.beat_text import encode, size_of, texts
 from scrapy_ubi.transport.contract import (
-    ANSWER,
-    DEAD_LETTERS,
-    HEAD,
-    INBOX,
     MEMORY,
     NO_FIELDS,
     TEXT,
@@ -41,9 +37,10 @@ from scrapy_ubi.transport.contract import (
     always,
 )
 from scrapy_ubi.transport.delivered import InHand
-from scrapy_ubi.transport.heartbeat import Heartbeat
-from scrapy_ubi.transport.keys import AGENT_KEYS, Keys
-from scrapy_ubi.transport.pipeline import Command, RoundTrips, paired
+from scrapy_ubi.transport.heartbeat import BeatCallbacks, Heartbeat
+from scrapy_ubi.transport.pipeline import RedisCommand, RoundTrips, paired
+from scrapy_ubi.transport.redis_commands import ExchangeCommands
+from scrapy_ubi.transport.redis_keys import RedisKeys
 
 logger = logging.getLogger(__name__)
 
@@ -69,7 +66,8 @@ class RedisTransport:
         max_read_bytes: int = 4_000_000,
         timeout: float = 3.0,
     ) -> None:
-        self._url, self._agent, self._keys = url, agent, Keys(crawl)
+        self._url, self._agent, self._keys = url, agent, RedisKeys(crawl)
+        self._commands = ExchangeCommands(self._keys, agent, max_letter_bytes)
         self._largest, self._most = max_letter_bytes, max_letters
         self._most_bytes = self._budget = max_read_bytes  # the second: what the next exchange may read
         self._timeout = timeout
@@ -94,7 +92,7 @@ class RedisTransport:
         """Connect and try a read, a write and a script. Raises TransportError or TransportDown, one sentence."""
         name = f"ubi:{self._keys.crawl}:{self._agent}"
         self._trips = RoundTrips(address(self._url), name, self._timeout, self._counts)
-        when, *_ = await self._trips.open(self._probes())
+        when, *_ = await self._trips.open(self._commands.probes(self._budget))
         try:
             seconds, microseconds = map(int, when)
         except (TypeError, ValueError) as error:
@@ -107,22 +105,6 @@ class RedisTransport:
         if self._ahead is None:
             raise RuntimeError("open() comes first")
         return clock.now() + self._ahead
-
-    def _probes(self) -> list[Command]:
-        """What the transport cannot do without, tried without changing anything: a field without a value is refused,
-        but not before the user's rights were looked at; and a script with keys of two slots is none for a cluster."""
-        inbox, beats = self._keys.inbox(self._agent), self._keys.beats
-        return [
-            Command(("TIME",)),
-            Command(("XLEN", inbox), inbox, "stream"),
-            Command(("XDEL", inbox, "0-0"), inbox, "stream"),
-            Command(("XADD", inbox, "*", "", "", "")),
-            Command(("HDEL", beats, ""), beats, "hash"),
-            Command(("HSET", beats, "", "", "")),
-            Command(("HGETALL", self._keys.control), self._keys.control, "hash"),
-            Command(("EVAL", "return {}", 2, beats, self._keys.control)),
-            self._read_inbox(1),
-        ]
 
     @property
     def _server(self) -> RoundTrips:
@@ -149,14 +131,14 @@ class RedisTransport:
         return await self._hash(self._keys.agents)
 
     async def _hash(self, key: str) -> dict[str, str]:
-        (result,) = await self._server.call([Command(("HGETALL", key), key, "hash")])
+        (result,) = await self._server.call([RedisCommand(("HGETALL", key), key, "hash")])
         return self._texts(key, result)
 
     async def claim(self, agent: str, expected: str | None, line: str) -> bool:
         """Compare and set, by a script."""
         key = self._keys.beats
         given = ("0", b"") if expected is None else ("1", encode(expected))
-        command = Command(("EVAL", scripts.CLAIM, 1, key, agent, *given, encode(line)), key, "hash")
+        command = RedisCommand(("EVAL", scripts.CLAIM, 1, key, agent, *given, encode(line)), key, "hash")
         (result,) = await self._server.call([command])
         return bool(result)
 
@@ -165,7 +147,7 @@ class RedisTransport:
         keys, key = self._keys, self._keys.beats
         mail = [name for agent in gone for name in (keys.inbox(agent), keys.acks(agent))]
         said = [text for agent, line in gone.items() for text in (agent, encode(line))]
-        await self._server.call([Command(("EVAL", scripts.FORGET, 1 + len(mail), key, *mail, *said), key, "hash")])
+        await self._server.call([RedisCommand(("EVAL", scripts.FORGET, 1 + len(mail), key, *mail, *said), key, "hash")])
 
     def start_beating(
         self,
@@ -187,9 +169,8 @@ class RedisTransport:
             return line(self._beat)
 
         link = RedisLink(self._server.at, self._keys, agent, self._timeout, TEXT * self._largest, self._beat_counts)
-        self._heartbeat = Heartbeat(
-            link, interval, next_line, on_ack, on_read, clock, stalled, self._beat_counts, apart
-        )
+        callbacks = BeatCallbacks(next_line, on_ack, on_read, clock, stalled, apart)
+        self._heartbeat = Heartbeat(link, interval, callbacks, self._beat_counts)
         self._heartbeat.start()
 
     def beat_now(self) -> None:
@@ -210,8 +191,8 @@ class RedisTransport:
         async with self._turn:
             self._in_hand.consume(out.consumed)
             leaving, garbage = self._in_hand.leaving, dict(self._garbage)
-            commands = [*self._deletions(out, leaving, garbage), *self._writes(out)]
-            reads = self._reads(out)
+            commands = [*self._commands.deletions(out, leaving, garbage), *self._commands.writes(out)]
+            reads = self._commands.reads(out, self._in_hand.room(self._most), self._budget, self._in_hand.held)
             began = clock.now()
             results = await self._carry([*commands, *reads.values()])
             took = clock.now() - began
@@ -223,7 +204,7 @@ class RedisTransport:
                 self._garbage.pop(key, None)
             return self._incoming(written, letters, read)
 
-    async def _carry(self, commands: Sequence[Command]) -> list[Any]:
+    async def _carry(self, commands: Sequence[RedisCommand]) -> list[Any]:
         """The results of an exchange; the next one reads less where it fails."""
         try:
             return await self._server.call(commands, full_is_an_error=False)
@@ -236,55 +217,6 @@ class RedisTransport:
         if self._budget < self._most_bytes and sum(size_of(fields) for _, fields in letters) >= self._budget / 2:
             easy = took < self._timeout / EASY
             self._budget = min(self._most_bytes, self._budget * 2 if easy else self._budget + LEAST // 4)
-
-    def _deletions(
-        self, out: Outgoing, leaving: Sequence[str], garbage: Mapping[str, Iterable[bytes]]
-    ) -> Iterator[Command]:
-        inbox, acks = self._keys.inbox(self._agent), self._keys.acks(self._agent)
-        if leaving:
-            yield Command(("XDEL", inbox, *leaving), inbox, "stream")
-        if out.forget_acks:
-            yield Command(("HDEL", acks, *map(encode, out.forget_acks)), acks, "hash")
-        if out.forget_control:
-            key = self._keys.control
-            yield Command(("HDEL", key, *map(encode, out.forget_control)), key, "hash")
-        for key, names in garbage.items():
-            yield Command(("HDEL", key, *names), key, "hash")
-
-    def _writes(self, out: Outgoing) -> Iterator[Command]:
-        by_sender: dict[str, list[bytes]] = {}
-        for (sender, lane), text in out.acks.items():
-            by_sender.setdefault(sender, []).extend((encode(lane), encode(text)))
-        for sender, pairs in by_sender.items():
-            key = self._keys.acks(sender)
-            yield Command(("HSET", key, *pairs), key, "hash")
-        for receiver, fields in out.letters:
-            yield _append(self._keys.inbox(receiver), INBOX, fields)
-        for fields in out.dead_letters:
-            yield _append(self._keys.dead(self._agent), DEAD_LETTERS, fields)
-        if out.profile is not None:
-            key = self._keys.agents
-            yield Command(("EVAL", scripts.REPLACE, 1, key, self._agent, encode(out.profile)), key, "hash")
-        if out.control:
-            key = self._keys.control
-            yield Command(("HSET", key, *_flat(out.control)), key, "hash")
-        for question, text in out.replies.items():
-            key = self._keys.answers(question)
-            yield Command(("EVAL", scripts.REPLY, 1, key, self._agent, encode(text), ANSWER), key, "hash")
-
-    def _read_inbox(self, most: int) -> Command:
-        key = self._keys.inbox(self._agent)
-        limits = (most, self._largest, self._budget, HEAD, FROM)
-        return Command(("EVAL", scripts.READ_INBOX, 1, key, *limits, *self._in_hand.held), key, "stream")
-
-    def _reads(self, out: Outgoing) -> dict[str, Command]:
-        """Key -> the command that reads it."""
-        reads, room = {}, self._in_hand.room(self._most)
-        if room and out.read_inbox:
-            reads[self._keys.inbox(self._agent)] = self._read_inbox(room)
-        hashes = ((self._keys.acks(self._agent), out.read_acks), (self._keys.control, out.read_control))
-        reads |= {key: Command(("HGETALL", key), key, "hash") for key, wanted in hashes if wanted}
-        return reads
 
     def _incoming(self, written: list[Any], letters: list[tuple[str, RawFields]], read: Mapping[str, Any]) -> Incoming:
         """What was read, by key. Raises TransportFull, which holds it, when writes were refused."""
@@ -325,25 +257,12 @@ class RedisTransport:
 
     async def clear(self, finished: str | None = None, control: Fields = NO_FIELDS) -> bool:
         """The keys of all known agents in one step, by a script; then what else is found of this crawl."""
-        shared = self._keys.shared
-        expected: tuple[str, bytes] = ("0", b"") if finished is None else ("1", encode(finished))
-        args: tuple[str | bytes | int, ...] = (
-            "EVAL",
-            scripts.CLEAR,
-            len(shared),
-            *shared,
-            *expected,
-            self._keys.prefix,
-            len(AGENT_KEYS),
-            *AGENT_KEYS,
-            *_flat(control),
-        )
-        (cleared,) = await self._server.call([Command(args)])
+        (cleared,) = await self._server.call([self._commands.clear(finished, control)])
         if not cleared:
             return False
         try:
             await self._sweep(await self.beats())
-        except TransportError as error:  # what is left is harmless: nobody reads it before its agent returns
+        except TransportError as error:  # what is left is harmless: it is not read before its agent returns
             logger.warning("keys of a former run may be left: %s", error)
         return True
 
@@ -351,18 +270,8 @@ class RedisTransport:
         """Delete the keys of agents that no beat or profile named, but not of those that have begun since."""
         cursor = -1
         while cursor:
-            scan = Command(("SCAN", max(cursor, 0), "MATCH", self._keys.pattern, "COUNT", SCAN))
+            scan = RedisCommand(("SCAN", max(cursor, 0), "MATCH", self._keys.pattern, "COUNT", SCAN))
             ((cursor, found),) = await self._server.call([scan])
             old = [key for key in found if self._keys.agent_of(key) not in begun]
             if old:
-                await self._server.call([Command(("DEL", *old))])
-
-
-def _append(key: str, most: int, fields: Fields) -> Command:
-    return Command(("XADD", key, "MAXLEN", "~", most, "*", *_flat(fields)), key, "stream")
-
-
-def _flat(fields: Fields) -> Iterator[bytes]:
-    for name, value in fields.items():
-        yield encode(name)
-        yield encode(value)
+                await self._server.call([RedisCommand(("DEL", *old))])

@@ -116,7 +116,7 @@ return 1
 
 REPLY = """
 -- KEYS[1] answers. ARGV: agent, text, seconds. One step, so no answer is left without an end. One that Redis does not
--- take (it is full, or does not allow it) is lost, and whoever asked hears nothing: the crawl must not wait for that.
+-- take (it is full, or does not allow it) is lost, and the user who asked gets none: the crawl must not wait for that.
 local set = redis.pcall('HSET', KEYS[1], ARGV[1], ARGV[2])
 if type(set) == 'table' then return 0 end
 local ends = redis.pcall('EXPIRE', KEYS[1], ARGV[3])

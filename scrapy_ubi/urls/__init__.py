@@ -5,7 +5,7 @@ A malformed URL is data, not an error: the answer is None. Nothing here imports 
 
 from __future__ import annotations
 
-from scrapy_ubi.urls.hosts import HostRules
+from scrapy_ubi.urls.host_rules import HostRules
 from scrapy_ubi.urls.key import url_key
 from scrapy_ubi.urls.normal import normal_form
 from scrapy_ubi.urls.normaliser import Normaliser

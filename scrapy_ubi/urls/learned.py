@@ -6,7 +6,7 @@ Rules of this module:
   site without the `www.`.
 * A step is *tried*: two pages whose URLs only this step takes for one are fetched both, and their contents compared.
   After `AGREE` pairs that were equal, each with a content of its own, it is *on*; at the first pair that was not it is
-  *off*, for good. (A content of its own: a site that answers everything with one page would teach nothing else.)
+  *off*, permanently. (A content of its own: a site that answers everything with one page would teach nothing else.)
 * What was learned is JSON and travels with the host's state: {site: {step: 1 (on), 0 (off), or a list of the pairs that
   agreed, by 16 bits of their content}}. It may come from another agent, so all of it is validated whenever it is read;
   what does not hold counts as never learned.

@@ -110,8 +110,15 @@ def by_steps(url: str, steps: frozenset[str] = _ALL, look: bool = True) -> str |
     if parsed is None:
         return None
     parsed, _, fragment = parsed.partition("#")
-    if look and _usual(parsed) and "/." not in parsed and (not fragment or "fragment" in steps):
+    if "fragment" in steps:
+        fragment = ""
+    if look and not fragment and _usual(parsed) and "/." not in parsed:
         return parsed
+    return _by_parts(parsed, fragment, steps)
+
+
+def _by_parts(parsed: str, fragment: str, steps: frozenset[str]) -> str | None:
+    """What `by_steps` makes of a URL as the parser gives it, and of its fragment, where that is kept."""
     match = _authority(parsed)
     if match is None:
         return None
@@ -128,7 +135,7 @@ def by_steps(url: str, steps: frozenset[str] = _ALL, look: bool = True) -> str |
     if "host-dot" in steps:
         dot = ""
     form = f"{scheme}{_escaped(user, table)}{host}{dot}{port}{rest}"
-    return form if "fragment" in steps or not fragment else f"{form}#{_escaped(fragment, table)}"
+    return f"{form}#{_escaped(fragment, table)}" if fragment else form
 
 
 def reread(url: str) -> str:

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from scrapy_ubi.urls.canonical import CANONICAL, canonical, canonical_form
-from scrapy_ubi.urls.hosts import HostRules
+from scrapy_ubi.urls.host_rules import HostRules
 from scrapy_ubi.urls.normal import SAFE, by_steps, is_usual, normal_form, with_host
 from scrapy_ubi.urls.steps import LOSSY, OF_ARGUMENTS, unchanged
 

@@ -16,7 +16,7 @@ import re
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Literal
 
-from scrapy_ubi.urls.hosts import HostRules
+from scrapy_ubi.urls.host_rules import HostRules
 from scrapy_ubi.urls.normal import USUAL_HOST, host_and_port, normal_form
 
 if TYPE_CHECKING:

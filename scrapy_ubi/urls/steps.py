@@ -78,7 +78,7 @@ def session(path: str, query: str) -> tuple[str, str]:
 
 
 def tracking(path: str, query: str) -> tuple[str, str]:
-    """Arguments of the query that say whence somebody came are left out."""
+    """Arguments of the query that say from where a visitor came are left out."""
     return path, _parameters()["tracking"].without(query)
 
 

@@ -17,7 +17,7 @@ from scrapy_ubi.commands.addon_remark import REMARK
 from scrapy_ubi.commands.crawls import age
 from scrapy_ubi.commands.frontier_options import _span
 from scrapy_ubi.monitor.status import CrawlStatus
-from tests.commands.test_frontier_stopped import directory
+from tests.commands.stopped_directories import directory
 from tests.commands.test_ubi import LIMIT, Shell
 from tests.monitor.by_hand import CrawlByHand
 from tests.support.server import Server
@@ -150,7 +150,7 @@ def test_directories_of_old_crawls_go_too_and_one_is_asked_once(
     for answer, gone in (("n\n", 0), ("y\n", 2)):
         monkeypatch.setattr("sys.stdin", io.StringIO(answer))
         assert shell("reset", "--older-than", "30s") == (0 if gone else 1)
-        assert shell.err.count("will be deleted for good") == 2 and shell.err.count("Forget them?") == 1
+        assert shell.err.count("will be deleted permanently") == 2 and shell.err.count("Forget them?") == 1
         assert sum(not place.exists() for place in places) == gone
         assert len(left(one_server)) == len(crawls) - gone
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from scrapy_ubi.transport.keys import ASK, Keys
+from scrapy_ubi.transport.redis_keys import ASK, RedisKeys
 from tests.commands.test_ubi import Shell
 from tests.crawls.test_processes import LIMIT, Project
 from tests.support.server import Server
@@ -150,7 +150,7 @@ def test_everything_that_can_be_asked(crawl: Crawl) -> None:
 
     # nothing is left behind
     with crawl.server.client() as client:
-        keys = Keys(CRAWL)
+        keys = RedisKeys(CRAWL)
         assert not [name for name in client.hgetall(keys.control) if name.startswith(ASK.encode())]
         assert not [key for key in client.scan_iter(match=keys.pattern) if key.endswith(b":answers")]
     crawl.end()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import io
 import json
 import os
 from collections.abc import Iterator
@@ -12,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from scrapy_ubi.frontier import ledger
 from scrapy_ubi.frontier.restore import open_frontier
 from scrapy_ubi.process.agent_directory import AgentLock
 from scrapy_ubi.protocol.host import Entry, Failure, Notes
-from scrapy_ubi.transport.keys import Keys
+from scrapy_ubi.transport.redis_keys import RedisKeys
+from tests.commands.stopped_directories import directory, facts_of, with_facts
 from tests.commands.test_frontier_live import until
 from tests.commands.test_ubi import Shell
 from tests.crawls.test_processes import LIMIT, Project
@@ -45,13 +44,6 @@ def project(tmp_path: Path, site: Site) -> Project:
     return Project(tmp_path, site.proxy)
 
 
-@pytest.fixture
-def shell(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shell:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("SCRAPY_SETTINGS_MODULE", raising=False)
-    return Shell(capsys, {})
-
-
 def crawl(project: Project, *options: str) -> str:
     return crawl_together(project, options)[0]
 
@@ -68,38 +60,6 @@ def crawl_together(project: Project, *agents: tuple[str, ...]) -> list[str]:
         for process in running:
             process.kill()
             process.communicate()
-
-
-def directory(path: Path, agent: str = "a1", name: str = CRAWL) -> Path:
-    """The directory of an agent with three hosts: one waits, one is done but for a failure, one has both."""
-    path.mkdir(parents=True)
-    (path / "agent.json").write_text(json.dumps({"agent": agent, "crawl": name}))
-    frontier = open_frontier(path)
-    for host, waiting, done in (("h1.example", 3, 1), ("h2.example", 0, 2), ("h3.example", 1, 0)):
-        entries = [Entry(key * 7 + len(host), f"http://{host}/{key}", 1) for key in range(waiting + done)]
-        state, _ = frontier.add(host, entries)
-        frontier.add_done(state, [entry.key for entry in entries[:done]])
-        if host == "h2.example":
-            frontier.fail(Failure(host, entries[0], "http/500", 1_700_000_000.0))
-    frontier.flush()
-    frontier.close()
-    return path
-
-
-def with_facts(path: Path, facts: dict[str, object]) -> None:
-    """Keep this of the crawl in a directory."""
-    frontier = open_frontier(path)
-    frontier.flush([ledger.crawl_row(facts)])
-    frontier.close()
-
-
-def facts_of(path: Path) -> dict[str, object]:
-    """What is kept of the crawl in a directory."""
-    frontier = open_frontier(path)
-    try:
-        return ledger.load_crawl(frontier.store)
-    finally:
-        frontier.close()
 
 
 # -- real crawls -----------------------------------------------------------------------------------------------------
@@ -323,7 +283,7 @@ def test_where_nothing_failed_a_directory_follows_the_others(
     with_facts(place, facts)
     with one_server.client() as client:
         if control:
-            client.hset(Keys(CRAWL).control, mapping=control)
+            client.hset(RedisKeys(CRAWL).control, mapping=control)
         none = ("--reason", "robots", "--redis-url", one_server.url)
         assert shell.json("requeue", "--dir", "d", *none)["requeued"] == 0
         assert facts_of(place) == {**facts, "finished": finished}
@@ -331,13 +291,13 @@ def test_where_nothing_failed_a_directory_follows_the_others(
             return
         assert shell.json("requeue", "--dir", "d", "--all", "--redis-url", one_server.url)["requeued"] == 1
         assert facts_of(place) == {**facts, "finished": False}
-        assert client.hgetall(Keys(CRAWL).control) == {b"run": b"r1"}
+        assert client.hgetall(RedisKeys(CRAWL).control) == {b"run": b"r1"}
 
 
 def test_what_is_requeued_in_vain_is_said(shell: Shell, tmp_path: Path, one_server: Server) -> None:
     with_facts(directory(tmp_path / "d"), {"run": "r1", "finished": True})
     with one_server.client() as client:
-        client.hset(Keys(CRAWL).control, mapping={"run": "r2", "past": "r0 r1"})
+        client.hset(RedisKeys(CRAWL).control, mapping={"run": "r2", "past": "r0 r1"})
         assert shell("requeue", "--dir", "d", "--all", "--redis-url", one_server.url) == 1
     assert "queued again" in shell.out
     assert "directories of an earlier run of this crawl (r1)" in shell.err
@@ -463,79 +423,6 @@ def test_nothing_there(shell: Shell, one_server: Server, tmp_path: Path) -> None
     assert shell.err == "scrapy ubi: There is nothing of a crawl 'x', in Redis or in a directory here.\n"
 
 
-# -- reset -----------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("answer", "gone"), [("y\n", True), ("YES\n", True), ("n\n", False), ("\n", False), ("", False)]
-)
-def test_reset_shows_and_asks_first(
-    shell: Shell, tmp_path: Path, one_server: Server, monkeypatch: pytest.MonkeyPatch, answer: str, gone: bool
-) -> None:
-    place = directory(tmp_path / "d")
-    (place / "spider.state").write_text("the user's")
-    (place / "damaged-20260101-000000").mkdir()
-    monkeypatch.setattr("sys.stdin", io.StringIO(answer))
-    with one_server.client() as client:
-        keys = Keys(CRAWL)
-        by_hand = CrawlByHand(client)
-        by_hand.agent("a1", {"state": "left"}, flags="L")
-        by_hand.refuse("a1", reason="x")
-        client.hset(keys.answers("0" * 16), "a1", "{}")
-        CrawlByHand(client, CRAWL + ":more").agent("b1")
-        before = set(client.scan_iter())
-        assert shell("reset", "--dir", "d", "--redis-url", one_server.url) == (0 if gone else 1)
-        after = set(client.scan_iter())
-    assert shell.err.startswith(
-        f"Of crawl {CRAWL} this will be deleted for good:\n  in {one_server.url}: 4 keys\n"
-        "  d of agent a1: 3 URLs done, 4 waiting\nForget it? [y/N] "
-    )
-    assert (shell.out + shell.err).count("Nothing was deleted.") == (0 if gone else 1)
-    assert after == (
-        before - {k for k in before if k.startswith(f"ubi:{CRAWL}:".encode()) and b":more:" not in k}
-        if gone
-        else before
-    )
-    assert {path.name for path in place.iterdir()} == (
-        {"spider.state"} if gone else {"spider.state", "damaged-20260101-000000", "agent.json", "lock", "store", "seen"}
-    )
-
-
-def test_reset_leaves_a_directory_that_is_a_link_empty(shell: Shell, tmp_path: Path) -> None:
-    place = directory(tmp_path / "disk")
-    (tmp_path / "d").symlink_to(place)  # as a mount point, it cannot be deleted, and need not be
-    assert shell("reset", "--yes", "--dir", "d", "--dir", "./d", "--dir", "disk") == 0, shell.err
-    assert list(place.iterdir()) == []
-
-
-def test_reset_names_one_crawl_at_a_time(shell: Shell, tmp_path: Path) -> None:
-    directory(tmp_path / "d", name="one")
-    directory(tmp_path / "e", name="two")
-    assert shell("reset", "--yes", "--dir", "d", "--dir", "e") == 1
-    assert "These are directories of 2 crawls: one, two" in shell.err
-    assert shell("reset", "--yes", "--dir", "d", "--crawl", "two") == 1
-    assert shell.err == "scrapy ubi: d belongs to crawl one, not to two: name one crawl at a time.\n"
-    assert shell.json("reset", "--yes", "--dir", "d") == {
-        "crawl": "one",
-        "redis": None,
-        "keys": 0,
-        "directories": [{"dir": "d", "agent": "a1", "done": 3, "waiting": 4, "unreadable": None}],
-        "deleted": True,
-    }
-    assert not (tmp_path / "d").exists() and (tmp_path / "e").exists()
-
-
-def test_reset_goes_by_the_redis_where_silent_agents_are_named(
-    shell: Shell, one_server: Server, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("sys.stdin", io.StringIO("y\n"))
-    with one_server.client() as client:
-        CrawlByHand(client).agent("a1", {"updated": 5.0})
-        assert shell("reset", "--redis-url", one_server.url) == 0, shell.err
-        assert not list(client.scan_iter())
-    assert "If one of these still runs somewhere, stop it first: a1." in shell.err
-
-
 # -- status and report -----------------------------------------------------------------------------------------------
 
 FACTS: dict[str, object] = {
@@ -554,9 +441,7 @@ def test_figures_of_stopped_agents_are_read_from_their_directories(shell: Shell,
     for agent in ("a1", "a2"):
         with_facts(directory(tmp_path / ".ubi" / CRAWL / agent, agent), {**FACTS, "agent": agent})
     data = shell.json("status")
-    assert shell.err == (
-        "scrapy ubi: These figures are from the directories of stopped agents here, not from Redis.\n"
-    )
+    assert shell.err == ("scrapy ubi: These figures are from the directories of stopped agents here, not from Redis.\n")
     assert (data["crawl"], data["state"], data["run"], data["arguments"]) == (CRAWL, "stopped", "77", [{"site": "a"}])
     assert [(one["agent"], one["state"], one["working"]) for one in data["agents"]] == [
         ("a1", "left", False),

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from scrapy_ubi.commands.locate import Spot, host_of, spot
-from scrapy_ubi.monitor.ownership import Group
-from scrapy_ubi.urls import hosts
+from scrapy_ubi.monitor.url_owner import GroupSettings
+from scrapy_ubi.urls import host_rules
 from scrapy_ubi.urls.filters import FilterChain
 
 
 def place(url: str, *filters: str) -> Spot:
-    return spot(url, Group({}), 100, FilterChain.read(filters))
+    return spot(url, GroupSettings({}), 100, FilterChain.read(filters))
 
 
 @pytest.mark.parametrize(
@@ -34,22 +34,26 @@ def test_the_filter_is_named(url: str, filters: list[str], filtered: str) -> Non
 @pytest.mark.parametrize(
     ("text", "group", "host"),
     [
-        ("WWW.A.example:8080", Group({}), "www.a.example:8080"),
-        ("[::1]", Group({}), "[::1]"),
-        ("www.a.com", Group({}, partition="domain"), "a.com"),
-        ("https://www.a.example/x", Group({}, rules=hosts.read_rules(["startsWith(www.) ="])), "www.a.example"),
-        ("straße.example", Group({}), "strasse.example"),  # as requests have it, and so all agents
-        ("", Group({}), None),
-        ("a b", Group({}), None),
+        ("WWW.A.example:8080", GroupSettings({}), "www.a.example:8080"),
+        ("[::1]", GroupSettings({}), "[::1]"),
+        ("www.a.com", GroupSettings({}, partition="domain"), "a.com"),
+        (
+            "https://www.a.example/x",
+            GroupSettings({}, rules=host_rules.read_rules(["startsWith(www.) ="])),
+            "www.a.example",
+        ),
+        ("straße.example", GroupSettings({}), "strasse.example"),  # as requests have it, and so all agents
+        ("", GroupSettings({}), None),
+        ("a b", GroupSettings({}), None),
     ],
 )
-def test_a_host_is_known_in_any_spelling(text: str, group: Group, host: str | None) -> None:
+def test_a_host_is_known_in_any_spelling(text: str, group: GroupSettings, host: str | None) -> None:
     assert host_of(text, group) == host
 
 
 def test_a_host_goes_by_the_rules_that_are_known() -> None:
-    rules = hosts.read_rules(["startsWith(www.) ="])
-    assert host_of("www.a.example", Group({}, rules=rules, rules_name=hosts.name_of(rules))) == "a.example"
+    rules = host_rules.read_rules(["startsWith(www.) ="])
+    assert host_of("www.a.example", GroupSettings({}, rules=rules, rules_name=host_rules.name_of(rules))) == "a.example"
 
 
 def test_what_is_filtered_has_a_key_and_a_reason() -> None:

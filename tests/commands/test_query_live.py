@@ -14,7 +14,7 @@ import redis
 
 from scrapy_ubi.commands.query_live import Answers
 from scrapy_ubi.node.report.queries import Question
-from scrapy_ubi.transport.keys import ASK
+from scrapy_ubi.transport.redis_keys import ASK
 from tests.commands.test_ubi import LIMIT, Shell, crawl, outside, shell
 from tests.monitor.by_hand import CrawlByHand
 

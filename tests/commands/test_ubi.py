@@ -19,7 +19,7 @@ from scrapy.settings import Settings
 from scrapy_ubi.commands import ubi
 from scrapy_ubi.monitor.status import CrawlStatus
 from scrapy_ubi.protocol.ring import Ring
-from scrapy_ubi.urls.hosts import name_of, read_properties
+from scrapy_ubi.urls.host_rules import name_of, read_properties
 from tests.monitor.by_hand import CRAWL, CrawlByHand, letter
 from tests.support.server import Server, free_port
 
@@ -170,7 +170,7 @@ def test_owner_offline_needs_no_redis(capsys: pytest.CaptureFixture[str], outsid
 def test_owner_of_what_is_no_url(capsys: pytest.CaptureFixture[str], outside: None, url: str) -> None:
     shell = Shell(capsys, {})
     assert shell("owner", url, "--agents", "a,b") == 1
-    assert shell.err == f"scrapy ubi: {url!r} is not an absolute http or https URL, so nobody owns it.\n"
+    assert shell.err == f"scrapy ubi: {url!r} is not an absolute http or https URL, so no agent owns it.\n"
 
 
 def test_owner_offline_takes_no_more_replicas_than_an_agent_may_have(

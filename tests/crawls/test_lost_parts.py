@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from scrapy_ubi.transport.keys import Keys
+from scrapy_ubi.transport.redis_keys import RedisKeys
 from tests.crawls.test_processes import LIMIT, Project
 from tests.support.server import Server
 from tests.support.site import Site
@@ -184,7 +184,7 @@ def last_lines(log: str) -> str:
 
 
 def test_two_agents_give_the_items_of_plain_scrapy_or_a_reason(project: Parts, site: Site, one_server: Server) -> None:
-    keys = Keys("parts")
+    keys = RedisKeys("parts")
     settings = {"UBI_REDIS_URL": one_server.url, "UBI_CRAWL": "parts", **QUICK}
     options = [part for name, value in settings.items() for part in ("-s", f"{name}={value}")]
     processes = []

@@ -10,7 +10,7 @@ import pytest
 from w3lib.url import canonicalize_url
 
 from scrapy_ubi.urls import Normaliser, partition_key
-from scrapy_ubi.urls.hosts import read_properties
+from scrapy_ubi.urls.host_rules import read_properties
 from scrapy_ubi.urls.normaliser import PRESETS, STEPS, parse
 
 PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "url-normalisation.md").read_text()

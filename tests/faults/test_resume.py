@@ -357,7 +357,7 @@ def test_without_its_index_of_known_urls_a_crawl_goes_on(make_group: MakeGroup) 
     (group.place / "a0" / "seen").unlink()
     group.start("a0")
     verdict = group.end().judge(unwritten=left)
-    assert "seen is missing: it is made anew" in verdict.logs["a0"]
+    assert "seen is missing: it is made again" in verdict.logs["a0"]
 
 
 # -- settings

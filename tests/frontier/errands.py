@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 from scrapy_ubi.frontier import restore
-from scrapy_ubi.frontier.disk import DiskFrontier
+from scrapy_ubi.frontier.disk_frontier import DiskFrontier
 from scrapy_ubi.frontier.memory_store import MemoryStore
 from scrapy_ubi.protocol.host import Entry, Failure, HostState
 from tests.frontier.frontiers import DictKind, Reading, reopened

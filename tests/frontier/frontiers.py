@@ -10,7 +10,7 @@ from shutil import rmtree
 from typing import Protocol
 
 from scrapy_ubi.frontier import restore as opening
-from scrapy_ubi.frontier.disk import DiskFrontier
+from scrapy_ubi.frontier.disk_frontier import DiskFrontier
 from scrapy_ubi.frontier.memory import MemoryFrontier
 from scrapy_ubi.frontier.memory_store import MemoryStore
 from scrapy_ubi.frontier.seen import SeenDamaged, Totals
@@ -24,7 +24,7 @@ class Checked(Frontier, Protocol):
 
     def next_ready(self) -> float | None: ...
 
-    def _check(self) -> None: ...
+    def check_invariants(self) -> None: ...
 
 
 Make = Callable[[float], Checked]
@@ -153,7 +153,7 @@ def popped(frontier: Reading) -> list[int]:
         found.append(one[1].key)
         frontier.finish(one[0], one[1].key)
         frontier.free(one[0], 0.0)
-        frontier._check()
+        frontier.check_invariants()
     return found
 
 

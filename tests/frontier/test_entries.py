@@ -30,7 +30,7 @@ def marks(frontier: Reading, state: HostState, keys: range) -> None:
         if key % 50 == 0:
             frontier.flush()
             frontier.load(0.0, lambda state: False)
-            frontier._check()
+            frontier.check_invariants()
     frontier.flush()
     frontier.look_again()
 
@@ -65,7 +65,7 @@ def test_what_is_out_and_done_elsewhere_is_garbage_after_a_crash() -> None:
     frontier.add_done(state, [1])
     frontier.flush()
     again = reopened(frontier.store, DictKind(frontier.seen))
-    again._check()
+    again.check_invariants()
     assert popped(again) == [2, 3]
 
 
@@ -76,12 +76,12 @@ def test_what_is_out_and_done_elsewhere_is_no_garbage_before_it_comes_back(kind:
     state.open_work += 1
     marks(frontier, state, range(1, 301))
     assert 101 <= queue_rows(frontier) <= 300, "garbage was sought"
-    frontier._check()
+    frontier.check_invariants()
     frontier.put_back(state, 1)
     state.open_work -= 1
     frontier.free(state, 0.0)
     frontier.flush()
-    frontier._check()
+    frontier.check_invariants()
     assert popped(frontier) == [*range(301, 401)]
 
 
@@ -90,7 +90,7 @@ def test_nothing_stays_of_what_was_out_and_done_elsewhere_when_its_host_is_dropp
     assert frontier.pop(0.0, lambda state: True) is not None
     frontier.add_done(state, [1])
     frontier.drop("h")
-    frontier._check()
+    frontier.check_invariants()
     frontier.add("h", [Entry(1, "http://h/1", 0)])
     assert popped(frontier) == [1]
 
@@ -124,7 +124,7 @@ def test_a_key_that_was_unknown_when_last_asked_for_is_not_taken_for_unknown_lat
     frontier.add_done(state, [3])
     frontier.flush()
     assert not frontier.add("h", [Entry(3, "http://h/3", 0)])[1], "done"
-    frontier._check()
+    frontier.check_invariants()
 
 
 def test_of_so_many_keys_it_is_remembered_that_they_were_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -135,4 +135,4 @@ def test_of_so_many_keys_it_is_remembered_that_they_were_unknown(monkeypatch: py
         assert not state.holds(key, 0, 0)
         assert 0 < len(frontier.keys.unknown) <= 2
     assert len(frontier.add("h", [Entry(key, f"http://h/{key}", 0) for key in range(5)])[1]) == 5
-    frontier._check()
+    frontier.check_invariants()

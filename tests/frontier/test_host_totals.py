@@ -10,9 +10,9 @@ from scrapy_ubi.frontier import host_totals, rows
 from scrapy_ubi.frontier.memory_store import MemoryStore
 from scrapy_ubi.frontier.store import StoreDamaged
 from scrapy_ubi.protocol.host import Entry, Notes
+from tests.frontier.crashing import crashing
 from tests.frontier.errands import errand, told
 from tests.frontier.frontiers import DictKind, Reading, Tight, reopened
-from tests.frontier.test_disk import crashing
 
 
 @pytest.fixture
@@ -28,12 +28,12 @@ def test_the_log_stays_short_and_every_flush_leaves_the_sums_of_all_hosts(small:
     for number in range(1, 60):
         errand(frontier, number)
         frontier.flush()
-        frontier.log._check(frontier._states.values())
+        frontier.log.check_invariants(frontier._states.values())
         assert len(frontier.log) <= host_totals.TIMES * len(frontier)
         found = [row for row in frontier.store.rows if row[:1] == rows.LOG]
         deleted += found[:1] != [host_totals.log_key(1)]
         again = reopened(frontier.store, DictKind(frontier.seen))
-        again._check()
+        again.check_invariants()
         assert again.seen.rebuilt == 0, number  # so the sums are those of the seen table
         assert told(again) == told(frontier)
         assert len(again.log) == len(frontier.log)
@@ -70,7 +70,7 @@ def test_a_host_with_new_notes_has_its_sums_from_the_log_still() -> None:
     assert again.seen.rebuilt == 0
     found = {state.host: (state.known, state.notes.version) for state in again.states()}
     assert found == {"a.example": (3, 1), "b.example": (1, 1)}
-    again._check()
+    again.check_invariants()
 
 
 def test_a_directory_from_before_there_was_a_log_opens() -> None:

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 from hypothesis import settings
-from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
+from hypothesis.stateful import run_state_machine_as_test
 
-from scrapy_ubi.protocol.host import Entry, HostState, Notes, retried
+from scrapy_ubi.protocol.host import Notes, retried
 from scrapy_ubi.protocol.notes import NOTHING
-from tests.frontier.frontiers import FRONTIERS, Checked, Make, Reading, Tight
+from tests.frontier.frontiers import FRONTIERS, Checked, Make, Tight
+from tests.frontier.life import NOW, add, always, entry, life, never, pop, waiting
 
 DELAY = 10.0
-NOW = 100.0
 
 
 @pytest.fixture(params=FRONTIERS.values(), ids=FRONTIERS)
@@ -25,40 +22,6 @@ def make(request: pytest.FixtureRequest) -> Make:
 @pytest.fixture
 def frontier(make: Make) -> Checked:
     return make(DELAY)
-
-
-def entry(host: str, key: int, depth: int = 0, priority: int = 0) -> Entry:
-    return Entry(key, f"http://{host}/{key}", depth, priority)
-
-
-def add(frontier: Checked, host: str, *keys: int, depth: int = 0) -> HostState:
-    state, news = frontier.add(host, [entry(host, key, depth) for key in keys])
-    assert [one.key for one in news] == list(keys)
-    return state
-
-
-def waiting(state: HostState) -> dict[int, Entry]:
-    """What waits."""
-    return {one.key: one for one in state.undone() if one.key not in state.out and one.key not in state.closing}
-
-
-def always(state: HostState) -> bool:
-    return True
-
-
-def never(state: HostState) -> bool:
-    return False
-
-
-def pop(frontier: Checked, now: float = NOW, allowed: Callable[[HostState], bool] = always) -> tuple[str, int] | None:
-    """Host and key of the next request; its host is busy then."""
-    found = frontier.pop(now, allowed)
-    if found is None:
-        return None
-    state, one = found
-    state.open_work += 1
-    frontier._check()
-    return state.host, one.key
 
 
 # -- states
@@ -95,7 +58,7 @@ def test_only_news_is_news(frontier: Checked) -> None:
     state, news = frontier.add("h.example", [again, nearer, new, nearer])
     assert news == [nearer, new]
     assert waiting(state)[1].depth == 2
-    frontier._check()
+    frontier.check_invariants()
 
 
 def test_the_list_of_states_is_the_callers(frontier: Checked) -> None:
@@ -112,14 +75,14 @@ def test_done_marks(frontier: Checked) -> None:
     assert frontier.add_done(state, [1, 5]) == []
     assert set(state.told_done()) == {1, 5}
     assert pop(frontier) == ("h.example", 2)
-    frontier._check()
+    frontier.check_invariants()
 
 
 def test_dropped_is_forgotten(frontier: Checked) -> None:
     add(frontier, "a", 1)
     add(frontier, "b", 2)
     frontier.drop("a")
-    frontier._check()
+    frontier.check_invariants()
     assert frontier.find("a") is None
     assert [state.host for state in frontier.states()] == ["b"]
     assert pop(frontier) == ("b", 2)
@@ -134,7 +97,7 @@ def test_dropping_a_parked_host(frontier: Checked) -> None:
     frontier.drop("a")
     frontier.look_again()
     assert pop(frontier) is None
-    frontier._check()
+    frontier.check_invariants()
 
 
 # -- one load at a time, in order, after a delay
@@ -199,7 +162,7 @@ def test_a_load_that_ends_twice_ends_once(frontier: Checked) -> None:
     frontier.free(state, NOW)
     frontier.free(state, NOW + 5)
     assert frontier.next_ready() == NOW + DELAY
-    frontier._check()
+    frontier.check_invariants()
 
 
 def test_a_deferred_host_waits_wherever_it_is(frontier: Checked) -> None:
@@ -256,7 +219,7 @@ def test_a_postponed_host_waits_wherever_it_is(frontier: Checked) -> None:
     assert pop(frontier, allowed=lambda state: state is busy) == ("busy", 1)
     for state in (waiting, idle, busy, parked):
         frontier.postpone(state, until)
-        frontier._check()
+        frontier.check_invariants()
     add(frontier, "idle", 1)
     frontier.free(busy, NOW)
     frontier.look_again()
@@ -309,7 +272,7 @@ def test_a_hastened_host_is_ready_wherever_it_is(frontier: Checked) -> None:
     for state in (waiting, parked, busy):
         frontier.defer(state, NOW + 500)
         frontier.hasten(state, NOW + 1)
-        frontier._check()
+        frontier.check_invariants()
     assert pop(frontier, NOW + 1) == ("waiting", 1)
     assert pop(frontier, NOW + 1) is None, "parked, or busy"
     frontier.free(busy, NOW + 1)
@@ -349,7 +312,7 @@ def test_put_back_waits_again(frontier: Checked) -> None:
     pop(frontier)
     frontier.free(state, NOW)
     frontier.put_back(state, 1)
-    frontier._check()
+    frontier.check_invariants()
     assert waiting(state).keys() == {1, 2}
     assert pop(frontier, NOW + DELAY) == ("h", 2), "behind what waited"
     frontier.free(state, NOW + DELAY)
@@ -384,7 +347,7 @@ def test_what_is_retried_is_not_as_new_when_it_is_found_again(frontier: Checked)
     frontier.put_back(state, 1, again)
     assert state.holds(1, 0, 5)
     assert frontier.add("h", [entry("h", 1, priority=5)])[1] == []
-    frontier._check()
+    frontier.check_invariants()
     assert waiting(state) == {1: again}
 
 
@@ -396,7 +359,7 @@ def test_what_was_retried_elsewhere_is_not_as_new_here(frontier: Checked) -> Non
     news = frontier.add("h", [twice])[1]
     assert news == [twice] or (not news and isinstance(frontier, Tight)), "it may be on disk only"
     assert frontier.add("h", [once, twice, entry("h", 2, 1)])[1] == []
-    frontier._check()
+    frontier.check_invariants()
     assert waiting(state)[2].request == (twice.request if news else "")
 
 
@@ -406,7 +369,7 @@ def test_put_back_what_was_done_meanwhile_is_gone(frontier: Checked) -> None:
     frontier.add_done(state, [1])
     frontier.free(state, NOW)
     frontier.put_back(state, 1)
-    frontier._check()
+    frontier.check_invariants()
     assert not state.waiting
     assert not state.out
     assert pop(frontier, NOW + DELAY) is None
@@ -464,165 +427,9 @@ def test_a_host_whose_waiting_requests_were_done_elsewhere_is_passed_over(fronti
     frontier.add_done(state, [1, 2])
     assert pop(frontier) == ("b", 1)
     assert pop(frontier) is None
-    frontier._check()
+    frontier.check_invariants()
     add(frontier, "a", 3)
     assert pop(frontier) == ("a", 3)
-
-
-# -- all of it at random
-
-
-def life(make: Make) -> type[RuleBasedStateMachine]:
-    """A frontier against a plain account of what is known, done, out, busy and delayed."""
-
-    class Life(RuleBasedStateMachine):
-        def __init__(self) -> None:
-            super().__init__()
-            self.frontier = make(2.0)
-            self.now = NOW
-            self.queued: dict[str, dict[int, Entry]] = {}
-            self.done: dict[str, set[int]] = {}
-            self.out: dict[tuple[str, int], Entry] = {}
-            self.busy: set[str] = set()
-            self.ready: dict[str, float] = {}
-            self.notes: dict[str, Notes] = {}
-            self.parked: set[str] = set()
-            self.mine = {"a"}
-
-        def state(self, host: str) -> HostState:
-            state = self.frontier.find(host)
-            assert state is not None
-            return state
-
-        @rule(host=st.sampled_from("abc"), key=st.integers(0, 5), depth=st.integers(0, 2), priority=st.integers(-1, 1))
-        def add(self, host: str, key: int, depth: int, priority: int) -> None:
-            one = entry(host, key, depth, priority)
-            far = isinstance(self.frontier, Reading)
-            state, news = self.frontier.add(host, [one])
-            assert state is self.state(host)
-            queued = self.queued.setdefault(host, {})
-            done = self.done.setdefault(host, set())
-            old = queued.get(key)
-            better = old is None or (depth, -priority) < (old.depth, -old.priority)
-            fresh = better and key not in done and (host, key) not in self.out
-            assert bool(news) == fresh or (far and old is not None and not news), "nearer, but not next"
-            if news:
-                queued[key] = one
-
-        @precondition(lambda self: self.queued)
-        @rule(data=st.data(), key=st.integers(0, 7))
-        def add_done(self, data: st.DataObject, key: int) -> None:
-            host = data.draw(st.sampled_from(sorted(self.queued)))
-            news = self.frontier.add_done(self.state(host), [key])
-            assert news == ([] if key in self.done[host] else [key])
-            self.done[host].add(key)
-            self.queued[host].pop(key, None)
-
-        @rule(forbidden=st.sets(st.sampled_from("abc")), seconds=st.sampled_from([0.0, 1.0, 3.0]))
-        def pop(self, forbidden: set[str], seconds: float) -> None:
-            self.now += seconds
-            asked: set[str] = set()
-
-            def allowed(state: HostState) -> bool:
-                asked.add(state.host)
-                return state.host not in forbidden
-
-            may = {
-                host
-                for host, queued in self.queued.items()
-                if queued and host not in self.busy | self.parked and self.ready.get(host, 0.0) <= self.now
-            }
-            found = self.frontier.pop(self.now, allowed)
-            self.parked |= asked & forbidden
-            if found is None:
-                full = isinstance(self.frontier, Reading) and self.frontier.is_full_at(self.now)
-                assert full or not may - forbidden
-                return
-            state, one = found
-            assert state.host in may - forbidden
-            first = min((-e.priority, e.depth) for e in self.queued[state.host].values())
-            assert (-one.priority, one.depth) == first
-            assert self.queued[state.host].pop(one.key) == one
-            state.open_work += 1
-            self.out[state.host, one.key] = one
-            self.busy.add(state.host)
-
-        @precondition(lambda self: self.busy)
-        @rule(data=st.data())
-        def free(self, data: st.DataObject) -> None:
-            host = data.draw(st.sampled_from(sorted(self.busy)))
-            self.frontier.free(self.state(host), self.now)
-            self.busy.remove(host)
-            self.ready[host] = max(self.ready.get(host, 0.0), self.now + 2.0)
-
-        @precondition(lambda self: self.queued)
-        @rule(data=st.data(), seconds=st.sampled_from([0.5, 3.0, 20.0]))
-        def postpone(self, data: st.DataObject, seconds: float) -> None:
-            host = data.draw(st.sampled_from(sorted(self.queued)))
-            self.frontier.postpone(self.state(host), self.now + seconds)
-            self.ready[host] = max(self.ready.get(host, 0.0), self.now + seconds)
-
-        @precondition(lambda self: self.queued)
-        @rule(data=st.data(), version=st.integers(1, 3), text=st.sampled_from(["{}", '{"a":1}']))
-        def note(self, data: st.DataObject, version: int, text: str) -> None:
-            host = data.draw(st.sampled_from(sorted(self.queued)))
-            before = self.notes.get(host, NOTHING)
-            assert self.frontier.note(self.state(host), Notes(version, text)) == (Notes(version, text) > before)
-            self.notes[host] = max(before, Notes(version, text))
-
-        @precondition(lambda self: self.out)
-        @rule(data=st.data(), how=st.sampled_from(["finish", "put back", "retry"]))
-        def end(self, data: st.DataObject, how: str) -> None:
-            host, key = data.draw(st.sampled_from(sorted(self.out)))
-            one = self.out.pop((host, key))
-            state = self.state(host)
-            state.open_work -= 1
-            if how == "finish":
-                assert self.frontier.finish(state, key) == (key not in self.done[host])
-                self.done[host].add(key)
-                return
-            again = one._replace(priority=one.priority - 1) if how == "retry" else one
-            self.frontier.put_back(state, key, again if how == "retry" else None)
-            if key not in self.done[host]:
-                self.queued[host][key] = again
-
-        @precondition(lambda self: self.queued)
-        @rule(data=st.data())
-        def drop(self, data: st.DataObject) -> None:
-            host = data.draw(st.sampled_from(sorted(self.queued)))
-            if host in self.busy or any(h == host for h, _ in self.out):
-                return  # nobody drops a host with work open
-            self.frontier.drop(host)
-            for book in (self.queued, self.done, self.ready, self.notes):
-                book.pop(host, None)
-            self.parked.discard(host)
-
-        @rule(mine=st.sets(st.sampled_from("abc")))
-        def look_again(self, mine: set[str]) -> None:
-            self.frontier.look_again()
-            self.mine = mine
-            self.parked.clear()
-
-        @invariant()
-        def holds(self) -> None:
-            self.frontier._check()
-            assert {state.host for state in self.frontier.states()} == self.queued.keys()
-            assert len(self.frontier) == len(self.queued)
-            for host, queued in self.queued.items():
-                state = self.state(host)
-                assert waiting(state) == queued
-                assert set(state.told_done()) == self.done[host]
-                assert state.notes == self.notes.get(host, NOTHING)
-                assert state.out == {key: one for (h, key), one in self.out.items() if h == host}
-            unserved = any(queued and host in self.mine - self.busy for host, queued in self.queued.items())
-            assert self.frontier.waits(lambda state: state.host in self.mine) >= unserved
-            ready = self.frontier.next_ready()
-            ready_some = [h for h, queued in self.queued.items() if queued and h not in self.busy | self.parked]
-            if ready_some:
-                assert ready is not None
-                assert ready <= max(self.now, *(self.ready.get(host, 0.0) for host in ready_some))
-
-    return Life
 
 
 def test_a_frontier_is_what_it_stands_for(make: Make) -> None:

@@ -127,7 +127,7 @@ class QueueLife(RuleBasedStateMachine):
 
     @invariant()
     def holds(self) -> None:
-        self.state._check()
+        self.state.check_invariants()
 
 
 TestQueueLife = QueueLife.TestCase

@@ -13,12 +13,12 @@ from unittest.mock import patch
 
 import pytest
 
-from scrapy_ubi.frontier import disk, flushes, window
+from scrapy_ubi.frontier import disk_frontier, flushes, window
 from scrapy_ubi.frontier import restore as opening
 from scrapy_ubi.frontier.disk_state import DiskState
 from scrapy_ubi.frontier.flush import Flush
 from scrapy_ubi.frontier.memory_store import MemoryStore
-from scrapy_ubi.frontier.window import Result, Scan
+from scrapy_ubi.frontier.scan import Result, Scan
 from scrapy_ubi.protocol.host import Entry
 from tests.frontier.frontiers import DictKind, DictSeen
 
@@ -189,7 +189,7 @@ class Life:
             state.open_work = len(state.out)
             assert isinstance(state, DiskState)
             assert not state.head or state in self.frontier.window.workbench, "a head that nobody finds"
-        self.frontier._check()
+        self.frontier.check_invariants()
         assert {state.host for state in self.frontier.states()} == self.hosts.keys()
         for host, known in self.hosts.items():
             state = self.state(host)
@@ -250,7 +250,7 @@ def live(seed: int) -> None:
     """One life; what is done in pieces, or from some size on, is done in pieces here, too."""
     chance = random.Random(-seed - 1)
     garbage = chance.choice([1, 2, 16])
-    sizes = {(flushes, "LEAST_GARBAGE"): garbage, (disk, "LEAST_GARBAGE"): garbage}
+    sizes = {(flushes, "LEAST_GARBAGE"): garbage, (disk_frontier, "LEAST_GARBAGE"): garbage}
     sizes |= {(window, "LEAST_TIDY"): chance.choice([2, 64]), (window, "TIDY"): chance.choice([1, 3, 1024])}
     with ExitStack() as stack:
         for (module, name), size in sizes.items():

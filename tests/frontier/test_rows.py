@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scrapy_ubi.frontier import rows
+from scrapy_ubi.frontier import queue_rows, rows
 from scrapy_ubi.frontier.store import StoreDamaged
 from scrapy_ubi.protocol.host import Entry, Failure, Notes
 from scrapy_ubi.protocol.notes import MOST_NOTES, NOTHING
@@ -30,12 +30,12 @@ def test_an_entry_comes_back_as_it_was(
     key: int, url: str, host: str, depth: int, priority: int, request: str, arrival: int
 ) -> None:
     entry = Entry(key, url, depth, priority, request)
-    row = rows.place(HID, priority, depth, arrival)
-    queued = rows.queued(HID, host, entry, arrival)
-    assert queued[: rows.ROW] == row and rows.joined([(row, queued[rows.ROW :])]) == [queued]
-    assert rows.read_queue(host, queued) == entry
-    assert rows.queued_key(queued) == key
-    assert rows.is_queued(row) and len(row) == len(rows.QUEUE + HID) + rows.RANK
+    row = queue_rows.place(HID, priority, depth, arrival)
+    queued = queue_rows.queued(HID, host, entry, arrival)
+    assert queued[: queue_rows.ROW] == row and queue_rows.joined([(row, queued[queue_rows.ROW :])]) == [queued]
+    assert queue_rows.read_queue(host, queued) == entry
+    assert queue_rows.queued_key(queued) == key
+    assert queue_rows.is_queued(row) and len(row) == len(rows.QUEUE + HID) + rows.RANK
 
 
 @given(
@@ -44,23 +44,23 @@ def test_an_entry_comes_back_as_it_was(
     st.integers(0, 2**40 - 100),
 )
 def test_several_entries_are_what_each_is_alone(entries: list[Entry], host: str, arrival: int) -> None:
-    alone = [rows.queued(HID, host, entry, number) for number, entry in enumerate(entries, arrival)]
-    assert rows.queued_all(HID, host, entries, arrival) == alone
+    alone = [queue_rows.queued(HID, host, entry, number) for number, entry in enumerate(entries, arrival)]
+    assert queue_rows.queued_all(HID, host, entries, arrival) == alone
     if entries:
         alike = len({(entry.depth, entry.priority) for entry in entries}) == 1
-        assert rows.are_alike(alone) == alike
+        assert queue_rows.are_alike(alone) == alike
 
 
 @given(st.lists(st.tuples(PRIORITIES, DEPTHS, st.integers(0, 2**40 - 1)), max_size=10))
 def test_rows_sort_as_entries_are_fetched(places: list[tuple[int, int, int]]) -> None:
     expected = sorted(places, key=lambda place: (-place[0], place[1], place[2]))
-    assert sorted(places, key=lambda place: rows.place(HID, *place)) == expected
+    assert sorted(places, key=lambda place: queue_rows.place(HID, *place)) == expected
 
 
 def test_scheme_and_host_cost_no_bytes() -> None:
     for prefix in ("http://", "https://", "http://www.", "https://www."):
-        queued = rows.queued(HID, "h.example", Entry(1, f"{prefix}h.example/a", 0), 0)
-        assert len(queued) == rows.ROW + 8 + 1 + 2
+        queued = queue_rows.queued(HID, "h.example", Entry(1, f"{prefix}h.example/a", 0), 0)
+        assert len(queued) == queue_rows.ROW + 8 + 1 + 2
 
 
 @given(
@@ -97,7 +97,7 @@ def test_a_failure_comes_back_as_it_was(
 
 
 RECORD = rows.host_value(rows.HostRecord("h.example", 5, 1, 3, 2, 0, 9, 0.0))
-VALUE = rows.queued(HID, "h", Entry(1, "http://h/", 0), 0)[rows.ROW :]
+VALUE = queue_rows.queued(HID, "h", Entry(1, "http://h/", 0), 0)[queue_rows.ROW :]
 FAILURE = rows.failed_value(Failure("h", Entry(1, "http://h/", 0), "x", 0.0))
 
 
@@ -114,12 +114,12 @@ FAILURE = rows.failed_value(Failure("h", Entry(1, "http://h/", 0), "x", 0.0))
         (rows.HOST + HID, lambda key: rows.read_host(key, RECORD + b"[0,{}]")),
         (rows.HOST + HID, lambda key: rows.read_host(key, RECORD + b'[1,{"a":1e999}]')),
         (rows.HOST + HID, lambda key: rows.read_host(key, RECORD + b'[1,{"a":"%b"}]' % (b"x" * MOST_NOTES))),
-        (rows.QUEUE + HID + bytes(15), lambda key: rows.read_queue("h", key + b"")),
-        (rows.QUEUE + HID + bytes(15), lambda key: rows.read_queue("h", key + bytes(8) + b"\x07/")),
-        (rows.QUEUE + HID + bytes(15), lambda key: rows.read_queue("h", key + bytes(8) + b"\x41/")),
-        (rows.QUEUE + HID + bytes(15), lambda key: rows.read_queue("h", key + bytes(8) + b"\x00\xff\xfe")),
-        (rows.QUEUE + HID + bytes(15), lambda key: rows.read_queue("h", key + bytes(8) + b"\x09\0\0\0\x63/")),
-        (rows.QUEUE + HID + b"12", lambda key: rows.joined([(key, VALUE)])),
+        (rows.QUEUE + HID + bytes(15), lambda key: queue_rows.read_queue("h", key + b"")),
+        (rows.QUEUE + HID + bytes(15), lambda key: queue_rows.read_queue("h", key + bytes(8) + b"\x07/")),
+        (rows.QUEUE + HID + bytes(15), lambda key: queue_rows.read_queue("h", key + bytes(8) + b"\x41/")),
+        (rows.QUEUE + HID + bytes(15), lambda key: queue_rows.read_queue("h", key + bytes(8) + b"\x00\xff\xfe")),
+        (rows.QUEUE + HID + bytes(15), lambda key: queue_rows.read_queue("h", key + bytes(8) + b"\x09\0\0\0\x63/")),
+        (rows.QUEUE + HID + b"12", lambda key: queue_rows.joined([(key, VALUE)])),
         (rows.DONE + HID + b"1", rows.done_key),
         (rows.RECENT + b"1", lambda key: rows.read_recent(key, b"short")),
         (rows.RECENT + b"1", lambda key: rows.read_recent(key, rows.recent_value(1, [1, 2], [])[:-8])),

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from scrapy_ubi.frontier.memory_store import MemoryStore
 from scrapy_ubi.frontier.rocks import RocksStore
-from scrapy_ubi.frontier.store import Batch, Store, StoreError, every
+from scrapy_ubi.frontier.store import RowBatch, Store, StoreError, every
 
 Again = Callable[[Store], Store]  # what the next process finds
 
@@ -152,7 +152,7 @@ def test_both_stores_are_one(
     stores[1].close()
 
 
-def _change(batch: Batch, kind: str, key: bytes, value: bytes) -> None:
+def _change(batch: RowBatch, kind: str, key: bytes, value: bytes) -> None:
     if kind == "put":
         batch.put(key, value)
     elif kind == "delete":

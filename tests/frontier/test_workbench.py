@@ -24,7 +24,7 @@ def bench(**hosts: float) -> Workbench:
     made = Workbench()
     for host, at in hosts.items():
         made.activate(host, at)
-    made._check()
+    made.check_invariants()
     return made
 
 
@@ -81,7 +81,7 @@ def test_a_flood_of_new_hosts_leaves_every_second_fetch_to_those_that_wait_for_l
         taken.append(host := made.take(2.0, always))
         if host is not None and host.startswith("old"):
             made.release(host, 1.0)
-        made._check()
+        made.check_invariants()
     assert taken == ["old", "new2", "older", "new3", "old", "new4", "older", "new5"]
 
 
@@ -137,7 +137,7 @@ def test_a_waiting_host_moves_either_way() -> None:
     made = bench(a=1.0, b=2.0, c=3.0)
     made.move("c", 0.5)
     made.move("a", 9.0)
-    made._check()
+    made.check_invariants()
     assert [made.take(5.0, always) for _ in range(3)] == ["c", "b", None]
     assert made.next_ready() == 9.0
 
@@ -147,7 +147,7 @@ def test_what_does_not_wait_does_not_move() -> None:
     assert [made.take(1.0, but("parked")) for _ in range(2)] == ["busy", None]
     for host in ("busy", "parked", "unknown"):
         made.move(host, 0.0)
-        made._check()
+        made.check_invariants()
     assert made.take(1.0, always) is None
     assert len(made) == 2
 
@@ -198,7 +198,7 @@ def test_a_removed_host_is_forgotten_whatever_its_state() -> None:
     assert made.take(1.0, but("parked")) is None
     for host in ("waiting", "busy", "parked", "late", "unknown"):
         made.remove(host)
-        made._check()
+        made.check_invariants()
     assert len(made) == 0
     assert made.next_ready() is None
     made.look_again(lambda host: 0.0)
@@ -244,7 +244,7 @@ def test_a_parked_host_of_others_may_be_removed_and_come_again() -> None:
     assert made.take(1.0, but("a")) is None
     assert not [*made.unserved(but("a"))]
     made.remove("a")
-    made._check()
+    made.check_invariants()
     made.activate("a", 0.0)
     assert [*made.unserved(but("a"))] == ["a"]
 
@@ -322,7 +322,7 @@ class BenchLife(RuleBasedStateMachine):
 
     @invariant()
     def holds(self) -> None:
-        self.bench._check()
+        self.bench.check_invariants()
         assert len(self.bench) == len(self.waiting) + len(self.busy) + len(self.parked)
         unserved = set(self.bench.unserved(lambda host: host in self.own))
         assert unserved == self.waiting.keys() | self.own & self.parked.keys()

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scrapy.linkextractors import IGNORED_EXTENSIONS
 
 from scrapy_ubi.links.allowed import Allowed
-from scrapy_ubi.links.join import Joiner
+from scrapy_ubi.links.joiner import Joiner
 from scrapy_ubi.links.usual import _long_way, urls
 from tests.links.pages import ADDRESS, BASES, HREFS, hrefs
 

@@ -9,7 +9,7 @@ from typing import Any
 import redis
 
 from scrapy_ubi.protocol.beat import Beat
-from scrapy_ubi.transport.keys import Keys
+from scrapy_ubi.transport.redis_keys import RedisKeys
 
 CRAWL = "demo:web"
 VIEW = "00c0ffee00c0ffee"
@@ -86,7 +86,7 @@ class CrawlByHand:
     def __init__(self, client: redis.Redis, crawl: str = CRAWL) -> None:
         self.client = client
         self.crawl = crawl
-        self.keys = Keys(crawl)
+        self.keys = RedisKeys(crawl)
 
     def now(self) -> float:
         seconds, micros = self.client.time()

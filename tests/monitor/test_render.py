@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from scrapy_ubi.monitor import document, render
+from scrapy_ubi.monitor import document, headline, render, render_letters, render_report
 from scrapy_ubi.monitor.inbox_text import Box, DeadLetter, read_letter
-from scrapy_ubi.monitor.ownership import Ownership
 from scrapy_ubi.monitor.status import AgentStatus, CrawlStatus
+from scrapy_ubi.monitor.url_owner import Ownership
 from scrapy_ubi.node.report.profile import Profile, read_profile
 from scrapy_ubi.protocol.beat import Beat
 from scrapy_ubi.untrusted.terminal_text import width
@@ -70,17 +70,17 @@ def test_live_within_a_terminal_leaves_out_the_last_agents() -> None:
 def test_headings_hold_the_longest_name_of_a_crawl_and_fit() -> None:
     longest = replace(crawl(agent("a1"), agent("a2")), crawl="c" * 64)
     box = Box(12_345)
-    heads = [render.live(longest), render.agents(longest), render.report(longest)]
-    heads += [render.inbox("a" * 64, box, 0.0, full=False), render.dead("a" * 64, box, 0.0)]
+    heads = [render.live(longest), render.agents(longest), render_report.report(longest)]
+    heads += [render_letters.inbox("a" * 64, box, 0.0, full=False), render_letters.dead("a" * 64, box, 0.0)]
     assert all(fits(lines) for lines in heads)
     assert render.live(longest)[:3] == [f"crawl {'c' * 64}: running, 2 of 2 agents at", "work", ""]
 
 
 def test_headings_name_the_arguments_fit_to_be_seen() -> None:
     of = crawl(agent("a1", arguments={"site": "a", "n": "1"}), agent("a2", arguments={"site": "\x1b[2J" * 50}))
-    head = render.headline(of)
+    head = headline.headline(of)
     assert head[1].startswith("arguments: site=a, n=1; site=\\x1b[2J") and fits(render.live(of))
-    assert len(render.headline(crawl(agent("a1")))) == 1
+    assert len(headline.headline(crawl(agent("a1")))) == 1
 
 
 def test_live_counts_pages_of_the_dead_but_not_their_hosts() -> None:
@@ -103,7 +103,7 @@ def test_live_says_when_views_differ_and_what_is_unreadable() -> None:
 
 
 @pytest.mark.parametrize("columns", [80, 90, 100])
-@pytest.mark.parametrize("text", [render.live, render.agents, render.report])
+@pytest.mark.parametrize("text", [render.live, render.agents, render_report.report])
 def test_hostile_values_fit_and_are_printable(text: object, columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", str(columns))
     nasty = agent(
@@ -127,7 +127,7 @@ def test_in_80_columns_what_can_be_spared_is_left_out_and_names_stay_readable(mo
     name = "crawler-box-3f2a91c4"
     busy = {"pages": 123_456, "forwarded": 234_567, "suppressed": 345_678}
     of = crawl(agent(name, counters=busy), agent("a2"))
-    tables = [render.agents(of), render.report(of), render.live(of)]
+    tables = [render.agents(of), render_report.report(of), render.live(of)]
     assert all(fits(lines, 80) for lines in tables)
     assert tables[0][2].split() == "agent state capacity machine pid up seen dead".split()
     shares = next(line for line in tables[1] if line.startswith("agent "))
@@ -150,7 +150,7 @@ def test_what_lossy_steps_joined_is_summed_up_with_an_example() -> None:
     }
     other = {"joined": {"index": 4}, "examples": {"index": [["http://h/\x1b[31mindex.html", "http://h/"]]}}
     of = crawl(agent("a1", counters=one), agent("a2", counters=other))
-    text = "\n".join(render.report(of))
+    text = "\n".join(render_report.report(of))
     assert "joined by lossy step  URLs\nindex                    5\npath-case                2\n" in text
     assert "path-case: not fetched, for the second has the same normal form:\n  http://h/A\n  http://h/a" in text
     assert "\x1b" not in text
@@ -169,7 +169,7 @@ def test_report_gives_every_measure() -> None:
         ),
         finished="77 a1",
     )
-    text = "\n".join(render.report(of))
+    text = "\n".join(render_report.report(of))
     for line in (
         "crawl demo:web: finished, 0 of 2 agents at work",
         "pages done (n)                220 in 10 s",
@@ -193,9 +193,9 @@ def test_report_gives_every_measure() -> None:
 
 
 def test_report_says_who_was_lost() -> None:
-    assert "more than the copies" not in " ".join(render.report(crawl(agent("a1"), agent("a2"))))
+    assert "more than the copies" not in " ".join(render_report.report(crawl(agent("a1"), agent("a2"))))
     of = crawl(*(agent(name, counters={"lost_agents": lost}) for name, lost in (("a1", 0), ("a2", 2), ("a3", 2))))
-    lines = render.report(of)
+    lines = render_report.report(of)
     assert "2 agents were lost, more than the copies (UBI_REPLICATION)" in " ".join(lines)
     assert fits(lines)
 
@@ -209,7 +209,7 @@ def test_report_says_at_which_hosts() -> None:
     }
     other = {"failed": {"http/404": 3}, "failed_at": {"http/404": {"h7.example": 3}}}
     of = crawl(agent("a1", counters=one), agent("a2", counters=other))
-    lines = render.report(of)
+    lines = render_report.report(of)
     assert "failed URLs by reason  URLs  hosts, most first" in lines
     assert "http/404                 23  h7.example, h0.example, h1.example, h10.example, h11.example" in lines
     assert "limit/host_pages          7  calendar.example" in lines
@@ -221,7 +221,7 @@ def test_report_says_at_which_hosts() -> None:
 
 
 def test_report_of_agents_that_all_are_unreadable_knows_nothing() -> None:
-    lines = render.report(crawl(AgentStatus("a1", "unreadable", trouble=("profile: not JSON",))))
+    lines = render_report.report(crawl(AgentStatus("a1", "unreadable", trouble=("profile: not JSON",))))
     assert "overlap (n-u)/u               not known" in lines
 
 
@@ -236,14 +236,14 @@ def test_inbox_shows_hosts_and_first_urls() -> None:
     ]
     body[-1]["notes"] = [3, {"robots": 1}]
     box = Box(7, (read_letter("a1", b"1700000000000-0", _fields(body)),))
-    lines = render.inbox("a1", box, 1_700_000_005.0, full=False)
+    lines = render_letters.inbox("a1", box, 1_700_000_005.0, full=False)
     assert lines[0] == "inbox of a1: 7 letters, the oldest 1 of them:"
     assert lines[2].startswith("1700000000000-0  5.0 s old  ")
     assert lines[2].endswith("from a2  discovery 17  11 records")
     assert lines[3].startswith("  hosts: h1.example (5), h2.example (1), h3.example (1), ")
     assert lines[3].endswith("h5.example (1), and 1 more")
     assert lines[4:] == [f"     {i}  http://h1.example/{i}" for i in range(3)] + ["        and 2 more URLs"]
-    full = "\n".join(render.inbox("a1", box, 1_700_000_005.0, full=True))
+    full = "\n".join(render_letters.inbox("a1", box, 1_700_000_005.0, full=True))
     assert "http://h1.example/4" in full
     assert "done at h6.example: 0000000000000000" in full
     assert 'notes of h6.example, version 3: {"robots":1}' in full
@@ -258,14 +258,16 @@ def test_inbox_of_garbage_and_long_urls_fits() -> None:
             read_letter("a1", b"1-2", _fields([{"host": "h1.example", "discovered": [["0" * 16, url, 1]]}])),
         ),
     )
-    lines = render.inbox("a1", box, 5.0, full=False)
+    lines = render_letters.inbox("a1", box, 5.0, full=False)
     assert fits(lines)
     assert any("unreadable: " in line for line in lines)
-    assert all(line.isprintable() for line in render.inbox("a1", box, 5.0, full=True))
+    assert all(line.isprintable() for line in render_letters.inbox("a1", box, 5.0, full=True))
 
 
 def test_dead_letters_give_the_reason() -> None:
-    lines = render.dead("a1", Box(1, dead=(DeadLetter("1-1", 0.0, "body is not JSON", "a2", "12", "x" * 256),)), 5.0)
+    lines = render_letters.dead(
+        "a1", Box(1, dead=(DeadLetter("1-1", 0.0, "body is not JSON", "a2", "12", "x" * 256),)), 5.0
+    )
     assert lines[0] == "dead letters of a1: 1 letter"
     assert lines[3] == "  body is not JSON"
     assert fits(lines)

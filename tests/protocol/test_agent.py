@@ -1,4 +1,5 @@
-"""The agent: two, three or four of them around a tiny post, and what each promise of DESIGN part 2 looks like there.
+"""The agent: two, three or four of them around a tiny post, and what each promise of docs/explanation/protocol.md looks
+like there.
 
 Hosts are named by the order of their agents: `ordered("b", "c", "a")` is b's, c keeps a copy, a is next.
 """
@@ -11,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scrapy_ubi.protocol import detector, dispatch
+from scrapy_ubi.protocol import dispatch
 from scrapy_ubi.protocol.agent import Agent
-from scrapy_ubi.protocol.beat import BLANK, FENCED, LEFT, LOSSY, OVER, Beat
+from scrapy_ubi.protocol.beat import BLANK, LEFT, LOSSY, OVER, Beat
 from scrapy_ubi.protocol.host import Entry
 from scrapy_ubi.protocol.lane import DISCOVERY, STATE
 from tests.support.views import incarnation, ordered
@@ -276,7 +277,7 @@ def test_the_owner_stops_when_it_sees_the_newcomer_and_the_newcomer_waits_for_th
     c = village.start("c")
     for _ in range(10):
         village.turn()
-    assert not a.may_fetch(state, village.now)
+    assert not a.work.may_fetch(state, village.now)
     assert a.beat.pending, "it lists the host"
     assert a.beat.settled == a.view.digest
     assert c.tenure.released
@@ -308,7 +309,7 @@ def test_an_agent_that_never_settles_holds_the_others_up_for_the_handoff_timeout
     assert visited is not None
     assert village.now - begun > 20.0
     assert c.counters.handoff_timeouts == 1
-    assert c.overdue == 1, "one host is said to be fetched at the risk of duplicates"
+    assert village.urgent["c"].overdue == 1, "one host is said to be fetched at the risk of duplicates"
 
 
 def village_of_overdue(count: int, monkeypatch: pytest.MonkeyPatch) -> tuple[Village, Agent]:
@@ -329,15 +330,10 @@ def village_of_overdue(count: int, monkeypatch: pytest.MonkeyPatch) -> tuple[Vil
 def test_hosts_that_nobody_has_handed_over_are_counted_some_a_tick(monkeypatch: pytest.MonkeyPatch) -> None:
     """An agent with a million of them would stand still for seconds; it fetches meanwhile."""
     village, c = village_of_overdue(9, monkeypatch)
-    assert c.overdue is None, "not all are looked at"
     assert village.visit("c") is not None
-    c.tick(village.now)
-    assert c.overdue is None
-    c.tick(village.now)
-    assert c.overdue == 9
-    c.overdue = None
-    c.tick(village.now)
-    assert c.overdue is None, "it is said once"
+    assert c.tick(village.now).overdue == 0, "not all are looked at"
+    assert c.tick(village.now).overdue == 9
+    assert c.tick(village.now).overdue == 9, "each is counted once"
 
 
 def test_hosts_that_wait_again_after_another_change_are_not_said_to_be_fetched(
@@ -350,9 +346,7 @@ def test_hosts_that_wait_again_after_another_change_are_not_said_to_be_fetched(
     while c.view is before:
         village.now += 1.0
         village.beat()
-    for _ in range(3):
-        c.tick(village.now)
-    assert c.overdue == 4
+    assert [c.tick(village.now) for _ in range(3)][-1].overdue == 4
 
 
 # -- crashes
@@ -426,206 +420,6 @@ def test_an_agent_dies_and_returns_without_anything() -> None:
     village.settle()
     assert village.holders(host) == {"a", "b"}
     assert len(village.crawl("a")) == 12
-
-
-# -- fence, epoch, rejoin
-
-
-def test_loads_are_cancelled_a_little_after_the_lease_ends() -> None:
-    """In the meantime most end by themselves, and need not be fetched again."""
-    village = Village("a", "b")
-    a = village.agents["a"]
-    village.cut = {"a"}
-    village.turn(seconds=village.config.lease_timeout)
-    assert not a.cancel
-    assert FENCED in a.beat.flags
-    village.turn(seconds=village.config.grace)
-    assert a.cancel
-    a.cancel = False
-    village.turn(seconds=1.0)
-    assert not a.cancel, "said once"
-
-
-@pytest.mark.parametrize("beyond", [-0.1, 0.1])
-def test_loads_are_cancelled_after_a_pause_that_was_longer_than_lease_and_grace(beyond: float) -> None:
-    """Nobody looked while it lasted, and the first beat after it was acknowledged before anybody looked."""
-    village = Village("a", "b")
-    a = village.agents["a"]
-    village.now += village.config.lease_timeout + village.config.grace + beyond
-    village.beat("a")
-    village.flush("a")
-    assert a.cancel == (beyond > 0)
-    assert FENCED in a.beat.flags
-
-
-def test_after_a_short_cut_the_fence_outlasts_the_next_beat_until_all_have_seen_the_epoch() -> None:
-    village, host = Village("a", "b", "c"), ordered("a", "b", "c")
-    a = village.agents["a"]
-    a.discover(host, page(host))
-    village.settle()
-    village.cut = {"a"}
-    village.turn(seconds=village.config.lease_timeout)
-    village.turn(seconds=0.5)
-    assert village.agents["b"].view.members.keys() == {"a", "b", "c"}
-    village.cut = set()
-    digest = a.view.digest
-    village.turn("a", seconds=0.5)
-    assert a.lease.torn
-    assert a.view.digest != digest, "its epoch is part of the view"
-    assert a.view.members["a"].epoch == 1
-    assert a.counters.fences == 1
-    village.turn("a", "b", seconds=0.5)
-    village.turn("a", "b", seconds=0.5)
-    assert village.visit("a") is None, "c has not published a view that holds the new epoch"
-    village.turn(seconds=0.5)
-    village.until(lambda: village.visit("a"))
-    assert not a.lease.torn
-    assert a.counters.rejoins == 0
-
-
-def test_a_redis_outage_for_all_ends_without_anybody_declared_dead() -> None:
-    village, host = Village("a", "b", "c"), ordered("a", "b", "c")
-    a = village.agents["a"]
-    a.discover(host, page(host))
-    village.settle()
-    village.down = True
-    for _ in range(30):
-        village.turn()
-    assert village.visit("a") is None
-    village.down = False
-    village.settle()
-    assert [agent.counters.rejoins for agent in village.agents.values()] == [0, 0, 0]
-    assert not any(agent.watch.dead for agent in village.agents.values())
-    village.until(lambda: village.visit("a"))
-
-
-def test_a_redis_that_comes_back_empty() -> None:
-    village, host = Village("a", "b", "c"), ordered("a", "b", "c")
-    village.agents["a"].discover(host, page(host))
-    village.settle()
-    village.down = True
-    for _ in range(30):
-        village.turn()
-    village.forget()
-    village.down = False
-    village.settle()
-    assert [agent.counters.rejoins for agent in village.agents.values()] == [0, 0, 0]
-    village.until(lambda: village.visit("a"))
-
-
-def test_one_declared_dead_finds_a_view_without_itself_and_joins_anew() -> None:
-    village, host = Village("a", "b", "c"), ordered("a", "b", "c")
-    a = village.agents["a"]
-    for number in range(3):
-        a.discover(host, page(host, number))
-    village.settle()
-    before = a.incarnation
-    village.cut = {"a"}
-    village.until(lambda: "a" not in village.agents["b"].view.members)
-    assert village.visit("a") is None
-    assert village.visit("b") == page(host, 0).url, "its heir goes on"
-    village.cut = set()
-    village.turn()
-    assert village.visit("a") is None
-    village.turn()
-    assert a.incarnation != before
-    assert a.counters.rejoins == 1
-    assert a.cancel
-    assert not a.usurped, "it knows its own former life"
-    assert village.visit("a") is None, "a newcomer like any other"
-    village.settle()
-    assert village.agents["b"].view.members["a"].incarnation == a.incarnation
-    assert village.crawl("ab") == [page(host, 1).url, page(host, 2).url]
-
-
-def test_more_agents_than_a_beat_can_name_come_back_from_a_cut_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those who are not named would never know: each would believe in another view than the rest, for ever."""
-    monkeypatch.setattr(detector, "MOST_DEAD", 2)
-    village = Village(*"abcdefg")
-    village.cut = set("abcde")
-    village.until(lambda: village.agents["g"].view.members.keys() == {"f", "g"})
-    village.cut = set()
-    village.until(lambda: all(agent.group.may_act(village.now) for agent in village.agents.values()))
-    village.settle()
-    assert [agent.counters.rejoins for agent in village.agents.values()] == [1, 1, 1, 1, 1, 0, 0]
-
-
-def test_while_fenced_no_done_mark_leaves() -> None:
-    """Others may hold this agent dead, and acknowledge for as few as they are without it."""
-    village = Village("a", "b")
-    host, other = ordered("a", "b"), ordered("b", "a")
-    village.agents["a"].discover(host, page(host))
-    village.settle()
-    village.visit("a", page(other))
-    village.log.clear()
-    village.now += village.config.lease_timeout
-    for _ in range(6):
-        village.flush()
-        village.take()
-    assert not len(village.agents["a"].outbox), "the link is told, and acknowledged"
-    assert not any(delta.done for _, letter in village.log for delta in letter.deltas)
-    village.settle()
-    assert village.state("b", host).done == {page(host).key}
-
-
-def test_who_is_not_sure_acknowledges_no_url() -> None:
-    """It sees nobody, and may have successors all the same."""
-    village, host = Village("a", "b"), ordered("b", "a")
-    a = village.agents["a"]
-    a.discover(host, page(host))
-    village.kill("b")
-    village.forget()
-    b = village.start("b")
-    village.beat("b")
-    village.flush("a")
-    village.take("b")
-    village.flush("b")
-    assert not b.group.sure and village.holders(host) == {"b"}
-    assert not village.acks["a"]
-    village.until(lambda: not len(a.outbox))
-    assert b.group.sure and village.holders(host) == {"a", "b"}
-
-
-def test_what_a_fenced_out_agent_did_alone_is_merged() -> None:
-    """Its marks had not left when it was cut off; they are worth something all the same."""
-    village, host = Village("a", "b", "c"), ordered("a", "b", "c")
-    a = village.agents["a"]
-    for number in range(3):
-        a.discover(host, page(host, number))
-    village.settle()
-    village.cut = {"a"}
-    village.visit("a", page(host, 9))
-    village.until(lambda: "a" not in village.agents["b"].view.members)
-    village.cut = set()
-    village.settle()
-    urls = village.crawl()
-    assert sorted(urls) == sorted(page(host, number).url for number in (1, 2, 9))
-    village.settle()
-    assert village.state("b", host).done == village.state("a", host).done
-
-
-def test_another_process_under_ones_name_is_noticed() -> None:
-    village = Village("a", "b")
-    a = village.agents["a"]
-    stranger = Beat("ffffffff", 0, 20, a.view.digest)
-    for counter in (1, 2):
-        assert not a.usurped
-        village.now += 1.0
-        a.read(village.now, village.now, {"a": Beat.parse(stranger.line(counter)) or pytest.fail("no beat")})
-    assert a.usurped
-
-
-def test_whose_name_was_taken_over_begins_no_other_incarnation() -> None:
-    """It would be the death of the one that has the name now, and that one's next one of its own, for ever."""
-    village = Village("a", "b")
-    a, before = village.agents["a"], village.agents["a"].incarnation
-    stranger = Beat("ffffffff", 0, 20, a.view.digest, counter=1)
-    others = {"b": replace(village.agents["b"].beat, dead=(before,))}
-    for counter in (1, 1, 2, 2):
-        village.now += 1.0
-        a.read(village.now, village.now, {"a": replace(stranger, counter=counter), **others})
-        assert a.incarnation == before
-    assert a.usurped
 
 
 # -- the end
@@ -702,7 +496,7 @@ def test_who_leaves_a_finished_crawl_ends_it_for_those_who_have_not_heard() -> N
     b.read(village.now, village.now, {"a": last, "b": b.beat})
     assert b.finished
     assert b.view is view
-    assert b.keepers_of(ordered("a", "b"))[0] == "a"
+    assert b.keeping.keepers_of(ordered("a", "b"))[0] == "a"
 
 
 def test_word_of_the_end_from_one_who_is_in_no_view_is_none() -> None:
@@ -744,7 +538,7 @@ def test_who_begins_anew_counts_on_nothing_it_knew_of_the_others() -> None:
     assert a.tenure.complete is a.view and not village.state("a", host).dirty
     named = replace(village.agents["b"].beat, dead=(a.incarnation,), counter=10**6)
     a.read(village.now, village.now, {"b": named})
-    assert a.cancel and a.tenure.complete is None and not a.tenure.released
+    assert a.drain(village.now).cancels and a.tenure.complete is None and not a.tenure.released
     assert village.state("a", host).dirty and village.visit("a") is None
 
 

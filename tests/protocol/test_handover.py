@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from scrapy_ubi.protocol import handover as handover_module
@@ -11,28 +9,9 @@ from scrapy_ubi.protocol.beat import MOST_PENDING
 from scrapy_ubi.protocol.handover import MOST_PAUSES
 from scrapy_ubi.protocol.lane import STATE
 from scrapy_ubi.protocol.ownership import point
-from scrapy_ubi.protocol.received import Delta, Received
+from tests.protocol.handovers import full, told
 from tests.support.views import ordered
 from tests.support.village import Village, page
-
-
-def full(village: Village, host: str, pages: int = 3) -> None:
-    """The host's owner finds these pages, and its successors have them."""
-    owner = village.agents[next(iter(village.agents.values())).ring.order(host, 1)[0]]
-    for number in range(pages):
-        owner.discover(host, page(host, number))
-    village.settle()
-    village.log.clear()
-
-
-def told(village: Village, host: str) -> Iterator[tuple[str, str, str]]:
-    """(from, to, what) of every state letter about this host: `offer`, or how many facts."""
-    for receiver, letter in village.log:
-        for delta in letter.deltas:
-            if delta.host == host and letter.kind == STATE:
-                facts = len(delta.discovered) + len(delta.done)
-                yield letter.sender, receiver, "offer" if delta.offer is not None else str(facts)
-
 
 # -- who brings what to whom
 
@@ -95,7 +74,7 @@ def test_a_host_with_nothing_known_is_handed_over_too() -> None:
     """Something was borrowed there: robots.txt, say."""
     village, host = Village("a", "b"), ordered("c", "a", "b")
     a = village.agents["a"]
-    a.give_back(a.borrow(host), village.now)
+    a.work.give_back(a.work.borrow(host), village.now)
     village.start("c")
     village.settle()
     assert village.holders(host) <= {"a", "c"}
@@ -134,7 +113,7 @@ def left_behind() -> tuple[Village, str]:
         village.beat("a", "b", "c")
         village.flush()
         village.take()
-    assert a.may_go() and village.holders(host) >= {"b", "c", "d"}
+    assert a.standing.may_go() and village.holders(host) >= {"b", "c", "d"}
     village.beats["a"] = village.kill("a").last_beat().line(10**6)
     for name in "bc":
         village.kill(name)
@@ -167,7 +146,7 @@ def test_who_relies_on_a_leaver_has_settled_when_that_one_has() -> None:
     village.beat()
     village.turn("b", "c", "d", "e")
     assert list(c.handover.relied_on) == ["a"] and not c.beat.settled
-    village.until(a.may_go)
+    village.until(a.standing.may_go)
     assert not c.handover.relied_on and c.beat.settled
     assert "c" not in {sender for sender, _, _ in told(village, host)}
 
@@ -197,7 +176,7 @@ def test_two_leavers_do_not_wait_for_each_other() -> None:
         full(village, host)
     for name in "ab":
         village.agents[name].leave(village.now)
-    village.until(lambda: all(village.agents[name].may_go() for name in "ab"))
+    village.until(lambda: all(village.agents[name].standing.may_go() for name in "ab"))
     for name in "ab":
         village.beats[name] = village.kill(name).last_beat().line(10**6)
     village.settle()
@@ -226,13 +205,13 @@ def test_a_leaver_hands_over_and_the_others_leave_it_to_it() -> None:
     village, host = Village("a", "b", "c"), ordered("a", "b", "c")
     full(village, host)
     village.agents["a"].leave(village.now)
-    village.until(village.agents["a"].may_go)
+    village.until(village.agents["a"].standing.may_go)
     moved = list(told(village, host))
     assert ("a", "c", "3") in moved
     assert village.holders(host) >= {"b", "c"}
 
 
-# -- the old owner dies in the middle (a hard case of DESIGN 2.5)
+# -- the old owner dies in the middle (docs/explanation/hard-cases.md)
 
 
 # -- leavers, and the pause after a leave
@@ -261,7 +240,7 @@ def test_after_the_pause_a_leaver_hands_over(first: str) -> None:
     village.turn(*(["a"] if first == "the leaver" else ["b", "c"]))
     village.turn(seconds=0.4)
     assert list(told(village, host)) == []
-    village.until(village.agents["a"].may_go)
+    village.until(village.agents["a"].standing.may_go)
     assert ("a", "c", "3") in told(village, host)
 
 
@@ -408,7 +387,7 @@ def test_one_with_many_pending_hosts_may_leave_while_another_comes() -> None:
         a.freed(state, village.now)
         a.ended(state, entry.key)
     village.start("c")
-    village.until(a.may_go)
+    village.until(a.standing.may_go)
     assert not a.handover.pending
 
 
@@ -500,192 +479,6 @@ def test_busy_says_what_still_has_to_be_brought() -> None:
     assert not a.handover.busy([other])
     village.settle()
     assert not a.handover.busy([host, other])
-
-
-# -- copies that may go
-
-
-def test_a_copy_is_dropped_only_when_the_view_is_complete() -> None:
-    village, host = Village("a", "b"), ordered("c", "a", "b")
-    full(village, host)
-    b, c = village.agents["b"], village.start("c")
-    while c.tenure.complete is not c.view or b.tenure.complete is not b.view:
-        if b.tenure.complete is not b.view:
-            assert "b" in village.holders(host)
-        village.turn()
-    village.settle()
-    assert village.holders(host) == {"a", "c"}
-
-
-def test_the_last_to_leave_keeps_what_it_has_however_long_it_stays() -> None:
-    village, host = Village("a"), ordered("a")
-    full(village, host)
-    a = village.agents["a"]
-    a.leave(village.now)
-    for _ in range(5):
-        village.turn()
-    assert a.view.members == {}
-    assert village.state("a", host).waiting == 3
-
-
-@pytest.mark.parametrize(("replication", "keeps"), [(0, False), (1, False), (2, True)])
-def test_a_leaver_keeps_what_fewer_hold_than_copies_are_asked_for(replication: int, keeps: bool) -> None:
-    village, host = Village("a", "b", "c", replication=replication), ordered("a", "b", "c")
-    full(village, host)
-    a = village.agents["a"]
-    a.leave(village.now)
-    village.until(a.may_go)
-    village.turn()
-    assert village.holders(host) >= {"b"}
-    assert ("a" in village.holders(host)) is keeps
-
-
-def test_keepers_drop_nothing() -> None:
-    village = Village("a", "b", "c")
-    hosts = [ordered(*"abc"), ordered(*"bca"), ordered(*"cab")]
-    for host in hosts:
-        full(village, host)
-    for _ in range(5):
-        village.turn()
-    assert [village.holders(host) for host in hosts] == [{"a", "b"}, {"b", "c"}, {"c", "a"}]
-
-
-def test_a_copy_with_open_work_is_not_dropped() -> None:
-    village, host = Village("a", "b", replication=0), ordered("c", "a", "b")
-    full(village, host)
-    a = village.agents["a"]
-    state, entry = a.next(village.now) or pytest.fail("nothing to fetch")
-    village.start("c")
-    for _ in range(10):
-        village.turn()
-    assert "a" in village.holders(host)
-    a.freed(state, village.now)
-    a.put_back(state, entry.key)
-    village.settle()
-    village.turn()
-    assert village.holders(host) == {"c"}
-
-
-# -- copies that get dirty
-
-
-def test_news_during_a_handover_reaches_everybody() -> None:
-    village, host = Village("a", "b"), ordered("c", "a", "b")
-    full(village, host, 95)
-    village.start("c")
-    while not len(village.state("c", host).queued):
-        village.turn()
-    for number, agent in enumerate(village.agents.values()):
-        agent.discover(host, page(host, 1000 + number))
-    village.settle()
-    assert village.holders(host) == {"a", "c"}
-    for name in "ac":
-        assert len(village.state(name, host).queued) == 98
-
-
-OTHER_VIEW = "00000000000000ee"
-
-
-def bring(village: Village, name: str, host: str, number: int, view: str = OTHER_VIEW) -> None:
-    """A state letter reaches this agent from somebody who has another view: what it says is not covered."""
-    delta = Delta(host, (page(host, number),), (), None)
-    village.agents[name].receive(Received("z", f"z/{name}/state", STATE, number, number, view, (delta,)))
-
-
-def test_a_copy_that_gets_dirty_while_it_is_brought_is_brought_once_more() -> None:
-    village, host = Village("a", "b"), ordered("c", "a", "b")
-    full(village, host, 95)
-    village.start("c")
-    while not len(village.state("c", host).queued):
-        village.turn()
-    assert village.agents["a"].handover.open[host]["c"] is not None
-    bring(village, "a", host, 1000)
-    village.settle()
-    assert len(village.state("c", host).queued) == 96
-    assert village.holders(host) == {"a", "c"}
-
-
-@pytest.mark.parametrize("other_view", [True, False])
-def test_a_dirty_copy_is_not_dropped(other_view: bool) -> None:
-    village, host = Village("a", "b"), ordered("c", "a", "b")
-    full(village, host)
-    b = village.agents["b"]
-    village.start("c")
-    village.beat()
-    while not b.handover.to_drop:  # the view is complete, and nothing was gone through since
-        village.flush()
-        village.take()
-        village.now += 1.0
-        village.beat()
-    bring(village, "b", host, 1000, OTHER_VIEW if other_view else b.view.digest)
-    village.settle()
-    assert village.holders(host) == {"a", "c"}
-    for name in "ac":
-        assert len(village.state(name, host).queued) == 4
-
-
-def test_a_copy_told_of_by_one_in_another_view_stays_until_that_one_is_seen_or_dead() -> None:
-    """That view may be the newer one, in which this agent keeps the host."""
-    village, host = Village("a", "b", failure_timeout=20.0), ordered("c", "a", "b")
-    full(village, host)
-    village.start("c")
-    village.settle()
-    assert village.holders(host) == {"a", "c"}
-    told = village.now
-    bring(village, "b", host, 1000)
-    village.until(lambda: village.holders(host) == {"a", "c"})
-    assert village.now >= told + village.config.failure_timeout
-    assert len(village.state("c", host).queued) == 4
-
-
-def test_copies_that_need_not_stay_any_more_are_dropped_in_slices(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(handover_module, "SLICE", 2)
-    village, hosts = Village("a", "b", failure_timeout=20.0), [ordered("c", "a", "b", nth=nth) for nth in range(5)]
-    village.start("c")
-    village.settle()
-    for number, host in enumerate(hosts):
-        bring(village, "b", host, 1000 + number)
-    village.settle()
-    b = village.agents["b"]
-    village.now += village.config.failure_timeout
-    for left in (3, 1, 0):
-        b.tick(village.now)
-        assert len(b.frontier) == left
-
-
-@pytest.mark.parametrize("newcomers", ["c", "cd"])
-def test_news_on_its_way_to_keepers_that_are_none_any_more_goes_to_the_new_ones(newcomers: str) -> None:
-    """Two join at once, each before the present keepers; or one does, and nobody but the owner keeps a copy."""
-    village = Village("a", "b", "x", replication=len(newcomers) - 1)
-    host = ordered(*newcomers, "a", "b", "x")
-    full(village, host)
-    x = village.agents["x"]
-    bring(village, "x", host, 1000)
-    village.flush("x")
-    assert x.handover.open[host], "offered, and not answered"
-    for name in newcomers:
-        village.start(name)
-    village.beat(*newcomers)
-    village.beat("x")
-    assert x.view.members.keys() == village.agents.keys()
-    village.settle()
-    assert page(host, 1000).key in village.state(newcomers[0], host).queued
-    assert village.holders(host) == set(newcomers)
-
-
-def test_a_rejoined_agent_offers_all_it_holds() -> None:
-    village, hosts = Village("a", "b", "c"), [ordered("a", "b", "c"), ordered("c", "b", "a")]
-    for host in hosts:
-        full(village, host)
-    village.cut = {"a"}
-    village.until(lambda: "a" not in village.agents["b"].view.members)
-    for _ in range(5):
-        village.turn()
-    village.cut = set()
-    village.log.clear()
-    village.settle()
-    assert ("a", "b", "offer") in told(village, hosts[0])
-    assert not any(state.dirty for state in village.agents["a"].frontier.states())
 
 
 # -- politeness

@@ -31,7 +31,7 @@ def lane(*records: Record) -> Lane:
 
 def post(made: Lane, now: float = 0.0, bounds: Bounds = BOUNDS) -> list[Letter]:
     letters = made.post(now, VIEW, bounds)
-    made._check(bounds.window)
+    made.check_invariants(bounds.window)
     return letters
 
 
@@ -296,7 +296,7 @@ def test_empty_takes_all_records_out() -> None:
     assert made.oldest() is None
     assert post(made) == []
     assert made.resend(1e9) == []
-    made._check(3)
+    made.check_invariants(3)
 
 
 def test_empty_gives_back_what_of_a_sync_was_under_way() -> None:
@@ -367,7 +367,7 @@ class LaneLife(RuleBasedStateMachine):
 
     @invariant()
     def adds_up(self) -> None:
-        self.lane._check(self.bounds.window)
+        self.lane.check_invariants(self.bounds.window)
         assert self.sent == self.put_[: len(self.sent)], "in order, none twice, none left out"
         assert self.lane.unacknowledged.keys() == self.under_way.keys()
         assert self.lane.floor == min(self.under_way, default=self.lane.next_seq)

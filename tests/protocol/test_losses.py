@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scrapy_ubi.protocol.losses import MOST_LOSSES, MOST_MEMBERS, Loss, missing, read_losses, written
+from scrapy_ubi.protocol.losses import MOST_LOSSES, MOST_MEMBERS, GroupLoss, missing, read_losses, written
 
 B, C, D = ("b", "0000000b"), ("c", "0000000c"), ("d", "0000000d")
 
@@ -17,23 +17,25 @@ B, C, D = ("b", "0000000b"), ("c", "0000000c"), ("d", "0000000d")
     ("losses", "back", "names"),
     [
         ([], (), ()),
-        ([Loss((B, C), 1)], (), ("b", "c")),
-        ([Loss((B, C), 1)], (B,), ()),
-        ([Loss((B, C, D), 1)], (B,), ("c", "d")),
-        ([Loss((B,), 0)], (), ("b",)),
-        ([Loss((B, C), 1), Loss((C, D), 1)], (B,), ("c", "d")),
+        ([GroupLoss((B, C), 1)], (), ("b", "c")),
+        ([GroupLoss((B, C), 1)], (B,), ()),
+        ([GroupLoss((B, C, D), 1)], (B,), ("c", "d")),
+        ([GroupLoss((B,), 0)], (), ("b",)),
+        ([GroupLoss((B, C), 1), GroupLoss((C, D), 1)], (B,), ("c", "d")),
     ],
 )
-def test_who_is_missing(losses: list[Loss], back: tuple[tuple[str, str], ...], names: tuple[str, ...]) -> None:
+def test_who_is_missing(losses: list[GroupLoss], back: tuple[tuple[str, str], ...], names: tuple[str, ...]) -> None:
     assert missing(losses, lambda name, incarnation: (name, incarnation) in back) == names
 
 
 members = st.tuples(st.from_regex(r"[A-Za-z0-9_.:-]{1,64}", fullmatch=True), st.sampled_from(["", "0123abcd"]))
-some = st.lists(st.builds(Loss, st.lists(members, min_size=1, max_size=4).map(tuple), st.integers(0, 8)), max_size=4)
+some = st.lists(
+    st.builds(GroupLoss, st.lists(members, min_size=1, max_size=4).map(tuple), st.integers(0, 8)), max_size=4
+)
 
 
 @given(some)
-def test_what_is_written_is_read(losses: list[Loss]) -> None:
+def test_what_is_written_is_read(losses: list[GroupLoss]) -> None:
     assert read_losses(json.loads(json.dumps(written(losses)))) == losses
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from scrapy_ubi.protocol.beat import LEAVING, LEFT, LOSSY, MANY, NEW, Beat
 from scrapy_ubi.protocol.config import Config, Counters
-from scrapy_ubi.protocol.losses import MOST_LOSSES, Loss
+from scrapy_ubi.protocol.losses import MOST_LOSSES, GroupLoss
 from scrapy_ubi.protocol.membership import Membership
 from scrapy_ubi.protocol.view import Member
 from tests.support.views import REPLICAS, incarnation, view
@@ -429,7 +429,7 @@ def test_who_was_lost_together_is_recorded() -> None:
     for agent, losses in (("b", []), ("c", ["bc"]), ("d", ["bcd"])):
         kill(group, agent)
         group.count_lost(before, new=False)
-        assert group.losses == [Loss(tuple((name, incarnation(name)) for name in names), 1) for names in losses]
+        assert group.losses == [GroupLoss(tuple((name, incarnation(name)) for name in names), 1) for names in losses]
 
 
 def test_who_was_lost_in_another_time_is_another_loss() -> None:
@@ -456,7 +456,7 @@ def test_who_is_missed_since_the_last_run_is_recorded_by_name() -> None:
     group = membership()
     group.resume(False, frozenset("abc"))
     group.completed(view("a"))
-    assert group.losses == [Loss((("b", ""), ("c", "")), 0)]
+    assert group.losses == [GroupLoss((("b", ""), ("c", "")), 0)]
 
 
 def test_of_many_losses_the_last_are_kept() -> None:

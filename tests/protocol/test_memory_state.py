@@ -51,7 +51,7 @@ def merged(*parts: SetState) -> SetState:
 
 def facts(state: SetState) -> tuple[dict[int, Entry], set[int], Summary]:
     """All that a state knows."""
-    state._check()
+    state.check_invariants()
     return {entry.key: entry for entry in state.undone()}, state.done, state.summary()
 
 
@@ -232,7 +232,7 @@ class Life(RuleBasedStateMachine):
     @invariant()
     def is_what_it_stands_for(self) -> None:
         state = self.state
-        state._check()
+        state.check_invariants()
         assert state.queued.keys() == self.queued
         assert state.out.keys() == self.out
         assert state.done == self.done

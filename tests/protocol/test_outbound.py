@@ -157,7 +157,8 @@ def test_garbage_for_an_answer_is_malformed_and_changes_nothing() -> None:
 
 
 def test_a_state_letter_cannot_be_refused() -> None:
-    """Whatever somebody writes into the acks: done marks and copies have no other way to go (DESIGN 2.3)."""
+    """Whatever somebody writes into the acks: done marks and copies have no other way to go
+    (docs/explanation/protocol.md#mail)."""
     village, host = Village("a", "b"), ordered("a", "b")
     a = village.agents["a"]
     a.discover(host, page(host))
@@ -216,7 +217,7 @@ def test_what_one_alone_has_acknowledged_is_told_anew_when_that_one_is_gone() ->
 def test_a_leaver_keeps_what_it_has_told_as_long_as_it_is_there() -> None:
     village, host = told_to_one_alone()
     a = village.agents["a"]
-    village.until(a.may_go)
+    village.until(a.standing.may_go)
     assert a.tenure.enough
     village.kill("b")
     village.start("b")

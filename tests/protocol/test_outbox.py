@@ -38,7 +38,7 @@ def outbox() -> Outbox:
 def post(outbox: Outbox, now: float = 0.0) -> list[tuple[str, int, bool]]:
     """(lane, number, sent again) of every letter sent now."""
     sent = [(lane.name, letter.seq, again) for lane, letter, again in outbox.post(now, ABC.digest)]
-    outbox._check()
+    outbox.check_invariants()
     return sent
 
 
@@ -160,7 +160,7 @@ def test_mail_of_many_flushes_is_routed_anew_without_sorting_them_for_each(
     lane = outbox.lane("c", DISCOVERY, ABC)
     assert (outbox.oldest(), lane.oldest(), sorts) == (1, 1, 2)
     assert [*outbox.outlinks] == [*lane.open] == [*range(1, 101)]
-    outbox._check()
+    outbox.check_invariants()
 
 
 def test_mail_for_who_is_gone_is_taken_back(outbox: Outbox) -> None:
@@ -179,7 +179,7 @@ def test_mail_for_who_is_gone_is_taken_back(outbox: Outbox) -> None:
     assert outbox.by_name.keys() == {"store/c/discovery"}
     for one in links:
         outbox.close([one])
-    outbox._check()
+    outbox.check_invariants()
 
 
 def test_answers_of_a_lane_that_is_gone_are_forgotten(outbox: Outbox) -> None:
@@ -276,7 +276,7 @@ def test_what_was_refused_waits_a_moment_and_stays_open(outbox: Outbox) -> None:
     outbox.hold_back(letter.records, 10.25, "c")
     assert len(outbox) == 1
     assert not outbox.done_may_leave(3)
-    outbox._check()
+    outbox.check_invariants()
     assert outbox.due_again(10.2) == []
     assert outbox.due_again(10.25) == [(link(1, 3), "c")]
     assert outbox.due_again(99.0) == []
@@ -312,7 +312,7 @@ def test_of_a_sync_that_is_under_way_the_rest_need_not_leave(outbox: Outbox) -> 
     assert len(post(outbox)) == 2
     outbox.cancel(one)
     assert len(outbox) == 6, "what is under way"
-    outbox._check()
+    outbox.check_invariants()
     lane.settle(1)
     lane.settle(2)
     assert len(outbox) == 0
@@ -326,7 +326,7 @@ def test_syncs_of_two_hosts_are_told_apart(outbox: Outbox) -> None:
     lane.put_sync(two)
     outbox.cancel(two)
     assert [item is one for item in lane.waiting if isinstance(item, Sync) and item.waits] == [True]
-    outbox._check()
+    outbox.check_invariants()
 
 
 def test_a_sync_is_not_sought_among_all_others_to_be_cancelled(outbox: Outbox) -> None:
@@ -345,7 +345,7 @@ def test_a_sync_is_not_sought_among_all_others_to_be_cancelled(outbox: Outbox) -
     for sync in syncs[50:]:
         outbox.cancel(sync)
     assert (len(outbox), compared) == (50, 0)
-    outbox._check()
+    outbox.check_invariants()
 
 
 def test_what_was_cancelled_leaves_no_empty_letter(outbox: Outbox) -> None:

@@ -1,4 +1,4 @@
-"""Who may fetch a host from when: the rules of DESIGN 2.4, one by one.
+"""Who may fetch a host from when: the rules of docs/explanation/protocol.md#view-change, one by one.
 
 Hosts are named by the order of their agents: `ordered("c", "a", "b")` is c's while c is there, else a's, else b's.
 """
@@ -285,7 +285,7 @@ def test_a_complete_view_forgets_those_before() -> None:
 
 
 def test_a_settled_view_of_the_past_is_not_the_last_complete_one() -> None:
-    """Settled says: I have handed on all I hold, not: my copy is whole (a hard case of DESIGN 2.5)."""
+    """Settled says: I have handed on all I hold, not: my copy is whole (docs/explanation/hard-cases.md)."""
     two, three = view("a", "b"), view("b")
     made = Tenure("b", 1)
     made.enter(two, 0.0)

@@ -2,9 +2,10 @@
 is not fetched again as long as no more than t agents were started since then, whatever the number that crashed.
 
 There an agent that takes over a host asks the t next-nearest agents whether one of them has fetched the page. Here the
-done mark was with t successors before, and every change of view brings it to t successors again (DESIGN 2.4); so it
-holds for crashes one after the other, or t at once, with everybody settled in between. UbiCrawler needs the bound on
-starts because a newcomer pushes those who know out of reach; here newcomers are told when they come.
+done mark was with t successors before, and every change of view brings it to t successors again
+(docs/explanation/protocol.md#view-change); so it holds for crashes one after the other, or t at once, with everybody
+settled in between. UbiCrawler needs the bound on starts because a newcomer pushes those who know out of reach; here
+newcomers are told when they come.
 """
 
 from __future__ import annotations

@@ -223,7 +223,7 @@ def test_redo_is_kept_for_what_waits_and_has_a_bound() -> None:
     assert len(state.redo) == MOST_REDO
     state.mark_done(3)
     assert 3 not in state.redo
-    state._check()
+    state.check_invariants()
 
 
 def test_others_may_not_know_that_a_closing_page_is_done() -> None:
@@ -237,7 +237,7 @@ def test_others_may_not_know_that_a_closing_page_is_done() -> None:
     state.close(entry)
     assert state.summary() == other.summary()
     assert list(state.undone()) == [entry] and list(state.told_done()) == []
-    state._check()
+    state.check_invariants()
 
 
 GOOD = '[{"host":"h.example","redo":[["00000000000000aa","00000000000000ff",["g.example","00000000000000bb","http://g.example/",1]]]}]'

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scrapy_ubi.protocol import request_table
-from scrapy_ubi.protocol.request_table import MOST_REPEATED, Read, Written
+from scrapy_ubi.protocol.request_table import MOST_REPEATED, RequestReader, Written
 
 texts = st.sampled_from(['{"method":"POST"}', '{"callback":"page"}', "{}", '{"meta":{"a":[1,null,"\\u00fc"]}}'])
 
@@ -22,7 +22,7 @@ def travelled(written: list[str | int]) -> list[object]:
 
 @given(st.lists(texts, max_size=30))
 def test_what_is_written_is_read_back_and_each_text_is_there_once(requests: list[str]) -> None:
-    writing, reading = Written(), Read()
+    writing, reading = Written(), RequestReader()
     written = [writing.write(request) for request in requests]
     assert [reading.read(value) for value in travelled(written)] == requests
     assert sorted(text for text in written if isinstance(text, str)) == sorted({*requests})
@@ -30,7 +30,7 @@ def test_what_is_written_is_read_back_and_each_text_is_there_once(requests: list
 
 @pytest.mark.parametrize("number", [0, -1, 1, 10**30])
 def test_a_number_that_nothing_before_it_has_is_refused(number: int) -> None:
-    reading = Read()
+    reading = RequestReader()
     if number == 1:
         reading.read({})
     with pytest.raises(ValueError, match="no request before it"):
@@ -39,7 +39,7 @@ def test_a_number_that_nothing_before_it_has_is_refused(number: int) -> None:
 
 @pytest.mark.parametrize("value", [None, True, 0.0, "0", []])
 def test_what_is_neither_an_object_nor_a_number_is_refused(value: object) -> None:
-    reading = Read()
+    reading = RequestReader()
     reading.read({})
     with pytest.raises(ValueError, match="not an object"):
         reading.read(value)
@@ -47,7 +47,7 @@ def test_what_is_neither_an_object_nor_a_number_is_refused(value: object) -> Non
 
 def test_numbers_stand_for_so_many_characters_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(request_table, "MOST_REPEATED", 40)
-    writing, reading = Written(), Read()
+    writing, reading = Written(), RequestReader()
     text = '{"method":"POST"}'  # 17 characters
     written = [writing.write(text) for _ in range(5)]
     assert written == [text, 0, 0, text, text], "then it is written out"
@@ -61,7 +61,7 @@ def test_a_request_of_several_entries_together_counts_for_all_but_where_it_is_wr
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(request_table, "MOST_REPEATED", 100)
-    writing, reading = Written(), Read()
+    writing, reading = Written(), RequestReader()
     text = '{"method":"POST"}'  # 17 characters
     assert writing.fits(text, 5) and not writing.fits(text, 6)
     assert [writing.write(text, 3), writing.write(text, 3)] == [text, 0]

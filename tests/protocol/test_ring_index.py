@@ -24,10 +24,10 @@ def test_holders_that_come_and_go_do_not_use_up_the_numbers(monkeypatch: pytest.
     some = Circle.of(array("Q", spread(4)), ["a", "b", "c", "d"])
     for i in range(20):
         more = some.with_points(spread(3, first=1000 + i), f"guest{i}")
-        more._check()
+        more.check_invariants()
         assert more.nearest(1000 + i) == f"guest{i}"
         some = more.without_points(spread(3, first=1000 + i))
-        some._check()
+        some.check_invariants()
     assert some.holders == ["a", "b", "c", "d"]
 
 
@@ -42,20 +42,20 @@ def test_there_can_be_too_many_holders() -> None:
 
 def test_many_points_in_one_cell() -> None:
     close = Circle.of(array("Q", [*range(500), SIZE // 2]), [str(i % 7) for i in range(501)])
-    close._check()
+    close.check_invariants()
     assert [close.nearest(i) for i in range(500)] == close.holders[:500]
     fewer = close.without_points(list(range(0, 500, 7)))
-    fewer._check()
-    fewer.with_points(list(range(0, 500, 7)), "new")._check()
+    fewer.check_invariants()
+    fewer.with_points(list(range(0, 500, 7)), "new").check_invariants()
 
 
 def test_without_points_there_is_nobody() -> None:
     nobody = Circle.of(array("Q"), [])
-    nobody._check()
+    nobody.check_invariants()
     assert list(nobody.arcs()) == [(SIZE - 1, None)]
     with pytest.raises(IndexError):
         nobody.nearest(0)
-    nobody.with_points([5], "a")._check()
+    nobody.with_points([5], "a").check_invariants()
 
 
 class Counted(list[str]):

@@ -39,7 +39,7 @@ class Town(Village):
         fresh = lambda: f"{next(self._incarnations):08x}"  # noqa: E731
         agent = snapshot.restore(name, saved, self.config, frontier, fresh, self.now)
         self.agents[name] = agent
-        agent._check()
+        agent.check_invariants()
         return agent
 
 

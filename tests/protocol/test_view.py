@@ -47,7 +47,7 @@ def test_ring_of_a_view_is_that_of_its_members_however_it_was_come_by(groups: li
     for group in groups:
         view = View.of(group, view)
         assert view.ring == Ring.of({agent: member.replicas for agent, member in group.items()})
-        view.ring._check()
+        view.ring.check_invariants()
 
 
 def test_the_points_of_a_large_agent_are_not_drawn_again_as_a_small_one_comes_and_goes(

@@ -199,8 +199,9 @@ class Referee:
         return process.name in self._kept
 
     def started(self) -> None:
-        """A process starts with an empty disk. Once somebody has found the end it begins a new crawl (DESIGN 2.5), or
-        finds itself alone in one that has lost agents: it fetches what it fetches."""
+        """A process starts with an empty disk. Once somebody has found the end it begins a new crawl
+        (docs/explanation/protocol.md#the-end), or finds itself alone in one that has lost agents: it fetches what it
+        fetches."""
         if self._over:
             self.grant(self._fetched_keys())
 
@@ -260,7 +261,7 @@ class Referee:
                 notes.setdefault(state.host, {})[name] = state.notes
         for host, held in notes.items():
             latest = max(held.values())
-            for keeper in process.agent.keepers_of(host):
+            for keeper in process.agent.keeping.keepers_of(host):
                 if keeper in there and held.get(keeper, NOTHING) != latest:
                     raise Violation(f"notes of {host} at the end: {held}, of which {keeper} keeps the host")
 
@@ -303,7 +304,8 @@ class Referee:
         self._late = now
 
     def judge_outage(self) -> None:
-        """An outage of Redis that hits everybody alike ends without anybody being declared dead (DESIGN 2.2)."""
+        """An outage of Redis that hits everybody alike ends without anybody being declared dead
+        (docs/explanation/protocol.md#membership)."""
         rejoined = [process.name for process in self.world.all if process.agent.counters.rejoins]
         if rejoined:
             raise Violation(f"outage: {rejoined} were declared dead though Redis was away for everybody")

@@ -152,7 +152,7 @@ class StoreDisk(Disk):
     def _compare(self, frontier: LoggedDiskFrontier) -> None:
         """What is found must be what was written."""
         assert ledger.load(self.store) == self.saved, "the ledger"
-        frontier._check()
+        frontier.check_invariants()
         states = {state.host: state for state in frontier.states()}
         known = {host for host in (*self.undone, *self.done) if self.undone.get(host) or self.done.get(host)}
         assert known <= states.keys(), "hosts"

@@ -240,9 +240,9 @@ class World:
         self.checks += 1
         for process in self.alive():
             if self.checks % 2:
-                process.agent._check()
+                process.agent.check_invariants()
             else:
-                process.frontier._check()
+                process.frontier.check_invariants()
 
     def run(self, limit: float, stride: int = STRIDE) -> None:
         """Until nobody lives and nobody is awaited. Beyond the limit (s) only as long as that comes nearer."""

@@ -21,7 +21,7 @@ from scrapy.utils.reactor import is_reactor_installed
 
 from scrapy_ubi.components.scheduler import UbiScheduler
 from scrapy_ubi.transport import Transport
-from scrapy_ubi.transport.memory import MemoryHub, MemoryTransport
+from scrapy_ubi.transport.in_process import MemoryHub, MemoryTransport
 
 LIMIT = 60.0  # seconds for a whole crawl: far more than any needs, so that a hanging one fails
 

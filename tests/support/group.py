@@ -28,7 +28,7 @@ from redis import RedisError
 
 from demo.graph import Graph
 from scrapy_ubi.protocol.beat import Beat
-from scrapy_ubi.transport.keys import Keys
+from scrapy_ubi.transport.redis_keys import RedisKeys
 from tests.support.server import Server
 from tests.support.web import DemoWeb
 
@@ -54,7 +54,7 @@ class Group:
 
     def __init__(self, place: Path, web: DemoWeb, server: Server, seeds: str = "all", **settings: object) -> None:
         self.web, self.server = web, server
-        self.keys = Keys(CRAWL)
+        self.keys = RedisKeys(CRAWL)
         self.agents: dict[str, Process] = {}
         self.truth = web.graph.reachable([web.graph.home(0)])
         self.place = place

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.journal import Part
-from scrapy_ubi.protocol.snapshot import Changes, Group, Saved, SavedLane, changes
+from scrapy_ubi.protocol.snapshot import Changes, GroupState, Saved, SavedLane, changes
 
 
 class Ledger:
     """Changes in the order they came; `saved` is what an agent begins again from, None before the first."""
 
     def __init__(self) -> None:
-        self.group: Group | None = None
+        self.group: GroupState | None = None
         self.numbers: dict[str, int] = {}
         self.lanes_in: dict[str, SavedLane] = {}
         self.parts: dict[tuple[int, int], Part] = {}

@@ -7,9 +7,9 @@ import redis
 
 from scrapy_ubi.transport import Outgoing, Transport
 from scrapy_ubi.transport.contract import ANSWER
-from scrapy_ubi.transport.keys import Keys
+from scrapy_ubi.transport.redis_keys import RedisKeys
 from tests.support.server import Server
-from tests.transport.test_conformance import play
+from tests.transport.exchanges import play
 from tests.transport.worlds import CRAWL, RedisWorld, World
 
 ASKED = "0123456789abcdef"
@@ -39,7 +39,7 @@ def test_in_redis_no_answer_stays_for_ever(server: Server) -> None:
     async def scene(a: Transport, b: Transport) -> None:
         await a.exchange(Outgoing(replies={ASKED: "{}"}))
         with server.client() as client:
-            assert 0 < client.ttl(Keys(CRAWL).answers(ASKED)) <= ANSWER
+            assert 0 < client.ttl(RedisKeys(CRAWL).answers(ASKED)) <= ANSWER
 
     play(RedisWorld(server), scene)
 
@@ -74,6 +74,6 @@ def test_a_server_that_lets_nobody_set_an_end_gets_no_answer(server: Server) -> 
                 await a.exchange(Outgoing(replies={ASKED: "{}"}))
             finally:
                 client.execute_command("ACL", "SETUSER", "default", "+expire")
-            assert not client.exists(Keys(CRAWL).answers(ASKED))
+            assert not client.exists(RedisKeys(CRAWL).answers(ASKED))
 
     play(RedisWorld(server), scene)

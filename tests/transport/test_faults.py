@@ -30,8 +30,8 @@ from scrapy_ubi.transport import Outgoing, TransportDown, TransportError, Transp
 from scrapy_ubi.transport.address import address
 from scrapy_ubi.transport.beat_connection import RedisLink
 from scrapy_ubi.transport.faults import spoilt, unwrapped
-from scrapy_ubi.transport.keys import Keys
 from scrapy_ubi.transport.redis import RedisTransport
+from scrapy_ubi.transport.redis_keys import RedisKeys
 from tests.conftest import KINDS, no_server
 from tests.support.server import Server, binary, free_port
 
@@ -279,7 +279,7 @@ def test_answers_that_are_none_of_a_redis_in_mid_crawl_are_an_absence(command: b
     with talker(answers) as port:
         url = f"redis://127.0.0.1:{port}"
         asyncio.run(exchange(url))
-        link = RedisLink(address(url), Keys("bot:spider"), "a", 2.0, 1000, Counter())
+        link = RedisLink(address(url), RedisKeys("bot:spider"), "a", 2.0, 1000, Counter())
         link.write(LINE)
         answers[command] = odd
         for ask in (link.look, lambda: link.beat(LINE)):
@@ -361,7 +361,7 @@ def test_a_certificate_of_another_host_is_refused(tmp_path: Path) -> None:
         file = tmp_path / f"{host}.pem"
         with talker(GOOD, certified(file, host)) as port:
             url = f"rediss://localhost:{port}/0?ssl_ca_certs={file}"
-            link = RedisLink(address(url), Keys("bot:spider"), "a", 2.0, 1000, Counter())
+            link = RedisLink(address(url), RedisKeys("bot:spider"), "a", 2.0, 1000, Counter())
             if host == "localhost":
                 asyncio.run(opened(url))
                 link.write(LINE)
@@ -478,7 +478,7 @@ def test_the_rights_that_the_sentence_names_are_enough(kind: str) -> None:
     with special(kind, (*user, "+@hash", "+@stream", "+@connection", "+eval", *single)) as server:
         asyncio.run(run(with_password(server.url.removesuffix("0") + "1", "bob")))
         with redis.Redis(port=server.port, db=1) as client:
-            assert client.hgetall(Keys("bot:spider").answers(asked)) == {b"a": b"{}"}
+            assert client.hgetall(RedisKeys("bot:spider").answers(asked)) == {b"a": b"{}"}
 
 
 def test_what_servers_before_7_say_of_a_script_is_understood() -> None:
@@ -528,7 +528,7 @@ def test_a_server_that_is_full_lets_a_finished_crawl_be_cleared_and_nobody_begin
             await transport.close()
 
     with special(kind, ()) as server, server.client() as client:
-        client.hset(Keys("bot:spider").control, "finished", "r1 b")
+        client.hset(RedisKeys("bot:spider").control, "finished", "r1 b")
         client.config_set("maxmemory", "1")
         asyncio.run(run(server.url))
 

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scrapy_ubi.transport import TransportDown
-from scrapy_ubi.transport.heartbeat import READS, Heartbeat, next_turn
+from scrapy_ubi.transport.heartbeat import READS, BeatCallbacks, Heartbeat, next_turn
 from tests.transport.worlds import until
 
 
@@ -58,11 +58,13 @@ class Case:
         self.heart = Heartbeat(
             self.link,
             interval,
-            line or (lambda: str(next(numbers))),
-            self.acks.append,
-            lambda *read: self.reads.append(read),
-            time.monotonic,
-            lambda: False,
+            BeatCallbacks(
+                line or (lambda: str(next(numbers))),
+                self.acks.append,
+                lambda *read: self.reads.append(read),
+                time.monotonic,
+                lambda: False,
+            ),
             self.counts,
         )
         self.heart.start()

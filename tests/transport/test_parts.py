@@ -13,7 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from scrapy_ubi.transport.beat_text import encode, marker, size_of, texts
 from scrapy_ubi.transport.contract import HEAD, Outgoing
 from scrapy_ubi.transport.delivered import InHand
-from scrapy_ubi.transport.keys import AGENT_KEYS, ASIDE, Keys
+from scrapy_ubi.transport.redis_keys import AGENT_KEYS, ASIDE, RedisKeys
 
 NAMES = st.text("abcXYZ019_.:-", min_size=1, max_size=8)
 
@@ -79,7 +79,7 @@ def test_what_is_no_id_is_refused(one: str) -> None:
 
 
 def test_keys_are_named_as_the_manual_says() -> None:
-    keys = Keys("bot:spider")
+    keys = RedisKeys("bot:spider")
     assert (keys.beats, keys.agents, keys.control) == tuple(
         f"ubi:bot:spider:{name}" for name in ("beats", "agents", "control")
     )
@@ -90,7 +90,7 @@ def test_keys_are_named_as_the_manual_says() -> None:
 
 def test_every_key_is_in_the_manual() -> None:
     manual = (Path(__file__).parents[2] / "docs/reference/redis-keys.md").read_text()
-    keys = Keys("<crawl>")
+    keys = RedisKeys("<crawl>")
     for name in (keys.beats, keys.agents, keys.control, *(getattr(keys, kind)("<agent>") for kind in AGENT_KEYS)):
         assert f"`{name}`" in manual
     assert f"{ASIDE}`" in manual
@@ -99,18 +99,18 @@ def test_every_key_is_in_the_manual() -> None:
 @given(NAMES, NAMES, NAMES, NAMES)
 def test_keys_of_two_crawls_or_agents_never_meet(crawl: str, agent: str, other: str, another: str) -> None:
     def names(crawl: str, agent: str) -> set[str]:
-        keys = Keys(crawl)
+        keys = RedisKeys(crawl)
         return {keys.inbox(agent), keys.acks(agent), keys.dead(agent)}
 
     if (crawl, agent) != (other, another):
         assert not names(crawl, agent) & names(other, another)
-    assert Keys(crawl).agent_of(encode(Keys(crawl).inbox(agent))) == agent
-    assert not names(crawl, agent) & set(Keys(other).shared)
+    assert RedisKeys(crawl).agent_of(encode(RedisKeys(crawl).inbox(agent))) == agent
+    assert not names(crawl, agent) & set(RedisKeys(other).shared)
 
 
 def test_agent_of_a_foreign_key_is_none() -> None:
-    assert Keys("c").agent_of(b"ubi:c:beats") is None
-    assert Keys("c").agent_of(b"\xff") is None
+    assert RedisKeys("c").agent_of(b"ubi:c:beats") is None
+    assert RedisKeys("c").agent_of(b"\xff") is None
 
 
 @given(st.text())

@@ -15,7 +15,8 @@ from scrapy_ubi import clock
 from scrapy_ubi.transport import Outgoing, Transport, TransportDown
 from scrapy_ubi.transport.contract import HEAD
 from scrapy_ubi.transport.redis import RedisTransport
-from tests.transport.test_conformance import Heart, ids, letter, play, seqs
+from tests.transport.exchanges import ids, letter, play, seqs
+from tests.transport.test_conformance_beats import Heart
 from tests.transport.worlds import CRAWL, TIMEOUT, RedisWorld, until
 
 LAST = 2**64 - 1

@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from scrapy_ubi.transport import Transport
-from scrapy_ubi.transport.keys import Keys
-from scrapy_ubi.transport.memory import MemoryHub, MemoryTransport
+from scrapy_ubi.transport.in_process import MemoryHub, MemoryTransport
 from scrapy_ubi.transport.redis import RedisTransport
+from scrapy_ubi.transport.redis_keys import RedisKeys
 from tests.support.server import Server
 
 CRAWL = "bot:spider"
@@ -94,7 +94,7 @@ class RedisWorld:
     """Agents around a real server."""
 
     def __init__(self, server: Server) -> None:
-        self.server, self.keys = server, Keys(CRAWL)
+        self.server, self.keys = server, RedisKeys(CRAWL)
         self.timeout = TIMEOUT
         self._number: int | None = None  # ids of strangers' entries once the clock of the server is "behind"
 
@@ -125,7 +125,7 @@ class RedisWorld:
 
     def answers(self, question: str) -> dict[bytes, bytes]:
         with self.server.client() as client:
-            return dict(client.hgetall(Keys(CRAWL).answers(question)))
+            return dict(client.hgetall(RedisKeys(CRAWL).answers(question)))
 
     def flush(self, renumber: bool = False) -> None:
         self.server.flush()

@@ -13,14 +13,14 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from scrapy_ubi.node.group.origin import UNKNOWN, Origin
-from scrapy_ubi.node.hosts.merged_urls import Joins
-from scrapy_ubi.node.report.heavy_hitters import Places
+from scrapy_ubi.node.hosts.merged_urls import MergedUrls
+from scrapy_ubi.node.report.heavy_hitters import HeavyHitters
 from scrapy_ubi.protocol import losses
 from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.view import View
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.untrusted.checks import is_count
-from scrapy_ubi.urls import hosts, normaliser
+from scrapy_ubi.urls import host_rules, normaliser
 
 MOST_REASONS = 100  # kinds of failure, and of what is noted, counted by name; what comes beyond is counted as `other`
 PUBLISH = 2.0  # s between two profiles of an agent: for people, who look about once a second
@@ -45,11 +45,12 @@ class Tally:
         self.dead_letters = 0
         self.writes_refused = 0
         self.lost_agents = 0
+        self.strays = 0  # requests that came from no page, seeds excepted
         self.failed: Counter[str] = Counter()
         self.noted: Counter[str] = Counter()
-        self.failed_at = Places()
-        self.noted_at = Places()
-        self.joins = Joins()
+        self.failed_at = HeavyHitters()
+        self.noted_at = HeavyHitters()
+        self.joins = MergedUrls()
         self._recent: deque[tuple[float, int]] = deque([(now, 0)])
 
     def resumed(self) -> None:
@@ -91,7 +92,7 @@ def fixed(settings: UbiSettings, agent: str, spider: str, origin: Origin = UNKNO
         "normaliser": settings.normalise,
         "steps": normaliser.version_of(normaliser.parse(settings.normalise)),
         "fingerprinter": settings.fingerprinter,
-        "host_rules": hosts.name_of(settings.host_rules),
+        "host_rules": host_rules.name_of(settings.host_rules),
         "replication": settings.replication,
         "max_letter_bytes": settings.max_letter_bytes,
         "max_url_length": settings.max_url_length,
@@ -110,7 +111,7 @@ def counters(agent: Agent, tally: Tally, now: float, last: View | None = None) -
     by_ring = last.ring.owner if last is not None and not agent.view.members else None
     unique = queued = hosts = held = 0
     for state in agent.frontier.states():
-        if (by_ring(state.host) if by_ring is not None else "".join(agent.keepers(state)[:1])) != agent.me:
+        if (by_ring(state.host) if by_ring is not None else "".join(agent.keeping.keepers(state)[:1])) != agent.me:
             continue
         hosts += 1
         unique += state.done_count

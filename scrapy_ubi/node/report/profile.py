@@ -26,7 +26,7 @@ STATES = ("joining", "crawling", "waiting", "blocked", "fenced", "leaving", "lef
 # lists them.
 COUNTERS: Mapping[str, str] = {
     "pages": "responses fetched",
-    "done": "URLs finished here: fetched and parsed, or failed for good",
+    "done": "URLs finished here: fetched and parsed, or failed permanently",
     "unique": "finished URLs, each counted once, of the hosts the agent owns",
     "known": "URLs known of the hosts the agent owns",
     "queued": "URLs that wait to be fetched",
@@ -47,7 +47,7 @@ COUNTERS: Mapping[str, str] = {
     "untravelled": "requests that could not travel to the host's owner, too large for a letter",
     "writes_refused": "exchanges that Redis refused because it had reached its memory limit",
     "fences": "times the agent was cut off for longer than its lease, and stopped fetching",
-    "rejoins": "times the others had declared the agent dead, and it began anew",
+    "rejoins": "times the others had declared the agent dead, and it joined again",
     "redone": "pages of a lost agent that were done without a fetch, from what it had told of them",
     "handoff_timeouts": "times it began to fetch although not everything had been handed over to it",
     "lost_agents": "agents that were lost together, more than there are copies, and were not back at the end",

@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 
 from scrapy_ubi.node.report.queries import MOST_REASON, Answer, BadQuestion, Question
 from scrapy_ubi.transport import Fields
-from scrapy_ubi.transport.keys import ASK
+from scrapy_ubi.transport.redis_keys import ASK
 
 LASTING = 300.0  # seconds; nobody waits for an answer as long
 MOST_AT_ONCE = 4  # questions answered after one exchange: one may take a large agent a tenth of a second
@@ -25,7 +25,7 @@ MOST_KNOWN = 1000  # fields remembered; more are a flood, and are removed unread
 ID = re.compile(r"[0-9a-f]{16}")
 
 
-class Desk:
+class QueryInbox:
     """Reads the control hash for `agent`. `answer` makes an answer; `wall` is unix seconds."""
 
     def __init__(self, agent: str, answer: Callable[[Question], Answer], wall: Callable[[], float]) -> None:

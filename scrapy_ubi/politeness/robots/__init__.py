@@ -4,7 +4,7 @@
 * `record`: what is remembered of one authority, what follows from it, and how it travels.
 * `cache`: the parsers in memory.
 * `load`: a transfer of robots.txt that is bounded, whatever the server sends, and its redirects.
-* `middleware`: the place in Scrapy, where its own RobotsTxtMiddleware was.
+* `components.robots_middleware`: the place in Scrapy, where its own RobotsTxtMiddleware was.
 """
 
 from __future__ import annotations

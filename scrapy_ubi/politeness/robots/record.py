@@ -4,12 +4,12 @@ An authority is scheme, host and port (RFC 9309, section 2.3): several of them m
 module:
 
 * A record that is *known* has been answered for: its rules hold for `UBI_ROBOTS_TTL`, and beyond that for as long as
-  nobody can be asked (section 2.4).
-* One that is not known and was asked for in vain is *unreachable*: nothing may be fetched (section 2.3.1.4). It is
-  asked for again after growing pauses; when that has lasted too long it is *given up* for a while: pages fail.
+  no server answers (section 2.4).
+* One that is not known and was asked for without an answer is *unreachable*: nothing may be fetched (section 2.3.1.4).
+  It is asked for again after growing pauses; when that has lasted too long it is *given up* for a while: pages fail.
 * Records travel as JSON, beside the host's URLs. What comes from elsewhere is data: what does not hold is no record.
-* Of one that is too long to travel the delay does: the host's is the largest of all its authorities', whoever is asked
-  next. As its rules are to be fetched again, such a record is not known.
+* Of one that is too long to travel the delay does: the host's is the largest of all its authorities', also if another
+  one is asked next. As its rules are to be fetched again, such a record is not known.
 
 Times are seconds since the epoch, as they travel and outlive processes.
 """
@@ -52,8 +52,8 @@ class Record:
     `fetched`: when it was answered for, 0 when it never was; `rules`: the rules as they travel, empty where all is
     allowed, None where they are too long to travel; `agent`: the digest of the user agent for which alone these rules
     hold, empty where they hold for all; `delay`: the Crawl-delay, s;
-    `since`: when it began to be unreachable, 0 when it is not; `tries`: how often it was asked for in vain since;
-    `again`: when it may be asked for again; `gone`: it was given up.
+    `since`: when it began to be unreachable, 0 when it is not; `tries`: how often it was asked for without an answer
+    since; `again`: when it may be asked for again; `gone`: it was given up.
     """
 
     fetched: float = 0.0
@@ -89,8 +89,8 @@ def may_insist(record: Record, now: float) -> bool:
 
 
 def after_failure(record: Record | None, now: float, give_up: float, asked: float = 0.0) -> Record:
-    """The record after it was asked for in vain. `give_up`: seconds after which the first failure was too long ago;
-    `asked`: for how long (s) the server wants to be left alone."""
+    """The record after it was asked for without an answer. `give_up`: seconds after which the first failure was too
+    long ago; `asked`: for how long (s) the server wants to be left alone."""
     record = record or Record()
     tries, since = record.tries + 1, record.since or now
     pause, asked = pause_after(tries), min(asked, GIVEN_UP_FOR)
@@ -103,7 +103,7 @@ def after_failure(record: Record | None, now: float, give_up: float, asked: floa
 
 
 def pause_after(tries: int) -> float:
-    """Seconds to leave a robots.txt alone that was asked for in vain so many times."""
+    """Seconds to leave a robots.txt alone that was asked for so many times without an answer."""
     return min(FIRST_PAUSE * 2.0 ** min(tries - 1, 30), MOST_PAUSE)
 
 
@@ -125,7 +125,7 @@ _NUMBERS = {"t": "fetched", "d": "delay", "s": "since", "x": "again"}
 
 
 def to_json(record: Record) -> dict[str, Any] | None:
-    """The record as it travels, without what is as it begins; None when its rules are too long, so whoever comes next
+    """The record as it travels, without what is as it begins; None when its rules are too long, so the next owner
     has to fetch them.
     """
     if record.known and record.rules is None:

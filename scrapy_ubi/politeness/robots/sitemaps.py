@@ -4,7 +4,7 @@ Rules of this module:
 
 * A sitemap is an ordinary request with a mark in its meta: filters, keys, robots.txt, the host's turn and delay hold
   for it, and it travels and survives like any other. Its mark says how many URLs may be taken of it, and whether it may
-  be an index; so nobody has to keep account of a host.
+  be an index; so no account of a host has to be kept.
 * UBI_SITEMAPS is shared out among the sitemaps that a robots.txt names, and the share of an index among those that it
   names. An index within an index is not read (sitemaps.org: it may not be).
 * What is found begins at depth 0 and goes to the spider's default callback; filters judge it, and OffsiteMiddleware.

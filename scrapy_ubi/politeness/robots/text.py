@@ -149,7 +149,7 @@ def _directive(line: str) -> tuple[str, str] | None:
 
 
 def _tokens(value: str) -> list[str]:
-    """The tokens of a user-agent line; none where it names nobody."""
+    """The tokens of a user-agent line; none where it names no crawler."""
     words = value.lower().split()
     if words[:1] == ["*"]:
         return ["*"]

@@ -8,6 +8,6 @@ from __future__ import annotations
 
 from scrapy_ubi.urls.filters.base import Link, UrlFilter
 from scrapy_ubi.urls.filters.chain import FilterChain, Refusal, parse
-from scrapy_ubi.urls.filters.text import Arguments, FilterError
+from scrapy_ubi.urls.filters.filter_text import Arguments, FilterError
 
 __all__ = ["Arguments", "FilterChain", "FilterError", "Link", "Refusal", "UrlFilter", "parse"]

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, NamedTuple
 
-from scrapy_ubi.urls.filters.text import Arguments, Call, FilterError, write
+from scrapy_ubi.urls.filters.filter_text import Arguments, Call, FilterError, write
 
 
 class Link(NamedTuple):

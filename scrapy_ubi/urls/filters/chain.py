@@ -16,10 +16,10 @@ from typing import NamedTuple
 
 from scrapy_ubi.errors import UbiSettingError
 from scrapy_ubi.urls.filters.base import Link, SuiteFilter, UrlFilter
+from scrapy_ubi.urls.filters.filter_text import Arguments, Call, FilterError, parse_calls
 from scrapy_ubi.urls.filters.knownpaths import KnownPaths
 from scrapy_ubi.urls.filters.scope import Scope
 from scrapy_ubi.urls.filters.simple import Depth, Extensions, Length, Schemes
-from scrapy_ubi.urls.filters.text import Arguments, Call, FilterError, parse_calls
 from scrapy_ubi.urls.filters.traps import Traps
 from scrapy_ubi.urls.filters.visited import Visited
 
@@ -37,7 +37,7 @@ class Refusal(NamedTuple):
 
 
 def _ignore(judge: UrlFilter, error: Exception) -> None:
-    """Nobody wants to know."""
+    """Does nothing: errors are not reported."""
 
 
 class FilterChain:

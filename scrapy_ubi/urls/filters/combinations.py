@@ -6,8 +6,8 @@ month links to the next month, while a list of products, by `page`, links to pro
 
 * Of each kind the first `most` different URLs pass; these pass ever after, and no other does.
 * In memory are the hashes (64 bits) of URLs that passed: `MOST_URLS` of all kinds, and `MOST_KINDS` kinds. Beyond that
-  the kind that was asked about longest ago is forgotten: its count begins anew.
-* It is one agent's count, and begins anew with the process. Links of a host's own pages are found by its owner.
+  the kind that was asked about longest ago is forgotten: its count starts from zero.
+* It is one agent's count, and starts from zero with the process. Links of a host's own pages are found by its owner.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from scrapy_ubi.urls.filters.base import Link, SuiteFilter, one, only, target_of
-from scrapy_ubi.urls.filters.text import Arguments, FilterError
+from scrapy_ubi.urls.filters.filter_text import Arguments, FilterError
 
 DATA = Path(__file__).with_name("known_paths.toml")
 

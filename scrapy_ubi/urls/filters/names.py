@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 from mmh3 import hash64
 
-from scrapy_ubi.urls.filters.text import FilterError
+from scrapy_ubi.urls.filters.filter_text import FilterError
 from scrapy_ubi.urls.normal import USUAL_HOST, host_and_port, normal_form
 
 NAMES_SEED = 0x6E616D65  # "name"

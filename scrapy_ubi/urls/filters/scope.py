@@ -8,8 +8,8 @@ from functools import lru_cache
 from pathlib import Path
 
 from scrapy_ubi.urls.filters.base import Link, SuiteFilter, host_of, one, only
+from scrapy_ubi.urls.filters.filter_text import Arguments, FilterError
 from scrapy_ubi.urls.filters.names import NameSet, host_name, read_names
-from scrapy_ubi.urls.filters.text import Arguments, FilterError
 from scrapy_ubi.urls.normal import normal_form
 from scrapy_ubi.urls.partition import partition_key
 
@@ -45,7 +45,7 @@ class Scope(SuiteFilter):
     ) -> None:
         if stay and stay not in STAY:
             raise FilterError(f"has stay={stay}", "give stay=host or stay=domain")
-        if not (hosts or domains or file or allow or deny or stay):
+        if not any((hosts, domains, file, allow, deny, stay)):
             raise FilterError("has nothing that it would refuse", "give hosts, domains, file, stay, allow or deny")
         self.hosts, self.unwanted_hosts = _named("hosts", hosts)
         self.domains, self.unwanted_domains = _named("domains", domains)

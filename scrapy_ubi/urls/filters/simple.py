@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from scrapy_ubi.urls.filters.base import Link, SuiteFilter, one, only, target_of, whole_number
-from scrapy_ubi.urls.filters.text import Arguments, FilterError
+from scrapy_ubi.urls.filters.filter_text import Arguments, FilterError
 
 LONGEST = 65_536  # characters: as UBI_MAX_URL_LENGTH
 

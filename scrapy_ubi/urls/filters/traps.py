@@ -10,7 +10,7 @@ from collections import Counter
 
 from scrapy_ubi.urls.filters.base import Link, SuiteFilter, one, only, target_of, whole_number
 from scrapy_ubi.urls.filters.combinations import Combinations
-from scrapy_ubi.urls.filters.text import Arguments
+from scrapy_ubi.urls.filters.filter_text import Arguments
 
 REPEATS, SEGMENTS, QUERY, COMBINATIONS = 3, 20, 30, 1000
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from scrapy_ubi.urls.filters.base import Link, SuiteFilter, only
-from scrapy_ubi.urls.filters.text import Arguments
+from scrapy_ubi.urls.filters.filter_text import Arguments
 
 
 def _nothing(link: Link) -> bool:

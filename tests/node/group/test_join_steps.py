@@ -25,12 +25,12 @@ from scrapy_ubi.node.group.join_steps import (
     published,
 )
 from scrapy_ubi.node.group.origin import Origin
-from scrapy_ubi.node.mail.finish import CLOCKS
+from scrapy_ubi.node.mail.run_state import CLOCKS
 from scrapy_ubi.node.report import figures
 from scrapy_ubi.protocol.beat import LEFT, Beat
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.transport import Outgoing, TransportDown
-from scrapy_ubi.transport.memory import MemoryHub, MemoryTransport
+from scrapy_ubi.transport.in_process import MemoryHub, MemoryTransport
 
 CRAWL = "crawl"
 LIMIT = 20.0  # s: what has not come by then never will

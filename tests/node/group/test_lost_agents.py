@@ -11,12 +11,12 @@ import pytest
 
 from scrapy_ubi.node.group.lost_agents import LostAgents, lost
 from scrapy_ubi.protocol.beat import LEFT, LOSSY, OVER, Beat
-from scrapy_ubi.protocol.losses import Loss
+from scrapy_ubi.protocol.losses import GroupLoss
 from scrapy_ubi.transport import TransportDown
 
 B, C = "0000000b", "0000000c"
-BOTH = Loss((("b", B), ("c", C)), 1)
-MISSED = Loss((("b", ""),), 0)
+BOTH = GroupLoss((("b", B), ("c", C)), 1)
+MISSED = GroupLoss((("b", ""),), 0)
 
 
 def profile(agent: str, *former: str, losses: Any = None) -> str:
@@ -58,7 +58,7 @@ def line(flags: str) -> str:
     ],
 )  # fmt: skip
 def test_who_is_lost(
-    losses: list[Loss], members: str, profiles: dict[str, str], beats: dict[str, str], names: tuple[str, ...]
+    losses: list[GroupLoss], members: str, profiles: dict[str, str], beats: dict[str, str], names: tuple[str, ...]
 ) -> None:
     assert lost("a", losses, set(members), profiles, beats) == names
 

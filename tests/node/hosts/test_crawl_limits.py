@@ -13,7 +13,7 @@ from scrapy_ubi.node.hosts.crawl_limits import CrawlLimits
 from scrapy_ubi.node.report import figures
 from scrapy_ubi.node.report.figures import PUBLISH
 from scrapy_ubi.settings import UbiSettings
-from scrapy_ubi.transport.memory import MemoryHub
+from scrapy_ubi.transport.in_process import MemoryHub
 from tests.monitor.by_hand import profile
 from tests.node.crawler import SETTINGS, Crawler, Log, crawl
 

@@ -13,7 +13,7 @@ from dataclasses import replace
 import pytest
 
 from scrapy_ubi.node import Visit
-from scrapy_ubi.transport.memory import MemoryHub
+from scrapy_ubi.transport.in_process import MemoryHub
 from tests.node.crawler import SETTINGS, Crawler, Log, crawl, entry
 
 LEARNED = replace(SETTINGS, normalise="learned")
@@ -78,7 +78,7 @@ def judge(log: Log, group: list[Learning]) -> None:
     assert not log.fatal
     for one in group:
         assert not one.node.agent.work.out
-        one.node.agent._check()
+        one.node.agent.check_invariants()
 
 
 def test_a_group_fetches_every_page_and_by_far_not_every_spelling() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from scrapy_ubi.protocol.beat import LEFT, Beat
 from scrapy_ubi.protocol.read_interval import lease_wanted, reads_apart
-from scrapy_ubi.transport.memory import MemoryHub
+from scrapy_ubi.transport.in_process import MemoryHub
 from tests.node.crawler import LIMIT, SETTINGS, Crawler, Log, crawl
 
 SEEDS = ["http://h0.example/0"]

@@ -7,7 +7,7 @@ from typing import Any
 
 from scrapy_ubi.frontier.store import StoreDamaged
 from scrapy_ubi.node.report.queries import Question
-from scrapy_ubi.transport.memory import Shelf
+from scrapy_ubi.transport.in_process import Shelf
 from tests.node.crawler import SETTINGS, crawl, entry
 from tests.node.test_node import Alone
 from tests.transport.worlds import until

@@ -15,7 +15,7 @@ from scrapy_ubi.node.report import figures
 from scrapy_ubi.node.report.profile import COUNTERS, MAX_PROFILE, Profile, read_profile
 from scrapy_ubi.protocol.agent import Agent, Config
 from scrapy_ubi.settings import UbiSettings
-from scrapy_ubi.urls.hosts import name_of, read_rules
+from scrapy_ubi.urls.host_rules import name_of, read_rules
 from tests.monitor.by_hand import profile
 
 

@@ -13,61 +13,23 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from scrapy import Request, Spider, signals
+from scrapy import Request, signals
 from scrapy.crawler import Crawler
 from scrapy.exceptions import CloseSpider, IgnoreRequest
-from scrapy.http import Response, TextResponse
+from scrapy.http import Response
 
 from scrapy_ubi.components import robots_middleware
 from scrapy_ubi.components.robots_middleware import UbiRobotsMiddleware
-from scrapy_ubi.downloads.gate import Guard
 from scrapy_ubi.politeness.robots import record
 from scrapy_ubi.politeness.robots.text import MOST_BYTES
-from tests.support.crawls import LIMIT, Outcome, crawl, items_of, total
+from tests.politeness.robots.walks import FORBIDS, HOST, HOSTS, LONG, OBEY, OTHER, Both, Walk, one, pages, paths
+from tests.support.crawls import LIMIT, crawl, items_of, total
 from tests.support.site import Page, Site, Visit, links
-
-HOSTS = [f"http://h{number}.example" for number in range(6)]
-HOST, OTHER = HOSTS[0], HOSTS[1]
-OBEY: dict[str, Any] = {"ROBOTSTXT_OBEY": True}
-FORBIDS = "User-agent: *\nDisallow: /no\n"
 
 
 @pytest.fixture(autouse=True)
 def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(record, "FIRST_PAUSE", 0.02)
-
-
-class Walk(Spider):
-    """Follows every link, yields the URL of every page."""
-
-    name = "walk"
-    start_urls = (f"{HOST}/",)
-    handle_httpstatus_list = (404,)
-
-    def parse(self, response: Response) -> Iterator[Any]:
-        yield response.url
-        if isinstance(response, TextResponse):
-            yield from response.follow_all(css="a")
-
-
-class Both(Walk):
-    start_urls = (f"{HOST}/", f"{OTHER}/")
-
-
-def pages(site: Site, *hosts: str) -> list[str]:
-    """Each host with two pages and one that FORBIDS forbids."""
-    for host in hosts or (HOST,):
-        site.page(f"{host}/", links(f"{host}/yes", f"{host}/no", *(f"{other}/" for other in hosts)))
-        site.page(f"{host}/yes", "fine")
-    return sorted(f"{host}/{page}" for host in hosts or (HOST,) for page in ("", "yes"))
-
-
-def paths(site: Site) -> list[str]:
-    return [visit.url.removeprefix(HOST) for visit in site.visits]
-
-
-def one(site: Site, spider: type[Spider] = Walk, **settings: Any) -> Outcome:
-    return crawl(spider, site.proxy, settings={**OBEY, **settings})[0]
 
 
 # -- fetched once, obeyed
@@ -171,7 +133,7 @@ def test_what_waits_beside_a_page_whose_robots_txt_is_withdrawn_asks_for_it_itse
     cancelled = threading.Event()
 
     def cancel() -> None:
-        crawlers[0].engine.scheduler.guard.cancel()  # type: ignore[union-attr]
+        crawlers[0].engine.scheduler.gate.cancel()  # type: ignore[union-attr]
         cancelled.set()
 
     def answer(visit: Visit) -> Page:
@@ -227,23 +189,6 @@ class Broken:
 
     def crawl_delay(self, user_agent: str) -> float:
         raise ZeroDivisionError
-
-
-@pytest.mark.parametrize(
-    ("url", "authority"),
-    [
-        ("http://user:word@H.example:80/x?y", "http://h.example"),
-        ("https://h.example:443", "https://h.example"),
-        ("https://h.example:80/", "https://h.example:80"),
-        ("http://[::1]:8080/", "http://[::1]:8080"),
-        ("ftp://h.example/", None),
-        ("data:,x", None),
-        ("file:///tmp/x", None),
-        ("http:///x", None),
-    ],
-)
-def test_a_robots_txt_is_that_of_scheme_host_and_port(url: str, authority: str | None) -> None:
-    assert robots_middleware._authority(Request(url)) == authority
 
 
 # -- what an answer means
@@ -474,114 +419,6 @@ def test_redirects_without_end_or_aim_mean_that_there_is_none(site: Site, to: st
     assert len(one(site).items) == 3
 
 
-# -- Crawl-delay
-
-
-def test_a_crawl_delay_lies_between_the_end_of_a_load_and_the_next(site: Site) -> None:
-    delay = 0.15
-    pages(site)
-    times: list[float] = []
-
-    def timed(body: str) -> Any:
-        def answer(visit: Visit) -> Page:
-            times.append(time.monotonic())
-            return Page(body)
-
-        return answer
-
-    site.page(f"{HOST}/robots.txt", timed(f"{FORBIDS}Crawl-delay: {delay}\n"))
-    site.page(f"{HOST}/", timed(links("/yes", "/2", "/no/1", "/no/2")))
-    for path in ("/yes", "/2"):
-        site.page(HOST + path, timed("x"))
-    outcome = one(site)
-    assert len(times) == 4
-    assert all(later - sooner >= delay for sooner, later in itertools.pairwise(times))
-    assert outcome.stats["robotstxt/forbidden"] == 2
-
-
-def test_a_long_delay_after_robots_txt_is_waited_for_in_the_queue(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(robots_middleware, "PATIENCE", 0.0)
-    allowed = pages(site)
-    site.page(f"{HOST}/robots.txt", FORBIDS)
-    outcome = one(site, UBI_HOST_DELAY=0.1)
-    assert outcome.items == allowed
-    assert outcome.stats["ubi/scheduler/put_back"] == 1
-    assert paths(site) == ["/robots.txt", "/", "/yes"]
-
-
-@pytest.mark.parametrize(("most", "noted"), [(0, {}), (0.01, {"robots": 0.01}), (60, {"robots": 0.05})])
-def test_a_crawl_delay_is_honoured_up_to_a_bound(site: Site, most: float, noted: dict[str, float]) -> None:
-    class Looks(Walk):
-        def parse(self, response: Response) -> Iterator[Any]:
-            node = self.crawler.engine.scheduler.node  # type: ignore[union-attr]
-            yield node.hosts.delays(node.frontier.find("h0.example"))
-
-    pages(site)
-    site.page(f"{HOST}/robots.txt", "User-agent: *\nCrawl-delay: 0.05\n")
-    assert one(site, Looks, UBI_MAX_CRAWL_DELAY=most).items == [noted]
-
-
-class FileFirst(Walk):
-    """Asks for a file of OTHER before the queue has any page of it. Items are the delays of OTHER."""
-
-    async def parse(self, response: Response) -> Any:
-        if response.url.startswith(OTHER):
-            return
-        for number in range(2):
-            await self.crawler.engine.download_async(Request(f"{OTHER}/file/{number}"))
-        yield Request(f"{OTHER}/")
-        node = self.crawler.engine.scheduler.node
-        yield node.hosts.delays(node.frontier.find("h1.example"))
-
-
-def test_a_crawl_delay_holds_whoever_has_asked_for_it(site: Site) -> None:
-    site.page(f"{OTHER}/robots.txt", "User-agent: *\nCrawl-delay: 0.3\n")
-    outcome = one(site, FileFirst)
-    assert outcome.items == [{"robots": 0.3}]
-    assert len(site.gaps("h1.example")) == 3 and min(site.gaps("h1.example")) >= 0.3
-
-
-class Later(FileFirst):
-    async def parse(self, response: Response) -> Any:
-        if response.url != f"{OTHER}/":
-            async for _ in super().parse(response):
-                yield Request(f"{OTHER}/")
-            return
-        node = self.crawler.engine.scheduler.node
-        yield node.hosts.delays(node.frontier.find("h1.example"))
-
-
-def test_a_crawl_delay_comes_with_the_first_page_where_another_agent_owned_the_host(
-    site: Site, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(Guard, "own_state", lambda guard, request: None)
-    site.page(f"{HOST}/", "x")
-    site.page(f"{OTHER}/", "x")
-    site.page(f"{OTHER}/robots.txt", "User-agent: *\nCrawl-delay: 0.1\n")
-    assert one(site, Later).items == [{"robots": 0.1}]
-
-
-class Delays(Walk):
-    """Yields the delays of its host at each page."""
-
-    start_urls = ("http://www.d.example/",)
-
-    def parse(self, response: Response) -> Iterator[Any]:
-        node = self.crawler.engine.scheduler.node  # type: ignore[union-attr]
-        (state,) = node.frontier.states()
-        yield node.hosts.delays(state)
-        assert isinstance(response, TextResponse)
-        yield from response.follow_all(css="a")
-
-
-def test_the_longest_crawl_delay_of_a_domain_holds_however_long_the_rules_beside_it(site: Site) -> None:
-    site.page("http://www.d.example/robots.txt", LONG + "Crawl-delay: 0.1\n")
-    site.page("http://www.d.example/", links("http://shop.d.example/"))
-    site.page("http://shop.d.example/", "x")
-    outcome = one(site, Delays, UBI_HOST_RULES=["startsWith(www.) =", "startsWith(shop.) ="])
-    assert outcome.items == [{"robots": 0.1}] * 2
-
-
 # -- again, and elsewhere
 
 
@@ -626,9 +463,6 @@ class Stops(Walk):
         yield from super().parse(response)
         if self.settings["UBI_AGENT_ID"] == "a0" and not self.settings["TEST_GO_ON"]:
             raise CloseSpider("enough")
-
-
-LONG = "User-agent: *\n" + "".join(f"Disallow: /private/{number:04}\n" for number in range(300)) + "Disallow: /no\n"
 
 
 @pytest.mark.parametrize(("body", "fetches"), [(FORBIDS, 1), (f"User-agent: x\n{LONG}{FORBIDS}", 1), (LONG, 2)])

@@ -42,7 +42,9 @@ CONTXBOT = "Mozilla/5.0 (compatible;contxbot/1.0)"
 MYBOT = "Mozilla/5.0 (compatible; mybot/1.0; +http://mybot.example/bot.html)"
 
 
-@pytest.mark.parametrize("agent", [MYBOT, FOO, "Mozilla/5.0 (X11; Linux x86_64)", "mybot", "Scrapy/2.19 (+https://scrapy.org)"])
+@pytest.mark.parametrize(
+    "agent", [MYBOT, FOO, "Mozilla/5.0 (X11; Linux x86_64)", "mybot", "Scrapy/2.19 (+https://scrapy.org)"]
+)
 def test_a_line_that_is_the_whole_of_another_bots_user_agent_is_not_ours(agent: str) -> None:
     """As with plain Protego, and with Google's parser, which looks for the crawler's product in it."""
     body = f"User-agent: {CONTXBOT}\nDisallow: /x\nUser-agent: *\nDisallow: /y\n"

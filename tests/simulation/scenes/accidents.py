@@ -29,7 +29,7 @@ def crashed_returns_without_its_disk() -> Scene:
 def crashed_returns_with_its_disk() -> Scene:
     """An agent crashes and returns with its disk, after its heir has taken over.
 
-    Rule: it is a newcomer all the same: it offers what it has, both merge, and it waits for *settled*.
+    Rule: it is a newcomer even so: it offers what it has, both merge, and it waits for *settled*.
     Look: its disk knows of h12/3, which it had found a moment before it crashed and told nobody, for it could not reach
     Redis. h12/1 and h12/2, done by a1 and by a2, are not fetched again by anybody.
     """
@@ -112,7 +112,7 @@ def one_comes_back_later() -> Scene:
 def zombie() -> Scene:
     """A process is stopped in the middle of a load and wakes after its heir has taken over.
 
-    Rule: its lease has ended before anybody else could fetch; it joins anew and merges what it has.
+    Rule: its lease has ended before any other agent could fetch; it joins again and merges what it has.
     Look: what a1 was loading when it was stopped, a2 fetches again: the one page that may be. The second load of a1
     comes after everybody has settled for a view that holds a1'.
     """
@@ -153,9 +153,9 @@ def redis_emptied() -> Scene:
 
 
 def redis_away() -> Scene:
-    """Redis is away for everybody, for longer than the failure time-out.
+    """Redis is away for all agents, for longer than the failure time-out.
 
-    Rule: everybody is fenced and suspects nobody on old news; all go on when all have seen all again.
+    Rule: every agent is fenced and suspects no other because of old beats; all go on when all have seen all again.
     Look: the load under way is cancelled a moment after the lease. When Redis is back both have a new epoch; nobody is
     dead, nobody begins anew, and nothing is fetched twice.
     """
@@ -177,7 +177,7 @@ def redis_away() -> Scene:
 def load_outlasts_the_lease() -> Scene:
     """Redis is away a little longer than the lease, and a load is under way.
 
-    Rule: no load starts without the lease, but one under way may go on a moment longer; nobody else may fetch yet.
+    Rule: no load starts without the lease, but one under way may go on a moment longer; no other agent may fetch yet.
     Look: h12/1 ends after a1 was fenced and is done all the same. The next one, h12/2, waits until a1 goes on.
     """
     s = Scene("a1 a2")
@@ -198,7 +198,7 @@ def load_outlasts_the_lease() -> Scene:
 def clean_leave() -> Scene:
     """An agent is asked to leave.
 
-    Rule: it is out of the views and beats on until it has handed over all it holds, and all have settled without it.
+    Rule: it is in no view, but it beats until it has handed over all it holds, and all have settled without it.
     Look: a2 is the next owner and has a copy, a3 becomes a keeper. The done mark of a1 has arrived everywhere, and
     h123/1 is not fetched again.
     """
@@ -217,7 +217,7 @@ def clean_leave() -> Scene:
 def leaver_is_killed() -> Scene:
     """An agent is killed while it leaves, in the middle of a load.
 
-    Rule: it counts as alive until the failure time-out; then what it listed counts no more.
+    Rule: it counts as alive until the failure time-out; then what it listed no longer counts.
     Look: a2 and a3 have settled without a1 long before, but a1 may still load h123/1. After the time-out a2 fetches it.
     """
     s = Scene("a1 a2 a3")

@@ -1,4 +1,4 @@
-"""Changes of the group: agents that join, leave, die, sleep and come back (DESIGN 2.5)."""
+"""Changes of the group: agents that join, leave, die, sleep and come back (docs/explanation/hard-cases.md)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def owner_dies_in_handoff() -> Scene:
 def settled_says_handed_on() -> Scene:
     """*Settled* says "I have handed on all I hold", not "my copy is whole".
 
-    Rule: a host is fetched at once only by who kept it in the last *complete* view.
+    Rule: a host is fetched at once only by an agent that kept it in the last *complete* view.
     Look: a3 settles for {a1 a2 a3} at once, for it holds nothing, and is the heir of a1 from then on. When a1 dies its
     copy of h132 lacks the done mark of h132/1; so it waits for a2, whose copy is whole.
     """
@@ -101,7 +101,7 @@ def pending_load_ends() -> Scene:
 def declared_dead_beats_again() -> Scene:
     """An agent is declared dead, and beats again a moment later.
 
-    Rule: its incarnation stays dead; it sees that, and joins anew under another one.
+    Rule: its incarnation stays dead; it sees that, and joins again under another one.
     Look: a1, cut off, is fenced after the lease and soon cancels its load; only then, after the failure time-out, a2
     declares it dead and fetches. Back again, a1 goes on with nothing: as a1' it waits for *settled* like any newcomer.
     """
@@ -125,7 +125,7 @@ def declared_dead_beats_again() -> Scene:
 def two_join_at_once() -> Scene:
     """Two agents join at once, each next-nearest to the other for some host.
 
-    Rule: state goes to the owner under the newest view; *settled* counts only for equal digests; nobody waits for a
+    Rule: state goes to the owner under the newest view; *settled* counts only for equal digests; no agent waits for a
     particular agent.
     Look: a1 sees a2 first and hands both hosts to it; a moment later h321 is for a3. Both newcomers fetch when three
     have settled for one and the same view.
@@ -150,7 +150,7 @@ def two_join_at_once() -> Scene:
 def paused_owner_wakes_beside_its_heir() -> Scene:
     """A paused owner wakes beside its heir.
 
-    Rule: the lease is asked at the dispatch itself; then it finds itself declared dead, joins anew, and merges.
+    Rule: the lease is asked at the dispatch itself; then it finds itself declared dead, joins again, and merges.
     Look: a1 had taken h12/1 in hand before it was stopped. The first thing it does awake is to dispatch it, while a2
     loads it; it must not.
     """
@@ -172,7 +172,7 @@ def paused_owner_wakes_beside_its_heir() -> Scene:
 def all_stood_still() -> Scene:
     """An observer wakes from a pause and sees only old beats.
 
-    Rule: who was away itself starts all ages anew: it suspects nobody on old news.
+    Rule: an agent that was away itself starts all ages again: it suspects no agent because of old beats.
     Look: the machine of all three was suspended. a1 wakes first and sees beats 20 s old; nobody is declared dead,
     nobody begins anew. Each has been fenced, and goes on when all have seen it since.
     """
@@ -197,7 +197,7 @@ def all_stood_still() -> Scene:
 def last_two_leave() -> Scene:
     """The last two agents leave at once.
 
-    Rule: there is nobody to hand to, and nobody waits: their disks keep what they hold.
+    Rule: no agent is left to hand over to, and none waits: their disks keep what they hold.
     Look: each is on its way when it sees the other go, and then has nobody left. When they come back with their disks
     what was not fetched is fetched, and h12/1 is not fetched again.
     """

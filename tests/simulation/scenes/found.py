@@ -6,10 +6,10 @@ from tests.simulation.scene import Scene
 
 
 def started_as_redis_forgot() -> Scene:
-    """An agent starts a moment after Redis has forgotten everything, and sees nobody.
+    """An agent starts a moment after Redis has forgotten everything, and sees no other agent.
 
-    Rule: a new agent settles nothing and fetches nothing until a lease has passed since its first beat, or it sees
-    somebody who has settled.
+    Rule: a new agent settles nothing and fetches nothing until a lease has passed since its first beat, or it sees an
+    agent that has settled.
     Look: a2 owns h21 and has found a page of it, in a view of its own. It waits, sees a1 at its next beat, and a1
     hands over first. Without the rule it would load h21/1 beside a1.
     """
@@ -59,8 +59,8 @@ def fence_seen_too_late() -> Scene:
 def view_came_and_went() -> Scene:
     """An agent has settled for a view that it never saw complete; another did, and fetches; then the view changes back.
 
-    Rule: a host is fetched at once only by who was its owner in the last complete view *and in every view entered
-    since*.
+    Rule: a host is fetched at once only by the agent that was its owner in the last complete view *and in every view
+    entered since*.
     Look: a1 settles for {a1 a2} and does not hear the answer, so the last view it saw complete is {a1}, where h21 is
     its own. When the view is {a1} again a2 still loads h21/1. a1 waits until a2 lists h21 no more.
     """
@@ -89,7 +89,7 @@ def view_came_and_went() -> Scene:
 def death_is_told_on() -> Scene:
     """Two agents see the same death at different times.
 
-    Rule: deaths are contagious: beats name the incarnations their writer holds dead, and readers believe them.
+    Rule: deaths are passed on: beats name the incarnations their writer holds dead, and readers believe them.
     Look: a2 was cut off itself and has started all ages anew; by itself it would wait 5 s more for a3. It believes a1,
     and both take over at once.
     """
@@ -111,8 +111,8 @@ def death_is_told_on() -> Scene:
 def two_of_four_come_back_to_the_end() -> Scene:
     """Two of four agents are cut off; the others finish what they know and end the crawl.
 
-    Rule: who sees more than t agents lost between two complete views calls the crawl *lossy*, in its beat and at the
-    end; who comes back with work to the end of a lossy crawl goes on.
+    Rule: an agent that sees more than t agents lost between two complete views calls the crawl *lossy*, in its beat and
+    at the end; an agent that comes back with work to the end of a lossy crawl goes on.
     Look: only a3 and a4 know h3412/2. They come back when a1 and a2 have closed, and fetch it all the same.
     """
     s = Scene("a1 a2 a3 a4")
@@ -135,7 +135,7 @@ def two_of_four_come_back_to_the_end() -> Scene:
 def leaver_keeps_its_copies() -> Scene:
     """An agent leaves, and the owner of a host of which it has the only copy dies before there is another one.
 
-    Rule: a leaver waits until everybody has settled without it; until then its copies count.
+    Rule: an agent that leaves waits until all have settled without it; until then its copies count.
     Look: a1 has nothing to hand over, for a2, which owns h213, lives, and is to bring it to a3 itself. But a2 is killed
     before it hears of it. a1 is still there, and brings h213 to a3.
     """
@@ -177,7 +177,7 @@ def done_mark_stays_in_a_handoff() -> Scene:
 
 
 def newcomer_was_alone() -> Scene:
-    """While an agent is fenced Redis forgets it, and a newcomer crawls alone, sure that nobody else lives.
+    """While an agent is fenced Redis forgets it, and a newcomer crawls alone, sure that no other agent lives.
 
     Rule: when a fence ends, members of the view whom the last complete one did not have may have fetched: nothing is
     fetched at once.
@@ -205,8 +205,8 @@ def newcomer_was_alone() -> Scene:
 def more_pending_than_a_beat_lists() -> Scene:
     """A leaver has more pending hosts than a beat lists, and was in a view with too few members; then a newcomer comes.
 
-    Rule: done marks wait until everybody has handed on all but what is pending, not until all pending hosts are named:
-    those wait for the marks.
+    Rule: done marks wait until all have handed over everything but what is pending, not until all pending hosts are
+    named: those wait for the marks.
     Look: a beat lists none here, so a1 cannot settle; when {a2} was all that was left of the group its done mark had to
     stay. It says in its beat that only pending hosts are left, and that is enough: the mark leaves, a1 settles, goes.
     """
@@ -226,7 +226,8 @@ def more_pending_than_a_beat_lists() -> Scene:
 
 
 def leaver_outlives_its_heir() -> Scene:
-    """The only agent to whom a leaver has handed over crashes, and begins anew with nothing, before the leaver is gone.
+    """The only agent to whom a leaver has handed over crashes, and starts again with nothing, before the leaver is
+    gone.
 
     Rule: a leaver that leaves fewer than t + 1 agents drops no copy: the last words of one that has crashed are read as
     those of a living one.
@@ -257,7 +258,8 @@ def leaver_outlives_its_heir() -> Scene:
 
 
 def letter_of_a_former_life() -> Scene:
-    """An owner tells its successor of a page, crashes, and begins anew with nothing before the successor has read that.
+    """An owner tells its successor of a page, crashes, and starts again with nothing before the successor has read
+    that.
 
     Rule: a copy is covered by its owner's own words only in the life in which the owner wrote them; what a former life
     wrote is brought to all keepers, the owner included.
@@ -283,8 +285,8 @@ def letter_of_a_former_life() -> Scene:
 def acknowledged_by_the_only_one_left() -> Scene:
     """A link is acknowledged by its owner, the only one that is not leaving, which crashes before all have settled.
 
-    Rule: an outlink that was acknowledged while too few were there for all copies is told anew when one of them is
-    gone.
+    Rule: an outlink that was acknowledged while too few agents were there for all copies is told again when one of them
+    is gone.
     Look: a3 stands still with h312 on its way, so {a2} is not settled, and the done mark of h123/1 waits; but a2 alone
     has h213/1. When a2 begins anew a1 tells it h213/1 once more.
     """

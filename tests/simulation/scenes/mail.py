@@ -1,4 +1,4 @@
-"""Mail that is refused, waits, is lost or comes again, and the end (DESIGN 2.5)."""
+"""Mail that is refused, waits, is lost or comes again, and the end (docs/explanation/hard-cases.md)."""
 
 from __future__ import annotations
 
@@ -172,7 +172,7 @@ def redis_forgets_letters_and_acks() -> Scene:
 
 
 def last_letter_under_way() -> Scene:
-    """Everybody is passive, one letter is still in Redis.
+    """Every agent is passive, one letter is still in Redis.
 
     Rule: its sender's outbox is not empty, so the sender is not passive.
     Look: for many beats nobody has anything to do but a1, which waits for one acknowledgement. The crawl ends after
@@ -191,7 +191,7 @@ def last_letter_under_way() -> Scene:
 
 
 def old_beats_say_passive() -> Scene:
-    """Everybody's last beat says *passive*, and one of them has got work since.
+    """The last beat of every agent says *passive*, and one of them has got work since.
 
     Rule: the crawl is over when two reads show the same agents passive, with the same activity, and each of them has
     beaten in between.

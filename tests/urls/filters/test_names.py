@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from scrapy_ubi.urls.filters.filter_text import FilterError
 from scrapy_ubi.urls.filters.names import NameSet, host_name, read_names
-from scrapy_ubi.urls.filters.text import FilterError
 
 LABEL = st.sampled_from(["a", "b", "co", "uk", "www", "x-y"])
 HOST = st.lists(LABEL, min_size=1, max_size=4).map(".".join)

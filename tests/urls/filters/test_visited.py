@@ -6,7 +6,7 @@ import pytest
 
 from scrapy_ubi.urls.filters import Link
 from scrapy_ubi.urls.filters.chain import parse
-from scrapy_ubi.urls.filters.text import FilterError
+from scrapy_ubi.urls.filters.filter_text import FilterError
 from scrapy_ubi.urls.filters.visited import Visited
 
 LINK = Link("http://a.example/", "http://a.example/")

@@ -1,0 +1,110 @@
+"""Which Redis a command means, what it reads of the settings, and sentences about names that are not there.
+
+An option wins over the project's setting. A command reads the project's `settings.py` and `-s` only: add-ons and a
+spider's `custom_settings` are not applied to commands.
+"""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+from scrapy.settings import BaseSettings
+from scrapy.utils.project import inside_project
+
+from scrapy_ubi.errors import UbiError, UbiSettingError, UbiUnavailable
+from scrapy_ubi.monitor.status import CrawlStatus
+from scrapy_ubi.settings import SETTINGS, read_value
+from scrapy_ubi.transport.address import Address, address
+from scrapy_ubi.transport.contract import TransportError
+from scrapy_ubi.transport.faults import FAULTS, explain
+from scrapy_ubi.untrusted.terminal_text import plain
+
+TIMEOUT = 10.0  # seconds a person waits for an answer of Redis
+MOST_NAMES = 12  # names listed in a sentence
+
+
+class UbiNotFound(UbiError):
+    """There is no crawl or agent of that name, or several and none was named."""
+
+
+@dataclass(frozen=True, slots=True)
+class RedisConnection:
+    """A Redis to ask. `given_by` is the option or setting that named it; errors speak of it by that name."""
+
+    client: redis.Redis
+    at: Address
+    given_by: str
+
+    @contextmanager
+    def explained(self) -> Iterator[None]:
+        """Turns whatever goes wrong with Redis inside into UbiUnavailable, one sentence."""
+        try:
+            yield
+        except FAULTS as error:
+            raise UbiUnavailable(_by(self.given_by, explain(error, self.at, TIMEOUT))) from error
+
+
+def _by(given_by: str, sentence: str) -> str:
+    """The transport's sentences name the setting; a person who gave the option looks for that."""
+    return sentence.replace("UBI_REDIS_URL", given_by, 1)
+
+
+@contextmanager
+def connect(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[RedisConnection]:
+    """The Redis that `--redis-url`, or else the project, names. Raises UbiSettingError, UbiUnavailable."""
+    url, given_by = opts.redis_url, "--redis-url"
+    if not url:
+        url, given_by = settings.get("UBI_REDIS_URL"), "UBI_REDIS_URL"
+    if not url:
+        where = "is not set" if inside_project() else "is not known, and there is no Scrapy project here"
+        remedy = "set it in settings.py" if inside_project() else "change into the project"
+        raise UbiSettingError("UBI_REDIS_URL", where, f"{remedy}, or give --redis-url redis://HOST:PORT/0")
+    with ExitStack() as stack:
+        try:
+            at = address(str(url))
+            # One attempt: a person who waits for an answer would rather see the error.
+            client = redis.Redis.from_url(
+                at.url, protocol=2, socket_connect_timeout=TIMEOUT, socket_timeout=TIMEOUT, retry=Retry(NoBackoff(), 0)
+            )
+            stack.enter_context(client)
+            client.ping()
+        except TransportError as error:
+            raise UbiUnavailable(_by(given_by, str(error))) from error
+        except (*FAULTS, ValueError, TypeError) as error:  # the last two: bad ssl_ options
+            raise UbiUnavailable(_by(given_by, explain(error, at, TIMEOUT))) from error
+        yield RedisConnection(client, at, given_by)
+
+
+def setting(settings: Mapping[Any, Any], name: str) -> Any:
+    """The checked value of one of the project's settings, by its name in `UbiSettings`. Raises UbiSettingError."""
+    row = next(row for row in SETTINGS if row.name == name)
+    return read_value(row, settings.get(row.setting))
+
+
+def need_agent(status: CrawlStatus, name: str) -> None:
+    """Raises UbiNotFound when the crawl has no agent of that name."""
+    if status.agent(name) is None:
+        names = [agent.name for agent in status.agents]
+        hint = nearest(name, names) if names else "it has no agents."
+        raise UbiNotFound(f"There is no agent '{plain(name, 64)}' in crawl {plain(status.crawl, 64)}; {hint}")
+
+
+def nearest(name: str, names: list[str]) -> str:
+    """The end of a sentence: the name that was probably meant, or those there are."""
+    near = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
+    return f"did you mean '{plain(near[0], 64)}'?" if near else f"there are {listed(names)}."
+
+
+def listed(names: Iterable[str], longest: int = 64) -> str:
+    """Names in a sentence, not more than a person reads."""
+    shown = [plain(name, longest) for name in names]
+    more = len(shown) - MOST_NAMES
+    return ", ".join(shown[:MOST_NAMES]) + (f" and {more} more" if more > 0 else "")

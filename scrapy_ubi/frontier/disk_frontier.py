@@ -1,0 +1,336 @@
+"""The frontier on disk: millions of URLs in little memory, and a crawl that goes on where it was.
+
+It keeps the contract `protocol.frontier.Frontier`, as the one in memory does. It is made of the hosts' states
+(`disk_state`) and their entries (`entries`), the part of their queues that is in memory (`window`), what is not written
+yet (`flushes`), and the failures kept (`failures`).
+
+How it is driven, beside the protocol's calls:
+
+* `collect` gives a `Flush` of everything since the last one; its `write(store)` may run in a thread; then `written`.
+  There is one flush at a time. Nothing that depends on a change (mail, acknowledgements) may leave before the flush
+  that holds it is written.
+* Only active hosts have the head of their queue in memory; the others *rest*, in the order of their turn. `needs` says
+  what is to be read for those whose turn has come, `read` reads it (in any thread), `take` takes it in. `pop` hands
+  out from heads in memory only: when it finds none there may still be something to read. A host whose head is used up
+  goes behind those that rest. `load` does all three at once.
+
+What a crash leaves is the last flush that was written: what was out waits again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Protocol
+
+from scrapy_ubi.frontier import queue_rows, rows
+from scrapy_ubi.frontier.disk_state import DiskState, KeyStates
+from scrapy_ubi.frontier.entries import Entries
+from scrapy_ubi.frontier.failures import Failures
+from scrapy_ubi.frontier.flush import Extra, Flush
+from scrapy_ubi.frontier.flushes import LEAST_GARBAGE, Flushes
+from scrapy_ubi.frontier.scan import Result, Scan, read_all
+from scrapy_ubi.frontier.seen import Seen
+from scrapy_ubi.frontier.store import Store
+from scrapy_ubi.frontier.window import Window
+from scrapy_ubi.frontier.workbench import Workbench
+from scrapy_ubi.protocol.host import NONE, Entry, HostState, Notes
+
+
+class Find(Protocol):
+    """How a host's state is found."""
+
+    def __call__(self, host: str, /) -> HostState | None:
+        """The state of a host, None when nothing of it is held."""
+        ...
+
+
+class DiskFrontier:
+    """Host states by host, their sets on disk. `restore.open_frontier` makes one.
+
+    `delay` is the politeness delay in seconds, measured from the end of a load; `offset` is unix time less the agent's
+    clock; `most` is how many rows of queues may be in memory; `saved` is what the store says of the frontier.
+    """
+
+    def __init__(
+        self, store: Store, seen: Seen, saved: Mapping[str, int], *, delay: float, offset: float, most: int
+    ) -> None:
+        self.delay = delay
+        self.store = store
+        self.seen = seen
+        self.keys = KeyStates(seen)
+        self.workbench: Workbench[DiskState] = Workbench()
+        self.window = Window(self.workbench, most, delay)
+        self._flushes = Flushes(self.keys, self.window, offset, saved)
+        self.log = self._flushes.log
+        self._entries = Entries(store, self.keys, self.window, self._flushes)
+        self.note_status, self.status_of = self._entries.note_status, self._entries.status_of
+        failures = Failures(store, self._flushes)
+        self.fail, self.failed, self.forgive = failures.fail, failures.failed, failures.forgive
+        self.lost = 0
+        """How many of the last flushes the store has lost, when it was opened (`restore`)."""
+        self._offset = offset
+        self._states: dict[str, DiskState] = {}
+        self.find: Find = self._states.get  # it is asked for every link: the dict itself answers
+
+    # -- hosts
+
+    def __len__(self) -> int:
+        return len(self._states)
+
+    def states(self) -> list[HostState]:
+        """Every host state held."""
+        return [*self._states.values()]
+
+    def _new(self, host: str) -> DiskState:
+        flushes = self._flushes
+        state = self._states[host] = DiskState(host, flushes.next, self.keys, self.store)
+        flushes.next += 1
+        flushes.name(state)
+        return state
+
+    def restore(self, hid: int, record: rows.HostRecord) -> DiskState:
+        """A host as its row says; for `restore`."""
+        state = self._states[record.host] = DiskState(record.host, hid, self.keys, self.store)
+        state.known_xor, state.done_xor = record.known_xor, record.done_xor
+        state.waiting, state.done_count = record.known - record.done, record.done
+        state.garbage, state.arrival = record.garbage, record.arrival
+        state.next_at = max(0.0, record.next_at - self._offset) if record.next_at else 0.0
+        state.notes = record.notes
+        state.complete = not state.waiting
+        self.window.settle(state)
+        self._clean(state)
+        return state
+
+    def forget_gone(self) -> None:
+        """The seen table was made again, without the keys of hosts dropped; the store is told. Raises `StoreFull`."""
+        batch = self.store.batch()
+        batch.put(rows.FRONTIER, self._flushes.forget_gone())
+        self.store.write(batch)
+
+    def note(self, state: HostState, notes: Notes) -> bool:
+        """Merge notes of a host; True when that was news, and then the next flush writes them."""
+        own = self._own(state)
+        news = own.merge_notes(notes)
+        if news:
+            self._flushes.name(own)
+        return news
+
+    def drop(self, host: str) -> None:
+        """Forget a host."""
+        state = self._states.pop(host)
+        self.window.remove(state)
+        self._entries.drop(state)
+        self._flushes.drop(state)
+
+    # -- what is known and done
+
+    def add(self, host: str, entries: Iterable[Entry]) -> tuple[HostState, list[Entry]]:
+        """Merge discovered entries; the state, and those that were news."""
+        state = self._states.get(host)
+        if state is None:
+            state = self._new(host)
+        keys, salt = self.keys, state.salt
+        fresh, unknown, writing, status = keys.fresh, keys.unknown, keys.writing, keys.seen.status
+        news: list[Entry] = []
+        first = 0  # of the news: those before it have their rows
+        for entry in entries:
+            key = entry[0]
+            salted = key ^ salt
+            known = fresh.get(salted)  # as `KeyStates.status`
+            if known is None and salted not in unknown:
+                known = writing.get(salted)
+                if known is None:
+                    known = status(salted)
+            if not known:
+                fresh[salted] = 1
+                state.known_xor ^= key
+                news.append(entry)
+            elif known == 1:
+                self._entries.put_all(state, news[first:])
+                if self._entries.found_again(state, entry):
+                    news.append(entry)
+                first = len(news)
+        if len(news) == first + 1:
+            self._entries.put(state, news[first])
+        else:
+            self._entries.put_all(state, news[first:] if first else news)
+        return state, news
+
+    def add_done(self, state: HostState, keys: Iterable[int]) -> list[int]:
+        """Merge done marks; those that were news."""
+        own = self._own(state)
+        mark = self._entries.mark
+        news = [key for key in keys if mark(own, key)]
+        if news and own.garbage >= LEAST_GARBAGE:
+            self.window.tidy(own)
+        return news
+
+    def finish(self, state: HostState, key: int) -> bool:
+        """An entry handed out is done; True when that was news."""
+        assert isinstance(state, DiskState)
+        entries = self._entries
+        if state.out.pop(key, None) is None:
+            return entries.mark(state, key)
+        state.out = state.out or NONE
+        news = entries.returned(state, key)
+        if news:
+            entries.done(state, key, key ^ state.salt)
+        return news
+
+    def put_back(self, state: HostState, key: int, entry: Entry | None = None) -> None:
+        """An entry handed out waits again, as `entry` when given."""
+        own = self._own(state)
+        old = own.out.pop(key)
+        own.out = own.out or NONE
+        if self._entries.returned(own, key):
+            self._entries.put(own, entry or old)
+
+    def _own(self, state: HostState) -> DiskState:
+        assert isinstance(state, DiskState)
+        return state
+
+    # -- fetching
+
+    def pop(self, now: float, allowed: Callable[[HostState], bool]) -> tuple[HostState, Entry] | None:
+        """Hand out the next entry of the first host that is ready, allowed and in memory; the host is then busy."""
+        window, read = self.window, queue_rows.read_queue
+        while (state := window.next(now, allowed)) is not None:
+            while state.head:
+                queued = window.first(state)
+                entry = read(state.host, queued)
+                key = entry[0]
+                if state.garbage and self.keys.status(key ^ state.salt) == 2:
+                    self._entries.throw_away(state, queued[: queue_rows.ROW])
+                    continue
+                state.waiting -= 1
+                if state.out:
+                    state.out[key] = entry
+                else:
+                    state.out = {key: entry}
+                self._entries.taken[key ^ state.salt] = queued[: queue_rows.ROW]
+                return state, entry
+            window.release(state, now)
+        return None
+
+    def free(self, state: HostState, now: float) -> None:
+        """The load of a busy host has ended at this time."""
+        assert isinstance(state, DiskState)
+        if self.workbench.is_busy(state):
+            state.next_at = max(state.next_at, now + max(self.delay, state.pause))
+            if state.fresh is None:
+                self._flushes.of(state)
+            self.window.release(state, now)
+
+    def look_again(self) -> None:
+        """Parked hosts wait again."""
+        self.window.look_again()
+
+    def defer(self, state: HostState, now: float) -> None:
+        """The host is not fetched before its delay has passed from now on."""
+        self.postpone(state, now + max(self.delay, state.pause))
+
+    def postpone(self, state: HostState, until: float) -> None:
+        """The host is not fetched before that time: it is looked at again when it is handed out, or read."""
+        own = self._own(state)
+        own.next_at = max(own.next_at, until)
+        self._flushes.of(own)
+
+    def hasten(self, state: HostState, now: float) -> None:
+        """Nothing forbids the next fetch from now on."""
+        own = self._own(state)
+        own.next_at = min(own.next_at, now)
+        self._flushes.of(own)
+        self.window.move(own)
+
+    def waits(self, mine: Callable[[HostState], bool]) -> bool:
+        """Whether any entry of such a host is queued."""
+        return any(state.waiting and mine(state) for state in self.window.unserved(mine))
+
+    def rests(self, state: HostState) -> bool:
+        """Whether a host with waiting entries has none of them in memory."""
+        own = self._own(state)
+        return own.waiting > 0 and not own.head
+
+    def next_ready(self) -> float | None:
+        """The time at which the first host with something in memory is ready; None when none is."""
+        return self.workbench.next_ready()
+
+    def next_read(self) -> float | None:
+        """The time from which on `needs` has something; None when it has nothing whatever the time."""
+        return self.window.next_read()
+
+    # -- reading
+
+    def needs(self, now: float, allowed: Callable[[HostState], bool]) -> list[Scan]:
+        """What is to be read now: each is read once, and must be taken."""
+        return self.window.needs(now, allowed)
+
+    def read(self, scans: Iterable[Scan]) -> list[Result]:
+        """Read these, in any thread. Raises `StoreDamaged`."""
+        return read_all(self.store, scans)
+
+    def take(self, results: Iterable[Result]) -> None:
+        """Take in what was read: hosts are ready, or rid of garbage. Raises `StoreDamaged`."""
+        for scan, read in results:
+            if self._states.get(scan.state.host) is not scan.state:
+                continue  # dropped meanwhile
+            if scan.tidy:
+                self._entries.tidied(scan, read)
+            else:
+                self.window.loaded(scan, read)
+                self._clean(scan.state)
+
+    def _clean(self, state: DiskState) -> None:
+        """The coming flush looks at a queue that is all garbage, though nothing of its host may change again."""
+        if not state.waiting and state.garbage >= LEAST_GARBAGE:
+            self._flushes.of(state)
+
+    def load(self, now: float, allowed: Callable[[HostState], bool]) -> bool:
+        """Read what is needed, here and now; whether there was anything."""
+        scans = self.needs(now, allowed)
+        self.take(self.read(scans))
+        return bool(scans)
+
+    # -- flushes
+
+    @property
+    def changed(self) -> bool:
+        """Whether there is anything to flush."""
+        return self._flushes.changed
+
+    @property
+    def unwritten(self) -> Flush | None:
+        """The flush that was collected and is not `written`."""
+        return self._flushes.unwritten
+
+    def collect(self, extra: Iterable[Extra] = ()) -> Flush:
+        """Everything since the last flush, with rows of the agent's own (key, value; None deletes)."""
+        return self._flushes.collect(len(self._states), extra)
+
+    def written(self, flush: Flush) -> None:
+        """This flush is durable. Raises `StoreFull` when the seen table cannot grow: call it again."""
+        self._flushes.written(flush)
+
+    def flush(self, extra: Iterable[Extra] = ()) -> None:
+        """Collect and write, here and now. Raises what `Store.write` does; then the flush is `unwritten`."""
+        if (left := self.unwritten) is not None:
+            left.write(self.store)
+            self.written(left)
+        flush = self.collect(extra)
+        flush.write(self.store)
+        self.written(flush)
+
+    def close(self) -> None:
+        """Let go of the files. What was not flushed is lost."""
+        self.seen.close()
+        self.store.close()
+
+    def check_invariants(self) -> None:
+        """Assert every invariant of the frontier, by reading all of it."""
+        self.window.check_invariants(self._states.values())
+        taken: set[int] = set()
+        for state in self._states.values():
+            state.check_invariants()
+            taken |= {key ^ state.salt for key in state.out}
+        self._flushes.check_invariants(self._states.values())
+        self._entries.check_invariants(taken)

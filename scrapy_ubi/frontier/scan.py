@@ -1,0 +1,59 @@
+"""A piece of a queue that is to be read: which rows, and what for.
+
+Rules of this module: nothing is changed here, so all of it may run in any thread. `window` says which pieces are to be
+read, and takes in heads; `entries` takes in pieces that are looked through for garbage.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from scrapy_ubi.frontier import queue_rows
+from scrapy_ubi.frontier.disk_state import DiskState, Head
+from scrapy_ubi.frontier.queue_rows import HEAVY
+from scrapy_ubi.frontier.store import Store
+
+
+class Scan(NamedTuple):
+    """What is to be read: rows of `state` from `start` on, before `end`; `tidy`: to find garbage, not for its head;
+    `whole`: no more rows than `most` were there when this was asked.
+    """
+
+    state: DiskState
+    start: bytes
+    end: bytes
+    most: int
+    tidy: bool = False
+    whole: bool = False
+
+
+Result = tuple[Scan, Head]
+
+
+def cut(scan: Scan, read: Head) -> Result:
+    """What was read for this, and no more of it than weighs as much as was asked for; one row in any case."""
+    if queue_rows.are_usual(read):
+        return scan, read
+    weight = 0
+    for count, queued in enumerate(read):
+        weight += 1 + (len(queued) >> HEAVY)
+        if weight > scan.most and count:
+            return scan._replace(most=count, whole=False), read[:count]
+    return scan, read
+
+
+def read_all(store: Store, scans: Iterable[Scan]) -> list[Result]:
+    """Read these, in any thread. Raises `StoreDamaged`."""
+    return [cut(scan, queue_rows.joined(store.scan(scan.start, scan.end, scan.most))) for scan in scans]
+
+
+def rows_there(state: DiskState, quantum: int) -> int:
+    """How many rows the host's queue has in the store; more than the quantum where that is not known.
+
+    A read that asks for no more than there are need not find out that behind them there is none, which takes as long as
+    the read. What is put there from now on is late (`Window.loaded`); what is taken away leaves fewer than asked for.
+    """
+    if state.fresh is not None or state.writing is not None:
+        return quantum + 1
+    return state.waiting + state.garbage + len(state.out)

@@ -1,0 +1,41 @@
+"""What an answer about a whole crawl begins and ends with: its state in a headline, and what people should see to.
+
+Rules of this module: every line fits the terminal (`table.room`) and holds printable characters only.
+"""
+
+from __future__ import annotations
+
+from scrapy_ubi.monitor.status import UNREADABLE, CrawlStatus
+from scrapy_ubi.monitor.table import folded, room
+from scrapy_ubi.untrusted.terminal_text import cut, plain
+
+
+def headline(status: CrawlStatus) -> list[str]:
+    """The crawl, its state, how many agents work, and the arguments of their spiders."""
+    working = sum(agent.working for agent in status.agents)
+    text = f"crawl {plain(status.crawl, 64)}: {status.state}, {working} of {len(status.agents)} agents at work"
+    lines = folded(text + f", {status.views} different views" if status.views > 1 else text)
+    return [*lines, cut(f"arguments: {arguments_of(status)}", room())] if status.arguments else lines
+
+
+def arguments_of(status: CrawlStatus) -> str:
+    """What the spiders of a crawl were started with; several sets where agents of several were let in."""
+    sets = (", ".join(f"{plain(name)}={plain(value)}" for name, value in one.items()) for one in status.arguments)
+    return "; ".join(sets)
+
+
+def remarks(status: CrawlStatus) -> list[str]:
+    """What agents wait for that are blocked, and what could not be read, one line each."""
+    lines = []
+    if any(agent.state == "blocked" for agent in status.agents):
+        lines += [
+            "",
+            "Blocked agents wait for room, and lose nothing:",
+            "Redis is full (raise its maxmemory), or the agent's disk is (see its log).",
+        ]
+    if not status.unreadable:
+        return lines
+    lines += ["", f"{status.unreadable} values in Redis are {UNREADABLE}:"]
+    for agent in status.agents:
+        lines += [cut(f"  {plain(agent.name, 40)}: {plain(trouble)}", room()) for trouble in agent.trouble]
+    return lines

@@ -1,0 +1,123 @@
+"""What an exchange with a Redis says: a command for each thing that is to be written, deleted and read.
+
+Rules of this module:
+
+* Values to values: nothing is sent here, and nothing is kept.
+* Every command is idempotent, as an exchange is no transaction and may be sent again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from scrapy_ubi.transport import scripts
+from scrapy_ubi.transport.beat_text import FROM, encode
+from scrapy_ubi.transport.contract import ANSWER, DEAD_LETTERS, HEAD, INBOX, Fields, Outgoing
+from scrapy_ubi.transport.pipeline import RedisCommand
+from scrapy_ubi.transport.redis_keys import AGENT_KEYS, RedisKeys
+
+
+@dataclass(frozen=True, slots=True)
+class ExchangeCommands:
+    """The commands of one agent. `largest` is how many bytes a letter may have that is read whole."""
+
+    keys: RedisKeys
+    agent: str
+    largest: int
+
+    def probes(self, budget: int) -> list[RedisCommand]:
+        """What the transport cannot do without, tried without changing anything: a field without a value is refused,
+        but not before the user's rights were looked at; and a script with keys of two slots is none for a cluster."""
+        inbox, beats = self.keys.inbox(self.agent), self.keys.beats
+        return [
+            RedisCommand(("TIME",)),
+            RedisCommand(("XLEN", inbox), inbox, "stream"),
+            RedisCommand(("XDEL", inbox, "0-0"), inbox, "stream"),
+            RedisCommand(("XADD", inbox, "*", "", "", "")),
+            RedisCommand(("HDEL", beats, ""), beats, "hash"),
+            RedisCommand(("HSET", beats, "", "", "")),
+            RedisCommand(("HGETALL", self.keys.control), self.keys.control, "hash"),
+            RedisCommand(("EVAL", "return {}", 2, beats, self.keys.control)),
+            self.read_inbox(1, budget, ()),
+        ]
+
+    def deletions(
+        self, out: Outgoing, leaving: Sequence[str], garbage: Mapping[str, Iterable[bytes]]
+    ) -> Iterator[RedisCommand]:
+        """What the agent has no more use for: letters, answers to letters, control fields, fields that hold no text."""
+        inbox, acks = self.keys.inbox(self.agent), self.keys.acks(self.agent)
+        if leaving:
+            yield RedisCommand(("XDEL", inbox, *leaving), inbox, "stream")
+        if out.forget_acks:
+            yield RedisCommand(("HDEL", acks, *map(encode, out.forget_acks)), acks, "hash")
+        if out.forget_control:
+            key = self.keys.control
+            yield RedisCommand(("HDEL", key, *map(encode, out.forget_control)), key, "hash")
+        for key, names in garbage.items():
+            yield RedisCommand(("HDEL", key, *names), key, "hash")
+
+    def writes(self, out: Outgoing) -> Iterator[RedisCommand]:
+        """Answers, letters, dead letters, the profile, control fields, answers to questions."""
+        by_sender: dict[str, list[bytes]] = {}
+        for (sender, lane), text in out.acks.items():
+            by_sender.setdefault(sender, []).extend((encode(lane), encode(text)))
+        for sender, pairs in by_sender.items():
+            key = self.keys.acks(sender)
+            yield RedisCommand(("HSET", key, *pairs), key, "hash")
+        for receiver, fields in out.letters:
+            yield _append(self.keys.inbox(receiver), INBOX, fields)
+        for fields in out.dead_letters:
+            yield _append(self.keys.dead(self.agent), DEAD_LETTERS, fields)
+        if out.profile is not None:
+            key = self.keys.agents
+            yield RedisCommand(("EVAL", scripts.REPLACE, 1, key, self.agent, encode(out.profile)), key, "hash")
+        if out.control:
+            key = self.keys.control
+            yield RedisCommand(("HSET", key, *_flat(out.control)), key, "hash")
+        for question, text in out.replies.items():
+            key = self.keys.answers(question)
+            yield RedisCommand(("EVAL", scripts.REPLY, 1, key, self.agent, encode(text), ANSWER), key, "hash")
+
+    def read_inbox(self, most: int, budget: int, held: Iterable[str]) -> RedisCommand:
+        """Up to so many letters, of so many bytes together, but for those that are held already."""
+        key = self.keys.inbox(self.agent)
+        limits = (most, self.largest, budget, HEAD, FROM)
+        return RedisCommand(("EVAL", scripts.READ_INBOX, 1, key, *limits, *held), key, "stream")
+
+    def reads(self, out: Outgoing, room: int, budget: int, held: Iterable[str]) -> dict[str, RedisCommand]:
+        """Key -> the command that reads it. `room`: how many letters more the agent can hold."""
+        reads = {}
+        if room and out.read_inbox:
+            reads[self.keys.inbox(self.agent)] = self.read_inbox(room, budget, held)
+        hashes = ((self.keys.acks(self.agent), out.read_acks), (self.keys.control, out.read_control))
+        reads |= {key: RedisCommand(("HGETALL", key), key, "hash") for key, wanted in hashes if wanted}
+        return reads
+
+    def clear(self, finished: str | None, control: Fields) -> RedisCommand:
+        """The keys of all known agents, in one step."""
+        shared = self.keys.shared
+        expected: tuple[str, bytes] = ("0", b"") if finished is None else ("1", encode(finished))
+        args: tuple[str | bytes | int, ...] = (
+            "EVAL",
+            scripts.CLEAR,
+            len(shared),
+            *shared,
+            *expected,
+            self.keys.prefix,
+            len(AGENT_KEYS),
+            *AGENT_KEYS,
+            *_flat(control),
+        )
+        return RedisCommand(args)
+
+
+def _append(key: str, most: int, fields: Fields) -> RedisCommand:
+    return RedisCommand(("XADD", key, "MAXLEN", "~", most, "*", *_flat(fields)), key, "stream")
+
+
+def _flat(fields: Fields) -> Iterator[bytes]:
+    """Names and values in turn, as Redis takes them."""
+    for name, value in fields.items():
+        yield encode(name)
+        yield encode(value)

@@ -1,0 +1,75 @@
+"""The Redis keys of a crawl, named here and nowhere else. docs/reference/redis-keys.md shows how to read each.
+
+| key                            | type   | holds                                                             |
+| ------------------------------ | ------ | ----------------------------------------------------------------- |
+| `ubi:<crawl>:beats`            | hash   | agent -> its beat line                                            |
+| `ubi:<crawl>:agents`           | hash   | agent -> its profile, JSON                                        |
+| `ubi:<crawl>:control`          | hash   | `run`, `finished`, `drain:<agent>`, `ask:<id>`, ...: words to all |
+| `ubi:<crawl>:{<agent>}:inbox`  | stream | letters that wait for this agent                                  |
+| `ubi:<crawl>:{<agent>}:acks`   | hash   | lane -> what became of the letters this agent sent on that lane   |
+| `ubi:<crawl>:{<agent>}:dead`   | stream | letters this agent refused, with the reason; about 1,000          |
+| `ubi:<crawl>:{<id>}:answers`   | hash   | agent -> its answer to the question `ask:<id>`; expires           |
+| `<any of these>:aside`         | any    | what somebody had written there with a wrong type                 |
+
+The braces are Redis Cluster hash tags. Names of crawls and agents hold no braces, so keys of crawl `a` and crawl `a:b`
+cannot be mistaken for each other.
+"""
+
+from __future__ import annotations
+
+import re
+
+ASIDE = ":aside"
+SET_ASIDE = "%s held something else than it should; that is %s%s now"  # for the log: a key twice, and ASIDE
+AGENT_KEYS = ("inbox", "acks", "dead")
+ASK = "ask:"
+"""What the fields of the control hash begin with that hold a question to the agents; its id, 16 hex digits, follows."""
+
+
+def drain_field(agent: str) -> str:
+    """Field of the control hash that asks `agent` to leave; it holds the incarnation that is meant."""
+    return f"drain:{agent}"
+
+
+class RedisKeys:
+    """Names of one crawl's keys."""
+
+    def __init__(self, crawl: str) -> None:
+        self.crawl = crawl
+        self.prefix = f"ubi:{crawl}:"
+        self.beats = f"ubi:{crawl}:beats"
+        self.agents = f"ubi:{crawl}:agents"
+        self.control = f"ubi:{crawl}:control"
+
+    def inbox(self, agent: str) -> str:
+        """Stream of letters to `agent`."""
+        return f"ubi:{self.crawl}:{{{agent}}}:inbox"
+
+    def acks(self, agent: str) -> str:
+        """Hash of acknowledgements to `agent`."""
+        return f"ubi:{self.crawl}:{{{agent}}}:acks"
+
+    def dead(self, agent: str) -> str:
+        """Stream of letters that `agent` refused."""
+        return f"ubi:{self.crawl}:{{{agent}}}:dead"
+
+    def answers(self, question: str) -> str:
+        """Hash of the agents' answers to the question with this id."""
+        return f"ubi:{self.crawl}:{{{question}}}:answers"
+
+    @property
+    def shared(self) -> tuple[str, ...]:
+        """The keys of the crawl as a whole, control first, with their `:aside` forms."""
+        names = (self.control, self.beats, self.agents)
+        return (*names, *(name + ASIDE for name in names))
+
+    @property
+    def pattern(self) -> str:
+        """A SCAN pattern that matches the keys of every agent of this crawl and of no other crawl."""
+        crawl = re.sub(r"([\\*?\[\]])", r"\\\1", self.crawl)
+        return f"ubi:{crawl}:{{*}}:*"
+
+    def agent_of(self, key: bytes) -> str | None:
+        """The agent whose key this is, None where no name can be read."""
+        found = re.match(rb"\{([^}]*)\}", key.removeprefix(self.prefix.encode()))
+        return found[1].decode(errors="replace") if found else None

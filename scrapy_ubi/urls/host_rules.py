@@ -1,0 +1,182 @@
+"""The host resolver: which host names are names of one host, by LARM's rules (Marschner, 2003), from settings or files.
+
+    startsWith(www.) =
+    endsWith(.mirror.example) = .example
+    synonym(h1.example) = h2.example
+
+Rules of this module:
+
+* One *pass* over a host: the first `startsWith` that fits replaces the beginning, then the first `endsWith` that fits
+  the end, then a `synonym` of the outcome the whole. What the two make is without dots around it; where it is no host
+  name, they leave the host alone.
+* `resolve` repeats the pass until nothing changes (`www.www.h` is `h`); a host that has not settled after `PASSES`
+  stays as it was. So it is idempotent, whatever the rules. It gives the host's partition key: all names that resolve to
+  one host have one owner, one request at a time, one delay.
+* `same` gives the host of the normal form: there only synonyms count (docs/decisions/0011-host-rules.md says why), and
+  only where `resolve` thinks so too. So equal normal forms have equal partition keys.
+* No server is asked: names are text, and need not exist.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from hashlib import sha256
+
+from scrapy_ubi.urls.normal import host_and_port, is_host, normal_form
+
+PASSES = 16
+KEPT = 1 << 16  # hosts whose outcome is remembered: about 15 MB
+NONE = "none"  # the name of no rules
+
+GRAMMAR = "startsWith(part) = part, endsWith(part) = part or synonym(host) = host"
+
+_rule = re.compile(r"(startsWith|endsWith|synonym)\(([^()]*)\)\s*[=:]?\s*(\S*)").fullmatch
+_is_part = re.compile(r"[a-z0-9._-]*").fullmatch
+
+Parts = tuple[tuple[str, str], ...]
+
+
+class HostRules:
+    """Rules that have been read. `name` is what agents compare: how many they are, and a digest of them."""
+
+    __slots__ = ("_ends", "_starts", "_synonyms", "name", "resolve")
+
+    def __init__(
+        self, starts: Iterable[tuple[str, str]], ends: Iterable[tuple[str, str]], same: dict[str, str]
+    ) -> None:
+        """`same`: host by its synonym. Raises ValueError for synonyms that go round in a circle."""
+        self._starts: Parts = tuple(starts)
+        self._ends: Parts = tuple(ends)
+        self._synonyms = {host: _last(same, host) for host in same if same[host] != host}
+        self.name = _name([*self._starts, (), *self._ends, (), *sorted(self._synonyms.items())])
+        self.resolve = lru_cache(KEPT)(self._resolve)
+        """The host that a host's partition key is made of."""
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, HostRules) and self.name == other.name
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+    def __repr__(self) -> str:
+        return f"HostRules({self.name})"
+
+    @property
+    def has_synonyms(self) -> bool:
+        """Whether `same` changes any host at all."""
+        return bool(self._synonyms)
+
+    def same(self, host: str) -> str:
+        """The host that stands for a host in normal forms."""
+        other = self._synonyms.get(host)
+        return host if other is None or self.resolve(other) != self.resolve(host) else other
+
+    def once(self, host: str) -> str:
+        """One pass, as LARM takes it."""
+        changed = host
+        if not host.startswith("["):
+            for start, instead in self._starts:
+                if changed.startswith(start):
+                    changed = instead + changed[len(start) :]
+                    break
+            for end, instead in self._ends:
+                if changed.endswith(end):
+                    changed = changed[: len(changed) - len(end)] + instead
+                    break
+            changed = changed.strip(".")
+        if not is_host(changed):
+            changed = host
+        return self._synonyms.get(changed, changed)
+
+    def _resolve(self, host: str) -> str:
+        now = host
+        for _ in range(PASSES):
+            before, now = now, self.once(now)
+            if now == before:
+                return now
+        return host
+
+
+def read_rules(rules: Iterable[str]) -> HostRules | None:
+    """The rules written one in each text; None when there are none. Raises ValueError with what is wrong where."""
+    return _read((f"rule {number}", rule.strip()) for number, rule in enumerate(rules, 1))
+
+
+def read_properties(text: str) -> HostRules | None:
+    """The rules of a file as LARM reads it, in the format of Java's properties: comments begin with `#` or `!`, a line
+    that ends in a backslash goes on in the next. Raises ValueError with what is wrong where."""
+    return _read((f"line {number}", line) for number, line in _lines(text))
+
+
+def name_of(rules: HostRules | None) -> str:
+    """What agents compare."""
+    return NONE if rules is None else rules.name
+
+
+def _lines(text: str) -> Iterator[tuple[int, str]]:
+    begun, first = "", 0
+    for number, line in enumerate(text.splitlines(), 1):
+        line = line.strip()
+        if not begun and line[:1] in ("", "#", "!"):
+            continue
+        first = first if begun else number
+        if line.endswith("\\"):
+            begun += line[:-1]
+            continue
+        yield first, begun + line
+        begun = ""
+    if begun:
+        yield first, begun
+
+
+def _read(rules: Iterable[tuple[str, str]]) -> HostRules | None:
+    parts: dict[str, dict[str, str]] = {"startsWith": {}, "endsWith": {}, "synonym": {}}
+    for where, rule in rules:
+        match = _rule(rule)
+        if match is None:
+            raise ValueError(f"{where}, {rule[:100]!r}, is no rule")
+        kind, this, that = match[1], match[2].replace(",", "."), match[3].replace(",", ".")
+        read = _host if kind == "synonym" else _part
+        this, that = read(this, where), read(that, where)
+        if kind == "startsWith":
+            that = that.lstrip(".")  # as of the outcome: LARM's own example has a dot for nothing
+        if not this:
+            raise ValueError(f"{where}, {rule[:100]!r}, fits every host")
+        if parts[kind].setdefault(this, that) != that:
+            raise ValueError(f"{where}, {rule[:100]!r}, contradicts an earlier rule")
+    if not any(parts.values()):
+        return None
+    return HostRules(parts["startsWith"].items(), parts["endsWith"].items(), parts["synonym"])
+
+
+def _host(name: str, where: str) -> str:
+    normal = normal_form(f"http://{name}/") if name[:1] == "[" or not set(name) & set(":/?#@") else None
+    host, port = host_and_port(normal) if normal is not None else ("", "")
+    if normal != f"http://{host}/" or port:
+        raise ValueError(f"{where}: {name[:100]!r} is no host name")
+    return host
+
+
+def _part(part: str, where: str) -> str:
+    part = part.lower()
+    if not _is_part(part):
+        raise ValueError(f"{where}: {part[:100]!r} is no part of a host name (international ones are written xn--)")
+    return part
+
+
+def _last(same: dict[str, str], host: str) -> str:
+    """The end of a chain of synonyms."""
+    seen = {host}
+    while (following := same.get(host, host)) != host:
+        if following in seen:
+            raise ValueError(f"the synonyms of {following!r} go round in a circle")
+        seen.add(host := following)
+    return host
+
+
+def _name(rules: list[tuple[str, ...]]) -> str:
+    number = sum(map(bool, rules))
+    digest = sha256("\n".join(" ".join(rule) for rule in rules).encode()).hexdigest()[:16]
+    return f"{number} rule{'' if number == 1 else 's'}, {digest}"

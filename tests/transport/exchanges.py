@@ -1,0 +1,54 @@
+"""Two transports that exchange letters: what the tests of the contract have in common."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from scrapy_ubi.transport import (
+    Incoming,
+    Outgoing,
+    Transport,
+)
+from tests.transport.worlds import World
+
+
+def play(world: World, scene: Callable[..., Awaitable[None]], **limits: int) -> None:
+    """Run `scene(a, b)` with two open transports of agents `a` and `b`."""
+
+    async def run() -> None:
+        a, b = world.transport("a", **limits), world.transport("b", **limits)
+        await a.open()
+        await b.open()
+        try:
+            await scene(a, b)
+        finally:
+            await a.close()
+            await b.close()
+
+    asyncio.run(run())
+
+
+def letter(number: int, **more: str) -> dict[str, str]:
+    return {"from": "a", "seq": str(number), **more}
+
+
+def seqs(incoming: Incoming) -> list[int]:
+    return [int(fields[b"seq"]) for _, fields in incoming.letters]
+
+
+def ids(incoming: Incoming) -> list[str]:
+    return [one for one, _ in incoming.letters]
+
+
+async def take(transport: Transport, wanted: int) -> list[int]:
+    """Exchange and consume until `wanted` letters have come."""
+    got: list[int] = []
+    consumed: list[str] = []
+    while len(got) < wanted:
+        incoming = await transport.exchange(Outgoing(consumed=consumed))
+        got += seqs(incoming)
+        consumed = ids(incoming)
+        assert consumed, "letters are missing"
+    await transport.exchange(Outgoing(consumed=consumed))
+    return got
