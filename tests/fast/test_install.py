@@ -128,7 +128,8 @@ def test_a_package_without_the_room_crawls_as_well(asked: bool, tmp_path: Path) 
         site.page("http://a.example/", '<a href="/b">b</a>')
         site.page("http://a.example/b", "the end")
         environment = {**os.environ, "PYTHONPATH": str(tmp_path), "http_proxy": site.proxy}
-        command = [sys.executable, "-c", WITHOUT_EDITABLE, "runspider", "walk.py", "-O", "items.jsonl", "-s", "UBI_DIR=agent"]
+        asked_for = ["runspider", "walk.py", "-O", "items.jsonl", "-s", "UBI_DIR=agent"]
+        command = [sys.executable, "-c", WITHOUT_EDITABLE, *asked_for]
         ended = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120)
     assert ended.returncode == 0, ended.stderr
     assert ended.stderr.count("pages go Scrapy's own way") == 1, ended.stderr
