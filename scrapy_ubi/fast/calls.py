@@ -1,4 +1,4 @@
-"""Middlewares' methods, called with less ado (UBI_LEAN): what each is really to do for a page.
+"""Middlewares' methods, called in fewer steps (UBI_LEAN): what each is really to do for a page.
 
 Rules of this module:
 

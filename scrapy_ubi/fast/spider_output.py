@@ -1,4 +1,5 @@
-"""What a page yields, with less ado (UBI_LEAN): callbacks called, and their output passed through plain generators.
+"""What a page yields, taken in fewer steps (UBI_LEAN): callbacks called, and their output passed through plain
+generators.
 
 Scrapy passes the output of every callback through two dozen asynchronous generators. Rules of this module:
 

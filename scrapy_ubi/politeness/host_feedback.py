@@ -163,7 +163,7 @@ class HostFeedback:
     def _foreign_host(self, flight: Flight) -> str | None:
         """The host of what bypasses the scheduler and holds a foreign permit, None for all else that does."""
         host = flight.host
-        return host if host is not None and self._node.is_foreign(host) else None
+        return host if host is not None and self._node.access.is_foreign(host) else None
 
     def _forget(self, state: HostState, section: str) -> None:
         if self._node.hosts.get(state, section) is not None:
@@ -313,7 +313,7 @@ class HostFeedback:
         why = "" if state is None else self._node.hosts.ended(state)
         if why in GIVEN_UP:
             return why
-        return "" if self._node.is_own(host) else self._node.foreign.given_up(host)
+        return "" if self._node.access.is_own(host) else self._node.foreign.given_up(host)
 
     def _give_up(self, state: HostState, reason: str, why: str) -> None:
         if self._node.hosts.ended(state):

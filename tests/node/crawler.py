@@ -189,14 +189,14 @@ class Crawler:
 
     async def fetch(self, visit: Visit) -> None:
         try:
-            if not await self.node.permit(visit.host, visit):
+            if not await self.node.access.permit(visit.host, visit):
                 self.node.put_back(visit)
                 return
             try:
                 with self.log.load(visit.host, visit.entry.url):
                     await self.log.answer()
             finally:
-                self.node.release(visit.host, visit)
+                self.node.access.release(visit.host, visit)
         except asyncio.CancelledError:
             self.node.put_back(visit)
             raise

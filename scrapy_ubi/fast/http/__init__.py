@@ -9,7 +9,7 @@ What of it is where, from the request to the response:
 * `dialing`, `names`: new connections: addresses, TLS, tunnels;
 * `connection`: one connection: bytes in, by the parser, to one load at a time;
 * `mending`: heads of responses that break the grammar, made readable;
-* `load`: what a request's response may be, what has come of it, and Scrapy's response of it.
+* `load`: what a request's response may be, its result, and Scrapy's response of it.
 
 HTTP is parsed by httptools (llhttp). Rules: what a server sends is data: it ends a request with Scrapy's exceptions or
 a response, within bounds of size, never with another exception, and never hangs beyond the time-out. A connection is
