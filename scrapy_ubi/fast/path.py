@@ -7,7 +7,7 @@ module:
 
 * It does over what `ExecutionEngine`, `Downloader`, `DownloaderMiddlewareManager` and `Scraper` do with a scheduled
   request, so it is for the versions of Scrapy that it was compared with (`COMPARED`), and only where these classes
-  are Scrapy's own and the functions that it stands for read as they did then (`stoodfor`): `place` says why it is not
+  are Scrapy's own and the functions that it stands for read as they did then (`compared`): `place` says why it is not
   used.
 * What bypasses the scheduler (robots.txt, media, `engine.download_async`) goes Scrapy's way.
 * A request that has to wait in Scrapy's downloader (a delay, a full slot) waits there.

@@ -15,7 +15,7 @@ The gate reports every load that had the host's permit: pages, robots.txt, media
   proxy says that it cannot be reached (`failing`). Other answers of 5xx are as any answer.
 * A load that lets the host rest, or ends it, uses up none of its page's retries: the page goes back to its queue.
 * A robots.txt that asks to come back later, or that cannot be loaded, is the matter of `scrapy_ubi.politeness.robots`.
-* Of a host that is given up everything that waits fails with that reason (`Hosts.end`), so that the crawl ends;
+* Of a host that is given up everything that waits fails with that reason (`HostNotes.end`), so that the crawl ends;
   `scrapy ubi requeue` brings it back. What bypasses the scheduler fails as well: the gate asks `given_up`.
 * All of it is noted with the host, so that it travels and survives; what is noted may come from another agent.
 * A load beside the scheduler from another agent's host says the same of that host, but to this agent alone

@@ -4,7 +4,7 @@ What of it is where, from the request to the response:
 
 * `handler`: Scrapy's door: one `download_request` per request, its time-out, its second attempt;
 * `route`: where a request goes (directly, by a proxy, by a tunnel) and what may share a connection;
-* `writing`: the head of a request, and what is refused to be written;
+* `request_head`: the head of a request, and what is refused to be written;
 * `pool`: kept connections, bounded;
 * `dialing`, `names`: new connections: addresses, TLS, tunnels;
 * `connection`: one connection: bytes in, by the parser, to one load at a time;

@@ -1,9 +1,9 @@
-"""How an agent comes into its group: the steps of `joining`, in order.
+"""How an agent comes into its group: the steps of `join_steps`, in order.
 
 Rules of this module:
 
 * What asks Redis runs in the I/O thread; the disk is looked at here, in the loop.
-* Where Redis is away, a step is tried again (`patience`): each may be repeated, whether or not it was done.
+* Where Redis is away, a step is tried again (`retry_until`): each may be repeated, whether or not it was done.
 * The disk is looked at before settings are compared and the identifier is claimed: the first beat is that of the crawl
   which is gone on with.
 """
