@@ -40,6 +40,8 @@ from scrapy_ubi.node import Node
 from scrapy_ubi.node.disk import AgentDisk
 from scrapy_ubi.outputs import feed_params
 from scrapy_ubi.outputs.feed_claims import FeedClaims
+from scrapy_ubi.outputs.pages import KEY, PageOutputs
+from scrapy_ubi.outputs.setup import Outputs
 from scrapy_ubi.plainlinks import PlainLinks
 from scrapy_ubi.politeness.robots.sitemaps import Sitemaps
 from scrapy_ubi.process.agent_directory import AgentDirectory
@@ -81,6 +83,7 @@ class UbiScheduler(BaseScheduler):
     node: Node
     gate: Gate
     reach: Reach
+    outputs: PageOutputs | None = None  # none where UBI_STORES names no store
 
     def __init__(self, crawler: Crawler) -> None:
         self.crawler = crawler
@@ -89,6 +92,7 @@ class UbiScheduler(BaseScheduler):
         self._notices = Notices()
         self.sitemaps = Sitemaps(crawler, 0, self._found)
         self._trial: Trial | None = None
+        self._stores: Outputs | None = None
         self.ending = Ending(crawler)
         self._opened = False
         self._start_ended = False
@@ -138,7 +142,11 @@ class UbiScheduler(BaseScheduler):
         self._keys = wiring.make_keys(self.crawler, self.settings, self._stat_buffer)
         self.hooks = EngineHooks(self.crawler.engine)
         self._errors = ErrorWatch(self.crawler, wanted, self.directory.path, self._note, self.ending.burst)
-        disk = None if self._trial is not None else await AgentDisk.open(self.settings.dir, self.settings, clock.now)
+        self._stores = Outputs.of(self.crawler, self.settings) if self._trial is None else None
+        writer = self._stores.writer if self._stores is not None else None
+        disk = None
+        if self._trial is None:
+            disk = await AgentDisk.open(self.settings.dir, self.settings, clock.now, writer)
         self.node = self.make_node(self.make_transport(), disk)
         self.sitemaps = Sitemaps(self.crawler, self.settings.sitemaps, self._found)
         self.reach = Reach(self.settings, settings, Resolver(settings).addresses, self._notices, self.count)
@@ -146,6 +154,9 @@ class UbiScheduler(BaseScheduler):
         self.gate = Gate(self.crawler, self.node, self.settings, self._flights, self._notices, self.reach)
         self._downloads = UnscheduledResults(self.crawler.stats.inc_value, self.node.note, self.gate.hosts.of_url)
         self._assemble()
+        if self._stores is not None:
+            self.outputs = self._stores.of_pages(self._flights, self._keys.normal_form, self._stat_buffer.count)
+            self._stores.writer.on_room(self.hooks.wake)
         self._page_links = self._make_page_links()
         self._dequeue = self._make_dequeue()
         await self.node.open()
@@ -199,7 +210,7 @@ class UbiScheduler(BaseScheduler):
         sessions = Sessions(self.crawler, self.node, self.settings, self._notices, self._stat_buffer.count)
         return Dequeue(
             self.crawler, self._spider, self._tools, self._local, self._kept, self.gate,
-            PageReaders(self._errors, self.sitemaps, sessions), self._stat_buffer,
+            PageReaders(self._errors, self.sitemaps, sessions, self.outputs), self._stat_buffer,
         )  # fmt: skip
 
     def _hook_in(self) -> None:
@@ -237,6 +248,8 @@ class UbiScheduler(BaseScheduler):
             await self.node.leave(reason)
             atexit.unregister(self._cut_short)
         finally:
+            if self._stores is not None:
+                self._stores.close()
             self._stat_buffer.close(self.node, self._keys.changed, self._page_links.taken)
             say_lost(self.crawler, self.node, self.settings)
             self._link_filter.close()
@@ -258,6 +271,8 @@ class UbiScheduler(BaseScheduler):
         """Take a request: queue it, send it to its owner, or drop it: known, or refused by a filter. False when it was
         dropped.
         """
+        if self.outputs is not None:
+            request.meta.pop(KEY, None)  # copied from its page's
         return self._enqueue.take(request, bool(request.meta.pop(SEED, False))).is_taken
 
     def is_known(self, request: Request) -> bool:

@@ -26,6 +26,7 @@ from twisted.python.failure import Failure
 from scrapy_ubi.downloads.gate import Gate, Withdrawn
 from scrapy_ubi.node import Visit
 from scrapy_ubi.node.hosts.learned_forms import CUT, content_of
+from scrapy_ubi.outputs.pages import PageOutputs
 from scrapy_ubi.politeness.robots.sitemaps import Sitemaps
 from scrapy_ubi.process.error_signals import ErrorWatch
 from scrapy_ubi.requests.callbacks import errback_lost
@@ -46,11 +47,13 @@ MOST_TOLD = 20  # pages that could not travel and are errors in the log
 
 
 class PageReaders(NamedTuple):
-    """The parts that read something else from each page: its errors, the sitemap that it is, the cookies it sets."""
+    """The parts that read something else from each page: its errors, the sitemap that it is, the cookies it sets, and
+    what it leaves behind."""
 
     errors: ErrorWatch
     sitemaps: Sitemaps
     sessions: Sessions
+    outputs: PageOutputs | None
 
 
 class Dequeue:
@@ -71,7 +74,7 @@ class Dequeue:
         self._node, self._codec, self._flights = tools.node, tools.codec, tools.flights
         self._reach, self._seeds = tools.reach, tools.seeds
         self._local, self._kept, self._gate, self._stat_buffer = local, kept, gate, stat_buffer
-        self._errors, self._sitemaps, self._sessions = readers
+        self._errors, self._sitemaps, self._sessions, self._outputs = readers
         self._told = 0  # pages that failed as they could not travel
         # The URLs of a sitemap begin at depth 0 as well.
         counted = crawler.get_spider_middleware(DepthMiddleware) is not None
@@ -79,8 +82,12 @@ class Dequeue:
 
     def next(self) -> Request | None:
         """The next request that may be fetched now; None when there is none, though some may be pending."""
+        if self._outputs is not None and self._outputs.full:
+            return None
         if (local := self._local.next()) is not None:
-            self._flights.add(Flight(local, None, local=True))
+            flight = self._flights.add(Flight(local, None, local=True))
+            if self._outputs is not None:
+                self._outputs.begin(flight)
             return local
         passed = 0
         while passed < MOST_PASSED and (visit := self._node.next()) is not None:
@@ -91,7 +98,9 @@ class Dequeue:
                 self._sessions.restore(visit)
                 if not visit.entry.depth and self._seeds_known_by_depth:
                     self._look_at_seed(request)
-                self._flights.add(Flight(request, visit.host, visit))
+                flight = self._flights.add(Flight(request, visit.host, visit))
+                if self._outputs is not None:
+                    self._outputs.begin(flight)
                 return request
         return None
 
@@ -115,6 +124,8 @@ class Dequeue:
     def outcome(self, result: Response | Failure, request: Request) -> bool:
         """A request has its response or error; True when the spider must not be told: it was not fetched at all."""
         flight = self._flights.get(request)
+        if self._outputs is not None and flight is not None and isinstance(result, Response):
+            self._outputs.answered(flight, result)
         if flight is None or flight.visit is None:
             return False
         if isinstance(result, Failure):
@@ -147,6 +158,8 @@ class Dequeue:
         if flight is None:
             return
         self._gate.release(flight)
+        if self._outputs is not None:
+            self._outputs.ended(flight)
         if flight.local:
             self._local.done()
         elif flight.visit is not None and flight.withdrawn:

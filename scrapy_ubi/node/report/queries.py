@@ -202,7 +202,7 @@ _PLIGHTS = {"health": "excluded"}  # LARM's word for a host that does not answer
 
 
 def _state(state: HostState, role: str, source: Source) -> str:
-    """`busy`, `ended` (`HostNotes.end`), `idle` (nothing waits), `held`, why it is left alone, `resting` or `waiting`."""
+    """`busy`, `ended` (`HostNotes.end`), `idle` (nothing waits), `held`, why it is left alone, `resting`, `waiting`."""
     if state.out:
         return "busy"
     plight = source.plight(state)
