@@ -169,7 +169,7 @@ class Crawler:
 
     async def crash(self) -> None:
         """kill -9. An exchange under way may still reach Redis, but nobody hears what it brings."""
-        self.node._exchanges.post = None
+        self.node._exchanges.exchange = None
         self.node._ticker.stop()
         await self.transport.stop_beating(None)
         self.task.cancel()
