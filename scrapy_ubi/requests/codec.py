@@ -49,7 +49,7 @@ from scrapy_ubi.requests.request_classes import CLASSES, NAMES, USUAL_JSON, base
 from scrapy_ubi.requests.shared_objects import holds_objects
 from scrapy_ubi.requests.untravelled import LOST, Loss, mark
 from scrapy_ubi.requests.values import pack, unpack
-from scrapy_ubi.scrapy_private.spiders import parse_is_default
+from scrapy_ubi.scrapy_private.default_callback import parse_is_default
 
 
 class CodecError(UbiError):

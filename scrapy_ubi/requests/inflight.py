@@ -43,7 +43,7 @@ class Flight:
     fetched: bool = False  # a transfer of it ended with a response
     status: int = 0  # of the page's response
     sets_cookies: bool = False  # its response does
-    content: int | None = None  # what the learner compares pages by
+    content: int | None = None  # what the learned forms compare pages by
     failed: str | None = None  # why the page has failed, after all retries
     task: asyncio.Task[Any] | None = None  # the one that waits for permit or transfer, and may be cancelled
     nonces: int = 0  # requests to be fetched anyway that its callback has yielded

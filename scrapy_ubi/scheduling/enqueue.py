@@ -70,7 +70,7 @@ class Enqueue:
         tools = self._tools
         if request not in self._children or self._children[request] is None:
             return False
-        if not tools.filtering.idle or tools.keys.wants_nonce(request):
+        if not tools.link_filter.idle or tools.keys.wants_nonce(request):
             return False
         url = request.url
         place = tools.keys.place_of(url)
@@ -105,7 +105,7 @@ class Enqueue:
         """Take a request: queue it, send it to its owner, or drop it, for the reason that the verdict is."""
         page, child, asked = self._origin(request)
         tools = self._tools
-        if not tools.filtering.idle and self._is_filtered(request, seed, page, child):
+        if not tools.link_filter.idle and self._is_filtered(request, seed, page, child):
             return Verdict.FILTERED
         if not child and page is not None:
             self._look_at_redirect(request, page)
@@ -144,15 +144,15 @@ class Enqueue:
 
     def _is_filtered(self, request: Request, seed: bool, page: Visit | None, child: bool) -> bool:
         """Whether a filter refuses the request. Seeds are not judged."""
-        filtering = self._tools.filtering
+        link_filter = self._tools.link_filter
         if seed:
-            filtering.seed(request)
+            link_filter.seed(request)
             return False
         if child:
-            return filtering.refuses(request, page.entry.url if page is not None else "", redirect=False)
+            return link_filter.refuses(request, page.entry.url if page is not None else "", redirect=False)
         # Whatever else has such marks is a redirect: what pages yield, with marks copied from their own, is told above.
         came_by = _came_by(request)
-        return filtering.refuses(request, came_by, redirect=bool(came_by))
+        return link_filter.refuses(request, came_by, redirect=bool(came_by))
 
     def _take_local(self, request: Request, page: Visit | None) -> Verdict:
         found_on = page.entry.url if page is not None else _came_by(request)
@@ -160,7 +160,7 @@ class Enqueue:
             return Verdict.UNREACHABLE
         if self._local.full:
             what = f"{request!s:.200} belongs to no host, and {len(self._local)} such requests wait already"
-            self._tools.losses.drop("local", what)
+            self._tools.drops.drop("local", what)
             return Verdict.NO_ROOM
         if not self._local.add(request):
             self._sums["ubi/scheduler/duplicates"] += 1
@@ -192,7 +192,11 @@ class Enqueue:
         elif verdict is Verdict.KNOWN:
             self._sums["ubi/scheduler/duplicates"] += 1
             if seed and request.dont_filter:
+<<<<<<< HEAD
                 tools.losses.known_seed(request, here=tools.seeds.is_named(found.key))
+=======
+                tools.drops.known_seed(request, here=tools.seeds.is_named(key))
+>>>>>>> words
         return verdict
 
     def _found(self, request: Request, placed: Asked, page: Visit | None, seed: bool) -> Found:
@@ -205,14 +209,14 @@ class Enqueue:
 
     def _taken(self, request: Request, found: Found, encoded: Encoded) -> None:
         """A request was news."""
-        losses = self._tools.losses
+        drops = self._tools.drops
         if found.seed and request.dont_filter:
             self._tools.seeds.named(found.key)
-        losses.look_at_size(request, encoded.text)
-        if encoded.losses or encoded.objects or losses.all_kept:
-            losses.keep(request, found.key, encoded)
+        drops.look_at_size(request, encoded.text)
+        if encoded.losses or encoded.objects or drops.all_kept:
+            drops.keep(request, found.key, encoded)
             if encoded.objects:
-                losses.look_at_objects(request, found.page)
+                drops.look_at_objects(request, found.page)
         self._sums["ubi/scheduler/enqueued"] += 1
 
     def _look_at_redirect(self, request: Request, page: Visit) -> None:
@@ -233,7 +237,7 @@ class Enqueue:
             encoded = self._tools.codec.encode(request)
             entry = Entry(found.key, request.url, encoded.depth, encoded.priority, encoded.text)
             self._tools.node.retry(visit, retried(entry, visit.entry))
-            self._tools.losses.keep(request, found.key, encoded)
+            self._tools.drops.keep(request, found.key, encoded)
             self._count("ubi/scheduler/retries")
         return Verdict.RETRIED
 
