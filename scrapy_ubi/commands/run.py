@@ -224,13 +224,14 @@ class Run:
         self._screen.say(*textwrap.wrap(sentence, room()))
 
     def _conclude(self, result: Result) -> None:
-        parts = [feed.part(name, self._plan.crawl) for feed in self._plan.feeds for name in self._places]
+        feeds = [feed.part(name, self._plan.crawl) for feed in self._plan.feeds for name in self._places]
+        parts = [part for part in dict.fromkeys(feeds) if os.path.exists(part) or "%(" in part or "://" in part]
         if self._json:
             print(json.dumps(self._document(result, parts), indent=2))
             return
         if parts:
             self._say("Items:" if len(parts) == 1 else "Items, a file for each agent:")
-            self._screen.say(*(f"  {part}" for part in dict.fromkeys(parts)))
+            self._screen.say(*(f"  {part}" for part in parts))
         if result.status:
             print("\n".join(textwrap.wrap(f"scrapy ubi: {plain(result.why)}", room())), file=sys.stderr)
         else:

@@ -110,7 +110,7 @@ class Supervision:
         if not end.joined and not one.times:
             self.refused = f"Agent {name} failed at its start{said}"
             self._forget_restarts()
-            return f"{self.refused} All agents end."
+            return f"Agent {name} failed at its start. All agents end."
         return self._fail(f"Agent {name} failed{said}")
 
     def result(self, crawl_over: bool) -> Result:
@@ -123,7 +123,7 @@ class Supervision:
         if self._failed:
             return Result(FAILED, self._failed)
         if not crawl_over:
-            return Result(OK, "All agents have left before the end of the crawl. The same command goes on with it.")
+            return Result(OK, "All agents have ended, at a limit or as they were asked to; the crawl is not finished.")
         return Result(OK, "The crawl is finished, and all agents have ended.")
 
     def _killed(self, name: str, one: Watched, end: End, now: float) -> str:
