@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shlex
 import shutil
 import signal
 import sys
@@ -23,8 +24,9 @@ from contextlib import ExitStack, contextmanager
 from scrapy.settings import BaseSettings
 
 from scrapy_ubi.commands.redis_connection import RedisConnection, connect
+from scrapy_ubi.commands.run_items import collect_items
 from scrapy_ubi.commands.run_plan import RunPlan, make_plan
-from scrapy_ubi.errors import UbiDirectoryError, UbiUnavailable
+from scrapy_ubi.errors import UbiDirectoryError, UbiError, UbiUnavailable
 from scrapy_ubi.monitor import render
 from scrapy_ubi.monitor.screen import Screen
 from scrapy_ubi.monitor.status import CrawlStatus, read_status
@@ -32,7 +34,7 @@ from scrapy_ubi.monitor.table import count, rate, room
 from scrapy_ubi.settings_table import home
 from scrapy_ubi.supervisor.agents import AgentPlace, AgentProcesses
 from scrapy_ubi.supervisor.embedded_valkey import EmbeddedValkey, valkey_program
-from scrapy_ubi.supervisor.policy import End, Result, Supervision
+from scrapy_ubi.supervisor.policy import FAILED, End, Result, Supervision
 from scrapy_ubi.untrusted.terminal_text import plain
 
 STEP = 0.1  # s between two looks at the processes
@@ -104,8 +106,7 @@ class Run:
         self._status = self._look(self._status)
         self._show(time.monotonic(), last=True)
         result = self._supervision.result(self._crawl_over)
-        self._conclude(result)
-        return result.status
+        return self._conclude(result)
 
     @property
     def _crawl_over(self) -> bool:
@@ -223,12 +224,16 @@ class Run:
     def _say(self, sentence: str) -> None:
         self._screen.say(*textwrap.wrap(sentence, room()))
 
-    def _conclude(self, result: Result) -> None:
-        feeds = [feed.part(name, self._plan.crawl) for feed in self._plan.feeds for name in self._places]
+    def _conclude(self, result: Result) -> int:
+        """Say why it is over, and where the items are; the exit status."""
+        files, trouble = self._collect(result)
+        if trouble and not result.status:
+            result = Result(FAILED, trouble)
+        feeds = [feed.part(name, self._plan.crawl) for feed in self._plan.files.feeds for name in self._places]
         parts = [part for part in dict.fromkeys(feeds) if os.path.exists(part) or "%(" in part or "://" in part]
         if self._json:
-            print(json.dumps(self._document(result, parts), indent=2))
-            return
+            print(json.dumps(self._document(result, [*files, *parts]), indent=2))
+            return result.status
         if parts:
             self._say("Items:" if len(parts) == 1 else "Items, a file for each agent:")
             self._screen.say(*(f"  {part}" for part in parts))
@@ -236,6 +241,24 @@ class Run:
             print("\n".join(textwrap.wrap(f"scrapy ubi: {plain(result.why)}", room())), file=sys.stderr)
         else:
             self._say(result.why)
+        return result.status
+
+    def _collect(self, result: Result) -> tuple[list[str], str]:
+        """Make the files of items; those that are there, and what was wrong. After an interruption the crawl is to go
+        on, and they are not made."""
+        if not self._plan.files.collected:
+            return [], ""
+        if self._supervision.ending:
+            if not self._supervision.refused:
+                self._say(f"Items so far: scrapy ubi collect items --crawl {shlex.quote(self._plan.crawl)} -o FILE")
+            return [], ""
+        try:
+            lines = collect_items(self._plan, self._status.run)
+        except UbiError as error:
+            return [], str(error)
+        for line in lines:
+            self._say(line)
+        return list(self._plan.files.collected), ""
 
     def _document(self, result: Result, parts: list[str]) -> dict[str, object]:
         agents = [

@@ -27,7 +27,7 @@ from scrapy_ubi.commands import directories
 from scrapy_ubi.commands.addon_remark import addon_remark
 from scrapy_ubi.commands.directories import FoundDirectory
 from scrapy_ubi.commands.redis_connection import UbiNotFound, listed, nearest
-from scrapy_ubi.commands.run_feeds import Feed, feeds_of
+from scrapy_ubi.commands.run_feeds import ItemFiles, item_files, stores_setting
 from scrapy_ubi.errors import UbiError, UbiRefused, UbiSettingError
 from scrapy_ubi.process.agent_directory import AgentLock, holder, host_name
 from scrapy_ubi.process.arguments import arguments_of
@@ -42,7 +42,7 @@ BEGIN_TOGETHER = 1.0  # s that the first agents of an embedded Valkey wait for e
 @dataclass(frozen=True, slots=True)
 class RunPlan:
     """`redis_url`: None for an embedded Valkey; `left_out`: agents whose directories are here and that are not started;
-    `common`: arguments of all agents."""
+    `common`: arguments of all agents; `seen`: the settings as an agent has them."""
 
     spider: str
     crawl: str
@@ -52,7 +52,8 @@ class RunPlan:
     places: Sequence[AgentPlace]
     left_out: Sequence[str]
     common: Sequence[str]
-    feeds: Sequence[Feed]
+    files: ItemFiles
+    seen: BaseSettings
 
     @property
     def logs(self) -> Path:
@@ -76,7 +77,7 @@ class RunPlan:
         arguments = ["crawl", self.spider, *self.common]
         for name, value in settings.items():
             arguments += ["-s", f"{name}={value}"]
-        for feed in self.feeds:
+        for feed in self.files.feeds:
             arguments += feed.arguments(again)
         return arguments
 
@@ -99,7 +100,7 @@ def make_plan(settings: BaseSettings, opts: argparse.Namespace) -> RunPlan:
         if value:
             settings.set(name, value, "cmdline")
     number = opts.agents or cores()
-    feeds = feeds_of(settings, opts.output or [], opts.overwrite_output or [], several=number > 1)
+    files = item_files(settings, opts.output or [], opts.overwrite_output or [], several=number > 1)
     wanted, seen = _as_agents_read(settings, opts.spider, arguments_of((), arguments).short)
     found, _ = directories.find(seen, wanted.crawl)
     _refuse_running(found, wanted.crawl)
@@ -107,6 +108,8 @@ def make_plan(settings: BaseSettings, opts: argparse.Namespace) -> RunPlan:
     places = [AgentPlace(one.agent, one.path.absolute(), _log(root, one.agent)) for one in found]
     places += _new(root, {place.name for place in places}, number - len(places))
     common = [part for name, value in arguments.items() for part in ("-a", f"{name}={value}")]
+    if files.collected and (stores := stores_setting(wanted, seen)) is not None:
+        settings.set("UBI_STORES", stores, "cmdline")
     start_wait = None
     if wanted.redis_url is None and wanted.start_wait is None:
         start_wait = BEGIN_TOGETHER if number > 1 else 0.0
@@ -119,7 +122,8 @@ def make_plan(settings: BaseSettings, opts: argparse.Namespace) -> RunPlan:
         places[:number],
         [place.name for place in places[number:]],
         [*common, *_given(settings)],
-        feeds,
+        files,
+        seen,
     )
 
 

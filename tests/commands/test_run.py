@@ -7,12 +7,14 @@ from pathlib import Path
 
 import pytest
 from scrapy.exceptions import UsageError
+from scrapy.settings import Settings
 from scrapy.utils.project import get_project_settings
 
 from scrapy_ubi.commands import run, run_plan
-from scrapy_ubi.commands.run_feeds import feeds_of
+from scrapy_ubi.commands.run_feeds import ItemFiles, item_files, stores_setting
 from scrapy_ubi.commands.run_plan import RunPlan
-from scrapy_ubi.errors import UbiUnavailable
+from scrapy_ubi.errors import UbiDirectoryError, UbiUnavailable
+from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.supervisor.agents import AgentPlace
 
 
@@ -27,7 +29,8 @@ def plan(root: Path, **more: object) -> RunPlan:
         "places": [place],
         "left_out": [],
         "common": ["-a", "x=1"],
-        "feeds": [],
+        "files": ItemFiles(),
+        "seen": Settings(),
     }
     return RunPlan(**{**values, **more})  # type: ignore[arg-type]
 
@@ -44,14 +47,15 @@ def test_without_a_redis_and_without_a_valkey_a_sentence_says_what_to_do(
 @pytest.mark.parametrize(
     ("asked", "uri"),
     [
-        ("items.jsonl", "items-%(ubi_agent)s.jsonl"),
+        ("items.xml", "items-%(ubi_agent)s.xml"),
         ("out.d/items.csv", "out.d/items-%(ubi_agent)s.csv"),
         ("%(ubi_agent)s.json", "%(ubi_agent)s.json"),
-        ("out/items:jsonlines", "out/items-%(ubi_agent)s"),
+        ("out/items:json", "out/items-%(ubi_agent)s"),
+        ("s3://bucket/items.jsonl", "s3://bucket/items-%(ubi_agent)s.jsonl"),
     ],
 )
 def test_each_agent_writes_a_part_of_its_own(asked: str, uri: str) -> None:
-    (feed,) = feeds_of(get_project_settings(), [], [asked], several=True)
+    (feed,) = item_files(get_project_settings(), [], [asked], several=True).feeds
     assert feed.uri == uri
     assert feed.arguments(again=False) == ["-O", f"{uri}:{feed.format}"]
     assert feed.arguments(again=True) == ["-o", f"{uri}:{feed.format}"]
@@ -59,14 +63,37 @@ def test_each_agent_writes_a_part_of_its_own(asked: str, uri: str) -> None:
 
 
 def test_one_agent_alone_writes_the_file_that_is_named() -> None:
-    (feed,) = feeds_of(get_project_settings(), ["items.jsonl"], [], several=False)
-    assert feed.arguments(again=False) == ["-o", "items.jsonl:jsonl"]
+    (feed,) = item_files(get_project_settings(), ["items.csv"], [], several=False).feeds
+    assert feed.arguments(again=False) == ["-o", "items.csv:csv"]
+
+
+def test_json_lines_are_collected_into_a_new_file(tmp_path: Path) -> None:
+    path = str(tmp_path / "items.jsonl")
+    assert item_files(get_project_settings(), [path], [], several=True) == ItemFiles([], [path])
+    Path(path).touch()
+    assert item_files(get_project_settings(), [], [path], several=True).collected == [path]
+    with pytest.raises(UbiDirectoryError, match="is there already"):
+        item_files(get_project_settings(), [path], [], several=True)
+
+
+@pytest.mark.parametrize(
+    ("given", "setting"),
+    [
+        ([], "items"),
+        (["larm(pages=no)"], "larm(pages=no), items"),
+        (["items(seconds=60)"], None),
+        ("larm, items", None),
+    ],
+)
+def test_the_store_of_items_is_added_where_it_is_not_there(given: object, setting: str | None) -> None:
+    seen = Settings({"UBI_STORES": given})
+    assert stores_setting(UbiSettings.from_scrapy(seen, "walk"), seen) == setting
 
 
 @pytest.mark.parametrize("asked", ["-:jsonl", "items.nothing"])
 def test_what_cannot_be_written_is_refused(asked: str) -> None:
     with pytest.raises(UsageError):
-        feeds_of(get_project_settings(), [asked], [], several=True)
+        item_files(get_project_settings(), [asked], [], several=True)
 
 
 def test_an_agents_command_line_is_the_projects_with_who_it_is(tmp_path: Path) -> None:

@@ -65,11 +65,14 @@ class Process:
         self.stopping = self.lossy = self.went_clean = False
         self.lingers = world.scribe.choice((0, 0, 3, 8))  # flushes
         self.deferred: list[Callable[[], None]] = []
-        self.counter = 0
+        self.counter = self.cancels = 0
         self.visits: list[Visit] = []
         self.disk = disk or (StoreDisk() if world.on_disk else Disk())
         self.agent, self.frontier = self._begin_agent()
         self.returned_done = self.disk.done_keys() if disk is not None else set()
+        if disk is None:
+            world.outputs.append(self.disk.outputs)
+        self.disk.outputs.cut()
         self.in_hand: dict[int, bool] = {}  # inbox entries merged and not deleted yet
         self.out: Outgoing | None = None
         self.denied = False
@@ -177,11 +180,11 @@ class Process:
         agent = self.agent
         self.after(IDLE if agent.quiescence.activity == self._active else FLUSH, self.flush_loop)
         self._active = agent.quiescence.activity
-        agent.tick(self.now())
-        if agent.cancel:
-            agent.cancel = False
+        urgent = agent.tick(self.now())
+        if urgent.cancels > self.cancels:
+            self.cancels = urgent.cancels
             self.cancel()
-        if self.stopping and agent.may_go():
+        if self.stopping and agent.standing.may_go():
             if self.lingers <= 0:
                 self.go()
                 return
@@ -200,7 +203,9 @@ class Process:
         changes, self.frontier.changes = self.frontier.changes, []
         if not agent.view.members and any(change == Change(change.host) for change in changes):
             raise Violation(f"P8: {self.name} was the last to leave, and has dropped what nobody else holds")
+        disk.outputs.write()
         disk.flush(changes)
+        disk.outputs.flushed()
         disk.merged = frozenset(self.in_hand)
         new = snapshot.changes(agent)
         disk.ledger.write(new)
@@ -278,7 +283,7 @@ class Process:
     def dispatch(self, visit: Visit) -> None:
         """A request is about to leave: the last look."""
         done = visit.state.is_done(visit.entry.key)
-        if done or not self.agent.may_fetch(visit.state, self.now()):
+        if done or not self.agent.work.may_fetch(visit.state, self.now()):
             self.free(visit)
             self.visits.remove(visit)
             self.agent.put_back(visit.state, visit.entry.key)
@@ -322,6 +327,7 @@ class Process:
         self.visits.remove(visit)
         if self.world.scribe.random() < self.world.noting:
             self.note(visit.state)
+        self.disk.outputs.page(visit.entry.key)
         self.agent.ended(visit.state, visit.entry.key, learned)
         if self.world.scribe.random() < self.world.noting / 4:
             self.note(visit.state)
@@ -333,7 +339,7 @@ class Process:
         text = canonical(
             {"by": self.name, "count": before.get("count", 0) + 1, "a": "b" * self.world.scribe.choice((1, 999))}
         )
-        if self.agent.note(state, text):
+        if self.agent.keeping.note(state, text):
             self.world.happened["note"] += 1
 
     # -- ends
@@ -355,12 +361,15 @@ class Process:
         undone = any(state.waiting or state.out for state in self.frontier.states())
         self.went_clean = self.agent.finished or bool(self.agent.view.members) or not undone
         self.beat(last=True)
+        self.disk.outputs.close()
         self.world.ended(self)
         self.world.referee.closed(self, "finished" if self.agent.finished else "left")
 
     def crash(self, keep: bool = False) -> None:
         """kill -9. `keep`: its disk stays, as the last flush left it."""
         self._hung_up()
+        self.disk.outputs.crash(self.world.clerk)
+        self.disk.outputs.lost = not keep
         self.world.ended(self)
         self.world.referee.crashed(self, keep)
 
