@@ -46,10 +46,11 @@ class Supervised:
         self.process = self.project.start("ubi", "run", "walk", "--agents", "2", *arguments)
         self._family: set[tuple[int, str]] = set()
 
-    def wait_for(self, condition: Callable[[], bool]) -> None:
+    def wait_for(self, condition: Callable[[], bool], ended: bool = False) -> None:
+        """`ended`: the command may have ended."""
         limit = time.monotonic() + LIMIT
         while not condition():
-            assert time.monotonic() < limit and self.process.poll() is None, self.logs()
+            assert time.monotonic() < limit and (ended or self.process.poll() is None), self.logs()
             self._family |= descendants(self.process.pid)
             time.sleep(0.05)
 
@@ -58,6 +59,9 @@ class Supervised:
 
     def wait_until_both_work(self) -> None:
         self.wait_for(lambda: len(self.logs()) == 2 and all("has joined crawl" in log for log in self.logs()))
+
+    def all_have_logged(self, text: str) -> bool:
+        return all(text in log for log in self.logs())
 
     def end(self) -> tuple[int, str]:
         """Its exit status and output, when it has ended."""
@@ -135,11 +139,12 @@ def test_ctrl_c_lets_all_leave_and_nothing_runs_on(start: Start, site: Site) -> 
         run.wait_until_both_work()
         run.wait_for(held.arrived.is_set)
         run.process.send_signal(signal.SIGINT)
+        run.wait_for(lambda: run.all_have_logged("Received SIGTERM"))
         held.release()
         status, output = run.end()
     assert status == 130, (output, run.logs())
     assert "Interrupted: all agents have left." in output
-    assert all("Closing spider (shutdown)" in log and "Traceback" not in log for log in run.logs())
+    assert all("Closing spider (shutdown)" in log and "Traceback" not in log for log in run.logs()), run.logs()
     assert run.left() == set()
 
 
@@ -151,12 +156,10 @@ def test_a_supervisor_that_is_killed_leaves_nothing_running(start: Start, site: 
         assert len(run.left()) == 4  # two agents, Valkey and its guardian
         run.process.kill()
         run.process.wait()
+        run.wait_for(lambda: run.all_have_logged("Received SIGTERM"), ended=True)
         held.release()
-        limit = time.monotonic() + LIMIT
-        while run.left():
-            assert time.monotonic() < limit, run.logs()
-            time.sleep(0.05)
-    assert all("Closing spider (shutdown)" in log for log in run.logs())
+        run.wait_for(lambda: not run.left(), ended=True)
+    assert run.all_have_logged("Closing spider (shutdown)"), run.logs()
 
 
 def test_a_setting_that_agents_refuse_ends_all_with_the_sentence(start: Start, site: Site) -> None:
@@ -191,6 +194,7 @@ def test_a_crawl_whose_agents_run_here_is_refused(start: Start, site: Site) -> N
         run.wait_until_both_work()
         status, output = run.project.run("ubi", "run", "walk")
         run.process.send_signal(signal.SIGINT)
+        run.wait_for(lambda: run.all_have_logged("Received SIGTERM"))
         held.release()
         assert run.end()[0] == 130
     assert status == 1 and "Agents of the crawl bot:walk run on this machine already" in output, output
