@@ -192,11 +192,7 @@ class Enqueue:
         elif verdict is Verdict.KNOWN:
             self._sums["ubi/scheduler/duplicates"] += 1
             if seed and request.dont_filter:
-<<<<<<< HEAD
-                tools.losses.known_seed(request, here=tools.seeds.is_named(found.key))
-=======
-                tools.drops.known_seed(request, here=tools.seeds.is_named(key))
->>>>>>> words
+                tools.drops.known_seed(request, here=tools.seeds.is_named(found.key))
         return verdict
 
     def _found(self, request: Request, placed: Asked, page: Visit | None, seed: bool) -> Found:
