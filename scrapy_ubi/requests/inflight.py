@@ -22,6 +22,18 @@ if TYPE_CHECKING:
     from scrapy_ubi.node import Visit
 
 
+class FoundLinks:
+    """Where a page leads to, as far as its callback and the downloader middlewares say: the normal forms of links where
+    they are known, else their URLs; and the URLs of redirects."""
+
+    __slots__ = ("forms", "moved", "urls")
+
+    def __init__(self) -> None:
+        self.forms: list[str] = []
+        self.urls: list[str] = []
+        self.moved: list[str] = []
+
+
 @dataclass(slots=True, eq=False)
 class Flight:
     """One request that Scrapy holds.
@@ -43,6 +55,7 @@ class Flight:
     content: int | None = None  # what the learner compares pages by
     failed: str | None = None  # why the page failed permanently
     waiting: asyncio.Task[Any] | None = None  # the task that waits for permit or transfer
+    links: FoundLinks | None = None  # where a store keeps them
     nonces: int = 0  # requests to be fetched anyway that its callback has yielded
 
 

@@ -102,6 +102,8 @@ class Batch:
         self._shared = shared
         self._hosts: dict[str, Holds] = {}  # name -> what is known of the host, or why nothing is
         self._suspects: set[str] = set()  # names that this page's links may not lead to
+        flight = tools.flights.get(response.request)
+        self._links = flight.links if flight is not None else None
         self._filters = not self._tools.filtering.idle
         self._offsite = not shared.anywhere and self._passing.has_offsite
         self._quick = self._tools.keys.plain
@@ -117,7 +119,7 @@ class Batch:
         hosts.clear()  # the view may have changed meanwhile
         out, strays, longest, quick = self._tools.flights.keys, agent.closing.strays, self._longest, self._quick
         filters, depth, priority, met = self._filters, self._shared.depth, self._shared.priority, 0
-        suspects = self._suspects
+        suspects, forms = self._suspects, self._links.forms if self._links is not None else None
         host_of, alike, text = self._host_of, self._shared.template is None, self._shared.text
         links = self._plain.urls[start:stop]
         form_of = self._tools.keys.normal_form if quick else normal_form
@@ -132,8 +134,11 @@ class Batch:
             if rest is not None:  # most often arguments, which have to be put in order
                 normal = form_of(url) or normal
             if not quick:
+                self._note(url)
                 self._take_slowly(number, url, normal, name)
                 continue
+            if forms is not None:
+                forms.append(normal)
             holds = hosts.get(name) or self._look(name, normal)
             if holds is _off_site:
                 self._passing.refuse_off_site(name, url)
@@ -157,6 +162,11 @@ class Batch:
         agent.counters.links += met
         self._discover_all(found)
         return self._count(met, len(links))
+
+    def _note(self, url: str) -> None:
+        """A link whose normal form is not known here, for the stores that keep links."""
+        if self._links is not None:
+            self._links.urls.append(url)
 
     def _is_out_of_reach(self, url: str) -> bool:
         """Whether this link may not be followed; counted and noted if so. What comes from no page is the user's own."""
@@ -255,6 +265,7 @@ class Batch:
             self._apart += 1
             tools.losses.drop("malformed", f"{found!r:.200} is no URL")
             return
+        self._note(url)
         if (safe := normal_form(url)) is None:
             self._apart += 1
             self._take_ordinary(number, found)

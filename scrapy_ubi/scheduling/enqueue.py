@@ -27,7 +27,7 @@ from scrapy_ubi.protocol.host import Entry, retried
 from scrapy_ubi.requests.check import NONCE
 from scrapy_ubi.requests.codec import Codec, Encoded, depth_of
 from scrapy_ubi.requests.identity import Place, RequestKeys
-from scrapy_ubi.requests.inflight import Flight, Flights
+from scrapy_ubi.requests.inflight import Flight, Flights, FoundLinks
 from scrapy_ubi.scheduling.drops import Losses
 from scrapy_ubi.scheduling.hostless import LocalRequests
 from scrapy_ubi.scheduling.link_filter import Filtering
@@ -68,6 +68,7 @@ class Intake:
         self._sums = sheet.sums
         self._out = tools.flights.keys
         self._child: tuple[Request | None, Visit | None] = (None, None)  # what a page yields, and the page
+        self._links: FoundLinks | None = None  # of the page that yields it, where they are kept
         self._successor: tuple[Request, Visit] | None = None  # what stands in place of a response, and its page
         self._asked: tuple[Request, Place, int] | None = None  # the last that `is_known` did not know, with its key
         self._seeds: set[int] = set()  # keys of the first seeds to be fetched anyway that start() has named
@@ -77,6 +78,7 @@ class Intake:
         same one if the page is fetched again after a crash and yields the same."""
         flight = self._tools.flights.get(parent)
         self._child = (request, flight.visit if flight is not None else None)
+        self._links = flight.links if flight is not None else None
         if self._tools.keys.wants_nonce(request) and flight is not None and flight.visit is not None:
             flight.nonces += 1
             request.meta[NONCE] = f"{flight.visit.entry.key:016x}.{flight.nonces}"
@@ -85,6 +87,10 @@ class Intake:
         """A downloader middleware gave `request` in place of the response of `parent`; it is taken next."""
         flight = self._tools.flights.get(parent)
         self._successor = (request, flight.visit) if flight is not None and flight.visit is not None else None
+        if flight is not None and flight.links is not None:
+            came_by = request.meta.get("redirect_urls")
+            if came_by and came_by != parent.meta.get("redirect_urls"):  # else it is a retry
+                flight.links.moved.append(request.url)
 
     def is_known(self, request: Request) -> bool:
         """Whether a request that a page yields (`mark_child`) is a duplicate; counted then, and it need not be taken.
@@ -97,6 +103,9 @@ class Intake:
         place = tools.keys.place_of(url)
         if place is None or len(url) > tools.settings.max_url_length:
             return False
+        if self._links is not None:
+            self._links.forms.append(place.normal)
+            self._links = None
         key = tools.keys.key(request, place)
         if key in self._out or not tools.node.met(place.host, key, depth_of(request), request.priority):
             self._asked = (request, place, key)
@@ -110,6 +119,10 @@ class Intake:
         dropped.
         """
         tools = self._tools
+        if self._links is not None:
+            if self._child[0] is request:
+                self._links.urls.append(request.url)
+            self._links = None
         if not tools.filtering.idle and self._is_filtered(request, seed):
             return False
         if seed:
