@@ -5,8 +5,8 @@ Rules of this module:
 * `NAME.urls.gz`: the URL of each node, a line each; the first line is node 0. `NAME.arcs.gz`: `from<TAB>to` a line, in
   order, each once.
 * The graph of hosts as Common Crawl has it: `NAME-hosts-vertices.txt.gz` (`number<TAB>reversed host`),
-  `NAME-hosts-edges.txt.gz` (`from<TAB>to`), here with a third column: how many arcs of pages it stands for. Links within
-  a host are left out, as there.
+  `NAME-hosts-edges.txt.gz` (`from<TAB>to`), here with a third column: how many arcs of pages it stands for. Links
+  within a host are left out, as there.
 * The same graph gives the same bytes: gzip's time is 0, and no name is in it. Files are written beside and renamed.
 """
 
@@ -133,26 +133,23 @@ class _HostArcs:
 
     def add(self, arcs: Keys) -> Iterator[tuple[Keys, Keys]]:
         """More arcs; what of the arcs of hosts is complete: those of all hosts but the last one."""
-        froms, tos = (np.searchsorted(self._begins, ends, "right").astype(np.uint64) - np.uint64(1) for ends in ends_of(arcs))
+        froms, tos = map(self._host_of, ends_of(arcs))
         found, counts = np.unique(froms << _SHIFT | tos, return_counts=True)
-        found, weights = found[_differ(found)], counts.astype(np.uint64)[_differ(found)]
-        pairs = np.concatenate((self._pairs, found))
+        apart = np.not_equal(*ends_of(found))
+        pairs = np.concatenate((self._pairs, found[apart]))
+        weights = np.concatenate((self._weights, counts[apart].astype(np.uint64)))
         self._pairs, inverse = np.unique(pairs, return_inverse=True)
-        sums = np.zeros(len(self._pairs), np.uint64)
-        np.add.at(sums, inverse, np.concatenate((self._weights, weights)))
-        self._weights = sums
-        if len(froms):
-            cut = int(np.searchsorted(self._pairs, froms[-1] << _SHIFT))
-            if cut:
-                yield self._pairs[:cut], self._weights[:cut]
-                self._pairs, self._weights = self._pairs[cut:], self._weights[cut:]
+        self._weights = np.zeros(len(self._pairs), np.uint64)
+        np.add.at(self._weights, inverse, weights)
+        cut = int(np.searchsorted(self._pairs, froms[-1] << _SHIFT)) if len(froms) else 0
+        if cut:
+            yield self._pairs[:cut], self._weights[:cut]
+            self._pairs, self._weights = self._pairs[cut:], self._weights[cut:]
+
+    def _host_of(self, nodes: Keys) -> Keys:
+        return np.searchsorted(self._begins, nodes, "right").astype(np.uint64) - np.uint64(1)
 
     def rest(self) -> Iterator[tuple[Keys, Keys]]:
         """Those of the last host."""
         if len(self._pairs):
             yield self._pairs, self._weights
-
-
-def _differ(pairs: Keys) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    begins, ends = ends_of(pairs)
-    return begins != ends

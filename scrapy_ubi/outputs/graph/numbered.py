@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -73,7 +74,7 @@ def reversed_host(url: str) -> str:
 
 
 class Numbered:
-    """The graph of what a collector finds. `nodes` is iterated first, once, then `arcs`, once; `pages` is there then."""
+    """The graph of what a collector finds. `nodes` is iterated first, once, then `arcs`, once; `pages` stay."""
 
     def __init__(self, collector: Collector, place: Path, crawled_only: bool = False) -> None:
         self.found = Found()
@@ -119,8 +120,10 @@ class Numbered:
     def _read(self) -> None:
         """Put aside texts, pages and arcs; find out which keys are nodes."""
         nodes = NumberSorter(self._place, "keys")
-        place = self._place
-        with (place / "pages").open("wb") as pages, (place / "from").open("wb") as froms, (place / "to").open("wb") as to:
+        with ExitStack() as stack:
+            pages, froms, to = (
+                stack.enter_context((self._place / name).open("wb")) for name in ("pages", "from", "to")
+            )
             for records in self._collector.pages(self._met):
                 page = stripped(records[-1])
                 own = np.frombuffer(page.key, "<u8")
@@ -159,7 +162,7 @@ class Numbered:
                 block.tofile(file)
                 count += len(block)
         if count >= NONE:
-            raise UbiGraphTooLarge(f"The graph has {count} nodes, and can have {NONE - 1}: collect it with --crawled-only.")
+            raise UbiGraphTooLarge(f"The graph has {count} nodes, of {NONE - 1} at most: try --crawled-only.")
         if count:
             self._keys = np.memmap(path, np.uint64, "r")
             self._numbers = np.memmap(self._place / "numbers", np.uint32, "w+", shape=(count,))

@@ -64,8 +64,9 @@ def packed(keys: Keys, types: bytes, texts: Sequence[str], status: int, depth: i
     names = "\n".join(texts).encode("ascii")
     own = int(keys[0])
     head = HEAD.pack(
-        MAGIC, VERSION, 0, min(status, MOST_STATUS), min(depth, MOST_DEPTH), len(types), len(texts), len(names), ended, own
-    )
+        MAGIC, VERSION, 0, min(status, MOST_STATUS), min(depth, MOST_DEPTH), len(types), len(texts), len(names), ended,
+        own,
+    )  # fmt: skip
     data = b"".join((head, keys[1:].tobytes(), types, names))
     return data + _SUM.pack(zlib.crc32(data))
 
@@ -99,9 +100,7 @@ def _time(ended: Any) -> float:
 
 def without_texts(record: Record) -> bytes:
     """The same record, shorter: its texts are known. `stripped` reads it."""
-    head = HEAD.pack(
-        MAGIC, VERSION, 0, record.status, record.depth, len(record.types), 0, 0, record.ended, record.key
-    )
+    head = HEAD.pack(MAGIC, VERSION, 0, record.status, record.depth, len(record.types), 0, 0, record.ended, record.key)
     return head + record.targets + record.types
 
 

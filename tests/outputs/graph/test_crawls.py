@@ -70,7 +70,7 @@ def crawled(spider: type[Spider], site: Site, place: Path, agents: int, **settin
             crawler.settings.set("UBI_DIR", str(path), "cmdline")
 
     place.mkdir(exist_ok=True)
-    options = {"UBI_STORES": "graph", "UBI_FILTERS": "extensions", **settings}
+    options = {"UBI_STORES": "graph", "UBI_FILTERS": "extensions(-zip)", **settings}
     crawl(spider, site.proxy, agents, options, prepare)
     return dirs
 

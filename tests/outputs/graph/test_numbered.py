@@ -153,7 +153,8 @@ def test_a_record_comes_back_and_any_byte_that_is_wrong_is_seen() -> None:
     assert record.texts == [one.encode() for one in forms[:2]] and record.types == b"\x00\x02"
     short = stripped(without_texts(record))
     assert int.from_bytes(short.key, "little") == record.key == url_key("GET", forms[0])
-    assert (short.status, short.depth, short.ended, short.targets, short.types) == (200, 3, 5.5, record.targets, b"\0\2")
+    assert (short.status, short.depth, short.ended) == (200, 3, 5.5)
+    assert (short.targets, short.types) == (record.targets, b"\0\2")
     for end in range(len(data)):
         with pytest.raises(BadRecord):
             unpacked(data[:end])
@@ -194,7 +195,10 @@ def test_records_that_do_not_add_up_are_left_out_and_counted(tmp_path: Path) -> 
     assert numbered.found.unnamed == 0 or numbered.found.nodes < 6
 
 
-@pytest.mark.parametrize("line", ["x", "n 0 ok graph:-1:5", "n 0 ok graph:0:999999999999", "n -9 ok graph:0:1", "n 0 no"])
+NOWHERE = ["x", "n 0 ok graph:-1:5", "n 0 ok graph:0:999999999999", "n -9 ok graph:0:1", "n 0 no"]
+
+
+@pytest.mark.parametrize("line", NOWHERE)
 def test_an_index_that_points_nowhere_is_damage(tmp_path: Path, line: str) -> None:
     place = agent(tmp_path / "a", [Linked(url(1), (url(2),))])
     index = files_of(place, "*.idx")
