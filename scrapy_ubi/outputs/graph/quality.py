@@ -49,8 +49,8 @@ def measure(graph: Numbered, points: int = POINTS) -> Quality:
     crawled, depths = _by_time(graph, count)
     orders = crawled, _breadth_first(froms, tos, crawled, depths), np.argsort(-indegree, kind="stable")
     at = np.unique(np.linspace(1, count, min(points, count)).astype(np.int64)) if count else np.empty(0, np.int64)
-    curves = [(np.cumsum(indegree[order])[at - 1] / at).tolist() for order in orders]
-    return Quality(at.tolist(), *curves, arcs=len(froms))
+    crawled_so, breadth, best = [(np.cumsum(indegree[order])[at - 1] / at).tolist() for order in orders]
+    return Quality(at.tolist(), crawled_so, breadth, best, len(froms))
 
 
 def _by_time(graph: Numbered, count: int) -> tuple[Ints, Ints]:
@@ -90,7 +90,8 @@ def _ranges(begins: Ints, ends: Ints) -> Ints:
     lengths = ends - begins
     total = int(lengths.sum())
     starts = np.cumsum(lengths) - lengths
-    return np.arange(total) - np.repeat(starts - begins, lengths)
+    found: Ints = np.arange(total) - np.repeat(starts - begins, lengths)
+    return found
 
 
 def rows(quality: Quality, parts: int = 10) -> Sequence[tuple[int, float, float, float]]:

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from typing import ClassVar, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scrapy.settings import BaseSettings
 
 from scrapy_ubi.outputs.graph.record import LINK, REDIRECT, Keys, keys_of, packed
@@ -25,6 +26,7 @@ from scrapy_ubi.outputs.stores import Page, Store
 ENDING = "graph"
 SLOTS = 1 << 18  # texts remembered, at most: 2 MB
 
+_MASK = np.uint64(SLOTS - 1)
 _WEB = ("http://", "https://")
 
 
@@ -60,29 +62,29 @@ class GraphStore(Store):
     def write(self, payload: _Payload, part: Part) -> None:
         """In the writer's thread."""
         keys = keys_of(payload.forms)
-        texts = self._named.news(payload.forms, keys, part)
+        slots, texts = self._named.news(payload.forms, keys, part)
         part.append(ENDING, packed(keys, payload.types, texts, payload.status, payload.depth, payload.ended))
-        self._named.wrote(keys, part)
+        self._named.wrote(slots, keys, part)
 
 
 class _Named:
     """Which texts a part has, as far as is remembered."""
 
     def __init__(self) -> None:
-        self._mask = np.uint64(SLOTS - 1)
         self._empty: Keys = ~np.arange(SLOTS, dtype=np.uint64)  # no key of that slot
         self._table = self._empty.copy()
         self._part: Part | None = None
         self._end = 0
 
-    def news(self, forms: Sequence[str], keys: Keys, part: Part) -> list[str]:
-        """Those that the part has not, as far as is known."""
+    def news(self, forms: Sequence[str], keys: Keys, part: Part) -> tuple[NDArray[np.int64], list[str]]:
+        """The slots of the keys, and the texts that the part has not, as far as is known."""
         if part is not self._part or part.end_of(ENDING) != self._end:  # another part, or something was taken back
             self._part, self._table = part, self._empty.copy()
-        unknown = (self._table[keys & self._mask] != keys).nonzero()[0]
-        return [forms[number] for number in unknown.tolist()]
+        slots = (keys & _MASK).view(np.int64)  # by signed numbers numpy takes half the time
+        unknown = (self._table.take(slots) != keys).nonzero()[0]
+        return slots, [forms[number] for number in unknown.tolist()]
 
-    def wrote(self, keys: Keys, part: Part) -> None:
+    def wrote(self, slots: NDArray[np.int64], keys: Keys, part: Part) -> None:
         """The part has them now."""
-        self._table[keys & self._mask] = keys
+        self._table[slots] = keys
         self._end = part.end_of(ENDING)
