@@ -52,7 +52,7 @@ class NumberSorter:
     def _write_run(self) -> None:
         if self._waits:
             path = self._next()
-            np.unique(np.concatenate(self._waits)).tofile(path)
+            _once_each(np.concatenate(self._waits)).tofile(path)
             self._runs.append(path)
             self._waits, self._size = [], 0
 
@@ -76,11 +76,17 @@ def _merged(runs: list[Path]) -> Iterator[Keys]:
                 cut = int(np.searchsorted(head, bound, "right"))
                 parts.append(head[:cut])
                 heads[number] = head[cut:] if cut < len(head) else _read(files[number])
-            yield np.unique(np.concatenate(parts)) if len(parts) > 1 else parts[0]
+            yield _once_each(np.concatenate(parts)) if len(parts) > 1 else parts[0]
     finally:
         for file, path in zip(files, runs, strict=True):
             file.close()
             path.unlink()
+
+
+def _once_each(numbers: Keys) -> Keys:
+    """In order, without doubles; in place. `np.unique` may do it by a hash table, which takes ten times as long."""
+    numbers.sort()
+    return numbers[np.concatenate(([True], numbers[1:] != numbers[:-1]))] if len(numbers) else numbers
 
 
 def _read(file: IO[bytes]) -> Keys:
