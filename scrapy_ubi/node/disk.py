@@ -181,7 +181,7 @@ class NoDisk:
         """Nothing."""
 
 
-class Keeper:
+class AgentDisk:
     """An agent's disk. `frontier`, `saved` and `facts` are what was found on it; `forget` replaces them.
 
     `trouble` is called in the loop, once, when a file turns out to be damaged while the crawl runs.
@@ -214,7 +214,7 @@ class Keeper:
     @classmethod
     async def open(
         cls, path: Path, settings: UbiSettings, clock: Callable[[], float], beside: Beside | None = None
-    ) -> Keeper:
+    ) -> AgentDisk:
         """Open the disk in that directory, in another thread; `beside` are the files whose lengths stand there.
 
         Raises `UbiDirectoryError` when it is damaged (then it was set aside) or cannot be used.

@@ -96,7 +96,7 @@ class PageOutputs:
         self._of_items = [store for store in self._stores if store.wants_items]
         self._stats = {store.name: f"ubi/store/{store.name}/items" for store in self._of_items}
         self.wants_pages = any(store.wants_pages for store in self._stores)
-        self._wants_links = any(store.wants_links for store in self._stores)
+        flights.keep_links = any(store.wants_links for store in self._stores)
         self._waiting: dict[Flight, _Waiting] = {}
         self._buffered = 0  # bytes of pages that are not done
         self._counted: dict[bytes, int] = {}
@@ -114,7 +114,7 @@ class PageOutputs:
     def begin(self, flight: Flight) -> None:
         """A request is handed out."""
         flight.request.meta[KEY] = self._name(flight)
-        if self._wants_links:
+        if self._flights.keep_links:
             flight.links = FoundLinks()
 
     def received(self, request: Request, response: Response) -> None:

@@ -1,4 +1,4 @@
-"""An agent that is killed, and never started again: the graph that is collected is that of the web, arc for arc (P9)."""
+"""An agent that is killed, and never started again: the graph collected is that of the web, arc for arc (P9)."""
 
 from __future__ import annotations
 
