@@ -38,7 +38,8 @@ class Page:
     `name` is the same wherever the page is fetched, `key` its first 16 hex digits as a number; `from_url` is the page
     that led here, '' where that is not known. `failed` is the reason of a failure, None where there is none.
     `response` is what the callback got (None: nothing came), `received` what came, before it was decompressed; times
-    are unix time.
+    are unix time. `links` are the normal forms of what the callback has yielded requests and plain links for, also of
+    those that filters refuse, `moved_to` of what it was redirected to: both for stores with `wants_links` only.
     """
 
     name: str
@@ -53,6 +54,8 @@ class Page:
     began: float = 0.0
     ended: float = 0.0
     items: Mapping[str, bytes] = field(default_factory=dict)
+    links: Sequence[str] = ()
+    moved_to: Sequence[str] = ()
 
     @property
     def url(self) -> str:
@@ -110,6 +113,7 @@ class Store:
     separator: ClassVar[str] = "."
     wants_items: ClassVar[bool] = False
     wants_pages: ClassVar[bool] = False
+    wants_links: ClassVar[bool] = False
 
     def __init__(self, arguments: dict[str, tuple[str, ...]], settings: BaseSettings) -> None:
         self.size = number(arguments, "size", SIZE)
@@ -177,10 +181,11 @@ def _calls(entry: str) -> list[Call]:
 
 def suite() -> Mapping[str, Callable[[dict[str, tuple[str, ...]], BaseSettings], Store]]:
     """The stores of this package, by name."""
+    from scrapy_ubi.outputs.graph.store import GraphStore
     from scrapy_ubi.outputs.items import ItemsStore  # they are made of what is here
     from scrapy_ubi.outputs.larm import LarmStore
 
-    return {store.name: store for store in (ItemsStore, LarmStore)}
+    return {store.name: store for store in (ItemsStore, LarmStore, GraphStore)}
 
 
 def _class(name: str) -> Callable[[dict[str, tuple[str, ...]], BaseSettings], Store]:

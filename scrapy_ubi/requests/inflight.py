@@ -26,6 +26,18 @@ if TYPE_CHECKING:
     from scrapy_ubi.node import Visit
 
 
+class FoundLinks:
+    """Where a page leads to, as far as its callback and the downloader middlewares say: the normal forms of links where
+    they are known, else their URLs; and the URLs of redirects."""
+
+    __slots__ = ("forms", "moved", "urls")
+
+    def __init__(self) -> None:
+        self.forms: list[str] = []
+        self.urls: list[str] = []
+        self.moved: list[str] = []
+
+
 @dataclass(slots=True, eq=False)
 class Flight:
     """One request that Scrapy holds.
@@ -46,6 +58,7 @@ class Flight:
     content: int | None = None  # what the learned forms compare pages by
     failed: str | None = None  # why the page has failed, after all retries
     task: asyncio.Task[Any] | None = None  # the one that waits for permit or transfer, and may be cancelled
+    links: FoundLinks | None = None  # where a store keeps them
     nonces: int = 0  # requests to be fetched anyway that its callback has yielded
 
     def move(self, to: Transfer) -> None:
@@ -75,6 +88,7 @@ class Flights:
         # Asked for every link, so each is one call: the flight of a request object (of none: none), or of a key.
         self.get: Callable[[Request | None], Flight | None] = self._by_request.get
         self.of_key: Callable[[int], Flight | None] = self._by_key.get
+        self.keep_links = False  # whether a store wants to know where pages lead to
 
     def add(self, flight: Flight) -> Flight:
         self._by_request[flight.request] = flight

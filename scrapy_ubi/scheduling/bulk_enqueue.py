@@ -103,6 +103,8 @@ class BulkEnqueue:
         self._shared = shared
         self._hosts: dict[str, Holds] = {}  # name -> what is known of the host, or why nothing is
         self._suspects: set[str] = set()  # names that this page's links may not lead to
+        flight = tools.flights.get(response.request)
+        self._links = flight.links if flight is not None else None
         self._filters = not self._tools.link_filter.idle
         self._offsite = not shared.anywhere and self._passing.has_offsite
         self._quick = self._tools.keys.plain
@@ -119,6 +121,7 @@ class BulkEnqueue:
         out, strays, longest, quick = self._tools.flights.keys, agent.closing.strays, self._longest, self._quick
         filters, depth, priority, met = self._filters, self._shared.depth, self._shared.priority, 0
         suspects, seeds = self._suspects, self._tools.seeds.pages
+        forms = self._links.forms if self._links is not None else None
         host_of, alike, text = self._host_of, self._shared.template is None, self._shared.text
         links = self._plain.urls[start:stop]
         form_of = self._tools.keys.normal_form if quick else normal_form
@@ -133,8 +136,11 @@ class BulkEnqueue:
             if rest is not None:  # most often arguments, which have to be put in order
                 normal = form_of(url) or normal
             if not quick:
+                self._note(url)
                 self._take_slowly(number, url, normal, name)
                 continue
+            if forms is not None:
+                forms.append(normal)
             holds = hosts.get(name) or self._look(name, normal)
             if holds is _off_site:
                 self._passing.refuse_off_site(name, url)
@@ -160,6 +166,11 @@ class BulkEnqueue:
         agent.counters.links += met
         self._discover_all(found)
         return self._count(met, len(links))
+
+    def _note(self, url: str) -> None:
+        """A link whose normal form is not known here, for the stores that keep links."""
+        if self._links is not None:
+            self._links.urls.append(url)
 
     def _decide(self, number: int, url: str, place: Place, key: int, asked: bool) -> None:
         """What becomes of a link: counted by what the decision says. `asked`: it is no duplicate."""
@@ -272,6 +283,7 @@ class BulkEnqueue:
             self._apart += 1
             tools.drops.drop("malformed", f"{found!r:.200} is no URL")
             return
+        self._note(url)
         if (safe := normal_form(url)) is None:
             self._apart += 1
             self._take_ordinary(number, found)

@@ -58,6 +58,10 @@ class Enqueue:
     def mark_successor(self, request: Request, parent: Request) -> None:
         """A downloader middleware gave `request` in place of the response of `parent`."""
         flight = self._tools.flights.get(parent)
+        if flight is not None and flight.links is not None:
+            came_by = request.meta.get("redirect_urls")
+            if came_by and came_by != parent.meta.get("redirect_urls"):  # else it is a retry
+                flight.links.moved.append(request.url)
         if flight is not None and flight.visit is not None:
             if len(self._successors) > MOST_OFFERED:
                 self._successors.clear()
@@ -76,6 +80,8 @@ class Enqueue:
         place = tools.keys.place_of(url)
         if place is None or len(url) > tools.settings.max_url_length:
             return False
+        if tools.flights.keep_links:
+            self._links_of(self._children[request]).forms.append(place.normal)
         key, depth = tools.keys.key(request, place), depth_of(request)
         met = key not in self._out and tools.node.met(place.host, key, depth, request.priority)
         if not met and not (key in self._seed_pages and self._is_seed(request, place, key)):

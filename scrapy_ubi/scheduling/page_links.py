@@ -45,9 +45,11 @@ class PageLinks:
         self.passing.begin(response)
         shared = None if why else self._shared(plain, response)
         if shared is None:
+            self._note(plain, response)
             yield from self._expand(plain, response, ordinary, why or "not all that they carry can travel")
             return
         if self.passing.too_deep(shared.depth, len(plain)):
+            self._note(plain, response)
             return
         batch = BulkEnqueue(self._crawler, self.tools, self.passing, plain, response, page, shared, ordinary)
         for start, stop in slices(plain.urls):
@@ -63,6 +65,12 @@ class PageLinks:
                 self._say_malformed()
             elif (passed := self.passing.one(request, None)) is not None:
                 yield passed
+
+    def _note(self, plain: PlainLinks, response: Response) -> None:
+        """Links that may not get to where each is noted, for the stores that keep links."""
+        flight = self.tools.flights.get(response.request)
+        if flight is not None and flight.links is not None:
+            flight.links.urls.extend(url for url in plain.urls if isinstance(url, str))
 
     def _say_malformed(self) -> None:
         self.tools.drops.drop("malformed", "A link that is no URL was found")
