@@ -26,8 +26,12 @@ class UbiDownloaderMiddleware:
             await guard.admit(request)
 
     def process_response(self, request: Request, response: Response) -> Response:
-        if (guard := self._guard()) is not None:
+        scheduler = scheduler_in(self._crawler)
+        guard, outputs = getattr(scheduler, "guard", None), getattr(scheduler, "outputs", None)
+        if isinstance(guard, Guard):
             guard.responded(request, response)
+        if outputs is not None:
+            outputs.received(request, response)
         return response if load_of(request) is None else unpacked(response)
 
     def process_exception(self, request: Request, exception: Exception) -> None:

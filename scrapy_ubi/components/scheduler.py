@@ -42,6 +42,8 @@ from scrapy_ubi.node.disk import Keeper
 from scrapy_ubi.node.group.origin import Origin
 from scrapy_ubi.outputs import feed_params
 from scrapy_ubi.outputs.feed_claims import FeedClaims
+from scrapy_ubi.outputs.pages import KEY, PageOutputs
+from scrapy_ubi.outputs.setup import Outputs
 from scrapy_ubi.plainlinks import PlainLinks
 from scrapy_ubi.politeness.robots.sitemaps import Sitemaps
 from scrapy_ubi.process import (
@@ -97,6 +99,7 @@ class UbiScheduler(BaseScheduler):
     node: Node
     guard: Guard
     reach: Reach
+    outputs: PageOutputs | None = None  # none where UBI_STORES names no store
 
     def __init__(self, crawler: Crawler) -> None:
         self.crawler = crawler
@@ -105,6 +108,7 @@ class UbiScheduler(BaseScheduler):
         self._notices = Notices()
         self.sitemaps = Sitemaps(crawler, 0, self._found)
         self._trial: Trial | None = None
+        self._stores: Outputs | None = None
         self._endings: list[asyncio.Future[None]] = []
         self._opened = False
         self._start_ended = False
@@ -165,7 +169,11 @@ class UbiScheduler(BaseScheduler):
         self._keys = self._make_keys()
         self._hooks = EngineHooks(self.crawler.engine)
         self._errors = ErrorWatch(self.crawler, wanted, self._directory.path, self._note, self._break)
-        disk = None if self._trial is not None else await Keeper.open(self.settings.dir, self.settings, clock.now)
+        self._stores = Outputs.of(self.crawler, self.settings) if self._trial is None else None
+        writer = self._stores.writer if self._stores is not None else None
+        disk = None
+        if self._trial is None:
+            disk = await Keeper.open(self.settings.dir, self.settings, clock.now, writer)
         self.node = self.make_node(self.make_transport(), disk)
         self.sitemaps = Sitemaps(self.crawler, self.settings.sitemaps, self._found)
         resolve = Names(settings).addresses
@@ -174,6 +182,9 @@ class UbiScheduler(BaseScheduler):
         self.guard = Guard(self.crawler, self.node, self.settings, self._flights, self._notices, self.reach)
         self._downloads = Downloads(self.crawler.stats.inc_value, self.node.note, self.guard.host_of_url)
         self._assemble()
+        if self._stores is not None:
+            self.outputs = self._stores.of_pages(self._flights, self._keys.normal_form, self._sheet.count)
+            self._stores.writer.on_room_in(asyncio.get_running_loop(), self._hooks.wake)
         self._taking = self._make_taking()
         self._handout = self._make_handout()
         await self.node.open()
@@ -260,7 +271,7 @@ class UbiScheduler(BaseScheduler):
         sessions = Sessions(self.crawler, self.node, self.settings, self._notices, self._sheet.count)
         return Handout(
             self.crawler, self._spider, self.node, self._codec, self._flights, self._local, self._originals,
-            self.guard, self._errors, self.sitemaps, sessions, self._sheet, self.reach,
+            self.guard, self._errors, self.sitemaps, sessions, self._sheet, self.reach, self.outputs,
         )  # fmt: skip
 
     def _hook_in(self) -> None:
@@ -304,6 +315,8 @@ class UbiScheduler(BaseScheduler):
             await self.node.leave(reason)
             atexit.unregister(self._cut_short)
         finally:
+            if self._stores is not None:
+                self._stores.close(self._sheet.count)
             self._sheet.close(self.node, self._keys.changed, self._taking.taken)
             self._say_lost()
             self._filtering.close()
@@ -358,6 +371,8 @@ class UbiScheduler(BaseScheduler):
         """Take a request: queue it, send it to its owner, or drop it: known, or refused by a filter. False when it was
         dropped.
         """
+        if self.outputs is not None:
+            request.meta.pop(KEY, None)  # copied from its page's
         return self._intake.take(request, bool(request.meta.pop(SEED, False)))
 
     def is_known(self, request: Request) -> bool:
