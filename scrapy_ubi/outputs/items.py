@@ -15,8 +15,8 @@ from typing import Any, ClassVar
 from scrapy.exporters import JsonLinesItemExporter
 from scrapy.settings import BaseSettings
 
+from scrapy_ubi.outputs.parts import Part
 from scrapy_ubi.outputs.stores import Page, Store
-from scrapy_ubi.outputs.writer import Part
 
 LINES = "jsonl"
 

@@ -29,8 +29,8 @@ from scrapy_ubi.links.costly import is_costly
 from scrapy_ubi.links.join import Joiner
 from scrapy_ubi.links.page import Page as Parsed
 from scrapy_ubi.links.page import written
+from scrapy_ubi.outputs.parts import Part
 from scrapy_ubi.outputs.stores import Page, Store, choice
-from scrapy_ubi.outputs.writer import Part
 from scrapy_ubi.urls import normal_form
 
 LINKS, PAGES = "links.log", "store.log"

@@ -27,8 +27,9 @@ from scrapy import Request, signals
 from scrapy.crawler import Crawler
 from scrapy.http import Response
 
+from scrapy_ubi.outputs.parts import Bundle
 from scrapy_ubi.outputs.stores import Page, Store
-from scrapy_ubi.outputs.writer import Bundle, Writer
+from scrapy_ubi.outputs.writer import Writer
 from scrapy_ubi.protocol.host import retries_of
 from scrapy_ubi.requests.check import NONCE
 from scrapy_ubi.requests.inflight import Flight, Flights

@@ -24,7 +24,7 @@ from scrapy.http import Response
 from scrapy.settings import BaseSettings
 
 from scrapy_ubi.errors import UbiSettingError
-from scrapy_ubi.outputs.writer import Part
+from scrapy_ubi.outputs.parts import Part
 from scrapy_ubi.urls.filters.text import Arguments, Call, FilterError, parse_calls
 
 SETTING = "UBI_STORES"

@@ -9,7 +9,8 @@ from typing import Any, ClassVar
 
 from scrapy_ubi.frontier.memory_store import MemoryStore
 from scrapy_ubi.outputs.collect import Collector, Out, find
-from scrapy_ubi.outputs.writer import Bundle, Part, Writer
+from scrapy_ubi.outputs.parts import Bundle, Part
+from scrapy_ubi.outputs.writer import Writer
 
 MOST = 1 << 20
 

@@ -13,8 +13,8 @@ from scrapy.settings import Settings
 
 from scrapy_ubi.outputs import larm
 from scrapy_ubi.outputs.larm import FRAME, LINK, LarmStore, Link, read
+from scrapy_ubi.outputs.parts import Part
 from scrapy_ubi.outputs.stores import Page as Kept
-from scrapy_ubi.outputs.writer import Part
 from tests.docs.test_blocks import names_in
 from tests.outputs.kept import collected
 from tests.support.crawls import crawl

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +18,7 @@ from scrapy.http import Response
 
 from scrapy_ubi import item_id
 from scrapy_ubi.outputs.writer import Writer
+from tests.docs.test_blocks import names_in
 from tests.outputs.kept import collected
 from tests.support.crawls import Outcome, crawl
 from tests.support.site import Page, Site, links
@@ -169,3 +171,15 @@ def test_with_too_much_waiting_no_request_is_taken(site: Site, tmp_path: Path, m
 def test_a_setting_that_does_not_hold_stops_the_start(site: Site, tmp_path: Path) -> None:
     with pytest.raises(SystemExit, match=r"UBI_STORES has 'itmes', which names the store 'itmes': the stores are"):
         crawled(site, tmp_path, UBI_STORES="itmes")
+
+
+def test_a_pipeline_with_upserts_is_as_the_page_says(site: Site, tmp_path: Path) -> None:
+    """The crawl is made twice: the second one, as after a crash, changes nothing."""
+    web(site)
+    pipeline = names_in("docs/how-to/collect-items.md", "class SqlitePipeline")["SqlitePipeline"]
+    database = tmp_path / "items.sqlite"
+    rows = []
+    for number in range(2):
+        crawled(site, tmp_path / f"{number}", ITEM_PIPELINES={pipeline: 1}, ITEMS_DATABASE=str(database))
+        rows.append(sqlite3.connect(database).execute("SELECT id, item FROM items ORDER BY id").fetchall())
+    assert rows[0] == rows[1] and len(rows[0]) > 40

@@ -12,8 +12,8 @@ import pytest
 
 from scrapy_ubi.errors import UbiDirectoryError
 from scrapy_ubi.frontier.memory_store import MemoryStore
-from scrapy_ubi.frontier.store import StoreFull
-from scrapy_ubi.outputs import writer as writing
+from scrapy_ubi.frontier.store import StoreDamaged, StoreFull
+from scrapy_ubi.outputs import parts
 from scrapy_ubi.outputs.part_files import Positions, outs, read_record, repair
 from scrapy_ubi.outputs.writer import ROW
 from tests.outputs.kept import Kept, collected
@@ -91,6 +91,12 @@ def test_a_file_that_has_lost_its_end_is_refused_once_and_kept(tmp_path: Path) -
     assert again.files("*.jsonl.short")
 
 
+def test_a_row_that_cannot_be_read_is_damage(tmp_path: Path) -> None:
+    for text in (b"no", b"[]", b'{"files": {"../x": 1}, "final": []}', b'{"files": {"x": -1}, "final": []}'):
+        with pytest.raises(StoreDamaged):
+            Kept(tmp_path, MemoryStore({ROW: text}))
+
+
 def test_a_file_that_is_missing_is_refused_unless_it_was_sealed(tmp_path: Path) -> None:
     out = tmp_path / "out"
     out.mkdir()
@@ -160,7 +166,7 @@ def test_what_has_no_room_waits_with_its_flush(tmp_path: Path, monkeypatch: pyte
             raise OSError(errno.ENOSPC, "No space left on device")
         return write(file, data)
 
-    monkeypatch.setattr(writing.os, "write", no_room)
+    monkeypatch.setattr(parts.os, "write", no_room)
     kept.page("b", "second")
     mark = kept.writer.mark("run")
     kept.page("c", "third")  # behind the mark
@@ -186,7 +192,7 @@ def test_a_bundle_for_which_no_file_can_be_made_waits_too(tmp_path: Path, monkey
             raise OSError(errno.ENOSPC, "No space left on device")
         return opened(*arguments, **named)
 
-    monkeypatch.setattr(writing.os, "open", no_room)
+    monkeypatch.setattr(parts.os, "open", no_room)
     kept.page("a", "first")
     with pytest.raises(StoreFull):
         kept.flush()
