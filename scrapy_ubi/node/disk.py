@@ -41,7 +41,7 @@ from scrapy_ubi.frontier.restore import SeenKind, open_frontier
 from scrapy_ubi.frontier.scan import Result
 from scrapy_ubi.frontier.seen import SeenDamaged, SeenTable
 from scrapy_ubi.frontier.store import Store, StoreDamaged, StoreError
-from scrapy_ubi.frontier.window import Result
+from scrapy_ubi.frontier.scan import Result
 from scrapy_ubi.node.hosts.host_notes import MOST_POSTPONE
 from scrapy_ubi.node.store_files import clean, delete, set_aside
 from scrapy_ubi.protocol.frontier_contract import Frontier
