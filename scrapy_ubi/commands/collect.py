@@ -18,7 +18,7 @@ from pathlib import Path
 from scrapy.settings import BaseSettings
 
 from scrapy_ubi.commands import directories
-from scrapy_ubi.commands.connection import UbiNotFound, listed
+from scrapy_ubi.commands.redis_connection import UbiNotFound, listed
 from scrapy_ubi.commands.crawl_choice import given_crawl
 from scrapy_ubi.commands.query import Outcome
 from scrapy_ubi.errors import UbiDirectoryError

@@ -26,7 +26,7 @@ from selectolax.lexbor import LexborNode
 from w3lib.html import strip_html5_whitespace
 
 from scrapy_ubi.links.costly import is_costly
-from scrapy_ubi.links.join import Joiner
+from scrapy_ubi.links.joiner import Joiner
 from scrapy_ubi.links.page import Page as Parsed
 from scrapy_ubi.links.page import written
 from scrapy_ubi.outputs.parts import Part

@@ -26,7 +26,7 @@ from scrapy.settings import BaseSettings
 
 from scrapy_ubi.errors import UbiSettingError
 from scrapy_ubi.outputs.parts import Part
-from scrapy_ubi.urls.filters.text import Arguments, Call, FilterError, parse_calls
+from scrapy_ubi.urls.filters.filter_text import Arguments, Call, FilterError, parse_calls
 
 SETTING = "UBI_STORES"
 SIZE, SECONDS = 1e9, 3600.0  # of a part, unless a store says so

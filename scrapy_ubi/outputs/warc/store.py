@@ -26,7 +26,7 @@ from scrapy_ubi.outputs.warc.http_heads import request_head, response_head
 from scrapy_ubi.outputs.warc.members import Fields, date, digest, new_id
 from scrapy_ubi.outputs.warc.met import PROFILE, Met, Payloads
 from scrapy_ubi.outputs.parts import Part
-from scrapy_ubi.urls.filters.text import FilterError
+from scrapy_ubi.urls.filters.filter_text import FilterError
 
 WARC, LINES = "warc.gz", "cdxj"
 REVISIT = 1024  # bytes from which on a payload that was met before is not written again
