@@ -16,6 +16,7 @@ import brotli
 import pytest
 import surt
 from fastwarc.warc import ArchiveIterator as FastIterator
+from fastwarc.warc import WarcRecordType
 from scrapy import Request, Spider
 from scrapy.crawler import Crawler
 from scrapy.http import Response
@@ -147,6 +148,15 @@ def test_readers_find_no_fault(warc: Path) -> None:
     check(warc)
 
 
+def raw(path: Path, url: str) -> bytes:
+    """The block of a response."""
+    with path.open("rb") as file:
+        for one in FastIterator(file, WarcRecordType.response, parse_http=False):
+            if one.headers["WARC-Target-URI"] == HOST + url:
+                return bytes(one.reader.read())
+    raise LookupError(url)
+
+
 ALIKE = ("/chunked", "/same/1", "/same/2")
 
 
@@ -187,7 +197,7 @@ def test_heads_fit_the_bodies(warc: Path) -> None:
     found = of_kind(warc, "response")
     headers = found["/headers"].headers
     assert [value for name, value in headers if name == "Set-Cookie"] == ["a=1", "b=2"]
-    assert dict(headers)["X-Word"].encode("latin-1").decode() in ("café", "cafÃ©") or "café" in dict(headers)["X-Word"]
+    assert b"X-Word: caf\xc3\xa9\r\n" in raw(warc, "/headers")
     assert dict(found["/gzip"].headers)["Content-Encoding"] == "gzip"
     assert dict(found["/closed"].headers)["Content-Length"] == str(len(BODIES["/closed"]))
     assert "Content-Length" not in dict(found["/304"].headers)
