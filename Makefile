@@ -3,6 +3,7 @@
 # make faults  groups of real agents, killed, paused, cut off, and ordinary projects beside plain Scrapy: an hour, on a quiet machine
 # make simulate  simulated crawls of the protocol for MINUTES (5) minutes, with figures; make simulate SIMULATE="--jobs 2"
 # make conformance  Scrapy's own tests of download handlers and crawls, on the lean way, with UBI_FAST's handler: minutes
+# make scrapy-versions  a part of the tests with each version of Scrapy that is supported; make scrapy-versions VERSIONS=--quick
 # make bench  the benchmarks, one after the other
 # make profile  where a page's CPU time goes, by component: a minute; make profile PROFILE="--agents 4 --top 20"
 # make guard  function calls of a page, a letter, a link, beside the committed ones: a minute; ACCEPT=1 takes the new ones
@@ -17,7 +18,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet --quiet
 
-.PHONY: help demo test faults lint conformance bench profile guard house simulate clean
+.PHONY: help demo test faults lint conformance scrapy-versions bench profile guard house simulate clean
 .DEFAULT_GOAL := help
 
 help:
@@ -41,6 +42,9 @@ conformance: $(VENV)/.stamp-dev
 	@$(PIP) install pytest-twisted pytest-asyncio
 	@$(BIN)/python tests/conformance/run.py $(CONFORMANCE)
 
+scrapy-versions: $(VENV)/.stamp-dev
+	@$(BIN)/python tests/conformance/versions.py $(VERSIONS)
+
 simulate: $(VENV)/.stamp-dev
 	@$(BIN)/python -m tests.simulation.simulate --minutes $(or $(MINUTES),5) $(SIMULATE)
 
@@ -57,7 +61,7 @@ house: $(VENV)/.stamp-dev
 	@$(BIN)/python benchmarks/house.py $(HOUSE)
 
 clean:
-	@rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	@rm -rf $(VENV) .venv-scrapy-* build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(VENV)/.stamp-python:

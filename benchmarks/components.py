@@ -42,7 +42,6 @@ OWNERS: tuple[tuple[str, str, str | None], ...] = (
     ("download handler", "scrapy_ubi/fast/http/", None),
     ("signals", "scrapy_ubi/fast/signals.py", None),
     ("stats, extensions", "scrapy_ubi/fast/tweaks.py", None),
-    ("stats, extensions", "scrapy_ubi/fast/stats.py", None),
     ("scraper, items", "scrapy_ubi/fast/spider_output.py", None),
     ("scraper, items", "scrapy_ubi/fast/pieces.py", None),
     ("engine", "scrapy_ubi/fast/", None),

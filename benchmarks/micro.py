@@ -26,7 +26,7 @@ from scrapy import Spider
 from scrapy.crawler import Crawler
 from scrapy.statscollectors import MemoryStatsCollector, StatsCollector
 
-from scrapy_ubi.fast.stats import LeanStats
+from scrapy_ubi.fast.tweaks import LeanStats
 
 PAGES = 250  # whose links are offered to frontiers in a round
 Rows = dict[str, dict[str, float | str]]

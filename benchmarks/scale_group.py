@@ -235,7 +235,7 @@ class Group:
 
     def _gone(self, peer: Peer) -> None:
         """The leaver has nothing left to hand on: it says so and ends."""
-        self.until(peer.agent.may_go, self.timing.failure)
+        self.until(peer.agent.standing.may_go, self.timing.failure)
         self.beats[peer.name] = replace(peer.agent.last_beat(), counter=peer.counter + 1)
         peer.up = False
         del self.peers[peer.name]

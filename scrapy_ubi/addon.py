@@ -29,17 +29,13 @@ from scrapy_ubi.components.spider_middleware import UbiSpiderMiddleware
 from scrapy_ubi.components.truncate import PRIORITY as BODY
 from scrapy_ubi.components.truncate import UbiBodyMiddleware
 from scrapy_ubi.errors import UbiSettingError
-from scrapy_ubi.fast.http.handler_placing import place_handler
-from scrapy_ubi.fast.placing import place_lean
-from scrapy_ubi.fast.stopped_timers import StoppedTimers
 from scrapy_ubi.outputs.feed_params import FeedParams
 from scrapy_ubi.politeness import scrapy_delays
 from scrapy_ubi.process import arguments
+from scrapy_ubi.scrapy_private import versions
 from scrapy_ubi.settings import UbiSettings, flag
 
 logger = logging.getLogger(__name__)
-
-MINIMUM_SCRAPY = (2, 19)  # `engine.scheduler`, and the private names of scrapy_private
 
 ASYNCIO_REACTOR = "twisted.internet.asyncioreactor.AsyncioSelectorReactor"
 
@@ -82,18 +78,28 @@ class Addon:
         place_robots(settings)
         if not settings.get_component_priority_dict_with_base("ITEM_PIPELINES"):
             settings.set("CONCURRENT_ITEMS", CONCURRENT_ITEMS, _ADDON)
-        settings.set("DOWNLOAD_DELAY_JITTER", 0, _ADDON)  # otherwise a slot would at times add to a host's delay
-        settings.setdefault_in_component_priority_dict("EXTENSIONS", StoppedTimers, 0)
-        place_lean(settings)
-        place_handler(settings)
+        versions.without_jitter(settings, _ADDON)  # otherwise a slot would at times add to a host's delay
+        _make_faster(settings)
         _introduce(settings)
         _say_what_is_done_otherwise(settings)
 
 
+def _make_faster(settings: BaseSettings) -> None:
+    """Open the room of what makes Scrapy faster, where there is one."""
+    if not (flag(settings, "lean") or flag(settings, "fast")):
+        return
+    try:
+        from scrapy_ubi import fast
+    except ImportError as error:
+        logger.info("UBI_LEAN, UBI_FAST: pages go Scrapy's own way (slower, same items), as scrapy_ubi.fast: %s", error)
+    else:
+        fast.install(settings)
+
+
 def refusal(settings: BaseSettings) -> str | None:
     """One sentence why a crawl with these settings may not start, None when it may."""
-    if scrapy.version_info[:2] < MINIMUM_SCRAPY:
-        wanted = ".".join(map(str, MINIMUM_SCRAPY))
+    if scrapy.version_info[:2] < versions.TRIED[0]:
+        wanted = ".".join(map(str, versions.TRIED[0]))
         return f"Scrapy {scrapy.__version__} is too old: install Scrapy {wanted} or later."
     if _is_users(settings, "SCHEDULER") and own_scheduler(settings) is None:
         return (
@@ -154,5 +160,7 @@ def _wrap_feed_params(settings: BaseSettings) -> None:
 
 def _say_what_is_done_otherwise(settings: BaseSettings) -> None:
     if settings[REFUSAL] is None:
+        if remark := versions.remark():
+            logger.info("%s", remark)
         for sentence in scrapy_delays.remarks(settings):
             logger.warning("%s", sentence)

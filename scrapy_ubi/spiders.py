@@ -15,7 +15,7 @@ from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
 from scrapy_ubi.components.expand_middleware import INNERMOST, PlainLinksMiddleware
 from scrapy_ubi.linkextractor import UbiLinkExtractor
 from scrapy_ubi.plainlinks import Method, PlainLinks, find_method
-from scrapy_ubi.scrapy_private import RulesByPage
+from scrapy_ubi.scrapy_private.crawl_rules import RulesByPage
 
 
 class Extractor(Protocol):

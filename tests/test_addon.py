@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 import scrapy
-from scrapy.core.downloader import _default_jitter
 from scrapy.core.scheduler import Scheduler
 from scrapy.exceptions import ScrapyDeprecationWarning
 from scrapy.settings import BaseSettings, Settings
@@ -20,6 +19,7 @@ from scrapy_ubi.components.expand_middleware import PlainLinksMiddleware
 from scrapy_ubi.components.scheduler import REFUSAL, UbiScheduler
 from scrapy_ubi.components.spider_middleware import UbiSpiderMiddleware
 from scrapy_ubi.outputs.feed_params import FeedParams
+from tests.support.versions import since
 
 
 class OwnScheduler(UbiScheduler):
@@ -97,8 +97,17 @@ def test_settings_that_do_not_hold_are_refused() -> None:
 
 
 def test_an_old_scrapy_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scrapy, "version_info", (2, 18, 0))
+    monkeypatch.setattr(scrapy, "version_info", (2, 16, 0))
     assert "too old" in (refusal(Settings()) or "")
+
+
+def test_a_newer_scrapy_than_those_that_were_tried_is_told(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(scrapy, "version_info", (2, 99, 0))
+    with caplog.at_level("INFO"):
+        assert applied()[REFUSAL] is None
+    assert [record for record in caplog.records if "is newer than those" in record.getMessage()]
 
 
 def test_a_setting_of_politeness_that_is_not_done_as_it_says_is_named(caplog: pytest.LogCaptureFixture) -> None:
@@ -107,7 +116,10 @@ def test_a_setting_of_politeness_that_is_not_done_as_it_says_is_named(caplog: py
     assert (applied(DOWNLOAD_SLOTS={"a.example": {"delay": "x"}})[REFUSAL] or "").startswith("DOWNLOAD_SLOTS has")
 
 
+@since(2, 19)
 def test_no_slot_adds_to_a_delay_unless_somebody_asks_for_it() -> None:
+    from scrapy.core.downloader import _default_jitter
+
     assert _default_jitter(applied(DOWNLOAD_DELAY=1)) == 0
     assert _default_jitter(applied(DOWNLOAD_DELAY_JITTER=0.2)) == 0.2
     with pytest.warns(ScrapyDeprecationWarning):

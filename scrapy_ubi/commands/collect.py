@@ -18,9 +18,9 @@ from pathlib import Path
 from scrapy.settings import BaseSettings
 
 from scrapy_ubi.commands import directories
-from scrapy_ubi.commands.redis_connection import UbiNotFound, listed
 from scrapy_ubi.commands.crawl_choice import given_crawl
-from scrapy_ubi.commands.query import Outcome
+from scrapy_ubi.commands.query import QueryReport
+from scrapy_ubi.commands.redis_connection import UbiNotFound, listed
 from scrapy_ubi.errors import UbiDirectoryError
 from scrapy_ubi.monitor.table import count
 from scrapy_ubi.outputs import collect as collecting
@@ -30,7 +30,7 @@ KINDS = {"items": ("items", "jsonl"), "links": ("larm", "links.log")}  # what ->
 BAR = 30  # characters
 
 
-def run(settings: BaseSettings, opts: argparse.Namespace) -> Outcome:
+def run(settings: BaseSettings, opts: argparse.Namespace) -> QueryReport:
     """Collect. Raises UbiError."""
     outs = _outs(settings, opts)
     runs = collecting.runs_of(outs)
@@ -57,7 +57,7 @@ def run(settings: BaseSettings, opts: argparse.Namespace) -> Outcome:
         "run": run, "pages": tally.pages, "doubles": tally.doubles, "parts": tally.parts, "agents": agents,
         "open_parts": tally.open_parts, "damaged": tally.damaged, "other_runs": [one for one in runs if one != run],
     }  # fmt: skip
-    return Outcome([] if opts.output == "-" else [line], document)
+    return QueryReport([] if opts.output == "-" else [line], document)
 
 
 def _outs(settings: BaseSettings, opts: argparse.Namespace) -> list[Out]:

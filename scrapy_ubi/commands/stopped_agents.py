@@ -26,7 +26,7 @@ from scrapy_ubi.frontier.store import Store, StoreError
 from scrapy_ubi.monitor.answers import Answer
 from scrapy_ubi.node.disk import KINDS
 from scrapy_ubi.node.hosts.host_notes import lifted, plight
-from scrapy_ubi.node.nonces import REQUEUED, again_nonce
+from scrapy_ubi.node.keys import REQUEUED, again_nonce
 from scrapy_ubi.node.report.queries import Question, Source, answer
 from scrapy_ubi.node.report.query_source import NONCE_BYTES
 from scrapy_ubi.node.store_files import STORE

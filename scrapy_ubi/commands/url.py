@@ -25,8 +25,8 @@ WHERE = ("in flight", "failed", "done", "queued", "sent", "unknown")
 FACTS = ("depth", "priority", "before", "status", "reason", "when")
 
 OTHER_KEY = (
-    "Asked was for a plain GET. A request with another method or a body, or one with dont_filter=True, has a key of "
-    "its own, and is not found by its URL."
+    "Asked was for a plain GET. A request with another method or a body, or one with dont_filter=True (but for a start "
+    "request with the default callback), has a key of its own, and is not found by its URL."
 )
 
 NO_KEY = (

@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Iterable, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator
 from typing import Any
 
 from scrapy import Request, signals
@@ -21,7 +21,7 @@ from scrapy.utils.misc import load_object
 
 from scrapy_ubi.plainlinks import NO_SCHEDULER, PlainLinks, expanded
 from scrapy_ubi.scheduling.scrapy_rules import watcher_of
-from scrapy_ubi.scrapy_private.engines import engine_of
+from scrapy_ubi.scrapy_private.middlewares import take_items_of
 
 INNERMOST = 1_000_000  # of the spider middlewares: next to the spider
 PAUSE_EVERY = 64
@@ -73,14 +73,7 @@ class PlainLinksMiddleware:
 
     def _opened(self) -> None:
         """Find plain links where Scrapy would take them for an item."""
-        if (scraper := getattr(engine_of(self._crawler), "scraper", None)) is None:
-            return
-        original = scraper.start_itemproc_async
-
-        def start_itemproc_async(item: Any, *, response: Any) -> Awaitable[None]:
-            return self._crawl(item) if isinstance(item, PlainLinks) else original(item, response=response)
-
-        scraper.start_itemproc_async = start_itemproc_async
+        take_items_of(self._crawler, PlainLinks, self._crawl)
 
     async def _crawl(self, links: PlainLinks) -> None:
         for number, request in enumerate(self._requests(links), 1):

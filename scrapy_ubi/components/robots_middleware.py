@@ -26,17 +26,12 @@ from typing import TYPE_CHECKING
 
 from scrapy import Request, signals
 from scrapy.crawler import Crawler
-from scrapy.exceptions import (
-    CannotResolveHostError,
-    DownloadConnectionRefusedError,
-    IgnoreRequest,
-    NotConfigured,
-)
+from scrapy.exceptions import CannotResolveHostError, DownloadConnectionRefusedError, IgnoreRequest, NotConfigured
 from scrapy.http import Response
 from scrapy.utils.python import to_unicode
 
 from scrapy_ubi import clock
-from scrapy_ubi.downloads.gate import Guard, Withdrawn
+from scrapy_ubi.downloads.gate import Gate, Withdrawn
 from scrapy_ubi.downloads.unscheduled import ForeignHost
 from scrapy_ubi.politeness import failing, retry_after
 from scrapy_ubi.politeness.robots import fetch, record, text
@@ -46,8 +41,10 @@ from scrapy_ubi.politeness.robots.record import SECTION, Record, Step, may_insis
 from scrapy_ubi.politeness.robots.rules import Parsers
 from scrapy_ubi.requests.check import NONCE
 from scrapy_ubi.requests.failure_reasons import FORBIDDEN, UNREACHABLE, PrivateHost
-from scrapy_ubi.scrapy_private import is_no_tunnel, is_trial
+from scrapy_ubi.scrapy_private.downloader import is_no_tunnel
 from scrapy_ubi.scrapy_private.engines import scheduler_in
+from scrapy_ubi.scrapy_private.runs import is_trial
+from scrapy_ubi.scrapy_private.versions import robots_parsed
 
 if TYPE_CHECKING:
     from scrapy_ubi.components.scheduler import UbiScheduler
@@ -93,14 +90,14 @@ class UbiRobotsMiddleware:
             return
         agent = self._agent_of(request)
         known = await self._known(authority, request, agent, scheduler)
-        if not known.noted and (state := scheduler.guard.state_of(request)) is not None:
+        if not known.noted and (state := scheduler.gate.hosts.state_of(request)) is not None:
             known.noted = True
             if authority not in self._noted(state):
                 self._note(state, authority, known.record, scheduler)
-        if known.record.delay and not scheduler.guard.is_page(request):
+        if known.record.delay and not scheduler.gate.hosts.is_page(request):
             most = scheduler.settings.max_crawl_delay
-            scheduler.guard.want_abroad(request, SECTION, min(known.record.delay, most))
-        if known.sitemaps is not None and scheduler.guard.is_page(request):
+            scheduler.gate.hosts.want_abroad(request, SECTION, min(known.record.delay, most))
+        if known.sitemaps is not None and scheduler.gate.hosts.is_page(request):
             named, known.sitemaps = known.sitemaps, None
             scheduler.sitemaps.named(*named, request)
         if not self._parsers.allows(known, request.url, agent):
@@ -111,7 +108,7 @@ class UbiRobotsMiddleware:
     async def _known(self, authority: str, request: Request, agent: str, scheduler: UbiScheduler) -> Known:
         """What is known of an authority, asked for where that is due. Raises as `process_request` does."""
         ttl = scheduler.settings.robots_ttl
-        state = scheduler.guard.state_of(request)
+        state = scheduler.gate.hosts.state_of(request)
         while True:
             known = self._remembered(authority, agent, state, scheduler)
             now = self._wall()
@@ -140,7 +137,7 @@ class UbiRobotsMiddleware:
         if step is Step.WAIT and state is not None:
             scheduler.node.hosts.postpone(state, left, SECTION)
             raise Withdrawn(f"{request} waits for its robots.txt")
-        if step is not Step.WAIT or left > WAITS or not await scheduler.guard.rest(left):
+        if step is not Step.WAIT or left > WAITS or not await scheduler.gate.hosts.rest(left):
             self._count("ubi/robots/refused")
             raise IgnoreRequest(UNREACHABLE)
 
@@ -173,15 +170,15 @@ class UbiRobotsMiddleware:
             try:
                 return await asyncio.shield(task)
             except ForeignHost:  # something else had asked for it first, when the host was lost
-                if scheduler.guard.is_page(request):
+                if scheduler.gate.hosts.is_page(request):
                     raise Withdrawn(f"{request} waits for its robots.txt") from None
                 raise
             except Withdrawn:  # the page that had asked for it asks again; what bypasses the scheduler is in no queue
-                if not joined or scheduler.guard.is_page(request):
+                if not joined or scheduler.gate.hosts.is_page(request):
                     raise
 
     async def _ask(self, authority: str, request: Request, agent: str, scheduler: UbiScheduler) -> Known:
-        state = scheduler.guard.state_of(request)
+        state = scheduler.gate.hosts.state_of(request)
         before = self._remembered(authority, agent, state, scheduler)
         most = self._crawler.settings.getfloat("DOWNLOAD_TIMEOUT")  # 0: none
         timeout = min(scheduler.settings.robots_timeout, most or math.inf)
@@ -213,7 +210,7 @@ class UbiRobotsMiddleware:
                 why, known = f"status {response.status}", self._failed(before, state, scheduler, nobody, asked)
         self._count("robotstxt/request_count")
         self._cache_for(scheduler.settings).put(authority, known)
-        there = state or scheduler.guard.own_state(request)
+        there = state or scheduler.gate.hosts.own_state(request)
         known.noted = there is not None
         self._note(there, authority, known.record, scheduler)
         if why:
@@ -277,13 +274,13 @@ class UbiRobotsMiddleware:
         stopped = "download_stopped" in response.flags
         if stopped or len(response.body) > text.MOST_BYTES:
             self._count("ubi/robots/truncated")
-            scheduler.node.note("robots/truncated", scheduler.guard.host_of(request))
+            scheduler.node.note("robots/truncated", scheduler.gate.hosts.name_of(request))
         known, sitemaps = self._parsers.read(text.beginning(response.body, stopped), agent, now)
         if known.parser is not None:
             await self._crawler.signals.send_catch_log_async(
-                signal=signals.robots_parsed, robotparser=known.parser, request=request
+                signal=robots_parsed, robotparser=known.parser, request=request
             )
-        if scheduler.guard.is_page(request):
+        if scheduler.gate.hosts.is_page(request):
             scheduler.sitemaps.named(sitemaps, response.url, request)
         elif scheduler.settings.sitemaps and sitemaps:
             known.sitemaps = sitemaps, response.url
@@ -328,7 +325,7 @@ class UbiRobotsMiddleware:
 
     def _scheduler(self) -> UbiScheduler | None:
         scheduler = scheduler_in(self._crawler)  # without ours nothing is loaded: the start is refused
-        return scheduler if isinstance(getattr(scheduler, "guard", None), Guard) else None  # type: ignore[return-value]
+        return scheduler if isinstance(getattr(scheduler, "gate", None), Gate) else None  # type: ignore[return-value]
 
     def _cache_for(self, settings: UbiSettings) -> Cache:
         if self._cache is None:

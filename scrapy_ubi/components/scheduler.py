@@ -4,7 +4,7 @@ Rules of this module:
 
 * `enqueue_request`, `next_request` and `has_pending_requests` touch memory only; the node does the rest in the
   background and wakes the engine when a host becomes ready.
-* What becomes of a request that comes in is the matter of `intake`, of one that goes out that of `handout`; here they
+* What becomes of a request that comes in is the matter of `enqueue`, of one that goes out that of `dequeue`; here they
   are put together, joined to a node, and hung on Scrapy's engine.
 * The spider stays open, idle or not, until the crawl is over everywhere; then it closes with the reason `finished`.
 * The crawl is not over as long as a handler of the user's holds the spider open at idle: more may come from there.
@@ -14,7 +14,6 @@ Rules of this module:
 
 from __future__ import annotations
 
-import asyncio
 import atexit
 import logging
 from collections.abc import Iterator
@@ -32,14 +31,16 @@ from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
 
 from scrapy_ubi import clock
-from scrapy_ubi.downloads.gate import Guard
+from scrapy_ubi.components import wiring
+from scrapy_ubi.components.ending import Ending, say_cut_short, say_lost
+from scrapy_ubi.downloads.gate import Gate
 from scrapy_ubi.downloads.reach import Reach, let_reach
-from scrapy_ubi.downloads.resolver import Names
-from scrapy_ubi.downloads.unscheduled_results import Downloads
+from scrapy_ubi.downloads.resolver import Resolver
+from scrapy_ubi.downloads.unscheduled_results import UnscheduledResults
 from scrapy_ubi.errors import UbiError
 from scrapy_ubi.node import Node
-from scrapy_ubi.node.disk import Keeper
-from scrapy_ubi.node.group.origin import Origin
+from scrapy_ubi.node.disk import AgentDisk
+from scrapy_ubi.node.start import Start
 from scrapy_ubi.outputs import feed_params
 from scrapy_ubi.outputs.feed_claims import FeedClaims
 from scrapy_ubi.outputs.pages import KEY, PageOutputs
@@ -47,9 +48,6 @@ from scrapy_ubi.outputs.setup import Outputs
 from scrapy_ubi.plainlinks import PlainLinks
 from scrapy_ubi.politeness.robots.sitemaps import Sitemaps
 from scrapy_ubi.process import (
-    arguments,
-    ignored_settings,
-    last_lines,
     process_start,
 )
 from scrapy_ubi.process.agent_directory import AgentDirectory
@@ -57,28 +55,26 @@ from scrapy_ubi.process.error_signals import ErrorWatch
 from scrapy_ubi.process.log_once import Notices
 from scrapy_ubi.process.start_errors import process_ended
 from scrapy_ubi.requests.codec import Codec
-from scrapy_ubi.requests.fingerprints import FingerprintKeys
-from scrapy_ubi.requests.identity import NO_FILTER, RequestKeys
 from scrapy_ubi.requests.inflight import Flights
 from scrapy_ubi.scheduling.bulk_enqueue import Ordinary
-from scrapy_ubi.scheduling.dequeue import Handout
-from scrapy_ubi.scheduling.drops import Losses
-from scrapy_ubi.scheduling.enqueue import Intake, Tools
-from scrapy_ubi.scheduling.hostless import SHARE, LocalRequests
+from scrapy_ubi.scheduling.decide import Tools
+from scrapy_ubi.scheduling.dequeue import Dequeue
+from scrapy_ubi.scheduling.drops import Drops
+from scrapy_ubi.scheduling.enqueue import Enqueue
+from scrapy_ubi.scheduling.hostless import SHARE, Hostless
 from scrapy_ubi.scheduling.inspect_mode import Trial
-from scrapy_ubi.scheduling.kept_requests import MOST_ALONE, MOST_HOLDERS_ALONE, Originals
-from scrapy_ubi.scheduling.link_filter import Filtering
-from scrapy_ubi.scheduling.page_links import Taking
+from scrapy_ubi.scheduling.kept_requests import MOST_ALONE, MOST_HOLDERS_ALONE, KeptRequests
+from scrapy_ubi.scheduling.link_filter import LinkFilter
+from scrapy_ubi.scheduling.page_links import PageLinks
+from scrapy_ubi.scheduling.seeds import Seeds
 from scrapy_ubi.scheduling.sessions import Sessions
-from scrapy_ubi.scheduling.stats import StatSheet
-from scrapy_ubi.scrapy_private import EngineHooks, end_badly, is_trial
+from scrapy_ubi.scheduling.stats import StatBuffer
+from scrapy_ubi.scrapy_private.engine import EngineHooks
 from scrapy_ubi.scrapy_private.engines import scheduler_in
+from scrapy_ubi.scrapy_private.runs import is_trial
 from scrapy_ubi.scrapy_private.steady_timers import steady_timers
 from scrapy_ubi.settings import UbiSettings
-from scrapy_ubi.settings_table import home
 from scrapy_ubi.transport import Transport, TransportError
-from scrapy_ubi.transport.in_process import MemoryHub, MemoryTransport
-from scrapy_ubi.transport.redis import RedisTransport
 
 logger = logging.getLogger("scrapy_ubi.scheduler")
 
@@ -91,25 +87,25 @@ NO_ADDON = (
 
 
 class UbiScheduler(BaseScheduler):
-    """One agent's end of the crawl. Public for others: `agent_id`, `settings`, `node`, `guard`, `reach`, `sitemaps`,
+    """One agent's end of the crawl. Public for others: `agent_id`, `settings`, `node`, `gate`, `reach`, `sitemaps`,
     `outcome`, `mark_successor`."""
 
     settings: UbiSettings
     agent_id: str
     node: Node
-    guard: Guard
+    gate: Gate
     reach: Reach
     outputs: PageOutputs | None = None  # none where UBI_STORES names no store
 
     def __init__(self, crawler: Crawler) -> None:
         self.crawler = crawler
         self._flights = Flights()
-        self._originals = Originals()
+        self._kept = KeptRequests()
         self._notices = Notices()
         self.sitemaps = Sitemaps(crawler, 0, self._found)
         self._trial: Trial | None = None
         self._stores: Outputs | None = None
-        self._endings: list[asyncio.Future[None]] = []
+        self.ending = Ending(crawler)
         self._opened = False
         self._start_ended = False
         self._held = True  # by the user's handlers at idle; until they were asked nobody knows
@@ -144,61 +140,53 @@ class UbiScheduler(BaseScheduler):
     async def _join(self, spider: Spider) -> None:
         steady_timers()
         settings = self.crawler.settings
-        given = arguments.given(self.crawler)
-        wanted = UbiSettings.from_scrapy(settings, spider.name, arguments=given.short)
-        if not settings.get("UBI_CRAWL"):
-            given.check()
-        if not wanted.dir_given and home.is_former(wanted.dir):
-            logger.info("%s", home.remark(wanted.dir))
-        self._origin = Origin(f"{type(spider).__module__}.{type(spider).__qualname__}", given.mark, given.shown)
-        for sentence in ignored_settings.remarks(settings, wanted):
-            logger.warning("%s", sentence)
-        self._sheet = StatSheet(self.crawler.stats)
-        self._filtering = Filtering.from_settings(wanted, self._sheet.count)
-        self._originals = Originals(MOST_ALONE, MOST_HOLDERS_ALONE) if wanted.redis_url is None else Originals()
+        wanted, self._origin = wiring.read_settings(self.crawler, spider)
+        self._stat_buffer = StatBuffer(self.crawler.stats)
+        self._filtering = LinkFilter.from_settings(wanted, self._stat_buffer.count)
+        self._kept = KeptRequests(MOST_ALONE, MOST_HOLDERS_ALONE) if wanted.redis_url is None else KeptRequests()
         if is_trial(self.crawler):
             self._trial = Trial()
-            self._originals = self._trial.originals
+            self._kept = self._trial.kept
             wanted = self._trial.settings(wanted)
-        self._directory = AgentDirectory.open(wanted)
-        self.agent_id = self._directory.agent_id
-        self.settings = replace(wanted, agent_id=self.agent_id, dir=self._directory.path, dir_given=True)
+        self.directory = AgentDirectory.open(wanted)
+        self.agent_id = self.directory.agent_id
+        self.settings = replace(wanted, agent_id=self.agent_id, dir=self.directory.path, dir_given=True)
         self._claim_feeds(spider)
         proxies = ("*",) if self.alone else self.settings.proxies  # alone: nobody else writes what it reads
         self._codec = Codec(spider, settings, proxies)
-        self._keys = self._make_keys()
-        self._hooks = EngineHooks(self.crawler.engine)
-        self._errors = ErrorWatch(self.crawler, wanted, self._directory.path, self._note, self._break)
+        self._keys = wiring.make_keys(self.crawler, self.settings, self._stat_buffer)
+        self.hooks = EngineHooks(self.crawler.engine)
+        self._errors = ErrorWatch(self.crawler, wanted, self.directory.path, self._note, self.ending.burst)
         self._stores = Outputs.of(self.crawler, self.settings) if self._trial is None else None
         writer = self._stores.writer if self._stores is not None else None
         disk = None
         if self._trial is None:
-            disk = await Keeper.open(self.settings.dir, self.settings, clock.now, writer)
+            disk = await AgentDisk.open(self.settings.dir, self.settings, clock.now, writer)
         self.node = self.make_node(self.make_transport(), disk)
         self.sitemaps = Sitemaps(self.crawler, self.settings.sitemaps, self._found)
-        resolve = Names(settings).addresses
-        self.reach = Reach(self.settings, settings, resolve, self._notices, self._sheet.count)
+        resolve = Resolver(settings).addresses
+        self.reach = Reach(self.settings, settings, resolve, self._notices, self._stat_buffer.count)
         let_reach(self.crawler, self.reach)
-        self.guard = Guard(self.crawler, self.node, self.settings, self._flights, self._notices, self.reach)
-        self._downloads = Downloads(self.crawler.stats.inc_value, self.node.note, self.guard.host_of_url)
+        self.gate = Gate(self.crawler, self.node, self.settings, self._flights, self._notices, self.reach)
+        self._downloads = UnscheduledResults(self.crawler.stats.inc_value, self.node.note, self.gate.hosts.of_url)
         self._assemble()
         if self._stores is not None:
-            self.outputs = self._stores.of_pages(self._flights, self._keys.normal_form, self._sheet.count)
-            self._stores.writer.on_room_in(asyncio.get_running_loop(), self._hooks.wake)
-        self._taking = self._make_taking()
-        self._handout = self._make_handout()
+            self.outputs = self._stores.of_pages(self._flights, self._keys.normal_form, self._stat_buffer.count)
+            self._stores.writer.on_room(self.hooks.wake)
+        self._page_links = self._make_page_links()
+        self._dequeue = self._make_dequeue()
         await self.node.open()
         self._opened = True
         if disk is not None and disk.saved is not None:
-            self._feeds.goes_on(spider)
+            self.feeds.goes_on(spider)
         self._hook_in()
 
     def _claim_feeds(self, spider: Spider) -> None:
         """Make the feeds this agent's own. Raises UbiRefused when one is another agent's, too."""
         self.feed_times = feed_params.times()
-        self._feeds = FeedClaims(self.crawler, self.settings.shared_feeds, self.alone)
+        self.feeds = FeedClaims(self.crawler, self.settings.shared_feeds, self.alone)
         if self._trial is None:
-            self._feeds.claim(spider)
+            self.feeds.claim(spider)
 
     @property
     def alone(self) -> bool:
@@ -206,105 +194,71 @@ class UbiScheduler(BaseScheduler):
         return self.settings.redis_url is None
 
     def make_transport(self) -> Transport:
-        """Redis where there is one, else this process's memory: a crawl of one agent."""
-        settings, agent_id = self.settings, self.agent_id
-        if settings.redis_url is None:
-            return MemoryTransport(MemoryHub(), agent_id, settings.crawl, settings.max_letter_bytes)
-        return RedisTransport(settings.redis_url, settings.crawl, agent_id, settings.max_letter_bytes)
+        """The way to the other agents; tests put another in its place."""
+        return wiring.make_transport(self.settings, self.agent_id)
 
-    def make_node(self, transport: Transport, disk: Keeper | None) -> Node:
+    def make_node(self, transport: Transport, disk: AgentDisk | None) -> Node:
         """The node of this agent; tests put another in its place."""
-        return Node(
-            self.settings,
-            transport,
-            agent_id=self.agent_id,
-            spider=self._spider.name,
-            origin=self._origin,
-            check=self._codec.check,
-            keys=self._keys,
-            on_wake=self._hooks.wake,
-            on_cancel=lambda: self.guard.cancel(),
-            on_fatal=self._fail,
-            on_drain=self._drain,
-            on_given_up=lambda reason: self._sheet.count(f"ubi/failed/{reason}"),
-            on_limit=lambda reason, sentence: self._stop(sentence, reason, logging.INFO),  # as the user wants it
-            predecessor=self._directory.predecessor,
-            started=process_start.asked_for(),
-            on_incarnation=self._directory.record_incarnation,
-            on_flush=self._feeds.flush,
-            disk=disk,
+        start = Start(
+            self.agent_id, self._spider.name, self._origin, self.directory.predecessor, process_start.asked_for()
         )
+        events = wiring.SchedulerEvents(self)
+        return Node(self.settings, transport, start, self._codec.check, self._keys, events, disk=disk)
 
     def _assemble(self) -> None:
         """Put together what requests go through, before this agent's node."""
-        settings, originals = self.settings, self._originals
+        settings, kept = self.settings, self._kept
         most_local = max(1, self.crawler.settings.getint("CONCURRENT_REQUESTS") // SHARE)
-        self._local = LocalRequests(self.crawler.request_fingerprinter, self._tell_start, most_local)
-        losses = Losses(
-            self._sheet.count, self._notices, originals, settings.max_letter_bytes, self.alone, self.is_trial
+        self._local = Hostless(self.crawler.request_fingerprinter, self._tell_start, most_local)
+        losses = Drops(
+            self._stat_buffer.count, self._notices, kept, settings.max_letter_bytes, self.alone, self.is_trial
         )
         self._tools = Tools(
-            settings, self._codec, self._keys, self.node, self._flights, self._filtering, losses, self.reach
-        )
-        self._intake = Intake(self._tools, self._local, self._sheet)
-        self._filtering.ask_frontier(self._intake.is_visited)
+            settings, self._codec, self._keys, self.node, self._flights, self._filtering, losses, self.reach,
+            Seeds(self._keys, self._codec),
+        )  # fmt: skip
+        self._enqueue = Enqueue(self._tools, self._local, self._stat_buffer)
+        self._filtering.ask_frontier(self._enqueue.is_visited)
 
-    def _make_keys(self) -> RequestKeys:
-        unfiltered = self.crawler.settings.get("DUPEFILTER_CLASS") in NO_FILTER
-        if not self.settings.fingerprints:
-            return RequestKeys(self.settings, unfiltered)
-        fingerprinter = self.crawler.request_fingerprinter
-        assert fingerprinter is not None, "a scheduler is opened with a crawler that runs"
-        return FingerprintKeys(self.settings, fingerprinter, self._sheet.count, unfiltered)
+    def _make_page_links(self) -> PageLinks:
+        why = wiring.why_one_by_one(self._keys, self.settings)
+        if not why and type(self).enqueue_request is not UbiScheduler.enqueue_request:
+            why = f"{type(self).__qualname__} has an enqueue_request of its own"
+        return PageLinks(self.crawler, self._tools, why)
 
-    def _make_taking(self) -> Taking:
-        if self._keys.unfiltered:
-            why = "DUPEFILTER_CLASS lets every request be fetched"
-        elif self.settings.fingerprints:
-            why = f"REQUEST_FINGERPRINTER_CLASS, {self.settings.fingerprinter}, is asked for each request"
-        else:
-            own = type(self).enqueue_request is not UbiScheduler.enqueue_request
-            why = f"{type(self).__qualname__} has an enqueue_request of its own" if own else ""
-        return Taking(self.crawler, self._tools, why)
-
-    def _make_handout(self) -> Handout:
-        sessions = Sessions(self.crawler, self.node, self.settings, self._notices, self._sheet.count)
-        return Handout(
-            self.crawler, self._spider, self.node, self._codec, self._flights, self._local, self._originals,
-            self.guard, self._errors, self.sitemaps, sessions, self._sheet, self.reach, self.outputs,
+    def _make_dequeue(self) -> Dequeue:
+        sessions = Sessions(self.crawler, self.node, self.settings, self._notices, self._stat_buffer.count)
+        return Dequeue(
+            self.crawler, self._spider, self.node, self._codec, self._flights, self._local, self._kept,
+            self.gate, self._errors, self.sitemaps, sessions, self._stat_buffer, self.reach, self._tools.seeds,
+            self.outputs,
         )  # fmt: skip
 
     def _hook_in(self) -> None:
-        self._hooks.on_removed(self._handout.removed)
-        self._hooks.on_closing(self._closing)
-        self._hooks.outlast_signals()
-        self._hooks.on_outcome(self.outcome)
-        self._hooks.on_successor(self.mark_successor)
-        self._hooks.around_transfers(self.guard.carry, self.reach)
-        self._hooks.around_downloads(self._downloads.make)
-        self._hooks.let_first_pass()
-        self._hooks.at_idle(self._idle)
-        self.crawler.signals.connect(self._handout.spider_error, signals.spider_error)
+        self.hooks.on_removed(self._dequeue.removed)
+        self.hooks.on_closing(self._closing)
+        self.hooks.outlast_signals()
+        self.hooks.on_outcome(self.outcome)
+        self.hooks.on_successor(self.mark_successor)
+        self.hooks.around_transfers(self.gate.carry, self.reach)
+        self.hooks.around_downloads(self._downloads.make)
+        self.hooks.let_first_pass()
+        self.hooks.at_idle(self._idle)
+        self.crawler.signals.connect(self._dequeue.spider_error, signals.spider_error)
         self._errors.listen()
         if not self.alone:  # else there is nobody to hand over to; and Scrapy's shell never closes its spider
             atexit.register(self._cut_short)
 
     def _closing(self) -> None:
         """The spider is being closed; Scrapy waits for what is under way."""
-        self.guard.close()
+        self.gate.close()
         if not self.node.over:
             loads = sum(flight.held for flight in self._flights)
             logger.info("No new request is sent; %d requests under way end first.", loads)
 
     def _cut_short(self) -> None:
-        """The process ends, and this agent has not left: a second Ctrl-C, most likely."""
         if not self.node.over:
-            logger.warning(
-                "Agent %s ends immediately, without handing over. The other agents take it for crashed: they take its "
-                "hosts over when no heartbeat has come for %g s (UBI_FAILURE_TIMEOUT).",
-                self.agent_id,
-                self.settings.failure_timeout,
-            )
+            say_cut_short(self.agent_id, self.settings)
 
     def close(self, reason: str) -> Deferred[None] | None:
         """Hand over and go, or close after the end of the crawl."""
@@ -316,48 +270,15 @@ class UbiScheduler(BaseScheduler):
             atexit.unregister(self._cut_short)
         finally:
             if self._stores is not None:
-                self._stores.close(self._sheet.count)
-            self._sheet.close(self.node, self._keys.changed, self._taking.taken)
-            self._say_lost()
+                self._stores.close()
+            self._stat_buffer.close(self.node, self._keys.changed, self._page_links.taken)
+            say_lost(self.crawler, self.node, self.settings)
             self._filtering.close()
             self._downloads.close()
             self._errors.close()
-            self._directory.close()
+            self.directory.close()
             if self._trial is not None:
                 self._trial.close()
-
-    def _say_lost(self) -> None:
-        """Say what the crawl has lost, in its last lines."""
-        tally = last_lines.tally(self.agent_id, self.node.counters(), self.node.published)
-        last_lines.say(self.crawler, last_lines.lost(tally, self.settings.crawl))
-        if copies := last_lines.of_copies(self.node.lost_agents, self.settings.replication):
-            end_badly(self.crawler)
-            last_lines.say(self.crawler, copies, logging.ERROR)
-
-    def _fail(self, sentence: str) -> None:
-        """The agent cannot go on; whoever runs it is told by the exit status."""
-        end_badly(self.crawler)
-        self._stop(sentence, "ubi_stopped")
-
-    def _stop(self, sentence: str, reason: str, level: int = logging.ERROR) -> None:
-        """Close the spider, and say why."""
-        logger.log(level, "%s", sentence)
-        self._end(reason)
-
-    def _end(self, reason: str) -> None:
-        """Close the spider. The loop keeps no task alive that nothing else refers to."""
-        task = asyncio.ensure_future(self.crawler.engine.close_spider_async(reason=reason))
-        self._endings.append(task)
-        task.add_done_callback(_tell_of_error)
-
-    def _break(self, sentence: str) -> None:
-        """Too many errors in close succession."""
-        self._stop(sentence, "error_burst")
-
-    def _drain(self) -> None:
-        """Somebody wants this agent to leave: as by SIGTERM, but for the reason."""
-        logger.info("Asked to leave (scrapy ubi drain).")
-        self._end("drained")
 
     @property
     def _spider(self) -> Spider:
@@ -373,31 +294,35 @@ class UbiScheduler(BaseScheduler):
         """
         if self.outputs is not None:
             request.meta.pop(KEY, None)  # copied from its page's
-        return self._intake.take(request, bool(request.meta.pop(SEED, False)))
+        return self._enqueue.take(request, bool(request.meta.pop(SEED, False))).is_taken
 
     def is_known(self, request: Request) -> bool:
         """Whether a request that a page yields (`mark_child`) is a duplicate; counted then, and it need not be
         enqueued. The same decision as that of `enqueue_request`, for the most frequent case.
         """
-        return self._intake.is_known(request)
+        return self._enqueue.is_known(request)
 
     def take_links(self, plain: PlainLinks, response: Response, ordinary: Ordinary, unheard: bool) -> Iterator[None]:
-        """Take all links of a page, some between two yields; arguments and errors are those of `Taking.take`."""
+        """Take all links of a page, some between two yields; arguments and errors are those of `PageLinks.take`."""
         flight = self._flights.get(response.request)
-        return self._taking.take(plain, response, flight.visit if flight is not None else None, ordinary, unheard)
+        return self._page_links.take(plain, response, flight.visit if flight is not None else None, ordinary, unheard)
 
     def seeds(self, plain: PlainLinks) -> Iterator[Request]:
         """The requests for plain links that start() has yielded."""
-        return self._taking.seeds(plain)
+        return self._page_links.seeds(plain)
 
     def mark_child(self, request: Request, parent: Request | None) -> None:
         """The page of `parent` yields `request`, which is enqueued next."""
-        self._intake.mark_child(request, parent)
+        self._enqueue.mark_child(request, parent)
 
     def _found(self, request: Request, parent: Request) -> None:
         """A robots.txt that `parent` had fetched, or the sitemap that it is, leads to this request."""
         self.mark_child(request, parent)
         self.crawler.engine.crawl(request)
+
+    def count(self, stat: str) -> None:
+        """One more of this, in Scrapy's stats."""
+        self._stat_buffer.count(stat)
 
     def _note(self, what: str) -> None:
         self.node.note(what)
@@ -415,19 +340,19 @@ class UbiScheduler(BaseScheduler):
 
     def next_request(self) -> Request | None:
         """The next request that may be fetched now; None when there is none, though some may be pending."""
-        return self._handout.next()
+        return self._dequeue.next()
 
     def outcome(self, result: Response | Failure, request: Request) -> bool:
         """A request has its response or error; True when the spider must not be told."""
-        return self._handout.outcome(result, request)
+        return self._dequeue.outcome(result, request)
 
     def mark_successor(self, request: Request, parent: Request) -> None:
         """A downloader middleware gave `request`, which is enqueued next, in place of the response of `parent`."""
-        self._intake.mark_successor(request, parent)
+        self._enqueue.mark_successor(request, parent)
 
     def truncated(self, request: Request, response: Response, most: int) -> None:
         """Only the beginning of a response was kept."""
-        self.node.note("truncated", self.guard.host_of(request))
+        self.node.note("truncated", self.gate.hosts.name_of(request))
         self._notices.once(
             "truncated",
             f"{response} is larger than {most} bytes: only so many are kept. UBI_MAX_BODY = 0 keeps pages whole.",
@@ -443,6 +368,8 @@ class UbiScheduler(BaseScheduler):
     def start_ended(self) -> None:
         """The spider's `start()` has yielded its last."""
         self._start_ended = True
+        if self._opened:
+            self._tools.seeds.running = False
         self._tell_start()
 
     def _tell_start(self) -> None:
@@ -463,12 +390,6 @@ def scheduler_of(crawler: Crawler) -> UbiScheduler | None:
     scheduler = scheduler_in(crawler)
     # `isinstance` is true of any scheduler, by the metaclass of Scrapy's base class.
     return scheduler if UbiScheduler in type(scheduler).__mro__ else None  # type: ignore[return-value]
-
-
-def _tell_of_error(task: asyncio.Future[None]) -> None:
-    """Log what has kept a spider from being closed."""
-    if not task.cancelled() and (error := task.exception()) is not None:
-        logger.error("The spider could not be closed: %r", error, exc_info=error)
 
 
 def own_scheduler(settings: BaseSettings) -> type[UbiScheduler] | None:

@@ -1,8 +1,8 @@
 """Outermost at the spider: marks what the scheduler could not tell otherwise.
 
 * What `start()` yields is a *seed*: every agent of the crawl runs `start()`, so seeds are taken once in the whole
-  cluster, also with `dont_filter=True`; with that and a `cookiejar`, once for each. In a trial there is one agent, and
-  each with `dont_filter=True` is taken: the contracts of several callbacks may have one URL.
+  cluster, also with `dont_filter=True` (`scheduling.seeds`). In a trial there is one agent, and each with
+  `dont_filter=True` is taken: the contracts of several callbacks may have one URL.
 * What a callback yields with `dont_filter=True` is meant to be fetched again: it gets a *nonce* and so a key of its
   own. The nonce is made of the page's key and the request's number among its output. So a page that is fetched a second
   time after a crash asks for the same requests again, not for new ones.
@@ -31,8 +31,8 @@ from scrapy_ubi.components.scheduler import SEED, UbiScheduler, own_scheduler, s
 from scrapy_ubi.plainlinks import NO_SCHEDULER, PlainLinks, expanded
 from scrapy_ubi.process.start_errors import process_ended
 from scrapy_ubi.requests.check import NONCE
-from scrapy_ubi.requests.identity import jar_nonce
-from scrapy_ubi.scrapy_private import forget_tree, only_scrapy_listens
+from scrapy_ubi.scrapy_private.listeners import only_scrapy_listens
+from scrapy_ubi.scrapy_private.tree import forget_tree
 
 # While the engine backs out it drains start() without a pause: 100,000 URLs would block the loop for two seconds.
 PAUSE_EVERY = 64
@@ -160,7 +160,6 @@ class UbiSpiderMiddleware:
 
 
 def _mark_seed(request: Request, trial: bool) -> None:
-    meta = request.meta
-    meta[SEED] = True
-    if request.dont_filter and (nonce := secrets.token_hex(8) if trial else jar_nonce(meta.get("cookiejar"))):
-        meta[NONCE] = nonce
+    request.meta[SEED] = True
+    if trial and request.dont_filter:
+        request.meta[NONCE] = secrets.token_hex(8)

@@ -7,8 +7,8 @@ Rules of this module:
 * With UBI_MAX_BODY_TYPES = 'html' only what Scrapy makes an `HtmlResponse` of is cut: half a page of HTML is still a
   page, half a JSON document, feed, sitemap or picture is none.
 * A sitemap that the suite follows may be as large as sitemaps.org says, and no larger, whatever its type.
-* A transfer is stopped as soon as the page cannot be a whole one any more; a compressed page is unpacked as far as is
-  kept. So neither a page nor a bomb of any size costs more than UBI_MAX_BODY and a little.
+* A transfer is stopped as soon as the page is longer than what is kept of it; a compressed page is unpacked as far as
+  is kept. So neither a page nor a bomb of any size costs more than UBI_MAX_BODY and a little.
 * Nothing is cut silently: the response has the flag `truncated`, its meta `ubi_truncated`; a stat, a counter of the
   report and a warning once.
 """
@@ -44,8 +44,8 @@ HEAD = 5000  # bytes at the beginning of a body by which Scrapy tells types apar
 PRIORITY = 595
 
 
-class _Load:
-    """One transfer under way. `judged`: it is not to be cut."""
+class _Seen:
+    """What was seen of one transfer under way. `judged`: whether it is cut has been decided."""
 
     __slots__ = ("head", "headers", "judged", "lifted", "most", "received", "stopped")
 
@@ -65,7 +65,7 @@ class UbiBodyMiddleware:
         self._most_scrapy = settings.getint("DOWNLOAD_MAXSIZE")
         self._large = settings.getint("DOWNLOAD_WARNSIZE")
         self._may_lift = settings.getpriority("DOWNLOAD_MAXSIZE") == SETTINGS_PRIORITIES["default"]
-        self._loads: WeakKeyDictionary[Request, _Load] = WeakKeyDictionary()
+        self._loads: WeakKeyDictionary[Request, _Seen] = WeakKeyDictionary()
         crawler.signals.connect(self._headers_received, signals.headers_received)
         crawler.signals.connect(self._bytes_received, signals.bytes_received)
 
@@ -81,12 +81,12 @@ class UbiBodyMiddleware:
             self._loads.pop(request, None)
             return
         before = self._loads.get(request)
-        load = self._loads[request] = _Load(most, headers, before is not None and before.lifted)
-        # Scrapy refuses what is announced as larger than DOWNLOAD_MAXSIZE, 1 GiB unless somebody chose it.
+        load = self._loads[request] = _Seen(most, headers, before is not None and before.lifted)
+        # Scrapy refuses what is announced as larger than DOWNLOAD_MAXSIZE, 1 GiB unless the user has set it.
         if self._may_lift and type(body_length) is int and body_length > self._most_scrapy:
             self._lift(load, request)
 
-    def _lift(self, load: _Load, request: Request) -> None:
+    def _lift(self, load: _Seen, request: Request) -> None:
         """Have a page be loaded that Scrapy would refuse, if it will be cut. No redirect, whose meta its target gets
         before it is taken back here."""
         if "download_maxsize" in request.meta or b"Location" in load.headers:
@@ -120,8 +120,8 @@ class UbiBodyMiddleware:
     def process_response(self, request: Request, response: Response) -> Response:
         kept = self._kept(request, response)
         scheduler = self._scheduler()
-        if 0 < self._large < len(kept.body) and scheduler is not None and scheduler.guard.is_page(request):
-            scheduler.node.note("large", scheduler.guard.host_of(request))
+        if 0 < self._large < len(kept.body) and scheduler is not None and scheduler.gate.hosts.is_page(request):
+            scheduler.node.note("large", scheduler.gate.hosts.name_of(request))
         return kept
 
     def _kept(self, request: Request, response: Response) -> Response:
@@ -137,7 +137,7 @@ class UbiBodyMiddleware:
             return self._cut(request, response, most)
         return response
 
-    def _end(self, request: Request) -> _Load | None:
+    def _end(self, request: Request) -> _Seen | None:
         """The transfer is over, and this is what was seen of it; None where nothing was looked at."""
         load = self._loads.pop(request, None)
         if load is not None and load.lifted:
@@ -147,7 +147,7 @@ class UbiBodyMiddleware:
     def _unpacked(
         self, request: Request, response: Response, encodings: list[str], most: int, stopped: bool
     ) -> Response:
-        """The response without its compression, cut where it is too long; as it is where that is Scrapy's matter."""
+        """The response without its compression, cut where it is too long; as it is where Scrapy does it."""
         if b"Content-Type" in response.headers and not self._is_cut(request, response.headers, response.url):
             return response
         body = unpack(response.body, encodings, most + 1)
@@ -181,14 +181,14 @@ class UbiBodyMiddleware:
     def _limit(self, request: Request) -> int:
         """How many bytes are kept of what this request loads; 0: all."""
         scheduler = self._scheduler()
-        if scheduler is None or request.method == "HEAD" or not scheduler.guard.is_page(request):
+        if scheduler is None or request.method == "HEAD" or not scheduler.gate.hosts.is_page(request):
             return 0
         if Mark.of(request) is not None:
             return MOST_BYTES
         own = request.meta.get(OWN_LIMIT)
         most: int = own if type(own) is int and own >= 0 else scheduler.settings.max_body
         refused_from = request.meta.get("download_maxsize", self._most_scrapy)
-        # Who has Scrapy refuse what is larger than so much, wants that.
+        # Where Scrapy is set to refuse pages of that size, it does.
         return most if not (type(refused_from) is int and 0 < refused_from <= most) else 0
 
     def _packed(self, headers: Headers) -> list[str]:

@@ -1,7 +1,7 @@
 """Where links may lead: not from a public page to this machine, to a local network, or to other schemes.
 
 A page can name any address, and a crawler stands where its writer does not: behind a firewall, beside a Redis, on a
-machine of a cloud that tells its keys to whoever asks 169.254.169.254. Rules of this module:
+machine of a cloud that gives its keys to every client of 169.254.169.254. Rules of this module:
 
 * Where a link or a redirect is found, its host is judged as it is written (`urls.private`). A private one is followed
   only from a page that is private itself: its host is written so, or this agent has connected to a private address for
@@ -9,11 +9,11 @@ machine of a cloud that tells its keys to whoever asks 169.254.169.254. Rules of
 * Where a connection is made, the address is judged, before anything is written: so a name that leads to a private
   address is refused, whatever it led to a moment before. Allowed are hosts of start requests, and all of them in an
   *intranet's crawl*: one with a start request that leads to a private address and none that leads to a public one.
-* Seeds are looked up when that is first asked, `MOST_LOOKED_UP` of them. A crawl of the web never asks.
-* What goes through a proxy is judged as it is written, and by its page's name: nobody here knows the addresses.
+* Seeds are looked up when that is first asked, `MOST_LOOKED_UP` of them. A crawl of the public web never does.
+* What goes through a proxy is judged as it is written, and by its page's name: its addresses are not known here.
 * Of an http page, links of the schemes that Scrapy could load (file, ftp, s3, those of DOWNLOAD_HANDLERS) are followed
   where UBI_LINK_SCHEMES names them. `data:` is always harmless; what has no handler fails as it does in Scrapy.
-* UBI_PRIVATE_HOSTS = "allow" ends all of this but the schemes. Whatever is refused is counted, and said once.
+* UBI_PRIVATE_HOSTS = "allow" ends all of this but the schemes. Each refusal is counted; the first one is logged.
 """
 
 from __future__ import annotations

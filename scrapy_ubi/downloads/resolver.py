@@ -21,8 +21,8 @@ from zope.interface import implementer  # type: ignore[import-untyped]
 MOST_ADDRESSES = 8  # of one host that are tried
 
 
-class Names:
-    """Looks up hosts."""
+class Resolver:
+    """Looks up hosts, for one crawler."""
 
     def __init__(self, settings: BaseSettings) -> None:
         self._by_reactor = settings.getbool("TWISTED_REACTOR_ENABLED") and is_reactor_installed()
@@ -39,7 +39,7 @@ class Names:
         else:
             return [host]
         try:
-            host.encode("idna")  # Twisted's resolver asks in a thread, and never tells that this fails there
+            host.encode("idna")  # Twisted's resolver does so in a thread, and does not report an error there
         except UnicodeError as error:
             raise CannotResolveHostError(f"{host!r} is no name of a host: {error}") from error
         found = await (_by_reactor(host) if self._by_reactor else self._by_thread(host))

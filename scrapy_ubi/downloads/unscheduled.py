@@ -1,18 +1,18 @@
-"""What bypasses the scheduler: robots.txt, media and the redirects of both, a spider's own `download_async`.
+"""Requests that bypass the scheduler: robots.txt, media and the redirects of both, a spider's own `download_async`.
 
-It has no visit and is in no queue, so it is asked what becomes of it where a page would go back to its queue. Rules of
-this module:
+They have no visit and are in no queue. Where a page would return to its queue, this module decides what is done with
+them. Rules of this module:
 
-* Downloads whose host another agent owns are loaded under a foreign permit of this agent (`node.permits`), refused, or
-  let through without a permit, as UBI_FOREIGN_DOWNLOADS says; a refusal warns once, a stat counts always.
-* What is of a host that is given up is refused: as its pages, it is not tried.
-* A transfer that was aborted is done again, but for that of a robots.txt that a page waits for, or to which a redirect
-  leads: who waits for it asks for it again.
+* Downloads whose host another agent owns are loaded under a foreign permit of this agent (`node.work.permits`),
+  refused, or let through without a permit, as UBI_FOREIGN_DOWNLOADS says; a refusal warns once, a stat counts always.
+* Requests to a host that is given up are refused, as its pages are.
+* A transfer that was aborted is made again, but for that of a robots.txt that a page waits for, or to which a redirect
+  leads: what waits for it asks for it again.
 * A robots.txt is loaded under a permit like everything else: for a page as its host's owner only, for media of another
   agent's host under a foreign one. One that redirects to another agent's host is followed without a permit (RFC 9309
   wants it followed; it is one load a day).
-* Where the user has a robots.txt middleware derived from Scrapy's, a robots.txt that was withdrawn must not pass for
-  "all is allowed" there: pages that waited for it are withdrawn as well, and it is asked for again.
+* Where the user has a robots.txt middleware derived from Scrapy's, a robots.txt that was withdrawn must not count
+  as "all is allowed" there: pages that waited for it are withdrawn as well, and it is asked for again.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from scrapy.utils.httpobj import urlparse_cached
 from scrapy_ubi.politeness.robots.fetch import load_of
 from scrapy_ubi.process.log_once import Notices
 from scrapy_ubi.requests.inflight import Flight
-from scrapy_ubi.scrapy_private import forget_robots, robots_known
+from scrapy_ubi.scrapy_private.robots import forget_robots, robots_known
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.urls import partition_key
 
@@ -46,8 +46,9 @@ class GivenUp(IgnoreRequest):
     """This download bypasses the scheduler, and its host does not answer, or is busy for too long."""
 
 
-class Bypassing:
-    """What bypasses the scheduler of one agent. `given_up(host)` says why a host is, "" where it is not."""
+class Unscheduled:
+    """Requests of one agent that bypass its scheduler. `given_up(host)` says why a host is given up, "" where it is
+    not."""
 
     def __init__(
         self, crawler: Crawler, node: Node, settings: UbiSettings, notices: Notices, given_up: Callable[[str], str]
@@ -76,35 +77,36 @@ class Bypassing:
 
     # What is refused
 
-    def passes_foreign(self, flight: Flight) -> bool:
-        """Whether it may go without a permit, though another agent owns its host; False where nobody loads anything any
-        more. Raises `ForeignHost`.
-        """
+    def passes_foreign(self, flight: Flight) -> bool | None:
+        """Whether it may go without a permit, though another agent owns its host; None where no load starts, as this
+        agent closes or the crawl is over. Counted where it may."""
         load = load_of(flight.request)
         if load is not None and load.redirected:
             self._crawler.stats.inc_value("ubi/guard/foreign_robots")
             return True
-        allowed = self._settings.foreign_downloads == "allow"
-        if not allowed and (self._node.over or self.is_loaded_abroad(flight)):
-            self.tell_ended(flight)
-            return False
-        self._crawler.stats.inc_value(f"ubi/guard/foreign_{'allowed' if allowed else 'refused'}")
-        if allowed:
+        if self._settings.foreign_downloads == "allow":
+            self._crawler.stats.inc_value("ubi/guard/foreign_allowed")
             return True
+        return None if self._node.over or self.is_loaded_abroad(flight) else False
+
+    def refuse_foreign(self, flight: Flight) -> ForeignHost:
+        """Count and log that it is refused as its host is another agent's; the exception that says so."""
+        self._crawler.stats.inc_value("ubi/guard/foreign_refused")
         self._notices.once(
             "foreign",
             f"Refusing {flight.request}: it bypasses the scheduler, and another agent owns {flight.host}. "
             "UBI_FOREIGN_DOWNLOADS = 'polite' lets such downloads be made, one at a time for each host and agent.",
         )
-        raise ForeignHost(f"Another agent owns {flight.host}")
+        return ForeignHost(f"Another agent owns {flight.host}")
 
-    def refusal(self, flight: Flight) -> GivenUp | None:
-        """The exception that ends media whose host is given up: tried one by one, each takes all its time-outs."""
+    def given_up(self, flight: Flight) -> str:
+        """Why the host of these media is given up, else "". Tried one by one, each would take all its time-outs."""
         if flight.host is None or load_of(flight.request) is not None or not is_done_again(flight):
-            return None
-        why = self._given_up(flight.host)
-        if not why:
-            return None
+            return ""
+        return self._given_up(flight.host)
+
+    def refuse_given_up(self, flight: Flight, why: str) -> GivenUp:
+        """Count and log that these media are not loaded, as their host is given up; the exception that says so."""
         self._crawler.stats.inc_value("ubi/guard/given_up")
         self._notices.once(
             "given_up",
@@ -114,7 +116,7 @@ class Bypassing:
         return GivenUp(f"{flight.host} is given up ({why})")
 
     def tell_ended(self, flight: Flight) -> None:
-        """Say that this is not loaded, as nothing is any more."""
+        """Count and log that this is not loaded, as this agent closes or the crawl is over."""
         why = "this agent closes, and its host was put off for long, its lease has ended, or it has left already"
         if self._node.over:
             why = "the crawl is over"
@@ -133,12 +135,10 @@ class Bypassing:
             return load.of_page and not load.redirected
         return is_robots(flight.request) and self.host_of(_first_url(flight.request)) == flight.host
 
-    def withdrawn(self, flight: Flight) -> bool:
-        """This is not read for now; whether it is a robots.txt of a middleware that would take that for leave."""
-        if load_of(flight.request) is not None or not is_robots(flight.request):
-            return False
-        self._robots_unread.add(urlsplit(_first_url(flight.request)).netloc)
-        return True
+    def withdrawn(self, flight: Flight) -> None:
+        """Note a robots.txt that is not read for now, of a middleware that would take that for "all is allowed"."""
+        if load_of(flight.request) is None and is_robots(flight.request):
+            self._robots_unread.add(urlsplit(_first_url(flight.request)).netloc)
 
     def lacks_robots(self, flight: Flight) -> bool:
         """Whether this page passed the robots.txt middleware only because its robots.txt was withdrawn."""
@@ -155,8 +155,8 @@ class Bypassing:
 
 
 def is_done_again(flight: Flight) -> bool:
-    """Whether a transfer that was aborted is to be done again as it was: nobody else asks for it again. Who waits for a
-    robots.txt does, or has waited long enough where a redirect leads on."""
+    """Whether a transfer that was aborted is made again by the gate, as nothing else asks for it again. A page asks for
+    its robots.txt again; after a redirect of one there is no time left."""
     load = load_of(flight.request)
     if load is not None:
         return not (load.of_page or load.redirected)
@@ -164,8 +164,8 @@ def is_done_again(flight: Flight) -> bool:
 
 
 def is_robots(request: Request) -> bool:
-    """Whether RobotsTxtMiddleware asks for this, at first or by a redirect (which copies callback and meta). Media that
-    are to be loaded whatever robots.txt says look the same but for the path."""
+    """Whether RobotsTxtMiddleware asks for this, directly or by a redirect (which copies callback and meta). Media that
+    ignore robots.txt differ from that by the path alone."""
     marked = request.callback is NO_CALLBACK and bool(request.meta.get("dont_obey_robotstxt"))
     return marked and urlsplit(_first_url(request)).path == "/robots.txt"
 

@@ -1,12 +1,13 @@
 """What becomes of downloads beside the scheduler: files, images, and what a spider awaits by `engine.download_async`.
 
-Their page is done whether they come or not, and nobody asks for them again: so each one that fails is counted. Rules of
-this module:
+Their page is done whether they come or not, and they are not requested again: so each failure is counted. Rules of this
+module:
 
 * A download is one call of `engine.download_async`, with all its retries and redirects: what counts is its end.
 * It has failed where it ended in an error, or in a status of 300 or more: media pipelines keep nothing of such a
   response. A robots.txt is none.
-* Each failure has a reason, a word as those of pages (`outcome`): in the stats, and with its host in the report.
+* Each failure has a reason, a word as those of pages (`requests.failure_reasons`): in the stats, and with its host in
+  the report.
 * Where any failed, one line says so at the end of the log: a warning where this package has refused or ended some.
 """
 
@@ -23,7 +24,7 @@ from scrapy_ubi.downloads.gate import Withdrawn
 from scrapy_ubi.downloads.unscheduled import ForeignHost, GivenUp, is_robots
 from scrapy_ubi.politeness.robots.fetch import load_of
 from scrapy_ubi.requests.failure_reasons import reason_of
-from scrapy_ubi.scrapy_private import Download
+from scrapy_ubi.scrapy_private.engine import Download
 
 logger = logging.getLogger("scrapy_ubi")
 
@@ -32,7 +33,7 @@ MOST_REASONS = 100  # counted by name here; they come from the web, and from oth
 MOST_NAMED = 5  # in the line at the end: this package's own first
 
 
-class Downloads:
+class UnscheduledResults:
     """The downloads beside the scheduler of one agent. `count` adds one to the stat of a name, `note` tells the report
     of something at a host, `host_of` gives the host of a URL."""
 

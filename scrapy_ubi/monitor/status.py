@@ -18,7 +18,7 @@ from typing import Any, cast
 
 import redis
 
-from scrapy_ubi.node.mail.finish import is_finished
+from scrapy_ubi.node.mail.run_state import is_finished
 from scrapy_ubi.node.report.profile import Profile, read_profile
 from scrapy_ubi.protocol.beat import FENCED, LEAVING, LEFT, Beat
 from scrapy_ubi.protocol.ring import replicas_for

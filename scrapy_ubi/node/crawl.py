@@ -23,23 +23,28 @@ from scrapy_ubi.node.disk import FACTS_EVERY, Disk
 from scrapy_ubi.node.group import join_steps
 from scrapy_ubi.node.group.pinned_settings import check_origin, check_settings, check_spider, kept_origin
 from scrapy_ubi.node.group.pinned_settings import fixed as fixed_settings
-from scrapy_ubi.node.protocol_config import protocol_config
 from scrapy_ubi.node.report import figures
 from scrapy_ubi.protocol import losses, snapshot
 from scrapy_ubi.protocol.agent import Agent
+from scrapy_ubi.protocol.config import Config
 from scrapy_ubi.protocol.host import Entry, Failure
+from scrapy_ubi.protocol.host_policy import FREE, HostPolicy
+from scrapy_ubi.protocol.lane import Bounds
 from scrapy_ubi.protocol.view import View
 from scrapy_ubi.settings import UbiSettings
 
 logger = logging.getLogger("scrapy_ubi")
 
+LEAVE_PAUSE = 1.5  # heartbeat intervals, in which all that were stopped at one moment have heard of each other
+LETTER_BYTES_A_CHARACTER = 6  # a control character in JSON; so a letter of that many characters is never too large
 MOST_FORMER = 64  # incarnations of one disk that are remembered
 
 
 class Crawl:
     """The crawl of agent `me`, kept on `disk`. `fixed` is the part of its profile that does not change,
     `on_incarnation` notes durably which incarnation runs now; `incarnations` are those of this process; `predecessor`
-    is the one that ran in its directory before. `handed_over`: it has left, and others have all that it knew.
+    is the one that ran in its directory before. `policy`
+    is asked about hosts. `handed_over`: it has left, and others have all that it knew.
     """
 
     def __init__(
@@ -51,9 +56,10 @@ class Crawl:
         on_incarnation: Callable[[str], None],
         clock: Callable[[], float],
         predecessor: str | None = None,
+        policy: HostPolicy = FREE,
     ) -> None:
         self._settings, self._me, self.fixed = settings, me, fixed
-        self._predecessor = predecessor
+        self._predecessor, self._policy = predecessor, policy
         self._on_incarnation, self._clock = on_incarnation, clock
         self.disk = disk
         self.last_view: View | None = None  # in which it was, once it leaves
@@ -70,9 +76,11 @@ class Crawl:
         if (saved := disk.saved) is not None:
             if disk.facts.get("agent", self._me) != self._me:  # a copy, or under a new name: it has lanes of its own
                 saved = replace(saved, group=saved.group._replace(store=store), numbers={})
-            self.agent = snapshot.restore(self._me, saved, config, self.frontier, self._new_incarnation, now)
+            self.agent = snapshot.restore(
+                self._me, saved, config, self.frontier, self._new_incarnation, now, self._policy
+            )
         else:
-            self.agent = Agent(self._me, store, config, self.frontier, self._new_incarnation, now)
+            self.agent = Agent(self._me, store, config, self.frontier, self._new_incarnation, now, self._policy)
         self.tally = figures.Tally(now)
         figures.restore(self.agent, self.tally, disk.facts)
         self.agent.group.losses = losses.read_losses(disk.facts.get("losses"))
@@ -175,3 +183,25 @@ class Crawl:
     def write_facts(self) -> None:
         """Let them be due."""
         self._facts_at = 0.0
+
+
+def protocol_config(settings: UbiSettings) -> Config:
+    """The configuration of an agent with these settings."""
+    bounds = Bounds(
+        window=settings.window,
+        records=settings.letter_records,
+        size=settings.max_letter_bytes // LETTER_BYTES_A_CHARACTER,
+        resend=settings.resend_timeout,
+    )
+    return Config(
+        replication=settings.replication,
+        replicas=settings.ring_replicas,
+        lease_timeout=settings.lease_timeout,
+        failure_timeout=settings.failure_timeout,
+        handoff_timeout=settings.handoff_timeout,
+        bounds=bounds,
+        outbox_records=settings.outbox_records,
+        suppressed_keys=settings.suppressed_keys,
+        leave_pause=min(LEAVE_PAUSE * settings.heartbeat_interval, settings.leave_timeout / 10),
+        start_wait=settings.start_wait,
+    )

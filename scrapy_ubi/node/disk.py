@@ -41,7 +41,6 @@ from scrapy_ubi.frontier.restore import SeenKind, open_frontier
 from scrapy_ubi.frontier.scan import Result
 from scrapy_ubi.frontier.seen import SeenDamaged, SeenTable
 from scrapy_ubi.frontier.store import Store, StoreDamaged, StoreError
-from scrapy_ubi.frontier.scan import Result
 from scrapy_ubi.node.hosts.host_notes import MOST_POSTPONE
 from scrapy_ubi.node.store_files import clean, delete, set_aside
 from scrapy_ubi.protocol.frontier_contract import Frontier
@@ -182,7 +181,7 @@ class NoDisk:
         """Nothing."""
 
 
-class Keeper:
+class AgentDisk:
     """An agent's disk. `frontier`, `saved` and `facts` are what was found on it; `forget` replaces them.
 
     `trouble` is called in the loop, once, when a file turns out to be damaged while the crawl runs.
@@ -215,7 +214,7 @@ class Keeper:
     @classmethod
     async def open(
         cls, path: Path, settings: UbiSettings, clock: Callable[[], float], beside: Beside | None = None
-    ) -> Keeper:
+    ) -> AgentDisk:
         """Open the disk in that directory, in another thread; `beside` are the files whose lengths stand there.
 
         Raises `UbiDirectoryError` when it is damaged (then it was set aside) or cannot be used.

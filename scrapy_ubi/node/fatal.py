@@ -18,7 +18,7 @@ from scrapy_ubi.node.disk import Disk
 logger = logging.getLogger("scrapy_ubi")
 
 
-class Halt:
+class Fatal:
     """The end of one agent by force. `dead`: it has come. `on_fatal` is told why. It hears of the disk's trouble."""
 
     def __init__(self, disk: Disk, on_fatal: Callable[[str], None]) -> None:

@@ -22,35 +22,39 @@ from scrapy_ubi.clock import unix
 from scrapy_ubi.frontier.store import StoreError
 from scrapy_ubi.node.crawl import Crawl
 from scrapy_ubi.node.disk import Disk, NoDisk
-from scrapy_ubi.node.fatal import Halt
+from scrapy_ubi.node.fatal import Fatal
 from scrapy_ubi.node.group.beats import Beats
-from scrapy_ubi.node.group.dead_agents import Burials
-from scrapy_ubi.node.group.join import Arriving
-from scrapy_ubi.node.group.leave import Leaving
+from scrapy_ubi.node.group.dead_agents import DeadAgents
+from scrapy_ubi.node.group.join import Join
+from scrapy_ubi.node.group.leave import Leave
 from scrapy_ubi.node.group.lost_agents import LostAgents
-from scrapy_ubi.node.group.origin import UNKNOWN, Origin
-from scrapy_ubi.node.group.ticker import Pulse
-from scrapy_ubi.node.hosts.crawl_limits import CrawlLimits
+from scrapy_ubi.node.group.ticker import Ticker
+from scrapy_ubi.node.hosts.crawl_limits import CrawlLimits, LimitWatch
 from scrapy_ubi.node.hosts.foreign_hosts import ForeignHosts
 from scrapy_ubi.node.hosts.host_limits import HostLimits
-from scrapy_ubi.node.hosts.host_notes import Hosts
-from scrapy_ubi.node.hosts.ip_politeness import Addresses
-from scrapy_ubi.node.hosts.learned_forms import Learner
-from scrapy_ubi.node.hosts.limit_watch import LimitWatch
-from scrapy_ubi.node.hosts.merged_urls import Joins
+from scrapy_ubi.node.hosts.host_notes import HostNotes
+from scrapy_ubi.node.hosts.ip_politeness import IpPoliteness
+from scrapy_ubi.node.hosts.learned_forms import LearnedForms
+from scrapy_ubi.node.hosts.merged_urls import MergedUrls
+from scrapy_ubi.node.hosts.policy import host_policy
 from scrapy_ubi.node.keys import Keys
-from scrapy_ubi.node.mail.exchange import Post
-from scrapy_ubi.node.mail.exchange_loop import Exchanges
-from scrapy_ubi.node.mail.io_thread import Courier
+from scrapy_ubi.node.mail.disk_flush import DiskFlush
+from scrapy_ubi.node.mail.exchange import Exchange
+from scrapy_ubi.node.mail.exchange_loop import ExchangeLoop
+from scrapy_ubi.node.mail.inbox_check import InboxCheck
+from scrapy_ubi.node.mail.io_thread import IoThread
+from scrapy_ubi.node.mail.run_state import RunState
 from scrapy_ubi.node.report import figures, query_source
-from scrapy_ubi.node.report.publish import Publishing, published
+from scrapy_ubi.node.report.publish import Publisher, published
 from scrapy_ubi.node.report.queries import Answer, Question, answer
-from scrapy_ubi.node.report.query_inbox import Desk
-from scrapy_ubi.node.work.discover import Finding
-from scrapy_ubi.node.work.engine_wakeup import Waker
-from scrapy_ubi.node.work.next_request import Choice
+from scrapy_ubi.node.report.query_inbox import QueryInbox
+from scrapy_ubi.node.start import NodeEvents, Start
+from scrapy_ubi.node.work.discover import Discoverer
+from scrapy_ubi.node.work.engine_wakeup import EngineWakeup
+from scrapy_ubi.node.work.next_request import NextRequest
 from scrapy_ubi.node.work.permits import PATIENCE, Permits
 from scrapy_ubi.node.work.visits import Visit, Visits
+from scrapy_ubi.protocol.beat import Beat
 from scrapy_ubi.protocol.host import Entry, HostState
 from scrapy_ubi.protocol.memory_state import SetState
 from scrapy_ubi.settings import UbiSettings
@@ -64,180 +68,153 @@ logger = logging.getLogger("scrapy_ubi")
 class Node:
     """One agent of a crawl, running in this event loop.
 
-    `agent_id` is its identifier; `predecessor` the incarnation that ran in the same directory before, if any, and
-    `on_incarnation` notes durably which one runs now. `origin` is what it was started from. `check` says why a
-    request's JSON text cannot be accepted (None: it can); `keys` makes the keys of requests. `on_wake`: look for
-    requests again, a host became ready or the crawl is over. `on_cancel`: abort all loads under way, the agent is
-    fenced. `on_fatal`: stop, for the reason given in a sentence. `on_drain`: somebody has asked this agent to leave;
-    called once. `on_given_up`: a request failed, for that reason, as its host is ended.
-    `started` is when, by `clock`, the process was started for this crawl, None: just now.
-    `on_limit`: leave, for the crawl has reached the limit of that name, as a sentence says; called once. `on_flush`:
-    let outlast this process what the pages have given that are done by now; why that cannot be, as a sentence, '' when
-    it is done. `disk` is where the node keeps what it knows; without it that is forgotten with the process.
+    `start` says who it is. `check` says why a request's JSON text cannot be accepted (None: it can); `keys` makes the
+    keys of requests. `events` hears what happens. `disk` is where the node keeps what it knows; without it that is
+    forgotten with the process.
     """
 
     def __init__(
         self,
         settings: UbiSettings,
         transport: Transport,
-        *,
-        agent_id: str,
-        spider: str,
-        origin: Origin = UNKNOWN,
+        start: Start,
         check: Callable[[str], str | None],
         keys: Keys,
-        on_wake: Callable[[], None] = lambda: None,
-        on_cancel: Callable[[], None] = lambda: None,
-        on_fatal: Callable[[str], None] = lambda sentence: None,
-        on_drain: Callable[[], None] = lambda: None,
-        on_given_up: Callable[[str], None] = lambda reason: None,
-        on_limit: Callable[[str, str], None] = lambda reason, sentence: None,
-        predecessor: str | None = None,
-        started: float | None = None,
-        on_incarnation: Callable[[str], None] = lambda incarnation: None,
-        on_flush: Callable[[], str] = lambda: "",
+        events: NodeEvents | None = None,
         clock: Callable[[], float] = clock.now,
         disk: Disk | None = None,
     ) -> None:
-        self.settings, self.agent_id, self.transport = settings, agent_id, transport
-        self._check, self._drain, self._clock, self._keys = check, on_drain, clock, keys
-        self._on_flush = on_flush
-        disk = disk if disk is not None else NoDisk(settings.host_delay)
-        self._halt = Halt(disk, on_fatal)
-        fixed = figures.fixed(settings, agent_id, spider, origin)
-        self._crawl = Crawl(settings, agent_id, disk, fixed, on_incarnation, clock, predecessor)
-        self._waker = Waker(self._crawl, self._halt, clock, on_wake)
-        self._make_crawling(on_given_up, on_limit)
-        self._make_mailing(on_cancel, predecessor, started)
-        self._follow()
-
-    def _make_crawling(self, on_given_up: Callable[[str], None], on_limit: Callable[[str, str], None]) -> None:
-        """What chooses requests and follows their visits."""
-        settings, crawl = self.settings, self._crawl
-        self.addresses = Addresses() if settings.polite_by_ip else None
-        self.hosts = Hosts(crawl.agent, crawl.frontier, self._clock, unix)
-        self.foreign = ForeignHosts(self._clock)
-        self.limits = HostLimits(settings, self.hosts, unix, self.note)
-        self.crawl_limits = CrawlLimits(settings, self.agent_id, on_limit)
-        finding = Finding(crawl, self.crawl_limits, self.limits, self._waker, lambda: self._exchanges.look_for_much())
-        self.met, self.discover, self.discover_all = finding.met, finding.discover, finding.discover_all
-        self.too_large, self._take_again = finding.too_large, finding.take_again
-        self.learner = Learner.of(settings, self._keys, finding.take_again)
-        self._visits = Visits(crawl, self.learner, self.addresses, lambda: finding.strays, self._clock)
-        self._choice = Choice(
-            crawl, self._halt, self.hosts, self.limits, self.learner, self.addresses, on_given_up, self._waker.arm
-        )
-
-    def _make_mailing(self, on_cancel: Callable[[], None], predecessor: str | None, started: float | None) -> None:
-        """What speaks with the others, and tells the time."""
-        settings, crawl, halt, clock = self.settings, self._crawl, self._halt, self._clock
+        self.settings, self.agent_id, self.transport = settings, start.agent_id, transport
+        self._check, self._clock, self._keys = check, clock, keys
+        self._events = events = events if events is not None else NodeEvents()
         self._asked = False  # to leave
         self.published: dict[str, str] = {}  # agent -> its profile, when this one had left
-        self._courier = Courier(own_thread=settings.redis_url is not None)
-        self._limit_watch = LimitWatch(self.crawl_limits, crawl, self._courier, self.transport)
-        self._publishing = Publishing(crawl, lambda: self.state, clock)
-        self._exchanges = Exchanges(crawl, self._publishing, settings.flush_records, self._exchanged, clock)
-        self._burials = Burials(crawl, self._courier, self.transport, settings.failure_timeout)
-        self._beats = Beats(crawl, self.transport, settings, self._heard, clock)
-        self._pulse = Pulse(crawl, settings, halt, self._exchanges.turn, on_cancel, self._ticked, clock)
-        self._arriving = Arriving(
-            crawl, settings, self._courier, self.transport, predecessor, self._beats.line, self._begin_anew, clock,
-            started,
-        )  # fmt: skip
-        self._lost_agents = LostAgents(crawl, self._courier, self.transport, self._exchanges.control)
-        self._leaving = Leaving(crawl, settings, halt, self._exchanges, self._publishing, clock, self._lost_agents.look)
-
-    def _begin_anew(self) -> None:
-        """The crawl on the disk was over: it is another one now."""
-        self.hosts.begin(self._crawl.agent, self._crawl.frontier)
+        self._make_crawl(start, disk if disk is not None else NoDisk(settings.host_delay))
+        self._fatal = Fatal(self._crawl.disk, events.fatal)
+        self._waker = EngineWakeup(self._crawl, self._fatal, clock, events.wake)
+        self._make_mail(start)
+        self._make_work()
         self._follow()
+
+    def _make_crawl(self, start: Start, disk: Disk) -> None:
+        """The crawl, and what is known of its hosts."""
+        settings = self.settings
+        self.addresses = IpPoliteness() if settings.polite_by_ip else None
+        self.foreign = ForeignHosts(self._clock)
+        self.hosts = HostNotes(self._clock, unix)
+        self.limits = HostLimits(settings, self.hosts, unix, self.note)
+        policy = host_policy(self.hosts, self.limits, self.addresses)
+        fixed = figures.fixed(settings, start.agent_id, start.spider, start.origin)
+        self._crawl = Crawl(
+            settings, start.agent_id, disk, fixed, self._events.incarnation, self._clock, start.predecessor, policy
+        )
+
+    def _make_mail(self, start: Start) -> None:
+        """What speaks with the others, and hears of the time."""
+        settings, crawl, fatal, clock, transport = self.settings, self._crawl, self._fatal, self._clock, self.transport
+        self._io = io = IoThread(own_thread=settings.redis_url is not None)
+        self._publisher = Publisher(crawl, self._doing, clock)
+        self._exchanges = ExchangeLoop(crawl, self._publisher, settings.flush_records, self._exchanged, clock)
+        self._ticker = Ticker(crawl, settings, fatal, self._exchanges.turn, self._events.cancel, self._ticked, clock)
+        self._beats = Beats(crawl, transport, settings, self._heard, clock)
+        self._dead_agents = DeadAgents(crawl, io, transport, settings.failure_timeout)
+        self._lost_agents = LostAgents(crawl, io, transport, self._exchanges.control)
+        self._join = Join(crawl, settings, io, transport, start, self._beats.line, self._follow, clock)
+        self._leave = Leave(crawl, settings, fatal, self._exchanges, self._publisher, clock, self._lost_agents.look)
+
+    def _make_work(self) -> None:
+        """What chooses requests, follows their visits, and takes what they find."""
+        settings, crawl, waker = self.settings, self._crawl, self._waker
+        self.crawl_limits = CrawlLimits(settings, self.agent_id, self._events.limit)
+        self._limit_watch = LimitWatch(self.crawl_limits, crawl, self._io, self.transport)
+        discoverer = Discoverer(crawl, self.crawl_limits, self.limits, waker, self._exchanges.look_for_much)
+        self.met, self.discover, self.discover_all = discoverer.met, discoverer.discover, discoverer.discover_all
+        self._take_again = discoverer.take_again
+        self.learner = LearnedForms.of(settings, self._keys, discoverer.take_again)
+        self._visits = Visits(crawl, self.learner, self.addresses, self._clock)
+        self._choice = NextRequest(
+            crawl, self._fatal, self.hosts, self.limits, self.learner, self._events.given_up, waker.arm
+        )
 
     def _follow(self) -> None:
         """Work for the agent that the crawl has now."""
         self.agent, self.frontier, self.tally = self._crawl.agent, self._crawl.frontier, self._crawl.tally
+        self.hosts.begin(self.agent, self.frontier)
         self.permits = Permits(self.agent, self._clock, self.foreign)
         if self.learner is not None:
             self.learner.begin(self.agent, self.hosts, self.tally.joins)
-        self.limits.begin(self.agent)
-        self._choice.begin()
         self._beats.begin()
 
     # -- coming and going
 
     async def open(self) -> None:
         """Join the group. Raises UbiError with one sentence when refused, TransportError when Redis cannot be used."""
-        self._courier.start()
+        self._io.start()
         try:
-            control = await self._arriving.go()
-            self._publishing.kept = self._arriving.published
+            control = await self._join.go()
+            self._publisher.kept = self._join.published
         except BaseException:
             await self._let_go()
             raise
-        self._exchanges.open(self._make_post(control))
-        self._beats.start(self._pulse.stalled)
-        self._pulse.start()
+        self._exchanges.open(self._make_exchange(control))
+        self._beats.start(self._ticker.stalled)
+        self._ticker.start()
         await self._beats.wait()
-        self._arriving.introduce()
+        self._join.introduce()
 
-    def _make_post(self, control: Mapping[str, str]) -> Post:
-        return Post(
-            self.agent,
-            self.transport,
-            self._courier,
-            self.settings,
-            control,
-            self._judge,
-            self._exchanges.arrived,
-            self._crawl.disk,
-            self._crawl.facts,
-            Desk(self.agent_id, self._answer, time.time),
-            self._on_flush,
-        )
+    def _make_exchange(self, control: Mapping[str, str]) -> Exchange:
+        """What carries the mail from now on; `control` is what the control hash said at the start."""
+        agent, crawl, settings = self.agent, self._crawl, self.settings
+        run = RunState(agent, control, str(crawl.disk.facts.get("run", "")))
+        queries = QueryInbox(self.agent_id, self._answer, time.time)
+        check = InboxCheck(agent, self._judge, settings.max_url_length, queries)
+        flush = DiskFlush(agent, crawl.disk, crawl.facts, self._events.flush)
+        return Exchange(agent, self.transport, self._io, settings, run, check, flush, self._exchanges.arrived)
 
     async def leave(self, reason: str) -> None:
         """Go. When the crawl is over just say so; else hand everything over first, for at most `UBI_LEAVE_TIMEOUT`."""
         self.permits.close()
         for visit in self._visits.under_way():
             self.put_back(visit)
-        if not self._pulse.started:  # it never joined
+        if not self._ticker.started:  # it never joined
             await self._crawl.disk.close()
             return
-        await self._leaving.go()
-        if not self._halt.dead:
-            self.published = await published(self._courier, self.transport)
+        await self._leave.go()
+        if not self._fatal.dead:
+            self.published = await published(self._io, self.transport)
         self._exchanges.close()
-        self._pulse.stop()
+        self._ticker.stop()
         self._waker.stop()
-        await self.transport.stop_beating(None if self._halt.dead else self.agent.last_beat().line(0))
+        await self.transport.stop_beating(None if self._fatal.dead else self.agent.last_beat().line(0))
         await self._let_go()
-        logger.info("Agent %s has %s (reason: %s).", self.agent_id, self._leaving.stage, reason)
+        logger.info("Agent %s has %s (reason: %s).", self.agent_id, self._leave.stage, reason)
 
     async def _let_go(self) -> None:
         """Of transport, courier and disk."""
-        await self._courier.call(self.transport.close())
-        await self._courier.stop()
+        await self._io.call(self.transport.close())
+        await self._io.stop()
         await self._crawl.disk.close()
 
     # -- what comes by itself
 
-    def _exchanged(self, post: Post) -> None:
+    def _exchanged(self, post: Exchange) -> None:
         """An exchange of mail has ended."""
         self.tally.dead_letters, self.tally.writes_refused = post.dead_letters, post.writes_refused
         if post.control.get(drain_field(self.agent_id)) in self._crawl.incarnations and not self._asked:
             self._asked = True
-            self._drain()
-        self._pulse.tick()
+            self._events.drain()
+        self._ticker.tick()
 
     def _heard(self, end: bool, lines: Mapping[str, str]) -> None:
         """Everybody's beats were read, from these lines; `end`: they say that the crawl is over."""
         if end:
             self._exchanges.hurry = True
-        self._pulse.tick()
-        self._burials.look(lines, self._clock())
+        self._ticker.tick()
+        self._dead_agents.look(lines, self._clock())
 
-    def _ticked(self, now: float) -> None:
+    def _ticked(self, now: float, beat: Beat) -> None:
         """The protocol has heard of the time: see to all that may follow."""
-        self._beats.publish()
+        self._beats.publish(beat)
         self.permits.look_again()
         self._limit_watch.look(now)
         self._choice.read_ahead(now)
@@ -255,7 +232,7 @@ class Node:
             source = query_source.source(self.agent, self.hosts, self._keys, self._take_again, self._clock())
             return answer(question, source)
         except StoreError as error:
-            self._halt.broken(error)
+            self._fatal.broken(error)
             return {"agent": self.agent_id, "refused": str(error)}
 
     # -- what the adapters call
@@ -287,7 +264,7 @@ class Node:
         return sum(state.waiting for state in self.frontier.states() if state.waiting and self._is_own(state))
 
     def _is_own(self, state: HostState) -> bool:
-        return self.agent.keepers(state)[:1] == (self.agent.me,)
+        return self.agent.keeping.keepers(state)[:1] == (self.agent.me,)
 
     def retry(self, visit: Visit, entry: Entry) -> None:
         """The same key is to be fetched again, as `entry`, when this visit has ended."""
@@ -308,6 +285,11 @@ class Node:
             self._exchanges.turn(self._clock())
             self._waker.arm()
 
+    def also_done(self, visit: Visit, key: int) -> None:
+        """Another key of its host is done with the page of this visit, which has just ended."""
+        if visit.again is None:
+            self.agent.work.also_done(visit.state, visit.entry._replace(key=key))
+
     def note(self, what: str, host: str = "") -> None:
         """Something happened at this host that the report should name."""
         self.tally.note(what, host)
@@ -316,6 +298,12 @@ class Node:
         """The visit was not made (fence, lost host, shutdown): its request waits again."""
         if self._visits.put_back(visit):
             self._waker.arm()
+
+    def permit_now(self, host: str, visit: Visit | None, foreign: bool = False) -> bool | None:
+        """As `permit`, without waiting: None where one would have to wait."""
+        if visit is None:
+            return self.permits.take(host, None, foreign=foreign)
+        return self.permits.take(host, visit.state, visit.entry.key)
 
     async def permit(self, host: str, visit: Visit | None, again: bool = False, foreign: bool = False) -> bool:
         """Wait until a load from this host may start, at this moment. False: this agent must not load from it, or the
@@ -339,15 +327,15 @@ class Node:
     def may_fetch(self, host: str) -> bool:
         """Whether a load from this host, as its owner, may start now: compared right at the dispatch."""
         state = self.frontier.find(host) or SetState(host)
-        return self.agent.may_fetch(state, self._clock())
+        return self.agent.work.may_fetch(state, self._clock())
 
     def may_load(self, host: str) -> bool:
         """The same for a load beside the scheduler that holds the permit of this host, which may be a foreign one."""
-        return self.agent.may_act(self._clock()) if self.permits.is_foreign(host) else self.may_fetch(host)
+        return self.agent.work.may_act(self._clock()) if self.permits.is_foreign(host) else self.may_fetch(host)
 
     def is_own(self, host: str) -> bool:
         """Whether this agent owns this host."""
-        return self.agent.owns(host)
+        return self.agent.keeping.owns(host)
 
     def is_foreign(self, host: str) -> bool:
         """Whether a load is under way here from this host as from that of another agent."""
@@ -356,13 +344,13 @@ class Node:
     def loads(self, host: str) -> bool:
         """Whether loads may begin at this agent: the crawl goes on, here as well, and the lease holds; and from this
         host before long, as it was not put off."""
-        if self.over or self._halt.dead or self.permits.closed:
+        if self.over or self._fatal.dead or self.permits.closed:
             return False
         now = self._clock()
         return self.agent.lease.holds(now) and self.permits.next_at(host) - now <= PATIENCE
 
     @property
-    def joins(self) -> Joins:
+    def joins(self) -> MergedUrls:
         """What lossy steps of the normal form have joined."""
         return self.tally.joins
 
@@ -379,7 +367,7 @@ class Node:
     @property
     def crowded(self) -> bool:
         """Whether what comes from outside should wait: too much is to be sent already, or nothing can be written."""
-        if self.over or self._halt.dead:
+        if self.over or self._fatal.dead:
             return False
         return self._exchanges.choked or len(self.agent.outbox) > self.settings.outbox_records
 
@@ -390,8 +378,11 @@ class Node:
     @property
     def state(self) -> str:
         """What this agent is doing, for people."""
-        if self._leaving.stage:
-            return self._leaving.stage
+        return self._doing()
+
+    def _doing(self) -> str:
+        if self._leave.stage:
+            return self._leave.stage
         if not self.agent.lease.holds(self._clock()):
             return "fenced" if self._beats.were_read else "joining"
         if self._exchanges.blocked:

@@ -40,7 +40,7 @@ class Outputs:
         found.listen()
         return found
 
-    def close(self, count: Callable[..., None]) -> None:
+    def close(self) -> None:
         """All is written: say where it is."""
         repaired, stats = self.writer.repaired, self._crawler.stats
         if stats is not None:

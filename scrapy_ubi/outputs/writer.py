@@ -96,8 +96,9 @@ class Writer:
         """Call `on_room` once less than the half of `most` waits."""
         self._was_full = True
 
-    def on_room_in(self, loop: asyncio.AbstractEventLoop, on_room: Callable[[], None]) -> None:
-        """From now on call `on_room` in that loop."""
+    def on_room(self, on_room: Callable[[], None]) -> None:
+        """From now on call `on_room` in the loop that runs."""
+        loop = asyncio.get_running_loop()
 
         def tell() -> None:
             with suppress(RuntimeError):  # the loop has ended

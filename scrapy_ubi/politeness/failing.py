@@ -12,7 +12,7 @@ Rules of this module:
   the same round counts, so that a round with too few pages ends, too.
 * A host that is *gone*: a proxy says (502, 504, no tunnel) that it cannot be reached, and it has never answered. Each
   such load is a round, no page is spared, and there are short rests only, `Policy.tries` of them.
-* No clock and no host in here, as in `health`; what is known travels with the host, and `read` takes what holds.
+* No clock and no host in here, as in `health`; what is known travels with the host, and `read` drops what is not valid.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Streak(NamedTuple):
         return [self.rests, int(self.gone), *self.pages]
 
 
-class Verdict(NamedTuple):
+class Consequence(NamedTuple):
     """What follows from an error: the new streak, how long the host rests (s), whether it is given up, and whether the
     page goes back to its queue with all its retries."""
 
@@ -67,20 +67,20 @@ def read(value: object) -> Streak | None:
     return Streak(min(rests, MOST_COUNT), gone == 1, tuple(pages))
 
 
-def answered(streak: Streak, page: int, policy: Policy) -> Verdict:
+def answered(streak: Streak, page: int, policy: Policy) -> Consequence:
     """What follows when a load of this page, by its key, has ended with an error. `streak`: what is known, or a new one
     where the host had answered otherwise before. With `policy.failures` of 0 nothing follows."""
     if not policy.failures:
-        return Verdict(streak)
+        return Consequence(streak)
     page &= MOST_PAGE
     new = page not in streak.pages
     pages = (*streak.pages, page) if new else streak.pages
     round_ends = streak.gone or len(pages) >= min(policy.failures, MOST_PAGES)
     spared = new and not streak.gone and (round_ends or streak.rests > 0)
     if not round_ends:
-        return Verdict(streak._replace(pages=pages), spared=spared)
+        return Consequence(streak._replace(pages=pages), spared=spared)
     most = max(policy.tries, LEAST_RESTS) if streak.gone else SHORT_RESTS + policy.tries
     if streak.rests >= most:
-        return Verdict(streak._replace(pages=()), ended=True, spared=spared)
+        return Consequence(streak._replace(pages=()), ended=True, spared=spared)
     pause = policy.pause * 2.0 ** (min(streak.rests, 60) - SHORT_RESTS)
-    return Verdict(Streak(streak.rests + 1, streak.gone), min(pause, max(MOST_PAUSE, policy.pause)), spared=spared)
+    return Consequence(Streak(streak.rests + 1, streak.gone), min(pause, max(MOST_PAUSE, policy.pause)), spared=spared)

@@ -1,14 +1,14 @@
-"""Manners: what the end of each load says about its host, and what is done about it.
+"""What the end of each load says about its host, and what follows from it.
 
-The guard tells of every load that had the host's permit: pages, robots.txt, media. Rules of this module:
+The gate reports every load that had the host's permit: pages, robots.txt, media. Rules of this module:
 
 * The delay of a host is the largest of UBI_HOST_DELAY, what its robots.txt wants, the delay of the download slot that
   its last page went through (`scrapy_delays`), and UBI_DELAY_FACTOR times its last response time (Mercator's rule).
   What was noted under other settings, before a restart, holds until the first load after it.
 * 429 and 503 with a Retry-After that can be read postpone the *host*. The page goes back to its queue, without using up
-  one of its retries, where Scrapy would have retried it and no code handles that status; otherwise it goes on as usual.
-  A host that answers nothing else any more, `UBI_RETRY_AFTER_TIMES` times in a row, is given up: `host/busy`. From its
-  second time on it is left alone for a growing time, also where it asks for less.
+  one of its retries, where Scrapy would have retried it and neither request, spider nor settings handle that status;
+  else the response goes on as usual. A host that gives no other answer `UBI_RETRY_AFTER_TIMES` times in a row is given
+  up: `host/busy`. From its second time on it is left alone for a growing time, even where it asks for less.
 * Loads without a response, in a row, exclude the host for a while, and at last it is given up: `host/dead` (`health`).
 * Errors (5xx, 429) of different pages in a row, where Scrapy would have retried them and neither request, spider nor
   settings handle their status, let the host rest, and at last it is given up: `host/failing`, or `host/dead` where a
@@ -16,7 +16,7 @@ The guard tells of every load that had the host's permit: pages, robots.txt, med
 * A load that lets the host rest, or ends it, uses up none of its page's retries: the page goes back to its queue.
 * A robots.txt that asks to come back later, or that cannot be loaded, is the matter of `scrapy_ubi.politeness.robots`.
 * Of a host that is given up everything that waits fails with that reason (`Hosts.end`), so that the crawl ends;
-  `scrapy ubi requeue` brings it back. What bypasses the scheduler fails as well: the guard asks `given_up`.
+  `scrapy ubi requeue` brings it back. What bypasses the scheduler fails as well: the gate asks `given_up`.
 * All of it is noted with the host, so that it travels and survives; what is noted may come from another agent.
 * A load beside the scheduler from another agent's host says the same of that host, but to this agent alone
   (`foreign`): the same delays and bounds hold here for the next such load, and nothing is noted. Where it does not
@@ -51,7 +51,7 @@ from scrapy_ubi.politeness.robots.fetch import load_of
 from scrapy_ubi.protocol.host import HostState
 from scrapy_ubi.requests.failure_reasons import TooLong, status_reason
 from scrapy_ubi.requests.inflight import Flight
-from scrapy_ubi.scrapy_private import is_no_tunnel, slot_delay
+from scrapy_ubi.scrapy_private.downloader import is_no_tunnel, slot_delay
 from scrapy_ubi.settings import UbiSettings
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ DEAD_HOST, BUSY_HOST, FAILING_HOST = "host/dead", "host/busy", "host/failing"  #
 GIVEN_UP = (DEAD_HOST, BUSY_HOST, FAILING_HOST)
 
 TOO_MANY = 429
-GROWTH = 16  # who asks again to come back later is left alone for UBI_HOST_PAUSE / 16 at least, twice as long each time
+GROWTH = 16  # a host that asks again is left alone for UBI_HOST_PAUSE / 16 at least, twice as long each time
 
 # The loads that count against a host: no connection, none that lasted until a response, or one that did not end in time
 # (DOWNLOAD_TIMEOUT, UBI_MAX_LOAD_SECONDS): else a host that drips would take that time for each of its pages. One that
@@ -87,8 +87,8 @@ PAUSE_ABROAD = 5.0  # s, the first; with the default of UBI_HOST_TRIES all of th
 GRID = 10  # delays by response time are whole tenths of a second: so most pages do not change what is noted
 
 
-class Manners:
-    """The manners of one agent."""
+class HostFeedback:
+    """What the loads of one agent say about their hosts."""
 
     def __init__(
         self,
@@ -198,7 +198,7 @@ class Manners:
     # -- Retry-After
 
     def _asked(self, response: Response) -> float | None:
-        """For how long (s) the server asks to be left alone, None when it does not, or it cannot be read."""
+        """For how long (s) the server asks to be left alone, None when it does not, or not in a readable form."""
         if response.status not in retry_after.STATUSES or not self._settings.max_retry_after:
             return None
         asked = retry_after.asked(response)
@@ -242,7 +242,7 @@ class Manners:
     # -- errors in a row
 
     def _is_error(self, request: Request, response: Response) -> bool:
-        """Whether this answer is an error of its host, and not one that somebody wants to see."""
+        """Whether this answer is an error of its host, and not one that the project handles."""
         return (response.status >= 500 or response.status == TOO_MANY) and self._is_retried(request, response)
 
     def _count_error(self, visit: Visit, what: str, gateway: bool) -> bool:

@@ -9,8 +9,8 @@ code, or a part that has broken. Rules of this module:
 * Errors in callbacks, errbacks and pipelines are told by Scrapy's signals, those of a download by their outcome. All
   else (handlers of signals, `start()`, tasks that are not awaited) is known by what Scrapy, Twisted and asyncio log
   with a traceback. What other people's code logs is their own matter: they have caught it.
-* Many in close succession (`Burst`) stop the agent: what has broken should not use up the crawl's URLs. Those that
-  Twisted's and asyncio's loggers tell of are no part of it: they may be of something else in this process.
+* Many in close succession (`Burst`) stop the agent: what has broken should not use up the crawl's URLs. Of what is
+  logged only records that name this crawl's spider are part of it: others may be of something else in this process.
 * Nothing here raises: a log that cannot be written is said once, and counted.
 """
 
@@ -41,12 +41,12 @@ from scrapy.exceptions import (
     StopDownload,
     UnsupportedURLSchemeError,
 )
-from scrapy.pipelines.media import FileException
 from twisted.internet.error import ConnectError, ConnectionClosed, DNSLookupError
 from twisted.web.client import ResponseFailed
 
 from scrapy_ubi.errors import UbiSettingError
 from scrapy_ubi.requests.decompress import BROKEN
+from scrapy_ubi.scrapy_private.versions import FileException
 
 logger = logging.getLogger("scrapy_ubi")
 
@@ -84,7 +84,6 @@ ANTICIPATED: tuple[type[BaseException], ...] = (
 # Whose records with a traceback tell of an error that was not caught. Scrapy's scraper is not among them: what it
 # logs is told by signals; and of these two, which load beside the scheduler, only what was not anticipated counts.
 _TELLING = ("scrapy", "twisted", "asyncio", "scrapy_ubi")
-_OF_CRAWLS = ("scrapy", "scrapy_ubi")  # of these, those that make a burst
 _SILENT = ("scrapy.core.scraper",)
 _LOADING = ("scrapy.pipelines", "scrapy.downloadermiddlewares.robotstxt")
 
@@ -116,7 +115,7 @@ class Burst:
 
 class ErrorLog:
     """The unanticipated errors of one agent. `count` adds one to a stat, `note` to what the report names; `stop` ends
-    the agent, with a sentence."""
+    the agent, with a sentence. `spider` is the crawl's: what names another spider is another crawl's."""
 
     def __init__(
         self,
@@ -132,6 +131,7 @@ class ErrorLog:
         self._path, self._burst, self._clock = path, burst, clock
         self._count, self._note, self._stop = count, note, stop
         self._file = _File(path, self._unwritten)
+        self._spider = spider
         self._ear = _Ear(self._logged, spider)
         self._said: set[str] = set()
 
@@ -184,7 +184,8 @@ class ErrorLog:
             said = record.getMessage()
         except (TypeError, ValueError):  # arguments that do not fit the text
             said = str(record.msg)
-        self.met("elsewhere", error, f"{record.name}: {said}", trace, of_crawl=_is_of(record.name, _OF_CRAWLS))
+        ours = self._spider is not None and getattr(record, "spider", None) is self._spider
+        self.met("elsewhere", error, f"{record.name}: {said}", trace, of_crawl=ours)
 
     def _write(self, headline: str, error: BaseException, trace: Any) -> None:
         when = datetime.now(UTC).isoformat(timespec="milliseconds")

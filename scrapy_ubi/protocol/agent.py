@@ -4,7 +4,8 @@ does what concerns all of them: a change of view, the passing of time, the end.
 Rules of this module:
 
 * Events: `read` (everybody's beats), `discover`, `next`, `ended`, `put_back`, `freed` (the crawl), `receive` and
-  `answered` (mail), `tick(now)`. Each only changes memory. `drain(now)` says what is to be done about it.
+  `answered` (mail), `tick(now)`. Each only changes memory. What is to be done about them is one value, `Effects`:
+  `tick` says what is to be done at once, `drain(now)` that and what is to be sent.
 * The order of effects is part of the contract: what `drain` returns is made durable first, then letters and answers
   leave, and only then are the inbox entries that were received before it forgotten.
 * Everything between two drains is one flush; what an agent writes is numbered by it.
@@ -26,6 +27,7 @@ from scrapy_ubi.protocol.dispatch import Work
 from scrapy_ubi.protocol.done_marks import Closing
 from scrapy_ubi.protocol.frontier_contract import Frontier
 from scrapy_ubi.protocol.handover import Handover
+from scrapy_ubi.protocol.host_policy import FREE, HostPolicy
 from scrapy_ubi.protocol.inbound import Reception
 from scrapy_ubi.protocol.journal import Journal
 from scrapy_ubi.protocol.membership import Membership
@@ -42,16 +44,22 @@ from scrapy_ubi.protocol.view import View
 
 @dataclass(frozen=True, slots=True)
 class Effects:
-    """What is to be done, in this order: make the frontier durable; send `letters` (receiver, stream fields), write
-    `answers` ((sender, lane name) -> text) and delete the own answers of the lanes in `forget`; then the rest in any
-    order.
+    """What is to be done. Nothing of it is lost where one value is not looked at: a later one says the same.
 
-    What cannot wait for a drain stands in attributes of the agent: `beat` (what it says of itself from now on),
-    `cancel` (loads under way are to be cancelled; the caller that does it sets it back), `finished` (the crawl is over:
-    say so to all), `usurped` (another process lives under this agent's identifier), `overdue` (so many hosts that wait
-    are fetched from now on though no agent has handed them over; the caller that logs it sets it back).
+    At once: publish `beat`, what the agent says of itself from now on. Cancel the loads under way whenever `cancels`,
+    their number so far, has grown. Say of so many more hosts by which `overdue` has grown that they are fetched from
+    now on though they were not handed over. `finished`: the crawl is over, tell all. `usurped`: another process lives
+    under this agent's identifier, stop.
+
+    After a `drain` only, in this order: make the frontier durable; send `letters` (receiver, stream fields), write
+    `answers` ((sender, lane name) -> text) and delete the own answers of the lanes in `forget`.
     """
 
+    beat: Beat
+    cancels: int
+    overdue: int
+    finished: bool
+    usurped: bool
     letters: tuple[tuple[str, dict[str, str]], ...] = ()
     answers: Mapping[tuple[str, str], str] = field(default_factory=dict)
     forget: tuple[str, ...] = ()
@@ -61,11 +69,19 @@ class Agent:
     """One peer agent's whole protocol state. `store` names the disk or memory in which its lane numbers live.
 
     `start_exhausted`: `start()` has nothing more; `finished`: the crawl is over; `outlived`: and the agents that are
-    there now have begun another run, so no agent is told anything any longer. For the rest see `Effects`.
+    there now have begun another run, so it tells the others nothing. `beat` is what it says of itself. For the rest see
+    `Effects`.
     """
 
     def __init__(
-        self, me: str, store: str, config: Config, frontier: Frontier, new_incarnation: Callable[[], str], now: float
+        self,
+        me: str,
+        store: str,
+        config: Config,
+        frontier: Frontier,
+        new_incarnation: Callable[[], str],
+        now: float,
+        policy: HostPolicy = FREE,
     ) -> None:
         self.me = me
         self.config = config
@@ -77,19 +93,18 @@ class Agent:
         self.outbox = Outbox(store, config.bounds)
         self.journal = Journal()
         self.quiescence = Quiescence()
-        self._put_together()
+        self._put_together(policy)
         self._bind()
         self.start_exhausted = False
         self.finished = self.outlived = False
-        self.cancel = False
-        self.overdue: int | None = None
+        self._cancels = self._overdue = 0  # so far
         self._held_lease = False
         self._lost = True
         self._losses = 0
         self._enter(self.group.view(), now)
         self.beat = self.standing.beat(now, self.start_exhausted)
 
-    def _put_together(self) -> None:
+    def _put_together(self, policy: HostPolicy) -> None:
         group, tenure, outbox, quiescence = self.group, self.tenure, self.outbox, self.quiescence
         self.keeping = keeping = Keeping(
             self.me, self.config, self.counters, self.frontier, group, tenure, outbox, self.journal
@@ -104,25 +119,19 @@ class Agent:
             self.config.most_pending,
         )
         self.closing = Closing(outbox, keeping.replicate, handover.closed_work)
-        self.discovery = Discovery(keeping, self.closing, quiescence)
-        self.work = Work(keeping, self.discovery, self.closing, handover, quiescence)
-        self.reception = Reception(keeping, self.discovery, handover, quiescence)
+        self.discovery = Discovery(keeping, self.closing, quiescence, policy)
+        self.work = Work(keeping, self.discovery, self.closing, handover, quiescence, policy)
+        self.reception = Reception(keeping, self.discovery, handover, quiescence, policy)
         self.sending = Sending(keeping, handover, quiescence)
         self.standing = Standing(keeping, handover, self.closing, self.work, self.reception, quiescence)
 
     def _bind(self) -> None:
-        """What the parts do at once, without the agent: on the way of a URL no call is to spare."""
-        keeping, work = self.keeping, self.work
-        self.keepers, self.keepers_of = keeping.keepers, keeping.keepers_of
-        self.owns, self.note = keeping.owns, keeping.note
-        self.met, self.discover = self.discovery.met, self.discovery.discover
-        self.discover_all = self.discovery.discover_all
-        self.may_fetch, self.may_act = work.may_fetch, work.may_act
-        self.next, self.freed = work.next, work.freed
-        self.ended, self.also_done, self.put_back = work.ended, work.also_done, work.put_back
-        self.borrow, self.give_back = work.borrow, work.give_back
+        """The events that a part takes without the agent: no call is spent on them. What is asked is asked of the
+        part."""
+        work = self.work
+        self.discover, self.next = self.discovery.discover, work.next
+        self.freed, self.ended, self.put_back = work.freed, work.ended, work.put_back
         self.receive, self.answered = self.reception.receive, self.sending.answered
-        self.may_go = self.standing.may_go
 
     # ------------------------------------------------------------------ who is alive
 
@@ -205,7 +214,7 @@ class Agent:
         self.group.notice_gaps()
         if self.lease.losses != self._losses:
             self._losses = self.lease.losses
-            self.cancel = True
+            self._cancels += 1
 
     def _look(self, now: float) -> None:
         """Enter the view that follows from what is seen, when it is another one."""
@@ -219,7 +228,7 @@ class Agent:
     def _rejoin(self) -> None:
         """Somebody holds this incarnation dead: its heirs may be fetching. Keep what is held, as a newcomer."""
         self.group.rejoin()
-        self.cancel = True
+        self._cancels += 1
         self.tenure.forget()
         for state in self.frontier.states():
             state.dirty = True
@@ -254,7 +263,8 @@ class Agent:
 
     def outlive(self) -> None:
         """Word came that the crawl is over, and that those who are there now have begun another one."""
-        self.finished = self.work.stopped = self.outlived = self.cancel = True
+        self.finished = self.work.stopped = self.outlived = True
+        self._cancels += 1
 
     # ------------------------------------------------------------------ time
 
@@ -269,8 +279,8 @@ class Agent:
         self.outbox.hurry()
         self.reception.repeat()
 
-    def tick(self, now: float) -> None:
-        """Let time pass."""
+    def tick(self, now: float) -> Effects:
+        """Let time pass; what is to be done at once."""
         if self.keeping.noted:
             self.keeping.tell_notes()  # before copies are dropped
         self._notice_gaps()
@@ -280,7 +290,7 @@ class Agent:
             self.frontier.look_again()
         lost = self.lease.lost(now)
         if lost and not self._lost:
-            self.cancel = True
+            self._cancels += 1
         self._held_lease, self._lost = holds, lost
         if self.group.sure:  # of who is there; what was found on disk has waited for this
             for record, hint in self.outbox.due_again(now):
@@ -293,14 +303,17 @@ class Agent:
             self.work.count_overdue()
             self.tenure.force()
             self.frontier.look_again()
-        overdue = self.work.overdue()
-        self.overdue = self.overdue if overdue is None else overdue
+        self._overdue += self.work.overdue() or 0
         enough = self.keeping.enough(now)
         if enough and not self.group.leaving:  # who leaves keeps no copy but what it has told, as long as it is there
             self.outbox.thin.clear()
         self.closing.send(self.journal.flush, self.config.bounds.size, enough)
         self.reception.release()
         self.beat = self.standing.beat(now, self.start_exhausted)
+        return self._effects()
+
+    def _effects(self) -> Effects:
+        return Effects(self.beat, self._cancels, self._overdue, self.finished, self.usurped)
 
     def leave(self, now: float) -> None:
         """Go: out of the views, handing on everything, until `may_go`."""
@@ -317,10 +330,10 @@ class Agent:
     def drain(self, now: float) -> Effects:
         """What is to be done about everything since the last drain; this ends the flush."""
         if self.outlived:
-            return Effects()
+            return self._effects()
         letters = self.sending.letters(now)
         answers = self.reception.answers()
-        effects = Effects(letters, answers, tuple(self.outbox.forgotten))
+        effects = replace(self._effects(), letters=letters, answers=answers, forget=tuple(self.outbox.forgotten))
         self.outbox.forgotten.clear()
         self.journal.flush += 1
         return effects

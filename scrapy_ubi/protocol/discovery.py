@@ -16,19 +16,15 @@ Rules of this module:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 from scrapy_ubi.protocol.done_marks import Closing, Outlinks
 from scrapy_ubi.protocol.host import Entry, HostState
+from scrapy_ubi.protocol.host_policy import HostPolicy, nothing
 from scrapy_ubi.protocol.lane import DISCOVERY
 from scrapy_ubi.protocol.placement import Keeping
 from scrapy_ubi.protocol.quiescence import Quiescence
 from scrapy_ubi.protocol.records import MOST_OUTLINKS, Record, weight
-
-
-def nothing(state: HostState | None, entry: Entry) -> bool:
-    """What is refused where there are no limits."""
-    return False
 
 
 def _firsts(entries: Sequence[Entry]) -> Sequence[Entry]:
@@ -46,12 +42,9 @@ def _firsts(entries: Sequence[Entry]) -> Sequence[Entry]:
 
 
 class Discovery:
-    """What one agent finds. `refuses` says of a URL of an own host, whose state may be None, that it is not taken;
-    `on_request` is told of what comes from elsewhere with a text, of an own host met before, before it is judged;
-    `forwarded` has what owners were told: key -> depth.
-    """
+    """What one agent finds, under this policy. `forwarded` has what owners were told: key -> depth."""
 
-    def __init__(self, keeping: Keeping, closing: Closing, quiescence: Quiescence) -> None:
+    def __init__(self, keeping: Keeping, closing: Closing, quiescence: Quiescence, policy: HostPolicy) -> None:
         self._me = keeping.me
         self._keeping = keeping
         self._config = keeping.config
@@ -61,8 +54,7 @@ class Discovery:
         self._journal = keeping.journal
         self._closing = closing
         self._quiescence = quiescence
-        self.refuses: Callable[[HostState | None, Entry], bool] = nothing
-        self.on_request: Callable[[HostState, Entry], None] = lambda state, entry: None
+        self.refuses, self._on_request = policy.refuses, policy.on_request
         self.forwarded: dict[int, int] = {}
 
     def met(self, host: str, key: int, depth: int, priority: int) -> bool:
@@ -187,7 +179,7 @@ class Discovery:
             return
         for entry in entries:
             if entry.request:
-                self.on_request(state, entry)
+                self._on_request(state, entry)
 
     def forget(self) -> None:
         """An agent is gone: what it knew may have to be told again."""

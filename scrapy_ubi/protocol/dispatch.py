@@ -12,7 +12,7 @@ Rules of this module:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from itertools import islice
 
@@ -20,6 +20,7 @@ from scrapy_ubi.protocol.discovery import Discovery
 from scrapy_ubi.protocol.done_marks import Closing, MakeRedo, Outlinks
 from scrapy_ubi.protocol.handover import Handover
 from scrapy_ubi.protocol.host import Entry, HostState, Redo
+from scrapy_ubi.protocol.host_policy import HostPolicy
 from scrapy_ubi.protocol.placement import Keeping
 from scrapy_ubi.protocol.quiescence import Quiescence
 
@@ -27,12 +28,16 @@ COUNTED = 5_000  # hosts looked at a tick, to count those that wait: some tens o
 
 
 class Work:
-    """The work of one agent. `out`: how many requests are handed out; `stopped`: none will be from now on, the crawl is
-    over; `on_turn(state, now)` is told of a host whose turn it is, and may put it off.
-    """
+    """The work of one agent. `out`: how many requests are handed out; `stopped`: none will be from now on."""
 
     def __init__(
-        self, keeping: Keeping, discovery: Discovery, closing: Closing, handover: Handover, quiescence: Quiescence
+        self,
+        keeping: Keeping,
+        discovery: Discovery,
+        closing: Closing,
+        handover: Handover,
+        quiescence: Quiescence,
+        policy: HostPolicy,
     ) -> None:
         self._me = keeping.me
         self._keeping = keeping
@@ -48,7 +53,7 @@ class Work:
         self._closing = closing
         self._handover = handover
         self._quiescence = quiescence
-        self.on_turn: Callable[[HostState, float], None] = lambda state, now: None
+        self._on_turn = policy.on_turn
         self.out = 0
         self.stopped = False
         self._uncounted: Iterator[HostState] | None = None  # hosts that `overdue` has to look at yet
@@ -92,7 +97,7 @@ class Work:
             state.trusted = True
             self._frontier.defer(state, now)
         if state.next_at <= now:
-            self.on_turn(state, now)
+            self._on_turn(state, now)
         return True
 
     def _redone(self, state: HostState, entry: Entry) -> bool:

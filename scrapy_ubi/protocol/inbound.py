@@ -13,13 +13,14 @@ Rules of this module:
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from scrapy_ubi.protocol.answer import Outcome
 from scrapy_ubi.protocol.commit import Custody, Held
 from scrapy_ubi.protocol.discovery import Discovery
 from scrapy_ubi.protocol.handover import Handover
 from scrapy_ubi.protocol.host import Entry, HostState
+from scrapy_ubi.protocol.host_policy import HostPolicy
 from scrapy_ubi.protocol.lane import DISCOVERY, MOST_LANES_IN, LaneIn
 from scrapy_ubi.protocol.placement import Keeping
 from scrapy_ubi.protocol.quiescence import Quiescence
@@ -33,11 +34,11 @@ MOST_ANSWER = 20  # times as many characters as a letter may have: a third of wh
 
 
 class Reception:
-    """The receiving end of one agent: lanes in, custody, and the answers to give. `on_notes` is told of a host when
-    notes of it come from elsewhere.
-    """
+    """The receiving end of one agent: lanes in, custody, and the answers to give."""
 
-    def __init__(self, keeping: Keeping, finding: Discovery, handover: Handover, quiescence: Quiescence) -> None:
+    def __init__(
+        self, keeping: Keeping, finding: Discovery, handover: Handover, quiescence: Quiescence, policy: HostPolicy
+    ) -> None:
         self._me = keeping.me
         self._keeping = keeping
         self._frontier = keeping.frontier
@@ -45,7 +46,7 @@ class Reception:
         self._finding = finding
         self._handover = handover
         self._quiescence = quiescence
-        self.on_notes: Callable[[HostState], None] = lambda state: None
+        self._on_notes = policy.on_notes
         self._answers: dict[str, None] = {}  # lanes to answer, in the order in which that became clear
         self._touched: dict[str, None] = {}  # lanes of which more is decided than was told to the disk
         self.lanes: OrderedDict[str, LaneIn] = OrderedDict()
@@ -147,7 +148,7 @@ class Reception:
         done = frontier.add_done(state, delta.done)
         noted = delta.notes is not None and frontier.note(state, delta.notes)
         if noted:
-            self.on_notes(state)
+            self._on_notes(state)
         if news or done or noted:
             self._tell_keepers(letter, state, news, done, noted)
 

@@ -30,6 +30,7 @@ from scrapy_ubi.protocol.answer import Outcome
 from scrapy_ubi.protocol.config import Config
 from scrapy_ubi.protocol.frontier_contract import Frontier
 from scrapy_ubi.protocol.host import Entry
+from scrapy_ubi.protocol.host_policy import FREE, HostPolicy
 from scrapy_ubi.protocol.journal import Part
 from scrapy_ubi.protocol.lane import LaneIn
 from scrapy_ubi.protocol.records import Record
@@ -135,14 +136,20 @@ def written(parts: Iterable[Part]) -> dict[int, int]:
 
 
 def restore(
-    me: str, saved: Saved, config: Config, frontier: Frontier, new_incarnation: Callable[[], str], now: float
+    me: str,
+    saved: Saved,
+    config: Config,
+    frontier: Frontier,
+    new_incarnation: Callable[[], str],
+    now: float,
+    policy: HostPolicy = FREE,
 ) -> Agent:
     """The agent that begins again from a disk, at this time (s, its clock).
 
     `frontier` holds what the disk does: the entries that are known and not done wait, those that were out when the
     process ended included.
     """
-    agent = Agent(me, saved.group.store, config, frontier, new_incarnation, now)
+    agent = Agent(me, saved.group.store, config, frontier, new_incarnation, now, policy)
     agent.resume(saved.group.flush + 1)
     agent.group.resume(saved.group.lossy, saved.group.peers, saved.torn)
     agent.outbox.resume(saved.numbers, saved.discovered, saved.told)

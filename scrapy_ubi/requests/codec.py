@@ -49,6 +49,7 @@ from scrapy_ubi.requests.request_classes import CLASSES, NAMES, USUAL_JSON, base
 from scrapy_ubi.requests.shared_objects import holds_objects
 from scrapy_ubi.requests.untravelled import LOST, Loss, mark
 from scrapy_ubi.requests.values import pack, unpack
+from scrapy_ubi.scrapy_private.spiders import parse_is_default
 
 
 class CodecError(UbiError):
@@ -84,8 +85,7 @@ class Codec:
         self._cookies_enabled = settings.getbool("COOKIES_ENABLED")
         self._default_headers = default_headers(settings)
         self._is_made_again = MadeAgain(settings.getfloat("DOWNLOAD_TIMEOUT")).holds
-        # Without a `_parse` of its own (CrawlSpider has one) a spider's default callback is its `parse`.
-        self._parse_is_default = type(spider)._parse is Spider._parse
+        self._parse_is_default = parse_is_default(type(spider))
 
     # Requests to text
 
@@ -210,6 +210,16 @@ class Codec:
             return name
         losses.append(Loss(f"class/{cls.__name__}", f"its class {name}"))
         return None
+
+    def methods(self, request: Request) -> tuple[str | None, str | None] | None:
+        """The names of its callback and errback, None for a default one; None where one of them has no name."""
+        losses: list[Loss] = []
+        callback, errback = request.callback, request.errback
+        names = (
+            self._callback_name(callback, "callback", losses) if callback is not None else None,
+            self._callback_name(errback, "errback", losses) if errback is not None else None,
+        )
+        return None if losses else names
 
     # Text to requests
 

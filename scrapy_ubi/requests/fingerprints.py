@@ -21,11 +21,12 @@ from collections.abc import Callable, Mapping
 from scrapy import Request
 from scrapy.utils.request import RequestFingerprinterProtocol
 
-from scrapy_ubi.node.nonces import AGAIN
+from scrapy_ubi.node.keys import AGAIN
 from scrapy_ubi.requests.check import NONCE
 from scrapy_ubi.requests.identity import Place, RequestKeys
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.urls import url_key
+from scrapy_ubi.urls.key import SEED, seed_key
 
 logger = logging.getLogger("scrapy_ubi")
 
@@ -64,6 +65,8 @@ class FingerprintKeys(RequestKeys):
             return super().key(request, place)
         if request.dont_filter and self._is_back(request, print_):
             nonce = f"{nonce}/{request.meta.get('redirect_times', 0)}"
+        if nonce and nonce.startswith(SEED):
+            return seed_key(url_key("", "", print_), nonce)
         return url_key("", "", print_, nonce)
 
     def _fingerprint(self, request: Request) -> bytes | None:

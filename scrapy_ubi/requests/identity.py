@@ -7,14 +7,15 @@ Rules of this module:
 * By default, whatever Scrapy's fingerprint takes for one has one key. A URL that is to be taken as it is (meta
   `verbatim_url`) is not compared by its normal form, as there. Other fingerprinters: `fingerprints`.
 * A request to be fetched anyway (`dont_filter`) has a nonce, in its meta: the spider middleware gives it to what
-  callbacks yield. Retries and redirects are copies and keep it. Seeds have none, so they and their redirects are taken
-  once too; but one that is to be fetched anyway, with a `cookiejar`, is taken once for each (`jar_nonce`).
+  callbacks yield. Retries and redirects are copies and keep it. A seed that is to be fetched anyway has one that every
+  agent makes the same (`scheduling.seeds`): it is taken once in the whole cluster, and so is a link to its page. Its
+  key is made of that link's key and the nonce (`seed_key`).
 * What reaches the scheduler past the spider middleware (an extension or a pipeline that calls `engine.crawl`) gets a
   nonce here, unless it is a retry or a redirect.
 * A redirect that returns to a URL of its own chain (a site that sets a cookie on the way) is a step on, not a
   duplicate: its nonce says which step. It is the same for every agent, so seeds that dance like that are still taken
   once.
-* A request that is taken in again, requeued or wrongly joined, has a nonce of `node.nonces`.
+* A request that is taken in again, requeued or wrongly joined, has a nonce of `node.keys`.
 """
 
 from __future__ import annotations
@@ -34,22 +35,11 @@ from scrapy_ubi.requests.values import unpack
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.urls import Normaliser, normal_form, partition_key, url_key
 from scrapy_ubi.urls.canonical import canonical_form
+from scrapy_ubi.urls.key import SEED, seed_key
 from scrapy_ubi.urls.normaliser import parse
 
 # The dupe filter that filters nothing (Scrapy's shell sets it): every request is fetched, but for seeds.
 NO_FILTER = ("scrapy.dupefilters.BaseDupeFilter", BaseDupeFilter)
-
-LONGEST_JAR = 200  # characters of a cookiejar's name that are in a nonce; a longer one is in it as a key
-
-
-def jar_nonce(jar: object) -> str:
-    """The nonce of a seed that is to be fetched anyway, in this cookiejar; every agent makes the same one. None ("")
-    where the jar is neither a text nor a number: no other is certain to look alike everywhere.
-    """
-    if not isinstance(jar, str | int):
-        return ""
-    text = repr(jar)
-    return f"jar.{text if len(text) <= LONGEST_JAR else url_key('', text)}"
 
 
 def _is_canonical(url: str) -> bool:
@@ -114,6 +104,8 @@ class RequestKeys:
             nonce = f"{nonce}/{meta.get('redirect_times', 0)}"
         if "verbatim_url" in meta and meta["verbatim_url"] and not _is_canonical(request.url):
             normal = request.url
+        if nonce and nonce.startswith(SEED):
+            return seed_key(url_key(request.method, normal, request.body), nonce)
         return url_key(request.method, normal, request.body, nonce)
 
     @property

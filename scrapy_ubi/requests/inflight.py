@@ -6,6 +6,8 @@ have none. Rules:
 
 * A request is known by its object: meta marks are copied to retries and redirects, identity is not.
 * A visit has one flight at a time; of a key, the latest flight counts.
+* Where a flight stands at the gate (`downloads.gate`) is one value, `transfer`; `move` refuses what the table of
+  `Transfer` does not allow.
 * A flight that is *withdrawn* was not fetched, by no fault of the page: its visit goes back to the queue.
 """
 
@@ -17,6 +19,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from scrapy import Request
+
+from scrapy_ubi.requests.transfer import ALLOWED, HOLDING, Transfer, WrongTransition
 
 if TYPE_CHECKING:
     from scrapy_ubi.node import Visit
@@ -34,16 +38,31 @@ class Flight:
     host: str | None
     visit: Visit | None = None
     local: bool = False
-    held: bool = False  # it holds the host's permit
+    transfer: Transfer = Transfer.OUTSIDE  # changed by `move` only
     began: float = 0.0  # when its transfer began (s, time.monotonic), or was permitted to
     fetched: bool = False  # a transfer of it ended with a response
-    withdrawn: bool = False
     status: int = 0  # of the page's response
     sets_cookies: bool = False  # its response does
     content: int | None = None  # what the learner compares pages by
-    failed: str | None = None  # why the page failed permanently
-    waiting: asyncio.Task[Any] | None = None  # the task that waits for permit or transfer
+    failed: str | None = None  # why the page has failed, after all retries
+    task: asyncio.Task[Any] | None = None  # the one that waits for permit or transfer, and may be cancelled
     nonces: int = 0  # requests to be fetched anyway that its callback has yielded
+
+    def move(self, to: Transfer) -> None:
+        """Change the state of its transfer. Raises `WrongTransition` where the table does not allow that."""
+        if to not in ALLOWED[self.transfer]:
+            raise WrongTransition(f"{self.request}: {self.transfer.name} does not lead to {to.name}")
+        self.transfer = to
+
+    @property
+    def held(self) -> bool:
+        """Whether it holds the permit of its host."""
+        return self.transfer in HOLDING
+
+    @property
+    def withdrawn(self) -> bool:
+        """Whether it was not fetched, or its transfer is being cancelled, by no fault of the page."""
+        return self.transfer in (Transfer.WITHDRAWN, Transfer.ABORTING)
 
 
 class Flights:

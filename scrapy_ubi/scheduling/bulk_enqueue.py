@@ -2,8 +2,8 @@
 
 Rules of this module:
 
-* What becomes of a link is what becomes of its request in `Intake.take`, with the same stats, after what Scrapy's own
-  middlewares would have done (`passing`). tests/scheduling/test_bulk_enqueue.py compares the two.
+* What becomes of a link is what becomes of its request in `Enqueue.take`, with the same stats, after what Scrapy's own
+  middlewares would have done (`scrapy_rules`). tests/scheduling/test_bulk_enqueue.py compares the two.
 * Most links are known: for these nothing is made but a match, a hash and a look (where it has several arguments, or one
   that is not in normal form, its normal form as well). Those that are news are told the node
   at once, host by host.
@@ -24,12 +24,13 @@ from scrapy.crawler import Crawler
 from scrapy.http import Response
 
 from scrapy_ubi.node import Visit
-from scrapy_ubi.node.work.link import Holds, holders
+from scrapy_ubi.node.work.discover import Holds, holders
+from scrapy_ubi.node.work.verdict import Verdict
 from scrapy_ubi.plainlinks import PlainLinks, spider_of
 from scrapy_ubi.protocol.host import Entry
 from scrapy_ubi.requests.identity import Place
-from scrapy_ubi.scheduling.enqueue import Tools
-from scrapy_ubi.scheduling.scrapy_rules import Passing, host_name
+from scrapy_ubi.scheduling.decide import Found, Tools
+from scrapy_ubi.scheduling.scrapy_rules import ScrapyRules, host_name
 from scrapy_ubi.urls import normal_form, url_key
 from scrapy_ubi.urls.canonical import usual_parts
 from scrapy_ubi.urls.filters import Link
@@ -83,14 +84,14 @@ def slices(links: Sequence[Any]) -> Iterator[tuple[int, int]]:
     yield start, len(links)
 
 
-class Batch:
+class BulkEnqueue:
     """The links of one object while they are taken."""
 
     def __init__(
         self,
         crawler: Crawler,
         tools: Tools,
-        passing: Passing,
+        passing: ScrapyRules,
         plain: PlainLinks,
         response: Response,
         page: Visit | None,
@@ -117,7 +118,7 @@ class Batch:
         hosts.clear()  # the view may have changed meanwhile
         out, strays, longest, quick = self._tools.flights.keys, agent.closing.strays, self._longest, self._quick
         filters, depth, priority, met = self._filters, self._shared.depth, self._shared.priority, 0
-        suspects = self._suspects
+        suspects, seeds = self._suspects, self._tools.seeds.pages
         host_of, alike, text = self._host_of, self._shared.template is None, self._shared.text
         links = self._plain.urls[start:stop]
         form_of = self._tools.keys.normal_form if quick else normal_form
@@ -147,10 +148,12 @@ class Batch:
                 self._known += 1
             elif key not in strays and holds(key, depth, priority):
                 met += 1
-            elif suspects and name in suspects and self._is_out_of_reach(url):
-                continue
+            elif key in seeds and self._is_seed(url, key, self._host(name, normal)):
+                self._known += 1
             elif holds is _from_nowhere:
-                self._discover(number, url, key, self._host(name, normal))
+                self._decide(number, url, Place(self._host(name, normal), normal, normal), key, asked=True)
+            elif suspects and name in suspects and self._is_unreachable(url):
+                continue
             else:
                 entry = _new(Entry, (key, url, depth, priority, text if alike else self._text(number, url)))
                 found.setdefault(name if host_of is None else host_of(normal), []).append(entry)
@@ -158,12 +161,43 @@ class Batch:
         self._discover_all(found)
         return self._count(met, len(links))
 
-    def _is_out_of_reach(self, url: str) -> bool:
-        """Whether this link may not be followed; counted and noted if so. What comes from no page is the user's own."""
+    def _decide(self, number: int, url: str, place: Place, key: int, asked: bool) -> None:
+        """What becomes of a link: counted by what the decision says. `asked`: it is no duplicate."""
+        tools, shared = self._tools, self._shared
+        spelling = url_key("GET", place.safe) if tools.keys.lossy else None
+        found = Found(url, place, key, shared.depth, shared.priority, self._page, False, "", spelling, False)
+        if key in tools.flights.keys:
+            verdict = tools.known(found)
+        else:
+            verdict = tools.decide(
+                found,
+                asked,
+                lambda: self._request(url, key),
+                lambda: Entry(key, url, shared.depth, shared.priority, self._text(number, url)),
+            )
+        self._taken += verdict is Verdict.FOUND
+        self._known += verdict is Verdict.KNOWN
+
+    def _is_unreachable(self, url: str) -> bool:
+        """Whether this link may not be followed; counted and noted if so."""
+        page = self._page.entry.url if self._page is not None else ""
+        return self._tools.is_unreachable(url, page, self._shared.depth)
+
+    def _is_seed(self, url: str, key: int, host: str) -> bool:
+        """Whether a link of a page to a page of `seeds.pages` is the same request as its seed."""
         if self._page is None:
-            self._tools.reach.seed(url)
             return False
-        return self._tools.is_out_of_reach(url, self._page.entry.url, self._shared.depth)
+        return self._tools.is_seed(host, key, self._shared.depth, self._request(url, key))
+
+    def _request(self, url: str, key: int) -> Request:
+        """The request of a link, as far as the links of the object have it in common."""
+        shared = self._shared
+        if shared.template is not None:
+            request = shared.template.replace(url=url)
+            if self._plain.link_texts:
+                request.meta["link_text"] = ""
+            return request
+        return self._tools.codec.decode(Entry(key, url, shared.depth, shared.priority, shared.text))
 
     def _host(self, name: str, normal: str) -> str:
         return name if self._host_of is None else self._host_of(normal)
@@ -186,33 +220,13 @@ class Batch:
         node, page = self._tools.node, self._page
         for host, entries in found.items():
             assert page is not None, "what comes from no page is told one by one"
-            before = node.limits.refused
-            news = node.discover_all(host, entries, page)
-            self._taken += news
-            if news < len(entries):
-                refused = node.limits.refused - before
-                self._known += len(entries) - news - (refused or self._too_large(host, entries))
+            no_news = node.discover_all(host, entries, page)
+            self._taken += len(entries) - len(no_news)
+            for entry, verdict in no_news:
+                self._known += verdict is Verdict.KNOWN
+                if verdict is Verdict.TOO_LARGE:
+                    self._tools.losses.too_large(entry.url)
         found.clear()
-
-    def _too_large(self, host: str, entries: list[Entry]) -> int:
-        """Drop what no letter can carry to the host's owner; how many they were."""
-        too_large = [entry for entry in entries if self._tools.node.too_large(host, entry)]
-        for entry in too_large:
-            self._tools.losses.too_large(entry.url)
-        return len(too_large)
-
-    def _discover(self, number: int, url: str, key: int, host: str) -> bool | None:
-        """A link that is news, as far as was looked. Whether it is; None when it is dropped for another reason."""
-        node, shared = self._tools.node, self._shared
-        refused = node.limits.refused
-        entry = Entry(key, url, shared.depth, shared.priority, self._text(number, url))
-        if node.discover(host, entry, page=self._page):
-            self._taken += 1
-            return True
-        if node.limits.refused > refused or self._too_large(host, [entry]):
-            return None
-        self._known += 1
-        return False
 
     def _text(self, number: int, url: str) -> str:
         """What a link says beside its URL; some say more than the others."""
@@ -235,12 +249,15 @@ class Batch:
         return self._tools.filtering.refuses_link(link, partial(self._is_visited, url))
 
     def _is_visited(self, url: str) -> bool:
-        """As `Intake.is_visited`."""
+        """As `Enqueue.is_visited`."""
         keys, shared = self._tools.keys, self._shared
         place = None if keys.lossy else keys.place_of(url)
         if place is None:
             return False
-        return self._tools.node.met(place.host, url_key("GET", place.normal), shared.depth, shared.priority)
+        key = url_key("GET", place.normal)
+        if self._tools.node.met(place.host, key, shared.depth, shared.priority):
+            return True
+        return key in self._tools.seeds.pages and self._is_seed(url, key, place.host)
 
     # Links that need more than a look
 
@@ -279,11 +296,8 @@ class Batch:
         if self._offsite and passing.off_site(name):
             passing.refuse_off_site(name, url)
         else:
-            self._drop_too_long(url)
+            self._tools.too_long(url)
         return True
-
-    def _drop_too_long(self, url: str) -> None:
-        self._tools.losses.drop("url_too_long", f"{url[:200]}... is longer than UBI_MAX_URL_LENGTH")
 
     def _take_slowly(self, number: int, url: str, safe: str, name: str) -> None:
         """Take a link whose place takes more than one look. `safe`: its normal form by the safe steps; `name`: its
@@ -299,27 +313,9 @@ class Batch:
             self._apart += 1
             self._take_ordinary(number, url)
         elif len(url) > tools.settings.max_url_length:
-            self._drop_too_long(url)
+            tools.too_long(url)
         else:
-            self._take_placed(number, url, place)
-
-    def _take_placed(self, number: int, url: str, place: Place) -> None:
-        tools = self._tools
-        key, shared = url_key("GET", place.normal), self._shared
-        known = key in tools.flights.keys
-        if not known and self._page is not None:
-            known = tools.node.met(place.host, key, shared.depth, shared.priority)
-        if not known and tools.reach.suspects(place.safe) and self._is_out_of_reach(url):
-            return
-        self._known += known
-        news = False if known else self._discover(number, url, key, place.host)
-        if news is None or not tools.keys.lossy:
-            return
-        spelling = url_key("GET", place.safe)
-        if news:
-            tools.node.joins.first(spelling, key, url, place.steps)
-        else:
-            tools.node.joins.known(spelling, key, url, place.normal, place.steps)
+            self._decide(number, url, place, url_key("GET", place.normal), asked=False)
 
     def _take_ordinary(self, number: int, url: str) -> None:
         """Take a link that belongs to no host: this agent handles it itself."""

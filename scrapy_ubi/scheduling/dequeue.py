@@ -6,6 +6,7 @@ Rules of this module:
   whole output and its items have been taken. Then the visit has ended, or is put back where it was withdrawn.
 * What became of it is noted in its flight on the way: a response or an error, then what its callback raised.
 * Local requests come first, and are no visits.
+* A link that is the same request as a seed of its page is done without a load (`seeds`).
 * An entry that cannot be read, or lacks what could not travel, is a page that has failed; the next one is handed out.
 * So is a page whose errback could not travel and would have been called.
 """
@@ -21,7 +22,7 @@ from scrapy.spidermiddlewares.depth import DepthMiddleware
 from scrapy.spidermiddlewares.httperror import HttpErrorMiddleware
 from twisted.python.failure import Failure
 
-from scrapy_ubi.downloads.gate import Guard, Withdrawn
+from scrapy_ubi.downloads.gate import Gate, Withdrawn
 from scrapy_ubi.downloads.reach import Reach
 from scrapy_ubi.node import Node, Visit
 from scrapy_ubi.node.hosts.learned_forms import CUT, content_of
@@ -32,17 +33,20 @@ from scrapy_ubi.requests.callbacks import errback_lost
 from scrapy_ubi.requests.codec import Codec, CodecError
 from scrapy_ubi.requests.failure_reasons import reason_of, status_reason
 from scrapy_ubi.requests.inflight import Flight, Flights
-from scrapy_ubi.scheduling.hostless import LocalRequests
-from scrapy_ubi.scheduling.kept_requests import Originals
+from scrapy_ubi.requests.transfer import Transfer
+from scrapy_ubi.scheduling.hostless import Hostless
+from scrapy_ubi.scheduling.kept_requests import KeptRequests
+from scrapy_ubi.scheduling.seeds import Seeds
 from scrapy_ubi.scheduling.sessions import Sessions
-from scrapy_ubi.scheduling.stats import StatSheet
+from scrapy_ubi.scheduling.stats import StatBuffer
 
 logger = logging.getLogger("scrapy_ubi.scheduler")  # people know what is said here by that name
 
+MOST_PASSED = 100  # links that are seeds, before others have their turn
 MOST_TOLD = 20  # pages that could not travel and are errors in the log
 
 
-class Handout:
+class Dequeue:
     """Hands out requests for one scheduler."""
 
     def __init__(
@@ -52,23 +56,24 @@ class Handout:
         node: Node,
         codec: Codec,
         flights: Flights,
-        local: LocalRequests,
-        originals: Originals,
-        guard: Guard,
+        local: Hostless,
+        kept: KeptRequests,
+        gate: Gate,
         errors: ErrorWatch,
         sitemaps: Sitemaps,
         sessions: Sessions,
-        sheet: StatSheet,
+        stat_buffer: StatBuffer,
         reach: Reach,
+        seeds: Seeds,
         outputs: PageOutputs | None = None,
     ) -> None:
         self._crawler, self._settings, self._spider = crawler, crawler.settings, spider
         self._node, self._codec = node, codec
-        self._flights, self._local, self._originals = flights, local, originals
-        self._guard, self._errors, self._sitemaps, self._sheet = guard, errors, sitemaps, sheet
+        self._flights, self._local, self._kept = flights, local, kept
+        self._gate, self._errors, self._sitemaps, self._stat_buffer = gate, errors, sitemaps, stat_buffer
         self._sessions = sessions
         self._told = 0  # pages that failed as they could not travel
-        self._reach, self._outputs = reach, outputs
+        self._reach, self._seeds, self._outputs = reach, seeds, outputs
         # The URLs of a sitemap begin at depth 0 as well.
         counted = crawler.get_spider_middleware(DepthMiddleware) is not None
         self._seeds_known_by_depth = counted and not sitemaps.most
@@ -82,9 +87,12 @@ class Handout:
             if self._outputs is not None:
                 self._outputs.begin(flight)
             return local
-        while (visit := self._node.next()) is not None:
-            request = self._originals.take(visit.entry.key) or self._decode(visit)
-            if request is not None:
+        passed = 0
+        while passed < MOST_PASSED and (visit := self._node.next()) is not None:
+            request = self._kept.take(visit.entry.key) or self._decode(visit)
+            if request is not None and self._is_seed(visit, request):
+                passed += 1  # of a host that is free again at once: the engine is told to ask once more
+            elif request is not None:
                 self._sessions.restore(visit)
                 if not visit.entry.depth and self._seeds_known_by_depth:
                     self._look_at_seed(request)
@@ -93,6 +101,17 @@ class Handout:
                     self._outputs.begin(flight)
                 return request
         return None
+
+    def _is_seed(self, visit: Visit, request: Request) -> bool:
+        """Whether this is the same request as a seed that is known: it is done then."""
+        key = self._seeds.key_beside(visit, request)
+        if key is None or not visit.state.is_known(key):
+            return False
+        self._stat_buffer.sums["ubi/scheduler/duplicates"] += 1
+        if (place := self._seeds.spelled(request)) is not None:
+            self._node.joins.join(request.url, place.normal, place.steps)
+        self._node.ended(visit, fetched=False)
+        return True
 
     def _look_at_seed(self, request: Request) -> None:
         """A start request that another agent has met, and this one perhaps not: no link has depth 0, but where a
@@ -108,12 +127,15 @@ class Handout:
         if flight is None or flight.visit is None:
             return False
         if isinstance(result, Failure):
-            flight.withdrawn = isinstance(result.value, Withdrawn) or flight.withdrawn
+            if isinstance(result.value, Withdrawn) and flight.transfer is not Transfer.WITHDRAWN:
+                self._gate.take_out(flight)
             flight.failed = reason_of(result.value) if result.value is not None else None
             if result.value is not None and not flight.withdrawn:
                 self._errors.failed(request, result.value)
             return flight.withdrawn
-        flight.withdrawn, flight.status = False, result.status
+        if flight.transfer is Transfer.WITHDRAWN:
+            flight.move(Transfer.ENDED)
+        flight.status = result.status
         if self._node.learner is not None and not any(flag in result.flags for flag in CUT):
             flight.content = content_of(result.status, result.body)
         flight.failed = status_reason(result.status, request, self._spider, self._settings)
@@ -129,17 +151,17 @@ class Handout:
 
     def removed(self, request: Request) -> None:
         """Scrapy lets go of a request: everything that follows from it was taken."""
-        self._sheet.page_done()
+        self._stat_buffer.page_done()
         flight = self._flights.remove(request)
         if flight is None:
             return
-        self._guard.release(flight)
+        self._gate.release(flight)
         if self._outputs is not None:
             self._outputs.ended(flight)
         if flight.local:
             self._local.done()
         elif flight.visit is not None and flight.withdrawn:
-            self._sheet.count("ubi/scheduler/put_back")
+            self._stat_buffer.count("ubi/scheduler/put_back")
             self._put_back(flight, flight.visit)
         elif flight.visit is not None:
             self._errors.page_done()
@@ -147,7 +169,7 @@ class Handout:
                 self._sessions.keep(request, flight.visit.state)
             if flight.failed is not None:
                 flight.failed = self._lacking(request, flight.failed)
-                self._sheet.count(f"ubi/failed/{flight.failed}")
+                self._stat_buffer.count(f"ubi/failed/{flight.failed}")
             self._node.ended(
                 flight.visit,
                 failed=flight.failed,
@@ -155,13 +177,21 @@ class Handout:
                 status=flight.status,
                 content=flight.content,
             )
+            if self._seeds.running and flight.fetched and flight.failed is None:
+                self._look_for_seed(flight.visit, request)
+
+    def _look_for_seed(self, visit: Visit, request: Request) -> None:
+        """A page was fetched, and start() may still yield a seed that is the same request."""
+        key = self._seeds.key_beside(visit, request)
+        if key is not None:
+            self._node.also_done(visit, key)
 
     def _put_back(self, flight: Flight, visit: Visit) -> None:
         encoded = self._codec.encode(flight.request)
         if encoded.losses:
-            self._originals.add(visit.entry.key, flight.request)
+            self._kept.add(visit.entry.key, flight.request)
         elif encoded.objects:
-            self._originals.add_holder(visit.entry.key, flight.request)
+            self._kept.add_holder(visit.entry.key, flight.request)
         self._node.put_back(visit)
 
     def _lacking(self, request: Request, failed: str) -> str:
@@ -181,6 +211,6 @@ class Handout:
             return self._codec.decode(visit.entry)
         except CodecError as error:
             self._say_lost("%s", error)
-            self._sheet.count(f"ubi/failed/codec/{error.reason}")
+            self._stat_buffer.count(f"ubi/failed/codec/{error.reason}")
             self._node.ended(visit, failed=f"codec/{error.reason}", fetched=False)
             return None

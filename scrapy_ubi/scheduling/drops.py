@@ -3,7 +3,7 @@
 Rules of this module:
 
 * What is dropped, and could never be fetched, has a reason: one stat and one sentence for each.
-* A request that cannot travel whole is kept as the object it is (`originals`), so nothing is lost while it is fetched
+* A request that cannot travel whole is kept as the object it is (`kept`), so nothing is lost while it is fetched
   here. Where no request ever travels there is nothing to say. In a trial every request is kept. So is one that holds
   objects; where a page has one object in several requests, and these may travel, that is said once for each key.
 * What cannot travel is said once for each callback (by its file and line), key of meta and the like, of at most
@@ -18,17 +18,17 @@ from collections.abc import Callable
 
 from scrapy import Request
 
-from scrapy_ubi.node.protocol_config import LETTER_BYTES_A_CHARACTER
+from scrapy_ubi.node.crawl import LETTER_BYTES_A_CHARACTER
 from scrapy_ubi.process.log_once import Notices
 from scrapy_ubi.requests.codec import Encoded
 from scrapy_ubi.requests.shared_objects import SharedObjects
 from scrapy_ubi.requests.untravelled import Loss, sentences
-from scrapy_ubi.scheduling.kept_requests import Originals
+from scrapy_ubi.scheduling.kept_requests import KeptRequests
 
 MOST_SAID = 20  # different things that cannot travel and are said
 
 
-class Losses:
+class Drops:
     """The losses of one agent. `count` adds one to the stat of a name; `most` is UBI_MAX_LETTER_BYTES, and `alone` an
     agent whose requests never travel. `all_kept`: every request is kept as the object it is.
     """
@@ -37,12 +37,12 @@ class Losses:
         self,
         count: Callable[[str], object],
         notices: Notices,
-        originals: Originals,
+        kept: KeptRequests,
         most: int,
         alone: bool,
         all_kept: bool = False,
     ) -> None:
-        self._count, self._notices, self._originals = count, notices, originals
+        self._count, self._notices, self._kept = count, notices, kept
         self._longest = most // LETTER_BYTES_A_CHARACTER
         self._alone = alone
         self.all_kept = all_kept
@@ -60,8 +60,8 @@ class Losses:
         if here:
             self._notices.once(
                 "seed_twice",
-                f"start() yields {request} again, with dont_filter=True, but a seed is fetched once: give it a "
-                "cookiejar of its own in its meta, or yield it from a callback, to have it fetched once more.",
+                f"start() yields {request} again, with dont_filter=True, but seeds that are alike in everything are "
+                "fetched once: yield it from a callback to have it fetched once more.",
             )
         else:
             self._notices.once(
@@ -107,14 +107,14 @@ class Losses:
             self._count(f"ubi/codec/untravelled/{loss.kind}")
             if not self._alone and loss.what not in self._said:
                 self._say(request, loss)
-        if (encoded.losses or self.all_kept) and not self._originals.add(key, request):
+        if (encoded.losses or self.all_kept) and not self._kept.add(key, request):
             self._count("ubi/codec/originals_dropped")
             self._notices.once(
                 "originals",
                 "Too many requests wait that cannot travel whole: the oldest are fetched without what cannot, or fail "
                 "with a reason that begins with codec/.",
             )
-        elif encoded.objects and not encoded.losses and not self._originals.add_holder(key, request):
+        elif encoded.objects and not encoded.losses and not self._kept.add_holder(key, request):
             self._count("ubi/codec/objects_dropped")
             if self._alone:
                 self._notices.once(

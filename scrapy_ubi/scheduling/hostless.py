@@ -24,7 +24,7 @@ MOST_WAITING = 100_000  # some 100 MB; what a page has beyond is dropped
 MOST_SEEN = 1_000_000  # remembered, in some 100 MB; the oldest are forgotten
 
 
-class LocalRequests:
+class Hostless:
     """A queue in memory. O(log n) a request. `changed` is called when one was added, and when one is done; `most_out`
     are out at once."""
 

@@ -7,19 +7,19 @@ import tempfile
 from dataclasses import replace
 from pathlib import Path
 
-from scrapy_ubi.scheduling.kept_requests import Originals
+from scrapy_ubi.scheduling.kept_requests import KeptRequests
 from scrapy_ubi.settings import UbiSettings
 
 
 class Trial:
-    """The directory of one such run, which goes with it, and its requests, `originals`.
+    """The directory of one such run, which goes with it, and its requests, `kept`.
 
     All of them are handed out as the objects that they are: Scrapy's shell waits for the callback that it sets on a
     request after that has come in.
     """
 
     def __init__(self) -> None:
-        self.originals = Originals(most=sys.maxsize)
+        self.kept = KeptRequests(most=sys.maxsize)
         self._directory = tempfile.TemporaryDirectory(prefix="ubi-")
 
     def settings(self, wanted: UbiSettings) -> UbiSettings:

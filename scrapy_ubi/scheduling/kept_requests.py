@@ -8,7 +8,7 @@ Rules of this module:
   lost. When another agent fetches it, it gets the text, which says what it lacks.
 * A request that *holds objects* (a dict, a list or an item in its meta or cb_kwargs) loses nothing as text, but its
   callback would get a copy. In plain Scrapy several requests may hold one object, to which each page adds: so these are
-  kept as well. At another agent, and after a restart, they are copies (`sharedobjects`).
+  kept as well. At another agent, and after a restart, they are copies (`requests.shared_objects`).
 * Only such requests are kept, and of each kind at most so many. When there are more the oldest goes, and is as if it
   had travelled. An agent whose requests never travel keeps more: Scrapy's own queue would hold them in memory as well.
 """
@@ -26,7 +26,7 @@ MOST_ALONE = 1_000_000
 MOST_HOLDERS_ALONE = 100_000  # of requests that hold objects, which spiders make more of, and need more seldom
 
 
-class Originals:
+class KeptRequests:
     """Key -> original request, bounded, oldest out first. `most` of those that cannot travel whole, `most_holders` of
     those that hold objects."""
 

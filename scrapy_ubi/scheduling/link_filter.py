@@ -31,7 +31,7 @@ from scrapy_ubi.urls.filters.visited import Visited
 logger = logging.getLogger("scrapy_ubi")
 
 
-class Filtering:
+class LinkFilter:
     """The chain of one agent's settings. `count` adds one to the stat of a name."""
 
     def __init__(self, chain: FilterChain, count: Callable[[str], object], log: Path | None = None) -> None:
@@ -45,7 +45,7 @@ class Filtering:
         self.idle = not chain  # nothing to ask: one look at an attribute is all that it costs
 
     @classmethod
-    def from_settings(cls, settings: UbiSettings, count: Callable[[str], object]) -> Filtering:
+    def from_settings(cls, settings: UbiSettings, count: Callable[[str], object]) -> LinkFilter:
         """Raises UbiSettingError for a malformed chain, and when the log cannot be written."""
         return cls(FilterChain.read(settings.filters), count, settings.filter_log)
 

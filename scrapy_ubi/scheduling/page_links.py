@@ -1,4 +1,4 @@
-"""Takes plain links: finds out what the links of one object have in common, and hands them to the loop (`batch`).
+"""Takes plain links: finds out what those of one object have in common, and hands them to the loop (`bulk_enqueue`).
 
 Rules of this module:
 
@@ -20,17 +20,17 @@ from scrapy.http import Response
 from scrapy_ubi.node import Visit
 from scrapy_ubi.plainlinks import PlainLinks, count_expanded, spider_of
 from scrapy_ubi.requests.check import NONCE
-from scrapy_ubi.scheduling.bulk_enqueue import SLICE, Batch, Ordinary, Shared, slices
-from scrapy_ubi.scheduling.enqueue import Tools
-from scrapy_ubi.scheduling.scrapy_rules import Passing
+from scrapy_ubi.scheduling.bulk_enqueue import SLICE, BulkEnqueue, Ordinary, Shared, slices
+from scrapy_ubi.scheduling.decide import Tools
+from scrapy_ubi.scheduling.scrapy_rules import ScrapyRules
 
 
-class Taking:
+class PageLinks:
     """Takes plain links for one scheduler. `why`: who makes ordinary requests of them all; "" when nobody does."""
 
     def __init__(self, crawler: Crawler, tools: Tools, why: str = "") -> None:
         self._crawler, self.tools = crawler, tools
-        self.passing = Passing(crawler)
+        self.passing = ScrapyRules(crawler)
         self._why = why or self.passing.watcher
         self._texts: dict[tuple[Any, Any], str] = {}  # of links that say nothing but who parses them
         self.taken = 0  # links, in all
@@ -49,7 +49,7 @@ class Taking:
             return
         if self.passing.too_deep(shared.depth, len(plain)):
             return
-        batch = Batch(self._crawler, self.tools, self.passing, plain, response, page, shared, ordinary)
+        batch = BulkEnqueue(self._crawler, self.tools, self.passing, plain, response, page, shared, ordinary)
         for start, stop in slices(plain.urls):
             if start:
                 yield

@@ -21,14 +21,19 @@ from scrapy.crawler import Crawler
 from scrapy.downloadermiddlewares.offsite import OffsiteMiddleware
 from scrapy.http import Response
 from scrapy.settings import BaseSettings
-from scrapy.spidermiddlewares.base import BaseSpiderMiddleware
-from scrapy.spidermiddlewares.depth import DepthMiddleware
-from scrapy.spidermiddlewares.metacopy import MetaCopyDetectionMiddleware
 from scrapy.spidermiddlewares.referer import RefererMiddleware
 from scrapy.spidermiddlewares.urllength import UrlLengthMiddleware
 from scrapy.utils.misc import load_object
 
 from scrapy_ubi.plainlinks import spider_of
+from scrapy_ubi.scrapy_private.middlewares import (
+    depth_rules,
+    is_first_of_host,
+    is_on_site,
+    longest_url,
+    spider_middlewares,
+)
+from scrapy_ubi.scrapy_private.versions import MetaCopy
 
 logger = logging.getLogger("scrapy_ubi")
 
@@ -48,21 +53,20 @@ def watcher_of(settings: BaseSettings) -> str:
     return ""
 
 
-class Passing:
+class ScrapyRules:
     """Scrapy's middlewares of one crawl. Made when the engine has them."""
 
     def __init__(self, crawler: Crawler) -> None:
         find = crawler.get_spider_middleware
         self._crawler = crawler
-        self._depth, self._length = find(DepthMiddleware), find(UrlLengthMiddleware)
-        self._metacopy, self._referer = find(MetaCopyDetectionMiddleware), find(RefererMiddleware)
+        self._depth, self._length = depth_rules(crawler), find(UrlLengthMiddleware)
+        self._metacopy, self._referer = find(MetaCopy) if MetaCopy is not None else None, find(RefererMiddleware)
         self._offsite = crawler.get_downloader_middleware(OffsiteMiddleware)
-        chain = crawler.engine.scraper.spidermw.middlewares
-        self._chain = [each for each in reversed(chain) if isinstance(each, BaseSpiderMiddleware)]
+        self._chain = spider_middlewares(crawler)
         self._deepest = -1
         self._domains: list[str] = []
         self._sites: dict[str, bool] = {}  # host -> whether it is one of the spider's domains
-        self.longest = self._length.maxlength if self._length is not None else 1 << 60
+        self.longest = longest_url(self._length) if self._length is not None else 1 << 60
 
     @property
     def watcher(self) -> str:
@@ -89,7 +93,7 @@ class Passing:
         if self._depth is None:
             return 0, priority
         depth: int = response.meta["depth"] + 1
-        return max(depth, 0), priority - depth * self._depth.prio  # as `codec.depth_of` has it
+        return max(depth, 0), priority - depth * self._depth.step  # as `codec.depth_of` has it
 
     def prepare(self, template: Request, response: Response) -> None:
         """Set depth and priority of what all links of this page have in common."""
@@ -97,13 +101,13 @@ class Passing:
             reset = template.meta.pop("depth_reset", False)
             depth = 0 if reset else response.meta["depth"] + 1
             template.meta["depth"] = depth
-            template.priority -= depth * self._depth.prio
+            template.priority -= depth * self._depth.step
         if self._metacopy is not None and len(template.meta) > 1:
             self._metacopy.get_processed_request(template, response)
 
     def too_deep(self, depth: int, links: int) -> bool:
         """Whether links of such a depth are not followed; so many are counted if so."""
-        if self._depth is None or not 0 < self._depth.maxdepth < depth:
+        if self._depth is None or not 0 < self._depth.most < depth:
             return False
         self._crawler.stats.inc_value("depth/request_ignored_count", links)
         return True
@@ -112,7 +116,7 @@ class Passing:
         """Count links of such a depth that are followed."""
         if self._depth is None or not links:
             return
-        if self._depth.verbose_stats:
+        if self._depth.verbose:
             self._crawler.stats.inc_value(f"request_depth_count/{depth}", links)
         if depth > self._deepest:  # a look at the stats takes as long as one at a link
             self._deepest = depth
@@ -143,15 +147,14 @@ class Passing:
         on = self._sites.get(host)
         if on is None:
             assert self._offsite is not None
-            on = self._sites[host] = bool(self._offsite.get_host_regex(self._spider).search(host))
+            on = self._sites[host] = is_on_site(self._offsite, self._spider, host)
         return not on
 
     def refuse_off_site(self, host: str, url: str) -> None:
         """Count a link that is dropped since its host is none of the spider's."""
         assert self._offsite is not None
         stats = self._crawler.stats
-        if host and host not in self._offsite.domains_seen:
-            self._offsite.domains_seen.add(host)
+        if is_first_of_host(self._offsite, host):
             logger.debug("Filtered offsite link to %r: %.500s", host, url)
             stats.inc_value("offsite/domains")
         stats.inc_value("offsite/filtered")

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from scrapy.statscollectors import StatsCollector
 
 
-class StatSheet:
+class StatBuffer:
     """The numbers of one agent's crawl."""
 
     def __init__(self, stats: StatsCollector) -> None:

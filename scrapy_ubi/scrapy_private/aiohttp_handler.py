@@ -5,7 +5,7 @@ below the delay of the host. Rules of this module:
 
 * That is switched off (`_retry_connection`, a private name of aiohttp) at the first transfer of each handler.
 * Where aiohttp would have sent it again, the right of the transfer is told so (`OneTransfer.broken`), once for each
-  request: the guard sends it again when the delay has passed. A transfer without such a right is not repeated.
+  request: the gate sends it again when the delay has passed. A transfer without such a right is not repeated.
 * Nothing here imports aiohttp before there is such a handler: a project may be without it.
 """
 

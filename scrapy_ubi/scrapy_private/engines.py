@@ -3,8 +3,14 @@
 Rules of this module:
 
 * A crawler has no engine before its crawl starts, and never has one in a user's tests (`get_crawler`): Scrapy 2.19
-  raises RuntimeError then. A component that is made or asked there does what Scrapy would do without this package.
+  raises RuntimeError then, earlier ones give None. A component that is made or asked there does what Scrapy would do
+  without this package.
 * So does one in an engine with another scheduler. The start of such a crawl is refused elsewhere.
+
+| name | used for |
+| --- | --- |
+| `engine.scheduler` | the scheduler; new in Scrapy 2.19 |
+| `engine._slot.scheduler` | the same before |
 """
 
 from __future__ import annotations
@@ -22,9 +28,18 @@ def engine_of(crawler: Crawler) -> ExecutionEngine | None:
         return None
 
 
-def scheduler_in(crawler: Crawler) -> BaseScheduler | None:
-    """The scheduler in the engine of this crawler, of whatever class; None while there is none."""
-    try:  # several times a page: one call, where `engine_of` would be another
-        return crawler.engine.scheduler
-    except (RuntimeError, AttributeError):
-        return None
+if hasattr(ExecutionEngine, "scheduler"):
+
+    def scheduler_in(crawler: Crawler) -> BaseScheduler | None:
+        """The scheduler in the engine of this crawler, of whatever class; None while there is none."""
+        try:  # several times a page: one call, where `engine_of` would be another
+            return crawler.engine.scheduler
+        except (RuntimeError, AttributeError):
+            return None
+
+else:
+
+    def scheduler_in(crawler: Crawler) -> BaseScheduler | None:
+        """As above."""
+        slot = getattr(engine_of(crawler), "_slot", None)
+        return slot.scheduler if slot is not None else None

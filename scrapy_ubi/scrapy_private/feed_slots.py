@@ -4,10 +4,11 @@
 | --- | --- |
 | `crawler.extensions.middlewares` | to find the feed exporters, a user's derived class included |
 | `FeedExporter.feeds`, `.storages`, `FileFeedStorage.path` | which feeds there are, and which of them are local files |
-| `FeedExporter._get_uri_params`, `apply_uri_params` | the name of a feed, before its file is opened |
+| `FeedExporter._get_uri_params` | the name of a feed, before its file is opened |
 | `FeedExporter.slots`, `FeedSlot.file`, `.itemcount` | to flush what was exported since the last flush |
 | `FeedExporter._start_new_batch` | the moment before a file is opened (that happens at its first item) |
 | `FeedExporter._schedule_slot_close` | a full batch is closed a turn of the loop later: to flush it before |
+| `FeedExporter._close_slot` | the same, in Scrapy 2.17 |
 | `PostProcessingManager` | what is compressed cannot be flushed |
 """
 
@@ -28,9 +29,10 @@ from scrapy.extensions.feedexport import (
     FeedSlot,
     FileFeedStorage,
     StdoutFeedStorage,
-    apply_uri_params,
 )
 from scrapy.extensions.postprocessing import PostProcessingManager
+
+from scrapy_ubi.scrapy_private.versions import feed_uri
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +74,7 @@ class FeedSlots:
     def name(self, feed: Feed, spider: Spider, **params: Any) -> str:
         """The name of this feed's first file; `params` stand for those of Scrapy."""
         found = self._exporters[0]._get_uri_params(spider, feed.options.get("uri_params"))
-        return apply_uri_params(feed.uri, {**found, **params})
+        return feed_uri(feed.uri, {**found, **params})
 
     def watch(self, opening: Callable[[Path, dict[str, Any]], None] | None) -> None:
         """Flush full batches before they are closed; and call `opening(path, options)`, where there is such, for every
@@ -83,7 +85,10 @@ class FeedSlots:
                 _tell_of_files(exporter, opening)
 
     def _flush_full_batches(self, exporter: FeedExporter) -> None:
-        original = exporter._schedule_slot_close
+        original = getattr(exporter, "_schedule_slot_close", None)
+        if original is None:
+            _flush_as_they_close(exporter, self._flush)
+            return
 
         def schedule_slot_close(slot: FeedSlot, spider: Spider) -> Any:
             with suppress(OSError):  # Scrapy says so when it closes the file
@@ -108,6 +113,19 @@ class FeedSlots:
             except OSError as error:
                 raise OSError(error.errno, error.strerror, slot.uri) from error
         self._flushed[slot] = slot.itemcount
+
+
+def _flush_as_they_close(exporter: FeedExporter, flush: Callable[[FeedSlot], None]) -> None:
+    """Flush a full batch when its closing begins: Scrapy 2.17 closes it at the end of the crawl, and makes a coroutine
+    of that when the batch is full."""
+    original = exporter._close_slot
+
+    def close_slot(slot: FeedSlot, spider: Spider) -> Any:
+        with suppress(OSError):
+            flush(slot)
+        return original(slot, spider)
+
+    exporter._close_slot = close_slot  # type: ignore[method-assign]
 
 
 def _kind(exporter: FeedExporter, uri: str) -> Literal["file", "stdout", "remote"]:

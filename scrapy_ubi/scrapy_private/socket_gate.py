@@ -9,19 +9,24 @@ right is asked for once more where the bytes leave. Rules of this module:
 * Without the right the connection is aborted, and nothing of the request is written.
 * A connection to a host itself, not to a proxy, is made only to an address that is allowed (`reach`). That is asked
   when the address is connected, before TLS and before anything is written; so it is the address that is used.
-* It works for Scrapy's HTTP/1.1 handler on Twisted, the default one, with proxies and TLS. Ours (`http`) asks itself.
-  Other handlers have their right compared when the transfer's task starts, not at the write.
+* It works for Scrapy's HTTP/1.1 handler on Twisted, the default one, with proxies and TLS. Ours (`fast.http`) asks
+  itself. Other handlers, and classes derived from these (`asking`), may write elsewhere: their right is compared when
+  the transfer starts, not at the write.
+* The right is asked for before a new connection is made as well: else a host that is another agent's would see one.
 * A kept connection may end when a request is written to it. A handler would send the request again immediately, below
-  the delay of its host. Under a right to `OneTransfer` it says so instead, and the guard sends it again, later.
+  the delay of its host. Under a right to `OneTransfer` it says so instead, and the gate sends it again, later.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Awaitable, Callable, Hashable
 from contextvars import ContextVar
+from functools import partial
 from typing import Any, NoReturn, Protocol
 
+from scrapy.core.downloader.handlers.http11 import HTTP11DownloadHandler
 from scrapy.exceptions import DownloadFailedError
+from scrapy.http import Response
 from scrapy.utils.defer import deferred_from_coro
 from twisted.internet.defer import Deferred, fail
 from twisted.internet.error import ConnectionAborted
@@ -42,7 +47,7 @@ class OneTransfer:
     """The right to write one request to a host once. `may_start(host)` says whether it holds.
 
     `lapsed`: it has ended when it was asked for. `broken`: the connection ended without an answer, and the request may
-    be sent again: by whoever has given the right, not by who carries the request. `repeats`: how often it was before.
+    be sent again: by the gate that gave the right, not by the handler. `repeats`: how often it was before.
     A kept connection holds this for minutes: it knows nothing of the request.
     """
 
@@ -58,6 +63,17 @@ class OneTransfer:
 
 
 may_write: ContextVar[Right | None] = ContextVar("scrapy_ubi_may_write", default=None)
+
+
+class Asking(partial[Awaitable[Response]]):
+    """A download by a handler that asks for the right before it connects and when it writes."""
+
+
+def asking(handler: object, download: Callable[..., Awaitable[Response]]) -> Callable[..., Awaitable[Response]]:
+    """This download by this handler, as `Asking` where the handler is known to ask."""
+    kind = type(handler)
+    asks = kind is HTTP11DownloadHandler or bool(vars(kind).get("asks_for_right"))
+    return Asking(download) if asks else download
 
 
 class Reaches(Protocol):
@@ -123,6 +139,8 @@ class _Endpoint:
         if self.kept and isinstance(self._right, OneTransfer):
             self._right.broken = True
             return fail(DownloadFailedError("The kept connection was closed"))
+        if not self._right():
+            return fail(NoRight("The right to fetch this host has ended"))
         self.dialed = True
 
         def gated(protocol: Any) -> Any:

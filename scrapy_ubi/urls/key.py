@@ -7,6 +7,12 @@ from mmh3 import hash128
 URL_SEED = 0x75726C  # "url": keys are independent of the points of hosts on the ring, which hash with another seed
 
 _LOW = (1 << 64) - 1
+SEED = "seed"  # the nonces of seeds begin with it; it alone is that of one like a link to the same page
+
+
+def seed_key(key: int, nonce: str = SEED) -> int:
+    """The key of a seed with this nonce whose page, as a link, has that key: so the one tells the other."""
+    return url_key("", f"{key:016x}", b"", nonce)
 
 
 def url_key(method: str, normal: str, body: bytes = b"", nonce: str = "") -> int:

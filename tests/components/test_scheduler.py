@@ -19,7 +19,7 @@ from scrapy.utils.request import RequestFingerprinter
 from twisted.python.failure import Failure
 
 from scrapy_ubi.components.scheduler import SEED, UbiScheduler
-from scrapy_ubi.downloads.gate import Guard
+from scrapy_ubi.downloads.gate import Gate
 from scrapy_ubi.process.error_signals import ErrorWatch
 from scrapy_ubi.protocol.host import Entry, retries_of
 from scrapy_ubi.requests.check import NONCE
@@ -27,11 +27,12 @@ from scrapy_ubi.requests.codec import Codec
 from scrapy_ubi.requests.identity import RequestKeys
 from scrapy_ubi.scheduling.dequeue import MOST_TOLD
 from scrapy_ubi.scheduling.inspect_mode import Trial
-from scrapy_ubi.scheduling.kept_requests import Originals
-from scrapy_ubi.scheduling.link_filter import Filtering
-from scrapy_ubi.scheduling.stats import StatSheet
+from scrapy_ubi.scheduling.kept_requests import KeptRequests
+from scrapy_ubi.scheduling.link_filter import LinkFilter
+from scrapy_ubi.scheduling.stats import StatBuffer
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.transport import Transport
+from scrapy_ubi.urls.key import seed_key
 from tests.support.crawls import crawl
 from tests.support.fakenode import FakeNode
 from tests.support.reaching import reach
@@ -66,17 +67,17 @@ class Unit(UbiScheduler):
         crawler.get_spider_middleware = lambda cls: cls  # type: ignore[assignment, return-value]
         self.agent_id = "a1"
         self.settings = UbiSettings(**settings)
-        self._sheet = StatSheet(crawler.stats)
+        self._stat_buffer = StatBuffer(crawler.stats)
         self._codec = Codec(crawler.spider, crawler.settings)
         self._keys = RequestKeys(self.settings)
-        self._originals = trial.originals if trial is not None else Originals(most=2)
+        self._kept = trial.kept if trial is not None else KeptRequests(most=2)
         self.node = FakeNode()
-        self.reach = reach(self.settings, count=self._sheet.count)
-        self.guard = Guard(crawler, self.node, self.settings, self._flights, self._notices, self.reach)
-        self._filtering = Filtering.from_settings(self.settings, self._sheet.count)
-        self._errors = ErrorWatch(crawler, self.settings, Path("nowhere"), self._note, self._break)
+        self.reach = reach(self.settings, count=self._stat_buffer.count)
+        self.gate = Gate(crawler, self.node, self.settings, self._flights, self._notices, self.reach)
+        self._filtering = LinkFilter.from_settings(self.settings, self._stat_buffer.count)
+        self._errors = ErrorWatch(crawler, self.settings, Path("nowhere"), self._note, self.ending.burst)
         self._assemble()
-        self._handout = self._make_handout()
+        self._dequeue = self._make_dequeue()
         self._opened = True
 
     def found(self) -> list[tuple[str, Entry, bool]]:
@@ -90,11 +91,11 @@ class Unit(UbiScheduler):
 
     def let_go(self, request: Request) -> Any:
         """As the engine does; what the node was told."""
-        self._handout.removed(request)
+        self._dequeue.removed(request)
         return self.node.calls[-1]
 
     def stat(self, name: str) -> Any:
-        self._sheet.page_done()  # as at the end of the page
+        self._stat_buffer.page_done()  # as at the end of the page
         return self.crawler.stats.get_value(f"ubi/{name}", 0)
 
 
@@ -126,8 +127,36 @@ def test_seeds_are_taken_once_also_when_they_ask_to_be_fetched_anyway() -> None:
     assert not unit.enqueue_request(Request(URL, dont_filter=True, meta={SEED: True}))
     assert [seed for _, _, seed in unit.found()] == [True]
     out = unit.take()
-    assert SEED not in out.meta and NONCE not in out.meta
+    assert SEED not in out.meta and out.meta[NONCE] == "seed"
     assert not unit.enqueue_request(Request(URL, dont_filter=True, meta={SEED: True})), "not a retry either"
+
+
+def test_a_link_that_is_a_seed_is_done_without_a_load_when_it_has_its_turn() -> None:
+    unit = Unit()
+    for path in ("", "a", "b"):
+        unit.enqueue_request(Request(URL + path, meta={"depth": 1}))
+    for visit in list(unit.node._queue)[:2]:
+        visit.state.done.add(seed_key(visit.entry.key))
+    assert unit.take().url == URL + "b"
+    assert [call[1:] for call in unit.node.calls if call[0] == "ended"] == [
+        (URL, None, False),
+        (URL + "a", None, False),
+    ]
+    assert unit.stat("scheduler/duplicates") == 2
+
+
+@pytest.mark.parametrize("ended", [False, True])
+def test_a_link_fetched_while_start_runs_stands_for_a_seed_that_is_met_later(ended: bool) -> None:
+    unit = Unit()
+    bare, carrying = Request(URL), Request(f"{URL}x", cb_kwargs={"word": 1})
+    for request in (bare, carrying):
+        unit.enqueue_request(request)
+    if ended:
+        unit.start_ended()
+    for page in (unit.take(), unit.take()):
+        unit._flights.get(page).fetched = True  # type: ignore[union-attr]
+        unit.let_go(page)
+    assert unit.node.also == ([] if ended else [(URL, seed_key(unit.found()[0][1].key))])
 
 
 def test_what_asks_to_be_fetched_anyway_is_another_request_each_time() -> None:
@@ -240,10 +269,10 @@ def test_the_outcome_of_a_page_is_told() -> None:
     for path in ("ok", "404", "error", "callback"):
         unit.enqueue_request(Request(URL + path))
     ok, missing, error, callback = (unit.take() for _ in range(4))
-    assert not unit._handout.outcome(Response(ok.url), ok)
-    assert not unit._handout.outcome(Response(missing.url, status=404), missing)
-    assert not unit._handout.outcome(_failure(TimeoutError("late")), error)
-    unit._handout.spider_error(_failure(ValueError("bug")), Response(callback.url, request=callback))
+    assert not unit._dequeue.outcome(Response(ok.url), ok)
+    assert not unit._dequeue.outcome(Response(missing.url, status=404), missing)
+    assert not unit._dequeue.outcome(_failure(TimeoutError("late")), error)
+    unit._dequeue.spider_error(_failure(ValueError("bug")), Response(callback.url, request=callback))
     unit._flights.get(ok).fetched = True  # type: ignore[union-attr]
     told = [unit.let_go(request)[1:] for request in (ok, missing, error, callback)]
     assert told == [
@@ -261,11 +290,11 @@ def test_a_withdrawn_page_goes_back_and_the_spider_is_not_told() -> None:
     page = unit.take()
     flight = unit._flights.get(page)
     assert flight is not None
-    flight.withdrawn = True
+    unit.gate.take_out(flight)
     assert unit.enqueue_request(page.replace(dont_filter=True)), "a user's middleware may retry whatever fails"
-    assert unit._handout.outcome(_failure(RuntimeError("withdrawn")), page)
+    assert unit._dequeue.outcome(_failure(RuntimeError("withdrawn")), page)
     assert unit.let_go(page) == ("put_back", URL)
-    assert not len(unit._originals), "all of it is in the frontier"
+    assert not len(unit._kept), "all of it is in the frontier"
     assert unit.take().url == URL
 
 
@@ -273,14 +302,14 @@ def test_a_page_that_arrived_although_it_was_to_be_cancelled_has_arrived() -> No
     unit = Unit()
     unit.enqueue_request(Request(URL))
     page = unit.take()
-    unit._flights.get(page).withdrawn = True  # type: ignore[union-attr]
-    assert not unit._handout.outcome(Response(URL), page)
+    unit.gate.take_out(unit._flights.get(page))  # type: ignore[arg-type]
+    assert not unit._dequeue.outcome(Response(URL), page)
     assert unit.let_go(page)[0] == "ended"
 
 
 def test_what_scrapy_lets_go_of_that_is_not_ours_is_nothing() -> None:
     unit = Unit()
-    unit._handout.removed(Request(URL))
+    unit._dequeue.removed(Request(URL))
     assert unit.node.calls == []
 
 
@@ -294,7 +323,7 @@ def test_what_cannot_travel_is_the_same_object_here() -> None:
     unit.enqueue_request(request)
     out = unit.take()
     assert out is request
-    unit._flights.get(out).withdrawn = True  # type: ignore[union-attr]
+    unit.gate.take_out(unit._flights.get(out))  # type: ignore[arg-type]
     unit.let_go(out)
     assert unit.take() is request
     assert unit.stat("codec/untravelled/callback") == 1
@@ -323,7 +352,7 @@ def test_a_page_that_fails_without_its_errback_failed_for_want_of_it(error: Valu
     else:  # which is not for the errback
         page = Response(URL, request=out)
         assert not unit.outcome(page, out)
-        unit._handout.spider_error(_failure(error), page)
+        unit._dequeue.spider_error(_failure(error), page)
         assert unit.let_go(out)[2] == "callback/ValueError"
 
 
@@ -402,7 +431,7 @@ def test_local_requests_come_first_and_keep_the_crawl_open() -> None:
     local = unit.take()
     assert local.url == "data:,x"
     assert not unit.node.agent.start_exhausted, "its callback may still find pages"
-    unit._handout.removed(local)
+    unit._dequeue.removed(local)
     assert unit.node.agent.start_exhausted
     assert unit.take().url == URL
 
@@ -422,7 +451,7 @@ def test_local_requests_leave_places_to_the_hosts(monkeypatch: pytest.MonkeyPatc
     most = unit.crawler.settings.getint("CONCURRENT_REQUESTS") // 4
     out = [unit.take() for _ in range(most + 1)]
     assert [request.url for request in out].index(URL) == most
-    unit._handout.removed(out[0])
+    unit._dequeue.removed(out[0])
     assert unit.take().url.startswith("ftp://")
 
 
@@ -483,7 +512,7 @@ class FakeScheduler(UbiScheduler):
 
     def make_node(self, transport: Transport, disk: Any = None) -> Any:
         FakeScheduler.made = FakeNode()
-        FakeScheduler.made.wake = self._hooks.wake
+        FakeScheduler.made.wake = self.hooks.wake
         return FakeScheduler.made
 
 
@@ -505,7 +534,7 @@ class Losing(Spider):
         node = FakeScheduler.made
         node.change(fenced=True)
         yield Request(URL, errback=self.failed)
-        while not any(flight.waiting for flight in self.crawler.engine.scheduler._flights):  # type: ignore[union-attr]
+        while not any(flight.task for flight in self.crawler.engine._slot.scheduler._flights):  # type: ignore[union-attr]
             await asyncio.sleep(0)
         await type(self).then(self, node)
 
@@ -556,7 +585,7 @@ def test_a_host_that_is_lost_and_regained_is_fetched_after_its_robots_txt(site: 
 # -- the task that closes the spider
 
 
-@pytest.mark.parametrize("end", ["_stop", "_drain"])
+@pytest.mark.parametrize("end", ["_stop", "drain"])
 def test_the_task_that_closes_the_spider_is_kept_and_its_error_told(end: str, caplog: pytest.LogCaptureFixture) -> None:
     """The loop alone would let go of it in the middle."""
 
@@ -568,8 +597,8 @@ def test_the_task_that_closes_the_spider_is_kept_and_its_error_told(end: str, ca
             raise RuntimeError(f"no end for {reason}")
 
         unit.crawler.engine = SimpleNamespace(close_spider_async=close)  # type: ignore[assignment]
-        unit._drain() if end == "_drain" else unit._stop("Too many errors.", "burst")
-        kept = weakref.ref(unit._endings[0])
+        unit.ending.drain() if end == "drain" else unit.ending.stop("Too many errors.", "burst")
+        kept = weakref.ref(unit.ending._endings[0])
         gc.collect()
         task = kept()
         assert task is not None and not task.done()
@@ -577,5 +606,5 @@ def test_the_task_that_closes_the_spider_is_kept_and_its_error_told(end: str, ca
         await asyncio.wait([task])
 
     asyncio.run(run())
-    reason = "drained" if end == "_drain" else "burst"
+    reason = "drained" if end == "drain" else "burst"
     assert f"The spider could not be closed: RuntimeError('no end for {reason}')" in caplog.text

@@ -173,7 +173,7 @@ def test_large_pages_that_are_kept_whole_are_named_in_the_report(site: Site) -> 
 
     class Last(Look):
         def closed(self, reason: str) -> None:
-            noted.update(self.crawler.engine.scheduler.node.counters()["noted"])
+            noted.update(self.crawler.engine._slot.scheduler.node.counters()["noted"])
 
     settings = {"UBI_MAX_BODY": MOST, "DOWNLOAD_WARNSIZE": 40_000}
     crawl(Last, site.proxy, settings=settings, start_urls=[f"{HOST}/large", f"{HOST}/cut"])

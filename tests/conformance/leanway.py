@@ -6,17 +6,20 @@ Used by run.py. A line at the end says how often that way was taken, and why it 
 from __future__ import annotations
 
 from collections import Counter
+from importlib import import_module
 
 from scrapy.core.engine import ExecutionEngine
 from scrapy.settings import default_settings
 
-from scrapy_ubi.fast.one_task import OneTask
+from scrapy_ubi.fast.parts import PARTS
 from scrapy_ubi.fast.path import place
-from scrapy_ubi.fast.placing import EXTENSIONS
-from scrapy_ubi.fast.stats import LeanStats
+from scrapy_ubi.fast.tweaks import LeanStats
 
 # OneTask itself is for our scheduler.
-default_settings.EXTENSIONS_BASE.update(dict.fromkeys((each for each in EXTENSIONS if each is not OneTask), 0))
+extensions = [part for part in PARTS if part.kind == "extension" and part.name != "OneTask"]
+default_settings.EXTENSIONS_BASE.update(
+    {getattr(import_module(f"scrapy_ubi.fast.{part.module}"), part.name): 0 for part in extensions}
+)
 default_settings.STATS_CLASS = LeanStats
 
 taken: Counter[str] = Counter()  # by why it was not
@@ -25,7 +28,7 @@ _original = ExecutionEngine.open_spider_async
 
 async def open_spider_async(self: ExecutionEngine, *, close_if_idle: bool = True) -> None:
     await _original(self, close_if_idle=close_if_idle)
-    taken[place(self, lambda result, request: False, None) or "taken"] += 1
+    taken[place(self, lambda result, request: False, lambda new, request: None, None) or "taken"] += 1
 
 
 ExecutionEngine.open_spider_async = open_spider_async  # type: ignore[method-assign]

@@ -164,9 +164,7 @@ def test_figures_of_a_crawl_that_was_stopped_stay(project: Project, site: Site, 
         assert status == 0 and "arguments: site=a" in output, output
 
 
-def test_other_arguments_under_one_name_are_refused_or_let_in(
-    project: Project, site: Site, one_server: Server
-) -> None:
+def test_other_arguments_under_one_name_are_refused_or_let_in(project: Project, site: Site, one_server: Server) -> None:
     named = (*redis(one_server), "-s", "UBI_CRAWL=c", "-s", "LOG_LEVEL=WARNING")
     with site.hold("http://a.example/3") as held:
         first, feed = start(project, "a", *named, "-s", "UBI_AGENT_ID=a1")
@@ -182,9 +180,7 @@ def test_other_arguments_under_one_name_are_refused_or_let_in(
     assert urls(project, feed, other) == pages("a")
 
 
-def test_two_projects_of_one_name_are_refused(
-    project: Project, site: Site, one_server: Server, tmp_path: Path
-) -> None:
+def test_two_projects_of_one_name_are_refused(project: Project, site: Site, one_server: Server, tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
     other = Project(tmp_path / "other", site.proxy)
     (tmp_path / "other" / "project" / "spiders" / "mine.py").write_text(textwrap.dedent(SPIDER))

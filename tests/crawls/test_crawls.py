@@ -24,6 +24,7 @@ from scrapy.spiders import CrawlSpider, Rule
 from scrapy_ubi.components.spider_middleware import PAUSE_EVERY
 from tests.support.crawls import FAST, LIMIT, crawl, items_of, total
 from tests.support.site import Held, Page, Site, Visit, links
+from tests.support.versions import since
 
 HOSTS = [f"http://h{number}.example" for number in range(8)]
 AGENTS = pytest.mark.parametrize("agents", [1, 3])
@@ -60,7 +61,9 @@ def test_every_page_is_fetched_once_and_the_crawl_ends_by_itself(site: Site, age
     outcomes = crawl(Walk, site.proxy, agents)
     assert site.urls() == dict.fromkeys(urls, 1)
     assert [outcome.reason for outcome in outcomes] == ["finished"] * agents
-    assert len(items_of(outcomes)) == len(urls) == total(outcomes, "ubi/unique")
+    assert len(items_of(outcomes)) == len(urls)
+    # A link to the seed is a request that is done, too, where its finder had not heard that the seed is known.
+    assert total(outcomes, "ubi/unique") - len(urls) in (0, 1)
     assert max(site.most_at_once.values()) == 1
 
 
@@ -291,13 +294,13 @@ def test_a_crawl_spider_follows_its_rules(site: Site, agents: int) -> None:
     urls = ring(site)
     site.page(f"{HOSTS[3]}/", links(*urls, f"{HOSTS[3]}/gone"))
     plain = crawl(Rules, site.proxy, settings=PLAIN)
-    found = {item["url"] for item in items_of(plain) if "url" in item}
-    site.visits = []
+    found = Counter(item["url"] for item in items_of(plain) if "url" in item)
+    asked, site.visits = site.urls(), []
     outcomes = crawl(Rules, site.proxy, agents)
-    # Plain Scrapy fetches a start URL that is linked to twice, as it came unfiltered.
-    assert {item["url"] for item in items_of(outcomes) if "url" in item} == found - {f"{HOSTS[0]}/"}
+    assert Counter(item["url"] for item in items_of(outcomes) if "url" in item) == found
     assert [item for item in items_of(outcomes) if "lost" in item] == [{"lost": f"{HOSTS[3]}/gone"}]
-    assert set(site.urls().values()) == {1}
+    # A start URL that is linked is fetched twice: it came unfiltered, and the rule has a callback of its own.
+    assert site.urls() == asked and asked[f"{HOSTS[0]}/"] == 2
 
 
 class Floods(Walk):
@@ -306,7 +309,7 @@ class Floods(Walk):
     most = 0
 
     async def start(self) -> AsyncIterator[Any]:
-        hub, node = self.settings["TEST_HUB"], self.crawler.engine.scheduler.node  # type: ignore[union-attr]
+        hub, node = self.settings["TEST_HUB"], self.crawler.engine._slot.scheduler.node  # type: ignore[union-attr]
         hub.down = True
         asyncio.get_running_loop().call_later(0.5, setattr, hub, "down", False)
         for number in range(1000):
@@ -523,6 +526,7 @@ class Breaks(Spider):
         yield {"url": response.url}
 
 
+@since(2, 18)
 def test_items_of_start_arrive_and_a_start_that_breaks_ends_with_scrapys_reason(site: Site) -> None:
     site.page(f"{HOSTS[0]}/")
     outcomes = crawl(Breaks, site.proxy)
@@ -642,7 +646,7 @@ def test_a_page_whose_transfer_is_cancelled_is_fetched_again_and_nobody_is_told(
         if visit.number > 1:
             second.release()
             return Page("there")
-        Fenced.loop.call_soon_threadsafe(lambda: crawlers[0].engine.scheduler.guard.cancel())  # type: ignore[union-attr]
+        Fenced.loop.call_soon_threadsafe(lambda: crawlers[0].engine._slot.scheduler.gate.cancel())  # type: ignore[union-attr]
         second.wait()
         return Page("too late")
 

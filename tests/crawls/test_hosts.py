@@ -36,7 +36,7 @@ class PutOff:
         scheduler = self.crawler.engine.scheduler
         assert isinstance(scheduler, UbiScheduler)
         self.times.nodes[scheduler.agent_id] = scheduler.node
-        state, hosts = scheduler.guard.state_of(request), scheduler.node.hosts
+        state, hosts = scheduler.gate.hosts.state_of(request), scheduler.node.hosts
         if state is None or hosts.get(state, "test") is not None:
             return
         hosts.put(state, "test", scheduler.agent_id)
@@ -77,7 +77,7 @@ def test_a_host_that_is_put_off_is_fetched_later_and_its_keepers_know(site: Site
         noted = {
             node.frontier.find(host).notes  # type: ignore[union-attr]
             for name, node in times.nodes.items()
-            if name in node.agent.keepers_of(host)
+            if name in node.agent.keeping.keepers_of(host)
         }
         assert len(noted) == 1, "all who keep it know the same"
         assert noted.pop().version > 1

@@ -37,7 +37,7 @@ class Fed(Spider):
 
     @property
     def scheduler(self) -> UbiScheduler:
-        scheduler = self.crawler.engine.scheduler
+        scheduler = self.crawler.engine._slot.scheduler
         assert isinstance(scheduler, UbiScheduler)
         return scheduler
 
@@ -101,7 +101,7 @@ class Late(Spider):
         return self
 
     def idle(self) -> None:
-        if self.crawler.engine.scheduler.node.over and self.asked < 2:  # type: ignore[union-attr]
+        if self.crawler.engine._slot.scheduler.node.over and self.asked < 2:  # type: ignore[union-attr]
             self.asked += 1
             self.crawler.engine.crawl(Request(f"{HOSTS[1]}/{self.asked}"))
             raise DontCloseSpider

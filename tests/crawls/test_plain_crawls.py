@@ -17,6 +17,7 @@ from scrapy_ubi import LinkExtractor, PlainLinks, UbiCrawlSpider, UbiSpider
 from scrapy_ubi.components.scheduler import UbiScheduler
 from tests.support.crawls import Outcome, crawl, items_of, total
 from tests.support.site import HANG_UP, Page, Site, links
+from tests.support.versions import since
 
 HOSTS = [f"http://h{number}.example" for number in range(6)]
 AGENTS = pytest.mark.parametrize("agents", [1, 3])
@@ -109,6 +110,7 @@ SETTINGS: list[tuple[dict[str, Any], list[str]]] = [
 ]
 
 
+@since(2, 18)  # `depth/request_ignored_count`
 @pytest.mark.parametrize(("settings", "domains"), SETTINGS, ids=str)
 def test_one_agent_crawls_alike_by_plain_links_and_by_requests(
     site: Site, settings: dict[str, Any], domains: list[str]
@@ -335,6 +337,7 @@ class PlainResetting(Resetting):
     plain = True
 
 
+@since(2, 18)  # `depth_reset`
 @pytest.mark.parametrize("spider", [Resetting, PlainResetting])
 def test_a_depth_may_begin_anew_as_in_plain_scrapy(site: Site, spider: type[Wander]) -> None:
     site.page(f"{HOSTS[0]}/", links(f"{HOSTS[1]}/deep", f"{HOSTS[2]}/deep"))

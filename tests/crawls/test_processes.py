@@ -46,7 +46,7 @@ SPIDER = """
 
         async def start(self):
             # SIGUSR1: this agent loses its right to all transfers under way, as when its lease ends.
-            cancel = lambda: self.crawler.engine.scheduler.guard.cancel()
+            cancel = lambda: self.crawler.engine._slot.scheduler.gate.cancel()
             asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, cancel)
             for url in self.start_urls:
                 yield scrapy.Request(url, errback=self.failed)
@@ -438,7 +438,7 @@ FED = """
             return self
 
         def idle(self):
-            agent = self.crawler.engine.scheduler.node.agent
+            agent = self.crawler.engine._slot.scheduler.node.agent
             if agent.me == "a1" and self.food:
                 if not self.reads:
                     self.reads, self.read, agent.read = 1, agent.read, self.count
@@ -446,7 +446,7 @@ FED = """
 
         def count(self, sent, received, *arguments):
             self.read(sent, received, *arguments)
-            self.reads += self.crawler.engine.scheduler.node.agent.standing.passive(received, True)
+            self.reads += self.crawler.engine._slot.scheduler.node.agent.standing.passive(received, True)
             if self.reads > 20 and self.food:
                 self.crawler.engine.crawl(scrapy.Request(self.food.pop()))
 

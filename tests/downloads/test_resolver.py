@@ -9,7 +9,7 @@ from scrapy.exceptions import CannotResolveHostError
 from scrapy.settings import Settings
 
 from scrapy_ubi.downloads import resolver
-from scrapy_ubi.downloads.resolver import Names
+from scrapy_ubi.downloads.resolver import Resolver
 from tests.fast.http.raw import run
 
 
@@ -21,4 +21,4 @@ def test_what_is_no_name_is_not_asked_for(host: str, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(resolver, "is_reactor_installed", lambda: True)
     monkeypatch.setattr(resolver, "_by_reactor", ask)
     with pytest.raises(CannotResolveHostError, match="no name of a host"):
-        run(Names(Settings({"TWISTED_REACTOR_ENABLED": True})).addresses(host))
+        run(Resolver(Settings({"TWISTED_REACTOR_ENABLED": True})).addresses(host))

@@ -14,8 +14,8 @@ from scrapy_ubi.downloads import unscheduled
 from scrapy_ubi.downloads.gate import Withdrawn
 from scrapy_ubi.downloads.unscheduled import ForeignHost, GivenUp
 from scrapy_ubi.politeness.host_feedback import PAUSE_ABROAD
-from scrapy_ubi.politeness.robots.fetch import Load, request_for
-from tests.support.guarded import OTHER, URL, World, in_loop, turns
+from scrapy_ubi.politeness.robots.fetch import RobotsLoad, request_for
+from tests.support.gated import OTHER, URL, World, in_loop, turns
 
 
 def test_a_foreign_download_is_refused_with_one_warning_that_names_the_setting(
@@ -27,7 +27,7 @@ def test_a_foreign_download_is_refused_with_one_warning_that_names_the_setting(
         world.node.change(lost={"h2.example"})
         for _ in range(2):
             with pytest.raises(ForeignHost):
-                await world.guard.admit(Request(OTHER))
+                await world.gate.admit(Request(OTHER))
         assert world.stat("foreign_refused") == 2
 
     refused_twice()
@@ -42,7 +42,7 @@ def test_a_download_that_comes_when_the_crawl_is_over_is_named_as_that(caplog: p
         world.node.change(lost={"h2.example"})  # and the node permits nothing
         assert world.node.over
         with pytest.raises(Withdrawn):
-            await world.guard.admit(Request(OTHER))
+            await world.gate.admit(Request(OTHER))
         assert (world.stat("ended"), world.stat("foreign_refused")) == (1, 0)
 
     refused()
@@ -54,9 +54,9 @@ async def test_a_foreign_download_is_let_through_where_allowed() -> None:
     world = World(foreign_downloads="allow")
     world.node.change(lost={"h2.example"})
     request = Request(OTHER)
-    await world.guard.admit(request)
+    await world.gate.admit(request)
     world.answer.set_result(Response(OTHER))
-    assert (await world.guard.carry(request, world.download)).url == OTHER
+    assert (await world.gate.carry(request, world.download)).url == OTHER
     assert world.stat("foreign_allowed") == 1 and world.node.held == set()
 
 
@@ -67,15 +67,15 @@ async def test_media_that_ask_for_no_robots_txt_are_none_themselves() -> None:
     for one in (world, permissive):
         one.node.change(lost={"h2.example"})
     with pytest.raises(ForeignHost):
-        await world.guard.admit(Request(OTHER, **media))
-    await permissive.guard.admit(Request(OTHER, **media))
+        await world.gate.admit(Request(OTHER, **media))
+    await permissive.gate.admit(Request(OTHER, **media))
     assert (world.stat("foreign_refused"), permissive.stat("foreign_allowed")) == (1, 1)
 
     own = Request(f"{URL}x.pdf", **media)
-    await world.guard.admit(own)
-    carried = asyncio.ensure_future(world.guard.carry(own, world.download))
+    await world.gate.admit(own)
+    carried = asyncio.ensure_future(world.gate.carry(own, world.download))
     await world.transferring.wait()
-    world.guard.cancel()
+    world.gate.cancel()
     world.answer.set_result(Response(own.url))
     assert (await carried).url == own.url and world.started == [own.url, own.url]
 
@@ -87,18 +87,18 @@ async def test_media_of_a_host_that_is_given_up_are_not_tried() -> None:
     world.node.note = lambda what, host: None
     state, _ = world.node.frontier.add("h2.example", ())
     tried = Request(OTHER)
-    await world.guard.admit(tried)
-    waiting = asyncio.ensure_future(world.guard.admit(Request(f"{OTHER}2")))
+    await world.gate.admit(tried)
+    waiting = asyncio.ensure_future(world.gate.admit(Request(f"{OTHER}2")))
     await turns()
-    world.guard.failed(tried, OSError())
+    world.gate.failed(tried, OSError())
     assert world.node.hosts.why == {"h2.example": "host/dead"}
     with pytest.raises(GivenUp):
         await waiting
     with pytest.raises(GivenUp):
-        await world.guard.admit(Request(f"{OTHER}3"))
+        await world.gate.admit(Request(f"{OTHER}3"))
     assert world.stat("given_up") == 2 and world.node.grants["h2.example"] == 1
     world.node.hosts.end(state, "limit/host_pages")
-    await world.guard.admit(Request(f"{OTHER}4"))
+    await world.gate.admit(Request(f"{OTHER}4"))
     assert world.node.grants["h2.example"] == 2
 
 
@@ -106,7 +106,7 @@ async def test_media_of_a_host_that_is_given_up_are_not_tried() -> None:
 async def test_what_has_no_host_needs_no_permit() -> None:
     world = World()
     world.node.change(fenced=True)
-    await world.guard.admit(Request("data:,x"))
+    await world.gate.admit(Request("data:,x"))
 
 
 @in_loop
@@ -119,17 +119,17 @@ async def test_a_robots_txt_that_was_withdrawn_withdraws_the_pages_that_waited()
         patch.setattr(unscheduled, "forget_robots", lambda crawler, netloc: forgotten.append(netloc))
         world.node.change(lost={"h1.example"})
         with pytest.raises(Withdrawn):
-            await world.guard.admit(world.robots())
+            await world.gate.admit(world.robots())
         world.node.change(lost=set())
         for page in (world.page(), world.page("http://h1.example/2")):
             with pytest.raises(Withdrawn):
-                await world.guard.admit(page.request)
+                await world.gate.admit(page.request)
         assert forgotten == ["h1.example", "h1.example"]
-        await world.guard.admit(world.page("http://h1.example/3", meta={"dont_obey_robotstxt": True}).request)
+        await world.gate.admit(world.page("http://h1.example/3", meta={"dont_obey_robotstxt": True}).request)
         world.node.release("h1.example")
         known["h1.example"] = True
         page = world.page("http://h1.example/4")
-        await world.guard.admit(page.request)
+        await world.gate.admit(page.request)
         assert page.held
 
 
@@ -140,9 +140,9 @@ async def test_a_robots_txt_that_redirects_to_a_foreign_host_is_not_found() -> N
     world.node.change(lost={"h2.example"})
     hop = world.robots("http://h2.example/robots.txt", redirect_urls=["http://h1.example/robots.txt"])
     with pytest.raises(ForeignHost):
-        await world.guard.admit(hop)
+        await world.gate.admit(hop)
     page = world.page()
-    await world.guard.admit(page.request)
+    await world.gate.admit(page.request)
     assert page.held
 
 
@@ -154,11 +154,11 @@ async def test_what_a_foreign_load_says_of_its_host_holds_for_this_agents_next_o
 
     async def load(end: Response | Exception) -> None:
         media = Request(OTHER)
-        await world.guard.admit(media)
+        await world.gate.admit(media)
         if isinstance(end, Exception):
-            world.guard.failed(media, end)
+            world.gate.failed(media, end)
         else:
-            world.guard.responded(media, end)
+            world.gate.responded(media, end)
 
     busy = Response(OTHER, status=503, headers={"Retry-After": "20"})
     await load(busy)
@@ -174,10 +174,10 @@ async def test_what_a_foreign_load_says_of_its_host_holds_for_this_agents_next_o
     await load(busy)
     assert foreign.given_up("h2.example") == "host/busy"
     with pytest.raises(GivenUp):
-        await world.guard.admit(Request(OTHER))
+        await world.gate.admit(Request(OTHER))
     assert not [call for call in world.node.hosts.calls if call[1] == "h2.example"], "nothing is noted"
     world.node.change(lost=set())
-    await world.guard.admit(Request(OTHER))
+    await world.gate.admit(Request(OTHER))
 
 
 @in_loop
@@ -186,10 +186,10 @@ async def test_media_that_wait_for_a_foreign_host_that_is_given_up_wait_no_longe
     world = World(host_failures=1, host_tries=0)
     world.node.change(lost={"h2.example"})
     tried = Request(OTHER)
-    await world.guard.admit(tried)
-    waiting = [asyncio.ensure_future(world.guard.admit(Request(f"{OTHER}{number}"))) for number in range(35)]
+    await world.gate.admit(tried)
+    waiting = [asyncio.ensure_future(world.gate.admit(Request(f"{OTHER}{number}"))) for number in range(35)]
     await turns()
-    world.guard.failed(tried, OSError())
+    world.gate.failed(tried, OSError())
     for one in waiting:
         with pytest.raises(GivenUp):
             await one
@@ -201,10 +201,11 @@ async def test_a_robots_txt_is_loaded_from_a_foreign_host_for_media_and_not_for_
     """One of the user's own middleware cannot be told apart: media would else pass as if there were no rules."""
     world = World()
     world.node.change(lost={"h2.example"})
-    media, page = (request_for("http://h2.example/robots.txt", Load(of_page, False, 9.0)) for of_page in (False, True))
-    await world.guard.admit(media)
-    world.guard.responded(media, Response(media.url))
+    loads = (RobotsLoad(of_page, False, 9.0) for of_page in (False, True))
+    media, page = (request_for("http://h2.example/robots.txt", load) for load in loads)
+    await world.gate.admit(media)
+    world.gate.responded(media, Response(media.url))
     with pytest.raises(Withdrawn):
-        await world.guard.admit(page)
-    await world.guard.admit(world.robots("http://h2.example/robots.txt"))
+        await world.gate.admit(page)
+    await world.gate.admit(world.robots("http://h2.example/robots.txt"))
     assert world.stat("foreign_polite") == 2

@@ -1,4 +1,4 @@
-"""Downloads beside the scheduler: how each one ends is counted, and said in the end."""
+"""UnscheduledResults beside the scheduler: how each one ends is counted, and said in the end."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from scrapy.http.request import NO_CALLBACK
 
 from scrapy_ubi.downloads.gate import Withdrawn
 from scrapy_ubi.downloads.unscheduled import ForeignHost, GivenUp
-from scrapy_ubi.downloads.unscheduled_results import MOST_NAMED, Downloads
-from scrapy_ubi.politeness.robots.fetch import Load, request_for
+from scrapy_ubi.downloads.unscheduled_results import MOST_NAMED, UnscheduledResults
+from scrapy_ubi.politeness.robots.fetch import RobotsLoad, request_for
 from scrapy_ubi.requests.failure_reasons import FORBIDDEN
 
 URL = "http://h1.example/x.png"
@@ -25,7 +25,7 @@ class Counted:
     def __init__(self) -> None:
         self.stats: Counter[str] = Counter()
         self.noted: list[tuple[str, str]] = []
-        self.downloads = Downloads(
+        self.downloads = UnscheduledResults(
             lambda stat: self.stats.update([stat]),
             lambda what, host: self.noted.append((what, host)),
             lambda url: "h1.example" if "h1" in url else None,
@@ -67,7 +67,7 @@ def test_each_that_fails_is_counted_by_its_reason(end: Response | Exception, rea
 def test_one_that_came_and_a_robots_txt_are_no_failures(caplog: pytest.LogCaptureFixture) -> None:
     counted = Counted()
     counted.make(Response(URL))
-    counted.make(Withdrawn(), request_for("http://h1.example/robots.txt", Load(False, False, 1.0)))
+    counted.make(Withdrawn(), request_for("http://h1.example/robots.txt", RobotsLoad(False, False, 1.0)))
     marked = Request("http://h1.example/robots.txt", callback=NO_CALLBACK, meta={"dont_obey_robotstxt": True})
     counted.make(Response(URL, status=404), marked)
     assert counted.stats == {"ubi/downloads/loaded": 1} and not counted.noted

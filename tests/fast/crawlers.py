@@ -5,7 +5,7 @@ from __future__ import annotations
 from scrapy import Spider
 from scrapy.crawler import Crawler
 
-from scrapy_ubi.fast.process_wide import ProcessWide
+from scrapy_ubi.fast.tweaks import ProcessWide
 
 
 def crawler_with(extension: type[ProcessWide]) -> Crawler:

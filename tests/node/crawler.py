@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 
-from scrapy_ubi.node import Node, Visit
+from scrapy_ubi.node import Node, NodeEvents, Start, Visit
 from scrapy_ubi.protocol.host import Entry
 from scrapy_ubi.requests.identity import RequestKeys
 from scrapy_ubi.settings import UbiSettings
@@ -93,6 +93,31 @@ class Log:
         assert max(self.fetched.values()) <= most
 
 
+class Told(NodeEvents):
+    """What the node of this crawler tells."""
+
+    def __init__(self, crawler: Crawler) -> None:
+        self.crawler = crawler
+
+    def wake(self) -> None:
+        self.crawler.wake.set()
+
+    def cancel(self) -> None:
+        self.crawler.cancel()
+
+    def fatal(self, sentence: str) -> None:
+        self.crawler.log.fatal.append(sentence)
+
+    def given_up(self, reason: str) -> None:
+        self.crawler.given_up.append(reason)
+
+    def drain(self) -> None:
+        self.crawler.drain()
+
+    def limit(self, reason: str, sentence: str) -> None:
+        self.crawler.limited.append((reason, sentence))
+
+
 class Crawler:
     """Fetches what its node hands out, one load at a time per permit, and discovers the links."""
 
@@ -101,19 +126,18 @@ class Crawler:
         self.wake = asyncio.Event()
         self.stopping = False
         self.cancels = 0
+        self.given_up: list[str] = []
+        self.limited: list[tuple[str, str]] = []
         self.loads: set[asyncio.Task[None]] = set()
         self.refused: str | None = None  # what `check` says of a request
         self.transport = MemoryTransport(hub, name, settings.crawl)
         self.node = Node(
             settings,
             self.transport,
-            agent_id=name,
-            spider="test",
-            check=lambda request: self.refused,
-            keys=RequestKeys(settings),
-            on_wake=self.wake.set,
-            on_cancel=self.cancel,
-            on_fatal=log.fatal.append,
+            Start(name, "test"),
+            lambda request: self.refused,
+            RequestKeys(settings),
+            Told(self),
         )
 
     def start(self, seeds: list[str]) -> asyncio.Task[None]:
@@ -146,12 +170,16 @@ class Crawler:
     async def crash(self) -> None:
         """kill -9. An exchange under way may still reach Redis, but nobody hears what it brings."""
         self.node._exchanges.post = None
-        self.node._pulse.stop()
+        self.node._ticker.stop()
         await self.transport.stop_beating(None)
         self.task.cancel()
         for load in self.loads:
             load.cancel()
         await asyncio.gather(self.task, *self.loads, return_exceptions=True)
+
+    def drain(self) -> None:
+        """A person wants it to leave."""
+        self.stop()
 
     def cancel(self) -> None:
         """Abort all loads."""

@@ -9,9 +9,12 @@ from typing import Any
 
 from scrapy_ubi.frontier.store import StoreFull
 from scrapy_ubi.node.disk import Disk, NoDisk
-from scrapy_ubi.node.mail.exchange import Post
-from scrapy_ubi.node.mail.io_thread import Courier
+from scrapy_ubi.node.mail.disk_flush import DiskFlush
+from scrapy_ubi.node.mail.exchange import Exchange
+from scrapy_ubi.node.mail.inbox_check import InboxCheck
+from scrapy_ubi.node.mail.io_thread import IoThread
 from scrapy_ubi.node.mail.outage import LONGEST_PAUSE
+from scrapy_ubi.node.mail.run_state import RunState
 from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.beat import Beat
 from scrapy_ubi.protocol.config import Config
@@ -82,17 +85,15 @@ class Office:
         self.agent.lease.acknowledged(self.now)
         self.transport = MemoryTransport(self.hub, "a", CRAWL, SETTINGS.max_letter_bytes)
         self.arrivals = 0
-        self.post = Post(
+        self.post = Exchange(
             self.agent,
             self.transport,
-            Courier(own_thread=False),
+            IoThread(own_thread=False),
             SETTINGS,
-            control or {},
-            judge or (lambda host, entry: None),
+            RunState(self.agent, control or {}, str(self.disk.facts.get("run", ""))),
+            InboxCheck(self.agent, judge or (lambda host, entry: None), SETTINGS.max_url_length),
+            DiskFlush(self.agent, self.disk, lambda run: None, on_flush),
             self._arrived,
-            self.disk,
-            lambda run: None,
-            on_flush=on_flush,
         )
 
     def _arrived(self) -> None:
@@ -109,7 +110,7 @@ class Office:
 
     def put(self, fields: dict[bytes, bytes]) -> None:
         """A letter for `a`; of the run it is in, unless it says otherwise."""
-        runs = self.post._runs
+        runs = self.post.run
         runs.run = runs.run or "5eed5eed"
         self.hub.append(CRAWL, "a", {b"run": runs.run.encode(), **fields} if b"from" in fields else fields)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from scrapy_ubi.node.crawl import Crawl
 from scrapy_ubi.node.disk import NoDisk
-from scrapy_ubi.node.fatal import Halt
+from scrapy_ubi.node.fatal import Fatal
 from scrapy_ubi.node.report import figures
 from tests.node.crawler import SETTINGS
 
@@ -16,7 +16,7 @@ class Part:
         self.now = 100.0
         self.told: list[str] = []
         disk = NoDisk(delay)
-        self.halt = Halt(disk, self.told.append)
+        self.halt = Fatal(disk, self.told.append)
         fixed = figures.fixed(SETTINGS, "a", "spider")
         self.crawl = Crawl(SETTINGS, "a", disk, fixed, lambda incarnation: None, self.clock)
 

@@ -11,7 +11,7 @@ import pytest
 
 from scrapy_ubi.errors import UbiRefused
 from scrapy_ubi.node.crawl import Crawl
-from scrapy_ubi.node.disk import Keeper
+from scrapy_ubi.node.disk import AgentDisk
 from scrapy_ubi.node.group import join_steps
 from scrapy_ubi.node.group.origin import UNKNOWN, Origin
 from scrapy_ubi.node.report.figures import fixed
@@ -28,7 +28,7 @@ SETTINGS = UbiSettings(memory_mb=32)
 async def lived(path: Path, name: str) -> str:
     """What the lane to b is called, and its next number, of an agent of that name that begins there, writes what it has
     found, and ends."""
-    disk = await Keeper.open(path, SETTINGS, lambda: 1.0)
+    disk = await AgentDisk.open(path, SETTINGS, lambda: 1.0)
     try:
         crawl = Crawl(SETTINGS, name, disk, fixed(SETTINGS, name, "spider"), lambda incarnation: None, lambda: 1.0)
         outbox = crawl.agent.outbox
@@ -60,11 +60,9 @@ def test_an_agent_goes_on_with_its_own_lanes_and_never_with_anothers(tmp_path: P
     asyncio.run(test())
 
 
-async def gone_on(
-    path: Path, spider: str, origin: Origin = UNKNOWN, settings: UbiSettings = SETTINGS
-) -> None:
+async def gone_on(path: Path, spider: str, origin: Origin = UNKNOWN, settings: UbiSettings = SETTINGS) -> None:
     """A crawl in that directory which a spider of that name begins, or goes on with, and leaves."""
-    disk = await Keeper.open(path, SETTINGS, lambda: 1.0)
+    disk = await AgentDisk.open(path, SETTINGS, lambda: 1.0)
     try:
         own = fixed(settings, "a", spider, origin)
         crawl = Crawl(settings, "a", disk, own, lambda incarnation: None, lambda: 1.0)
@@ -131,7 +129,7 @@ def test_a_disk_that_has_seen_the_end_of_its_run_has_no_more_of_it(tmp_path: Pat
     """
 
     async def test() -> None:
-        disk = await Keeper.open(tmp_path, SETTINGS, lambda: 1.0)
+        disk = await AgentDisk.open(tmp_path, SETTINGS, lambda: 1.0)
         try:
             crawl = Crawl(SETTINGS, "a", disk, fixed(SETTINGS, "a", "spider"), lambda incarnation: None, lambda: 1.0)
             crawl.frontier.add("h", [Entry(1, "http://h/", 0)])
@@ -141,7 +139,7 @@ def test_a_disk_that_has_seen_the_end_of_its_run_has_no_more_of_it(tmp_path: Pat
             disk.settle()
         finally:
             await disk.close()
-        disk = await Keeper.open(tmp_path, SETTINGS, lambda: 1.0)
+        disk = await AgentDisk.open(tmp_path, SETTINGS, lambda: 1.0)
         try:
             crawl = Crawl(SETTINGS, "a", disk, fixed(SETTINGS, "a", "spider"), lambda incarnation: None, lambda: 1.0)
             assert crawl.has_work("r1") is not over

@@ -21,8 +21,8 @@ from scrapy_ubi.frontier.flush import Flush
 from scrapy_ubi.frontier.rocks import RESERVE
 from scrapy_ubi.frontier.seen import SeenDamaged
 from scrapy_ubi.frontier.store import StoreDamaged, StoreError, StoreFull
-from scrapy_ubi.node import Node, store_files
-from scrapy_ubi.node.disk import Keeper
+from scrapy_ubi.node import Node, NodeEvents, Start, store_files
+from scrapy_ubi.node.disk import AgentDisk
 from scrapy_ubi.node.mail.outage import BETTER
 from scrapy_ubi.protocol import snapshot
 from scrapy_ubi.protocol.agent import Agent
@@ -45,17 +45,17 @@ def anyone(state: HostState) -> bool:
     return True
 
 
-async def opened(path: Path, settings: UbiSettings = SETTINGS, now: float = 100.0) -> Keeper:
-    return await Keeper.open(path, settings, lambda: now)
+async def opened(path: Path, settings: UbiSettings = SETTINGS, now: float = 100.0) -> AgentDisk:
+    return await AgentDisk.open(path, settings, lambda: now)
 
 
-def agent_on(keeper: Keeper) -> Agent:
+def agent_on(keeper: AgentDisk) -> Agent:
     if keeper.saved is not None:
         return snapshot.restore("a", keeper.saved, Config(), keeper.frontier, lambda: "1" * 8, 100.0)
     return Agent("a", "5" * 8, Config(), keeper.frontier, lambda: "1" * 8, 100.0)
 
 
-async def flush(keeper: Keeper, agent: Agent, facts: dict[str, Any] | None = None) -> None:
+async def flush(keeper: AgentDisk, agent: Agent, facts: dict[str, Any] | None = None) -> None:
     keeper.collect(snapshot.changes(agent), facts)
     await keeper.write()
     keeper.settle()
@@ -281,7 +281,7 @@ def test_after_a_restart_every_host_has_its_delay_first(disk: Path) -> None:
 # -- a disk that is full
 
 
-def choke(keeper: Keeper, full: bool) -> None:
+def choke(keeper: AgentDisk, full: bool) -> None:
     """Let the disk of a keeper be full, or have room."""
     keeper.frontier.store._reserve = 1 << 60 if full else RESERVE  # type: ignore[attr-defined]
 
@@ -336,7 +336,7 @@ def test_a_table_of_known_keys_that_cannot_grow_is_told_again_and_nothing_is_wri
     run(test)
 
 
-def count_writes(keeper: Keeper, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+def count_writes(keeper: AgentDisk, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many flushes were written, in a list of one."""
     writes = [0]
     write = Flush.write
@@ -855,18 +855,12 @@ def test_a_store_that_is_damaged_is_told_of(place: Path, monkeypatch: pytest.Mon
 # -- the node with a disk
 
 
-def node_on(keeper: Keeper, said: list[str]) -> Node:
+def node_on(keeper: AgentDisk, said: list[str]) -> Node:
     transport = MemoryTransport(MemoryHub(), "a", SETTINGS.crawl, SETTINGS.max_letter_bytes)
+    told = NodeEvents()
+    told.fatal = said.append  # type: ignore[method-assign]
     return Node(
-        SETTINGS,
-        transport,
-        agent_id="a",
-        spider="s",
-        check=lambda text: None,
-        keys=RequestKeys(SETTINGS),
-        on_fatal=said.append,
-        clock=lambda: 100.0,
-        disk=keeper,
+        SETTINGS, transport, Start("a", "s"), lambda text: None, RequestKeys(SETTINGS), told, lambda: 100.0, keeper
     )
 
 

@@ -7,7 +7,7 @@ import pytest
 from scrapy_ubi.errors import UbiError
 from scrapy_ubi.frontier.store import StoreDamaged, StoreError
 from scrapy_ubi.node.disk import NoDisk
-from scrapy_ubi.node.fatal import Halt
+from scrapy_ubi.node.fatal import Fatal
 
 
 class Agent:
@@ -18,7 +18,7 @@ class Agent:
         self.condemned: list[StoreDamaged] = []
         self.disk = NoDisk(0.0)
         self.disk.condemn = self.condemned.append  # type: ignore[method-assign]
-        self.halt = Halt(self.disk, self.told.append)
+        self.halt = Fatal(self.disk, self.told.append)
 
 
 def test_a_broken_disk_is_told_once() -> None:

@@ -13,7 +13,7 @@ from unittest.mock import patch
 import pytest
 
 from scrapy_ubi.errors import UbiRefused
-from scrapy_ubi.node.group.waiting import wait_briefly
+from scrapy_ubi.node.group.retry_until import wait_briefly
 from scrapy_ubi.protocol.beat import LEFT, Beat
 from scrapy_ubi.protocol.host import Entry
 from scrapy_ubi.transport import Incoming, Outgoing, TransportDown
@@ -111,7 +111,7 @@ def test_who_comes_after_the_end_leaves_the_counters_of_its_predecessor_as_they_
         before = profile(hub, "a0")
         late, new = Crawler(hub, "a0", log), Crawler(hub, "new", log)
         for crawler in (late, new):
-            crawler.node._arriving._started -= LIMIT  # it was still starting when the crawl ended
+            crawler.node._join._started -= LIMIT  # it was still starting when the crawl ended
             crawler.start(SEEDS)
         await ends(late, new)
         assert profile(hub, "a0") == before and before["counters"]["pages"] > 0
@@ -131,7 +131,7 @@ def test_who_was_killed_as_the_crawl_ended_and_comes_again_took_part_until_the_e
         before = profile(hub, "a0")
         hub.shelf(SETTINGS.crawl).agents[b"a0"] = json.dumps({**before, "state": state}).encode()
         late = Crawler(hub, "a0", log)
-        late.node._arriving._started -= LIMIT  # it was still starting when the crawl ended
+        late.node._join._started -= LIMIT  # it was still starting when the crawl ended
         late.start(SEEDS)
         await ends(late)
         assert profile(hub, "a0") == {**before, "state": "left" if state == "left" else "finished"}
@@ -144,7 +144,7 @@ def test_who_is_asked_to_leave_hears_it_once_and_only_in_an_incarnation_of_its_o
         hub, log, asked = MemoryHub(), Log(HELD), []
         crawlers = group(hub, log, 2)
         first = crawlers[0]
-        first.node._drain = lambda: (asked.append(1), first.stop())
+        first.drain = lambda: (asked.append(1), first.stop())
         await asyncio.wait_for(log.held.wait(), LIMIT)
         control, exchanges = hub.shelf(SETTINGS.crawl).control, first.node._exchanges
         for word in (b"", b"0badcafe", b"\xff", crawlers[1].node.agent.incarnation.encode()):
@@ -572,7 +572,7 @@ def test_letters_that_the_spider_cannot_take_are_refused() -> None:
             await crawler.node.open()
         await until(lambda: all(len(crawler.node.agent.view.members) == 2 for crawler in crawlers))
         there.refused = "no callback of this name"
-        host = next(h for n in range(99) if there.node.agent.owns(h := f"x{n}.example"))
+        host = next(h for n in range(99) if there.node.agent.keeping.owns(h := f"x{n}.example"))
         here.node.discover(host, Entry(77, f"http://{host}/", 0, 0, '{"callback":"system"}'))
         dead = hub.shelf(SETTINGS.crawl).dead["a1"]
         await until(lambda: dead)

@@ -21,7 +21,7 @@ import pytest
 
 from scrapy_ubi.frontier import disk_frontier, disk_state, flushes, window
 from scrapy_ubi.node import node as node_module
-from scrapy_ubi.node.mail.io_thread import Courier
+from scrapy_ubi.node.mail.io_thread import IoThread
 from scrapy_ubi.protocol.beat import LOSSY
 from scrapy_ubi.protocol.records import Record
 from scrapy_ubi.settings import UbiSettings
@@ -305,7 +305,7 @@ def live(seed: int) -> World:
     sizes |= {(window, "LEAST_TIDY"): chance.choice([2, 64]), (window, "TIDY"): chance.choice([1, 3, 1024])}
     sizes |= {(window, "MOST_SCANS"): chance.choice([1, 3, 64]), (disk_state, "PIECE"): chance.choice([1, 3, 256])}
     sizes |= {(secrets, "token_hex"): lambda size: f"{chance.getrandbits(8 * size):0{2 * size}x}"}
-    sizes |= {(time, "time"): lambda: 1e9 + world.now, (node_module, "Courier"): lambda own_thread: Courier(False)}
+    sizes |= {(time, "time"): lambda: 1e9 + world.now, (node_module, "IoThread"): lambda own_thread: IoThread(False)}
     with ExitStack() as stack:
         for (module, name), size in sizes.items():
             stack.enter_context(patch.object(module, name, size))

@@ -21,8 +21,8 @@ from sortedcontainers import SortedDict
 from scrapy_ubi.frontier import ledger, restore
 from scrapy_ubi.frontier.memory_store import MemoryStore
 from scrapy_ubi.frontier.store import StoreFull
-from scrapy_ubi.node import Node, Visit
-from scrapy_ubi.node.disk import Keeper
+from scrapy_ubi.node import Node, NodeEvents, Start, Visit
+from scrapy_ubi.node.disk import AgentDisk
 from scrapy_ubi.protocol.host import retried, retries_of
 from scrapy_ubi.requests.identity import RequestKeys
 from scrapy_ubi.settings import UbiSettings
@@ -119,7 +119,7 @@ class Files:
         return MemoryStore(self.rows, before_write=refuse)
 
 
-class SlowKeeper(Keeper):
+class SlowKeeper(AgentDisk):
     """The keeper of such files, without threads."""
 
     def __init__(self, world: World, files: Files, clock: Callable[[], float]) -> None:
@@ -190,6 +190,25 @@ class SlowTransport(MemoryTransport):
         return self.world.now
 
 
+class Told(NodeEvents):
+    """What the node of this process tells."""
+
+    def __init__(self, process: Process) -> None:
+        self.process = process
+
+    def wake(self) -> None:
+        self.process._wake.set()
+
+    def cancel(self) -> None:
+        self.process._cancel()
+
+    def fatal(self, sentence: str) -> None:
+        raise AssertionError(f"{self.process.name}: {sentence}")
+
+    def incarnation(self, incarnation: str) -> None:
+        self.process.files.incarnation = incarnation
+
+
 class Process:
     """A crawler, on these files; `up` until it has ended, and `node` is None before it has begun. `excused`: it has
     kept what it knows, and said so.
@@ -223,18 +242,12 @@ class Process:
         return Node(
             world.settings,
             self.transport,
-            agent_id=self.name,
-            spider="test",
-            check=lambda request: None,
-            keys=RequestKeys(world.settings),
-            on_wake=self._wake.set,
-            on_cancel=self._cancel,
-            on_fatal=self._fail,
-            predecessor=files.incarnation,
-            on_incarnation=lambda incarnation: setattr(files, "incarnation", incarnation),
-            clock=self.clock,
-            started=started,
-            disk=keeper,
+            Start(self.name, "test", predecessor=files.incarnation, started=started),
+            lambda request: None,
+            RequestKeys(world.settings),
+            Told(self),
+            self.clock,
+            keeper,
         )
 
     async def _run(self) -> None:
@@ -275,9 +288,6 @@ class Process:
     def _cancel(self) -> None:
         for task in self._visits:
             task.cancel()
-
-    def _fail(self, sentence: str) -> None:
-        raise AssertionError(f"{self.name}: {sentence}")
 
     async def _visit(self, node: Node, visit: Visit) -> None:
         url, world = visit.entry.url, self.world

@@ -11,7 +11,7 @@ from scrapy.settings import Settings
 
 from scrapy_ubi.commands.collect import run
 from scrapy_ubi.commands.options import add_subcommands
-from scrapy_ubi.commands.query import Outcome
+from scrapy_ubi.commands.query import QueryReport
 from scrapy_ubi.errors import UbiError
 from scrapy_ubi.outputs.collect import UbiNothingCollected, find, is_held, runs_of
 from scrapy_ubi.outputs.sorting import WAYS, Sorter
@@ -85,7 +85,7 @@ def test_more_than_fits_into_memory_is_sorted(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def command(place: Path, kind: str, *arguments: str) -> Outcome:
+def command(place: Path, kind: str, *arguments: str) -> QueryReport:
     """What `scrapy ubi collect` answers, in this process."""
     parser = argparse.ArgumentParser()
     add_subcommands(parser)

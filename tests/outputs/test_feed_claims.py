@@ -18,7 +18,7 @@ from scrapy.http import Response
 from scrapy.utils.test import get_crawler
 
 from scrapy_ubi.errors import UbiRefused
-from scrapy_ubi.node.disk import Keeper
+from scrapy_ubi.node.disk import AgentDisk
 from scrapy_ubi.outputs.feed_claims import FeedClaims, lock_place
 from scrapy_ubi.outputs.feed_params import FeedParams
 from scrapy_ubi.protocol.snapshot import Changes
@@ -47,13 +47,16 @@ class Claims:
     """The feeds of one agent of its own, with this name."""
 
     def __init__(self, feeds: Mapping[Any, Any], agent: str = "a1", shared: bool = False, alone: bool = False) -> None:
+        # Scrapy takes the format from the name since 2.19 only.
+        feeds = {uri: {"format": str(uri).rpartition(".")[2], **options} for uri, options in feeds.items()}
         settings = {"FEEDS": feeds, "FEED_URI_PARAMS": FeedParams()}
         storages = {"remote": "tests.outputs.test_feed_claims.Remote"}
         self.crawler = get_crawler(Feeding, {**settings, "FEED_STORAGES": storages})
         self.spider = Feeding()
         times = {"time": "now", "batch_time": "now"}
         scheduler = SimpleNamespace(agent_id=agent, settings=UbiSettings(), feed_times=times)
-        self.spider.crawler = mock.Mock(engine=SimpleNamespace(scheduler=scheduler))
+        slot = SimpleNamespace(scheduler=scheduler)  # where it is before Scrapy 2.19
+        self.spider.crawler = mock.Mock(engine=SimpleNamespace(scheduler=scheduler, _slot=slot))
         self.claims = FeedClaims(self.crawler, shared, alone)
         self.claims.claim(self.spider)
 
@@ -247,9 +250,9 @@ def test_what_is_done_on_the_disk_has_its_item_in_the_file(
         site.page(f"http://h{number}.example/1")
         site.page(f"http://h{number}.example/2")
     looks: list[tuple[int, int]] = []
-    collect = Keeper.collect
+    collect = AgentDisk.collect
 
-    def looked(keeper: Keeper, changes: Changes, facts: Mapping[str, Any] | None) -> None:
+    def looked(keeper: AgentDisk, changes: Changes, facts: Mapping[str, Any] | None) -> None:
         done = sum(state.done_count for state in keeper.frontier.states())
         files = tmp_path.glob("*.jl")
         looks.append((done, sum(1 for file in files for line in file.read_text().splitlines() if json.loads(line))))
@@ -263,7 +266,7 @@ def test_what_is_done_on_the_disk_has_its_item_in_the_file(
 
     name = str(tmp_path / ("%(batch_id)d.jl" if options else "items.jl"))
     settings = {"FEEDS": {name: {**PATIENT, **options}}, "UBI_LEAN": lean, "ITEM_PIPELINES": pipelines}
-    with mock.patch.object(Keeper, "collect", looked):
+    with mock.patch.object(AgentDisk, "collect", looked):
         crawl(Walk, site.proxy, settings=settings, with_crawlers=listen)
     assert looks[-1] == (60, 60)
     assert all(done <= items for done, items in looks), looks

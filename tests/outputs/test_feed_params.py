@@ -16,7 +16,8 @@ from scrapy_ubi.settings import UbiSettings
 
 
 def spider(**scheduler: Any) -> Any:
-    return SimpleNamespace(crawler=SimpleNamespace(engine=SimpleNamespace(scheduler=SimpleNamespace(**scheduler))))
+    slot = SimpleNamespace(scheduler=SimpleNamespace(**scheduler))  # where it is before Scrapy 2.19
+    return SimpleNamespace(crawler=SimpleNamespace(engine=SimpleNamespace(scheduler=slot.scheduler, _slot=slot)))
 
 
 AGENT = spider(agent_id="a1", settings=UbiSettings(crawl="c"))
@@ -72,7 +73,7 @@ def test_the_first_file_has_the_times_of_the_start() -> None:
     params = {"time": "later", "batch_time": "later", "batch_id": 1}
     agent = spider(agent_id="a1", settings=UbiSettings(crawl="c"), feed_times=times())
     found = FeedParams()(params, agent)
-    assert (found["time"], found["batch_time"]) == tuple(agent.crawler.engine.scheduler.feed_times.values())
+    assert (found["time"], found["batch_time"]) == tuple(agent.crawler.engine._slot.scheduler.feed_times.values())
     assert FeedParams()({**params, "batch_id": 2}, agent)["time"] == "later"
 
 
@@ -80,7 +81,7 @@ def test_times_are_written_as_scrapy_writes_them() -> None:
     class Feeding(Spider):
         name = "feeding"
 
-    exporter = FeedExporter(get_crawler(Feeding, {"FEEDS": {"x.jl": {}}}))
+    exporter = FeedExporter(get_crawler(Feeding, {"FEEDS": {"x.jl": {"format": "jl"}}}))
     theirs, ours = exporter._get_uri_params(Feeding(), None), times()
     for name, mine in ours.items():
         assert re.sub(r"\d", "0", mine) == re.sub(r"\d", "0", theirs[name])

@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scrapy_ubi.node.hosts.health import MOST_COUNT, MOST_PAUSE, Policy
-from scrapy_ubi.politeness.failing import MOST_PAGES, SHORT_RESTS, Streak, Verdict, answered, read
+from scrapy_ubi.politeness.failing import MOST_PAGES, SHORT_RESTS, Consequence, Streak, answered, read
 
 POLICY = Policy(failures=5, pause=64.0, tries=3)
 
 
-def run(pages: Iterable[int], policy: Policy = POLICY, streak: Streak = Streak()) -> list[Verdict]:  # noqa: B008
+def run(pages: Iterable[int], policy: Policy = POLICY, streak: Streak = Streak()) -> list[Consequence]:  # noqa: B008
     """What follows from errors of these pages in a row, until the host is given up."""
     verdicts = []
     for page in islice(pages, 1000):
@@ -27,19 +27,19 @@ def run(pages: Iterable[int], policy: Policy = POLICY, streak: Streak = Streak()
     return verdicts
 
 
-def pauses(verdicts: list[Verdict]) -> list[float]:
+def pauses(verdicts: list[Consequence]) -> list[float]:
     return [verdict.pause for verdict in verdicts if verdict.pause]
 
 
 def test_errors_of_five_pages_let_a_host_rest_for_twice_as_long_each_time_until_it_is_given_up() -> None:
     verdicts = run(count())
     assert pauses(verdicts) == [1, 2, 4, 8, 16, 32, 64, 128, 256]
-    assert len(verdicts) == 5 * 10 and verdicts[-1] == Verdict(Streak(9), ended=True, spared=True)
+    assert len(verdicts) == 5 * 10 and verdicts[-1] == Consequence(Streak(9), ended=True, spared=True)
     assert [number for number, verdict in enumerate(verdicts) if verdict.pause] == list(range(4, 49, 5))
 
 
 def test_one_page_that_always_fails_is_no_streak_and_keeps_none_of_its_retries() -> None:
-    assert set(run(repeat(7))) == {Verdict(Streak(pages=(7,)))}
+    assert set(run(repeat(7))) == {Consequence(Streak(pages=(7,)))}
     assert not any(verdict.spared or verdict.pause for verdict in run(cycle([1, 2, 3, 4])))
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from scrapy_ubi.frontier.memory import MemoryFrontier
 from scrapy_ubi.node import Visit
-from scrapy_ubi.node.hosts.host_notes import DELAY, Hosts
+from scrapy_ubi.node.hosts.host_notes import DELAY, HostNotes
 from scrapy_ubi.node.report.queries import Question
 from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.config import Config
@@ -94,7 +94,7 @@ def test_the_heir_of_an_owner_that_crashed_keeps_the_hosts_own_delay() -> None:
         async with asyncio.timeout(20):
             while host not in log.spans:
                 await asyncio.sleep(0.01)
-        owner = next(one for one in group if one.node.agent.owns(host))
+        owner = next(one for one in group if one.node.agent.keeping.owns(host))
         heir = next(one for one in group if one is not owner)
         async with asyncio.timeout(20):
             while not (state := heir.node.frontier.find(host)) or not state.pause or not state.waiting:
@@ -117,7 +117,7 @@ def test_after_a_restart_a_host_is_left_alone_for_its_own_delay_first() -> None:
     slow, usual = (frontier.add(host, [entry(f"http://{host}/1")[1]])[0] for host in ("h1.example", "h2.example"))
     frontier.note(slow, Notes(1, canonical({DELAY: {"robots": 7.0}})))
     agent = Agent("a", "5" * 8, Config(), frontier, lambda: "1" * 8, 100.0)
-    Hosts(agent, frontier, lambda: 100.0, lambda: 1e9)
+    HostNotes(lambda: 100.0, lambda: 1e9).begin(agent, frontier)
     assert slow.next_at == 107.0
     assert usual.next_at == 0.0, "the delay of all hosts is the disk's matter (node.keeper)"
 

@@ -11,15 +11,16 @@ from typing import Any
 
 import pytest
 from scrapy.exceptions import DownloadTimeoutError, IgnoreRequest
-from scrapy.pipelines.media import FileException
 from scrapy.spidermiddlewares.httperror import HttpError
 from twisted.web.client import ResponseFailed
 
 from scrapy_ubi.errors import UbiSettingError
 from scrapy_ubi.process import error_log
 from scrapy_ubi.process.error_log import Burst, ErrorLog, is_anticipated
+from scrapy_ubi.scrapy_private.versions import FileException
 
 SCRAPER = "scrapy.core.scraper"
+SPIDER = object()  # of the crawl whose log it is
 
 
 class Book:
@@ -32,8 +33,9 @@ class Book:
         self.noted: Counter[str] = Counter()
         self.stopped: list[str] = []
         self.log = ErrorLog(
-            path, Burst(number, 10.0), lambda: self.now, count=self._count, note=self._note, stop=self.stopped.append
-        )
+            path, Burst(number, 10.0), lambda: self.now,
+            count=self._count, note=self._note, stop=self.stopped.append, spider=SPIDER,
+        )  # fmt: skip
 
     def _count(self, name: str) -> None:
         self.counted[name] += 1
@@ -192,11 +194,21 @@ def errors(burst: Burst, *times: float) -> list[bool]:
     return [burst.error(now) for now in times]
 
 
-@pytest.mark.parametrize("name", ["twisted", "asyncio"])
-def test_what_may_be_of_something_else_in_the_process_makes_no_burst(book: Book, name: str) -> None:
+@pytest.mark.parametrize("name", ["twisted", "asyncio", "scrapy.utils.signal", "scrapy_ubi"])
+@pytest.mark.parametrize("extra", [{}, {"spider": None}])
+def test_what_may_be_of_something_else_in_the_process_makes_no_burst(
+    book: Book, name: str, extra: dict[str, Any]
+) -> None:
     for _ in range(10):
-        logging.getLogger(name).error("Error on %s", "handler", exc_info=raised(ValueError("x")))
+        logging.getLogger(name).error("Error on %s", "handler", exc_info=raised(ValueError("x")), extra=extra)
     assert book.counted == {"ubi/errors/elsewhere": 10} and not book.stopped
+
+
+def test_errors_of_a_log_that_name_the_spider_make_a_burst(book: Book) -> None:
+    logger = logging.getLogger("scrapy.utils.signal")
+    for _ in range(3):
+        logger.error("Error on %s", "handler", exc_info=raised(ValueError("x")), extra={"spider": SPIDER})
+    assert book.counted == {"ubi/errors/elsewhere": 3} and len(book.stopped) == 1
 
 
 def test_errors_in_close_succession_are_a_burst() -> None:

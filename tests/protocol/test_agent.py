@@ -277,7 +277,7 @@ def test_the_owner_stops_when_it_sees_the_newcomer_and_the_newcomer_waits_for_th
     c = village.start("c")
     for _ in range(10):
         village.turn()
-    assert not a.may_fetch(state, village.now)
+    assert not a.work.may_fetch(state, village.now)
     assert a.beat.pending, "it lists the host"
     assert a.beat.settled == a.view.digest
     assert c.tenure.released
@@ -309,7 +309,7 @@ def test_an_agent_that_never_settles_holds_the_others_up_for_the_handoff_timeout
     assert visited is not None
     assert village.now - begun > 20.0
     assert c.counters.handoff_timeouts == 1
-    assert c.overdue == 1, "one host is said to be fetched at the risk of duplicates"
+    assert village.urgent["c"].overdue == 1, "one host is said to be fetched at the risk of duplicates"
 
 
 def village_of_overdue(count: int, monkeypatch: pytest.MonkeyPatch) -> tuple[Village, Agent]:
@@ -330,15 +330,10 @@ def village_of_overdue(count: int, monkeypatch: pytest.MonkeyPatch) -> tuple[Vil
 def test_hosts_that_nobody_has_handed_over_are_counted_some_a_tick(monkeypatch: pytest.MonkeyPatch) -> None:
     """An agent with a million of them would stand still for seconds; it fetches meanwhile."""
     village, c = village_of_overdue(9, monkeypatch)
-    assert c.overdue is None, "not all are looked at"
     assert village.visit("c") is not None
-    c.tick(village.now)
-    assert c.overdue is None
-    c.tick(village.now)
-    assert c.overdue == 9
-    c.overdue = None
-    c.tick(village.now)
-    assert c.overdue is None, "it is said once"
+    assert c.tick(village.now).overdue == 0, "not all are looked at"
+    assert c.tick(village.now).overdue == 9
+    assert c.tick(village.now).overdue == 9, "each is counted once"
 
 
 def test_hosts_that_wait_again_after_another_change_are_not_said_to_be_fetched(
@@ -351,9 +346,7 @@ def test_hosts_that_wait_again_after_another_change_are_not_said_to_be_fetched(
     while c.view is before:
         village.now += 1.0
         village.beat()
-    for _ in range(3):
-        c.tick(village.now)
-    assert c.overdue == 4
+    assert [c.tick(village.now) for _ in range(3)][-1].overdue == 4
 
 
 # -- crashes
@@ -503,7 +496,7 @@ def test_who_leaves_a_finished_crawl_ends_it_for_those_who_have_not_heard() -> N
     b.read(village.now, village.now, {"a": last, "b": b.beat})
     assert b.finished
     assert b.view is view
-    assert b.keepers_of(ordered("a", "b"))[0] == "a"
+    assert b.keeping.keepers_of(ordered("a", "b"))[0] == "a"
 
 
 def test_word_of_the_end_from_one_who_is_in_no_view_is_none() -> None:
@@ -545,7 +538,7 @@ def test_who_begins_anew_counts_on_nothing_it_knew_of_the_others() -> None:
     assert a.tenure.complete is a.view and not village.state("a", host).dirty
     named = replace(village.agents["b"].beat, dead=(a.incarnation,), counter=10**6)
     a.read(village.now, village.now, {"b": named})
-    assert a.cancel and a.tenure.complete is None and not a.tenure.released
+    assert a.drain(village.now).cancels and a.tenure.complete is None and not a.tenure.released
     assert village.state("a", host).dirty and village.visit("a") is None
 
 

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scrapy_ubi.protocol.done_marks import Outlinks
+from scrapy_ubi.protocol.host_policy import HostPolicy
 from scrapy_ubi.protocol.lane import DISCOVERY, Bounds
 from scrapy_ubi.protocol.records import MOST_OUTLINKS
 from tests.support.views import ordered
@@ -30,6 +31,11 @@ def test_an_own_link_is_queued_here_and_told_to_the_successor() -> None:
 numbers = st.lists(st.integers(0, 5), max_size=4)
 
 
+def most_known(most: int, begun: list[bool]) -> HostPolicy:
+    """No host takes more, once it has begun."""
+    return HostPolicy(lambda state, entry: bool(begun) and state is not None and state.known >= most)
+
+
 @given(numbers, numbers, st.lists(st.tuples(st.integers(0, 5), st.integers(0, 2)), min_size=1, max_size=8))
 @pytest.mark.parametrize("limited", [False, True])
 @pytest.mark.parametrize("owner", ["a", "b"])
@@ -39,18 +45,19 @@ def test_links_of_one_host_may_be_told_at_once(
     """`discover_all` is `discover` for each."""
     outcomes = []
     for at_once in (True, False):
-        village, host = Village("a", "b"), ordered("a", "b") if owner == "a" else ordered("b", "a")
+        begun: list[bool] = []
+        village = Village("a", "b", policies={"a": most_known(3, begun)} if limited else {})
+        host = ordered("a", "b") if owner == "a" else ordered("b", "a")
         a, outlinks = village.agents["a"], Outlinks()
         for number in known:
             a.discover(host, page(host, number, depth=1), [])
         village.settle()
         for number in seeds:
             a.discover(host, page(host, number, depth=1))
-        if limited:
-            a.discovery.refuses = lambda state, entry: state is not None and state.known >= 3
+        begun.append(True)
         entries = [page(host, number, depth) for number, depth in found]
         if at_once:
-            news = a.discover_all(host, entries, outlinks)
+            news = a.discovery.discover_all(host, entries, outlinks)
         else:
             news = [entry for entry in entries if a.discover(host, entry, outlinks)]
         village.settle()
@@ -67,7 +74,7 @@ def test_of_a_page_with_very_many_links_no_more_are_gathered_than_tell_that(owne
     for start in range(0, 10 * slices, 10):
         entries = [page(host, start + number) for number in range(10)]
         if at_once:
-            assert a.discover_all(host, entries, outlinks) == entries
+            assert a.discovery.discover_all(host, entries, outlinks) == entries
         else:
             assert all(a.discover(host, entry, outlinks) for entry in entries)
     assert MOST_OUTLINKS < len(outlinks) <= MOST_OUTLINKS + 10

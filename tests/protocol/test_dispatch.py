@@ -114,14 +114,14 @@ def test_a_host_not_in_any_queue_counts_as_work_while_it_is_loaded() -> None:
     village = Village("a", "b")
     host = ordered("c", "a", "b")
     a = village.agents["a"]
-    state = a.borrow(host)
+    state = a.work.borrow(host)
     c = village.start("c")
     c.discover(host, page(host))
     for _ in range(10):
         village.turn()
     assert a.beat.pending
     assert village.visit("c") is None
-    a.give_back(state, village.now)
+    a.work.give_back(state, village.now)
     village.settle()
     assert village.visit("c") == page(host).url
 
@@ -131,9 +131,9 @@ def test_the_lease_is_asked_at_the_dispatch() -> None:
     a = village.agents["a"]
     a.discover(host, page(host))
     state, _ = a.next(village.now) or pytest.fail("nothing to fetch")
-    assert a.may_fetch(state, village.now)
-    assert a.may_fetch(state, village.now + village.config.lease_timeout - 0.001)
-    assert not a.may_fetch(state, village.now + village.config.lease_timeout), "nobody had to say so"
+    assert a.work.may_fetch(state, village.now)
+    assert a.work.may_fetch(state, village.now + village.config.lease_timeout - 0.001)
+    assert not a.work.may_fetch(state, village.now + village.config.lease_timeout), "nobody had to say so"
 
 
 def test_nothing_is_handed_out_when_it_is_over() -> None:

@@ -74,7 +74,7 @@ def test_a_host_with_nothing_known_is_handed_over_too() -> None:
     """Something was borrowed there: robots.txt, say."""
     village, host = Village("a", "b"), ordered("c", "a", "b")
     a = village.agents["a"]
-    a.give_back(a.borrow(host), village.now)
+    a.work.give_back(a.work.borrow(host), village.now)
     village.start("c")
     village.settle()
     assert village.holders(host) <= {"a", "c"}
@@ -113,7 +113,7 @@ def left_behind() -> tuple[Village, str]:
         village.beat("a", "b", "c")
         village.flush()
         village.take()
-    assert a.may_go() and village.holders(host) >= {"b", "c", "d"}
+    assert a.standing.may_go() and village.holders(host) >= {"b", "c", "d"}
     village.beats["a"] = village.kill("a").last_beat().line(10**6)
     for name in "bc":
         village.kill(name)
@@ -146,7 +146,7 @@ def test_who_relies_on_a_leaver_has_settled_when_that_one_has() -> None:
     village.beat()
     village.turn("b", "c", "d", "e")
     assert list(c.handover.relied_on) == ["a"] and not c.beat.settled
-    village.until(a.may_go)
+    village.until(a.standing.may_go)
     assert not c.handover.relied_on and c.beat.settled
     assert "c" not in {sender for sender, _, _ in told(village, host)}
 
@@ -176,7 +176,7 @@ def test_two_leavers_do_not_wait_for_each_other() -> None:
         full(village, host)
     for name in "ab":
         village.agents[name].leave(village.now)
-    village.until(lambda: all(village.agents[name].may_go() for name in "ab"))
+    village.until(lambda: all(village.agents[name].standing.may_go() for name in "ab"))
     for name in "ab":
         village.beats[name] = village.kill(name).last_beat().line(10**6)
     village.settle()
@@ -205,7 +205,7 @@ def test_a_leaver_hands_over_and_the_others_leave_it_to_it() -> None:
     village, host = Village("a", "b", "c"), ordered("a", "b", "c")
     full(village, host)
     village.agents["a"].leave(village.now)
-    village.until(village.agents["a"].may_go)
+    village.until(village.agents["a"].standing.may_go)
     moved = list(told(village, host))
     assert ("a", "c", "3") in moved
     assert village.holders(host) >= {"b", "c"}
@@ -240,7 +240,7 @@ def test_after_the_pause_a_leaver_hands_over(first: str) -> None:
     village.turn(*(["a"] if first == "the leaver" else ["b", "c"]))
     village.turn(seconds=0.4)
     assert list(told(village, host)) == []
-    village.until(village.agents["a"].may_go)
+    village.until(village.agents["a"].standing.may_go)
     assert ("a", "c", "3") in told(village, host)
 
 
@@ -387,7 +387,7 @@ def test_one_with_many_pending_hosts_may_leave_while_another_comes() -> None:
         a.freed(state, village.now)
         a.ended(state, entry.key)
     village.start("c")
-    village.until(a.may_go)
+    village.until(a.standing.may_go)
     assert not a.handover.pending
 
 

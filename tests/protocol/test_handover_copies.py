@@ -41,7 +41,7 @@ def test_a_leaver_keeps_what_fewer_hold_than_copies_are_asked_for(replication: i
     full(village, host)
     a = village.agents["a"]
     a.leave(village.now)
-    village.until(a.may_go)
+    village.until(a.standing.may_go)
     village.turn()
     assert village.holders(host) >= {"b"}
     assert ("a" in village.holders(host)) is keeps

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from scrapy_ubi.protocol import snapshot
 from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.host import MOST_NOTES, Notes
+from scrapy_ubi.protocol.host_policy import HostPolicy
 from scrapy_ubi.protocol.lane import DISCOVERY, STATE, Bounds, Lane, Letter
 from scrapy_ubi.protocol.memory_state import SetState
 from scrapy_ubi.protocol.notes import MOST_VERSION, NOTHING, canonical, read_notes
@@ -160,10 +161,10 @@ def test_the_other_keepers_are_told_the_last_of_several() -> None:
     host = ordered("a", "b", "c")
     village = crawled("a", "b", "c", host=host)
     a, state = village.agents["a"], village.state("a", host)
-    assert a.note(state, FIRST)
-    assert a.note(state, SECOND)
+    assert a.keeping.note(state, FIRST)
+    assert a.keeping.note(state, SECOND)
     assert state.notes == Notes(2, SECOND)
-    assert not a.note(state, SECOND), "no news"
+    assert not a.keeping.note(state, SECOND), "no news"
     village.settle()
     assert list(told(village, host)) == [("a", "b", False)]
     assert noted(village, host) == {"a": SECOND, "b": SECOND}
@@ -172,10 +173,13 @@ def test_the_other_keepers_are_told_the_last_of_several() -> None:
 
 def test_who_is_told_hears_of_it_and_who_notes_does_not() -> None:
     host = ordered("a", "b")
-    village, heard = crawled("a", "b", host=host), []
-    for name, agent in village.agents.items():
-        agent.reception.on_notes = lambda state, name=name: heard.append((name, state.host, state.notes.text))
-    village.agents["a"].note(village.state("a", host), FIRST)
+    heard: list[tuple[str, str, str]] = []
+    policies = {
+        name: HostPolicy(on_notes=lambda state, name=name: heard.append((name, state.host, state.notes.text)))
+        for name in "ab"
+    }
+    village = crawled("a", "b", host=host, policies=policies)
+    village.agents["a"].keeping.note(village.state("a", host), FIRST)
     village.settle()
     assert heard == [("b", host, FIRST)]
 
@@ -183,8 +187,8 @@ def test_who_is_told_hears_of_it_and_who_notes_does_not() -> None:
 def test_of_what_is_not_held_nothing_is_noted() -> None:
     host = ordered("a", "b")
     village = crawled("a", "b", host=host)
-    assert not village.agents["a"].note(SetState(host), FIRST), "another state of that name"
-    assert not village.agents["a"].note(SetState("elsewhere.example"), FIRST)
+    assert not village.agents["a"].keeping.note(SetState(host), FIRST), "another state of that name"
+    assert not village.agents["a"].keeping.note(SetState("elsewhere.example"), FIRST)
     assert noted(village, host) == {"a": "", "b": ""}
 
 
@@ -192,7 +196,7 @@ def test_what_is_too_long_is_a_mistake() -> None:
     host = ordered("a", "b")
     village = crawled("a", "b", host=host)
     with pytest.raises(ValueError, match="4097"):
-        village.agents["a"].note(village.state("a", host), "x" * (MOST_NOTES + 1))
+        village.agents["a"].keeping.note(village.state("a", host), "x" * (MOST_NOTES + 1))
 
 
 def test_versions_end_somewhere() -> None:
@@ -200,7 +204,7 @@ def test_versions_end_somewhere() -> None:
     village = crawled("a", "b", host=host)
     state = village.state("a", host)
     state.notes = Notes(MOST_VERSION, FIRST)
-    assert not village.agents["a"].note(state, SECOND)
+    assert not village.agents["a"].keeping.note(state, SECOND)
     assert state.notes == Notes(MOST_VERSION, FIRST)
 
 
@@ -215,7 +219,7 @@ def test_they_are_part_of_the_whole_state() -> None:
 def test_a_newcomer_gets_them() -> None:
     host = ordered("c", "a", "b")
     village = crawled("a", "b", host=host)
-    village.agents["a"].note(village.state("a", host), FIRST)
+    village.agents["a"].keeping.note(village.state("a", host), FIRST)
     village.settle()
     village.start("c")
     village.settle()
@@ -227,7 +231,7 @@ def test_they_go_with_every_offer() -> None:
     host = ordered("a", "b", "c", "d")
     village = crawled("a", "b", "c", "d", host=host, replication=2)
     village.cut = {"b"}
-    village.agents["a"].note(village.state("a", host), FIRST)
+    village.agents["a"].keeping.note(village.state("a", host), FIRST)
     for _ in range(3):
         village.turn("a", "c", "d", seconds=0.5)
     assert noted(village, host) == {"a": FIRST, "b": "", "c": FIRST}
@@ -245,7 +249,7 @@ def test_who_comes_back_with_its_disk_brings_them_to_the_owner() -> None:
     village = crawled("a", "b", host=host)
     village.cut = {"b"}
     a = village.agents["a"]
-    a.note(village.state("a", host), FIRST)
+    a.keeping.note(village.state("a", host), FIRST)
     village.kill("a")
     village.cut = set()
     village.until(lambda: "a" not in village.agents["b"].view.members)
@@ -260,7 +264,7 @@ def test_what_did_not_arrive_before_its_receiver_was_gone_reaches_the_next_one()
     host = ordered("a", "b", "c")
     village = crawled("a", "b", "c", host=host)
     village.cut = {"b"}
-    village.agents["a"].note(village.state("a", host), FIRST)
+    village.agents["a"].keeping.note(village.state("a", host), FIRST)
     village.flush("a")
     village.kill("b")
     village.settle()
@@ -271,7 +275,7 @@ def test_two_who_note_at_once_end_with_the_same() -> None:
     host = ordered("a", "b")
     village = crawled("a", "b", host=host)
     for name, text in (("a", FIRST), ("b", SECOND)):
-        assert village.agents[name].note(village.state(name, host), text)
+        assert village.agents[name].keeping.note(village.state(name, host), text)
     village.settle()
     assert noted(village, host) == {"a": SECOND, "b": SECOND}
 
@@ -284,7 +288,7 @@ def test_what_is_noted_right_before_a_copy_is_dropped_reaches_the_keepers() -> N
     village.start("b")
     village.start("c")
     village.until(lambda: village.state("c", host).waiting)
-    a.note(state, FIRST)
+    a.keeping.note(state, FIRST)
     a.freed(state, village.now)
     a.ended(state, entry.key, [])
     village.settle()
@@ -317,7 +321,7 @@ def test_older_notes_are_no_news() -> None:
     host = ordered("a", "b")
     village = crawled("a", "b", host=host)
     b = village.agents["b"]
-    village.agents["a"].note(village.state("a", host), FIRST)
+    village.agents["a"].keeping.note(village.state("a", host), FIRST)
     village.settle()
     village.log.clear()
     receive(b, "z", STATE, Delta(host, (), notes=Notes(1, '{"a":1}')), view="0" * 16)

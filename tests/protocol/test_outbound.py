@@ -217,7 +217,7 @@ def test_what_one_alone_has_acknowledged_is_told_anew_when_that_one_is_gone() ->
 def test_a_leaver_keeps_what_it_has_told_as_long_as_it_is_there() -> None:
     village, host = told_to_one_alone()
     a = village.agents["a"]
-    village.until(a.may_go)
+    village.until(a.standing.may_go)
     assert a.tenure.enough
     village.kill("b")
     village.start("b")

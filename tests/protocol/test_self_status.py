@@ -23,14 +23,14 @@ def test_a_leaver_hands_everything_over_and_goes() -> None:
             a.discover(host, page(host, number))
     village.settle()
     village.visit("a")
-    assert not a.may_go()
+    assert not a.standing.may_go()
     a.leave(village.now)
     assert village.visit("a") is None
     village.turn()
     village.turn()
     assert LEAVING in a.beat.flags
     assert all("a" not in agent.view.members for agent in village.agents.values())
-    village.until(a.may_go)
+    village.until(a.standing.may_go)
     village.beats["a"] = a.last_beat().line(10**6)
     assert LEFT in a.last_beat().flags
     assert LOSSY not in a.last_beat().flags
@@ -55,11 +55,11 @@ def test_a_leaver_that_still_loads_is_waited_for() -> None:
     for _ in range(10):
         village.turn()
     assert a.beat.pending
-    assert not a.may_go()
+    assert not a.standing.may_go()
     assert village.visit("b") is None
     a.freed(state, village.now)
     a.ended(state, first.key)
-    village.until(a.may_go)
+    village.until(a.standing.may_go)
     village.until(lambda: village.visit("b"))
     assert village.state("b", host).done == {page(host, 0).key, page(host, 1).key}
 
@@ -69,7 +69,7 @@ def test_a_leaver_routes_what_it_finds_last() -> None:
     a, host = village.agents["a"], ordered("a", "b", "c")
     a.leave(village.now)
     assert a.discover(host, page(host)), "its own hosts are another's now"
-    village.until(a.may_go)
+    village.until(a.standing.may_go)
     village.until(lambda: village.visit("b"))
 
 
@@ -79,7 +79,7 @@ def test_the_last_one_has_nobody_to_hand_over_to() -> None:
     a.discover("h.example", page("h.example"))
     a.leave(village.now)
     a.discover("h.example", page("h.example", 1))
-    village.until(a.may_go)
+    village.until(a.standing.may_go)
     assert a.last_beat().flags == LEFT + LOSSY, "what was not fetched goes with it"
     assert village.queued("a", "h.example") == {page("h.example").key, page("h.example", 1).key}
 
@@ -89,7 +89,7 @@ def test_the_last_two_leave_at_once() -> None:
     village.agents["a"].discover(host, page(host))
     for agent in village.agents.values():
         agent.leave(village.now)
-    village.until(lambda: all(agent.may_go() for agent in village.agents.values()))
+    village.until(lambda: all(agent.standing.may_go() for agent in village.agents.values()))
     assert page(host).key in village.queued("a", host)
 
 
@@ -99,7 +99,7 @@ def test_the_last_to_leave_does_not_end_the_crawl() -> None:
     a = village.agents["a"]
     a.discover("h.example", page("h.example"))
     a.leave(village.now)
-    village.until(a.may_go)
+    village.until(a.standing.may_go)
     for _ in range(5):
         village.turn()
     assert PASSIVE not in a.beat.flags and not a.finished
@@ -111,11 +111,11 @@ def test_the_last_to_leave_waits_for_no_redis() -> None:
     a.discover("h.example", page("h.example"))
     village.down = True
     a.leave(village.now)
-    village.until(a.may_go)
+    village.until(a.standing.may_go)
 
 
 def test_nobody_may_go_who_is_not_leaving() -> None:
-    assert not Village("a", "b").agents["a"].may_go()
+    assert not Village("a", "b").agents["a"].standing.may_go()
 
 
 def test_a_leaver_that_learns_more_after_all_have_settled_hands_that_on_first() -> None:
@@ -123,10 +123,10 @@ def test_a_leaver_that_learns_more_after_all_have_settled_hands_that_on_first() 
     village, host = Village("a", "b", "c"), ordered("a", "b", "c")
     a, before = village.agents["a"], village.agents["a"].view.digest
     a.leave(village.now)
-    village.until(a.may_go)
+    village.until(a.standing.may_go)
     a.receive(Received("b", "bbbbbbbb:a:state", STATE, 1, 1, before, (Delta(host, (page(host),)),)))
-    assert not a.may_go()
-    village.until(a.may_go)
+    assert not a.standing.may_go()
+    village.until(a.standing.may_go)
     village.kill("a")
     village.turn()
     assert village.queued("b", host) == village.queued("c", host) == {page(host).key}
@@ -136,11 +136,11 @@ def test_a_leaver_waits_until_what_it_found_last_is_acknowledged() -> None:
     village, host = Village("a", "b", "c"), ordered("b", "c", "a")
     a = village.agents["a"]
     a.leave(village.now)
-    village.until(a.may_go)
+    village.until(a.standing.may_go)
     a.discover(host, page(host))
     village.flush()
-    assert not a.may_go()
-    village.until(a.may_go)
+    assert not a.standing.may_go()
+    village.until(a.standing.may_go)
     assert village.queued("b", host) == village.queued("c", host) == {page(host).key}
 
 
@@ -285,7 +285,7 @@ def test_activity_moves_with_whatever_an_agent_does() -> None:
         lambda: a.discover(own, page(own)),
         lambda: a.next(village.now),
         lambda: a.put_back(village.state("a", own), page(own).key),
-        lambda: a.borrow(own),
+        lambda: a.work.borrow(own),
     ):
         act()
         assert a.quiescence.activity > before

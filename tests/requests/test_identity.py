@@ -10,12 +10,13 @@ import pytest
 from scrapy import Request
 from scrapy.utils.request import fingerprint
 
-from scrapy_ubi.node.nonces import REQUEUED, UNJOINED, again_nonce, taken_first
+from scrapy_ubi.node.keys import REQUEUED, UNJOINED, again_nonce, taken_first
 from scrapy_ubi.protocol.host import Entry
 from scrapy_ubi.requests.check import NONCE
-from scrapy_ubi.requests.identity import RequestKeys, jar_nonce
+from scrapy_ubi.requests.identity import RequestKeys
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.urls.host_rules import read_rules
+from scrapy_ubi.urls.key import SEED, seed_key
 
 URL = "http://www.h1.example/a"
 keys = RequestKeys(UbiSettings())
@@ -67,12 +68,10 @@ def test_seeds_retries_and_redirects_get_none() -> None:
     assert not keys.mark(Request(URL), seed=False)
 
 
-def test_a_cookiejar_has_the_same_nonce_at_every_agent() -> None:
-    jars: list[Any] = [0, 1, "1", "", "x" * 1000, "x" * 1001]
-    nonces = [jar_nonce(jar) for jar in jars]
-    assert len(set(nonces)) == len(jars) and all(0 < len(nonce) <= 256 for nonce in nonces)
-    assert jar_nonce("x" * 1000) == nonces[4]
-    assert not jar_nonce(object()) and not jar_nonce(None)
+def test_the_key_of_a_seed_is_told_from_that_of_a_link_to_its_page() -> None:
+    seed = key("http://h/?b&a", meta={NONCE: SEED})
+    assert seed == seed_key(key("http://h/?b&a")) == key("http://h/?a&b", meta={NONCE: SEED}) != key("http://h/?b&a")
+    assert key(meta={NONCE: f"{SEED}.x"}) == seed_key(key(), f"{SEED}.x") != seed_key(key())
 
 
 def test_without_a_filter_everything_gets_a_nonce_but_seeds() -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Sequence
 from dataclasses import asdict
 from random import Random
 from types import SimpleNamespace
@@ -27,8 +28,8 @@ from scrapy.utils.misc import build_from_crawler, load_object
 from scrapy.utils.request import RequestFingerprinter
 
 from scrapy_ubi import clock
-from scrapy_ubi.components.scheduler import UbiScheduler
-from scrapy_ubi.node import Node, Visit
+from scrapy_ubi.components.scheduler import SEED, UbiScheduler
+from scrapy_ubi.node import Node, Start, Visit
 from scrapy_ubi.plainlinks import PlainLinks
 from scrapy_ubi.protocol.done_marks import Outlinks
 from scrapy_ubi.protocol.host import Entry
@@ -38,9 +39,9 @@ from scrapy_ubi.requests.codec import Codec
 from scrapy_ubi.requests.identity import RequestKeys
 from scrapy_ubi.requests.inflight import Flight
 from scrapy_ubi.scheduling.bulk_enqueue import SLICE, SLICE_LENGTH, slices
-from scrapy_ubi.scheduling.link_filter import Filtering
+from scrapy_ubi.scheduling.link_filter import LinkFilter
 from scrapy_ubi.scheduling.scrapy_rules import host_name
-from scrapy_ubi.scheduling.stats import StatSheet
+from scrapy_ubi.scheduling.stats import StatBuffer
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.transport.in_process import MemoryHub, MemoryTransport
 from scrapy_ubi.urls import normal_form, partition_key, url_key
@@ -76,17 +77,17 @@ class World(UbiScheduler):
         crawler.spider = Walk(allowed_domains=domains)
         self.agent_id = "a1"
         self.settings = UbiSettings.from_scrapy(crawler.settings, "walk")
-        self._sheet = StatSheet(crawler.stats)
+        self._stat_buffer = StatBuffer(crawler.stats)
         self._codec = Codec(crawler.spider, crawler.settings)
         self._keys = RequestKeys(self.settings)
-        self._filtering = Filtering.from_settings(self.settings, self._sheet.count)
-        self.reach = reach(self.settings, count=self._sheet.count)
+        self._filtering = LinkFilter.from_settings(self.settings, self._stat_buffer.count)
+        self.reach = reach(self.settings, count=self._stat_buffer.count)
         self.node = self._agent("a1")
         if group:
             self.join()
         self._middlewares(crawler)
         self._assemble()
-        self._taking = self._make_taking()
+        self._page_links = self._make_page_links()
         self.crawled: list[Request] = []
         state, _ = self.node.frontier.add("h1.example", [Entry(1, PAGE, 0)])
         self.page: Visit | None = Visit(state, Entry(1, PAGE, 0), 0)
@@ -97,7 +98,7 @@ class World(UbiScheduler):
     def _agent(self, name: str) -> Node:
         transport = MemoryTransport(MemoryHub(), name, "crawl", 1_000_000)
         keys = RequestKeys(self.settings)
-        return Node(self.settings, transport, agent_id=name, spider="walk", check=self._codec.check, keys=keys)
+        return Node(self.settings, transport, Start(name, "walk"), self._codec.check, keys)
 
     def join(self) -> None:
         """There is another agent from now on."""
@@ -147,7 +148,7 @@ class World(UbiScheduler):
             if request is None:
                 self.crawler.stats.inc_value(MALFORMED)
                 continue
-            passed = self._taking.passing.one(request, self.response(depth))
+            passed = self._page_links.passing.one(request, self.response(depth))
             if passed is not None:
                 passed.headers.pop("Referer", None)
                 self._yielded(passed)
@@ -167,7 +168,7 @@ class World(UbiScheduler):
 
     def outcome(self) -> dict[str, Any]:
         """All that has come of the links."""
-        self._sheet.page_done()
+        self._stat_buffer.page_done()
         stats = {name: value for name, value in self.crawler.stats.get_stats().items() if "plain_links" not in name}
         # Links that would be too deep are not looked at, whether they are URLs or not.
         stats["dropped"] = sum(stats.pop(name, 0) for name in ("depth/request_ignored_count", MALFORMED))
@@ -196,11 +197,16 @@ def compare(
     scrapy: dict[str, Any] | None = None,
     domains: Any = None,
     group: bool = False,
+    seeds: Sequence[str] = (),
 ) -> Any:
-    """Take the links of some pages both ways; the outcome."""
+    """Take the links of some pages both ways, after start() has yielded these; the outcome."""
 
     async def both() -> tuple[Any, Any]:
         plain, ordinary = World(scrapy, domains, group), World(scrapy, domains, group)
+        for url in seeds:
+            for world in (plain, ordinary):
+                world.enqueue_request(Request(url, dont_filter=True, meta={SEED: True}))
+                world.node.agent.closing.strays.clear()  # as when others have heard of them
         for links, depth in pages:
             plain.take_plain(links, depth)
             ordinary.take_requests(links, depth)
@@ -306,12 +312,32 @@ PAGES = st.lists(st.tuples(LINKS, st.integers(0, 3)), min_size=1, max_size=3)
     scrapy=st.sampled_from(SETTINGS),
     domains=st.sampled_from([None, ["h1.example"], ["example"]]),
     group=st.booleans(),
+    seeds=st.lists(st.sampled_from(USUAL), max_size=3),
+    callback=st.sampled_from([None, "parse", "other"]),
 )
 @settings(max_examples=25, deadline=None)
 def test_whatever_pages_hold_it_is_taken_as_its_requests_would_be(
-    pages: list[tuple[list[Any], int]], scrapy: dict[str, Any], domains: Any, group: bool
+    pages: list[tuple[list[Any], int]],
+    scrapy: dict[str, Any],
+    domains: Any,
+    group: bool,
+    seeds: list[str],
+    callback: str | None,
 ) -> None:
-    compare([(PlainLinks(links), depth) for links, depth in pages], scrapy, domains, group)
+    compare([(PlainLinks(links, callback), depth) for links, depth in pages], scrapy, domains, group, seeds)
+
+
+@pytest.mark.parametrize(("callback", "once"), [(None, True), ("parse", True), ("other", False)])
+@pytest.mark.parametrize("scrapy", [{}, {"UBI_NORMALISE": "larm"}, {"UBI_FILTERS": ["visited"]}], ids=str)
+@pytest.mark.parametrize("group", [False, True])
+def test_a_link_to_a_seed_with_its_callback_is_a_duplicate(
+    scrapy: dict[str, Any], group: bool, callback: str | None, once: bool
+) -> None:
+    links = [*USUAL, "HTTP://H1.Example:80/./a"]
+    compare([(PlainLinks(links, callback), 1)], scrapy, None, group, seeds=[f"{PAGE}a", "http://h2.example/b,"])
+    outcome = compare([(PlainLinks([f"{PAGE}a"], callback), 1)], scrapy, None, group, seeds=[f"{PAGE}a"])
+    taken = len(outcome["hosts"].get("h1.example", ())) - 1 + len(outcome["forwarded"])
+    assert taken == (1 if once else 2)
 
 
 @pytest.mark.parametrize("scrapy", SETTINGS, ids=str)

@@ -10,16 +10,16 @@ from scrapy import Request
 from scrapy_ubi.process.log_once import Notices
 from scrapy_ubi.requests.codec import Encoded
 from scrapy_ubi.requests.untravelled import Loss
-from scrapy_ubi.scheduling.drops import MOST_SAID, Losses
-from scrapy_ubi.scheduling.kept_requests import Originals
+from scrapy_ubi.scheduling.drops import MOST_SAID, Drops
+from scrapy_ubi.scheduling.kept_requests import KeptRequests
 
 CALLBACK = Encoded("", 0, 0, (Loss("callback", "its callback f at a.py:1"),))
 
 
 class World:
     def __init__(self, alone: bool = False, most: int = 1, all_kept: bool = False) -> None:
-        self.counts, self.originals = Counter[str](), Originals(most)
-        self.losses = Losses(self._count, Notices(), self.originals, 6000, alone, all_kept)
+        self.counts, self.kept = Counter[str](), KeptRequests(most)
+        self.losses = Drops(self._count, Notices(), self.kept, 6000, alone, all_kept)
 
     def _count(self, stat: str) -> None:
         self.counts[stat] += 1
@@ -52,7 +52,7 @@ def test_what_cannot_travel_whole_is_kept(alone: bool, caplog: pytest.LogCapture
     world.losses.keep(Request("http://h1.example/"), 0, Encoded("", 0, 0, ()))
     world.losses.keep(first, 1, CALLBACK)
     world.losses.keep(second, 2, CALLBACK)
-    assert (world.originals.take(0), world.originals.take(1), world.originals.take(2)) == (None, None, second)
+    assert (world.kept.take(0), world.kept.take(1), world.kept.take(2)) == (None, None, second)
     assert world.counts == {"ubi/codec/untravelled/callback": 2, "ubi/codec/originals_dropped": 1}
     said = [record.getMessage() for record in caplog.records]
     assert sum("its callback f at a.py:1 cannot travel" in sentence for sentence in said) == (not alone)
@@ -78,4 +78,4 @@ def test_in_a_trial_each_request_is_kept() -> None:
     world = World(alone=True, most=9, all_kept=True)
     request = Request("http://h1.example/")
     world.losses.keep(request, 1, Encoded("", 0, 0, ()))
-    assert world.originals.take(1) is request and not world.counts
+    assert world.kept.take(1) is request and not world.counts

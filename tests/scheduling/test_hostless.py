@@ -10,11 +10,11 @@ from scrapy import Request
 from scrapy.utils.request import RequestFingerprinter
 
 from scrapy_ubi.scheduling import hostless
-from scrapy_ubi.scheduling.hostless import LocalRequests
+from scrapy_ubi.scheduling.hostless import Hostless
 
 
 def test_order_is_priority_then_arrival() -> None:
-    local = LocalRequests(RequestFingerprinter(), changed=list, most_out=9)
+    local = Hostless(RequestFingerprinter(), changed=list, most_out=9)
     for number, priority in enumerate((0, 5, 0, 5)):
         assert local.add(Request(f"data:,{number}", priority=priority))
     assert len(local) == 4
@@ -24,7 +24,7 @@ def test_order_is_priority_then_arrival() -> None:
 
 
 def test_a_duplicate_is_refused_unless_it_asks_to_be_fetched_anyway() -> None:
-    local = LocalRequests(RequestFingerprinter(), changed=list)
+    local = Hostless(RequestFingerprinter(), changed=list)
     assert local.add(Request("ftp://h1.example/x"))
     assert not local.add(Request("ftp://h1.example/x"))
     assert local.add(Request("ftp://h1.example/x", dont_filter=True))
@@ -33,7 +33,7 @@ def test_a_duplicate_is_refused_unless_it_asks_to_be_fetched_anyway() -> None:
 
 def test_it_is_told_when_one_is_added_and_when_one_is_done() -> None:
     told: list[bool] = []
-    local = LocalRequests(RequestFingerprinter(), changed=lambda: told.append(local.over))
+    local = Hostless(RequestFingerprinter(), changed=lambda: told.append(local.over))
     assert local.over
     request = Request("data:,x")
     assert local.add(request) and not local.add(request)
@@ -44,7 +44,7 @@ def test_it_is_told_when_one_is_added_and_when_one_is_done() -> None:
 
 
 def test_no_more_are_out_at_once_than_that() -> None:
-    local = LocalRequests(RequestFingerprinter(), changed=list, most_out=2)
+    local = Hostless(RequestFingerprinter(), changed=list, most_out=2)
     for number in range(4):
         local.add(Request(f"ftp://h1.example/{number}"))
     assert local.next() and local.next()
@@ -57,7 +57,7 @@ def test_what_waits_and_what_is_remembered_is_bounded(monkeypatch: pytest.Monkey
     monkeypatch.setattr(hostless, "MANY_WAITING", 1)
     monkeypatch.setattr(hostless, "MOST_WAITING", 3)
     monkeypatch.setattr(hostless, "MOST_SEEN", 2)
-    local = LocalRequests(RequestFingerprinter(), changed=list)
+    local = Hostless(RequestFingerprinter(), changed=list)
     said = []
     for number in range(3):
         local.add(Request(f"data:,{number}"))
@@ -78,7 +78,7 @@ class Numbered:
 
 def test_a_request_takes_no_longer_when_the_oldest_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hostless, "MOST_SEEN", 100_000)
-    local, request = LocalRequests(Numbered(), changed=lambda: None), Request("data:,x")
+    local, request = Hostless(Numbered(), changed=lambda: None), Request("data:,x")
     began = process_time()
     for _ in range(400_000):
         assert local.add(request) and local.next()

@@ -15,6 +15,6 @@ def test_what_is_left_of_the_settings_leads_to_nobody() -> None:
     left = trial.settings(wanted)
     assert (left.redis_url, left.agent_id, left.max_retry_after, left.host_failures) == (None, None, 0, 0)
     assert left.crawl == "news" and left.dir_given and left.dir.is_dir()
-    assert all(trial.originals.add(key, Request("http://h1.example/")) for key in range(MOST + 1))
+    assert all(trial.kept.add(key, Request("http://h1.example/")) for key in range(MOST + 1))
     trial.close()
     assert not left.dir.exists()

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from scrapy import Request
 
-from scrapy_ubi.scheduling.link_filter import Filtering
+from scrapy_ubi.scheduling.link_filter import LinkFilter
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.urls.filters import FilterChain, Link, UrlFilter
 
@@ -24,13 +24,13 @@ class Angry(UrlFilter):
         raise RuntimeError("no idea")
 
 
-def make(*texts: object, log: Path | None = None) -> tuple[Filtering, Counter[str]]:
+def make(*texts: object, log: Path | None = None) -> tuple[LinkFilter, Counter[str]]:
     counts = Counter[str]()
-    return Filtering(FilterChain.read(texts), lambda name: counts.update([name]), log), counts
+    return LinkFilter(FilterChain.read(texts), lambda name: counts.update([name]), log), counts
 
 
 def test_no_filters_ask_nothing() -> None:
-    assert Filtering.from_settings(UbiSettings(), print).idle
+    assert LinkFilter.from_settings(UbiSettings(), print).idle
     assert not make("depth(1)")[0].idle
 
 

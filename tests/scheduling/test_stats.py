@@ -10,7 +10,7 @@ from scrapy import Spider
 from scrapy.crawler import Crawler
 from scrapy.statscollectors import MemoryStatsCollector
 
-from scrapy_ubi.scheduling.stats import StatSheet
+from scrapy_ubi.scheduling.stats import StatBuffer
 
 
 class Node:
@@ -25,27 +25,27 @@ class Node:
         return {"pages": 5, "seconds": 0.5, "failed": {"http/404": 1}}
 
 
-def sheet_and_stats() -> tuple[StatSheet, MemoryStatsCollector]:
+def sheet_and_stats() -> tuple[StatBuffer, MemoryStatsCollector]:
     stats = MemoryStatsCollector(Crawler(Spider))
-    return StatSheet(stats), stats
+    return StatBuffer(stats), stats
 
 
 def test_sums_are_told_once_at_the_end_of_a_page() -> None:
-    sheet, stats = sheet_and_stats()
+    stat_buffer, stats = sheet_and_stats()
     for _ in range(3):
-        sheet.sums["ubi/links"] += 1
-    sheet.count("ubi/now")
+        stat_buffer.sums["ubi/links"] += 1
+    stat_buffer.count("ubi/now")
     assert stats.get_stats() == {"ubi/now": 1}
     for _ in range(2):
-        sheet.page_done()
+        stat_buffer.page_done()
     assert stats.get_stats() == {"ubi/now": 1, "ubi/links": 3}
 
 
 def test_at_the_close_all_that_is_left_is_told() -> None:
-    sheet, stats = sheet_and_stats()
-    sheet.sums["ubi/links"] += 1
+    stat_buffer, stats = sheet_and_stats()
+    stat_buffer.sums["ubi/links"] += 1
     node: Any = Node()
-    sheet.close(node, {"case": 3}, taken=0)
+    stat_buffer.close(node, {"case": 3}, taken=0)
     told = {
         "ubi/links": 1,
         "ubi/pages": 5,
@@ -57,5 +57,5 @@ def test_at_the_close_all_that_is_left_is_told() -> None:
     }
     assert stats.get_stats() == told
     node.learner = SimpleNamespace(counted=Counter(hosts=6))
-    sheet.close(node, {}, taken=7)
+    stat_buffer.close(node, {}, taken=7)
     assert stats.get_stats() == told | {"ubi/learned/hosts": 6, "ubi/plain_links/taken": 7}

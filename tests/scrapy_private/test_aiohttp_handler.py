@@ -8,14 +8,17 @@ from types import SimpleNamespace
 
 import aiohttp
 from scrapy import Request
-from scrapy.core.downloader.handlers._aiohttp import AiohttpDownloadHandler
 from scrapy.exceptions import DownloadFailedError
 from scrapy.http import Response
 
 from scrapy_ubi.scrapy_private import aiohttp_handler, socket_gate
+from tests.support.versions import since
 
 
+@since(2, 19)
 def test_aiohttp_and_scrapy_have_these_names() -> None:
+    from scrapy.core.downloader.handlers._aiohttp import AiohttpDownloadHandler
+
     source = inspect.getsource(aiohttp.ClientSession)
     assert "self._retry_connection and method in IDEMPOTENT_METHODS" in source
     assert "except (ClientOSError, ServerDisconnectedError):" in source

@@ -44,7 +44,8 @@ def crawler_with(engine: Any = None, **settings: Any) -> Crawler:
 
 def another() -> Any:
     """An engine whose scheduler is Scrapy's."""
-    return SimpleNamespace(scheduler=object.__new__(Scheduler))
+    scheduler = object.__new__(Scheduler)
+    return SimpleNamespace(scheduler=scheduler, _slot=SimpleNamespace(scheduler=scheduler, close_if_idle=True))
 
 
 ENGINES = pytest.mark.parametrize("engine", [None, another()], ids=["none", "another scheduler"])

@@ -12,6 +12,12 @@ import sys
 import textwrap
 
 import pytest
+from scrapy import Request
+from scrapy.core.downloader.handlers.http11 import HTTP11DownloadHandler
+from scrapy.http import Response
+
+from scrapy_ubi.fast.http.handler import UbiDownloadHandler
+from scrapy_ubi.scrapy_private import socket_gate
 
 pytestmark = pytest.mark.processes
 
@@ -25,13 +31,14 @@ CASE = """
     from scrapy import Request, Spider
     from scrapy.core.downloader.handlers import DownloadHandlers
     from scrapy.crawler import Crawler
-    from scrapy_ubi import scrapy_private
     from scrapy_ubi.scrapy_private import socket_gate
+    from scrapy_ubi.scrapy_private.engine import EngineHooks
 
     scheme, case, *ours = sys.argv[1:]
-    requests = []
+    requests, connections = [], []
 
     async def serve(reader, writer):
+        connections.append(len(requests))
         try:
             while True:
                 requests.append((await reader.readuntil(b"\\r\\n\\r\\n")).split()[1].decode())
@@ -74,7 +81,7 @@ CASE = """
         class Engine:
             class _slot: pass
             class downloader: handlers = DownloadHandlers(crawler)
-        hooks = scrapy_private.EngineHooks(Engine)
+        hooks = EngineHooks(Engine)
         hooks.around_transfers(lambda request, download: download(request))
         server = await asyncio.start_server(serve, "127.0.0.1", 0, ssl=tls() if scheme == "https" else None)
         root = f"{scheme}://127.0.0.1:{server.sockets[0].getsockname()[1]}"
@@ -83,7 +90,7 @@ CASE = """
             told.append(await download(handlers, root + "/first", lambda: True))
         for name in ("/refused", "/allowed"):
             told.append(await download(handlers, root + name, lambda: name == "/allowed"))
-        print(json.dumps({"told": told, "requests": requests}))
+        print(json.dumps({"told": told, "requests": requests, "connections": connections}))
         reactor.stop()
 
     def failed(task):
@@ -107,3 +114,26 @@ def test_nothing_is_written_without_the_right(scheme: str, case: str, ours: list
     assert "/refused" not in seen["requests"], seen
     assert seen["requests"][-1] == "/allowed" and seen["told"][-1] == 200, seen
     assert seen["told"][-2] != 200, "the refused request ends with an error"
+    assert case == "kept" or len(seen["connections"]) == 1, "and no connection is made for it"
+
+
+def test_a_handler_that_is_known_to_ask_for_the_right_is_told_apart() -> None:
+    """A class derived from it may write elsewhere: one that has a browser load pages, for example."""
+
+    class Derived(HTTP11DownloadHandler):
+        pass
+
+    class DerivedFromOurs(UbiDownloadHandler):
+        pass
+
+    async def download(request: Request) -> Response:
+        return Response(request.url)
+
+    for kind, asks in (
+        (HTTP11DownloadHandler, True),
+        (UbiDownloadHandler, True),
+        (Derived, False),
+        (DerivedFromOurs, False),
+    ):
+        handler = kind.__new__(kind)
+        assert isinstance(socket_gate.asking(handler, download), socket_gate.Asking) is asks, kind

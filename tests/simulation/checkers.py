@@ -261,7 +261,7 @@ class Referee:
                 notes.setdefault(state.host, {})[name] = state.notes
         for host, held in notes.items():
             latest = max(held.values())
-            for keeper in process.agent.keepers_of(host):
+            for keeper in process.agent.keeping.keepers_of(host):
                 if keeper in there and held.get(keeper, NOTHING) != latest:
                     raise Violation(f"notes of {host} at the end: {held}, of which {keeper} keeps the host")
 

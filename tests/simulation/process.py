@@ -65,7 +65,7 @@ class Process:
         self.stopping = self.lossy = self.went_clean = False
         self.lingers = world.scribe.choice((0, 0, 3, 8))  # flushes
         self.deferred: list[Callable[[], None]] = []
-        self.counter = 0
+        self.counter = self.cancels = 0
         self.visits: list[Visit] = []
         self.disk = disk or (StoreDisk() if world.on_disk else Disk())
         self.agent, self.frontier = self._begin_agent()
@@ -180,11 +180,11 @@ class Process:
         agent = self.agent
         self.after(IDLE if agent.quiescence.activity == self._active else FLUSH, self.flush_loop)
         self._active = agent.quiescence.activity
-        agent.tick(self.now())
-        if agent.cancel:
-            agent.cancel = False
+        urgent = agent.tick(self.now())
+        if urgent.cancels > self.cancels:
+            self.cancels = urgent.cancels
             self.cancel()
-        if self.stopping and agent.may_go():
+        if self.stopping and agent.standing.may_go():
             if self.lingers <= 0:
                 self.go()
                 return
@@ -283,7 +283,7 @@ class Process:
     def dispatch(self, visit: Visit) -> None:
         """A request is about to leave: the last look."""
         done = visit.state.is_done(visit.entry.key)
-        if done or not self.agent.may_fetch(visit.state, self.now()):
+        if done or not self.agent.work.may_fetch(visit.state, self.now()):
             self.free(visit)
             self.visits.remove(visit)
             self.agent.put_back(visit.state, visit.entry.key)
@@ -339,7 +339,7 @@ class Process:
         text = canonical(
             {"by": self.name, "count": before.get("count", 0) + 1, "a": "b" * self.world.scribe.choice((1, 999))}
         )
-        if self.agent.note(state, text):
+        if self.agent.keeping.note(state, text):
             self.world.happened["note"] += 1
 
     # -- ends

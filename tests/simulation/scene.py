@@ -69,6 +69,7 @@ class Scene(Village):
         self.deaf: set[str] = set()  # agents that send, but take no mail
         self.hesitant: set[str] = set()  # agents that take requests in hand, and wait with the dispatch
         self.exhausted = False
+        self._cancels: dict[Agent, int] = {}  # done so far
         self.disks: dict[str, Disk] = {}  # what each agent's last flush has left
         super().__init__(*agents.split(), **config)
         self.lines.clear()
@@ -213,14 +214,14 @@ class Scene(Village):
             agent, sent = self.agents[name], len(self.log)
             super().flush(name)
             self.disks[name] = Disk(agent, self.disks.get(name))
-            if agent.cancel:
-                agent.cancel = False
+            if self.urgent[name].cancels > self._cancels.get(agent, 0):
+                self._cancels[agent] = self.urgent[name].cancels
                 self._cancel(name)
             self.telling.look(agent)
             for receiver, letter in self.log[sent:]:
                 self.telling.letter(receiver, letter)
             self.telling.answers(name, self.acks)
-            if agent.finished or (agent.leaving and (agent.may_go() or not agent.view.members)):
+            if agent.finished or (agent.leaving and (agent.standing.may_go() or not agent.view.members)):
                 self._go(name)
 
     def take(self, *names: str) -> None:
@@ -293,7 +294,7 @@ class Scene(Village):
             agent.discover(*self.telling.names.entry(page), learned)
 
     def _begin(self, load: Load) -> None:
-        if not self.agents[load.agent].may_fetch(load.state, self.now):
+        if not self.agents[load.agent].work.may_fetch(load.state, self.now):
             self.say(f"{load.agent} must not fetch {load.page}, puts it back")
             self._put_back(load)
             return

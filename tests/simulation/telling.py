@@ -161,5 +161,5 @@ class Telling:
 
     def _held(self, agent: Agent, state: HostState) -> bool:
         """Whether the agent has pages of its own host to fetch, and may not."""
-        mine = bool(state.queued) and agent.owns(state.host) and agent.lease.holds(self.now)
+        mine = bool(state.queued) and agent.keeping.owns(state.host) and agent.lease.holds(self.now)
         return mine and not (agent.group.sure and agent.tenure.free(state.host, agent.group.alive))

@@ -15,7 +15,8 @@ from typing import Any
 
 from scrapy_ubi.frontier.memory import MemoryFrontier
 from scrapy_ubi.node.hosts.foreign_hosts import ForeignHosts
-from scrapy_ubi.node.hosts.merged_urls import Joins
+from scrapy_ubi.node.hosts.merged_urls import MergedUrls
+from scrapy_ubi.node.work.verdict import Verdict
 from scrapy_ubi.protocol.host import Entry, HostState
 from scrapy_ubi.protocol.memory_state import SetState
 
@@ -68,8 +69,10 @@ class FakeNode:
         self.out = 0
         self.grants: Counter[str] = Counter()
         self.put_off: set[str] = set()
+        self.also: list[tuple[str, int]] = []  # keys that were done with a page
+        self.waiters: Counter[str] = Counter()  # by host
         self.again: list[str] = []  # hosts whose permit was asked for once more, before all others
-        self.joins = Joins()
+        self.joins = MergedUrls()
         self.learner = None
         self.published: dict[str, str] = {}
         self.lost_agents: tuple[str, ...] = ()
@@ -109,17 +112,14 @@ class FakeNode:
     def met(self, host: str, key: int, depth: int, priority: int) -> bool:
         return key in self._known
 
-    def discover(self, host: str, entry: Entry, seed: bool = False, page: FakeVisit | None = None) -> bool:
+    def discover(self, host: str, entry: Entry, seed: bool = False, page: FakeVisit | None = None) -> Verdict:
         if entry.key in self._known:
-            return False
+            return Verdict.KNOWN
         self._known.add(entry.key)
         self.calls.append(("discover", host, entry, seed))
         self.pages[entry.url] = page
         self._queue.append(FakeVisit(host, entry))
-        return True
-
-    def too_large(self, host: str, entry: Entry) -> bool:
-        return False
+        return Verdict.FOUND
 
     def next(self) -> FakeVisit | None:
         if not self._queue:
@@ -156,24 +156,42 @@ class FakeNode:
             self._queue.append(FakeVisit(visit.host, self._again.pop(visit)))
         self.wake()
 
+    def also_done(self, visit: FakeVisit, key: int) -> None:
+        self.also.append((visit.entry.url, key))
+
     def put_back(self, visit: FakeVisit) -> None:
         self.out -= 1
         self.calls.append(("put_back", visit.entry.url))
         self._queue.append(FakeVisit(visit.host, visit.entry))
         self.wake()
 
+    def permit_now(self, host: str, visit: FakeVisit | None, foreign: bool = False) -> bool | None:
+        if (host in self.lost and not foreign) or self.closed or (foreign and self.over):
+            return False
+        if self.fenced or host in self.held or self.waiters[host]:
+            return None
+        self._grant(host)
+        return True
+
     async def permit(self, host: str, visit: FakeVisit | None, again: bool = False, foreign: bool = False) -> bool:
         if again:
             self.again.append(host)
-        while True:
-            if (host in self.lost and not foreign) or self.closed or (foreign and self.over):
-                return False
-            if not self.fenced and host not in self.held:
-                self.held.add(host)
-                self.abroad |= {host} & self.lost
-                self.grants[host] += 1
-                return True
-            await self._changed.wait()
+        self.waiters[host] += 1
+        try:
+            while True:
+                if (host in self.lost and not foreign) or self.closed or (foreign and self.over):
+                    return False
+                if not self.fenced and host not in self.held:
+                    self._grant(host)
+                    return True
+                await self._changed.wait()
+        finally:
+            self.waiters[host] -= 1
+
+    def _grant(self, host: str) -> None:
+        self.held.add(host)
+        self.abroad |= {host} & self.lost
+        self.grants[host] += 1
 
     def release(self, host: str, visit: FakeVisit | None = None, again: bool = False) -> None:
         self.held.remove(host)  # a second release is a bug of the adapters
@@ -200,7 +218,7 @@ class FakeNode:
 
     @property
     def limits(self) -> Any:
-        return SimpleNamespace(refused=0, counted={})
+        return SimpleNamespace(counted={})
 
     def note(self, what: str, host: str = "") -> None:
         self.calls.append(("note", what, host))

@@ -6,16 +6,17 @@ tests in which the order of things matters. Everything goes over the wire as tex
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from itertools import count
 from typing import Any
 from zlib import crc32
 
 from scrapy_ubi.frontier.memory import MemoryFrontier
-from scrapy_ubi.protocol.agent import Agent
+from scrapy_ubi.protocol.agent import Agent, Effects
 from scrapy_ubi.protocol.beat import Beat
 from scrapy_ubi.protocol.config import Config
 from scrapy_ubi.protocol.host import Entry
+from scrapy_ubi.protocol.host_policy import FREE, HostPolicy
 from scrapy_ubi.protocol.lane import Bounds
 from scrapy_ubi.protocol.memory_state import SetState
 from scrapy_ubi.protocol.received import Received
@@ -42,10 +43,12 @@ def page(host: str, number: int = 0, depth: int = 0, **rest: Any) -> Entry:
 class Village:
     """Agents by name. `log`: every letter that was carried, as (receiver, letter), in the order of sending."""
 
-    def __init__(self, *names: str, **config: Any) -> None:
+    def __init__(self, *names: str, policies: Mapping[str, HostPolicy] | None = None, **config: Any) -> None:
+        self.policies = policies or {}
         self.config = CONFIG._replace(**config)
         self.now = 100.0
         self.agents: dict[str, Agent] = {}
+        self.urgent: dict[str, Effects] = {}  # what was to be done at once, when time passed last
         self.beats: dict[str, str] = {}
         self.inbox: dict[str, list[dict[str, str]]] = {}
         self.acks: dict[str, dict[str, str]] = {}
@@ -68,6 +71,7 @@ class Village:
             MemoryFrontier(),
             lambda: f"{next(self._incarnations):08x}",
             self.now,
+            self.policies.get(name, FREE),
         )
         self.agents[name] = agent
         self.inbox.setdefault(name, [])
@@ -105,7 +109,7 @@ class Village:
         """These let time pass and send what they have to send. Who reaches nobody keeps it: a drain is not lost."""
         for name in names or list(self.agents):
             agent = self.agents[name]
-            agent.tick(self.now)
+            self.urgent[name] = agent.tick(self.now)
             if not self.reaches(name):
                 continue
             effects = agent.drain(self.now)

@@ -13,7 +13,7 @@ What of it is where, from the request to the response:
 
 HTTP is parsed by httptools (llhttp). Rules: what a server sends is data: it ends a request with Scrapy's exceptions or
 a response, within bounds of size, never with another exception, and never hangs beyond the time-out. A connection is
-used again only after a response whose end is certain. Nothing is written without the right to it (`writegate`).
+used again only after a response whose end is certain. Nothing is written without the right to it (`socket_gate`).
 """
 
 from __future__ import annotations

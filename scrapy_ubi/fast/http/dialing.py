@@ -24,9 +24,9 @@ from scrapy.exceptions import (
 )
 from scrapy.settings import BaseSettings
 
-from scrapy_ubi import scrapy_private
 from scrapy_ubi.downloads.reach import Reach
-from scrapy_ubi.downloads.resolver import Names
+from scrapy_ubi.downloads.resolver import Resolver
+from scrapy_ubi.fast.http import scrapys
 from scrapy_ubi.fast.http.connection import Connection
 from scrapy_ubi.fast.http.pool import Pool
 from scrapy_ubi.fast.http.route import Route
@@ -45,9 +45,9 @@ class Dialer:
     def __init__(self, settings: BaseSettings, pool: Pool, reach: Callable[[], Reach | None] = lambda: None) -> None:
         """`reach()` says which addresses hosts may be connected to; None: any."""
         self._reach = reach
-        self._names = Names(settings)
+        self._names = Resolver(settings)
         self._pool = pool
-        self._tls = scrapy_private.tls_context(settings)
+        self._tls = scrapys.tls_context(settings)
         self._tells_tls = settings.getbool("DOWNLOADER_CLIENT_TLS_VERBOSE_LOGGING")
 
     async def dial(self, route: Route, right: Right | None) -> Connection:
@@ -55,6 +55,8 @@ class Dialer:
         addresses = await self._names.addresses(route.host)
         if not route.by_proxy and route.tunnel is None and (reach := self._reach()) is not None:
             addresses = await reach.reachable(route.host, addresses)
+        if right is not None and not right():
+            raise NoRight("The right to fetch this host has ended")
         try:
             connection = await self._first(route, addresses, right)
         except ConnectionRefusedError as error:

@@ -23,8 +23,8 @@ from scrapy.crawler import Crawler
 from scrapy.exceptions import DownloadFailedError, DownloadTimeoutError, ResponseDataLossError
 from scrapy.http import Response
 
-from scrapy_ubi import scrapy_private
 from scrapy_ubi.downloads.reach import reach_of
+from scrapy_ubi.fast.http import scrapys
 from scrapy_ubi.fast.http.connection import Connection, Unanswered
 from scrapy_ubi.fast.http.dialing import Dialer
 from scrapy_ubi.fast.http.load import Load
@@ -45,6 +45,8 @@ _idle: WeakKeyDictionary[Crawler, dict[Connection, float]] = WeakKeyDictionary()
 
 class UbiDownloadHandler(BaseDownloadHandler):
     """The handler of http:// or https://, in place of `HTTP11DownloadHandler`."""
+
+    asks_for_right = True  # before it connects, and when it writes (`socket_gate.asking`)
 
     def __init__(self, crawler: Crawler) -> None:
         super().__init__(crawler)
@@ -84,7 +86,7 @@ class UbiDownloadHandler(BaseDownloadHandler):
             raise DownloadFailedError(str(error)) from None
         except ResponseDataLossError:
             if not self._warned_of_loss:
-                logger.warning("%s", scrapy_private.data_loss(request.url))
+                logger.warning("%s", scrapys.data_loss(request.url))
                 self._warned_of_loss = True
             raise
         return load.response()

@@ -28,7 +28,7 @@ from scrapy.responsetypes import responsetypes
 from twisted.internet.ssl import Certificate
 from twisted.web.iweb import UNKNOWN_LENGTH
 
-from scrapy_ubi import scrapy_private
+from scrapy_ubi.fast.http import scrapys
 from scrapy_ubi.requests.reason import keep_reason
 
 logger = logging.getLogger(__name__)
@@ -111,7 +111,7 @@ class Load:
         self.status, self.reason, self.version, self.peer = status, reason, version, peer
         self.headers = _headers(fields, length, self.bodyless)
         announced = UNKNOWN_LENGTH if length is None else length
-        told = scrapy_private.copy_of(self.headers)  # receivers may change it; to ask who listens would cost more
+        told = scrapys.copy_of(self.headers)  # receivers may change it; to ask who listens would cost more
         if self._stop(signals.headers_received, headers=told, body_length=announced) or not length:
             return
         if self.maxsize and length > self.maxsize:
@@ -199,19 +199,19 @@ class Load:
 
     def _stop(self, signal: object, **arguments: Any) -> bool:
         """Tell who listens; whether one of them wants no more."""
-        self.stopped = scrapy_private.stopped_by(signal, self.crawler, self.request, arguments)
+        self.stopped = scrapys.stopped_by(signal, self.crawler, self.request, arguments)
         if self.stopped is not None:
             self._end()
         return self.stopped is not None
 
     def _too_large(self, size: int, *, expected: bool) -> None:
-        message = scrapy_private.too_large(size, self.maxsize, self.request, expected)
+        message = scrapys.too_large(size, self.maxsize, self.request, expected)
         logger.warning("%s", message)
         self._end(DownloadCancelledError(message))
 
     def _warn(self, size: int, *, expected: bool) -> None:
         self.warned = True
-        logger.warning("%s", scrapy_private.large(size, self.warnsize, self.request, expected))
+        logger.warning("%s", scrapys.large(size, self.warnsize, self.request, expected))
 
 
 def _headers(fields: list[Field], length: int | None, bodyless: bool) -> Headers:
@@ -228,4 +228,4 @@ def _headers(fields: list[Field], length: int | None, bodyless: bool) -> Headers
             values[key].append(value)
         else:
             values[key] = [value]
-    return scrapy_private.headers_of(values)
+    return scrapys.headers_of(values)

@@ -16,7 +16,7 @@ from functools import lru_cache
 
 from scrapy import Request
 
-from scrapy_ubi import scrapy_private
+from scrapy_ubi.fast.http import scrapys
 
 _is_token = lru_cache(maxsize=1024)(re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+").fullmatch)
 _is_target = re.compile(rb"[!-~]+").fullmatch
@@ -47,7 +47,7 @@ def head(request: Request, target: bytes, host: bytes, *, to_proxy: bool) -> byt
     length = len(request.body)
     if length or method in _EXPECT_BODY:
         lines.append(b"Content-Length: %d" % length)
-    for name, values in scrapy_private.values_of(headers):
+    for name, values in scrapys.values_of(headers):
         if name in _FRAMING or (name == b"Proxy-Authorization" and not to_proxy):
             continue
         if _is_token(name) is None:

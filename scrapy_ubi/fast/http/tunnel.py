@@ -9,7 +9,7 @@ import asyncio
 import re
 from typing import cast
 
-from scrapy_ubi import scrapy_private
+from scrapy_ubi.fast.http import scrapys
 from scrapy_ubi.fast.http.request_head import connect_head
 from scrapy_ubi.fast.http.route import Route
 
@@ -53,7 +53,7 @@ class Tunnel(asyncio.Protocol):
         told = {"status": int(status[1]), "reason": status[2].strip()} if status else self._answer[:SHOWN]
         host, port = self._route.host, self._route.port
         self._opened.set_exception(
-            scrapy_private.no_tunnel(f"Could not open CONNECT tunnel with proxy {host}:{port} [{told!r}]")
+            scrapys.no_tunnel(f"Could not open CONNECT tunnel with proxy {host}:{port} [{told!r}]")
         )
 
     def connection_lost(self, exc: Exception | None) -> None:

@@ -15,7 +15,7 @@ import logging
 from collections.abc import Callable, Iterable, Mapping
 
 from scrapy_ubi.node.crawl import Crawl
-from scrapy_ubi.node.group.waiting import wait_briefly
+from scrapy_ubi.node.group.retry_until import wait_briefly
 from scrapy_ubi.protocol import read_interval
 from scrapy_ubi.protocol.beat import Beat
 from scrapy_ubi.protocol.view import View
@@ -86,9 +86,9 @@ class Beats:
         """The beat that goes out, with this counter."""
         return self._beat.line(counter)
 
-    def publish(self) -> None:
-        """Say what the agent says of itself now; at once where that tells the others something new."""
-        old, new = self._beat, self._crawl.agent.beat
+    def publish(self, new: Beat) -> None:
+        """Send this beat from now on; at once where it tells the others something new."""
+        old = self._beat
         self._beat = new
         if (old.incarnation, old.epoch, old.digest, old.settled, old.pending, old.flags) != (
             new.incarnation,

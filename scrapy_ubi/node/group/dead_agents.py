@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from concurrent.futures import Future
 
 from scrapy_ubi.node.crawl import Crawl
-from scrapy_ubi.node.mail.io_thread import Courier
+from scrapy_ubi.node.mail.io_thread import IoThread
 from scrapy_ubi.protocol.beat import Beat
 from scrapy_ubi.transport import Transport
 from scrapy_ubi.untrusted.checks import NAME
@@ -29,10 +29,10 @@ PAUSE = 60.0  # s between two looks
 MOST = 100  # agents whose keys are removed at once
 
 
-class Burials:
+class DeadAgents:
     """Removes what is left of agents that are gone. `failure_timeout` in seconds."""
 
-    def __init__(self, crawl: Crawl, courier: Courier, transport: Transport, failure_timeout: float) -> None:
+    def __init__(self, crawl: Crawl, courier: IoThread, transport: Transport, failure_timeout: float) -> None:
         self._crawl, self._courier, self._transport = crawl, courier, transport
         self._long = max(LONG, TIMEOUTS * failure_timeout)
         self._since: dict[

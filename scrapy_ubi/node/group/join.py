@@ -16,9 +16,10 @@ from typing import Any, TypeVar
 
 from scrapy_ubi.node.crawl import Crawl
 from scrapy_ubi.node.group import join_steps
-from scrapy_ubi.node.group.patience import patiently
-from scrapy_ubi.node.mail.finish import is_finished, is_lossy
-from scrapy_ubi.node.mail.io_thread import Courier
+from scrapy_ubi.node.group.retry_until import retry_until
+from scrapy_ubi.node.mail.io_thread import IoThread
+from scrapy_ubi.node.mail.run_state import is_finished, is_lossy
+from scrapy_ubi.node.start import Start
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.transport import Transport
 
@@ -26,26 +27,24 @@ T = TypeVar("T")
 logger = logging.getLogger("scrapy_ubi")
 
 
-class Arriving:
-    """One agent's arrival. `predecessor` is the incarnation that ran in its directory before; `line` gives its beat;
-    `on_new` is called when the crawl was begun anew, and is another one. `started`: when, by `clock`, the process was
-    started; None: now. `published`: its identifier's profile, where it comes with nothing of a crawl that was over."""
+class Join:
+    """The joining of one agent. `line` gives its beat; `on_new` is called when the crawl was begun anew, and is another
+    one. `published`: its identifier's profile, where it comes with nothing of a crawl that was over."""
 
     def __init__(
         self,
         crawl: Crawl,
         settings: UbiSettings,
-        courier: Courier,
+        courier: IoThread,
         transport: Transport,
-        predecessor: str | None,
+        start: Start,
         line: Callable[[int], str],
         on_new: Callable[[], None],
         clock: Callable[[], float],
-        started: float | None = None,
     ) -> None:
         self._crawl, self._settings, self._courier, self._transport = crawl, settings, courier, transport
-        self._predecessor, self._line, self._on_new, self._clock = predecessor, line, on_new, clock
-        self._started = clock() if started is None else started
+        self._predecessor, self._line, self._on_new, self._clock = start.predecessor, line, on_new, clock
+        self._started = clock() if start.started is None else start.started
         self.published = ""
 
     async def go(self) -> Mapping[str, str]:
@@ -72,7 +71,7 @@ class Arriving:
         return await ask(lambda: join_steps.named(transport, control))
 
     async def _ask(self, step: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        return await patiently(lambda: self._courier.call(step()), self._settings.redis_wait, self._clock)
+        return await retry_until(lambda: self._courier.call(step()), self._settings.redis_wait, self._clock)
 
     def _age(self) -> float:
         return self._clock() - self._started

@@ -33,7 +33,7 @@ from typing import Any
 from scrapy_ubi.errors import UbiRefused
 from scrapy_ubi.node.group.origin import other_arguments, other_class
 from scrapy_ubi.node.group.pinned_settings import BEFORE
-from scrapy_ubi.node.mail.finish import ended_ago, is_finished, is_lossy
+from scrapy_ubi.node.mail.run_state import ended_ago, is_finished, is_lossy
 from scrapy_ubi.protocol.beat import LEFT, Beat
 from scrapy_ubi.protocol.ring import Ring, RingCollision
 from scrapy_ubi.settings import UbiSettings

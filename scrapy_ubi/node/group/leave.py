@@ -16,9 +16,9 @@ from collections.abc import Awaitable, Callable
 
 from scrapy_ubi.node.crawl import Crawl
 from scrapy_ubi.node.disk import NoDisk
-from scrapy_ubi.node.fatal import Halt
-from scrapy_ubi.node.mail.exchange_loop import Exchanges
-from scrapy_ubi.node.report.publish import Publishing
+from scrapy_ubi.node.fatal import Fatal
+from scrapy_ubi.node.mail.exchange_loop import ExchangeLoop
+from scrapy_ubi.node.report.publish import Publisher
 from scrapy_ubi.settings import UbiSettings
 
 logger = logging.getLogger("scrapy_ubi")
@@ -31,16 +31,16 @@ FULL = (
 )
 
 
-class Leaving:
+class Leave:
     """One agent's leave. `stage`: empty, `leaving`, then `left` or, when the crawl is over, `finished`."""
 
     def __init__(
         self,
         crawl: Crawl,
         settings: UbiSettings,
-        halt: Halt,
-        exchanges: Exchanges,
-        publishing: Publishing,
+        halt: Fatal,
+        exchanges: ExchangeLoop,
+        publishing: Publisher,
         clock: Callable[[], float],
         look: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
@@ -76,17 +76,17 @@ class Leaving:
             )
         if not await self._wait_for_others(begun):
             return
-        self._crawl.handed_over = bool(agent.view.members) and agent.may_go()
-        if not agent.view.members and not agent.may_go():
+        self._crawl.handed_over = bool(agent.view.members) and agent.standing.may_go()
+        if not agent.view.members and not agent.standing.may_go():
             logger.info("No other agent is left to hand over to: %s.", self._stays())
-        elif others and agent.may_go():
+        elif others and agent.standing.may_go():
             logger.info("Handed over in %.1f s.", self._clock() - begun)
 
     async def _wait_for_others(self, begun: float) -> bool:
         """Exchange mail until there is nothing left to wait for; False when it took too long."""
         agent, told = self._crawl.agent, begun
         end = begun + self._settings.leave_timeout
-        while not agent.may_go() and agent.view.members and not agent.finished and not self._halt.dead:
+        while not agent.standing.may_go() and agent.view.members and not agent.finished and not self._halt.dead:
             now = self._clock()
             if now > end:
                 logger.warning("Not all was handed over within UBI_LEAVE_TIMEOUT: %s.", self._left_over())

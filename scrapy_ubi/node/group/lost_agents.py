@@ -18,8 +18,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from scrapy_ubi.node.crawl import Crawl
-from scrapy_ubi.node.mail.finish import is_lossy
-from scrapy_ubi.node.mail.io_thread import Courier
+from scrapy_ubi.node.mail.io_thread import IoThread
+from scrapy_ubi.node.mail.run_state import is_lossy
 from scrapy_ubi.protocol.beat import LEFT, LOSSY, OVER, Beat
 from scrapy_ubi.protocol.losses import GroupLoss, missing, read_losses
 from scrapy_ubi.transport import Transport, TransportError
@@ -31,7 +31,7 @@ class LostAgents:
     """Looks, for one agent, who is lost at the end: the `names`. `control` gives what the control hash said last."""
 
     def __init__(
-        self, crawl: Crawl, courier: Courier, transport: Transport, control: Callable[[], Mapping[str, str]]
+        self, crawl: Crawl, courier: IoThread, transport: Transport, control: Callable[[], Mapping[str, str]]
     ) -> None:
         self._crawl, self._courier, self._transport, self._control = crawl, courier, transport, control
         self.names: tuple[str, ...] = ()

@@ -14,31 +14,34 @@ import logging
 from collections.abc import Callable
 
 from scrapy_ubi.node.crawl import Crawl
-from scrapy_ubi.node.fatal import Halt
+from scrapy_ubi.node.fatal import Fatal
 from scrapy_ubi.node.mail.timing import EAGER
+from scrapy_ubi.protocol.agent import Effects
+from scrapy_ubi.protocol.beat import Beat
 from scrapy_ubi.settings import UbiSettings
 
 logger = logging.getLogger("scrapy_ubi")
 
 
-class Pulse:
+class Ticker:
     """The time of one agent. `on_turn` has mail exchanged, `on_cancel` aborts all loads, `on_tick` sees to all else
-    that may follow; the first and the last are told the time (s)."""
+    that may follow; the first and the last are told the time (s), the last the beat that is to be published, too."""
 
     def __init__(
         self,
         crawl: Crawl,
         settings: UbiSettings,
-        halt: Halt,
+        halt: Fatal,
         on_turn: Callable[[float], None],
         on_cancel: Callable[[], None],
-        on_tick: Callable[[float], None],
+        on_tick: Callable[[float, Beat], None],
         clock: Callable[[], float],
     ) -> None:
         self._crawl, self._settings, self._halt, self._clock = crawl, settings, halt, clock
         self._on_turn, self._on_cancel, self._on_tick = on_turn, on_cancel, on_tick
         self._task: asyncio.Task[None] | None = None
         self._ticked = clock()
+        self._cancels = self._overdue = 0  # done so far (`Effects`)
 
     @property
     def started(self) -> bool:
@@ -76,26 +79,25 @@ class Pulse:
     def tick(self) -> None:
         """Time has passed, or word has come."""
         self._ticked = now = self._clock()
-        self._crawl.agent.tick(now)
-        self._see_to_effects()
-        self._on_tick(now)
+        effects = self._crawl.agent.tick(now)
+        self._do(effects)
+        self._on_tick(now, effects.beat)
 
-    def _see_to_effects(self) -> None:
-        """Do what cannot wait for a drain (`protocol.agent.Effects`)."""
-        agent = self._crawl.agent
-        if agent.cancel:
-            agent.cancel = False
+    def _do(self, effects: Effects) -> None:
+        """Do what is to be done at once, as far as it is not done yet."""
+        if effects.cancels > self._cancels:
+            self._cancels = effects.cancels
             self._on_cancel()
-        if agent.overdue:  # where nothing waits nobody need know
+        if effects.overdue > self._overdue:
             logger.warning(
                 "%d hosts of this agent were not handed over within UBI_HANDOFF_TIMEOUT (%g s): it fetches them now, "
                 "and pages may be fetched twice. Where agents run but are slow to hand over, a longer one helps.",
-                agent.overdue,
+                effects.overdue - self._overdue,
                 self._settings.handoff_timeout,
             )
-        agent.overdue = None
-        if agent.usurped and not self._halt.dead:
+            self._overdue = effects.overdue
+        if effects.usurped and not self._halt.dead:
             self._halt.stop(
-                f"Another process lives as agent {agent.me} in crawl {self._settings.crawl}: this one stops. "
-                "Give each process its own UBI_AGENT_ID."
+                f"Another process lives as agent {self._crawl.agent.me} in crawl {self._settings.crawl}: this one "
+                "stops. Give each process its own UBI_AGENT_ID."
             )

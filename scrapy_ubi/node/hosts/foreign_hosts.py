@@ -11,7 +11,7 @@ here have shown stays here. Rules of this module:
   before which politeness forbids its next load goes over into its state, and the rest is forgotten: its notes count.
 * At most `MOST_HOSTS` hosts are known; beyond it the one that was used least recently is forgotten, and met as a new
   one. `forgotten` counts them.
-* No lock and no load in here: one load at a time is the matter of `node.permits`.
+* No lock and no load in here: one load at a time is the matter of `node.work.permits`.
 """
 
 from __future__ import annotations

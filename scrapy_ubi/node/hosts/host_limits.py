@@ -20,9 +20,8 @@ from collections import Counter
 from collections.abc import Callable
 from typing import NamedTuple
 
-from scrapy_ubi.node.hosts.host_notes import Hosts
-from scrapy_ubi.node.nonces import taken_first
-from scrapy_ubi.protocol.agent import Agent
+from scrapy_ubi.node.hosts.host_notes import HostNotes
+from scrapy_ubi.node.keys import taken_first
 from scrapy_ubi.protocol.host import Entry, HostState
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.untrusted.checks import is_count
@@ -57,7 +56,7 @@ class HostLimits:
     """
 
     def __init__(
-        self, settings: UbiSettings, hosts: Hosts, wall: Callable[[], float], note: Callable[[str, str], object]
+        self, settings: UbiSettings, hosts: HostNotes, wall: Callable[[], float], note: Callable[[str, str], object]
     ) -> None:
         self._settings, self._hosts, self._wall, self._note = settings, hosts, wall, note
         self._watched: dict[str, tuple[int, int]] = {}  # host -> number of the iteration, URLs known at its beginning
@@ -67,11 +66,6 @@ class HostLimits:
         self.idle = not (
             self._notes or settings.host_max_pages or settings.host_max_known or settings.host_max_iterations
         )
-
-    def begin(self, agent: Agent) -> None:
-        """Say which URLs this agent takes."""
-        if not self.idle:
-            agent.discovery.refuses = self.refuses
 
     # -- a URL is found
 

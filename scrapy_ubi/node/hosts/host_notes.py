@@ -24,7 +24,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping
 
-from scrapy_ubi.node.nonces import REQUEUED, taken_first
+from scrapy_ubi.node.keys import REQUEUED, taken_first
 from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.frontier_contract import Frontier
 from scrapy_ubi.protocol.host import MOST_NOTES, Entry, HostState, Notes
@@ -43,30 +43,29 @@ _WHY = re.compile(r"[\w/.-]{1,64}")
 Change = Callable[[HostState], None]
 
 
-class Hosts:
+class HostNotes:
     """The notes of one agent's hosts. `clock` is the agent's, `wall` gives unix time (both s).
 
     `counted` counts: `notes_too_large` (a section left out), `postponed/<why>`, `clipped` (a time beyond
     `MOST_POSTPONE`).
     """
 
-    def __init__(self, agent: Agent, frontier: Frontier, clock: Callable[[], float], wall: Callable[[], float]) -> None:
+    def __init__(self, clock: Callable[[], float], wall: Callable[[], float]) -> None:
         self._clock, self._wall = clock, wall
         self.counted: Counter[str] = Counter()
         self._callbacks: list[Change] = []
         self._parsed: dict[str, dict[str, object]] = {}
         self._brief: dict[str, dict[str, float]] = {}  # host -> delays for here and now only
         self._most_brief = MOST_BRIEF
-        self.begin(agent, frontier)
 
     def begin(self, agent: Agent, frontier: Frontier) -> None:
-        """Go on with this agent and its frontier: what is noted there is followed. Linear in the hosts held."""
+        """Work for this agent and its frontier: what is noted there is followed. Linear in the hosts held. Comes before
+        all else."""
         self._agent, self._frontier = agent, frontier
         self._brief.clear()
-        agent.reception.on_notes, agent.discovery.on_request = self._arrived, self._lift_for
         for state in frontier.states():
             if state.notes.version:
-                self._arrived(state)
+                self.arrived(state)
                 if state.pause:  # what was under way when the last process ended, nobody knows
                     frontier.defer(state, self._clock())
 
@@ -91,7 +90,7 @@ class Hosts:
             self.counted["notes_too_large"] += 1
             notes.pop(section, None)
             text = canonical(notes)
-        self._agent.note(state, text)
+        self._agent.keeping.note(state, text)
 
     def _read(self, state: HostState) -> dict[str, object]:
         text = state.notes.text
@@ -105,6 +104,10 @@ class Hosts:
         return notes
 
     # -- when it may be fetched
+
+    def wait_until(self, state: HostState, turn: float) -> None:
+        """The host is not fetched before this time (s, the agent's clock); nothing of that is noted."""
+        self._frontier.postpone(state, turn)
 
     def postpone(self, state: HostState, seconds: float, why: str) -> None:
         """The host is not fetched for so long from now on, `MOST_POSTPONE` at most, unless that is so already. `why` is
@@ -188,7 +191,7 @@ class Hosts:
         if self.ended(state):
             return
         self.counted[f"ended/{reason}"] += 1
-        self._agent.note(state, canonical({END: reason, LOADED: max(0, self.before(state))}))
+        self._agent.keeping.note(state, canonical({END: reason, LOADED: max(0, self.before(state))}))
         self._follow_delays(state)
         self._hasten(state)
 
@@ -204,9 +207,9 @@ class Hosts:
         """Fetch of this host again, if it was ended: nothing is held against it."""
         state = self._frontier.find(host)
         if state is not None and self.ended(state):
-            self._agent.note(state, lifted(state.notes, state.done_count).text)
+            self._agent.keeping.note(state, lifted(state.notes, state.done_count).text)
 
-    def _lift_for(self, state: HostState, entry: Entry) -> None:
+    def lift_for(self, state: HostState, entry: Entry) -> None:
         """This request of an own host comes from elsewhere."""
         first = taken_first(entry)
         if first is None or first[0] != REQUEUED or state.is_known(entry.key) or not state.is_known(first[1]):
@@ -235,7 +238,7 @@ class Hosts:
             if state.notes.version:
                 callback(state)
 
-    def _arrived(self, state: HostState) -> None:
+    def arrived(self, state: HostState) -> None:
         self._follow_delays(state)
         noted = self._read(state).get(UNTIL)
         left = self._until(state) - self._wall()

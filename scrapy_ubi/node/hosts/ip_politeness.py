@@ -33,7 +33,7 @@ class _Address:
         self.takes = LEAST_TURN
 
 
-class Addresses:
+class IpPoliteness:
     """The addresses of one agent's hosts. Times are seconds of its clock."""
 
     def __init__(self, most: int = MOST_HOSTS) -> None:

@@ -27,10 +27,9 @@ from collections.abc import Callable
 from hashlib import blake2b
 from typing import NamedTuple
 
-from scrapy_ubi.node.hosts.host_notes import Hosts
-from scrapy_ubi.node.hosts.merged_urls import Joins
-from scrapy_ubi.node.keys import Keys
-from scrapy_ubi.node.nonces import UNJOINED, again_nonce
+from scrapy_ubi.node.hosts.host_notes import HostNotes
+from scrapy_ubi.node.hosts.merged_urls import MergedUrls
+from scrapy_ubi.node.keys import UNJOINED, Keys, again_nonce
 from scrapy_ubi.node.report.queries import LEARNED
 from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.host import Entry, HostState
@@ -50,7 +49,7 @@ NOT_FOUND = -1
 MOVED = -2  # to another spelling of itself
 _GONE = (404, 410)
 
-__all__ = ["CUT", "Learner", "content_of"]
+__all__ = ["CUT", "LearnedForms", "content_of"]
 
 
 def content_of(status: int, body: bytes) -> int | None:
@@ -82,7 +81,7 @@ class _Joined(NamedTuple):
     steps: set[str]
 
 
-class Learner:
+class LearnedForms:
     """The learning of one agent. `again` takes in an entry of a host.
 
     `counted` counts: `agreed`, `disagreed` (pairs), `on`, `off` (steps of sites), `sampled`, `unjoined` (fetched after
@@ -103,11 +102,11 @@ class Learner:
         self._remembered = 0
 
     @staticmethod
-    def of(settings: UbiSettings, keys: Keys, again: Callable[[str, Entry], object]) -> Learner | None:
+    def of(settings: UbiSettings, keys: Keys, again: Callable[[str, Entry], object]) -> LearnedForms | None:
         """The learner that these settings want."""
-        return Learner(settings, keys, again) if tried(parse(settings.normalise)) else None
+        return LearnedForms(settings, keys, again) if tried(parse(settings.normalise)) else None
 
-    def begin(self, agent: Agent, hosts: Hosts, joins: Joins) -> None:
+    def begin(self, agent: Agent, hosts: HostNotes, joins: MergedUrls) -> None:
         """Work for this agent."""
         self._agent, self._hosts, self._joins = agent, hosts, joins
 
@@ -199,7 +198,7 @@ class Learner:
         elif content != MOVED:
             self._check(state, entry, form, key, _Page(entry.key, content, steps))
             if steps and self._class(state, self._sites(state), form)[0] == normal:
-                self._agent.also_done(state, entry._replace(key=key))
+                self._agent.work.also_done(state, entry._replace(key=key))
 
     def put_back(self, entry: Entry) -> None:
         """The visit of this entry was not made, or is to be made again."""

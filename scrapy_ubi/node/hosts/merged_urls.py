@@ -27,7 +27,7 @@ MOST_LED = 10_000  # normal forms whose first spelling was another: the oldest i
 Example = tuple[str, str]
 
 
-class Joins:
+class MergedUrls:
     """The joins of one agent. `counts`: by step; `examples`: by step, pairs of a URL as found and its normal form."""
 
     def __init__(self) -> None:

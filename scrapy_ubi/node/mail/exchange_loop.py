@@ -14,32 +14,32 @@ import asyncio
 from collections.abc import Callable, Mapping
 
 from scrapy_ubi.node.crawl import Crawl
-from scrapy_ubi.node.group.waiting import wait_briefly
-from scrapy_ubi.node.mail.exchange import Post
-from scrapy_ubi.node.report.publish import Publishing
+from scrapy_ubi.node.group.retry_until import wait_briefly
+from scrapy_ubi.node.mail.exchange import Exchange
+from scrapy_ubi.node.report.publish import Publisher
 
 A_MOMENT = 0.5  # s: who waits for an exchange looks again after it
 
 
-class Exchanges:
+class ExchangeLoop:
     """The exchanges of one agent, from `open` on. `on_exchange` is told of each that has ended, whatever came of it.
     `most_waiting` is UBI_FLUSH_RECORDS. `hurry`: there is cause to begin another one."""
 
     def __init__(
         self,
         crawl: Crawl,
-        publishing: Publishing,
+        publishing: Publisher,
         most_waiting: int,
-        on_exchange: Callable[[Post], None],
+        on_exchange: Callable[[Exchange], None],
         clock: Callable[[], float],
     ) -> None:
         self._crawl, self._publishing = crawl, publishing
         self._most_waiting, self._on_exchange, self._clock = most_waiting, on_exchange, clock
         self._ended = asyncio.Event()
-        self.post: Post | None = None
+        self.post: Exchange | None = None
         self.hurry = False
 
-    def open(self, post: Post) -> None:
+    def open(self, post: Exchange) -> None:
         """From now on there is somebody to exchange mail with."""
         self.post = post
 

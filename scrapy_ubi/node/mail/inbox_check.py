@@ -14,8 +14,9 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
+from scrapy_ubi.node.report.query_inbox import QueryInbox
 from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.bundle import opened
 from scrapy_ubi.protocol.host import Entry
@@ -35,11 +36,12 @@ MOST_REASONS = 5  # of one letter's requests that are said
 Judge = Callable[[str, Entry], str | None]  # host, entry -> why it cannot be accepted, None when it can
 
 
-class Sorting:
+class InboxCheck:
     """Sorts for `agent`. `judge` knows what only the adapters can; `longest_url` is in characters. `set_aside`: so many
     dead letters there were so far."""
 
-    def __init__(self, agent: Agent, judge: Judge, longest_url: int) -> None:
+    def __init__(self, agent: Agent, judge: Judge, longest_url: int, queries: QueryInbox | None = None) -> None:
+        self._queries = queries
         self._agent, self._judge, self._longest_url = agent, judge, longest_url
         self._dead: list[Fields] = []
         self._said: Counter[str] = Counter()
@@ -55,6 +57,20 @@ class Sorting:
         before = len(self._dead)
         self._dead += letters
         self.set_aside += len(self._dead) - before
+
+    def look(self, control: Fields, now: float) -> None:
+        """Answer what people ask in the control hash, at this time (s); what is no query is a dead letter."""
+        if self._queries is not None:
+            self._queries.look(control, now)
+            self.bury(self._queries.refused())
+
+    def forget(self) -> Sequence[str]:
+        """Fields of the control hash to be removed, since the last call."""
+        return self._queries.forget() if self._queries is not None else ()
+
+    def replies(self) -> dict[str, str]:
+        """Answers to queries that were made since the last call: id -> JSON."""
+        return self._queries.replies() if self._queries is not None else {}
 
     def receive(self, raw: RawFields, run: str, rivals: bool = False) -> bool:
         """This entry was read, in this run. False where it holds a letter of another one. `rivals`: others may have

@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 
-class Courier:
+class IoThread:
     """Runs coroutines elsewhere. `start` and `stop` bracket its use; all methods belong to the caller's loop."""
 
     def __init__(self, own_thread: bool) -> None:

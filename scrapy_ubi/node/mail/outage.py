@@ -26,7 +26,7 @@ BETTER = {
 }
 
 
-class Trouble:
+class Outage:
     """The trouble that an agent has, if any. `kind`: AWAY, SLOW, FULL, DISK, or empty; `retry_at`: when to try
     again (s)."""
 

@@ -9,21 +9,25 @@ Rules of this module:
   that is not known here, or none, is refused (`sorting`).
 * Who finds another run there, to which its own is past, was away over the end of its crawl: it closes, and tells
   nobody of what it holds, for the same pages are to be fetched anew.
+* `finished` in the control hash names the run that is over, who saw it first, and `lossy` where agents had been lost
+  with what they knew; `finished_at` is when, by the clock of the transport.
 * At the start of a crawl, and when Redis has forgotten, others may write there what this agent has written, too.
 """
 
 from __future__ import annotations
 
 import logging
+import math
 import secrets
 from collections.abc import Mapping
 
-from scrapy_ubi.node.mail.finish import is_finished, is_lossy, said
 from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.transport import Fields
 
 logger = logging.getLogger("scrapy_ubi")
 
+CLOCKS = 1.0  # s by which two agents may differ in what time the server has
+_LOSSY = " lossy"
 RIVALS = 2.0  # s within which two agents may each write a new memory token, or name the run
 
 LOSSY_END = (
@@ -32,7 +36,34 @@ LOSSY_END = (
 )
 
 
-class Runs:
+def said(run: str, agent: str, lossy: bool, now: float) -> dict[str, str]:
+    """The fields that say that this run is over."""
+    return {"finished": f"{run} {agent}{_LOSSY if lossy else ''}", "finished_at": f"{now:.3f}"}
+
+
+def is_finished(control: Mapping[str, str]) -> bool:
+    """Whether the control hash says that the present run is over. Word of an earlier run that comes late does not
+    count.
+    """
+    run = control.get("run", "")
+    return bool(run) and control.get("finished", "").split(" ")[0] == run
+
+
+def is_lossy(control: Mapping[str, str]) -> bool:
+    """Whether the run ended after losses."""
+    return control.get("finished", "").endswith(_LOSSY)
+
+
+def ended_ago(control: Mapping[str, str], now: float) -> float:
+    """For how long (s) the run has been over; for ever where nobody can tell."""
+    try:
+        ago = now - float(control["finished_at"])
+    except (KeyError, ValueError):
+        return math.inf
+    return ago if ago > -CLOCKS else math.inf  # nan is not, either
+
+
+class RunState:
     """The run that `agent` takes part in. `control` is what the control hash said at the start, then what it said last;
     `run` the name of the run, which is `known` from the disk where the control hash has none."""
 

@@ -21,7 +21,7 @@ SELDOM = 2  # else it sends, and it reads its mail, only once in so many flush i
 IDLE = 1.0  # s between two exchanges of an agent that can neither fetch nor answer yet
 
 
-class Pacing:
+class Timing:
     """The pace of one agent's mail. `interval` is UBI_FLUSH_INTERVAL (s). `sent`: when the last exchange began, 0.0
     before the first one; `due`: when the next one is to begin as a rule (s).
     """

@@ -13,8 +13,8 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from scrapy_ubi.node.group.origin import UNKNOWN, Origin
-from scrapy_ubi.node.hosts.merged_urls import Joins
-from scrapy_ubi.node.report.heavy_hitters import Places
+from scrapy_ubi.node.hosts.merged_urls import MergedUrls
+from scrapy_ubi.node.report.heavy_hitters import HeavyHitters
 from scrapy_ubi.protocol import losses
 from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.view import View
@@ -45,11 +45,12 @@ class Tally:
         self.dead_letters = 0
         self.writes_refused = 0
         self.lost_agents = 0
+        self.strays = 0  # requests that came from no page, seeds excepted
         self.failed: Counter[str] = Counter()
         self.noted: Counter[str] = Counter()
-        self.failed_at = Places()
-        self.noted_at = Places()
-        self.joins = Joins()
+        self.failed_at = HeavyHitters()
+        self.noted_at = HeavyHitters()
+        self.joins = MergedUrls()
         self._recent: deque[tuple[float, int]] = deque([(now, 0)])
 
     def resumed(self) -> None:
@@ -110,7 +111,7 @@ def counters(agent: Agent, tally: Tally, now: float, last: View | None = None) -
     by_ring = last.ring.owner if last is not None and not agent.view.members else None
     unique = queued = hosts = held = 0
     for state in agent.frontier.states():
-        if (by_ring(state.host) if by_ring is not None else "".join(agent.keepers(state)[:1])) != agent.me:
+        if (by_ring(state.host) if by_ring is not None else "".join(agent.keeping.keepers(state)[:1])) != agent.me:
             continue
         hosts += 1
         unique += state.done_count

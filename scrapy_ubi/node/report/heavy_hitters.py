@@ -16,7 +16,7 @@ PUBLISHED = 5  # named to people: a profile has to stay a small text
 LONGEST = 100  # characters of a host's name
 
 
-class Places:
+class HeavyHitters:
     """The hosts of each reason."""
 
     def __init__(self) -> None:

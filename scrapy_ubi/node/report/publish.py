@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from scrapy_ubi.node.crawl import Crawl
-from scrapy_ubi.node.mail.io_thread import Courier
+from scrapy_ubi.node.mail.io_thread import IoThread
 from scrapy_ubi.node.report import figures as profile
 from scrapy_ubi.transport import Transport, TransportError
 
@@ -21,7 +21,7 @@ COUNTING = 50  # where counting takes long (it is linear in the hosts): how many
 UNANSWERED = 3.0  # s that are waited for what all have published
 
 
-async def published(courier: Courier, transport: Transport) -> dict[str, str]:
+async def published(courier: IoThread, transport: Transport) -> dict[str, str]:
     """Agent -> its profile, of all agents; nothing where Redis does not answer in time."""
     try:
         async with asyncio.timeout(UNANSWERED):
@@ -30,7 +30,7 @@ async def published(courier: Courier, transport: Transport) -> dict[str, str]:
         return {}
 
 
-class Publishing:
+class Publisher:
     """The profiles of one agent. `state` says what it is doing; `kept` is one that is to stay in place of these."""
 
     def __init__(self, crawl: Crawl, state: Callable[[], str], clock: Callable[[], float]) -> None:

@@ -26,6 +26,7 @@ from scrapy_ubi.protocol.frontier_contract import Frontier
 from scrapy_ubi.protocol.host import Entry, Failure, HostState
 from scrapy_ubi.untrusted.checks import KEY, NAME, Malformed, fits, is_number, is_text, is_whole, json_object
 from scrapy_ubi.urls import learned
+from scrapy_ubi.urls.key import seed_key
 
 ASKS = ("hosts", "url", "failed", "requeue")
 OWNER, COPY = "owner", "copy"
@@ -220,7 +221,13 @@ def _state(state: HostState, role: str, source: Source) -> str:
 
 
 def _url(question: Question, source: Source) -> Answer:
-    key, state = int(question.key, 16), source.frontier.find(question.host)
+    key = int(question.key, 16)
+    found = _request(question, source, key)
+    return found if found["where"] != "unknown" else _request(question, source, seed_key(key))
+
+
+def _request(question: Question, source: Source, key: int) -> Answer:
+    state = source.frontier.find(question.host)
     failure = next((one for one in source.frontier.failed(question.host) if one.entry.key == key), None)
     found: Answer = {"where": "unknown", "role": source.role(state) if state is not None else ""}
     if failure is not None:

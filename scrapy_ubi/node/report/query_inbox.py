@@ -25,7 +25,7 @@ MOST_KNOWN = 1000  # fields remembered; more are a flood, and are removed unread
 ID = re.compile(r"[0-9a-f]{16}")
 
 
-class Desk:
+class QueryInbox:
     """Reads the control hash for `agent`. `answer` makes an answer; `wall` is unix seconds."""
 
     def __init__(self, agent: str, answer: Callable[[Question], Answer], wall: Callable[[], float]) -> None:

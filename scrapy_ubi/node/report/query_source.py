@@ -5,9 +5,8 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable
 
-from scrapy_ubi.node.hosts.host_notes import Hosts
-from scrapy_ubi.node.keys import Keys
-from scrapy_ubi.node.nonces import REQUEUED, again_nonce
+from scrapy_ubi.node.hosts.host_notes import HostNotes
+from scrapy_ubi.node.keys import REQUEUED, Keys, again_nonce
 from scrapy_ubi.node.report.queries import COPY, OWNER, Source
 from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.host import Entry, Failure, HostState
@@ -17,11 +16,11 @@ from scrapy_ubi.protocol.records import Record
 NONCE_BYTES = 8
 
 
-def source(agent: Agent, hosts: Hosts, keys: Keys, take: Callable[[str, Entry], bool], now: float) -> Source:
+def source(agent: Agent, hosts: HostNotes, keys: Keys, take: Callable[[str, Entry], bool], now: float) -> Source:
     """The source of `agent`; `take` takes in an entry of a host again, and says whether it was news."""
 
     def role(state: HostState) -> str:
-        return OWNER if agent.keepers(state)[:1] == (agent.me,) else COPY
+        return OWNER if agent.keeping.keepers(state)[:1] == (agent.me,) else COPY
 
     def held(state: HostState) -> bool:
         return not agent.tenure.free(state.host, agent.group.alive)

@@ -13,13 +13,13 @@ import asyncio
 from collections.abc import Callable
 
 from scrapy_ubi.node.crawl import Crawl
-from scrapy_ubi.node.fatal import Halt
+from scrapy_ubi.node.fatal import Fatal
 
 
-class Waker:
+class EngineWakeup:
     """Wakes the engine of one agent by `on_wake`."""
 
-    def __init__(self, crawl: Crawl, halt: Halt, clock: Callable[[], float], on_wake: Callable[[], None]) -> None:
+    def __init__(self, crawl: Crawl, halt: Fatal, clock: Callable[[], float], on_wake: Callable[[], None]) -> None:
         self._crawl, self._halt, self._clock, self._wake = crawl, halt, clock, on_wake
         self._timer: asyncio.TimerHandle | None = None
         self._soon = False

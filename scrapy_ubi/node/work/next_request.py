@@ -5,7 +5,6 @@ Rules of this module:
 * The frontier says whose turn it is. Of hosts that are ended, and beyond a limit of theirs, requests fail when their
   turn has come; what is joined with another page is done. Neither takes a load, nor the delay of its host.
 * That is done a slice at a time (`ENDED_AT_ONCE`): after it the loop turns, and the engine asks again.
-* A host whose address is loaded from has its turn later, where that is asked for (UBI_POLITE_BY_IP).
 * The queues of hosts whose turn is near are read ahead: the loop never waits for the disk.
 """
 
@@ -16,11 +15,10 @@ from collections.abc import Callable
 
 from scrapy_ubi.frontier.store import StoreError
 from scrapy_ubi.node.crawl import Crawl
-from scrapy_ubi.node.fatal import Halt
+from scrapy_ubi.node.fatal import Fatal
 from scrapy_ubi.node.hosts.host_limits import HostLimits
-from scrapy_ubi.node.hosts.host_notes import Hosts
-from scrapy_ubi.node.hosts.ip_politeness import Addresses
-from scrapy_ubi.node.hosts.learned_forms import Learner
+from scrapy_ubi.node.hosts.host_notes import HostNotes
+from scrapy_ubi.node.hosts.learned_forms import LearnedForms
 from scrapy_ubi.protocol.done_marks import Outlinks
 from scrapy_ubi.protocol.host import Entry, HostState
 
@@ -29,36 +27,23 @@ ENDED_AT_ONCE = 100  # requests of hosts that are ended, before the loop turns: 
 Found = tuple[HostState, Entry]
 
 
-class Choice:
+class NextRequest:
     """Chooses for one agent. `on_given_up` is told why a request failed without a load; `arm` is called when there may
     be something to fetch, some time after it was asked for."""
 
     def __init__(
         self,
         crawl: Crawl,
-        halt: Halt,
-        hosts: Hosts,
+        halt: Fatal,
+        hosts: HostNotes,
         limits: HostLimits,
-        learner: Learner | None,
-        addresses: Addresses | None,
+        learner: LearnedForms | None,
         on_given_up: Callable[[str], None],
         arm: Callable[[], None],
     ) -> None:
         self._crawl, self._halt = crawl, halt
-        self._hosts, self._limits, self._learner, self._addresses = hosts, limits, learner, addresses
+        self._hosts, self._limits, self._learner = hosts, limits, learner
         self._given_up, self._arm = on_given_up, arm
-
-    def begin(self) -> None:
-        """Work for the agent that the crawl has now."""
-        if self._addresses is not None:
-            self._crawl.agent.work.on_turn = self._look_at_address
-
-    def _look_at_address(self, state: HostState, now: float) -> None:
-        """Put a host off while another one of its address is loaded from."""
-        if self._addresses is not None and not self._hosts.ended(state):
-            turn = self._addresses.turn(state.host, now)
-            if turn > now:
-                self._crawl.frontier.postpone(state, turn)
 
     def next(self, now: float) -> Found | None:
         """The next request that is to be fetched; those that are joined with others are done on the way, some at a
@@ -106,4 +91,4 @@ class Choice:
     def read_ahead(self, now: float) -> None:
         """Let the queues of hosts be read whose turn has come."""
         crawl = self._crawl
-        crawl.disk.read_ahead(now, lambda state: crawl.agent.may_fetch(state, now), self._arm)
+        crawl.disk.read_ahead(now, lambda state: crawl.agent.work.may_fetch(state, now), self._arm)

@@ -1,24 +1,24 @@
-"""One load at a time of a host, and none without the right to it: asked last, right before a load starts.
+"""Permits: one load at a time of a host, and none without the right to it, checked directly before a load starts.
 
 Rules of this module:
 
-* A permit is held from the moment a load may start until its transfer has ended, by whoever loads: a request of the
-  queue, a robots.txt, media, a redirect's next hop. A request handed out by the workbench holds no permit while it
+* A permit is held from the moment a load may start until its transfer has ended, for all kinds: a request of the
+  queue, a robots.txt, media, the next hop of a redirect. A request handed out by the workbench holds no permit while it
   waits, so the robots.txt it waits for can be loaded.
 * A permit is given only when, at that moment, the agent owns the host, the host is not held, the lease holds, and the
-  politeness delay has passed. What will come true is waited for; what will not (another agent's host) is denied.
+  politeness delay has passed. What can still become true is waited for; what cannot (another agent's host) is denied.
 * A *foreign* permit is that of a load beside the scheduler from a host that another agent owns. It asks for the lease
   and for the delay since this agent's own last load of that host (`politeness.foreign`), not for the host. There is one
   permit a host here, of either kind: where the host becomes this agent's own meanwhile, its pages wait for that load.
-* Those who wait for a host stand in line. The first one alone takes the permit; whoever leaves the line wakes the next.
-  So a thousand loads that wait cost one look each, not one at every release. A request of the queue looks at every
+* The waiters of a host stand in a line. Only the first one takes the permit; each that leaves the line wakes the next.
+  So a release costs one check, however many wait, for this host or for others. A request of the queue checks at every
   change whether it is denied.
 * A request of the queue whose host was put off for long (`PATIENCE`) does not wait here: it is denied, and waits in its
-  queue, so that it takes nobody's place.
-* A request that was handed out may wait through a fence, while another agent fetches it: once its page is done, it is
-  denied.
-* Who lost its permit in the middle of a load, and is to load again, comes before all others: it keeps its place in
-  Scrapy's downloader, and whoever had the permit would wait for that place.
+  queue, so that it occupies no place of the downloader.
+* A request that was handed out may wait while the lease does not hold, and another agent fetches it: once its page is
+  done, it is denied.
+* A load that lost its permit and is made again comes before all others: it keeps its place in Scrapy's downloader, and
+  another load with the permit could wait for that place.
 * The check and the taking are one step: nothing is awaited in between.
 """
 
@@ -29,7 +29,7 @@ import math
 from collections import OrderedDict
 from collections.abc import Callable
 
-from scrapy_ubi.node.group.waiting import wait_briefly
+from scrapy_ubi.node.group.retry_until import wait_briefly
 from scrapy_ubi.node.hosts.foreign_hosts import ForeignHosts
 from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.host import HostState
@@ -44,7 +44,7 @@ class _Foreign:
 
 
 class _Place:
-    """A place in the line of a host. `turn` is set when who has it is to look again."""
+    """A place in the line of a host. `turn` is set when its waiter has to check again."""
 
     __slots__ = ("of_page", "turn")
 
@@ -54,8 +54,8 @@ class _Place:
 
 
 class Permits:
-    """The permits of one agent, by host. `clock` gives the agent's time; `foreign` is what it has met at hosts of
-    others."""
+    """The permits of one agent, by host. `clock` gives the agent's time; `foreign` is what it knows of other
+    agents' hosts."""
 
     def __init__(self, agent: Agent, clock: Callable[[], float], foreign: ForeignHosts | None = None) -> None:
         self._agent = agent
@@ -66,6 +66,15 @@ class Permits:
         self._lines: dict[str, OrderedDict[_Place, None]] = {}
         self.closed = False
 
+    def take(self, host: str, state: HostState | None, key: int = 0, foreign: bool = False) -> bool | None:
+        """Take the permit without waiting, as `acquire` does. None where one would have to wait."""
+        if host in self._lines:
+            return None
+        wait = self._wait(host, state, key, foreign)
+        if wait > 0:
+            return None
+        return wait == 0 and self._hold(host, state)
+
     async def acquire(
         self, host: str, state: HostState | None, key: int = 0, again: bool = False, foreign: bool = False
     ) -> bool:
@@ -75,10 +84,9 @@ class Permits:
         others; to be called in the turn in which the permit was released. `foreign`: where another agent owns the host,
         a foreign permit will do.
         """
-        if host not in self._lines:
-            wait = self._wait(host, state, key, foreign)
-            if wait <= 0:
-                return wait == 0 and self._take(host, state)
+        taken = self.take(host, state, key, foreign)
+        if taken is not None:
+            return taken
         line = self._lines.setdefault(host, OrderedDict())
         place = _Place(state is not None)
         line[place] = None
@@ -91,7 +99,7 @@ class Permits:
                 if wait < 0:
                     return False
                 if wait == 0 and first:
-                    return self._take(host, state)
+                    return self._hold(host, state)
                 place.turn.clear()
                 await wait_briefly(place.turn, wait if first and wait < math.inf else None)
         finally:
@@ -106,7 +114,7 @@ class Permits:
         agent = self._agent
         if self.closed or agent.finished:
             return _DENIED
-        if not agent.owns(host):
+        if not agent.keeping.owns(host):
             return self._wait_for_foreign(host) if foreign and state is None else _DENIED
         if state is not None and state.is_done(key):
             return _DENIED
@@ -118,7 +126,7 @@ class Permits:
         if host in self.foreign.met:
             next_at = self._since_foreign(known, found is not None)
         now = self._clock()
-        if not agent.may_fetch(known, now):
+        if not agent.work.may_fetch(known, now):
             return math.inf
         wait = next_at - now
         if wait <= 0:
@@ -127,7 +135,7 @@ class Permits:
 
     def _wait_for_foreign(self, host: str) -> float:
         now = self._clock()
-        if host in self._held or not self._agent.may_act(now):
+        if host in self._held or not self._agent.work.may_act(now):
             return math.inf
         return max(0.0, self.next_at(host) - now)
 
@@ -150,11 +158,11 @@ class Permits:
                 self._agent.frontier.postpone(state, next_at)
         return next_at
 
-    def _take(self, host: str, state: HostState | None) -> bool:
+    def _hold(self, host: str, state: HostState | None) -> bool:
         if state is not None:
             self._held[host] = None
-        elif self._agent.owns(host):
-            self._held[host] = self._agent.borrow(host)
+        elif self._agent.keeping.owns(host):
+            self._held[host] = self._agent.work.borrow(host)
         else:
             self._held[host] = _Foreign()
         return True
@@ -171,13 +179,13 @@ class Permits:
         if isinstance(borrowed, _Foreign):
             self.foreign.load_ended(host)
         elif borrowed is not None:
-            self._agent.give_back(borrowed, self._clock())
+            self._agent.work.give_back(borrowed, self._clock())
         if (line := self._lines.get(host)) is not None:
             next(iter(line)).turn.set()
         return True
 
     def look_again(self) -> None:
-        """Something changed that permits hang on: let those who wait look again."""
+        """Something changed that permits depend on: let the waiters check again."""
         for line in self._lines.values():
             first = True
             for place in line:
@@ -186,6 +194,6 @@ class Permits:
                 first = False
 
     def close(self) -> None:
-        """Deny whatever waits."""
+        """Deny all that wait, and all that ask later."""
         self.closed = True
         self.look_again()

@@ -15,8 +15,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from scrapy_ubi.node.crawl import Crawl
-from scrapy_ubi.node.hosts.ip_politeness import Addresses
-from scrapy_ubi.node.hosts.learned_forms import Learner
+from scrapy_ubi.node.hosts.ip_politeness import IpPoliteness
+from scrapy_ubi.node.hosts.learned_forms import LearnedForms
 from scrapy_ubi.protocol.done_marks import Outlinks
 from scrapy_ubi.protocol.host import Entry, HostState
 
@@ -41,18 +41,16 @@ class Visit:
 
 
 class Visits:
-    """The visits of one agent. `strays`: how many requests so far came from no page."""
+    """The visits of one agent."""
 
     def __init__(
         self,
         crawl: Crawl,
-        learner: Learner | None,
-        addresses: Addresses | None,
-        strays: Callable[[], int],
+        learner: LearnedForms | None,
+        addresses: IpPoliteness | None,
         clock: Callable[[], float],
     ) -> None:
         self._crawl, self._learner, self._addresses, self._clock = crawl, learner, addresses, clock
-        self._strays = strays
         self._under_way: set[Visit] = set()
 
     def under_way(self) -> list[Visit]:
@@ -61,7 +59,7 @@ class Visits:
 
     def begin(self, state: HostState, entry: Entry, now: float) -> Visit:
         """This request is handed out."""
-        visit = Visit(state, entry, self._strays())
+        visit = Visit(state, entry, self._crawl.tally.strays)
         self._under_way.add(visit)
         if self._addresses is not None:
             self._addresses.taken(visit.host, now)
@@ -80,7 +78,7 @@ class Visits:
             return True
         if failed is not None:
             crawl.fail(visit.host, entry, failed)
-        crawl.agent.ended(state, entry.key, visit.outlinks if visit.strays == self._strays() else None)
+        crawl.agent.ended(state, entry.key, visit.outlinks if visit.strays == self._crawl.tally.strays else None)
         crawl.frontier.note_status(state, entry.key, status)
         if self._learner is not None:
             self._learner.ended(state, entry, content)

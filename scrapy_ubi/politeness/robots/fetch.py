@@ -25,12 +25,12 @@ from scrapy_ubi.politeness.robots.text import MOST_BYTES
 from scrapy_ubi.requests.decompress import can_unpack, unpack
 from scrapy_ubi.requests.failure_reasons import PrivateHost
 
-LOAD = "ubi_robots"  # meta key of a request for a robots.txt: its `Load`
+LOAD = "ubi_robots"  # meta key of a request for a robots.txt: its `RobotsLoad`
 MOST_REDIRECTS = 5  # RFC 9309, section 2.3.1.2
 PRIORITY = 1000  # as Scrapy's RobotsTxtMiddleware has it
 
 
-class Load:
+class RobotsLoad:
     """One transfer of a robots.txt.
 
     `of_page`: a page of the queue waits for it, not a download that bypasses the scheduler; `redirected`: a redirect
@@ -50,13 +50,13 @@ class Load:
         self.cut = False
 
 
-def load_of(request: Request) -> Load | None:
+def load_of(request: Request) -> RobotsLoad | None:
     """The transfer that this request is for, None when it is for no robots.txt of ours."""
     load = request.meta.get(LOAD)
-    return load if isinstance(load, Load) else None
+    return load if isinstance(load, RobotsLoad) else None
 
 
-def request_for(url: str, load: Load) -> Request:
+def request_for(url: str, load: RobotsLoad) -> Request:
     """The request of a transfer."""
     meta: dict[str, Any] = {
         LOAD: load,
@@ -117,7 +117,7 @@ async def fetch(
     hops = 0
     while True:
         try:
-            response = await download(request_for(url, Load(of_page, hops > 0, timeout)))
+            response = await download(request_for(url, RobotsLoad(of_page, hops > 0, timeout)))
         except PrivateHost:
             if not hops:
                 raise

@@ -19,6 +19,7 @@ from scrapy.utils.misc import build_from_crawler, load_object
 from scrapy_ubi.politeness.robots import text
 from scrapy_ubi.politeness.robots.cache import Known
 from scrapy_ubi.politeness.robots.record import MOST_RULES, Record, digest
+from scrapy_ubi.scrapy_private.versions import crawl_delay
 from scrapy_ubi.urls import normal_form
 
 if TYPE_CHECKING:
@@ -87,7 +88,7 @@ class Parsers:
     def _delay(self, parser: RobotParser | None, agent: str) -> float:
         try:
             asked = text.asked_as(agent) if self._is_protego else agent
-            delay = None if parser is None else parser.crawl_delay(asked)
+            delay = None if parser is None else crawl_delay(parser, asked)
             seconds = 0.0 if delay is None else float(delay)
         except Exception:  # noqa: BLE001 - as above
             self._broken()

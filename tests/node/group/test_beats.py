@@ -96,19 +96,19 @@ def test_a_beat_is_out_of_turn_where_it_tells_the_others_something_new() -> None
     part, mouth = Part(), Mouth()
     beats = Beats(part.crawl, cast("Transport", mouth), SETTINGS, lambda *_: None, part.clock)
     agent = part.crawl.agent
-    beats.publish()
+    beats.publish(agent.beat)
     assert mouth.sooner == 0, "nothing is new"
     part.now += SETTINGS.heartbeat_interval
     agent.counters.done += 1
     agent.tick(part.now)
-    beats.publish()
+    beats.publish(agent.beat)
     assert mouth.sooner == 0, "that one more page is done can wait"
     agent.leave(part.now)
     agent.tick(part.now)
     before = beats.line(1)
-    beats.publish()
+    beats.publish(agent.beat)
     assert mouth.sooner == 1 and beats.line(1) != before
-    beats.publish()
+    beats.publish(agent.beat)
     assert mouth.sooner == 1
 
 

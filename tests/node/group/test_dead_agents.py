@@ -9,8 +9,8 @@ from itertools import count, pairwise
 import pytest
 
 from scrapy_ubi.node.group import dead_agents
-from scrapy_ubi.node.group.dead_agents import MOST, TIMEOUTS, Burials
-from scrapy_ubi.node.mail.io_thread import Courier
+from scrapy_ubi.node.group.dead_agents import MOST, TIMEOUTS, DeadAgents
+from scrapy_ubi.node.mail.io_thread import IoThread
 from scrapy_ubi.protocol.beat import LEFT, Beat
 from scrapy_ubi.transport.in_process import MemoryHub, MemoryTransport
 from tests.node.parts import Part
@@ -37,7 +37,7 @@ class Yard:
         self.hub = MemoryHub()
         self.shelf = self.hub.shelf("crawl")
         self.transport = MemoryTransport(self.hub, "a")
-        self.burials = Burials(self.part.crawl, Courier(own_thread=False), self.transport, failure_timeout)
+        self.burials = DeadAgents(self.part.crawl, IoThread(own_thread=False), self.transport, failure_timeout)
 
     def stand(self, name: str, text: str) -> None:
         self.shelf.beats[name.encode()] = text.encode()

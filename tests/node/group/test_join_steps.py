@@ -25,7 +25,7 @@ from scrapy_ubi.node.group.join_steps import (
     published,
 )
 from scrapy_ubi.node.group.origin import Origin
-from scrapy_ubi.node.mail.finish import CLOCKS
+from scrapy_ubi.node.mail.run_state import CLOCKS
 from scrapy_ubi.node.report import figures
 from scrapy_ubi.protocol.beat import LEFT, Beat
 from scrapy_ubi.settings import UbiSettings

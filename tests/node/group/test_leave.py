@@ -9,8 +9,8 @@ from collections.abc import Callable
 
 import pytest
 
-from scrapy_ubi.node.group.leave import FULL, SILENCE, Leaving
-from scrapy_ubi.node.report.publish import Publishing
+from scrapy_ubi.node.group.leave import FULL, SILENCE, Leave
+from scrapy_ubi.node.report.publish import Publisher
 from scrapy_ubi.protocol.beat import Beat
 from tests.node.crawler import LIMIT, SETTINGS
 from tests.node.parts import Part
@@ -43,15 +43,15 @@ class Turns:
         return self.told >= since
 
 
-class Leave(Part):
+class Leaver(Part):
     """An agent with a host that it owns; where it is not alone, b is there, too."""
 
     def __init__(self, alone: bool = False) -> None:
         super().__init__()
         self.settings = dataclasses.replace(SETTINGS, leave_timeout=20.0, lease_timeout=10.0, failure_timeout=15.0)
         self.exchanges = Turns(self)
-        publishing = Publishing(self.crawl, lambda: "", self.clock)
-        self.leaving = Leaving(
+        publishing = Publisher(self.crawl, lambda: "", self.clock)
+        self.leaving = Leave(
             self.crawl,
             self.settings,
             self.halt,
@@ -80,7 +80,7 @@ def said(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
 
 
 def test_others_that_take_nothing_are_waited_for_no_longer_than_settings_say(said: pytest.LogCaptureFixture) -> None:
-    leave = Leave()
+    leave = Leaver()
     leave.exchanges.told = float("inf")
     assert 20.0 < leave.go() <= 20.0 + STEP
     assert leave.leaving.stage == "left"
@@ -91,7 +91,7 @@ def test_others_that_take_nothing_are_waited_for_no_longer_than_settings_say(sai
 
 
 def test_what_waits_to_be_sent_is_hurried_and_nothing_else() -> None:
-    leave = Leave()
+    leave = Leaver()
     leave.exchanges.told = float("inf")
     leave.exchanges.sendable = 1
     leave.exchanges.then = lambda: setattr(leave.exchanges, "sendable", 0)
@@ -104,7 +104,7 @@ def test_what_waits_to_be_sent_is_hurried_and_nothing_else() -> None:
 def test_last_words_that_nobody_takes_are_tried_for_a_lease(
     disk_full: bool, says: str, said: pytest.LogCaptureFixture
 ) -> None:
-    leave = Leave(alone=True)
+    leave = Leaver(alone=True)
     leave.exchanges.disk_full = disk_full
     assert 10.0 < leave.go() <= 10.0 + STEP
     assert leave.leaving.stage == "left"
@@ -113,7 +113,7 @@ def test_last_words_that_nobody_takes_are_tried_for_a_lease(
 
 def test_last_words_are_new_once_all_is_handed_over() -> None:
     """What left in an exchange before does not count."""
-    leave = Leave(alone=True)
+    leave = Leaver(alone=True)
     leave.exchanges.told = leave.now - STEP
     leave.exchanges.then = lambda: setattr(leave.exchanges, "told", leave.now)
     assert leave.go() == STEP
@@ -122,7 +122,7 @@ def test_last_words_are_new_once_all_is_handed_over() -> None:
 
 
 def test_who_is_alone_hands_over_to_nobody(said: pytest.LogCaptureFixture) -> None:
-    leave = Leave(alone=True)
+    leave = Leaver(alone=True)
     leave.exchanges.told = float("inf")
     assert leave.go() == 0.0
     forgotten = "what was not fetched is forgotten with this process"
@@ -131,7 +131,7 @@ def test_who_is_alone_hands_over_to_nobody(said: pytest.LogCaptureFixture) -> No
 
 @pytest.mark.parametrize("end", ["over", "dead"])
 def test_where_all_is_over_nothing_is_handed_over(end: str, said: pytest.LogCaptureFixture) -> None:
-    leave = Leave()
+    leave = Leaver()
     if end == "over":
         leave.crawl.agent.accept_end(lossy=False)
         leave.exchanges.then = lambda: setattr(leave.exchanges, "told", leave.now)
@@ -144,7 +144,7 @@ def test_where_all_is_over_nothing_is_handed_over(end: str, said: pytest.LogCapt
 
 @pytest.mark.parametrize("told", [False, True], ids=["handing over", "last words"])
 def test_an_agent_that_dies_meanwhile_waits_no_more(told: bool, said: pytest.LogCaptureFixture) -> None:
-    leave = Leave(alone=told)
+    leave = Leaver(alone=told)
     leave.exchanges.then = lambda: leave.halt.stop("It ends.")
     assert leave.go() == STEP
     assert not any("Not all" in message or "last counters" in message for message in said.messages)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 from collections.abc import Callable
 
 import pytest
 
-from scrapy_ubi.node.group.ticker import Pulse
+from scrapy_ubi.node.group.ticker import Ticker
 from tests.node.crawler import LIMIT, SETTINGS
 from tests.node.parts import Part
 
@@ -21,15 +22,20 @@ class Agent(Part):
         self.turns: list[float] = []
         self.cancels: list[str] = []
         self.turn: Callable[[float], None] = self.turns.append
-        self.pulse = Pulse(
+        self.pulse = Ticker(
             self.crawl,
             SETTINGS,
             self.halt,
             lambda now: self.turn(now),
             lambda: self.cancels.append("all loads"),
-            self.ticks.append,
+            lambda now, beat: self.ticks.append(now),
             self.clock,
         )
+
+    def does(self, cancels: int, overdue: int) -> None:
+        """The protocol says so whenever it hears of the time."""
+        effects = dataclasses.replace(self.crawl.agent.tick(self.now), cancels=cancels, overdue=overdue)
+        self.crawl.agent.tick = lambda now: effects  # type: ignore[method-assign]
 
 
 async def until(condition: Callable[[], object]) -> None:
@@ -82,8 +88,7 @@ def test_who_has_not_ticked_for_long_is_stalled() -> None:
 
 def test_what_cannot_wait_is_done_once(caplog: pytest.LogCaptureFixture) -> None:
     agent = Agent()
-    agent.crawl.agent.cancel = True
-    agent.crawl.agent.overdue = 7
+    agent.does(cancels=1, overdue=7)
     for _ in range(2):
         agent.pulse.tick()
     assert agent.cancels == ["all loads"]
@@ -93,9 +98,9 @@ def test_what_cannot_wait_is_done_once(caplog: pytest.LogCaptureFixture) -> None
 
 def test_of_hosts_that_were_not_handed_over_where_none_waits_nothing_is_said(caplog: pytest.LogCaptureFixture) -> None:
     agent = Agent()
-    agent.crawl.agent.overdue = 0
+    agent.does(cancels=0, overdue=0)
     agent.pulse.tick()
-    assert not caplog.records and agent.crawl.agent.overdue is None
+    assert not caplog.records and not agent.cancels
 
 
 def test_an_agent_whose_name_another_process_has_beats_no_more_and_stops_with_one_sentence() -> None:
@@ -116,6 +121,7 @@ def test_the_protocol_hears_of_the_time() -> None:
     agent = Agent()
     agent.hold_lease()
     heard: list[float] = []
-    agent.crawl.agent.tick = heard.append  # type: ignore[method-assign]
+    tick = agent.crawl.agent.tick
+    agent.crawl.agent.tick = lambda now: (heard.append(now), tick(now))[1]  # type: ignore[method-assign]
     agent.pulse.tick()
     assert heard == agent.ticks == [agent.now]

@@ -12,8 +12,9 @@ import pytest
 
 from scrapy_ubi.frontier.memory import MemoryFrontier
 from scrapy_ubi.node.hosts.host_limits import MOST_WATCHED, SECTION, HostLimits
-from scrapy_ubi.node.hosts.host_notes import Hosts
-from scrapy_ubi.node.nonces import REQUEUED, UNJOINED, again_nonce
+from scrapy_ubi.node.hosts.host_notes import HostNotes
+from scrapy_ubi.node.hosts.policy import host_policy
+from scrapy_ubi.node.keys import REQUEUED, UNJOINED, again_nonce
 from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.config import Config
 from scrapy_ubi.protocol.host import Entry, HostState
@@ -32,15 +33,16 @@ KEYS = RequestKeys(UbiSettings())
 class House:
     """Agent `a`, alone, with limits, at a time that only a test moves. Pages are loaded in no time."""
 
-    def __init__(self, agent: Agent | None = None, **limits: Any) -> None:
+    def __init__(self, frontier: MemoryFrontier | None = None, **limits: Any) -> None:
         self.now = 100.0
         self.noted: Counter[str] = Counter()
-        self.agent = agent or Agent("a", "5" * 8, Config(), MemoryFrontier(), lambda: "1" * 8, self.now)
+        self.hosts = HostNotes(lambda: self.now, self.wall)
+        self.limits = HostLimits(UbiSettings(**limits), self.hosts, self.wall, self._note)
+        self.frontier, policy = frontier or MemoryFrontier(), host_policy(self.hosts, self.limits, None)
+        self.agent = Agent("a", "5" * 8, Config(), self.frontier, lambda: "1" * 8, self.now, policy)
         self.agent.lease.acknowledged(self.now)
         self.agent.sure()
-        self.hosts = Hosts(self.agent, self.agent.frontier, lambda: self.now, self.wall)
-        self.limits = HostLimits(UbiSettings(**limits), self.hosts, self.wall, self._note)
-        self.limits.begin(self.agent)
+        self.hosts.begin(self.agent, self.frontier)
 
     def wall(self) -> float:
         return EPOCH + self.now
@@ -144,7 +146,7 @@ def test_a_request_that_another_agent_requeues_lifts_its_host(kind: str, why: st
     house = House(host_max_pages=2)
     house.find(*range(3))
     assert house.turns() == ["", "", "limit/host_pages"]
-    house = House(house.agent, host_max_pages=4)
+    house = House(house.frontier, host_max_pages=4)
     again = KEYS.again(page := Entry(3, f"http://{HOST}/2", 0), again_nonce(why, page))
     assert again is not None
     house.agent.receive(Received("z", f"z/a/{kind}", kind, 1, 1, "", (Delta(HOST, (again,)),)))
@@ -225,7 +227,7 @@ def test_what_is_counted_goes_on_with_another_agent() -> None:
     first = House(**limits)
     first.find(*range(9), depth=4)
     assert [first.turn() for _ in range(3)] == [""] * 3
-    second = House(first.agent, **limits)
+    second = House(first.frontier, **limits)
     assert second.find(30, depth=7) == 0
     second.now += 30.0
     assert second.turn() == ""
@@ -233,7 +235,7 @@ def test_what_is_counted_goes_on_with_another_agent() -> None:
     third = House(**limits)
     third.find(*range(9))
     third.turn()
-    fourth = House(third.agent, **limits)
+    fourth = House(third.frontier, **limits)
     fourth.now += 61.0
     assert fourth.turn() == "limit/host_seconds"
 
@@ -245,7 +247,7 @@ def test_what_failed_by_a_limit_does_not_count_when_the_host_is_lifted(limit: st
     house.find(*range(9))
     assert house.turns().count("") == 3
     for more in (1, 2):
-        house = House(house.agent, **{limit: 3 + 2 * more})
+        house = House(house.frontier, **{limit: 3 + 2 * more})
         house.hosts.lift(HOST)
         house.find(*range(10 * more, 10 * more + 6))
         assert house.turns().count("") == 2

@@ -9,11 +9,12 @@ import pytest
 from scrapy_ubi.frontier.memory import MemoryFrontier
 from scrapy_ubi.frontier.memory_store import MemoryStore
 from scrapy_ubi.node.hosts import host_notes
-from scrapy_ubi.node.hosts.host_notes import MOST_POSTPONE, Hosts
+from scrapy_ubi.node.hosts.host_notes import MOST_POSTPONE, HostNotes
 from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.config import Config
 from scrapy_ubi.protocol.frontier_contract import Frontier
 from scrapy_ubi.protocol.host import MOST_NOTES, HostState, Notes
+from scrapy_ubi.protocol.host_policy import HostPolicy
 from scrapy_ubi.protocol.lane import STATE
 from scrapy_ubi.protocol.memory_state import SetState
 from scrapy_ubi.protocol.notes import canonical
@@ -33,9 +34,15 @@ class House:
     def __init__(self, delay: float = 2.0, frontier: Frontier | None = None) -> None:
         self.now = 100.0
         frontier = MemoryFrontier(delay) if frontier is None else frontier
-        self.agent = Agent("a", "5" * 8, Config(), frontier, lambda: "1" * 8, self.now)
+        self.hosts = HostNotes(lambda: self.now, lambda: self.now + EPOCH)
+        self.begin(frontier)
+
+    def begin(self, frontier: Frontier) -> None:
+        """Begin the crawl of this frontier."""
+        policy = HostPolicy(on_notes=self.hosts.arrived, on_request=self.hosts.lift_for)
+        self.agent = Agent("a", "5" * 8, Config(), frontier, lambda: "1" * 8, self.now, policy)
         self.agent.sure()
-        self.hosts = Hosts(self.agent, self.agent.frontier, lambda: self.now, lambda: self.now + EPOCH)
+        self.hosts.begin(self.agent, self.agent.frontier)
 
     def state(self, host: str = HOST) -> HostState:
         return self.agent.frontier.add(host, ())[0]
@@ -270,12 +277,12 @@ def test_a_time_of_another_clock_is_bounded(house: House) -> None:
 
 
 def test_an_heir_keeps_to_what_the_owner_noted() -> None:
-    village, host = Village("a", "b"), ordered("a", "b")
+    hosts = {name: HostNotes(lambda: village.now, lambda: village.now + EPOCH) for name in "ab"}
+    policies = {name: HostPolicy(on_notes=one.arrived, on_request=one.lift_for) for name, one in hosts.items()}
+    village, host = Village("a", "b", policies=policies), ordered("a", "b")
+    for name, agent in village.agents.items():
+        hosts[name].begin(agent, agent.frontier)
     full(village, host)
-    hosts = {
-        name: Hosts(agent, agent.frontier, lambda: village.now, lambda: village.now + EPOCH)
-        for name, agent in village.agents.items()
-    }
     hosts["a"].postpone(village.state("a", host), 500.0, "health")
     hosts["a"].set_delay(village.state("a", host), "robots", 20.0)
     hosts["a"].set_delay(village.state("a", host), "response", 50.0, kept=False)
@@ -324,9 +331,7 @@ def test_a_crawl_that_begins_anew_forgets_what_was_noted(house: House) -> None:
     changed: list[str] = []
     house.hosts.on_change(lambda state: changed.append(state.host))
     assert changed.pop() == HOST
-    other = House()
-    house.hosts.begin(other.agent, other.agent.frontier)
-    house.agent = other.agent
+    house.begin(MemoryFrontier(2.0))
     assert house.hosts.get(house.state(), "robots") is None
     assert house.hosts.delays(house.state()) == {}
     house.arrives({"robots": 2})

@@ -6,15 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scrapy_ubi.node.hosts.ip_politeness import Addresses
+from scrapy_ubi.node.hosts.ip_politeness import IpPoliteness
 
 IP = "192.0.2.1"
 
 
 @pytest.fixture
-def known() -> Addresses:
+def known() -> IpPoliteness:
     """Three hosts of one address, one of another."""
-    addresses = Addresses()
+    addresses = IpPoliteness()
     for host in "abc":
         addresses.learn(host, IP)
     addresses.learn("other", "192.0.2.2")
@@ -22,13 +22,13 @@ def known() -> Addresses:
 
 
 def test_a_host_of_an_unknown_address_waits_for_nobody() -> None:
-    addresses = Addresses()
+    addresses = IpPoliteness()
     addresses.taken("a", 10.0)
     assert addresses.turn("a", 10.0) == 10.0
     addresses.freed("a", 11.0, 1.0)
 
 
-def test_while_one_is_loaded_from_the_others_wait_and_after_that_for_its_delay(known: Addresses) -> None:
+def test_while_one_is_loaded_from_the_others_wait_and_after_that_for_its_delay(known: IpPoliteness) -> None:
     known.taken("a", 10.0)
     assert known.turn("b", 10.0) > 10.0
     assert known.turn("other", 10.0) == 10.0
@@ -37,7 +37,7 @@ def test_while_one_is_loaded_from_the_others_wait_and_after_that_for_its_delay(k
     assert known.turn("c", 13.0) == 13.0
 
 
-def test_everybody_has_a_turn_of_its_own(known: Addresses) -> None:
+def test_everybody_has_a_turn_of_its_own(known: IpPoliteness) -> None:
     known.taken("a", 10.0)
     known.freed("a", 11.0, 1.0)  # loads take a while
     known.taken("a", 12.0)
@@ -47,7 +47,7 @@ def test_everybody_has_a_turn_of_its_own(known: Addresses) -> None:
 
 
 def test_an_address_that_is_learned_during_the_load_is_free_after_it() -> None:
-    addresses = Addresses()
+    addresses = IpPoliteness()
     addresses.taken("a", 10.0)
     addresses.learn("a", IP)
     addresses.learn("b", IP)
@@ -56,7 +56,7 @@ def test_an_address_that_is_learned_during_the_load_is_free_after_it() -> None:
     assert addresses.turn("b", 12.0) == 12.0
 
 
-def test_a_host_that_moves_during_its_load_frees_the_address_it_came_from(known: Addresses) -> None:
+def test_a_host_that_moves_during_its_load_frees_the_address_it_came_from(known: IpPoliteness) -> None:
     known.taken("a", 10.0)
     known.learn("a", "192.0.2.9")
     known.freed("a", 11.0, 0.0)
@@ -64,7 +64,7 @@ def test_a_host_that_moves_during_its_load_frees_the_address_it_came_from(known:
 
 
 def test_what_is_known_is_bounded() -> None:
-    addresses = Addresses(most=20)
+    addresses = IpPoliteness(most=20)
     addresses.learn("x", IP)
     addresses.taken("x", 0.0)
     for number in range(100):
@@ -78,7 +78,7 @@ def test_what_is_known_is_bounded() -> None:
 def test_one_at_a_time_with_its_delay_between_and_nobody_waits_for_ever(
     steps: list[tuple[str, float]], delay: float
 ) -> None:
-    addresses, now, ended = Addresses(), 0.0, -10.0
+    addresses, now, ended = IpPoliteness(), 0.0, -10.0
     for host in "abc":
         addresses.learn(host, IP)
     for host, takes in steps:

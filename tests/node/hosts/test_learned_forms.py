@@ -10,9 +10,9 @@ import pytest
 from scrapy_ubi.components import truncate
 from scrapy_ubi.frontier.memory import MemoryFrontier
 from scrapy_ubi.node.hosts import learned_forms
-from scrapy_ubi.node.hosts.host_notes import Hosts
-from scrapy_ubi.node.hosts.learned_forms import MARK, NOT_FOUND, SAMPLE, Learner, content_of
-from scrapy_ubi.node.hosts.merged_urls import Joins
+from scrapy_ubi.node.hosts.host_notes import HostNotes
+from scrapy_ubi.node.hosts.learned_forms import MARK, NOT_FOUND, SAMPLE, LearnedForms, content_of
+from scrapy_ubi.node.hosts.merged_urls import MergedUrls
 from scrapy_ubi.node.report.queries import LEARNED
 from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.config import Config
@@ -49,11 +49,12 @@ class House:
         wanted = UbiSettings(normalise=normalise, **settings)  # type: ignore[arg-type]
         self.agent = Agent("a", "5" * 8, Config(replication=0), MemoryFrontier(), lambda: "1" * 8, 0.0)
         self.agent.sure()
-        self.hosts = Hosts(self.agent, self.agent.frontier, lambda: 0.0, lambda: 0.0)
-        self.tally = Joins()
+        self.hosts = HostNotes(lambda: 0.0, lambda: 0.0)
+        self.hosts.begin(self.agent, self.agent.frontier)
+        self.tally = MergedUrls()
         self.again: list[Entry] = []
         self.host = HOST
-        self.learner = Learner(wanted, RequestKeys(wanted), lambda host, again: self.again.append(again))
+        self.learner = LearnedForms(wanted, RequestKeys(wanted), lambda host, again: self.again.append(again))
         self.learner.begin(self.agent, self.hosts, self.tally)
 
     @property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from scrapy import Request
 
-from scrapy_ubi.node.hosts.merged_urls import EXAMPLES, LONGEST, MOST_LED, Joins
+from scrapy_ubi.node.hosts.merged_urls import EXAMPLES, LONGEST, MOST_LED, MergedUrls
 from scrapy_ubi.requests.identity import RequestKeys
 from scrapy_ubi.settings import UbiSettings
 
@@ -13,7 +13,7 @@ class Finder:
     """Finds URLs as the scheduler does."""
 
     def __init__(self, normalise: str = "larm") -> None:
-        self.keys, self.joins = RequestKeys(UbiSettings(normalise=normalise)), Joins()
+        self.keys, self.joins = RequestKeys(UbiSettings(normalise=normalise)), MergedUrls()
         self.seen: set[int] = set()
 
     def find(self, *urls: str) -> None:

@@ -26,8 +26,6 @@ class Ending(Crawler):
     def __init__(self, hub: MemoryHub, name: str, log: Log, after: int = 0) -> None:
         super().__init__(hub, name, log)
         self.after = after
-        self.given_up: list[str] = []
-        self.node._choice._given_up = self.given_up.append
 
     def state(self) -> HostState:
         state = self.node.frontier.find(ENDED)
@@ -46,7 +44,7 @@ class Ending(Crawler):
     def look(self) -> None:
         """End the host when it is time."""
         loaded = sum(ENDED in url for url in self.log.fetched)
-        if loaded >= self.after and self.node.frontier.find(ENDED) is not None and self.node.agent.owns(ENDED):
+        if loaded >= self.after and self.node.frontier.find(ENDED) is not None and self.node.agent.keeping.owns(ENDED):
             self.node.hosts.end(self.state(), "limit/test")
 
 
@@ -86,12 +84,12 @@ def test_the_end_of_a_host_is_known_to_its_heir() -> None:
         async with asyncio.timeout(20):
             while not all(one.node.agent.tenure.complete is one.node.agent.view for one in group):
                 await asyncio.sleep(0.01)
-        owner = next(one for one in group if one.node.agent.owns(ENDED))
+        owner = next(one for one in group if one.node.agent.keeping.owns(ENDED))
         others = [one for one in group if one is not owner]
         host, page = entry(f"http://{ENDED}/1")
         owner.node.frontier.add(host, ())
         owner.node.hosts.end(owner.state(), "limit/test")
-        heirs = [one for one in others if one.name in owner.node.agent.keepers(owner.state())]
+        heirs = [one for one in others if one.name in owner.node.agent.keeping.keepers(owner.state())]
         async with asyncio.timeout(20):
             while not all(_ended(one) for one in heirs):
                 await asyncio.sleep(0.01)
@@ -225,7 +223,7 @@ def test_who_leaves_as_its_disk_has_room_again_tells_its_last(monkeypatch: pytes
             while not one.node._exchanges.disk_full:
                 await asyncio.sleep(0)
             leave = asyncio.ensure_future(one.node.leave("shutdown"))
-            while one.node._leaving.stage != "left":
+            while one.node._leave.stage != "left":
                 await asyncio.sleep(0)
             is_full = False
             await leave
@@ -264,7 +262,7 @@ def test_who_leaves_as_its_disk_breaks_does_not_wait_for_redis(
         await one.wait(1)
         leave = asyncio.ensure_future(one.node.leave("shutdown"))
         async with asyncio.timeout(20):
-            while one.node._leaving.stage != "left":
+            while one.node._leave.stage != "left":
                 await asyncio.sleep(0)
             monkeypatch.setattr(one.node._crawl.disk, "write", broken)
             await leave

@@ -158,7 +158,7 @@ def test_a_letter_of_another_run_or_version_is_neither_merged_nor_answered(named
         (dead,) = office.dead
         assert reason in dead["reason"] and dead["from"] == "z"
         assert office.post.dead_letters == 1
-        office.put({**foreign, b"run": office.post._runs.run.encode(), b"enc": b"json"})
+        office.put({**foreign, b"run": office.post.run.run.encode(), b"enc": b"json"})
         await office.trips(2)
         assert office.answer() == {"acked": [1]}
         assert office.agent.frontier.find(HOST) is not None
@@ -873,7 +873,7 @@ def test_between_two_tries_the_disk_is_written_as_often_as_ever(trouble: str) ->
         setattr(office.hub, trouble, True)
         office.join()
         office.agent.discover(ordered("b", "a"), page(ordered("b", "a")))
-        while office.post._trouble._pause < LONGEST_PAUSE:
+        while office.post.outage._pause < LONGEST_PAUSE:
             await office.trips(1)
         office.post.send(office.now, lambda: None)
         await office.arrival()
@@ -907,7 +907,7 @@ def test_the_disk_is_written_between_two_tries_where_redis_is_full_again_soon_an
             await office.trips(1)
             assert office.post.full is full
         before = disk.writes
-        office.post._trouble.retry_at = office.now + LONGEST_PAUSE  # as after some tries more
+        office.post.outage.retry_at = office.now + LONGEST_PAUSE  # as after some tries more
         office.now += SETTINGS.flush_interval
         assert office.post.may_send(office.now, hurry=False)
         office.post.send(office.now, lambda: None)
@@ -924,7 +924,7 @@ def test_a_disk_that_is_full_is_left_alone_until_the_next_try() -> None:
         office.hub.down = True
         await office.trip()
         assert office.post.disk_full
-        office.post._trouble.retry_at = office.now + LONGEST_PAUSE
+        office.post.outage.retry_at = office.now + LONGEST_PAUSE
         office.now += SETTINGS.flush_interval
         assert not office.post.may_send(office.now, hurry=True)
 

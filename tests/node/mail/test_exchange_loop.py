@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 import pytest
 
-from scrapy_ubi.node.mail.exchange import Post
-from scrapy_ubi.node.mail.exchange_loop import Exchanges
-from scrapy_ubi.node.report.publish import Publishing
+from scrapy_ubi.node.mail.exchange import Exchange
+from scrapy_ubi.node.mail.exchange_loop import ExchangeLoop
+from scrapy_ubi.node.report.publish import Publisher
 from scrapy_ubi.protocol.beat import Beat
 from tests.node.crawler import LIMIT, SETTINGS
 from tests.node.parts import Part
@@ -46,10 +46,10 @@ class Turns(Part):
 
     def __init__(self) -> None:
         super().__init__()
-        publishing = Publishing(self.crawl, lambda: "", self.clock)
-        self.heard: list[Post] = []
+        publishing = Publisher(self.crawl, lambda: "", self.clock)
+        self.heard: list[Exchange] = []
         self.post = Counterpart()
-        self.exchanges = Exchanges(self.crawl, publishing, MUCH, self.heard.append, self.clock)
+        self.exchanges = ExchangeLoop(self.crawl, publishing, MUCH, self.heard.append, self.clock)
 
     def open(self) -> None:
         self.exchanges.open(self.post)  # type: ignore[arg-type]
@@ -161,8 +161,8 @@ def test_what_was_new_at_a_time_has_left_with_a_profile_made_then_or_later() -> 
 def test_much_that_may_leave_makes_an_agent_hurry_and_what_is_under_way_does_not() -> None:
     part = Part()
     agent, config = part.crawl.agent, part.crawl.agent.config
-    exchanges = Exchanges(
-        part.crawl, Publishing(part.crawl, lambda: "", part.clock), MUCH, lambda post: None, part.clock
+    exchanges = ExchangeLoop(
+        part.crawl, Publisher(part.crawl, lambda: "", part.clock), MUCH, lambda post: None, part.clock
     )
     part.hold_lease()
     beat = Beat("2" * 8, 0, SETTINGS.replicas, "0" * 16, counter=1)

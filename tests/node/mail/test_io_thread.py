@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from scrapy_ubi.node.mail.io_thread import Courier
+from scrapy_ubi.node.mail.io_thread import IoThread
 from scrapy_ubi.transport import TransportDown
 
 LIMIT = 20.0  # s: what has not come by then never will
@@ -36,7 +36,7 @@ def own_thread(request: pytest.FixtureRequest) -> bool:
 
 def test_call_waits_for_what_comes_of_it(own_thread: bool) -> None:
     async def test() -> None:
-        courier = Courier(own_thread)
+        courier = IoThread(own_thread)
         courier.start()
         assert (await courier.call(where()) == threading.current_thread().name) != own_thread
         with pytest.raises(TransportDown):
@@ -48,7 +48,7 @@ def test_call_waits_for_what_comes_of_it(own_thread: bool) -> None:
 
 def test_what_was_sent_arrives_in_the_callers_loop(own_thread: bool) -> None:
     async def test() -> None:
-        courier = Courier(own_thread)
+        courier = IoThread(own_thread)
         courier.start()
         arrived = asyncio.Event()
         arrivals = []
@@ -69,7 +69,7 @@ def test_what_was_sent_arrives_in_the_callers_loop(own_thread: bool) -> None:
 
 def test_failures_arrive_too(own_thread: bool) -> None:
     async def test() -> None:
-        courier = Courier(own_thread)
+        courier = IoThread(own_thread)
         courier.start()
         arrived = asyncio.Event()
         future = courier.send(fail(), arrived.set)
@@ -83,7 +83,7 @@ def test_failures_arrive_too(own_thread: bool) -> None:
 
 def test_a_callers_loop_that_is_blocked_does_not_stop_what_is_under_way() -> None:
     async def test() -> None:
-        courier = Courier(own_thread=True)
+        courier = IoThread(own_thread=True)
         courier.start()
         future = courier.send(where(), lambda: None)
         assert future.result(LIMIT) == "ubi-mail", "waited for without giving way"
@@ -94,7 +94,7 @@ def test_a_callers_loop_that_is_blocked_does_not_stop_what_is_under_way() -> Non
 
 def test_stopped_the_thread_has_ended() -> None:
     async def test() -> None:
-        courier = Courier(own_thread=True)
+        courier = IoThread(own_thread=True)
         courier.start()
         await courier.call(where())
         await courier.stop()
@@ -105,7 +105,7 @@ def test_stopped_the_thread_has_ended() -> None:
 
 
 def test_what_arrives_after_the_callers_loop_is_closed_is_nobodys() -> None:
-    courier = Courier(own_thread=True)
+    courier = IoThread(own_thread=True)
     go, done = threading.Event(), threading.Event()
     arrivals = []
 

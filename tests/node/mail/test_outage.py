@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from scrapy_ubi.node.mail.outage import AWAY, BETTER, DISK, FIRST_PAUSE, FULL, LONGEST_PAUSE, QUIET, SLOW, Trouble
+from scrapy_ubi.node.mail.outage import AWAY, BETTER, DISK, FIRST_PAUSE, FULL, LONGEST_PAUSE, QUIET, SLOW, Outage
 
 
 def said(caplog: pytest.LogCaptureFixture) -> list[str]:
@@ -12,7 +12,7 @@ def said(caplog: pytest.LogCaptureFixture) -> list[str]:
 
 
 def test_the_pause_doubles_up_to_a_bound_whatever_it_is_and_begins_anew_afterwards() -> None:
-    trouble = Trouble()
+    trouble = Outage()
     pauses = []
     for kind in (AWAY, DISK, FULL) * 4:
         trouble.met(100.0, kind, kind)
@@ -26,7 +26,7 @@ def test_the_pause_doubles_up_to_a_bound_whatever_it_is_and_begins_anew_afterwar
 
 def test_the_log_hears_of_its_beginning_and_of_its_end(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO", "scrapy_ubi")
-    trouble = Trouble()
+    trouble = Outage()
     for now in (1.0, 2.0, 3.0):
         trouble.met(now, AWAY, "Away.")
     assert trouble.kind == AWAY
@@ -37,7 +37,7 @@ def test_the_log_hears_of_its_beginning_and_of_its_end(caplog: pytest.LogCapture
 
 def test_another_trouble_takes_the_place_of_one_that_is_not_over(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO", "scrapy_ubi")
-    trouble = Trouble()
+    trouble = Outage()
     trouble.met(1.0, AWAY, "Away.")
     trouble.met(2.0, DISK, "Full.")
     trouble.over()
@@ -49,7 +49,7 @@ def test_of_a_redis_that_is_full_or_slow_now_and_then_the_log_hears_seldom(
     kind: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO", "scrapy_ubi")
-    trouble = Trouble()
+    trouble = Outage()
     for now in (1.0, 2.0, 1.0 + QUIET):
         trouble.met(now, kind, f"Trouble at {now:g}.")
         assert trouble.retry_at > now
@@ -61,7 +61,7 @@ def test_that_it_is_slow_keeps_the_log_from_hearing_neither_that_it_is_full_nor_
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level("INFO", "scrapy_ubi")
-    trouble = Trouble()
+    trouble = Outage()
     for now, kind in ((1.0, SLOW), (2.0, AWAY), (3.0, SLOW), (4.0, FULL)):
         trouble.met(now, kind, kind)
     trouble.over()
@@ -70,7 +70,7 @@ def test_that_it_is_slow_keeps_the_log_from_hearing_neither_that_it_is_full_nor_
 
 def test_a_redis_that_is_back_and_full_again_soon_is_not_away(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO", "scrapy_ubi")
-    trouble = Trouble()
+    trouble = Outage()
     trouble.met(1.0, FULL, "Full.")
     trouble.over()
     trouble.met(2.0, AWAY, "Away.")

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from scrapy_ubi.node.report.heavy_hitters import LONGEST, MOST_HOSTS, MOST_REASONS, PUBLISHED, Places
+from scrapy_ubi.node.report.heavy_hitters import LONGEST, MOST_HOSTS, MOST_REASONS, PUBLISHED, HeavyHitters
 
 
 def test_a_host_with_many_cases_is_named_among_any_number_of_others() -> None:
-    places = Places()
+    places = HeavyHitters()
     for number in range(10_000):
         places.add("http/404", f"h{number}.example")
         if number % 10 == 0:
@@ -18,14 +18,14 @@ def test_a_host_with_many_cases_is_named_among_any_number_of_others() -> None:
 
 
 def test_few_hosts_are_counted_exactly_and_the_most_frequent_comes_first() -> None:
-    places = Places()
+    places = HeavyHitters()
     for host in ("a", "b", "b", "c", "c", "c"):
         places.add("robots", host)
     assert list(places.published()["robots"].items()) == [("c", 3), ("b", 2), ("a", 1)]
 
 
 def test_everything_is_bounded() -> None:
-    places = Places()
+    places = HeavyHitters()
     for reason in range(2 * MOST_REASONS):
         for host in range(2 * MOST_HOSTS):
             places.add(f"reason {reason}", f"{host}" * 500)
@@ -34,7 +34,7 @@ def test_everything_is_bounded() -> None:
 
 
 def test_it_goes_on_from_what_was_published_and_believes_nothing_else() -> None:
-    places, again = Places(), Places()
+    places, again = HeavyHitters(), HeavyHitters()
     places.add("robots", "a")
     again.restore(places.published())
     again.add("robots", "a")

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from scrapy_ubi.monitor.status import SILENT_AFTER
-from scrapy_ubi.node.mail.io_thread import Courier
+from scrapy_ubi.node.mail.io_thread import IoThread
 from scrapy_ubi.node.report import publish
 from scrapy_ubi.node.report.figures import PUBLISH
-from scrapy_ubi.node.report.publish import COUNTING, Publishing
+from scrapy_ubi.node.report.publish import COUNTING, Publisher
 from scrapy_ubi.transport import TransportDown
 from tests.node.parts import Part
 
@@ -23,7 +23,7 @@ class Agent(Part):
     def __init__(self, takes: float = 0.0) -> None:
         super().__init__()
         self.takes, self.counted = takes, 0
-        self.publishing = Publishing(self.crawl, lambda: "crawling", self.clock)
+        self.publishing = Publisher(self.crawl, lambda: "crawling", self.clock)
         self.count, self.crawl.counters = self.crawl.counters, self.counters  # type: ignore[method-assign]
 
     def counters(self) -> dict[str, Any]:
@@ -98,7 +98,7 @@ def test_what_all_have_published_is_read_and_not_waited_for_without_end(
     monkeypatch.setattr(publish, "UNANSWERED", 0.05 if answer is None else 30.0)
 
     async def run() -> dict[str, str]:
-        courier = Courier(own_thread)
+        courier = IoThread(own_thread)
         courier.start()
         try:
             transport: Any = Transport(answer)

@@ -16,6 +16,7 @@ from scrapy_ubi.protocol.host import Entry, Failure
 from scrapy_ubi.requests.check import NONCE
 from scrapy_ubi.requests.identity import RequestKeys
 from scrapy_ubi.settings import UbiSettings
+from scrapy_ubi.urls.key import seed_key
 
 NOW = 100.0
 KEYS = RequestKeys(UbiSettings())
@@ -166,6 +167,8 @@ def test_a_url_in_each_of_its_states(agent: Agent) -> None:
     assert agent.url(7) == {"where": "unknown", "role": "owner"}
     assert agent.url(7, "b") == {"where": "unknown", "role": ""}
     assert agent.url(8, "b") == {"where": "sent", "role": "", "to": "a2"}
+    agent.frontier.add("a.example", [Entry(seed_key(9), "http://a.example/9", 0)])
+    assert agent.url(9)["where"] == "queued", "a start request is found by its URL"
     failed = agent.url(0, "c")
     assert (failed["where"], failed["reason"], failed["when"]) == ("failed", "robots", 7.0)
 

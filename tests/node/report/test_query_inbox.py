@@ -7,7 +7,7 @@ import json
 import pytest
 
 from scrapy_ubi.node.report.queries import Answer, Question
-from scrapy_ubi.node.report.query_inbox import LASTING, MOST_AT_ONCE, MOST_KNOWN, Desk
+from scrapy_ubi.node.report.query_inbox import LASTING, MOST_AT_ONCE, MOST_KNOWN, QueryInbox
 
 WALL = 1_700_000_000.0
 
@@ -18,7 +18,7 @@ class Clerk:
     def __init__(self) -> None:
         self.asked: list[Question] = []
         self.wall = WALL
-        self.desk = Desk("a1", self.answer, lambda: self.wall)
+        self.desk = QueryInbox("a1", self.answer, lambda: self.wall)
 
     def answer(self, question: Question) -> Answer:
         self.asked.append(question)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from scrapy_ubi.node.work.engine_wakeup import Waker
+from scrapy_ubi.node.work.engine_wakeup import EngineWakeup
 from tests.node.crawler import LIMIT
 from tests.node.parts import Part
 
@@ -21,7 +21,7 @@ class Engine(Part):
         super().__init__()
         self.woken = 0
         self.wake = asyncio.Event()
-        self.waker = Waker(self.crawl, self.halt, self.clock, self.woke)
+        self.waker = EngineWakeup(self.crawl, self.halt, self.clock, self.woke)
 
     def woke(self) -> None:
         self.woken += 1

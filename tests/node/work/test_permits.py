@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from random import Random
 from typing import Any
+
+import pytest
 
 from scrapy_ubi.frontier.memory import MemoryFrontier
 from scrapy_ubi.node.work.permits import PATIENCE, Permits
@@ -45,9 +48,14 @@ class Turnstile:
 
     async def waits(self, asking: asyncio.Future[bool]) -> bool:
         """Whether it still waits, after everything else had its turn."""
+        await self.settled()
+        return not asking.done()
+
+    @staticmethod
+    async def settled() -> None:
+        """Let everything else have its turn."""
         for _ in range(5):
             await asyncio.sleep(0)
-        return not asking.done()
 
     def ask(self, host: str = HOST, foreign: bool = False) -> asyncio.Future[bool]:
         """For something that is in no queue."""
@@ -436,7 +444,7 @@ def test_a_host_that_comes_here_during_a_foreign_load_waits_for_it_and_its_delay
         gate.beat(b=Beat("2" * 8, 0, REPLICAS, "0" * 16, counter=2, flags=frozenset({LEAVING})))
         gate.settle()
         gate.agent.tenure.force()
-        assert gate.agent.owns(host)
+        assert gate.agent.keeping.owns(host)
         gate.agent.discover(host, Entry(1, f"http://{host}/", 0))
         gate.now += 2.0
         state, entry = gate.agent.next(gate.now) or (None, None)
@@ -491,14 +499,14 @@ def test_a_release_wakes_one_of_those_who_wait() -> None:
         elsewhere = [gate.ask("h2.example") for _ in range(2)]
         waiting = [gate.ask() for _ in range(50)]
         assert await gate.waits(waiting[0])
-        owns = gate.agent.owns
+        owns = gate.agent.keeping.owns
 
         def counting(host: str) -> bool:
             nonlocal looks
             looks += 1
             return owns(host)
 
-        gate.agent.owns = counting
+        gate.agent.keeping.owns = counting
         for number, asking in enumerate(waiting):
             gate.permits.release(HOST)
             assert await soon(asking)
@@ -506,5 +514,67 @@ def test_a_release_wakes_one_of_those_who_wait() -> None:
         assert looks < 10 * len(waiting)
         assert not elsewhere[1].done()
         elsewhere[1].cancel()
+
+    run(test)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_release_wakes_those_who_wait_for_its_host_alone(seed: int) -> None:
+    """Whatever waits for whatever: else each release would cost one look of every load that waits anywhere."""
+    random = Random(seed)
+
+    async def test() -> None:
+        gate, looked = Turnstile(), list[str]()
+        hosts = [f"h{number}.example" for number in range(8)]
+        held: set[str] = set()
+        waiting: dict[str, list[asyncio.Future[bool]]] = {host: [] for host in hosts}
+        owns = gate.agent.owns
+
+        def noting(host: str) -> bool:
+            looked.append(host)
+            return owns(host)
+
+        gate.agent.owns = noting
+        for step in range(300):
+            host = random.choice(hosts)
+            if random.random() < 0.6:
+                waiting[host].append(gate.ask(host))
+            elif random.random() < 0.2 and waiting[host]:
+                waiting[host].pop(random.randrange(len(waiting[host]))).cancel()
+            elif host in held:
+                held.remove(host)
+                await gate.settled()
+                looked.clear()
+                assert gate.permits.release(host)
+                await gate.settled()
+                assert set(looked) <= {host} and len(looked) <= 3, f"seed {seed}, step {step}: {looked}"
+            await gate.settled()
+            for one, line in waiting.items():
+                given = [asking for asking in line if asking.done()]
+                assert len(given) <= (one not in held), f"seed {seed}, step {step}: {one} is held twice"
+                for asking in given:
+                    assert asking.result()
+                    held.add(one)
+                    line.remove(asking)
+                assert one in held or not line, f"seed {seed}, step {step}: {one} is free, and others wait"
+        for line in waiting.values():
+            for asking in line:
+                asking.cancel()
+
+    run(test)
+
+
+def test_what_is_taken_without_waiting() -> None:
+    async def test() -> None:
+        gate = Turnstile()
+        assert gate.permits.take(HOST, None)
+        assert gate.permits.take(HOST, None) is None
+        asking = gate.ask()
+        assert await gate.waits(asking)
+        gate.permits.release(HOST)
+        assert gate.permits.take(HOST, None) is None, "who stands in line comes first"
+        assert await soon(asking)
+        gate.permits.close()
+        assert gate.permits.take("h2.example", None) is False
 
     run(test)

@@ -12,7 +12,7 @@ from scrapy import Request
 from scrapy.http import Response, TextResponse
 
 from scrapy_ubi.components import robots_middleware
-from scrapy_ubi.downloads.gate import Guard
+from scrapy_ubi.downloads.request_hosts import RequestHosts
 from scrapy_ubi.politeness.robots import record
 from tests.politeness.robots.walks import FORBIDS, HOST, LONG, OTHER, Walk, one, pages, paths
 from tests.support.site import Page, Site, Visit, links
@@ -100,7 +100,7 @@ class Later(FileFirst):
 def test_a_crawl_delay_comes_with_the_first_page_where_another_agent_owned_the_host(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Guard, "own_state", lambda guard, request: None)
+    monkeypatch.setattr(RequestHosts, "own_state", lambda hosts, request: None)
     site.page(f"{HOST}/", "x")
     site.page(f"{OTHER}/", "x")
     site.page(f"{OTHER}/robots.txt", "User-agent: *\nCrawl-delay: 0.1\n")

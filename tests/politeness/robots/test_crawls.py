@@ -133,7 +133,7 @@ def test_what_waits_beside_a_page_whose_robots_txt_is_withdrawn_asks_for_it_itse
     cancelled = threading.Event()
 
     def cancel() -> None:
-        crawlers[0].engine.scheduler.guard.cancel()  # type: ignore[union-attr]
+        crawlers[0].engine.scheduler.gate.cancel()  # type: ignore[union-attr]
         cancelled.set()
 
     def answer(visit: Visit) -> Page:

@@ -1,4 +1,4 @@
-"""Loading a robots.txt: what stops it, what is unpacked, and what the guard makes of a load on another agent's host."""
+"""Loading a robots.txt: what stops it, what is unpacked, and what the gate makes of a load on another agent's host."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from scrapy.http import Response
 from scrapy_ubi.downloads.gate import Withdrawn
 from scrapy_ubi.downloads.unscheduled import ForeignHost
 from scrapy_ubi.politeness.robots import fetch
-from scrapy_ubi.politeness.robots.fetch import Load, count_bytes, load_of, request_for, unpacked
+from scrapy_ubi.politeness.robots.fetch import RobotsLoad, count_bytes, load_of, request_for, unpacked
 from scrapy_ubi.politeness.robots.text import MOST_BYTES
-from tests.support.guarded import World, in_loop
+from tests.support.gated import World, in_loop
 
 URL = "http://h1.example/robots.txt"
 
 
 def request(of_page: bool = True, redirected: bool = False, timeout: float = 30.0) -> Request:
-    return request_for(URL, Load(of_page, redirected, timeout))
+    return request_for(URL, RobotsLoad(of_page, redirected, timeout))
 
 
 def test_what_is_too_long_is_stopped_and_kept() -> None:
@@ -76,7 +76,7 @@ async def test_a_robots_txt_of_a_page_whose_host_is_lost_is_withdrawn() -> None:
     world = World()
     world.node.change(lost={"h1.example"})
     with pytest.raises(Withdrawn):
-        await world.guard.admit(request())
+        await world.gate.admit(request())
 
 
 @in_loop
@@ -86,9 +86,9 @@ async def test_one_of_media_on_another_agents_host_is_refused_or_goes_without_a_
         world.node.change(lost={"h1.example"})
         if policy == "refuse":
             with pytest.raises(ForeignHost):
-                await world.guard.admit(request(of_page=False))
+                await world.gate.admit(request(of_page=False))
         else:
-            await world.guard.admit(request(of_page=False))
+            await world.gate.admit(request(of_page=False))
         assert not world.node.held
 
 
@@ -96,23 +96,23 @@ async def test_one_of_media_on_another_agents_host_is_refused_or_goes_without_a_
 async def test_one_that_a_redirect_led_to_goes_to_another_agents_host_without_a_permit() -> None:
     world = World()
     world.node.change(lost={"h1.example"})
-    await world.guard.admit(request(redirected=True))
+    await world.gate.admit(request(redirected=True))
     assert world.stat("foreign_robots") == 1 and not world.node.held
 
 
 @in_loop
 async def test_one_that_a_redirect_led_to_does_not_wait_for_ever_for_its_host() -> None:
     world = World()
-    await world.guard.admit(world.page().request)  # and stays there
+    await world.gate.admit(world.page().request)  # and stays there
     with pytest.raises(TimeoutError):
-        await world.guard.admit(request(redirected=True, timeout=0.05))
+        await world.gate.admit(request(redirected=True, timeout=0.05))
     with pytest.raises(TimeoutError):
-        await world.guard.admit(request(redirected=True, timeout=0.0))
+        await world.gate.admit(request(redirected=True, timeout=0.0))
 
 
 @in_loop
 async def test_one_that_a_redirect_led_to_is_withdrawn_with_everything_else() -> None:
     world = World()
-    world.guard.close()
+    world.gate.close()
     with pytest.raises(Withdrawn):
-        await world.guard.admit(request(redirected=True))
+        await world.gate.admit(request(redirected=True))

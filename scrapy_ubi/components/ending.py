@@ -1,0 +1,80 @@
+"""How the spider of an agent is closed before its crawl is over, and what the last lines of its log say.
+
+Rules of this module:
+
+* Each close has a sentence in the log and a reason in Scrapy's stats. Where the agent cannot go on, the exit status of
+  the process says so, too.
+* A process that ends without handing over says what the other agents do then.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from scrapy.crawler import Crawler
+
+from scrapy_ubi.node import Node
+from scrapy_ubi.process import last_lines
+from scrapy_ubi.scrapy_private.runs import end_badly
+from scrapy_ubi.settings import UbiSettings
+
+logger = logging.getLogger("scrapy_ubi.scheduler")
+
+
+class Ending:
+    """Closes the spider of this crawler."""
+
+    def __init__(self, crawler: Crawler) -> None:
+        self._crawler = crawler
+        self._endings: list[asyncio.Future[None]] = []
+
+    def fail(self, sentence: str) -> None:
+        """The agent cannot go on; the exit status tells who runs it."""
+        end_badly(self._crawler)
+        self.stop(sentence, "ubi_stopped")
+
+    def stop(self, sentence: str, reason: str, level: int = logging.ERROR) -> None:
+        """Close the spider, and say why."""
+        logger.log(level, "%s", sentence)
+        self.end(reason)
+
+    def end(self, reason: str) -> None:
+        """Close the spider. The loop keeps no task alive that nothing else refers to."""
+        task = asyncio.ensure_future(self._crawler.engine.close_spider_async(reason=reason))
+        self._endings.append(task)
+        task.add_done_callback(_tell_of_error)
+
+    def drain(self) -> None:
+        """A person wants this agent to leave: as by SIGTERM, but for the reason."""
+        logger.info("Asked to leave (scrapy ubi drain).")
+        self.end("drained")
+
+    def burst(self, sentence: str) -> None:
+        """Too many errors in close succession."""
+        self.stop(sentence, "error_burst")
+
+
+def _tell_of_error(task: asyncio.Future[None]) -> None:
+    """Log what has kept a spider from being closed."""
+    if not task.cancelled() and (error := task.exception()) is not None:
+        logger.error("The spider could not be closed: %r", error, exc_info=error)
+
+
+def say_lost(crawler: Crawler, node: Node, settings: UbiSettings) -> None:
+    """Say what the crawl has lost, in its last lines."""
+    tally = last_lines.tally(settings.agent_id or "", node.counters(), node.published)
+    last_lines.say(crawler, last_lines.lost(tally, settings.crawl))
+    if copies := last_lines.of_copies(node.lost_agents, settings.replication):
+        end_badly(crawler)
+        last_lines.say(crawler, copies, logging.ERROR)
+
+
+def say_cut_short(agent_id: str, settings: UbiSettings) -> None:
+    """The process ends, and this agent has not left: a second Ctrl-C, most likely."""
+    logger.warning(
+        "Agent %s ends immediately, without handing over. The other agents take it for crashed: they take its "
+        "hosts over when no heartbeat has come for %g s (UBI_FAILURE_TIMEOUT).",
+        agent_id,
+        settings.failure_timeout,
+    )

@@ -1,0 +1,105 @@
+"""The parts behind Scrapy's scheduler, as the settings want them: keys, transport, and the node's events.
+
+Rules of this module:
+
+* Each function makes one part of what it is given, and keeps nothing. The scheduler calls them in the order of their
+  needs, and holds the parts.
+* Errors of the user's settings are `UbiRefused`, with one sentence, before anything is opened.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from scrapy import Spider
+from scrapy.crawler import Crawler
+
+from scrapy_ubi.node.group.origin import Origin
+from scrapy_ubi.node.start import NodeEvents
+from scrapy_ubi.process import arguments, ignored_settings
+from scrapy_ubi.requests.fingerprints import FingerprintKeys
+from scrapy_ubi.requests.identity import NO_FILTER, RequestKeys
+from scrapy_ubi.settings import UbiSettings
+from scrapy_ubi.settings_table import home
+from scrapy_ubi.transport import Transport
+from scrapy_ubi.transport.in_process import MemoryHub, MemoryTransport
+from scrapy_ubi.transport.redis import RedisTransport
+
+if TYPE_CHECKING:
+    from scrapy_ubi.components.scheduler import UbiScheduler
+    from scrapy_ubi.scheduling.stats import StatBuffer
+
+logger = logging.getLogger("scrapy_ubi.scheduler")
+
+
+def read_settings(crawler: Crawler, spider: Spider) -> tuple[UbiSettings, Origin]:
+    """The settings of this crawler's agent, and what it is started from. Raises UbiError."""
+    settings = crawler.settings
+    given = arguments.given(crawler)
+    wanted = UbiSettings.from_scrapy(settings, spider.name, arguments=given.short)
+    if not settings.get("UBI_CRAWL"):
+        given.check()
+    if not wanted.dir_given and home.is_former(wanted.dir):
+        logger.info("%s", home.remark(wanted.dir))
+    for sentence in ignored_settings.remarks(settings, wanted):
+        logger.warning("%s", sentence)
+    origin = Origin(f"{type(spider).__module__}.{type(spider).__qualname__}", given.mark, given.shown)
+    return wanted, origin
+
+
+def make_transport(settings: UbiSettings, agent_id: str) -> Transport:
+    """Redis where there is one, else this process's memory: a crawl of one agent."""
+    if settings.redis_url is None:
+        return MemoryTransport(MemoryHub(), agent_id, settings.crawl, settings.max_letter_bytes)
+    return RedisTransport(settings.redis_url, settings.crawl, agent_id, settings.max_letter_bytes)
+
+
+def make_keys(crawler: Crawler, settings: UbiSettings, stats: StatBuffer) -> RequestKeys:
+    """What makes the keys of requests: the normal form of their URLs, or the project's own fingerprinter."""
+    unfiltered = crawler.settings.get("DUPEFILTER_CLASS") in NO_FILTER
+    if not settings.fingerprints:
+        return RequestKeys(settings, unfiltered)
+    fingerprinter = crawler.request_fingerprinter
+    assert fingerprinter is not None, "a scheduler is opened with a crawler that runs"
+    return FingerprintKeys(settings, fingerprinter, stats.count, unfiltered)
+
+
+def why_one_by_one(keys: RequestKeys, settings: UbiSettings) -> str:
+    """Why the links of a page must be taken one by one, as Requests; empty where they may be taken at once."""
+    if keys.unfiltered:
+        return "DUPEFILTER_CLASS lets every request be fetched"
+    if settings.fingerprints:
+        return f"REQUEST_FINGERPRINTER_CLASS, {settings.fingerprinter}, is asked for each request"
+    return ""
+
+
+class SchedulerEvents(NodeEvents):
+    """What follows at Scrapy's end from what the node of this scheduler tells."""
+
+    def __init__(self, scheduler: UbiScheduler) -> None:
+        self._scheduler = scheduler
+
+    def wake(self) -> None:
+        self._scheduler.hooks.wake()
+
+    def cancel(self) -> None:
+        self._scheduler.gate.cancel()
+
+    def fatal(self, sentence: str) -> None:
+        self._scheduler.ending.fail(sentence)
+
+    def drain(self) -> None:
+        self._scheduler.ending.drain()
+
+    def given_up(self, reason: str) -> None:
+        self._scheduler.count(f"ubi/failed/{reason}")
+
+    def limit(self, reason: str, sentence: str) -> None:
+        self._scheduler.ending.stop(sentence, reason, logging.INFO)  # as the user wants it
+
+    def incarnation(self, incarnation: str) -> None:
+        self._scheduler.directory.record_incarnation(incarnation)
+
+    def flush(self) -> str:
+        return self._scheduler.feeds.flush()

@@ -1,0 +1,66 @@
+"""The table of all that makes Scrapy faster: what each part gives, and what of Scrapy's it stands for.
+
+`gives` is the processor time a page with the part, divided by that without it, as measured (docs/how-to/fast.md tells
+how). `module` and `name`: the class, which is imported when the part is put in place and no earlier.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One part. `setting`: which setting turns it on; `kind`: where its class has its place in Scrapy's settings."""
+
+    module: str  # in this package
+    name: str
+    setting: Literal["lean", "fast"]
+    kind: Literal["extension", "stats", "handler"]
+    gives: str
+    stands_for: str
+
+
+PARTS = (
+    Part(
+        "signals", "LeanSignals", "lean", "extension",
+        "0.99, 0.91",
+        "`SignalManager.send_catch_log` and `send_catch_log_async`",
+    ),
+    Part(
+        "tweaks", "FewerCollections", "lean", "extension",
+        "0.93, 0.88",
+        "the threshold of Python's garbage collector, while a spider is open",
+    ),
+    Part(
+        "tweaks", "NoProxyOnce", "lean", "extension",
+        "0.95",
+        "`urllib.request.proxy_bypass` in Scrapy's HttpProxyMiddleware, while a spider is open",
+    ),
+    Part(
+        "tweaks", "UnwrittenRecords", "lean", "extension",
+        "0.90, 0.92 (LOG_LEVEL above DEBUG)",
+        "the level of the loggers of engine and scraper, while a spider is open",
+    ),
+    Part(
+        "tweaks", "LeanStats", "lean", "stats",
+        "a stat in a sixteenth of the time, of one or two dozen a page",
+        "`MemoryStatsCollector.__getattribute__`",
+    ),
+    Part(
+        "stopped_timers", "StoppedTimers", "lean", "extension",
+        "memory: some 10,000 timers less",
+        "nothing: Twisted looks at its timers more often",
+    ),
+    Part(
+        "one_task", "OneTask", "lean", "extension",
+        "0.78",
+        "29 functions of engine, downloader, scraper and middleware managers (`compared.STOOD_FOR`)",
+    ),
+    Part(
+        "http.handler", "UbiDownloadHandler", "fast", "handler",
+        "0.82",
+        "Scrapy's download handler for http and https, on Twisted",
+    ),
+)  # fmt: skip

@@ -1,0 +1,42 @@
+"""The rules of a CrawlSpider, asked for all links of a rule at once.
+
+| name | used for |
+| --- | --- |
+| `CrawlSpider`: `_requests_to_follow`, `_build_request`, `_rules`, `_callback`, `_errback` | links of a rule as one |
+| `scrapy.spiders.crawl._identity_process_request` | whether a rule's `process_request` is the default one |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from scrapy.http import HtmlResponse, Response
+from scrapy.link import Link
+from scrapy.spiders import CrawlSpider
+from scrapy.spiders.crawl import _identity_process_request
+
+
+class RulesByPage(CrawlSpider):
+    """A CrawlSpider that is asked what to yield for all links of a rule, instead of yielding a request for each."""
+
+    def links_of_rule(
+        self, rule: int, links: list[Link], callback: Callable[..., Any], errback: Callable[..., Any]
+    ) -> Any:
+        """What to yield for the links that the rule of this number has found on a page."""
+        raise NotImplementedError
+
+    def _requests_to_follow(self, response: Response) -> Iterable[Any]:
+        if not isinstance(response, HtmlResponse):
+            return
+        builds = type(self)._build_request is not CrawlSpider._build_request
+        seen: set[Link] = set()
+        for index, rule in enumerate(self._rules):
+            links = [link for link in rule.link_extractor.extract_links(response) if link not in seen]
+            chosen = list(rule.process_links(links))  # type: ignore[operator]
+            seen.update(chosen)
+            if not builds and rule.process_request is _identity_process_request:
+                yield self.links_of_rule(index, chosen, self._callback, self._errback)
+                continue
+            for link in chosen:
+                yield rule.process_request(self._build_request(index, link), response)  # type: ignore[operator]

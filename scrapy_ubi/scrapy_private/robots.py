@@ -1,0 +1,28 @@
+"""What Scrapy's robots.txt middleware has read.
+
+| name | used for |
+| --- | --- |
+| `RobotsTxtMiddleware._parsers` | a derived class of the user's: to forget a robots.txt that we did not let it fetch |
+"""
+
+from __future__ import annotations
+
+from scrapy.crawler import Crawler
+from scrapy.downloadermiddlewares.robotstxt import RobotsTxtMiddleware
+from twisted.internet.defer import Deferred
+
+
+def robots_known(crawler: Crawler, netloc: str) -> bool:
+    """Whether the robots.txt of this network location has been read (an empty one counts)."""
+    middleware = crawler.get_downloader_middleware(RobotsTxtMiddleware)
+    if middleware is None:
+        return True  # nobody asks for it
+    parser = middleware._parsers.get(netloc)
+    return parser is not None and not isinstance(parser, Deferred)
+
+
+def forget_robots(crawler: Crawler, netloc: str) -> None:
+    """Let a robots.txt that could not be fetched be asked for again: else it counts as "all allowed" for ever."""
+    middleware = crawler.get_downloader_middleware(RobotsTxtMiddleware)
+    if middleware is not None and middleware._parsers.get(netloc, crawler) is None:
+        del middleware._parsers[netloc]
