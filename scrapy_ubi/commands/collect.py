@@ -1,4 +1,4 @@
-"""`scrapy ubi collect items | links`: one file of what all agents have kept, each page once.
+"""`scrapy ubi collect items | links | warc`: one file of what all agents have kept, each page once.
 
 Rules of this module:
 
@@ -25,8 +25,9 @@ from scrapy_ubi.errors import UbiDirectoryError
 from scrapy_ubi.monitor.table import count
 from scrapy_ubi.outputs import collect as collecting
 from scrapy_ubi.outputs.collect import Collector, Out, Tally
+from scrapy_ubi.outputs.warc.collect import WarcCollector
 
-KINDS = {"items": ("items", "jsonl"), "links": ("larm", "links.log")}  # what -> its store, the ending of its files
+KINDS = {"items": ("items", "jsonl"), "links": ("larm", "links.log"), "warc": ("warc", "warc.gz")}  # what -> its store, the ending of its files
 BAR = 30  # characters
 
 
@@ -39,8 +40,12 @@ def run(settings: BaseSettings, opts: argparse.Namespace) -> QueryReport:
     if not chosen:
         raise UbiNotFound(f"There is no run {run!r} in these directories; there are {listed(runs)}.")
     store, ending = KINDS[opts.kind]
-    place = None if opts.output == "-" else Path(opts.output).absolute().parent
-    collector = Collector(chosen, store, ending, place, _bar())
+    output = None if opts.output == "-" else Path(opts.output).absolute()
+    collector: Collector
+    if opts.kind == "warc":
+        collector = WarcCollector(chosen, output, _bar())
+    else:
+        collector = Collector(chosen, store, ending, output and output.parent, _bar())
     try:
         tally = _written(collector, opts.output)
     except OSError as error:
@@ -91,6 +96,7 @@ def _written(collector: Collector, output: str) -> Tally:
         with beside.open("wb") as file:
             tally = collector.collect(file)
         os.replace(beside, output)
+        collector.place_beside()
     except BaseException:
         beside.unlink(missing_ok=True)
         raise

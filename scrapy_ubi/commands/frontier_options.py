@@ -66,6 +66,7 @@ who has fetched it.
 
   items  the items, as JSON lines: store `items`
   links  the links, as LARM's links.log has them: store `larm`
+  warc   the responses, as WARC, with a CDXJ beside it: store `warc`; in the order of the agents' files
 
 The agents' directories are those of the crawl on this machine, or those named with --dir, which may be copies from
 other machines. Beside a running crawl, what is sealed is collected. Of several runs of a crawl it is the last one;
@@ -104,8 +105,8 @@ def add_frontier_subcommands(sub: Sub) -> None:
     requeue = _look(sub("requeue", "have failed requests fetched again", REQUEUE, EXAMPLES["requeue"]))
     _choice(requeue)
     requeue.add_argument("--all", action="store_true", help="every failed request")
-    collect = sub("collect", "one file of what all agents have kept: items, links", COLLECT, EXAMPLES["collect"])
-    collect.add_argument("kind", choices=("items", "links"), help="what is collected")
+    collect = sub("collect", "one file of what all agents have kept: items, links, WARC", COLLECT, EXAMPLES["collect"])
+    collect.add_argument("kind", choices=("items", "links", "warc"), help="what is collected")
     collect.add_argument("-o", "--output", metavar="OUT", required=True, help="the file to write; -: standard output")
     collect.add_argument("--run", metavar="RUN", help="another run of the crawl than the last one")
     collect.add_argument(

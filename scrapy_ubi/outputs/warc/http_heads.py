@@ -44,7 +44,8 @@ def response_head(response: Response, method: str, whole: bool) -> bytes:
     if version not in ("HTTP/1.0", "HTTP/1.1"):
         version = "HTTP/1.1"  # WARC has no form of its own for the heads of HTTP/2
     lines = [f"{version} {status} {reason_of(response)}".encode("latin-1", "replace")]
-    _add(lines, response.headers)
+    no_length = status in BODYLESS and response.headers.get(b"Content-Length") == b"0"  # a handler has added it
+    _add(lines, response.headers, left_out=(b"Content-Length",) if no_length else ())
     has_body = method != "HEAD" and status not in BODYLESS
     if has_body and whole and b"Content-Length" not in response.headers:
         lines.append(b"Content-Length: %d" % len(response.body))
