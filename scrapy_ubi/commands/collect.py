@@ -27,7 +27,8 @@ from scrapy_ubi.outputs import collect as collecting
 from scrapy_ubi.outputs.collect import Collector, Out, Tally
 from scrapy_ubi.outputs.warc.collect import WarcCollector
 
-KINDS = {"items": ("items", "jsonl"), "links": ("larm", "links.log"), "warc": ("warc", "warc.gz")}  # what -> its store, the ending of its files
+# What -> its store, the ending of its files.
+KINDS = {"items": ("items", "jsonl"), "links": ("larm", "links.log"), "warc": ("warc", "warc.gz")}
 BAR = 30  # characters
 
 

@@ -112,7 +112,7 @@ class Store:
     separator: ClassVar[str] = "."
     wants_items: ClassVar[bool] = False
     wants_pages: ClassVar[bool] = False
-    wants_robots: bool = False  # each robots.txt that was loaded, as a page of its own, whose name begins with "robots."
+    wants_robots: bool = False  # each robots.txt that is loaded, as a page named "robots.<...>"
 
     def __init__(self, arguments: dict[str, tuple[str, ...]], settings: BaseSettings) -> None:
         self.size = number(arguments, "size", SIZE)

@@ -144,7 +144,8 @@ def test_a_thousand_random_lines_read_the_right_record(tmp_path: Path) -> None:
     dice = random.Random(seed)
     kept = Warcs(tmp_path / "a", size="200000")
     for number in range(1100):
-        kept.fetched(number, dice.choice([b"", SAME, dice.randbytes(dice.randrange(2000)), b"x" * dice.randrange(3000)]))
+        bodies = [b"", SAME, dice.randbytes(dice.randrange(2000)), b"x" * dice.randrange(3000)]
+        kept.fetched(number, dice.choice(bodies))
         if dice.random() < 0.05:
             kept.flush()
     kept.flush()

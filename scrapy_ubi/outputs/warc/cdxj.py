@@ -70,9 +70,7 @@ def _query(query: str) -> str:
     return "&".join("=".join(pair) for pair in sorted(part.split("=", 1) for part in query.split("&")))
 
 
-def line(
-    url: str, when: str, status: int, mime: str, digest: str, length: int, offset: int, filename: str
-) -> bytes:
+def line(url: str, when: str, status: int, mime: str, digest: str, length: int, offset: int, filename: str) -> bytes:
     """A line; `when` is the record's WARC-Date."""
     found = _mime.match(mime)
     fields = {
@@ -116,7 +114,7 @@ def is_sorted(path: Path) -> bool:
 
 def in_order(path: Path) -> Iterator[bytes]:
     """The lines of a file, sorted: by stretches that fit into memory. Raises OSError."""
-    size, runs = path.stat().st_size, []
+    size, runs = path.stat().st_size, list[Path]()
     place = path.with_name(f".{path.name}.run")
     with path.open("rb") as file:
         if size <= MOST:

@@ -20,12 +20,12 @@ from typing import Any, ClassVar
 from scrapy.http import Response
 from scrapy.settings import BaseSettings
 
+from scrapy_ubi.outputs.parts import Part
 from scrapy_ubi.outputs.stores import Page, Store, choice, number
 from scrapy_ubi.outputs.warc import cdxj, members
 from scrapy_ubi.outputs.warc.http_heads import request_head, response_head
 from scrapy_ubi.outputs.warc.members import Fields, date, digest, new_id
 from scrapy_ubi.outputs.warc.met import PROFILE, Met, Payloads
-from scrapy_ubi.outputs.parts import Part
 from scrapy_ubi.urls.filters.filter_text import FilterError
 
 WARC, LINES = "warc.gz", "cdxj"
