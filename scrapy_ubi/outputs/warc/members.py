@@ -11,18 +11,22 @@ Rules of this module:
 
 from __future__ import annotations
 
-import base64
 import os
 import time
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from hashlib import sha1
 from importlib import import_module
 
 VERSION = b"WARC/1.1"
 LEVEL = 1  # of isal, whose highest is 3, and of zlib
 GZIP = 31  # window bits that ask for a gzip member
+
+_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
+_PAIRS = [one + other for one in _LETTERS for other in _LETTERS]  # base32, ten bits at a time
+_SHIFTS = range(150, -1, -10)
 
 Fields = list[tuple[str, str]]
 Compress = Callable[[bytes], bytes]
@@ -56,12 +60,18 @@ def digest(*pieces: bytes) -> str:
     state = sha1(usedforsecurity=False)
     for piece in pieces:
         state.update(piece)
-    return "sha1:" + base64.b32encode(state.digest()).decode()
+    number = int.from_bytes(state.digest())
+    return "sha1:" + "".join([_PAIRS[number >> shift & 1023] for shift in _SHIFTS])
 
 
 def date(when: float) -> str:
     """A unix time as WARC-Date, to the millisecond."""
-    return f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(when))}.{int(when % 1 * 1000):03d}Z"
+    return f"{_second(int(when))}.{int(when % 1 * 1000):03d}Z"
+
+
+@lru_cache(4)
+def _second(when: int) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(when))
 
 
 def record(kind: str, fields: Fields, *block: bytes) -> bytes:
