@@ -17,8 +17,11 @@ class RawSite:
         class Handler(socketserver.StreamRequestHandler):
             def handle(self) -> None:
                 url = self.rfile.readline().split(b" ")[1].decode("latin-1")
-                while self.rfile.readline().strip():
-                    pass
+                length = 0
+                while field := self.rfile.readline().strip():
+                    name, _, value = field.partition(b":")
+                    length = int(value) if name.lower() == b"content-length" else length
+                self.rfile.read(length)  # what is left unread resets the connection
                 self.wfile.write(site.pages.get(url, b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"))
 
         self._server = socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler)
