@@ -1,5 +1,5 @@
 """`scrapy ubi status | agents | inbox AGENT | owner URL | report | drain AGENT | crawls | hosts | url URL | failed |
-requeue | reset | collect | quality`: a crawl, seen from outside. `scrapy ubi run SPIDER`: agents of a crawl on this machine.
+requeue | reset | collect | quality`: a crawl, seen from outside. `scrapy ubi run SPIDER`: its agents, on this machine.
 
 The commands only read, but for `run`, `drain`, `requeue` and `reset`; `collect` and `quality` write the files that
 they are told. Errors are one sentence on standard error and exit status 1 (2 for a wrong command line); a traceback is

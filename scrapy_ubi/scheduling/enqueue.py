@@ -23,7 +23,7 @@ from scrapy_ubi.protocol.host import Entry, retried
 from scrapy_ubi.requests.check import NONCE
 from scrapy_ubi.requests.codec import Encoded, depth_of
 from scrapy_ubi.requests.identity import Place
-from scrapy_ubi.requests.inflight import Flight
+from scrapy_ubi.requests.inflight import Flight, FoundLinks
 from scrapy_ubi.scheduling.decide import Found, Tools
 from scrapy_ubi.scheduling.hostless import Hostless
 from scrapy_ubi.scheduling.stats import StatBuffer
@@ -111,6 +111,8 @@ class Enqueue:
         """Take a request: queue it, send it to its owner, or drop it, for the reason that the verdict is."""
         page, child, asked = self._origin(request)
         tools = self._tools
+        if child and asked is None and tools.flights.keep_links:
+            self._links_of(page).urls.append(request.url)
         if not tools.link_filter.idle and self._is_filtered(request, seed, page, child):
             return Verdict.FILTERED
         if not child and page is not None:
@@ -129,6 +131,11 @@ class Enqueue:
             tools.seeds.mark(request, place)
         placed = place, tools.keys.key(request, place), depth_of(request)
         return self._take_placed(request, placed, page, seed, asked=False)
+
+    def _links_of(self, page: Visit | None) -> FoundLinks:
+        """Where the links of a page are noted."""
+        flight = self._tools.flights.of_key(page.entry.key) if page is not None else None
+        return flight.links if flight is not None and flight.links is not None else FoundLinks()
 
     def _origin(self, request: Request) -> tuple[Visit | None, bool, Asked | None]:
         """The page that a request comes from, whether that has yielded it, and what `is_known` has found out; all this
