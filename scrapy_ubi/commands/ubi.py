@@ -250,8 +250,8 @@ def _text(answer: Answer, opts: argparse.Namespace) -> str:
 
 
 def _watch(settings: BaseSettings, opts: argparse.Namespace, to: RedisConnection) -> None:
-    """Draw the status anew until the crawl is finished. It is waited for, and once it was seen, also a Redis that is
-    away."""
+    """Draw the status again and again until the crawl is finished. It is waited for, and once it was seen, also a Redis
+    that is away."""
     status = _first_status(settings, opts, to)
     while True:
         _draw(status, opts)
