@@ -2,7 +2,7 @@
 
 Rules of this module:
 
-* What is done when a process ends is decided in `supervisor/policy`; here it is done, and said.
+* What is done when a process ends is decided in `supervisor/restarts`; here it is done, and said.
 * Signals are passed on by their handler, as the loop may be waiting for Redis; what is said of them, the loop says.
 * However this ends, no agent and no embedded Valkey is left running.
 """
@@ -34,7 +34,7 @@ from scrapy_ubi.monitor.table import count, rate, room
 from scrapy_ubi.settings_table import home
 from scrapy_ubi.supervisor.agents import AgentPlace, AgentProcesses
 from scrapy_ubi.supervisor.embedded_valkey import EmbeddedValkey, valkey_program
-from scrapy_ubi.supervisor.policy import FAILED, End, Result, Supervision
+from scrapy_ubi.supervisor.restarts import FAILED, Conclusion, End, Supervision
 from scrapy_ubi.untrusted.terminal_text import plain
 
 STEP = 0.1  # s between two looks at the processes
@@ -224,11 +224,11 @@ class Run:
     def _say(self, sentence: str) -> None:
         self._screen.say(*textwrap.wrap(sentence, room()))
 
-    def _conclude(self, result: Result) -> int:
+    def _conclude(self, result: Conclusion) -> int:
         """Say why it is over, and where the items are; the exit status."""
         files, trouble = self._collect(result)
         if trouble and not result.status:
-            result = Result(FAILED, trouble)
+            result = Conclusion(FAILED, trouble)
         feeds = [feed.part(name, self._plan.crawl) for feed in self._plan.files.feeds for name in self._places]
         parts = [part for part in dict.fromkeys(feeds) if os.path.exists(part) or "%(" in part or "://" in part]
         if self._json:
@@ -243,7 +243,7 @@ class Run:
             self._say(result.why)
         return result.status
 
-    def _collect(self, result: Result) -> tuple[list[str], str]:
+    def _collect(self, result: Conclusion) -> tuple[list[str], str]:
         """Make the files of items; those that are there, and what was wrong. After an interruption the crawl is to go
         on, and they are not made."""
         if not self._plan.files.collected:
@@ -260,7 +260,7 @@ class Run:
             self._say(line)
         return list(self._plan.files.collected), ""
 
-    def _document(self, result: Result, parts: list[str]) -> dict[str, object]:
+    def _document(self, result: Conclusion, parts: list[str]) -> dict[str, object]:
         agents = [
             {
                 "agent": name,

@@ -30,7 +30,7 @@ STORE = "items"
 
 
 @dataclass(frozen=True, slots=True)
-class Feed:
+class AgentFeed:
     """A feed of all agents. `uri` as Scrapy takes it, with the agent's place in it."""
 
     uri: str
@@ -50,7 +50,7 @@ class Feed:
 class ItemFiles:
     """What the options ask for: feeds of the agents, and files that are collected at the end."""
 
-    feeds: Sequence[Feed] = ()
+    feeds: Sequence[AgentFeed] = ()
     collected: Sequence[str] = ()
 
 
@@ -70,7 +70,7 @@ def item_files(settings: BaseSettings, output: list[str], overwrite: list[str], 
         if options["format"] in LINES and "://" not in uri and "%(" not in uri:
             collected.append(_new(uri, may_exist=bool(overwrite)))
         else:
-            feeds.append(Feed(_of_agents(uri) if several else uri, options["format"], bool(overwrite)))
+            feeds.append(AgentFeed(_of_agents(uri) if several else uri, options["format"], bool(overwrite)))
     return ItemFiles(feeds, collected)
 
 

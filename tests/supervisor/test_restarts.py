@@ -7,7 +7,7 @@ import signal
 
 import pytest
 
-from scrapy_ubi.supervisor.policy import MOST_RESTARTS, PAUSES, WITHIN, End, State, Supervision
+from scrapy_ubi.supervisor.restarts import MOST_RESTARTS, PAUSES, WITHIN, AgentState, End, Supervision
 
 KILLED = End(-signal.SIGKILL)
 
@@ -33,7 +33,7 @@ def test_a_killed_agent_is_started_again_at_once_and_later_each_time() -> None:
         assert group.due(now) == ["a1"] and group.due(now) == []
     said = group.ended("a1", KILLED, now)
     assert said == "Agent a1 was killed (SIGKILL), and was started again 5 times in 10 min: it stays away."
-    assert group.over and group.agents["a1"].state is State.DEAD
+    assert group.over and group.agents["a1"].state is AgentState.DEAD
     assert group.result(crawl_over=True).status == 1 and group.result(True).why == said
 
 
@@ -44,7 +44,7 @@ def test_restarts_of_long_ago_do_not_count() -> None:
         now += PAUSES[-1]
         assert group.due(now) == ["a1"]
         now += WITHIN / MOST_RESTARTS
-    assert group.agents["a1"].state is State.RUNNING and group.agents["a1"].times == 5 * MOST_RESTARTS
+    assert group.agents["a1"].state is AgentState.RUNNING and group.agents["a1"].times == 5 * MOST_RESTARTS
 
 
 def test_an_agent_killed_after_the_end_of_the_crawl_is_not_started_again() -> None:
@@ -78,7 +78,7 @@ def test_an_agent_that_is_refused_at_a_restart_stays_away_and_the_others_go_on()
     group.ended("a1", KILLED, 1.0)
     assert group.due(1.0) == ["a1"]
     group.ended("a1", End(1, joined=False), 2.0)
-    assert not group.ending and group.agents["a1"].state is State.DEAD
+    assert not group.ending and group.agents["a1"].state is AgentState.DEAD
 
 
 def test_one_interruption_lets_them_leave_and_the_second_kills_them() -> None:

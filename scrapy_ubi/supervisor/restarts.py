@@ -36,7 +36,7 @@ class End:
     said: str = ""
 
 
-class State(Enum):
+class AgentState(Enum):
     """What an agent is to its supervisor."""
 
     RUNNING = "running"
@@ -49,14 +49,14 @@ class State(Enum):
 class Watched:
     """One agent: when it is to be started again, when it lately was (s), and how often in all."""
 
-    state: State = State.RUNNING
+    state: AgentState = AgentState.RUNNING
     due: float = 0.0
     restarts: list[float] = field(default_factory=list)
     times: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class Conclusion:
     """The exit status of the whole, and one sentence that says why."""
 
     status: int
@@ -80,7 +80,7 @@ class Supervision:
     @property
     def over(self) -> bool:
         """Whether no agent runs, or is to be started again."""
-        return all(one.state in (State.ENDED, State.DEAD) for one in self.agents.values())
+        return all(one.state in (AgentState.ENDED, AgentState.DEAD) for one in self.agents.values())
 
     def interrupt(self) -> signal.Signals:
         """A person wants the end: the signal that all agents get. The second time they are killed."""
@@ -90,9 +90,9 @@ class Supervision:
 
     def due(self, now: float) -> list[str]:
         """The agents to be started again now; they count as running from here on."""
-        names = [name for name, one in self.agents.items() if one.state is State.WAITING and one.due <= now]
+        names = [name for name, one in self.agents.items() if one.state is AgentState.WAITING and one.due <= now]
         for name in names:
-            self.agents[name].state = State.RUNNING
+            self.agents[name].state = AgentState.RUNNING
             self.agents[name].restarts.append(now)
             self.agents[name].times += 1
         return names
@@ -100,12 +100,12 @@ class Supervision:
     def ended(self, name: str, end: End, now: float) -> str:
         """The process of this agent has ended: a sentence for people, '' where there is nothing to say."""
         one = self.agents[name]
-        one.state = State.ENDED
+        one.state = AgentState.ENDED
         if end.code == 0 or self.ending:
             return ""
         if end.code < 0:
             return self._killed(name, one, end, now)
-        one.state = State.DEAD
+        one.state = AgentState.DEAD
         said = f": {end.said}" if end.said else f" with exit status {end.code}."
         if not end.joined and not one.times:
             self.refused = f"Agent {name} failed at its start{said}"
@@ -113,32 +113,34 @@ class Supervision:
             return f"Agent {name} failed at its start. All agents end."
         return self._fail(f"Agent {name} failed{said}")
 
-    def result(self, crawl_over: bool) -> Result:
+    def result(self, crawl_over: bool) -> Conclusion:
         """Why it is over. `crawl_over`: whether the crawl is finished."""
         if self.refused:
-            return Result(FAILED, self.refused)
+            return Conclusion(FAILED, self.refused)
         if self.interrupts:
             how = "have left" if self.interrupts == 1 else "were killed"
-            return Result(INTERRUPTED, f"Interrupted: all agents {how}. The same command goes on with the crawl.")
+            return Conclusion(INTERRUPTED, f"Interrupted: all agents {how}. The same command goes on with the crawl.")
         if self._failed:
-            return Result(FAILED, self._failed)
+            return Conclusion(FAILED, self._failed)
         if not crawl_over:
-            return Result(OK, "All agents have ended, at a limit or as they were asked to; the crawl is not finished.")
-        return Result(OK, "The crawl is finished, and all agents have ended.")
+            return Conclusion(
+                OK, "All agents have ended, at a limit or as they were asked to; the crawl is not finished."
+            )
+        return Conclusion(OK, "The crawl is finished, and all agents have ended.")
 
     def _killed(self, name: str, one: Watched, end: End, now: float) -> str:
         how = f"Agent {name} was killed ({_name(-end.code)})"
         if end.crawl_over:
-            one.state = State.DEAD
+            one.state = AgentState.DEAD
             return self._fail(f"{how} after the end of the crawl: what its pipelines had yet to write may be missing.")
         recent = [time for time in one.restarts if now - time < WITHIN]
         if len(recent) >= MOST_RESTARTS:
-            one.state = State.DEAD
+            one.state = AgentState.DEAD
             return self._fail(
                 f"{how}, and was started again {len(recent)} times in {WITHIN / 60:.0f} min: it stays away."
             )
         one.restarts = recent
-        one.state, one.due = State.WAITING, now + PAUSES[min(len(recent), len(PAUSES) - 1)]
+        one.state, one.due = AgentState.WAITING, now + PAUSES[min(len(recent), len(PAUSES) - 1)]
         return f"{how}; it is started again."
 
     def _fail(self, sentence: str) -> str:
@@ -147,8 +149,8 @@ class Supervision:
 
     def _forget_restarts(self) -> None:
         for one in self.agents.values():
-            if one.state is State.WAITING:
-                one.state = State.ENDED
+            if one.state is AgentState.WAITING:
+                one.state = AgentState.ENDED
 
 
 def _name(number: int) -> str:
