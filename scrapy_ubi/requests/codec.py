@@ -93,7 +93,7 @@ class Codec:
         """The request as text, with what of it cannot travel. Never raises."""
         losses: list[Loss] = []
         fields = self._fields(request, losses)
-        if not (depth := depth_of(request)) and request.meta.get("depth") == 0:  # left by `depth_reset`; a seed has none
+        if not (depth := depth_of(request)) and request.meta.get("depth") == 0:  # by `depth_reset`; no seed's
             fields["reset"] = True
         said = {name: value for name, value in fields.items() if value and value is not _NOTHING}
         text = _to_json(said) if said else ""
