@@ -1,4 +1,4 @@
-"""`scrapy ubi collect items | links | graph`: one result of what all agents have kept, each page once.
+"""`scrapy ubi collect items | links | warc | graph`: one result of what all agents have kept, each page once.
 
 Rules of this module:
 
@@ -22,8 +22,10 @@ from scrapy_ubi.commands.query import QueryReport
 from scrapy_ubi.errors import UbiDirectoryError
 from scrapy_ubi.monitor.table import count
 from scrapy_ubi.outputs.collect import Collector, Tally
+from scrapy_ubi.outputs.warc.collect import WarcCollector
 
-KINDS = {"items": ("items", "jsonl"), "links": ("larm", "links.log")}  # what -> its store, the ending of its files
+# What -> its store, the ending of its files.
+KINDS = {"items": ("items", "jsonl"), "links": ("larm", "links.log"), "warc": ("warc", "warc.gz")}
 
 
 def run(settings: BaseSettings, opts: argparse.Namespace) -> QueryReport:
@@ -32,8 +34,12 @@ def run(settings: BaseSettings, opts: argparse.Namespace) -> QueryReport:
         return collect_graph.run(settings, opts)
     chosen = choose(settings, opts)
     store, ending = KINDS[opts.kind]
-    place = None if opts.output == "-" else Path(opts.output).absolute().parent
-    collector = Collector(chosen.outs, store, ending, place, bar())
+    output = None if opts.output == "-" else Path(opts.output).absolute()
+    collector: Collector
+    if opts.kind == "warc":
+        collector = WarcCollector(chosen.outs, output, bar())
+    else:
+        collector = Collector(chosen.outs, store, ending, output and output.parent, bar())
     try:
         tally = _written(collector, opts.output)
     except OSError as error:
@@ -63,6 +69,7 @@ def _written(collector: Collector, output: str) -> Tally:
         with beside.open("wb") as file:
             tally = collector.collect(file)
         os.replace(beside, output)
+        collector.place_beside()
     except BaseException:
         beside.unlink(missing_ok=True)
         raise

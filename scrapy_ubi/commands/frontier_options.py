@@ -67,6 +67,7 @@ who has fetched it.
   items  the items, as JSON lines: store `items`
   links  the links, as LARM's links.log has them: store `larm`
   graph  pages and arcs, numbered: OUT.urls.gz and OUT.arcs.gz, with --hosts the graph of hosts, too: store `graph`
+  warc   the responses, as WARC, with a CDXJ beside it: store `warc`; in the order of the agents' files
 
 The agents' directories are those of the crawl on this machine, or those named with --dir, which may be copies from
 other machines. Beside a running crawl, what is sealed is collected. Of several runs of a crawl it is the last one;
@@ -115,8 +116,8 @@ def add_frontier_subcommands(sub: Sub) -> None:
     requeue = _look(sub("requeue", "have failed requests fetched again", REQUEUE, EXAMPLES["requeue"]))
     _choice(requeue)
     requeue.add_argument("--all", action="store_true", help="every failed request")
-    collect = sub("collect", "what all agents have kept: items, links, graph", COLLECT, EXAMPLES["collect"])
-    collect.add_argument("kind", choices=("items", "links", "graph"), help="what is collected")
+    collect = sub("collect", "what all agents have kept: items, links, WARC, graph", COLLECT, EXAMPLES["collect"])
+    collect.add_argument("kind", choices=("items", "links", "warc", "graph"), help="what is collected")
     collect.add_argument("-o", "--output", metavar="OUT", required=True, help="the file to write; -: standard output")
     collect.add_argument("--hosts", action="store_true", help="graph: the graph of hosts, too")
     collect.add_argument("--crawled-only", action="store_true", help="graph: only pages that were fetched")

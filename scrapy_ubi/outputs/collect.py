@@ -143,6 +143,9 @@ class Collector:
                 self._tell(sum(map(len, records)), total)
         self._told(total, total)
 
+    def place_beside(self) -> None:
+        """The file has got its name: put beside it what belongs there. Raises OSError."""
+
     def _nothing(self) -> str:
         where = ", ".join(str(out.path) for out in self._outs)
         if self.tally.open_parts:

@@ -30,6 +30,7 @@ from scrapy.http import Response
 from scrapy_ubi.outputs.parts import Bundle
 from scrapy_ubi.outputs.stores import Page, Store
 from scrapy_ubi.outputs.writer import Writer
+from scrapy_ubi.politeness.robots.fetch import load_of
 from scrapy_ubi.protocol.host import retries_of
 from scrapy_ubi.requests.check import NONCE
 from scrapy_ubi.requests.inflight import Flight, Flights, FoundLinks
@@ -37,7 +38,7 @@ from scrapy_ubi.requests.inflight import Flight, Flights, FoundLinks
 logger = logging.getLogger(__name__)
 
 KEY = "ubi_key"  # meta key: the name of the page
-START, LOCAL = "start", "local"
+START, LOCAL, ROBOTS = "start", "local", "robots"
 MOST_COUNTED = 1_000_000  # contents of start items, and requests without a host, that are told apart by number
 
 WAITS = "%d MB of outputs wait to be written (UBI_STORE_MB): no further request is taken until the disk has caught up."
@@ -46,7 +47,7 @@ WAITS = "%d MB of outputs wait to be written (UBI_STORE_MB): no further request 
 class _Waiting:
     """What has come of one page so far."""
 
-    __slots__ = ("began", "items", "name", "next", "numbers", "received", "response", "size")
+    __slots__ = ("began", "came", "items", "name", "next", "numbers", "received", "response", "size")
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -56,7 +57,7 @@ class _Waiting:
         self.size = 0
         self.response: Response | None = None
         self.received: Response | None = None
-        self.began = 0.0
+        self.began = self.came = 0.0
 
     def number(self, item: Any) -> int:
         """An item that was yielded just now."""
@@ -97,6 +98,7 @@ class PageOutputs:
         self._stats = {store.name: f"ubi/store/{store.name}/items" for store in self._of_items}
         self.wants_pages = any(store.wants_pages for store in self._stores)
         flights.keep_links = any(store.wants_links for store in self._stores)
+        self._of_robots = [store for store in self._stores if store.wants_robots]
         self._waiting: dict[Flight, _Waiting] = {}
         self._buffered = 0  # bytes of pages that are not done
         self._counted: dict[bytes, int] = {}
@@ -120,10 +122,15 @@ class PageOutputs:
     def received(self, request: Request, response: Response) -> None:
         """A response came, as it is on the line."""
         flight = self._flights.get(request) if self.wants_pages else None
-        if flight is not None and (flight.visit is not None or flight.local):
+        if flight is None:
+            return
+        came = time.time()
+        began = came - (time.monotonic() - flight.began if flight.began else 0.0)
+        if flight.visit is not None or flight.local:
             waiting = self._of(flight)
-            waiting.received = response
-            waiting.began = time.time() - (time.monotonic() - flight.began if flight.began else 0.0)
+            waiting.received, waiting.began, waiting.came = response, began, came
+        elif self._of_robots and load_of(request) is not None:
+            self._hand_over_robots(request, response, began, came)
 
     def answered(self, flight: Flight, response: Response) -> None:
         """The response that the callback gets."""
@@ -174,6 +181,7 @@ class PageOutputs:
             response=waiting.response,
             received=waiting.received,
             began=waiting.began,
+            came=waiting.came,
             ended=time.time(),
             items=_joined(waiting, self._of_items),
         )
@@ -254,6 +262,14 @@ class PageOutputs:
             if page.items.get(store.name) and (payload := store.page(page)) is not None
         ]
         self._writer.put(bundles)
+
+    def _hand_over_robots(self, request: Request, response: Response, began: float, came: float) -> None:
+        """A robots.txt: each load is a page of its own, which is done."""
+        digest = blake2b(f"{request.url} {began}".encode(), digest_size=16).hexdigest()
+        page = Page(f"{ROBOTS}.{digest}", 0, "ok", request, received=response, began=began, came=came, ended=came)
+        for store in self._of_robots:
+            if (payload := store.page(page)) is not None:
+                self._writer.put([Bundle(store, page.name, 0, page.kind, payload, len(response.body))])
 
     # -- names
 

@@ -9,6 +9,7 @@ Rules of this module:
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -34,6 +35,9 @@ class PartStore(Protocol):
 
     def write(self, payload: Any, part: Part) -> None:
         """Append what is kept of a page; in the writer's thread."""
+
+    def sealed(self, files: Mapping[str, Path]) -> None:
+        """A part was sealed; its files by their names in it. In the writer's thread. Raises OSError."""
 
 
 @dataclass(slots=True, eq=False)
@@ -91,6 +95,7 @@ class Part:
     def __init__(self, out: Path, store: PartStore, stem: str, now: float) -> None:
         self.opened = now
         self.size = 0
+        self._store = store
         self._out, self._base = out, f"{store.name}/{stem}{store.separator}"
         self.files: dict[str, _File] = {}
         self._spans: dict[str, tuple[int, int]] = {}
@@ -109,6 +114,10 @@ class Part:
         """How long this part's file of that name is."""
         return self.files[name].end if name in self.files else 0
 
+    def path_of(self, name: str) -> Path:
+        """Where this part's file of that name is, once it is sealed."""
+        return self._out / f"{self._base}{name}"
+
     def undo(self) -> None:
         """Take back what was appended since the last note."""
         for name, (begin, length) in self._spans.items():
@@ -124,7 +133,7 @@ class Part:
 
     def _file(self, name: str) -> _File:
         if (file := self.files.get(name)) is None:
-            file = self.files[name] = _File(self._out / f"{self._base}{name}")
+            file = self.files[name] = _File(self.path_of(name))
         return file
 
     def ends(self) -> dict[str, int]:
@@ -150,3 +159,4 @@ class Part:
             opened = Path(f"{file.path}{OPEN}")
             if opened.exists():
                 opened.rename(file.path)
+        self._store.sealed({name: file.path for name, file in self.files.items()})

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha1
+from pathlib import Path
 from typing import Any, ClassVar
 
 from scrapy import Request
@@ -38,8 +39,9 @@ class Page:
     `name` is the same wherever the page is fetched, `key` its first 16 hex digits as a number; `from_url` is the page
     that led here, '' where that is not known. `failed` is the reason of a failure, None where there is none.
     `response` is what the callback got (None: nothing came), `received` what came, before it was decompressed; times
-    are unix time. `links` are the normal forms of what the callback has yielded requests and plain links for, also of
-    those that filters refuse, `moved_to` of what it was redirected to: both for stores with `wants_links` only.
+    are unix time: `began` the load, `came` the response, `ended` the page. `links` are the normal forms of what the
+    callback has yielded requests and plain links for, also of those that filters refuse, `moved_to` of what it was
+    redirected to: both for stores with `wants_links` only.
     """
 
     name: str
@@ -52,6 +54,7 @@ class Page:
     response: Response | None = None
     received: Response | None = None
     began: float = 0.0
+    came: float = 0.0
     ended: float = 0.0
     items: Mapping[str, bytes] = field(default_factory=dict)
     links: Sequence[str] = ()
@@ -114,6 +117,7 @@ class Store:
     wants_items: ClassVar[bool] = False
     wants_pages: ClassVar[bool] = False
     wants_links: ClassVar[bool] = False
+    wants_robots: bool = False  # each robots.txt that is loaded, as a page named "robots.<...>"
 
     def __init__(self, arguments: dict[str, tuple[str, ...]], settings: BaseSettings) -> None:
         self.size = number(arguments, "size", SIZE)
@@ -133,6 +137,9 @@ class Store:
     def write(self, payload: Any, part: Part) -> None:
         """Append what `page` answered to files of the part, in the writer's thread: `part.append(ending, bytes)`."""
         raise NotImplementedError
+
+    def sealed(self, files: Mapping[str, Path]) -> None:
+        """A part was sealed, in the writer's thread: its files, by their endings. Their lengths must stay."""
 
 
 def number(arguments: dict[str, tuple[str, ...]], key: str, default: float) -> float:
@@ -184,8 +191,9 @@ def suite() -> Mapping[str, Callable[[dict[str, tuple[str, ...]], BaseSettings],
     from scrapy_ubi.outputs.graph.store import GraphStore
     from scrapy_ubi.outputs.items import ItemsStore  # they are made of what is here
     from scrapy_ubi.outputs.larm import LarmStore
+    from scrapy_ubi.outputs.warc.store import WarcStore
 
-    return {store.name: store for store in (ItemsStore, LarmStore, GraphStore)}
+    return {store.name: store for store in (ItemsStore, LarmStore, GraphStore, WarcStore)}
 
 
 def _class(name: str) -> Callable[[dict[str, tuple[str, ...]], BaseSettings], Store]:

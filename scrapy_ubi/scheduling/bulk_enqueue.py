@@ -105,7 +105,7 @@ class BulkEnqueue:
         self._suspects: set[str] = set()  # names that this page's links may not lead to
         flight = tools.flights.get(response.request)
         self._links = flight.links if flight is not None else None
-        self._filters = not self._tools.filtering.idle
+        self._filters = not self._tools.link_filter.idle
         self._offsite = not shared.anywhere and self._passing.has_offsite
         self._quick = self._tools.keys.plain
         self._host_of = None if self._tools.keys.by_name else self._tools.keys.host_of  # None: its name is its host
@@ -236,7 +236,7 @@ class BulkEnqueue:
             for entry, verdict in no_news:
                 self._known += verdict is Verdict.KNOWN
                 if verdict is Verdict.TOO_LARGE:
-                    self._tools.losses.too_large(entry.url)
+                    self._tools.drops.too_large(entry.url)
         found.clear()
 
     def _text(self, number: int, url: str) -> str:
@@ -251,13 +251,13 @@ class BulkEnqueue:
         if self._plain.link_texts:
             request.meta["link_text"] = self._plain.link_texts[number]
         text = self._tools.codec.encode(request).text
-        self._tools.losses.look_at_size(request, text)
+        self._tools.drops.look_at_size(request, text)
         return text
 
     def _is_filtered(self, url: str, safe: str) -> bool:
         page = self._page.entry.url if self._page is not None else ""
         link = Link(url, safe, self._shared.depth, page)
-        return self._tools.filtering.refuses_link(link, partial(self._is_visited, url))
+        return self._tools.link_filter.refuses_link(link, partial(self._is_visited, url))
 
     def _is_visited(self, url: str) -> bool:
         """As `Enqueue.is_visited`."""
@@ -281,7 +281,7 @@ class BulkEnqueue:
             url = Request(found).url
         except (ValueError, TypeError):
             self._apart += 1
-            tools.losses.drop("malformed", f"{found!r:.200} is no URL")
+            tools.drops.drop("malformed", f"{found!r:.200} is no URL")
             return
         self._note(url)
         if (safe := normal_form(url)) is None:

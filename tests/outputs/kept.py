@@ -27,6 +27,9 @@ class Lines:
     def write(self, payload: Any, part: Part) -> None:
         part.append("jsonl", payload)
 
+    def sealed(self, files: Any) -> None:
+        """Nothing is to be done."""
+
 
 class Kept:
     """The outputs of one agent in a directory; `rows` is its store, which outlasts a crash."""

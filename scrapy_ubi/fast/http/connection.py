@@ -68,6 +68,7 @@ class Connection(asyncio.Protocol):
         self._tail = b""  # the end of it, while it waits to be mended
         self._barren = 0
         self._headed = self._complete = self._trailing = self._surplus = self._keep = False
+        self._reason = b""
         self._broken = self._mended = self._doubtful = self._until_close = False
 
     # What is written
@@ -138,7 +139,7 @@ class Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         load = self._load
-        if load is None:  # an answer that nobody asked for
+        if load is None:  # an answer to no request
             self.abort()
             return
         if not self._headed:
@@ -177,6 +178,10 @@ class Connection(asyncio.Protocol):
         if self._complete:
             self._surplus = True
 
+    def on_status(self, reason: bytes) -> None:
+        if not self._headed:
+            self._reason = reason  # of interim responses first: the last one counts
+
     def on_header(self, name: bytes, value: bytes) -> None:
         if not self._headed:  # trailers are not kept
             self._fields.append((name, value.strip()))
@@ -203,7 +208,7 @@ class Connection(asyncio.Protocol):
         self._raw.clear()
         length = self._length(status, load, fields)
         version = parser.get_http_version()
-        load.head(status, version, fields, length, self._peer)
+        load.head(status, self._reason.decode("latin-1"), version, fields, length, self._peer)
         if load.bodyless:
             self._complete = True
             self._keep = parser.should_keep_alive() or _goes_on(version, fields)

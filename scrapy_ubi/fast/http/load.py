@@ -1,9 +1,9 @@
-"""One request under way: what its response may be, what has come of it, and Scrapy's response of it.
+"""One request under way: what its response may be, its result, and Scrapy's response of it.
 
 Rules of this module:
 
 * It knows nothing of connections: a connection tells it of the head, of pieces of the body, and of the end. When it
-  has `ended`, nothing that comes later matters, and the connection is of no more use.
+  has `ended`, nothing that comes later matters, and the connection is of no further use.
 * Sizes, data loss, the signals `headers_received` and `bytes_received` with StopDownload, and the headers that a
   spider sees are as with Scrapy's handler: those of the connection are left out, Content-Length comes first.
 """
@@ -29,6 +29,7 @@ from twisted.internet.ssl import Certificate
 from twisted.web.iweb import UNKNOWN_LENGTH
 
 from scrapy_ubi.fast.http import scrapys
+from scrapy_ubi.requests.reason import keep_reason
 
 logger = logging.getLogger(__name__)
 
@@ -75,7 +76,7 @@ class Load:
     __slots__ = (
         "request", "crawler", "bodyless", "began", "done", "ended",
         "maxsize", "warnsize", "keeps_losses", "warned",
-        "status", "version", "headers", "peer", "first", "rest", "received", "flags", "stopped",
+        "status", "reason", "version", "headers", "peer", "first", "rest", "received", "flags", "stopped",
     )  # fmt: skip
 
     def __init__(self, request: Request, crawler: Crawler, limits: tuple[int, int, bool]) -> None:
@@ -93,7 +94,7 @@ class Load:
         """Nothing has come yet. Again, before a second attempt."""
         self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.ended = self.warned = False
-        self.status, self.version = 0, "1.1"
+        self.status, self.reason, self.version = 0, "", "1.1"
         self.headers = Headers()
         self.peer: Peer | None = None
         self.first = b""  # most bodies come in one piece
@@ -104,10 +105,10 @@ class Load:
 
     # What a connection tells
 
-    def head(self, status: int, version: str, fields: list[Field], length: int | None, peer: Peer) -> None:
+    def head(self, status: int, reason: str, version: str, fields: list[Field], length: int | None, peer: Peer) -> None:
         """The head has come. `length` is that of the body: None when only its end will tell."""
         self.request.meta["download_latency"] = monotonic() - self.began
-        self.status, self.version, self.peer = status, version, peer
+        self.status, self.reason, self.version, self.peer = status, reason, version, peer
         self.headers = _headers(fields, length, self.bodyless)
         announced = UNKNOWN_LENGTH if length is None else length
         told = scrapys.copy_of(self.headers)  # receivers may change it; to ask who listens would cost more
@@ -177,6 +178,7 @@ class Load:
             protocol="HTTP/" + self.version,
         )
         response.headers = self.headers  # not by __init__, which copies
+        keep_reason(response, self.reason)
         if self.stopped is not None:
             response.flags.append("download_stopped")
             if self.stopped.fail:
@@ -196,7 +198,7 @@ class Load:
             self.done.set_exception(error)
 
     def _stop(self, signal: object, **arguments: Any) -> bool:
-        """Tell who listens; whether one of them wants no more."""
+        """Tell who listens; whether one of them wants the rest left out."""
         self.stopped = scrapys.stopped_by(signal, self.crawler, self.request, arguments)
         if self.stopped is not None:
             self._end()

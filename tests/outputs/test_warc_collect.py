@@ -1,0 +1,163 @@
+"""`collect warc`: each page once, revisits that do not refer to what was removed, and tails that are cut."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import Counter
+from collections.abc import Iterator
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from scrapy import Request
+from scrapy.http import HtmlResponse
+from scrapy.settings import Settings
+from warcio.archiveiterator import ArchiveIterator
+
+from scrapy_ubi.frontier.memory_store import MemoryStore
+from scrapy_ubi.outputs.collect import find
+from scrapy_ubi.outputs.part_files import OPEN
+from scrapy_ubi.outputs.parts import Bundle
+from scrapy_ubi.outputs.stores import Page
+from scrapy_ubi.outputs.warc import members
+from scrapy_ubi.outputs.warc.collect import WarcCollector, index_of
+from scrapy_ubi.outputs.warc.store import WarcStore
+from scrapy_ubi.outputs.writer import ROW
+from tests.outputs.kept import Kept
+from tests.outputs.test_warc import check, records
+
+SAME = b"the same on two pages " * 100
+
+
+class Warcs(Kept):
+    """An agent that keeps pages as WARC."""
+
+    def __init__(self, directory: Path, rows: MemoryStore | None = None, agent: str = "a", **arguments: str) -> None:
+        super().__init__(directory, rows, agent)
+        self.warc = WarcStore({name: (value,) for name, value in arguments.items()}, Settings())
+
+    def fetched(self, number: int, body: bytes, attempt: int = 0, kind: str = "ok") -> None:
+        request = Request(f"http://h{number % 7}.example/p{number}")
+        came = HtmlResponse(request.url, body=body, headers={"Content-Type": "text/html"}, encoding="utf-8")
+        page = Page(f"{number:016x}", attempt, kind, request, received=came, response=came, began=1.7e9 + number)
+        self.writer.put([Bundle(self.warc, page.name, attempt, kind, self.warc.page(page), len(body))])
+
+    @property
+    def warcs(self) -> list[Path]:
+        return sorted((self.directory / "out/warc").glob("*.warc.gz*"))
+
+
+def collected(output: Path, *directories: Path) -> WarcCollector:
+    collector = WarcCollector(find(directories), output)
+    with output.open("wb") as file:
+        collector.collect(file)
+    collector.place_beside()
+    return collector
+
+
+def lines(warc: Path) -> Iterator[tuple[dict[str, Any], bytes]]:
+    """Each line of the index, and the bytes that it points to."""
+    data = warc.read_bytes()
+    for line in index_of(warc).read_text().splitlines():
+        fields = json.loads(line.split(" ", 2)[2])
+        yield fields, data[int(fields["offset"]) :][: int(fields["length"])]
+
+
+def test_each_page_once(tmp_path: Path) -> None:
+    one, other = Warcs(tmp_path / "a", size="3000"), Warcs(tmp_path / "b", agent="b")
+    for number in range(40):
+        one.fetched(number, b"page %d" % number * 50)
+        if number % 3 == 0:
+            other.fetched(number, b"page %d" % number * 50)
+            one.flush()
+    for kept in (one, other):
+        kept.flush()
+        kept.close()
+    assert len(one.warcs) > 3
+    collector = collected(tmp_path / "all.warc.gz", tmp_path / "a", tmp_path / "b")
+    assert (collector.tally.pages, collector.tally.doubles) == (40, 14)
+    check(tmp_path / "all.warc.gz")
+    kinds = Counter(found.kind for found in records(tmp_path / "all.warc.gz"))
+    assert kinds == {"warcinfo": 1, "response": 40, "request": 40, "metadata": 40}
+    urls = Counter(fields["url"] for fields, _ in lines(tmp_path / "all.warc.gz"))
+    assert set(urls.values()) == {1} and len(urls) == 40
+
+
+@pytest.mark.parametrize("attempt", [0, 1])
+def test_a_revisit_of_what_was_removed_is_a_response_again(tmp_path: Path, attempt: int) -> None:
+    """Agent b has page 1 as well; where its attempt counts, page 2 of agent a has lost what it refers to."""
+    one, other = Warcs(tmp_path / "a"), Warcs(tmp_path / "b", agent="b")
+    one.fetched(1, SAME)
+    one.fetched(2, SAME)
+    other.fetched(1, SAME, attempt=attempt)
+    for kept in (one, other):
+        kept.flush()
+        kept.close()
+    assert Counter(found.kind for found in records(one.warcs[0]))["revisit"] == 1
+    collected(tmp_path / "all.warc.gz", tmp_path / "a", tmp_path / "b")
+    check(tmp_path / "all.warc.gz")
+    found = records(tmp_path / "all.warc.gz")
+    ids = {one.head["WARC-Record-ID"] for one in found}
+    kinds = Counter(one.kind for one in found)
+    assert kinds["response"] == 1 + attempt and kinds["revisit"] == 1 - attempt
+    assert all(one.head["WARC-Refers-To"] in ids for one in found if one.kind == "revisit")
+    assert all(one.body == SAME for one in found if one.kind == "response")
+    for fields, data in lines(tmp_path / "all.warc.gz"):
+        (record,) = ArchiveIterator(BytesIO(data))
+        assert record.rec_headers["WARC-Target-URI"] == fields["url"]
+        assert (fields["mime"] == "warc/revisit") == (record.rec_type == "revisit")
+
+
+def test_a_file_cut_at_every_byte_of_its_tail_leaves_whole_members(tmp_path: Path) -> None:
+    kept = Warcs(tmp_path / "a", request="no", metadata="no")
+    for number in range(3):
+        kept.fetched(number, b"done %d" % number)
+    kept.flush()
+    kept.fetched(3, b"not done")
+    kept.written()
+    (path,) = kept.warcs
+    assert path.name.endswith(OPEN)
+    files = {file: file.read_bytes() for file in (tmp_path / "a/out").rglob("*.*")}
+    text = kept.rows.get(ROW)
+    assert text is not None
+    (end,) = (size for name, size in json.loads(text)["files"].items() if name.endswith("warc.gz"))
+    whole = files[path]
+    assert end < len(whole)
+    for cut in range(end, len(whole) + 1):
+        for file, data in files.items():
+            file.write_bytes(whole[:cut] if file == path else data)
+        if cut % 40 == 0:  # before a start has repaired it
+            collector = collected(tmp_path / "all.warc.gz", tmp_path / "a")
+            assert collector.tally.pages == (4 if cut == len(whole) else 3)
+        (sealed,) = Warcs(tmp_path / "a", kept.rows).warcs
+        assert sealed.stat().st_size == end
+        assert [one.kind for one in members.records(sealed.read_bytes())] == ["warcinfo"] + ["response"] * 3
+        for file in (tmp_path / "a/out/warc").iterdir():
+            file.unlink()
+
+
+def test_a_thousand_random_lines_read_the_right_record(tmp_path: Path) -> None:
+    seed = random.randrange(1 << 32)
+    print("seed", seed)
+    dice = random.Random(seed)
+    kept = Warcs(tmp_path / "a", size="200000")
+    for number in range(1100):
+        bodies = [b"", SAME, dice.randbytes(dice.randrange(2000)), b"x" * dice.randrange(3000)]
+        kept.fetched(number, dice.choice(bodies))
+        if dice.random() < 0.05:
+            kept.flush()
+    kept.flush()
+    kept.close()
+    collected(tmp_path / "all.warc.gz", tmp_path / "a")
+    check(tmp_path / "all.warc.gz")
+    found = list(lines(tmp_path / "all.warc.gz"))
+    assert len(found) == 1100
+    for fields, data in dice.sample(found, 1000):
+        (record,) = ArchiveIterator(BytesIO(data))
+        assert record.rec_headers["WARC-Target-URI"] == fields["url"]
+        assert record.rec_headers["WARC-Payload-Digest"] == fields["digest"]
+    for path in kept.warcs:
+        text = index_of(path).read_bytes().splitlines()
+        assert text == sorted(text)
