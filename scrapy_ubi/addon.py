@@ -23,11 +23,13 @@ from scrapy_ubi.components import bot_page
 from scrapy_ubi.components.downloader_middleware import UbiDownloaderMiddleware
 from scrapy_ubi.components.expand_middleware import INNERMOST as NEXT_TO_SPIDER
 from scrapy_ubi.components.expand_middleware import PlainLinksMiddleware
+from scrapy_ubi.components.find_scheduler import own_scheduler
 from scrapy_ubi.components.robots_placing import place_robots
-from scrapy_ubi.components.scheduler import REFUSAL, UbiScheduler, own_scheduler
+from scrapy_ubi.components.scheduler import UbiScheduler
 from scrapy_ubi.components.spider_middleware import UbiSpiderMiddleware
 from scrapy_ubi.components.truncate import PRIORITY as BODY
 from scrapy_ubi.components.truncate import UbiBodyMiddleware
+from scrapy_ubi.components.wiring import REFUSAL
 from scrapy_ubi.errors import UbiSettingError
 from scrapy_ubi.outputs.feed_params import FeedParams
 from scrapy_ubi.politeness import scrapy_delays

@@ -28,7 +28,7 @@ from scrapy_ubi.links.costly import is_costly
 from scrapy_ubi.links.joiner import Joiner, plain
 from scrapy_ubi.links.page import Attributes, LinkSources, Page, readable, written
 from scrapy_ubi.links.usual import elements, urls, values_of
-from scrapy_ubi.scrapy_private.tree import parsed_page
+from scrapy_ubi.scrapy_private.parsed_page import parsed_page
 
 _HEAD = 16_384  # characters of a hostile page that are read for its robots
 _SMALL = 400_000  # characters of a page that may be kept until the next one: parsed, some 5 MB, and 13 at worst

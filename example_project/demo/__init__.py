@@ -7,6 +7,5 @@ web.py     a forward proxy that is also the origin of every host
 servers.py the web and a Valkey, for playing by hand with the steps beside this directory
 run.py     what `make demo` starts
 faults.py  the agent that is killed meanwhile, the one that joins, and what follows
-screen.py  where it shows itself
 verdict.py what the web says about the crawl, held against the truth
 """

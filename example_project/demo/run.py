@@ -34,10 +34,10 @@ import redis
 from demo import verdict
 from demo.faults import Faults
 from demo.graph import Graph
-from demo.screen import Screen
 from demo.servers import Servers, let_signals_interrupt
 from demo.web import add_graph_options, ask
 from scrapy_ubi.monitor import render
+from scrapy_ubi.monitor.screen import Screen
 from scrapy_ubi.monitor.status import CrawlStatus, read_status
 
 PROJECT = Path(__file__).resolve().parents[1] / "03_broad"

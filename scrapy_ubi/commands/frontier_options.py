@@ -66,15 +66,26 @@ who has fetched it.
 
   items  the items, as JSON lines: store `items`
   links  the links, as LARM's links.log has them: store `larm`
+  graph  pages and arcs, numbered: OUT.urls.gz and OUT.arcs.gz, with --hosts the graph of hosts, too: store `graph`
   warc   the responses, as WARC, with a CDXJ beside it: store `warc`; in the order of the agents' files
 
 The agents' directories are those of the crawl on this machine, or those named with --dir, which may be copies from
 other machines. Beside a running crawl, what is sealed is collected. Of several runs of a crawl it is the last one;
 --run names another.
 """
+QUALITY = """\
+Shows how good the pages were that were fetched first: the average indegree of the first so many pages (how many pages
+link to each), as the crawl has fetched them, beside two other orders of the same pages: breadth first without regard to
+hosts, and the best order, by indegree. This is Figure 2 of UbiCrawler's paper for a crawl of your own.
+
+Read are the records of the store `graph` (UBI_STORES), as by collect.
+"""
 EXAMPLES = {
+    "quality": "examples:\n  scrapy ubi quality\n  scrapy ubi quality -o quality.svg\n"
+    "  scrapy ubi quality --dir a1 --dir a2 --json",
     "collect": "examples:\n  scrapy ubi collect items -o items.jsonl\n"
-    "  scrapy ubi collect items --dir a1 --dir a2 -o items.jsonl\n  scrapy ubi collect items -o - | jq .title",
+    "  scrapy ubi collect items --dir a1 --dir a2 -o items.jsonl\n  scrapy ubi collect items -o - | jq .title\n"
+    "  scrapy ubi collect graph -o web --hosts",
     "crawls": "examples:\n  scrapy ubi crawls\n  scrapy ubi crawls --json",
     "hosts": "examples:\n  scrapy ubi hosts\n  scrapy ubi hosts --sort failed --limit 50\n"
     "  scrapy ubi hosts --dir .ubi/mybot:news --json",
@@ -105,14 +116,15 @@ def add_frontier_subcommands(sub: Sub) -> None:
     requeue = _look(sub("requeue", "have failed requests fetched again", REQUEUE, EXAMPLES["requeue"]))
     _choice(requeue)
     requeue.add_argument("--all", action="store_true", help="every failed request")
-    collect = sub("collect", "one file of what all agents have kept: items, links, WARC", COLLECT, EXAMPLES["collect"])
-    collect.add_argument("kind", choices=("items", "links", "warc"), help="what is collected")
+    collect = sub("collect", "what all agents have kept: items, links, WARC, graph", COLLECT, EXAMPLES["collect"])
+    collect.add_argument("kind", choices=("items", "links", "warc", "graph"), help="what is collected")
     collect.add_argument("-o", "--output", metavar="OUT", required=True, help="the file to write; -: standard output")
-    collect.add_argument("--run", metavar="RUN", help="another run of the crawl than the last one")
-    collect.add_argument(
-        "--dir", metavar="DIR", action="append", default=[],
-        help="the directory of an agent; may be given several times (default: those of the crawl found here)",
-    )  # fmt: skip
+    collect.add_argument("--hosts", action="store_true", help="graph: the graph of hosts, too")
+    collect.add_argument("--crawled-only", action="store_true", help="graph: only pages that were fetched")
+    _outputs(collect)
+    quality = sub("quality", "how good the pages fetched first were", QUALITY, EXAMPLES["quality"])
+    quality.add_argument("-o", "--output", metavar="FILE", help="draw the curves there (SVG)")
+    _outputs(quality)
     reset = sub("reset", "forget a crawl", RESET, EXAMPLES["reset"])
     _dirs(reset)
     reset.add_argument("--finished", action="store_true", help="all crawls of this project that are finished")
@@ -132,6 +144,14 @@ def _look(sub: argparse.ArgumentParser) -> argparse.ArgumentParser:
         "--timeout", metavar="S", type=_seconds, default=10.0, help="wait so many seconds for answers (default: 10)"
     )
     return sub
+
+
+def _outputs(sub: argparse.ArgumentParser) -> None:
+    sub.add_argument("--run", metavar="RUN", help="another run of the crawl than the last one")
+    sub.add_argument(
+        "--dir", metavar="DIR", action="append", default=[],
+        help="the directory of an agent; may be given several times (default: those of the crawl found here)",
+    )  # fmt: skip
 
 
 def _dirs(sub: argparse.ArgumentParser) -> None:

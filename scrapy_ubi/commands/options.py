@@ -11,6 +11,7 @@ from typing import Any
 
 from scrapy_ubi.commands.frontier_options import add_frontier_subcommands
 from scrapy_ubi.commands.help_text import filled
+from scrapy_ubi.commands.run_options import add_run_subcommand
 
 MOST_LETTERS = 10_000  # asked for at once; a letter may have a megabyte
 MOST_SECONDS = 86_400  # to wait
@@ -85,6 +86,7 @@ def add_subcommands(parser: argparse.ArgumentParser) -> None:
     _offline(_sub(what, "owner", "who owns a URL's host, and who comes next", OWNER))
     _sub(what, "report", "the measures of the whole crawl", REPORT)
     _drain(_sub(what, "drain", "ask an agent to hand over and leave", DRAIN))
+    add_run_subcommand(lambda name, short, long, examples: _sub(what, name, short, long, examples))
     add_frontier_subcommands(lambda name, short, long, examples: _sub(what, name, short, long, examples))
 
 

@@ -42,7 +42,7 @@ from scrapy_ubi.urls.normaliser import is_composition
 
 
 class QueryReport(NamedTuple):
-    """What a command prints: lines for people, a document for programs; and what was wrong all the same, if so."""
+    """What a command prints: lines for people, a document for programs; and what was wrong nevertheless, if so."""
 
     lines: list[str]
     document: Document
@@ -176,7 +176,7 @@ def _of_directories(
 
 
 def _refuse_copies(places: list[FoundDirectory]) -> None:
-    """One of two directories of one agent is a copy, and nobody can tell which. Raises UbiDirectoryError."""
+    """One of two directories of one agent is a copy, and it cannot be told which. Raises UbiDirectoryError."""
     first: dict[str, Path] = {}
     for place in places:
         if (path := first.setdefault(place.agent, place.path)) != place.path:

@@ -44,7 +44,7 @@ class Stock(NamedTuple):
 
 
 class Stopped:
-    """The open directory of an agent that has stopped. `facts` is what is kept of the crawl (node/keeper.py)."""
+    """The open directory of an agent that has stopped. `facts` is what is kept of the crawl (node/disk.py)."""
 
     def __init__(self, place: FoundDirectory, frontier: DiskFrontier) -> None:
         self.place = place

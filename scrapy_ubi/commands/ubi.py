@@ -1,9 +1,9 @@
 """`scrapy ubi status | agents | inbox AGENT | owner URL | report | drain AGENT | crawls | hosts | url URL | failed |
-requeue | reset | collect`: a crawl, seen from outside.
+requeue | reset | collect | quality`: a crawl, seen from outside. `scrapy ubi run SPIDER`: its agents, on this machine.
 
-The commands only read, but for `drain`, `requeue` and `reset`; `collect` writes the file that it is told. Errors are
-one sentence on standard error and exit
-status 1 (2 for a wrong command line); a traceback is a fault of this program.
+The commands only read, but for `run`, `drain`, `requeue` and `reset`; `collect` and `quality` write the files that
+they are told. Errors are one sentence on standard error and exit status 1 (2 for a wrong command line); a traceback is
+a fault of this program.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from scrapy.exceptions import UsageError
 from scrapy.settings import BaseSettings, get_settings_priority
 from scrapy.utils.conf import arglist_to_dict
 
-from scrapy_ubi.commands import collect, crawls, failed, host_report, reset, url
+from scrapy_ubi.commands import collect, collect_graph, crawls, failed, host_report, reset, run, url
 from scrapy_ubi.commands.addon_remark import addon_remark
 from scrapy_ubi.commands.crawl_choice import UbiNoCrawl, choose_crawl
 from scrapy_ubi.commands.drain import Drain
@@ -58,6 +58,7 @@ FRONTIER: Mapping[str, Callable[[BaseSettings, argparse.Namespace], QueryReport]
     "requeue": failed.requeue,
     "reset": reset.run,
     "collect": collect.run,
+    "quality": collect_graph.run_quality,
 }
 
 
@@ -77,12 +78,12 @@ class Command(ScrapyCommand):
 
     def short_desc(self) -> str:
         """The line in Scrapy's list of commands."""
-        return "Look at a crawl of scrapy_ubi: agents, hosts, URLs, failures; let an agent leave, reset, collect"
+        return "Run agents of scrapy_ubi; look at a crawl: agents, hosts, failures; drain, reset, collect"
 
     def long_desc(self) -> str:
         """The text above the options."""
         return (
-            "Look at a crawl of scrapy_ubi, from any machine that reaches its Redis. "
+            "Run agents of a crawl on this machine, or look at a crawl from any machine that reaches its Redis. "
             "'scrapy ubi <sub-command> --help' tells more about each."
         )
 
@@ -111,10 +112,14 @@ class Command(ScrapyCommand):
         # Whatever the terminal's encoding, a URL must not stop the output half way.
         for stream in (sys.stdout, sys.stderr):
             getattr(stream, "reconfigure", lambda **_: None)(errors="backslashreplace")
-        if remark := addon_remark(self.settings):
+        remark = "" if opts.what == "run" else addon_remark(self.settings)
+        if remark:
             print(f"scrapy ubi: {remark}", file=sys.stderr)
         try:
             refuse_unknown(_given(self.settings))
+            if opts.what == "run":
+                self.exitcode = run.run(self.settings, opts)
+                return
             if opts.what == "owner" and opts.agents:
                 _print(_owner(opts, _group_given(self.settings, opts)), opts)
                 return
@@ -246,8 +251,8 @@ def _text(answer: Answer, opts: argparse.Namespace) -> str:
 
 
 def _watch(settings: BaseSettings, opts: argparse.Namespace, to: RedisConnection) -> None:
-    """Draw the status anew until the crawl is finished. It is waited for, and once it was seen, also a Redis that is
-    away."""
+    """Draw the status again and again until the crawl is finished. It is waited for, and once it was seen, also a Redis
+    that is away."""
     status = _first_status(settings, opts, to)
     while True:
         _draw(status, opts)

@@ -97,7 +97,7 @@ def _place_rows(place: Spot, owned: Ownership | None) -> list[tuple[str, str]]:
         *([("key", place.key)] if not place.fingerprinter else []),
         ("host", place.host),
         ("owner", _owner(owned) or "not known: no agent lives"),
-        *_row("then", successors or "nobody"),
+        *_row("then", successors or "no agent"),
     ]
 
 

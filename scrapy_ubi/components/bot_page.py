@@ -6,7 +6,7 @@ Rules of this module:
   USER_AGENT that somebody has set stays as it is.
 * The first request that leaves loopback with a User-Agent that names neither a page nor an e-mail address is warned
   of, once. It is sent: a crawl of one's own network needs no page. The default User-Agent of Scrapy names
-  Scrapy's own page, where nobody can be asked about this crawl. Commands that look at a page or two do not warn.
+  Scrapy's own page, where no one can be asked about this crawl. Commands that look at a page or two do not warn.
 * A request to a proxy on this machine does not leave it, as far as can be seen here: no warning. Where that proxy is
   a door to the Internet, the User-Agent is the user's own care.
 """
@@ -29,7 +29,7 @@ from scrapy_ubi.scrapy_private.runs import is_trial
 
 logger = logging.getLogger("scrapy_ubi")
 
-# A page or an address somewhere in the text; `mailto:` holds one. Scrapy's page is nobody's contact.
+# A page or an address somewhere in the text; `mailto:` holds one. Scrapy's page is no contact of a crawl.
 _CONTACT = re.compile(r"(?:https?://|\bwww\.)(?!scrapy\.org)[\w\[]|[\w.+-]+@[\w-]+\.\w", re.ASCII)
 _NOT_IN_PRODUCT = re.compile(r"[^!#$%&'*+.^_`|~0-9A-Za-z-]+")  # RFC 9110, 5.6.2: what a token may not hold
 

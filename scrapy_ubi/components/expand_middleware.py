@@ -1,4 +1,4 @@
-"""Innermost at the spider: makes ordinary requests of plain links where nobody takes them as one object.
+"""Innermost at the spider: makes ordinary requests of plain links where nothing takes them as one object.
 
 * Where spider middlewares of the user's look at what pages yield, they are to see every link, as a request.
 * Without our scheduler (a `UbiSpider` in a project without the add-on) plain links are requests like all others.
@@ -41,7 +41,7 @@ class PlainLinksMiddleware:
         def opened(sender: Crawler) -> None:
             cls(sender, why)._opened()
 
-        # Nobody else keeps it. It knows of no crawler: what is connected lasts as long as its sender does.
+        # Nothing else keeps it. It knows of no crawler: what is connected lasts as long as its sender does.
         crawler.signals.connect(opened, signals.spider_opened, weak=False)
         if not why:
             raise NotConfigured

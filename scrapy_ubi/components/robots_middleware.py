@@ -2,8 +2,8 @@
 
 Rules of this module:
 
-* Nothing of an authority is fetched before its robots.txt; all who wait for it wait for one fetch. Whoever waits holds
-  no permit, so robots.txt can be loaded, under a permit and with the host's delay like everything else.
+* Nothing of an authority is fetched before its robots.txt; all who wait for it wait for one fetch. A request that waits
+  holds no permit, so robots.txt can be loaded, under a permit and with the host's delay like everything else.
 * Where robots.txt cannot be read, the host is put off (`node.hosts.postpone`) and its page goes back to the queue. So
   it waits beside the crawl, not in it. After `UBI_ROBOTS_GIVE_UP` its pages fail, so that the crawl ends. There, too,
   the delay after robots.txt was read is waited for.
@@ -53,8 +53,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-NOBODY = (CannotResolveHostError, DownloadConnectionRefusedError, ConnectionRefusedError)  # there is no server
-OF_NOBODY = 0.1  # of UBI_ROBOTS_GIVE_UP: mostly it is for good, and the end of the crawl waits for it
+NO_SERVER = (CannotResolveHostError, DownloadConnectionRefusedError, ConnectionRefusedError)  # there is no server
+SHARE_NO_SERVER = 0.1  # of UBI_ROBOTS_GIVE_UP: mostly that lasts, and the end of the crawl waits for it
 SHARE_OF_MEMORY = 1 / 16  # of UBI_MEMORY_MB: for the parsers
 WAITS = 8.0  # s between two tries that a file waits for: of the first three tries, that is
 PATIENCE = 0.5  # s of delay that a page waits for after its robots.txt: for more it goes back to its queue
@@ -197,8 +197,8 @@ class UbiRobotsMiddleware:
             known = Known(Record(self._wall()))
         except Exception as error:  # noqa: BLE001 - whatever a download handler raises: it could not be read
             self._count(f"robotstxt/exception_count/{type(error)}")
-            nobody = isinstance(error, NOBODY) or is_no_tunnel(error)
-            why, known = f"{type(error).__name__}: {error}"[:200], self._failed(before, state, scheduler, nobody)
+            no_server = isinstance(error, NO_SERVER) or is_no_tunnel(error)
+            why, known = f"{type(error).__name__}: {error}"[:200], self._failed(before, state, scheduler, no_server)
         else:
             self._count("ubi/robots/redirects", hops)
             if response is None or not record.is_unreachable(response.status):
@@ -206,8 +206,8 @@ class UbiRobotsMiddleware:
             else:
                 self._answered(response)
                 asked = min(retry_after.asked(response) or 0.0, scheduler.settings.max_retry_after)
-                nobody = failing.says_unreachable(response.status, response.request)
-                why, known = f"status {response.status}", self._failed(before, state, scheduler, nobody, asked)
+                no_server = failing.says_unreachable(response.status, response.request)
+                why, known = f"status {response.status}", self._failed(before, state, scheduler, no_server, asked)
         self._count("robotstxt/request_count")
         self._cache_for(scheduler.settings).put(authority, known)
         there = state or scheduler.gate.hosts.own_state(request)
@@ -222,15 +222,15 @@ class UbiRobotsMiddleware:
         before: Known | None,
         state: HostState | None,
         scheduler: UbiScheduler,
-        nobody: bool,
+        no_server: bool,
         asked: float = 0.0,
     ) -> Known:
-        """What is known after it was asked for in vain: what was known before, if anything. `nobody`: there is no
-        server, as far as can be told; `asked`: as in `record.after_failure`."""
+        """What is known after it was asked for and not got: what was known before, if anything. `no_server`: there is
+        no server, as far as can be told; `asked`: as in `record.after_failure`."""
         now = self._wall()
         # Many dead authorities of one host queue must not take this time each, one after the other.
         gone = sum(noted.gone for noted in self._noted(state).values()) if state is not None else 0
-        give_up = scheduler.settings.robots_give_up / (1 + gone) * (OF_NOBODY if nobody else 1)
+        give_up = scheduler.settings.robots_give_up / (1 + gone) * (SHARE_NO_SERVER if no_server else 1)
         after = record.after_failure(before.record if before is not None else None, now, give_up, asked)
         self._count("ubi/robots/unreachable")
         scheduler.node.note("robots/unreachable", "" if state is None else state.host)

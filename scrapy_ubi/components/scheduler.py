@@ -23,10 +23,8 @@ from scrapy import Request, Spider, signals
 from scrapy.core.scheduler import BaseScheduler
 from scrapy.crawler import Crawler
 from scrapy.http import Response
-from scrapy.settings import BaseSettings
 from scrapy.utils.asyncio import is_asyncio_available
 from scrapy.utils.defer import deferred_from_coro
-from scrapy.utils.misc import load_object
 from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
 
@@ -40,16 +38,12 @@ from scrapy_ubi.downloads.unscheduled_results import UnscheduledResults
 from scrapy_ubi.errors import UbiError
 from scrapy_ubi.node import Node
 from scrapy_ubi.node.disk import AgentDisk
-from scrapy_ubi.node.start import Start
 from scrapy_ubi.outputs import feed_params
 from scrapy_ubi.outputs.feed_claims import FeedClaims
 from scrapy_ubi.outputs.pages import KEY, PageOutputs
 from scrapy_ubi.outputs.setup import Outputs
 from scrapy_ubi.plainlinks import PlainLinks
 from scrapy_ubi.politeness.robots.sitemaps import Sitemaps
-from scrapy_ubi.process import (
-    process_start,
-)
 from scrapy_ubi.process.agent_directory import AgentDirectory
 from scrapy_ubi.process.error_signals import ErrorWatch
 from scrapy_ubi.process.log_once import Notices
@@ -58,7 +52,7 @@ from scrapy_ubi.requests.codec import Codec
 from scrapy_ubi.requests.inflight import Flights
 from scrapy_ubi.scheduling.bulk_enqueue import Ordinary
 from scrapy_ubi.scheduling.decide import Tools
-from scrapy_ubi.scheduling.dequeue import Dequeue
+from scrapy_ubi.scheduling.dequeue import Dequeue, PageReaders
 from scrapy_ubi.scheduling.drops import Drops
 from scrapy_ubi.scheduling.enqueue import Enqueue
 from scrapy_ubi.scheduling.hostless import SHARE, Hostless
@@ -70,7 +64,6 @@ from scrapy_ubi.scheduling.seeds import Seeds
 from scrapy_ubi.scheduling.sessions import Sessions
 from scrapy_ubi.scheduling.stats import StatBuffer
 from scrapy_ubi.scrapy_private.engine import EngineHooks
-from scrapy_ubi.scrapy_private.engines import scheduler_in
 from scrapy_ubi.scrapy_private.runs import is_trial
 from scrapy_ubi.scrapy_private.steady_timers import steady_timers
 from scrapy_ubi.settings import UbiSettings
@@ -79,11 +72,6 @@ from scrapy_ubi.transport import Transport, TransportError
 logger = logging.getLogger("scrapy_ubi.scheduler")
 
 SEED = "ubi_seed"  # meta key: set by the spider middleware on what start() yields, taken off here
-REFUSAL = "SCRAPY_UBI_REFUSAL"  # setting in which the add-on leaves the sentence why the crawl may not start
-NO_ADDON = (
-    "SCHEDULER is set to scrapy_ubi's, but the add-on, which it needs, is not on: replace SCHEDULER, and the line "
-    'ADDONS = {} if there is one, by ADDONS = {"scrapy_ubi.Addon": 500}.'
-)
 
 
 class UbiScheduler(BaseScheduler):
@@ -108,7 +96,7 @@ class UbiScheduler(BaseScheduler):
         self.ending = Ending(crawler)
         self._opened = False
         self._start_ended = False
-        self._held = True  # by the user's handlers at idle; until they were asked nobody knows
+        self._held = True  # open by the user's handlers at idle, until they say otherwise
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> UbiScheduler:
@@ -128,10 +116,7 @@ class UbiScheduler(BaseScheduler):
         return deferred_from_coro(self._open(spider))
 
     async def _open(self, spider: Spider) -> None:
-        settings = self.crawler.settings
-        refusal = settings.get(REFUSAL) if REFUSAL in settings else NO_ADDON
-        if refusal:
-            raise process_ended(refusal)
+        wiring.check_addon(self.crawler.settings)
         try:
             await self._join(spider)
         except (UbiError, TransportError) as error:
@@ -142,7 +127,7 @@ class UbiScheduler(BaseScheduler):
         settings = self.crawler.settings
         wanted, self._origin = wiring.read_settings(self.crawler, spider)
         self._stat_buffer = StatBuffer(self.crawler.stats)
-        self._filtering = LinkFilter.from_settings(wanted, self._stat_buffer.count)
+        self._link_filter = LinkFilter.from_settings(wanted, self._stat_buffer.count)
         self._kept = KeptRequests(MOST_ALONE, MOST_HOLDERS_ALONE) if wanted.redis_url is None else KeptRequests()
         if is_trial(self.crawler):
             self._trial = Trial()
@@ -152,7 +137,7 @@ class UbiScheduler(BaseScheduler):
         self.agent_id = self.directory.agent_id
         self.settings = replace(wanted, agent_id=self.agent_id, dir=self.directory.path, dir_given=True)
         self._claim_feeds(spider)
-        proxies = ("*",) if self.alone else self.settings.proxies  # alone: nobody else writes what it reads
+        proxies = ("*",) if self.alone else self.settings.proxies  # alone: no other agent writes what it reads
         self._codec = Codec(spider, settings, proxies)
         self._keys = wiring.make_keys(self.crawler, self.settings, self._stat_buffer)
         self.hooks = EngineHooks(self.crawler.engine)
@@ -164,8 +149,7 @@ class UbiScheduler(BaseScheduler):
             disk = await AgentDisk.open(self.settings.dir, self.settings, clock.now, writer)
         self.node = self.make_node(self.make_transport(), disk)
         self.sitemaps = Sitemaps(self.crawler, self.settings.sitemaps, self._found)
-        resolve = Resolver(settings).addresses
-        self.reach = Reach(self.settings, settings, resolve, self._notices, self._stat_buffer.count)
+        self.reach = Reach(self.settings, settings, Resolver(settings).addresses, self._notices, self.count)
         let_reach(self.crawler, self.reach)
         self.gate = Gate(self.crawler, self.node, self.settings, self._flights, self._notices, self.reach)
         self._downloads = UnscheduledResults(self.crawler.stats.inc_value, self.node.note, self.gate.hosts.of_url)
@@ -199,26 +183,22 @@ class UbiScheduler(BaseScheduler):
 
     def make_node(self, transport: Transport, disk: AgentDisk | None) -> Node:
         """The node of this agent; tests put another in its place."""
-        start = Start(
-            self.agent_id, self._spider.name, self._origin, self.directory.predecessor, process_start.asked_for()
-        )
+        start = wiring.make_start(self.directory, self._spider, self._origin)
         events = wiring.SchedulerEvents(self)
         return Node(self.settings, transport, start, self._codec.check, self._keys, events, disk=disk)
 
     def _assemble(self) -> None:
         """Put together what requests go through, before this agent's node."""
-        settings, kept = self.settings, self._kept
+        settings, count = self.settings, self._stat_buffer.count
         most_local = max(1, self.crawler.settings.getint("CONCURRENT_REQUESTS") // SHARE)
         self._local = Hostless(self.crawler.request_fingerprinter, self._tell_start, most_local)
-        losses = Drops(
-            self._stat_buffer.count, self._notices, kept, settings.max_letter_bytes, self.alone, self.is_trial
-        )
+        drops = Drops(count, self._notices, self._kept, settings.max_letter_bytes, self.alone, self.is_trial)
         self._tools = Tools(
-            settings, self._codec, self._keys, self.node, self._flights, self._filtering, losses, self.reach,
+            settings, self._codec, self._keys, self.node, self._flights, self._link_filter, drops, self.reach,
             Seeds(self._keys, self._codec),
         )  # fmt: skip
         self._enqueue = Enqueue(self._tools, self._local, self._stat_buffer)
-        self._filtering.ask_frontier(self._enqueue.is_visited)
+        self._link_filter.ask_frontier(self._enqueue.is_visited)
 
     def _make_page_links(self) -> PageLinks:
         why = wiring.why_one_by_one(self._keys, self.settings)
@@ -229,9 +209,8 @@ class UbiScheduler(BaseScheduler):
     def _make_dequeue(self) -> Dequeue:
         sessions = Sessions(self.crawler, self.node, self.settings, self._notices, self._stat_buffer.count)
         return Dequeue(
-            self.crawler, self._spider, self.node, self._codec, self._flights, self._local, self._kept,
-            self.gate, self._errors, self.sitemaps, sessions, self._stat_buffer, self.reach, self._tools.seeds,
-            self.outputs,
+            self.crawler, self._spider, self._tools, self._local, self._kept, self.gate,
+            PageReaders(self._errors, self.sitemaps, sessions, self.outputs), self._stat_buffer,
         )  # fmt: skip
 
     def _hook_in(self) -> None:
@@ -246,7 +225,7 @@ class UbiScheduler(BaseScheduler):
         self.hooks.at_idle(self._idle)
         self.crawler.signals.connect(self._dequeue.spider_error, signals.spider_error)
         self._errors.listen()
-        if not self.alone:  # else there is nobody to hand over to; and Scrapy's shell never closes its spider
+        if not self.alone:  # alone, no other agent takes over; and Scrapy's shell never closes its spider
             atexit.register(self._cut_short)
 
     def _closing(self) -> None:
@@ -273,7 +252,7 @@ class UbiScheduler(BaseScheduler):
                 self._stores.close()
             self._stat_buffer.close(self.node, self._keys.changed, self._page_links.taken)
             say_lost(self.crawler, self.node, self.settings)
-            self._filtering.close()
+            self._link_filter.close()
             self._downloads.close()
             self._errors.close()
             self.directory.close()
@@ -383,19 +362,3 @@ class UbiScheduler(BaseScheduler):
         self._held = held
         self._tell_start()
         return not self.node.over
-
-
-def scheduler_of(crawler: Crawler) -> UbiScheduler | None:
-    """The scheduler of this crawler's engine, where there is an engine, and it is this package's."""
-    scheduler = scheduler_in(crawler)
-    # `isinstance` is true of any scheduler, by the metaclass of Scrapy's base class.
-    return scheduler if UbiScheduler in type(scheduler).__mro__ else None  # type: ignore[return-value]
-
-
-def own_scheduler(settings: BaseSettings) -> type[UbiScheduler] | None:
-    """The scheduler that is set, where it is this package's or a subclass of it."""
-    try:
-        cls = load_object(settings["SCHEDULER"])
-    except (ImportError, NameError, TypeError, ValueError):
-        return None
-    return cls if isinstance(cls, type) and UbiScheduler in cls.__mro__ else None

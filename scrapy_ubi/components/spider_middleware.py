@@ -27,12 +27,13 @@ from scrapy import Request, signals
 from scrapy.crawler import Crawler
 from scrapy.http import Response
 
-from scrapy_ubi.components.scheduler import SEED, UbiScheduler, own_scheduler, scheduler_of
+from scrapy_ubi.components.find_scheduler import own_scheduler, scheduler_of
+from scrapy_ubi.components.scheduler import SEED, UbiScheduler
 from scrapy_ubi.plainlinks import NO_SCHEDULER, PlainLinks, expanded
 from scrapy_ubi.process.start_errors import process_ended
 from scrapy_ubi.requests.check import NONCE
 from scrapy_ubi.scrapy_private.listeners import only_scrapy_listens
-from scrapy_ubi.scrapy_private.tree import forget_tree
+from scrapy_ubi.scrapy_private.parsed_page import forget_tree
 
 # While the engine backs out it drains start() without a pause: 100,000 URLs would block the loop for two seconds.
 PAUSE_EVERY = 64
@@ -77,7 +78,7 @@ class UbiSpiderMiddleware:
 
     @staticmethod
     async def _turn_of_others(scheduler: UbiScheduler) -> None:
-        """Let others run, and wait as long as no more seeds should come: start() may have millions."""
+        """Let others run, and wait as long as further seeds should not come: start() may have millions."""
         await asyncio.sleep(0)
         while scheduler.start_waits:  # noqa: ASYNC110 - nothing tells of less being in the way
             await asyncio.sleep(LOOK_EVERY)
@@ -131,11 +132,11 @@ class UbiSpiderMiddleware:
         forget_tree(response)
 
     def _is_unheard(self) -> bool:
-        """Whether nobody listens who would miss requests that are not sent signals about."""
+        """Whether no listener would miss requests that are not sent signals about."""
         return only_scrapy_listens(self._crawler, signals.request_scheduled, signals.request_dropped)
 
     def _taker(self, response: Response, unheard: bool, scheduler: UbiScheduler) -> Callable[[Request], None]:
-        """What takes the requests that the page of this response yields. `unheard`: nobody listens who would miss
+        """What takes the requests that the page of this response yields. `unheard`: no listener would miss
         them."""
         crawl, page = self._crawler.engine.crawl, response.request
 

@@ -26,7 +26,8 @@ from scrapy.http import Headers, HtmlResponse, Response, TextResponse
 from scrapy.responsetypes import responsetypes
 from scrapy.settings import SETTINGS_PRIORITIES
 
-from scrapy_ubi.components.scheduler import UbiScheduler, scheduler_of
+from scrapy_ubi.components.find_scheduler import scheduler_of
+from scrapy_ubi.components.scheduler import UbiScheduler
 from scrapy_ubi.politeness.robots.sitemaps import MOST_BYTES, Mark
 from scrapy_ubi.requests.decompress import can_unpack, unpack
 

@@ -2,8 +2,8 @@
 
 Rules of this module:
 
-* Each function makes one part of what it is given, and keeps nothing. The scheduler calls them in the order of their
-  needs, and holds the parts.
+* Each function makes one part of what it is given, or checks it, and keeps nothing. The scheduler calls them in the
+  order of their needs, and holds the parts.
 * Errors of the user's settings are `UbiRefused`, with one sentence, before anything is opened.
 """
 
@@ -14,10 +14,13 @@ from typing import TYPE_CHECKING
 
 from scrapy import Spider
 from scrapy.crawler import Crawler
+from scrapy.settings import BaseSettings
 
 from scrapy_ubi.node.group.origin import Origin
-from scrapy_ubi.node.start import NodeEvents
-from scrapy_ubi.process import arguments, ignored_settings
+from scrapy_ubi.node.start import NodeEvents, Start
+from scrapy_ubi.process import arguments, ignored_settings, process_start
+from scrapy_ubi.process.agent_directory import AgentDirectory
+from scrapy_ubi.process.start_errors import process_ended
 from scrapy_ubi.requests.fingerprints import FingerprintKeys
 from scrapy_ubi.requests.identity import NO_FILTER, RequestKeys
 from scrapy_ubi.settings import UbiSettings
@@ -31,6 +34,19 @@ if TYPE_CHECKING:
     from scrapy_ubi.scheduling.stats import StatBuffer
 
 logger = logging.getLogger("scrapy_ubi.scheduler")
+
+REFUSAL = "SCRAPY_UBI_REFUSAL"  # setting in which the add-on leaves the sentence why the crawl may not start
+NO_ADDON = (
+    "SCHEDULER is set to scrapy_ubi's, but the add-on, which it needs, is not on: replace SCHEDULER, and the line "
+    'ADDONS = {} if there is one, by ADDONS = {"scrapy_ubi.Addon": 500}.'
+)
+
+
+def check_addon(settings: BaseSettings) -> None:
+    """Raises SystemExit with one sentence where the add-on is missing, or has found that the crawl may not start."""
+    refusal = settings.get(REFUSAL) if REFUSAL in settings else NO_ADDON
+    if refusal:
+        raise process_ended(refusal)
 
 
 def read_settings(crawler: Crawler, spider: Spider) -> tuple[UbiSettings, Origin]:
@@ -46,6 +62,11 @@ def read_settings(crawler: Crawler, spider: Spider) -> tuple[UbiSettings, Origin
         logger.warning("%s", sentence)
     origin = Origin(f"{type(spider).__module__}.{type(spider).__qualname__}", given.mark, given.shown)
     return wanted, origin
+
+
+def make_start(directory: AgentDirectory, spider: Spider, origin: Origin) -> Start:
+    """Who the agent of this directory is, and when its process was asked for."""
+    return Start(directory.agent_id, spider.name, origin, directory.predecessor, process_start.asked_for())
 
 
 def make_transport(settings: UbiSettings, agent_id: str) -> Transport:

@@ -183,7 +183,7 @@ class Gate:
         if flight.transfer in HOLDING:
             flight.move(Transfer.WAITING if again else Transfer.ENDED)
             assert flight.host is not None
-            self._node.release(flight.host, flight.visit, again)
+            self._node.access.release(flight.host, flight.visit, again)
             if self._closing:  # the host may have been put off
                 self._end_waiting(self._waiting.get(flight.host, ()))
 
@@ -234,7 +234,7 @@ class Gate:
         load = load_of(flight.request)
         if flight.visit is not None or (load is not None and load.of_page):
             return True
-        return flight.host is not None and not self._node.loads(flight.host)
+        return flight.host is not None and not self._node.access.loads(flight.host)
 
     # -- the permit
 
@@ -247,14 +247,14 @@ class Gate:
                 flight.move(Transfer.ENDED)
                 raise self._unscheduled.refuse_given_up(flight, why)
             foreign = self._unscheduled.is_loaded_abroad(flight)
-        granted = None if again else self._node.permit_now(flight.host, flight.visit, foreign)
+        granted = None if again else self._node.access.permit_now(flight.host, flight.visit, foreign)
         if granted is None:
             granted = await self._wait(flight, again, foreign)
         if not granted:
             return self._denied(flight)
         flight.move(Transfer.GRANTED)
         flight.began = monotonic()
-        if foreign and self._node.is_foreign(flight.host):
+        if foreign and self._node.access.is_foreign(flight.host):
             self._crawler.stats.inc_value("ubi/guard/foreign_polite")
         return None
 
@@ -264,7 +264,7 @@ class Gate:
         waiting = self._waiting.setdefault(flight.host, {})
         waiting[flight] = None
         try:
-            return await abortable(flight, self._node.permit(flight.host, flight.visit, again, foreign))
+            return await abortable(flight, self._node.access.permit(flight.host, flight.visit, again, foreign))
         except Aborted:
             self._withdraw(flight)
         except BaseException:
@@ -306,7 +306,7 @@ class Gate:
     def _right(self, flight: Flight) -> Callable[[str], bool]:
         """The last check before the write: this agent owns the host, no other agent may be loading from it, and the
         lease holds. For what holds a foreign permit: the lease holds."""
-        return self._node.may_load if flight.visit is None else self._node.may_fetch
+        return self._node.access.may_load if flight.visit is None else self._node.access.may_fetch
 
     # -- what is withdrawn
 

@@ -48,7 +48,7 @@ class RequestHosts:
     def own_state(self, request: Request) -> HostState | None:
         """The state of the host of any request, None where this agent may not load from it now."""
         host = self.of_url(request.url)
-        return self._node.frontier.find(host) if host is not None and self._node.may_fetch(host) else None
+        return self._node.frontier.find(host) if host is not None and self._node.access.may_fetch(host) else None
 
     def of_url(self, url: str) -> str | None:
         """The host of any URL, None for what is none of http."""
@@ -57,7 +57,7 @@ class RequestHosts:
     def want_abroad(self, request: Request, source: str, seconds: float) -> None:
         """This source wants a delay (s, 0: none) of the host of this request, where that is another agent's."""
         host = self.of_url(request.url)
-        if host is not None and not self._node.is_own(host):
+        if host is not None and not self._node.access.is_own(host):
             self._node.foreign.want(host, source, seconds)
 
     async def rest(self, seconds: float) -> bool:

@@ -30,7 +30,7 @@ from scrapy.utils.httpobj import urlparse_cached
 from scrapy_ubi.politeness.robots.fetch import load_of
 from scrapy_ubi.process.log_once import Notices
 from scrapy_ubi.requests.inflight import Flight
-from scrapy_ubi.scrapy_private.robots import forget_robots, robots_known
+from scrapy_ubi.scrapy_private.robots_parsers import forget_robots, robots_known
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.urls import partition_key
 

@@ -1,4 +1,4 @@
-"""Middlewares' methods, called with less ado (UBI_LEAN): what each is really to do for a page.
+"""Middlewares' methods, called in fewer steps (UBI_LEAN): what each is really to do for a page.
 
 Rules of this module:
 
@@ -6,7 +6,7 @@ Rules of this module:
   wrapped. Methods that want that argument (of middlewares written long ago) are called as Scrapy calls them.
 * MetaRefreshMiddleware reads the beginning of every page for a tag that one in thousands has. It is asked only where
   that tag's word, or a character reference that might stand for a letter of it, is there.
-* A function of Scrapy's that reads otherwise than it did when this was written (`stoodfor`) is called as it is.
+* A function of Scrapy's that reads otherwise than it did when this was written (`compared`) is called as it is.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The functions of Scrapy that the lean way stands for, or calls by private names, each as it was compared with.
 
-A version of Scrapy, or somebody's patch, in which one of them reads otherwise is one that nobody has compared:
+A version of Scrapy, or somebody's patch, in which one of them reads otherwise is one that was not compared:
 `changed` names it, and the lean way is not taken (a middleware is asked as Scrapy asks it). Before a digest here is
-changed, compare what `leanpath`, `leanoutput`, `leanpieces` and `leancalls` do.
+changed, compare what `path`, `spider_output`, `pieces` and `calls` do.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ import logging
 from scrapy import signals
 from scrapy.crawler import Crawler
 
-from scrapy_ubi.components.scheduler import scheduler_of
+from scrapy_ubi.components.find_scheduler import scheduler_of
 from scrapy_ubi.components.spider_middleware import UbiSpiderMiddleware
 from scrapy_ubi.fast.path import place
 

@@ -1,4 +1,4 @@
-"""A request's way through Scrapy with less ado (UBI_LEAN): one task from the scheduler to its page's last output.
+"""A request's way through Scrapy in fewer steps (UBI_LEAN): one task from the scheduler to its page's last output.
 
 Scrapy starts a task each to ask the downloader middlewares, to wait for a place, to transfer, and to parse, and
 CONCURRENT_ITEMS + 1 more for the output; deferreds pass results from one to the next. Here one task calls the same
@@ -7,11 +7,12 @@ module:
 
 * It does over what `ExecutionEngine`, `Downloader`, `DownloaderMiddlewareManager` and `Scraper` do with a scheduled
   request, so it is for the versions of Scrapy that it was compared with (`COMPARED`), and only where these classes
-  are Scrapy's own and the functions that it stands for read as they did then (`stoodfor`): `place` says why it is not
+  are Scrapy's own and the functions that it stands for read as they did then (`compared`): `place` says why it is not
   used.
 * What bypasses the scheduler (robots.txt, media, `engine.download_async`) goes Scrapy's way.
 * A request that has to wait in Scrapy's downloader (a delay, a full slot) waits there.
-* Whoever counts requests (`downloader.active`, the slots of engine, downloader and scraper) counts what is there.
+* Requests are in Scrapy's own lists (`downloader.active`, the slots of engine, downloader and scraper) as usual, so
+  that what counts them there counts right.
 """
 
 from __future__ import annotations
@@ -246,7 +247,7 @@ class LeanPath:
                 await self._output.take(result, request)
             else:
                 await self._scraper._scrape(result, request)
-        except BaseException as error:  # likewise; Scrapy waits for ever after what is no Exception
+        except BaseException as error:  # likewise; Scrapy waits without end after what is no Exception
             if ends_us(error):
                 raise
             words = "Scraper bug processing %(request)s"

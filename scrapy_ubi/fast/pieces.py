@@ -1,11 +1,12 @@
-"""The pieces of a page's output, requests and items, taken with less ado (UBI_LEAN): items one by one while none waits.
+"""The pieces of a page's output, requests and items, taken in fewer steps (UBI_LEAN): items one by one while none
+waits.
 
 Scrapy starts CONCURRENT_ITEMS tasks for each page, to which it hands each piece. Rules of this module:
 
 * Where no pipeline is a coroutine, an item mostly waits for nothing, and the next one follows when it has passed. One
   that does wait (for what a plain function returned, for a receiver of a signal) goes on in the task in which it began,
   and the others of its page are taken meanwhile, CONCURRENT_ITEMS at once: it may wait for one of them.
-* Where one is a coroutine, CONCURRENT_ITEMS of them pass at once, as ever.
+* Where one is a coroutine, CONCURRENT_ITEMS of them pass at once, as before.
 * What escapes the processing of one piece ends that piece only, and is logged.
 * Others have their turn after `SLICE` pieces, or where the outermost middleware yields None.
 """

@@ -1,14 +1,15 @@
-"""Signals sent with less ado (UBI_LEAN): to the same receivers, with the same arguments, results and log lines.
+"""Signals sent in fewer steps (UBI_LEAN): to the same receivers, with the same arguments, results and log lines.
 
 Scrapy sends seven to ten signals a page, and for each looks for receivers in four places, into the code of each for
 the arguments that it takes, and starts a task for each where the signal is one that may be awaited. Here what a
-receiver takes is remembered, a signal that nobody hears costs next to nothing, and a task is started only for a
+receiver takes is remembered, a signal without receivers costs next to nothing, and a task is started only for a
 receiver that has something to wait for. Rules of this module:
 
-* PyDispatcher keeps the receivers, as ever: connecting and disconnecting is not touched, at any time.
+* PyDispatcher keeps the receivers, as before: connecting and disconnecting is not touched, at any time.
 * What is not plain (a receiver connected in two places, one that is no function or method) is sent by Scrapy itself.
 * Receivers are those that were connected when the signal was sent. With Scrapy one that an earlier receiver disconnects
-  is not called, where the signal is not awaited: to look after each call would cost every page for what nobody does.
+  is not called, where the signal is not awaited: to look after each call would cost every page for what no program
+  does.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ class LeanSignals:
         self._sender = manager.sender
         self._send = manager.send_catch_log
         self._send_async = manager.send_catch_log_async
-        # The arguments that a receiver takes (None: all), by its code, of which a program has so many and no more: a
+        # The arguments that a receiver takes (None: all), by its code, of which a program has a bounded number: a
         # function kept here would stay connected when all others have forgotten it.
         self._taken: dict[tuple[CodeType, bool], tuple[str, ...] | None] = {}
         manager.send_catch_log = self.send  # type: ignore[method-assign]
@@ -91,7 +92,7 @@ class LeanSignals:
             except (KeyboardInterrupt, SystemExit):
                 raise
             except BaseException as ended:  # noqa: BLE001 - a cancellation that the receiver met, a library's panic
-                results.append(ended)  # stands alone, as ever
+                results.append(ended)  # stands alone, as before
                 continue
             if error is None and (isinstance(result, Deferred) or inspect.isawaitable(result)):
                 # As with Scrapy those that come after it are called when it waits for the first time.
@@ -101,7 +102,7 @@ class LeanSignals:
             if error is not None:
                 self._log(receiver, error, named)
             results.append((receiver, result if error is None else error))
-        await asyncio.sleep(0)  # who sends in a loop lets the loop turn, as ever
+        await asyncio.sleep(0)  # who sends in a loop lets the loop turn, as before
         return results
 
     def _receivers(self, signal: Any, named: dict[str, Any]) -> list[Receiver] | None:

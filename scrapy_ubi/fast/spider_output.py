@@ -1,4 +1,5 @@
-"""What a page yields, with less ado (UBI_LEAN): callbacks called, and their output passed through plain generators.
+"""What a page yields, taken in fewer steps (UBI_LEAN): callbacks called, and their output passed through plain
+generators.
 
 Scrapy passes the output of every callback through two dozen asynchronous generators. Rules of this module:
 
@@ -6,7 +7,7 @@ Scrapy passes the output of every callback through two dozen asynchronous genera
   `process_spider_output`. That of a user's may be a stub beside the asynchronous one, which is what Scrapy calls: where
   one of them is neither Scrapy's nor ours, and for callbacks that are asynchronous generators, Scrapy's way is taken.
 * Errors are treated as by `SpiderMiddlewareManager`: those below see them first, what they give instead comes last.
-* The pieces that come out of it are `leanpieces`' to take.
+* The pieces that come out of it are for `pieces` to take.
 """
 
 from __future__ import annotations

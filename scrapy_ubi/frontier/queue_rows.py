@@ -167,10 +167,10 @@ def are_alike(queued: list[bytes]) -> bool:
 
 
 def deepest(head: Sequence[bytes]) -> int:
-    """Whoever is found so deep, with no priority, is better than none of these entries, which are in their order."""
+    """An entry found so deep, with no priority, is better than none of these entries, which are in their order."""
     first, last = head[0], head[-1]
     if first[5:11] != last[5:11]:
-        return _MOST_DEPTH + 2  # of several priorities: whoever asks has to look at each
+        return _MOST_DEPTH + 2  # of several priorities: the caller has to look at each
     return int.from_bytes(last[11:15], "big") + (last[5:11] > _NO_PRIORITY)
 
 

@@ -17,7 +17,7 @@ from scrapy_ubi.frontier.store import Store
 
 class Scan(NamedTuple):
     """What is to be read: rows of `state` from `start` on, before `end`; `tidy`: to find garbage, not for its head;
-    `whole`: no more rows than `most` were there when this was asked.
+    `whole`: at most `most` rows were there when this was asked.
     """
 
     state: DiskState
@@ -32,7 +32,7 @@ Result = tuple[Scan, Head]
 
 
 def cut(scan: Scan, read: Head) -> Result:
-    """What was read for this, and no more of it than weighs as much as was asked for; one row in any case."""
+    """What was read for this, of that only as much as was asked for, by weight; one row in any case."""
     if queue_rows.are_usual(read):
         return scan, read
     weight = 0

@@ -218,8 +218,8 @@ class Shards(ABC):
         for shard, more in zip(some[over].tolist(), coming[over].tolist(), strict=True):
             self._grow(shard, more)
         if over.any():
-            anew = self._places(numbers)
-            places = anew._replace(at=np.where(np.isin(shards, some[over]), anew.at, places.at))
+            again = self._places(numbers)
+            places = again._replace(at=np.where(np.isin(shards, some[over]), again.at, places.at))
         claim(np.asarray(self._slots), places, np.where(done, places.sought, places.sought - 1))
         self._counts[some] += coming
 

@@ -45,7 +45,7 @@ def _lost(status: CrawlStatus) -> list[str]:
 
 
 def lost_agents(status: CrawlStatus) -> int:
-    """How many agents were lost for ever, by the word of those who saw the end."""
+    """How many agents were lost permanently, by the word of those who saw the end."""
     profiles = [agent.profile for agent in status.agents if agent.profile is not None]
     return max([profile.count("lost_agents") for profile in profiles], default=0)
 

@@ -1,9 +1,9 @@
-"""The crawl as one agent has it: restored from its disk, or begun anew, and what its disk is to hold of it.
+"""The crawl as one agent has it: restored from its disk, or begun again, and what its disk is to hold of it.
 
 Rules of this module:
 
-* `agent`, `frontier` and `tally` belong together. They are others once a crawl is begun anew (`resume`), which happens
-  before the agent has joined its group or not at all.
+* `agent`, `frontier` and `tally` belong together. They are others once a crawl has begun again (`resume`), which
+  happens before the agent has joined its group or not at all.
 * A disk whose crawl is over, by its own word or by that of Redis, is emptied. Else it is gone on with, when the
   settings are those that its URLs were keyed by.
 * Every incarnation is noted before it is used. Those that have run on this disk (`former`) are told the others: who was
@@ -125,8 +125,8 @@ class Crawl:
         return self.disk.holds_outputs and facts.get("run") == run and not facts.get("finished")
 
     async def resume(self, control: Mapping[str, str]) -> bool:
-        """Go on with the crawl on the disk; or begin anew where that one is over, as the disk or the control hash says:
-        then True. Raises UbiRefused when settings or arguments are others, UbiDirectoryError when the disk cannot be
+        """Go on with the crawl on the disk; or begin again where that one is over, as disk or control hash say: then
+        True. Raises UbiRefused when settings or arguments are others, UbiDirectoryError when the disk cannot be
         used.
         """
         disk = self.disk
@@ -154,7 +154,7 @@ class Crawl:
     # -- while it runs
 
     def fail(self, host: str, entry: Entry, reason: str) -> None:
-        """A request of this host failed for good."""
+        """A request of this host failed after all retries."""
         self.tally.fail(reason, host)
         self.frontier.fail(Failure(host, entry, reason, time.time()))
 

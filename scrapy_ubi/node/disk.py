@@ -1,19 +1,19 @@
-"""The keeper: an agent's disk, as its node uses it (docs/explanation/protocol.md#flush-and-restart, P8).
+"""An agent's disk, as its node uses it (docs/explanation/protocol.md#flush-and-restart, P8).
 
 Rules of this module:
 
 * One directory an agent: `store/` (the rows of frontier and ledger) and `seen` (the table of known keys), beside what
   `identity` keeps there.
-* The loop collects a flush, the courier's thread writes it, and the loop hears of it: the loop never waits for the
+* The loop collects a flush, the I/O thread writes it, and the loop hears of it: the loop never waits for the
   disk. The same for what is read of the queues of hosts whose turn has come.
-* A store that is damaged is set aside under another name, never silently begun anew: the start is refused with a
+* A store that is damaged is set aside under another name, and no new one is begun silently: the start is refused with a
   sentence that says what was found and where it is now, and the next start goes on without it. One that turns out to be
   damaged in mid-crawl stops the agent, and is set aside when it is closed.
-* A store that has lost its last flushes, as its log is torn, is gone on with, by a warning (`opening`).
-* After a restart no host is fetched before its delay has passed: what was under way when a process was killed, nobody
-  knows.
+* A store that has lost its last flushes, as its log is torn, is gone on with, by a warning (`frontier.restore`).
+* After a restart no host is fetched before its delay has passed: it is not known what was under
+  way when a process was killed.
 * What is kept of the crawl beside the protocol's matter: the *run* it belongs to, whether that is finished, the
-  settings that may not change while URLs wait (`fixed`), and the counters.
+  settings that may not change while URLs wait (`group.pinned_settings`), and the counters.
 * What pages leave behind in files beside the store (`Beside`) is written before the flush that says of them that they
   are done, and the lengths of the files stand in that flush (P9).
 * `NoDisk` stands in where nothing is to be kept (a look at a page or two).
@@ -102,7 +102,7 @@ class Disk(Protocol):
         there."""
 
     async def forget(self) -> None:
-        """Begin anew, with nothing. Raises `UbiDirectoryError`."""
+        """Begin again, with nothing. Raises `UbiDirectoryError`."""
 
     def condemn(self, error: StoreDamaged) -> None:
         """A file turned out to be damaged."""
@@ -206,7 +206,7 @@ class AgentDisk:
         self.trouble: Callable[[StoreError], None] = _raise
         self._closed = False
         self._damage: StoreDamaged | None = None
-        self._gate = threading.Lock()  # whoever writes or closes
+        self._gate = threading.Lock()  # held by the thread that writes or closes
         # Threads of its own, to write and to read: in asyncio's it would wait behind the names of hosts that are looked
         # up there, when Twisted's reactor is off, and behind what spiders do there.
         self._threads = ThreadPoolExecutor(2, "ubi-disk")
@@ -219,12 +219,12 @@ class AgentDisk:
 
         Raises `UbiDirectoryError` when it is damaged (then it was set aside) or cannot be used.
         """
-        keeper = cls(path, settings, clock, beside)
-        await keeper._usable(keeper._open)
-        return keeper
+        disk = cls(path, settings, clock, beside)
+        await disk._usable(disk._open)
+        return disk
 
     async def _usable(self, make: Callable[[], None]) -> None:
-        """Have the files opened, or made anew, in another thread. Raises as `open` does."""
+        """Have the files opened, or made again, in another thread. Raises as `open` does."""
         path = self.path
         try:
             await self._apart(make)
@@ -343,7 +343,7 @@ class AgentDisk:
             return
         arrived()
 
-    # -- beginning anew, and the end
+    # -- beginning again, and the end
 
     async def forget(self) -> None:
         """Throw everything away and begin with nothing. Raises as `open` does."""

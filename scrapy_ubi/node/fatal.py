@@ -2,7 +2,7 @@
 
 Rules of this module:
 
-* Nobody goes on quietly: whatever ends the agent is told in one sentence, by `on_fatal`.
+* No agent ends without a word: `on_fatal` is told the reason in one sentence.
 * A file that is damaged is set aside when the disk is closed, so that the next start goes on without it.
 """
 

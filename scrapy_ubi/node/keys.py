@@ -3,8 +3,8 @@
 Rules of this module:
 
 * A node knows no Scrapy: `requests.identity.RequestKeys` is what implements `Keys`.
-* A request that failed for good and is requeued is done under its own key: it is taken in again under another one. So
-  is what lossy steps of the normal form joined wrongly (`hosts/learned_forms`).
+* A request that failed after all retries and is requeued is done under its own key: it is taken in again under another
+  one. So is what lossy steps of the normal form joined wrongly (`hosts/learned_forms`).
 * The nonce says why, and under which key the request was taken first: so its host's owner, whichever agent that is by
   then, does not take it for a new one.
 """

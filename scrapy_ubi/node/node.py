@@ -3,11 +3,11 @@
 It makes the parts of an agent and lets them work together; each has its idea, and its rules, in a module of its own.
 Rules of this module:
 
-* `met`, `discover` (`finding`), `next`, `ended`, `retry`, `put_back`, `release` touch memory only. The mail's I/O
-  happens in a thread of its own (`courier`); whoever comes by takes what has arrived and gives what is due
-  (`Exchanges.turn`).
-* Whoever may have made a host ready arms the waker.
-* Parts that last as long as the node follow the crawl when it is begun anew (`_follow`).
+* `met`, `discover` (`Discoverer`), `next`, `ended`, `retry`, `put_back` and the permits (`access`) touch memory only.
+  The mail's I/O happens in a thread of its own (`IoThread`); calls of the event loop take what has arrived and give
+  what is due (`ExchangeLoop.turn`).
+* A method that may have made a host ready arms the waker.
+* Parts that last as long as the node work for another crawl once one begins again (`_follow`).
 """
 
 from __future__ import annotations
@@ -51,12 +51,11 @@ from scrapy_ubi.node.report.query_inbox import QueryInbox
 from scrapy_ubi.node.start import NodeEvents, Start
 from scrapy_ubi.node.work.discover import Discoverer
 from scrapy_ubi.node.work.engine_wakeup import EngineWakeup
+from scrapy_ubi.node.work.host_access import HostAccess
 from scrapy_ubi.node.work.next_request import NextRequest
-from scrapy_ubi.node.work.permits import PATIENCE, Permits
 from scrapy_ubi.node.work.visits import Visit, Visits
 from scrapy_ubi.protocol.beat import Beat
 from scrapy_ubi.protocol.host import Entry, HostState
-from scrapy_ubi.protocol.memory_state import SetState
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.transport import Transport
 from scrapy_ubi.transport.redis_keys import drain_field
@@ -110,7 +109,7 @@ class Node:
         )
 
     def _make_mail(self, start: Start) -> None:
-        """What speaks with the others, and hears of the time."""
+        """The parts that exchange mail and beats with the others, and those that the time calls."""
         settings, crawl, fatal, clock, transport = self.settings, self._crawl, self._fatal, self._clock, self.transport
         self._io = io = IoThread(own_thread=settings.redis_url is not None)
         self._publisher = Publisher(crawl, self._doing, clock)
@@ -123,7 +122,7 @@ class Node:
         self._leave = Leave(crawl, settings, fatal, self._exchanges, self._publisher, clock, self._lost_agents.look)
 
     def _make_work(self) -> None:
-        """What chooses requests, follows their visits, and takes what they find."""
+        """The parts that choose requests, follow their visits, and take what they find."""
         settings, crawl, waker = self.settings, self._crawl, self._waker
         self.crawl_limits = CrawlLimits(settings, self.agent_id, self._events.limit)
         self._limit_watch = LimitWatch(self.crawl_limits, crawl, self._io, self.transport)
@@ -132,6 +131,7 @@ class Node:
         self._take_again = discoverer.take_again
         self.learner = LearnedForms.of(settings, self._keys, discoverer.take_again)
         self._visits = Visits(crawl, self.learner, self.addresses, self._clock)
+        self.access = HostAccess(crawl, self._visits, waker, self._fatal, self.foreign, self._clock)
         self._choice = NextRequest(
             crawl, self._fatal, self.hosts, self.limits, self.learner, self._events.given_up, waker.arm
         )
@@ -140,7 +140,7 @@ class Node:
         """Work for the agent that the crawl has now."""
         self.agent, self.frontier, self.tally = self._crawl.agent, self._crawl.frontier, self._crawl.tally
         self.hosts.begin(self.agent, self.frontier)
-        self.permits = Permits(self.agent, self._clock, self.foreign)
+        self.access.begin()
         if self.learner is not None:
             self.learner.begin(self.agent, self.hosts, self.tally.joins)
         self._beats.begin()
@@ -172,8 +172,8 @@ class Node:
         return Exchange(agent, self.transport, self._io, settings, run, check, flush, self._exchanges.arrived)
 
     async def leave(self, reason: str) -> None:
-        """Go. When the crawl is over just say so; else hand everything over first, for at most `UBI_LEAVE_TIMEOUT`."""
-        self.permits.close()
+        """Leave: say that the crawl is over, or hand everything over first, for at most `UBI_LEAVE_TIMEOUT`."""
+        self.access.permits.close()
         for visit in self._visits.under_way():
             self.put_back(visit)
         if not self._ticker.started:  # it never joined
@@ -190,23 +190,23 @@ class Node:
         logger.info("Agent %s has %s (reason: %s).", self.agent_id, self._leave.stage, reason)
 
     async def _let_go(self) -> None:
-        """Of transport, courier and disk."""
+        """Close transport, I/O thread and disk."""
         await self._io.call(self.transport.close())
         await self._io.stop()
         await self._crawl.disk.close()
 
     # -- what comes by itself
 
-    def _exchanged(self, post: Exchange) -> None:
+    def _exchanged(self, exchange: Exchange) -> None:
         """An exchange of mail has ended."""
-        self.tally.dead_letters, self.tally.writes_refused = post.dead_letters, post.writes_refused
-        if post.control.get(drain_field(self.agent_id)) in self._crawl.incarnations and not self._asked:
+        self.tally.dead_letters, self.tally.writes_refused = exchange.dead_letters, exchange.writes_refused
+        if exchange.control.get(drain_field(self.agent_id)) in self._crawl.incarnations and not self._asked:
             self._asked = True
             self._events.drain()
         self._ticker.tick()
 
     def _heard(self, end: bool, lines: Mapping[str, str]) -> None:
-        """Everybody's beats were read, from these lines; `end`: they say that the crawl is over."""
+        """The beats of all agents were read, from these lines; `end`: they say that the crawl is over."""
         if end:
             self._exchanges.hurry = True
         self._ticker.tick()
@@ -215,7 +215,7 @@ class Node:
     def _ticked(self, now: float, beat: Beat) -> None:
         """The protocol has heard of the time: see to all that may follow."""
         self._beats.publish(beat)
-        self.permits.look_again()
+        self.access.permits.look_again()
         self._limit_watch.look(now)
         self._choice.read_ahead(now)
         self._waker.arm()
@@ -227,7 +227,7 @@ class Node:
         return self._check(entry.request) if entry.request else None
 
     def _answer(self, question: Question) -> Answer:
-        """What a person asks of this agent's frontier (desk)."""
+        """Answer what a person asks of this agent's frontier (`QueryInbox`)."""
         try:
             source = query_source.source(self.agent, self.hosts, self._keys, self._take_again, self._clock())
             return answer(question, source)
@@ -278,8 +278,8 @@ class Node:
         status: int = 0,
         content: int | None = None,
     ) -> None:
-        """The visit is over: its callback's whole output was taken, or it failed for good, for a reason. `status` is
-        that of the response, 0 where there was none; `content` what the learner compares pages by.
+        """The visit is over: its callback's whole output was taken, or it failed after all retries, for a reason.
+        `status` is that of the response, 0 where there was none; `content` what the learned forms compare pages by.
         """
         if self._visits.end(visit, failed, fetched, status, content):
             self._exchanges.turn(self._clock())
@@ -298,56 +298,6 @@ class Node:
         """The visit was not made (fence, lost host, shutdown): its request waits again."""
         if self._visits.put_back(visit):
             self._waker.arm()
-
-    def permit_now(self, host: str, visit: Visit | None, foreign: bool = False) -> bool | None:
-        """As `permit`, without waiting: None where one would have to wait."""
-        if visit is None:
-            return self.permits.take(host, None, foreign=foreign)
-        return self.permits.take(host, visit.state, visit.entry.key)
-
-    async def permit(self, host: str, visit: Visit | None, again: bool = False, foreign: bool = False) -> bool:
-        """Wait until a load from this host may start, at this moment. False: this agent must not load from it, or the
-        page of the visit is done by now, or its host was put off for long. `again`: its permit was just released, in
-        the middle of the load. `foreign`: where another agent owns the host, at most one such load at a time will do.
-        """
-        if visit is None:
-            return await self.permits.acquire(host, None, again=again, foreign=foreign)
-        return await self.permits.acquire(host, visit.state, visit.entry.key, again)
-
-    def release(self, host: str, visit: Visit | None = None, again: bool = False) -> None:
-        """The transfer has ended: the host is free for the next one, after its delay. `again`: that is the same one,
-        and no other page of the host is handed out before."""
-        if visit is not None and again:
-            self._visits.defer(visit)
-        elif visit is not None:
-            self._visits.free(visit)
-        if self.permits.release(host):
-            self._waker.arm()
-
-    def may_fetch(self, host: str) -> bool:
-        """Whether a load from this host, as its owner, may start now: compared right at the dispatch."""
-        state = self.frontier.find(host) or SetState(host)
-        return self.agent.work.may_fetch(state, self._clock())
-
-    def may_load(self, host: str) -> bool:
-        """The same for a load beside the scheduler that holds the permit of this host, which may be a foreign one."""
-        return self.agent.work.may_act(self._clock()) if self.permits.is_foreign(host) else self.may_fetch(host)
-
-    def is_own(self, host: str) -> bool:
-        """Whether this agent owns this host."""
-        return self.agent.keeping.owns(host)
-
-    def is_foreign(self, host: str) -> bool:
-        """Whether a load is under way here from this host as from that of another agent."""
-        return self.permits.is_foreign(host)
-
-    def loads(self, host: str) -> bool:
-        """Whether loads may begin at this agent: the crawl goes on, here as well, and the lease holds; and from this
-        host before long, as it was not put off."""
-        if self.over or self._fatal.dead or self.permits.closed:
-            return False
-        now = self._clock()
-        return self.agent.lease.holds(now) and self.permits.next_at(host) - now <= PATIENCE
 
     @property
     def joins(self) -> MergedUrls:

@@ -1,4 +1,5 @@
-"""The files of a keeper in an agent's directory: how they are called, deleted, and set aside when they are damaged."""
+"""The files of the frontier in an agent's directory: how they are called, deleted, and set aside when they are
+damaged."""
 
 from __future__ import annotations
 
@@ -13,13 +14,13 @@ STORE, SEEN = "store", "seen"
 GONE = f"{STORE}.gone"  # a store that is being deleted
 _WITHOUT = (
     "Started again, the agent goes on without it: what other agents hold copies of is not lost, and a crawl of one "
-    "agent begins anew."
+    "agent begins again."
 )
 
 
 def delete(path: Path) -> None:
-    """Delete what a keeper has written in that directory. Who is killed at it leaves all of the store, or nothing: with
-    a part of its files it would be damaged. Raises `OSError`.
+    """Delete what a frontier has written in that directory. A process that is killed at it leaves all of the store, or
+    nothing: with a part of its files it would be damaged. Raises `OSError`.
     """
     clean(path)
     for file in path.glob(f"{SEEN}*"):

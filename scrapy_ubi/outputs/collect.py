@@ -28,6 +28,7 @@ from scrapy_ubi.outputs.part_files import INDEX, OPEN, SHORT
 from scrapy_ubi.outputs.sorting import Record, Sorter
 
 CHUNK = 1 << 20
+LONGEST = 1000  # characters of a page's name
 
 
 class UbiNothingCollected(UbiError):
@@ -120,19 +121,27 @@ class Collector:
 
     def collect(self, file: IO[bytes]) -> Tally:
         """Write every page's records to a file. Raises UbiNothingCollected, OSError."""
+        for records in self.pages():
+            for data in records:
+                file.write(data)
+        return self.tally
+
+    def pages(self, met: Callable[[bytes], bytes] = bytes) -> Iterator[list[bytes]]:
+        """The records that count, page by page, that of the last complete fetch last. `met` is shown every record
+        before, also those that will not count, and answers what is to be kept of it; nothing: it does not count. Raises
+        UbiNothingCollected, OSError."""
         parts = self._parts()
         if not parts:
             raise UbiNothingCollected(self._nothing())
         total = 2 * sum(_size(base) for base, _ in parts)
         with Sorter(self._place) as sorter:
             for number, (base, opened) in enumerate(parts):
-                self._add(sorter, number, base, opened, total)
+                self._add(sorter, number, base, opened, total, met)
             for _, group in groupby(sorter, key=lambda record: record[0][0]):
-                for data in self._chosen(group):
-                    file.write(data)
-                    self._tell(len(data), total)
+                records = list(self._chosen(group))
+                yield records
+                self._tell(sum(map(len, records)), total)
         self._told(total, total)
-        return self.tally
 
     def place_beside(self) -> None:
         """The file has got its name: put beside it what belongs there. Raises OSError."""
@@ -161,16 +170,18 @@ class Collector:
         self.tally.parts = len(found)
         return sorted(found, key=lambda part: (part[0].name, str(part[0])))
 
-    def _add(self, sorter: Sorter, number: int, index: Path, opened: bool, total: int) -> None:
+    def _add(
+        self, sorter: Sorter, number: int, index: Path, opened: bool, total: int, met: Callable[[bytes], bytes]
+    ) -> None:
         """Read a part. What is not whole in one that was left open is passed over, and counted in any other."""
         place = 0
         for frame in self._frames(index, opened):
             place += 1
-            if not frame.data:
+            self._tell(len(frame.data), total)
+            if not frame.data or not (data := met(frame.data)):
                 continue
             claim = Claim(frame.kind, frame.attempt, number, place)
-            sorter.add((frame.name, *order(claim)), frame.data)
-            self._tell(len(frame.data), total)
+            sorter.add((frame.name, *order(claim)), data)
 
     def _frames(self, index: Path, opened: bool) -> Iterator[Frame]:
         base = str(index).removesuffix(OPEN).removesuffix(SHORT).removesuffix(INDEX)
@@ -189,17 +200,14 @@ class Collector:
         """None where the line, or what it points to, is not whole."""
         try:
             name, attempt, kind, *spans = line.decode("ascii").split()
-            if not line.endswith(b"\n") or kind not in RANKS:
+            if not line.endswith(b"\n") or kind not in RANKS or len(name) > LONGEST or not attempt.isdigit():
                 return None
             data = b""
             for span in spans:
                 ending, begin, length = span.rsplit(":", 2)
                 if ending == self._ending:
-                    file.seek(int(begin))
-                    data = file.read(int(length))
-                    if len(data) < int(length):
-                        return None
-            return Frame(name, int(attempt), kind, data)
+                    data = _span(file, int(begin), int(length))
+            return Frame(name, min(int(attempt), 1 << 31), kind, data)
         except ValueError:
             return None
 
@@ -222,6 +230,14 @@ class Collector:
         before, self._read = self._read, self._read + count
         if before // CHUNK != self._read // CHUNK:
             self._told(min(self._read, total), total)
+
+
+def _span(file: IO[bytes], begin: int, length: int) -> bytes:
+    """So many bytes of a file from there. Raises ValueError where they are not there."""
+    if begin < 0 or not 0 <= length <= os.fstat(file.fileno()).st_size - begin:
+        raise ValueError("an index points behind its file's end")
+    file.seek(begin)
+    return file.read(length)
 
 
 def _variants(path: str) -> list[Path]:

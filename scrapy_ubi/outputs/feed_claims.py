@@ -63,7 +63,7 @@ PROCESSED = (
     "%(batch_time)s into its name: then at most one batch is lost."
 )
 AGAIN = (
-    "The crawl goes on, and its feed {!r} begins anew: the items that it has from before are written over. Put "
+    "The crawl goes on, and its feed {!r} begins again: the items that it has from before are written over. Put "
     "%(time)s into its name; a local file may be appended to instead (-o in place of -O, overwrite: False)."
 )
 FULL = "The feed {!r} cannot be written ({}): make room, and the crawl goes on."
@@ -78,7 +78,7 @@ class FeedClaims:
         self._feeds = self._slots.feeds()
         self._shared, self._alone = shared, alone
         self._locks: list[AgentLock] = []
-        self._exclusive = True  # nobody else writes the local files, as far as can be seen
+        self._exclusive = True  # no other process writes the local files, as far as can be seen
 
     def claim(self, spider: Spider) -> None:
         """Make the feeds this agent's own. Raises UbiRefused with one sentence when one is another's, too."""

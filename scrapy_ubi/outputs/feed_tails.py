@@ -2,7 +2,7 @@
 
 Rules of this module:
 
-* Appended to as it is, the torn item and the next one would make one line that nobody can read: the next one would be
+* Appended to as it is, the torn item and the next one would make one line that cannot be read: the next one would be
   lost, and its page is done. So what is torn is cut off. Its page was not done, so it comes again.
 * A last line that is whole and only lacks its end is completed.
 * Only JSON lines, and CSV in its usual dialect, are looked at, in an encoding in which their bytes are ASCII.

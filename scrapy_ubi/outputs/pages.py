@@ -33,7 +33,7 @@ from scrapy_ubi.outputs.writer import Writer
 from scrapy_ubi.politeness.robots.fetch import load_of
 from scrapy_ubi.protocol.host import retries_of
 from scrapy_ubi.requests.check import NONCE
-from scrapy_ubi.requests.inflight import Flight, Flights
+from scrapy_ubi.requests.inflight import Flight, Flights, FoundLinks
 
 logger = logging.getLogger(__name__)
 
@@ -97,6 +97,7 @@ class PageOutputs:
         self._of_items = [store for store in self._stores if store.wants_items]
         self._stats = {store.name: f"ubi/store/{store.name}/items" for store in self._of_items}
         self.wants_pages = any(store.wants_pages for store in self._stores)
+        flights.keep_links = any(store.wants_links for store in self._stores)
         self._of_robots = [store for store in self._stores if store.wants_robots]
         self._waiting: dict[Flight, _Waiting] = {}
         self._buffered = 0  # bytes of pages that are not done
@@ -115,6 +116,8 @@ class PageOutputs:
     def begin(self, flight: Flight) -> None:
         """A request is handed out."""
         flight.request.meta[KEY] = self._name(flight)
+        if self._flights.keep_links:
+            flight.links = FoundLinks()
 
     def received(self, request: Request, response: Response) -> None:
         """A response came, as it is on the line."""
@@ -184,7 +187,14 @@ class PageOutputs:
         )
         if self.wants_pages:
             page.normal = self._normal(page.url) or page.url
+        if flight.links is not None:
+            page.links = flight.links.forms + self._forms(flight.links.urls)
+            page.moved_to = self._forms(flight.links.moved)
         return page
+
+    def _forms(self, urls: list[str]) -> list[str]:
+        """The normal forms of those that have one."""
+        return [form for url in urls if (form := self._normal(url)) is not None]
 
     def _hand_over(self, page: Page, size: int) -> None:
         bundles = []

@@ -10,7 +10,7 @@ Rules of this module:
   start every file is cut to that and sealed. One that the store does not know has nothing that counts: it is deleted.
 * A file that is shorter than its position has lost what pages are done with: the start is refused once, with a sentence
   that names it; it is kept as `.short`, and the next start goes on.
-* Where the agent's store begins anew, `out` is moved aside under the name `out-<time>`, whole.
+* Where the agent's store begins again, `out` is moved aside under the name `out-<time>`, whole.
 """
 
 from __future__ import annotations

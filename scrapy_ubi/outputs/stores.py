@@ -39,7 +39,9 @@ class Page:
     `name` is the same wherever the page is fetched, `key` its first 16 hex digits as a number; `from_url` is the page
     that led here, '' where that is not known. `failed` is the reason of a failure, None where there is none.
     `response` is what the callback got (None: nothing came), `received` what came, before it was decompressed; times
-    are unix time: `began` the load, `came` the response, `ended` the page.
+    are unix time: `began` the load, `came` the response, `ended` the page. `links` are the normal forms of what the
+    callback has yielded requests and plain links for, also of those that filters refuse, `moved_to` of what it was
+    redirected to: both for stores with `wants_links` only.
     """
 
     name: str
@@ -55,6 +57,8 @@ class Page:
     came: float = 0.0
     ended: float = 0.0
     items: Mapping[str, bytes] = field(default_factory=dict)
+    links: Sequence[str] = ()
+    moved_to: Sequence[str] = ()
 
     @property
     def url(self) -> str:
@@ -112,6 +116,7 @@ class Store:
     separator: ClassVar[str] = "."
     wants_items: ClassVar[bool] = False
     wants_pages: ClassVar[bool] = False
+    wants_links: ClassVar[bool] = False
     wants_robots: bool = False  # each robots.txt that is loaded, as a page named "robots.<...>"
 
     def __init__(self, arguments: dict[str, tuple[str, ...]], settings: BaseSettings) -> None:
@@ -183,11 +188,12 @@ def _calls(entry: str) -> list[Call]:
 
 def suite() -> Mapping[str, Callable[[dict[str, tuple[str, ...]], BaseSettings], Store]]:
     """The stores of this package, by name."""
+    from scrapy_ubi.outputs.graph.store import GraphStore
     from scrapy_ubi.outputs.items import ItemsStore  # they are made of what is here
     from scrapy_ubi.outputs.larm import LarmStore
     from scrapy_ubi.outputs.warc.store import WarcStore
 
-    return {store.name: store for store in (ItemsStore, LarmStore, WarcStore)}
+    return {store.name: store for store in (ItemsStore, LarmStore, GraphStore, WarcStore)}
 
 
 def _class(name: str) -> Callable[[dict[str, tuple[str, ...]], BaseSettings], Store]:

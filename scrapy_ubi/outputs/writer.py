@@ -75,7 +75,7 @@ class Writer:
         self._was_full = False
         self._unmarked = False  # bundles came since the last mark, or something is to be told of
         self._parts: dict[PartStore, Part] = {}
-        self._full: list[Part] = []  # written no more, not sealed yet
+        self._full: list[Part] = []  # written no longer, not sealed yet
         self._late: list[Bundle] = []  # no file could be made for them
         self._behind: list[Bundle] = []  # came after a mark that could not be reached
         self._blocked: Mark | None = None

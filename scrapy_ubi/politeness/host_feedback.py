@@ -15,7 +15,7 @@ The gate reports every load that had the host's permit: pages, robots.txt, media
   proxy says that it cannot be reached (`failing`). Other answers of 5xx are as any answer.
 * A load that lets the host rest, or ends it, uses up none of its page's retries: the page goes back to its queue.
 * A robots.txt that asks to come back later, or that cannot be loaded, is the matter of `scrapy_ubi.politeness.robots`.
-* Of a host that is given up everything that waits fails with that reason (`Hosts.end`), so that the crawl ends;
+* Of a host that is given up everything that waits fails with that reason (`HostNotes.end`), so that the crawl ends;
   `scrapy ubi requeue` brings it back. What bypasses the scheduler fails as well: the gate asks `given_up`.
 * All of it is noted with the host, so that it travels and survives; what is noted may come from another agent.
 * A load beside the scheduler from another agent's host says the same of that host, but to this agent alone
@@ -163,7 +163,7 @@ class HostFeedback:
     def _foreign_host(self, flight: Flight) -> str | None:
         """The host of what bypasses the scheduler and holds a foreign permit, None for all else that does."""
         host = flight.host
-        return host if host is not None and self._node.is_foreign(host) else None
+        return host if host is not None and self._node.access.is_foreign(host) else None
 
     def _forget(self, state: HostState, section: str) -> None:
         if self._node.hosts.get(state, section) is not None:
@@ -313,7 +313,7 @@ class HostFeedback:
         why = "" if state is None else self._node.hosts.ended(state)
         if why in GIVEN_UP:
             return why
-        return "" if self._node.is_own(host) else self._node.foreign.given_up(host)
+        return "" if self._node.access.is_own(host) else self._node.foreign.given_up(host)
 
     def _give_up(self, state: HostState, reason: str, why: str) -> None:
         if self._node.hosts.ended(state):

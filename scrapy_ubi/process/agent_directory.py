@@ -209,8 +209,12 @@ def _by_arguments(one: str, other: str) -> str:
 
 def new_agent_id() -> str:
     """`<host name>-<8 hex digits>`: readable, and unlike any other."""
-    host = re.sub(r"[^A-Za-z0-9_.-]", "-", socket.gethostname())[:_HOST_NAME_LENGTH]
-    return f"{host or 'agent'}-{secrets.token_hex(4)}"
+    return f"{host_name()}-{secrets.token_hex(4)}"
+
+
+def host_name() -> str:
+    """This machine's, as a part of an identifier."""
+    return re.sub(r"[^A-Za-z0-9_.-]", "-", socket.gethostname())[:_HOST_NAME_LENGTH] or "agent"
 
 
 def _replace(file: Path, text: str) -> None:

@@ -37,13 +37,13 @@ class Reception:
     """The receiving end of one agent: lanes in, custody, and the answers to give."""
 
     def __init__(
-        self, keeping: Keeping, finding: Discovery, handover: Handover, quiescence: Quiescence, policy: HostPolicy
+        self, keeping: Keeping, discovery: Discovery, handover: Handover, quiescence: Quiescence, policy: HostPolicy
     ) -> None:
         self._me = keeping.me
         self._keeping = keeping
         self._frontier = keeping.frontier
         self._journal = keeping.journal
-        self._finding = finding
+        self._discoverer = discovery
         self._handover = handover
         self._quiescence = quiescence
         self._on_notes = policy.on_notes
@@ -118,11 +118,11 @@ class Reception:
 
     def _unknown(self, delta: Delta) -> tuple[Entry, ...]:
         """What several agents find is news once: not again when another's text would come first in a merge."""
-        state, refuses = self._frontier.find(delta.host), self._finding.refuses
+        state, refuses = self._frontier.find(delta.host), self._discoverer.refuses
         if state is None:
             return delta.discovered
         news = [e for e in delta.discovered if not state.holds(e.key, e.depth, e.priority)]
-        self._finding.announce(state, news)
+        self._discoverer.announce(state, news)
         return tuple(e for e in news if not refuses(state, e))
 
     def _state(self, letter: Received) -> Outcome:
@@ -141,7 +141,7 @@ class Reception:
             return
         keeping, frontier = self._keeping, self._frontier
         if delta.discovered and keeping.owns(delta.host):
-            self._finding.announce(frontier.find(delta.host), delta.discovered)
+            self._discoverer.announce(frontier.find(delta.host), delta.discovered)
         state, news = frontier.add(delta.host, delta.discovered)
         for redo in delta.redo:
             state.keep_redo(redo)

@@ -140,12 +140,10 @@ class RequestKeys:
 
     def mark(self, request: Request, seed: bool) -> bool:
         """Give a nonce to a request that wants one and has none; True when it got one."""
+        if seed or not self.wants_nonce(request):
+            return False
         meta = request.meta
-        if (
-            seed
-            or not self.wants_nonce(request)
-            or any(mark in meta for mark in (NONCE, "retry_times", "redirect_times"))
-        ):
+        if any(mark in meta for mark in (NONCE, "retry_times", "redirect_times")):
             return False
         meta[NONCE] = secrets.token_hex(8)
         return True

@@ -14,7 +14,7 @@ have none. Rules:
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +24,18 @@ from scrapy_ubi.requests.transfer import ALLOWED, HOLDING, Transfer, WrongTransi
 
 if TYPE_CHECKING:
     from scrapy_ubi.node import Visit
+
+
+class FoundLinks:
+    """Where a page leads to, as far as its callback and the downloader middlewares say: the normal forms of links where
+    they are known, else their URLs; and the URLs of redirects."""
+
+    __slots__ = ("forms", "moved", "urls")
+
+    def __init__(self) -> None:
+        self.forms: list[str] = []
+        self.urls: list[str] = []
+        self.moved: list[str] = []
 
 
 @dataclass(slots=True, eq=False)
@@ -43,9 +55,10 @@ class Flight:
     fetched: bool = False  # a transfer of it ended with a response
     status: int = 0  # of the page's response
     sets_cookies: bool = False  # its response does
-    content: int | None = None  # what the learner compares pages by
+    content: int | None = None  # what the learned forms compare pages by
     failed: str | None = None  # why the page has failed, after all retries
     task: asyncio.Task[Any] | None = None  # the one that waits for permit or transfer, and may be cancelled
+    links: FoundLinks | None = None  # where a store keeps them
     nonces: int = 0  # requests to be fetched anyway that its callback has yielded
 
     def move(self, to: Transfer) -> None:
@@ -69,25 +82,19 @@ class Flights:
     """All flights, by request object and by key."""
 
     def __init__(self) -> None:
-        self._by_request: dict[Request, Flight] = {}
+        self._by_request: dict[Request | None, Flight] = {}  # None is no key of it, but may be asked for
         self._by_key: dict[int, Flight] = {}
+        self.keys = self._by_key.keys()  # the keys of all visits that are out, now and later
+        # Asked for every link, so each is one call: the flight of a request object (of none: none), or of a key.
+        self.get: Callable[[Request | None], Flight | None] = self._by_request.get
+        self.of_key: Callable[[int], Flight | None] = self._by_key.get
+        self.keep_links = False  # whether a store wants to know where pages lead to
 
     def add(self, flight: Flight) -> Flight:
         self._by_request[flight.request] = flight
         if flight.visit is not None:
             self._by_key[flight.visit.entry.key] = flight
         return flight
-
-    def get(self, request: Request | None) -> Flight | None:
-        return None if request is None else self._by_request.get(request)
-
-    def of_key(self, key: int) -> Flight | None:
-        return self._by_key.get(key)
-
-    @property
-    def keys(self) -> Collection[int]:
-        """The keys of all visits that are out, now and later."""
-        return self._by_key.keys()
 
     def remove(self, request: Request) -> Flight | None:
         flight = self._by_request.pop(request, None)

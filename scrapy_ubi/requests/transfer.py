@@ -67,7 +67,7 @@ ALLOWED: dict[Transfer, frozenset[Transfer]] = {
     Transfer.ABORTING: frozenset(
         {
             Transfer.WITHDRAWN,
-            Transfer.WAITING,  # nobody else asks for it again: it is made again
+            Transfer.WAITING,  # nothing else asks for it again: it is made again
             Transfer.ENDED,  # the response came nevertheless
         }
     ),

@@ -103,7 +103,9 @@ class BulkEnqueue:
         self._shared = shared
         self._hosts: dict[str, Holds] = {}  # name -> what is known of the host, or why nothing is
         self._suspects: set[str] = set()  # names that this page's links may not lead to
-        self._filters = not self._tools.filtering.idle
+        flight = tools.flights.get(response.request)
+        self._links = flight.links if flight is not None else None
+        self._filters = not self._tools.link_filter.idle
         self._offsite = not shared.anywhere and self._passing.has_offsite
         self._quick = self._tools.keys.plain
         self._host_of = None if self._tools.keys.by_name else self._tools.keys.host_of  # None: its name is its host
@@ -119,6 +121,7 @@ class BulkEnqueue:
         out, strays, longest, quick = self._tools.flights.keys, agent.closing.strays, self._longest, self._quick
         filters, depth, priority, met = self._filters, self._shared.depth, self._shared.priority, 0
         suspects, seeds = self._suspects, self._tools.seeds.pages
+        forms = self._links.forms if self._links is not None else None
         host_of, alike, text = self._host_of, self._shared.template is None, self._shared.text
         links = self._plain.urls[start:stop]
         form_of = self._tools.keys.normal_form if quick else normal_form
@@ -133,8 +136,11 @@ class BulkEnqueue:
             if rest is not None:  # most often arguments, which have to be put in order
                 normal = form_of(url) or normal
             if not quick:
+                self._note(url)
                 self._take_slowly(number, url, normal, name)
                 continue
+            if forms is not None:
+                forms.append(normal)
             holds = hosts.get(name) or self._look(name, normal)
             if holds is _off_site:
                 self._passing.refuse_off_site(name, url)
@@ -160,6 +166,11 @@ class BulkEnqueue:
         agent.counters.links += met
         self._discover_all(found)
         return self._count(met, len(links))
+
+    def _note(self, url: str) -> None:
+        """A link whose normal form is not known here, for the stores that keep links."""
+        if self._links is not None:
+            self._links.urls.append(url)
 
     def _decide(self, number: int, url: str, place: Place, key: int, asked: bool) -> None:
         """What becomes of a link: counted by what the decision says. `asked`: it is no duplicate."""
@@ -225,7 +236,7 @@ class BulkEnqueue:
             for entry, verdict in no_news:
                 self._known += verdict is Verdict.KNOWN
                 if verdict is Verdict.TOO_LARGE:
-                    self._tools.losses.too_large(entry.url)
+                    self._tools.drops.too_large(entry.url)
         found.clear()
 
     def _text(self, number: int, url: str) -> str:
@@ -240,13 +251,13 @@ class BulkEnqueue:
         if self._plain.link_texts:
             request.meta["link_text"] = self._plain.link_texts[number]
         text = self._tools.codec.encode(request).text
-        self._tools.losses.look_at_size(request, text)
+        self._tools.drops.look_at_size(request, text)
         return text
 
     def _is_filtered(self, url: str, safe: str) -> bool:
         page = self._page.entry.url if self._page is not None else ""
         link = Link(url, safe, self._shared.depth, page)
-        return self._tools.filtering.refuses_link(link, partial(self._is_visited, url))
+        return self._tools.link_filter.refuses_link(link, partial(self._is_visited, url))
 
     def _is_visited(self, url: str) -> bool:
         """As `Enqueue.is_visited`."""
@@ -270,8 +281,9 @@ class BulkEnqueue:
             url = Request(found).url
         except (ValueError, TypeError):
             self._apart += 1
-            tools.losses.drop("malformed", f"{found!r:.200} is no URL")
+            tools.drops.drop("malformed", f"{found!r:.200} is no URL")
             return
+        self._note(url)
         if (safe := normal_form(url)) is None:
             self._apart += 1
             self._take_ordinary(number, found)

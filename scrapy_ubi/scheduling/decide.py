@@ -32,7 +32,7 @@ from scrapy_ubi.urls.key import seed_key
 
 class Found(NamedTuple):
     """A request or plain link that was found, and belongs to a host. `page`: on which page it was found, None where
-    that is not known; `came_by`: the URL of a page that led there all the same, as a redirect says; `spelling`: the key
+    that is not known; `came_by`: the URL of a page that led there nevertheless, as a redirect says; `spelling`: the key
     that it would have without lossy steps, None where there are none; `again`: it is to be fetched for its own sake, so
     nothing is counted as joined by it."""
 
@@ -56,8 +56,8 @@ class Tools(NamedTuple):
     keys: RequestKeys
     node: Node
     flights: Flights
-    filtering: LinkFilter
-    losses: Drops
+    link_filter: LinkFilter
+    drops: Drops
     reach: Reach
     seeds: Seeds
 
@@ -84,14 +84,14 @@ class Tools(NamedTuple):
         ):
             return Verdict.UNREACHABLE
         if page is None and not found.seed and node.over:
-            self.losses.late(request())
+            self.drops.late(request())
             return Verdict.LATE
         told = entry()
         verdict = node.discover(found.place.host, told, seed=found.seed, page=page)
         if verdict is Verdict.KNOWN:
             return self.known(found)
         if verdict is Verdict.TOO_LARGE:
-            self.losses.too_large(found.url)
+            self.drops.too_large(found.url)
         elif verdict is Verdict.FOUND and found.spelling is not None:
             node.joins.first(found.spelling, found.key, found.url, found.place.steps)
         return verdict
@@ -113,11 +113,11 @@ class Tools(NamedTuple):
         if refusal is None:
             return False
         kind, sentence = refusal
-        self.losses.drop(kind, sentence)
-        self.filtering.note(kind, sentence, url, depth, page)
+        self.drops.drop(kind, sentence)
+        self.link_filter.note(kind, sentence, url, depth, page)
         return True
 
     def too_long(self, url: str) -> Verdict:
         """A URL is longer than any request's may be."""
-        self.losses.drop("url_too_long", f"{url[:200]}... is longer than UBI_MAX_URL_LENGTH")
+        self.drops.drop("url_too_long", f"{url[:200]}... is longer than UBI_MAX_URL_LENGTH")
         return Verdict.TOO_LONG

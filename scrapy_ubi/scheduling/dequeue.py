@@ -14,6 +14,7 @@ Rules of this module:
 from __future__ import annotations
 
 import logging
+from typing import NamedTuple
 
 from scrapy import Request, Spider
 from scrapy.crawler import Crawler
@@ -23,20 +24,19 @@ from scrapy.spidermiddlewares.httperror import HttpErrorMiddleware
 from twisted.python.failure import Failure
 
 from scrapy_ubi.downloads.gate import Gate, Withdrawn
-from scrapy_ubi.downloads.reach import Reach
-from scrapy_ubi.node import Node, Visit
+from scrapy_ubi.node import Visit
 from scrapy_ubi.node.hosts.learned_forms import CUT, content_of
 from scrapy_ubi.outputs.pages import PageOutputs
 from scrapy_ubi.politeness.robots.sitemaps import Sitemaps
 from scrapy_ubi.process.error_signals import ErrorWatch
 from scrapy_ubi.requests.callbacks import errback_lost
-from scrapy_ubi.requests.codec import Codec, CodecError
+from scrapy_ubi.requests.codec import CodecError
 from scrapy_ubi.requests.failure_reasons import reason_of, status_reason
-from scrapy_ubi.requests.inflight import Flight, Flights
+from scrapy_ubi.requests.inflight import Flight
 from scrapy_ubi.requests.transfer import Transfer
+from scrapy_ubi.scheduling.decide import Tools
 from scrapy_ubi.scheduling.hostless import Hostless
 from scrapy_ubi.scheduling.kept_requests import KeptRequests
-from scrapy_ubi.scheduling.seeds import Seeds
 from scrapy_ubi.scheduling.sessions import Sessions
 from scrapy_ubi.scheduling.stats import StatBuffer
 
@@ -46,6 +46,16 @@ MOST_PASSED = 100  # links that are seeds, before others have their turn
 MOST_TOLD = 20  # pages that could not travel and are errors in the log
 
 
+class PageReaders(NamedTuple):
+    """The parts that read something else from each page: its errors, the sitemap that it is, the cookies it sets, and
+    what it leaves behind."""
+
+    errors: ErrorWatch
+    sitemaps: Sitemaps
+    sessions: Sessions
+    outputs: PageOutputs | None
+
+
 class Dequeue:
     """Hands out requests for one scheduler."""
 
@@ -53,30 +63,22 @@ class Dequeue:
         self,
         crawler: Crawler,
         spider: Spider,
-        node: Node,
-        codec: Codec,
-        flights: Flights,
+        tools: Tools,
         local: Hostless,
         kept: KeptRequests,
         gate: Gate,
-        errors: ErrorWatch,
-        sitemaps: Sitemaps,
-        sessions: Sessions,
+        readers: PageReaders,
         stat_buffer: StatBuffer,
-        reach: Reach,
-        seeds: Seeds,
-        outputs: PageOutputs | None = None,
     ) -> None:
         self._crawler, self._settings, self._spider = crawler, crawler.settings, spider
-        self._node, self._codec = node, codec
-        self._flights, self._local, self._kept = flights, local, kept
-        self._gate, self._errors, self._sitemaps, self._stat_buffer = gate, errors, sitemaps, stat_buffer
-        self._sessions = sessions
+        self._node, self._codec, self._flights = tools.node, tools.codec, tools.flights
+        self._reach, self._seeds = tools.reach, tools.seeds
+        self._local, self._kept, self._gate, self._stat_buffer = local, kept, gate, stat_buffer
+        self._errors, self._sitemaps, self._sessions, self._outputs = readers
         self._told = 0  # pages that failed as they could not travel
-        self._reach, self._seeds, self._outputs = reach, seeds, outputs
         # The URLs of a sitemap begin at depth 0 as well.
         counted = crawler.get_spider_middleware(DepthMiddleware) is not None
-        self._seeds_known_by_depth = counted and not sitemaps.most
+        self._seeds_known_by_depth = counted and not self._sitemaps.most
 
     def next(self) -> Request | None:
         """The next request that may be fetched now; None when there is none, though some may be pending."""
@@ -195,7 +197,7 @@ class Dequeue:
         self._node.put_back(visit)
 
     def _lacking(self, request: Request, failed: str) -> str:
-        """Why a page failed: for want of its errback, where that would have been called."""
+        """Why a page failed: its own reason, or that it lacks its errback, which would have been called."""
         if request.errback is not errback_lost or failed.startswith("callback/"):
             return failed
         self._say_lost("The errback of %s could not travel to this agent, and was not called: %s", request.url, failed)

@@ -8,7 +8,8 @@ Rules of this module:
   objects; where a page has one object in several requests, and these may travel, that is said once for each key.
 * What cannot travel is said once for each callback (by its file and line), key of meta and the like, of at most
   `MOST_SAID`; the stats count all.
-* A text too large for a letter is said. Where its host is another agent's it is dropped, for nobody could fetch it.
+* A text too large for a letter is said. Where its host is another agent's it is dropped, for no other agent could fetch
+  it.
 """
 
 from __future__ import annotations

@@ -23,12 +23,14 @@ from scrapy_ubi.protocol.host import Entry, retried
 from scrapy_ubi.requests.check import NONCE
 from scrapy_ubi.requests.codec import Encoded, depth_of
 from scrapy_ubi.requests.identity import Place
-from scrapy_ubi.requests.inflight import Flight
+from scrapy_ubi.requests.inflight import Flight, FoundLinks
 from scrapy_ubi.scheduling.decide import Found, Tools
 from scrapy_ubi.scheduling.hostless import Hostless
 from scrapy_ubi.scheduling.stats import StatBuffer
 
 _new = tuple.__new__  # half the time of calling the class
+
+Asked = tuple[Place, int, int]  # what has been found out of a request: its place, key and depth
 
 MOST_OFFERED = 100  # requests told of and not taken: a handler of signals has dropped them
 
@@ -42,7 +44,7 @@ class Enqueue:
         self._out, self._seed_pages = tools.flights.keys, tools.seeds.pages
         self._children: dict[Request, Visit | None] = {}  # what pages yield -> the page
         self._successors: dict[Request, Visit] = {}  # what stands in place of a response -> its page
-        self._asked: dict[Request, tuple[Place, int]] = {}  # what `is_known` did not know -> its place and key
+        self._asked: dict[Request, Asked] = {}  # what `is_known` did not know
 
     def mark_child(self, request: Request, parent: Request | None) -> None:
         """The page of `parent` yields `request`. What is to be fetched anyway gets a nonce: the same one if the page is
@@ -56,6 +58,10 @@ class Enqueue:
     def mark_successor(self, request: Request, parent: Request) -> None:
         """A downloader middleware gave `request` in place of the response of `parent`."""
         flight = self._tools.flights.get(parent)
+        if flight is not None and flight.links is not None:
+            came_by = request.meta.get("redirect_urls")
+            if came_by and came_by != parent.meta.get("redirect_urls"):  # else it is a retry
+                flight.links.moved.append(request.url)
         if flight is not None and flight.visit is not None:
             if len(self._successors) > MOST_OFFERED:
                 self._successors.clear()
@@ -68,21 +74,23 @@ class Enqueue:
         tools = self._tools
         if request not in self._children or self._children[request] is None:
             return False
-        if not tools.filtering.idle or tools.keys.wants_nonce(request):
+        if not tools.link_filter.idle or tools.keys.wants_nonce(request):
             return False
         url = request.url
         place = tools.keys.place_of(url)
         if place is None or len(url) > tools.settings.max_url_length:
             return False
-        key = tools.keys.key(request, place)
-        met = key not in self._out and tools.node.met(place.host, key, depth_of(request), request.priority)
+        if tools.flights.keep_links:
+            self._links_of(self._children[request]).forms.append(place.normal)
+        key, depth = tools.keys.key(request, place), depth_of(request)
+        met = key not in self._out and tools.node.met(place.host, key, depth, request.priority)
         if not met and not (key in self._seed_pages and self._is_seed(request, place, key)):
-            self._asked[request] = (place, key)
+            self._asked[request] = (place, key, depth)
             return False
         del self._children[request]
         self._sums["ubi/scheduler/duplicates"] += 1
         if tools.keys.lossy and NONCE not in request.meta:
-            tools.known(self._found(request, place, key, None, seed=False))
+            tools.known(self._found(request, (place, key, depth), None, seed=False))
         return True
 
     def is_visited(self, request: Request) -> bool:
@@ -103,14 +111,16 @@ class Enqueue:
         """Take a request: queue it, send it to its owner, or drop it, for the reason that the verdict is."""
         page, child, asked = self._origin(request)
         tools = self._tools
-        if not tools.filtering.idle and self._is_filtered(request, seed, page, child):
+        if child and asked is None and tools.flights.keep_links:
+            self._links_of(page).urls.append(request.url)
+        if not tools.link_filter.idle and self._is_filtered(request, seed, page, child):
             return Verdict.FILTERED
         if not child and page is not None:
             self._look_at_redirect(request, page)
         if seed:
             tools.reach.seed(request.url)
         if asked is not None:
-            return self._take_placed(request, *asked, page, seed, asked=True)
+            return self._take_placed(request, asked, page, seed, asked=True)
         url = request.url
         place = tools.keys.place_of(url)
         if place is None:
@@ -119,9 +129,15 @@ class Enqueue:
             return tools.too_long(url)
         if seed and request.dont_filter:
             tools.seeds.mark(request, place)
-        return self._take_placed(request, place, tools.keys.key(request, place), page, seed, asked=False)
+        placed = place, tools.keys.key(request, place), depth_of(request)
+        return self._take_placed(request, placed, page, seed, asked=False)
 
-    def _origin(self, request: Request) -> tuple[Visit | None, bool, tuple[Place, int] | None]:
+    def _links_of(self, page: Visit | None) -> FoundLinks:
+        """Where the links of a page are noted."""
+        flight = self._tools.flights.of_key(page.entry.key) if page is not None else None
+        return flight.links if flight is not None and flight.links is not None else FoundLinks()
+
+    def _origin(self, request: Request) -> tuple[Visit | None, bool, Asked | None]:
         """The page that a request comes from, whether that has yielded it, and what `is_known` has found out; all this
         is forgotten."""
         page, asked = None, None
@@ -141,15 +157,15 @@ class Enqueue:
 
     def _is_filtered(self, request: Request, seed: bool, page: Visit | None, child: bool) -> bool:
         """Whether a filter refuses the request. Seeds are not judged."""
-        filtering = self._tools.filtering
+        link_filter = self._tools.link_filter
         if seed:
-            filtering.seed(request)
+            link_filter.seed(request)
             return False
         if child:
-            return filtering.refuses(request, page.entry.url if page is not None else "", redirect=False)
+            return link_filter.refuses(request, page.entry.url if page is not None else "", redirect=False)
         # Whatever else has such marks is a redirect: what pages yield, with marks copied from their own, is told above.
         came_by = _came_by(request)
-        return filtering.refuses(request, came_by, redirect=bool(came_by))
+        return link_filter.refuses(request, came_by, redirect=bool(came_by))
 
     def _take_local(self, request: Request, page: Visit | None) -> Verdict:
         found_on = page.entry.url if page is not None else _came_by(request)
@@ -157,7 +173,7 @@ class Enqueue:
             return Verdict.UNREACHABLE
         if self._local.full:
             what = f"{request!s:.200} belongs to no host, and {len(self._local)} such requests wait already"
-            self._tools.losses.drop("local", what)
+            self._tools.drops.drop("local", what)
             return Verdict.NO_ROOM
         if not self._local.add(request):
             self._sums["ubi/scheduler/duplicates"] += 1
@@ -165,51 +181,51 @@ class Enqueue:
         self._count("ubi/scheduler/local")
         return Verdict.LOCAL
 
-    def _take_placed(
-        self, request: Request, place: Place, key: int, page: Visit | None, seed: bool, asked: bool
-    ) -> Verdict:
+    def _take_placed(self, request: Request, placed: Asked, page: Visit | None, seed: bool, asked: bool) -> Verdict:
         """Take a request that belongs to a host. `asked`: `is_known` has looked already: it is out, or news."""
         tools = self._tools
-        flight = tools.flights.of_key(key)
+        place, key, depth = placed
+        flight = tools.flights.of_key(key) if key in self._out else None
         if flight is None and tools.keys.mark(request, seed):
-            key = tools.keys.key(request, place)
-        found = self._found(request, place, key, page, seed)
-        encoded: list[Encoded] = []
+            placed = place, tools.keys.key(request, place), depth
+        found = self._found(request, placed, page, seed)
+        encoded: Encoded | None = None
 
         def entry() -> Entry:
-            encoded.append(tools.codec.encode(request))
-            return Entry(key, request.url, encoded[0].depth, encoded[0].priority, encoded[0].text)
+            nonlocal encoded
+            encoded = tools.codec.encode(request)
+            return _new(Entry, (found.key, found.url, encoded.depth, encoded.priority, encoded.text))
 
         if flight is not None and flight.visit is not None:
             verdict = self._take_again(flight, flight.visit, request, found)
         else:
             verdict = tools.decide(found, asked, lambda: request, entry)
-        if verdict is Verdict.FOUND:
-            self._taken(request, found, encoded[0])
+        if encoded is not None and verdict is Verdict.FOUND:
+            self._taken(request, found, encoded)
         elif verdict is Verdict.KNOWN:
             self._sums["ubi/scheduler/duplicates"] += 1
             if seed and request.dont_filter:
-                tools.losses.known_seed(request, here=tools.seeds.is_named(key))
+                tools.drops.known_seed(request, here=tools.seeds.is_named(found.key))
         return verdict
 
-    def _found(self, request: Request, place: Place, key: int, page: Visit | None, seed: bool) -> Found:
-        keys = self._tools.keys
-        spelling = keys.spelling(request, place) if keys.lossy else None
+    def _found(self, request: Request, placed: Asked, page: Visit | None, seed: bool) -> Found:
+        place, key, depth = placed
         came_by = "" if page is not None else _came_by(request)
-        again = NONCE in request.meta
-        depth, priority = depth_of(request), request.priority
-        return _new(Found, (request.url, place, key, depth, priority, page, seed, came_by, spelling, again))
+        spelling, again = None, False
+        if self._tools.keys.lossy:
+            spelling, again = self._tools.keys.spelling(request, place), NONCE in request.meta
+        return _new(Found, (request.url, place, key, depth, request.priority, page, seed, came_by, spelling, again))
 
     def _taken(self, request: Request, found: Found, encoded: Encoded) -> None:
         """A request was news."""
-        losses = self._tools.losses
+        drops = self._tools.drops
         if found.seed and request.dont_filter:
             self._tools.seeds.named(found.key)
-        losses.look_at_size(request, encoded.text)
-        if encoded.losses or encoded.objects or losses.all_kept:
-            losses.keep(request, found.key, encoded)
+        drops.look_at_size(request, encoded.text)
+        if encoded.losses or encoded.objects or drops.all_kept:
+            drops.keep(request, found.key, encoded)
             if encoded.objects:
-                losses.look_at_objects(request, found.page)
+                drops.look_at_objects(request, found.page)
         self._sums["ubi/scheduler/enqueued"] += 1
 
     def _look_at_redirect(self, request: Request, page: Visit) -> None:
@@ -230,7 +246,7 @@ class Enqueue:
             encoded = self._tools.codec.encode(request)
             entry = Entry(found.key, request.url, encoded.depth, encoded.priority, encoded.text)
             self._tools.node.retry(visit, retried(entry, visit.entry))
-            self._tools.losses.keep(request, found.key, encoded)
+            self._tools.drops.keep(request, found.key, encoded)
             self._count("ubi/scheduler/retries")
         return Verdict.RETRIED
 

@@ -72,7 +72,7 @@ class Hostless:
 
     @property
     def full(self) -> bool:
-        """Whether no more are taken."""
+        """Whether none is taken now."""
         return len(self._heap) >= MOST_WAITING
 
     @property

@@ -26,7 +26,7 @@ from scrapy_ubi.scheduling.scrapy_rules import ScrapyRules
 
 
 class PageLinks:
-    """Takes plain links for one scheduler. `why`: who makes ordinary requests of them all; "" when nobody does."""
+    """Takes plain links for one scheduler. `why`: why ordinary requests are made of them all; "" where they are not."""
 
     def __init__(self, crawler: Crawler, tools: Tools, why: str = "") -> None:
         self._crawler, self.tools = crawler, tools
@@ -38,16 +38,18 @@ class PageLinks:
     def take(
         self, plain: PlainLinks, response: Response, page: Visit | None, ordinary: Ordinary, unheard: bool
     ) -> Iterator[None]:
-        """Take the links of a page; yields whenever others should have their turn. `unheard`: nobody listens to the
+        """Take the links of a page; yields whenever others should have their turn. `unheard`: nothing listens to the
         signals of requests. Raises ValueError or TypeError for what the spider has said wrongly, such as a callback
         that is none of its methods."""
         why = self._why or ("" if unheard else "somebody listens to request_scheduled or request_dropped")
         self.passing.begin(response)
         shared = None if why else self._shared(plain, response)
         if shared is None:
+            self._note(plain, response)
             yield from self._expand(plain, response, ordinary, why or "not all that they carry can travel")
             return
         if self.passing.too_deep(shared.depth, len(plain)):
+            self._note(plain, response)
             return
         batch = BulkEnqueue(self._crawler, self.tools, self.passing, plain, response, page, shared, ordinary)
         for start, stop in slices(plain.urls):
@@ -64,8 +66,14 @@ class PageLinks:
             elif (passed := self.passing.one(request, None)) is not None:
                 yield passed
 
+    def _note(self, plain: PlainLinks, response: Response) -> None:
+        """Links that may not get to where each is noted, for the stores that keep links."""
+        flight = self.tools.flights.get(response.request)
+        if flight is not None and flight.links is not None:
+            flight.links.urls.extend(url for url in plain.urls if isinstance(url, str))
+
     def _say_malformed(self) -> None:
-        self.tools.losses.drop("malformed", "A link that is no URL was found")
+        self.tools.drops.drop("malformed", "A link that is no URL was found")
 
     def _shared(self, plain: PlainLinks, response: Response) -> Shared | None:
         """What all links have in common; None where it cannot be said once."""
@@ -86,7 +94,7 @@ class PageLinks:
         texts_travel = all(text is None or isinstance(text, str) for text in plain.link_texts)
         if encoded.losses or template.meta.get("verbatim_url") or not texts_travel:
             return None
-        self.tools.losses.look_at_size(plain, encoded.text)
+        self.tools.drops.look_at_size(plain, encoded.text)
         if encoded.depth and not (template.headers or template.cb_kwargs or template.meta.keys() - {"depth"}):
             self._texts[plain.callback, plain.errback] = encoded.text
         each = template if plain.link_texts or plain.referer else None

@@ -134,7 +134,7 @@ class ScrapyRules:
 
     @property
     def has_offsite(self) -> bool:
-        """Whether any host may be off site; looked at anew for every page, as the spider may change its mind."""
+        """Whether any host may be off site; looked at again for every page, as the spider may change its mind."""
         if self._offsite is None:
             return False
         domains = list(getattr(self._spider, "allowed_domains", None) or [])

@@ -1,6 +1,6 @@
 """What a crawl counts: where its numbers wait, and when Scrapy's stats are told.
 
-* What happens now and then is told at once (`count`).
+* What happens seldom is told at once (`count`).
 * What every link would change is added up (`sums`), and told at the end of its page: Scrapy makes several calls
   of one, and a page has some 40 links.
 * What others keep account of, the node first of all, is told at the close.

@@ -99,7 +99,7 @@ class FeedSlots:
 
     def flush(self) -> None:
         """Give all that was exported to the operating system. Raises OSError, with the name of the feed, when a file
-        takes no more: call it again."""
+        does not take it: call it again."""
         for exporter in self._exporters:
             for slot in exporter.slots:
                 if slot.itemcount != self._flushed.get(slot, 0):

@@ -1,4 +1,4 @@
-"""Scrapy's own HTTP/1.1 handler keeps no more idle connections than the process may have files open.
+"""Scrapy's own HTTP/1.1 handler keeps idle connections only as far as the process may open files.
 
 Twisted keeps the connections of each host for four minutes, however many hosts there are. A wide crawl has thousands
 of them, where a process may have 1,024 files open by default; then no host can be connected to any more, and the disk

@@ -16,7 +16,7 @@ _ANY_SENDER = id(dispatcher.Any)
 
 
 def only_scrapy_listens(crawler: Crawler, *which: object) -> bool:
-    """Whether nobody is connected to these signals but Scrapy's own offsite middleware. It is asked for every page;
+    """Whether nothing is connected to these signals but Scrapy's own offsite middleware. It is asked for every page;
     PyDispatcher's own functions take three times as long."""
     for sender in (id(crawler), _ANY_SENDER):
         of_sender = dispatcher.connections.get(sender)

@@ -1,4 +1,4 @@
-"""Twisted's timers by the monotonic clock: whoever sets the machine's clock ends no load by it.
+"""Twisted's timers by the monotonic clock: a change of the machine's clock ends no load.
 
 Twisted keeps each timer as a time of the wall clock. A clock set forward by an hour fires all of them, DOWNLOAD_TIMEOUT
 of every page in flight among them; one set back keeps them waiting for that hour longer. `reactor.seconds` is what

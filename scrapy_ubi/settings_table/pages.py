@@ -80,7 +80,7 @@ ROWS: tuple[Setting, ...] = (
         "stores",
         "stores",
         (),
-        "What is kept of the pages, in files of the agent's directory: 'items', 'larm', or stores of your own.",
+        "What is kept of the pages, in files of the agent's directory: 'items', 'larm', 'graph', or your own.",
         default_text="[]",
     ),
     Setting(

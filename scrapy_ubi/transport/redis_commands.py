@@ -45,7 +45,7 @@ class ExchangeCommands:
     def deletions(
         self, out: Outgoing, leaving: Sequence[str], garbage: Mapping[str, Iterable[bytes]]
     ) -> Iterator[RedisCommand]:
-        """What the agent has no more use for: letters, answers to letters, control fields, fields that hold no text."""
+        """What the agent needs no longer: letters, answers to letters, control fields, fields that hold no text."""
         inbox, acks = self.keys.inbox(self.agent), self.keys.acks(self.agent)
         if leaving:
             yield RedisCommand(("XDEL", inbox, *leaving), inbox, "stream")

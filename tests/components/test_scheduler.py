@@ -74,7 +74,7 @@ class Unit(UbiScheduler):
         self.node = FakeNode()
         self.reach = reach(self.settings, count=self._stat_buffer.count)
         self.gate = Gate(crawler, self.node, self.settings, self._flights, self._notices, self.reach)
-        self._filtering = LinkFilter.from_settings(self.settings, self._stat_buffer.count)
+        self._link_filter = LinkFilter.from_settings(self.settings, self._stat_buffer.count)
         self._errors = ErrorWatch(crawler, self.settings, Path("nowhere"), self._note, self.ending.burst)
         self._assemble()
         self._dequeue = self._make_dequeue()

@@ -17,7 +17,7 @@ from scrapy.settings import BaseSettings, Settings
 
 import scrapy_ubi
 from scrapy_ubi import Addon, fast
-from scrapy_ubi.components.scheduler import REFUSAL
+from scrapy_ubi.components.wiring import REFUSAL
 from scrapy_ubi.fast.parts import PARTS, Part
 from scrapy_ubi.fast.tweaks import LeanStats
 from tests.support.site import Site

@@ -256,7 +256,7 @@ def test_a_damaged_store_is_refused_once_and_the_crawl_begins_anew(make_group: M
     group.until_served(0.4)
     kill(group, "a0")
     said = refused_for_damage(group)
-    assert "a crawl of one agent begins anew" in said
+    assert "a crawl of one agent begins again" in said
     group.web.reset()
     group.start("a0")
     verdict = group.end().judge()

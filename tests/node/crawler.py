@@ -169,7 +169,7 @@ class Crawler:
 
     async def crash(self) -> None:
         """kill -9. An exchange under way may still reach Redis, but nobody hears what it brings."""
-        self.node._exchanges.post = None
+        self.node._exchanges.exchange = None
         self.node._ticker.stop()
         await self.transport.stop_beating(None)
         self.task.cancel()
@@ -189,14 +189,14 @@ class Crawler:
 
     async def fetch(self, visit: Visit) -> None:
         try:
-            if not await self.node.permit(visit.host, visit):
+            if not await self.node.access.permit(visit.host, visit):
                 self.node.put_back(visit)
                 return
             try:
                 with self.log.load(visit.host, visit.entry.url):
                     await self.log.answer()
             finally:
-                self.node.release(visit.host, visit)
+                self.node.access.release(visit.host, visit)
         except asyncio.CancelledError:
             self.node.put_back(visit)
             raise

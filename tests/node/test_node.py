@@ -149,8 +149,8 @@ def test_who_is_asked_to_leave_hears_it_once_and_only_in_an_incarnation_of_its_o
         control, exchanges = hub.shelf(SETTINGS.crawl).control, first.node._exchanges
         for word in (b"", b"0badcafe", b"\xff", crawlers[1].node.agent.incarnation.encode()):
             control[b"drain:a0"] = word
-            trips = exchanges.post.control if exchanges.post else None
-            await until(lambda trips=trips: exchanges.post is not None and exchanges.post.control is not trips)
+            trips = exchanges.exchange.control if exchanges.exchange else None
+            await until(lambda trips=trips: exchanges.exchange is not None and exchanges.exchange.control is not trips)
         assert not asked
         before = first.node.agent.incarnation
         first.node.agent._rejoin()
@@ -364,16 +364,17 @@ def test_redis_is_away_for_a_while() -> None:
         hub, log = MemoryHub(), Log(HELD)
         crawlers = group(hub, log, 3)
         await asyncio.wait_for(log.held.wait(), LIMIT)
-        await until(lambda: all(crawler.node.loads("h0.example") for crawler in crawlers))
+        await until(lambda: all(crawler.node.access.loads("h0.example") for crawler in crawlers))
         hub.down = True
         await until(lambda: all(crawler.node.state == "fenced" for crawler in crawlers))
         await until(lambda: all(crawler.cancels for crawler in crawlers) and not log.busy)  # loads are cancelled
         before = log.fetched.copy()
         log.go.set()
-        assert not any(crawler.node.may_fetch("h0.example") or crawler.node.loads("h0.example") for crawler in crawlers)
+        accesses = [crawler.node.access for crawler in crawlers]
+        assert not any(access.may_fetch("h0.example") or access.loads("h0.example") for access in accesses)
         hub.down = False
         await ends(*crawlers)
-        assert not any(crawler.node.loads("h0.example") for crawler in crawlers)
+        assert not any(crawler.node.access.loads("h0.example") for crawler in crawlers)
         log.judge(SEEDS)
         assert before <= log.fetched
         assert [crawler.node.agent.counters.rejoins for crawler in crawlers] == [0, 0, 0]
@@ -746,8 +747,8 @@ def test_the_engine_is_woken_when_a_host_is_ready() -> None:
         await alone.ready("http://h0.example/1", "http://h0.example/2")
         first = alone.node.next()
         assert first is not None
-        assert await alone.node.permit(first.host, first)
-        alone.node.release(first.host, first)
+        assert await alone.node.access.permit(first.host, first)
+        alone.node.access.release(first.host, first)
         freed = alone.node._clock()
         alone.node.ended(first)
         alone.wake.clear()
@@ -770,8 +771,8 @@ def test_a_host_of_which_nothing_was_loaded_is_not_kept_waiting() -> None:
             assert visit is not None and visit.entry.url.endswith(str(number))
             alone.node.ended(visit, failed="robots", fetched=False)
         visit = alone.node.next()
-        assert visit is not None and await alone.node.permit(visit.host, visit)
-        alone.node.release(visit.host, visit)
+        assert visit is not None and await alone.node.access.permit(visit.host, visit)
+        alone.node.access.release(visit.host, visit)
         alone.node.ended(visit, failed="exception/TimeoutError", fetched=False)
         assert visit.state.next_at >= alone.node._clock() + LIMIT / 2, "a load that failed was one"
         await alone.node.leave("test")
@@ -785,11 +786,11 @@ def test_from_a_host_that_was_put_off_for_long_nothing_loads_soon() -> None:
         await alone.ready("http://h0.example/1", "http://h1.example/1")
         for host, seconds in (("h0.example", 600.0), ("h1.example", 1.0)):
             state = alone.node.frontier.find(host)
-            assert state is not None and alone.node.loads(host)
+            assert state is not None and alone.node.access.loads(host)
             alone.node.hosts.postpone(state, seconds, "retry-after")
-        assert [alone.node.loads(f"h{number}.example") for number in range(3)] == [False, True, True]
+        assert [alone.node.access.loads(f"h{number}.example") for number in range(3)] == [False, True, True]
         await alone.node.leave("test")
-        assert not alone.node.loads("h1.example")
+        assert not alone.node.access.loads("h1.example")
 
     crawl(run)
 
@@ -800,14 +801,14 @@ def test_a_host_is_fetched_one_at_a_time_also_by_what_is_in_no_queue() -> None:
         await alone.ready("http://h0.example/1")
         visit = alone.node.next()
         assert visit is not None
-        assert await alone.node.permit("h0.example", None), "its robots.txt comes first"
-        page = asyncio.ensure_future(alone.node.permit("h0.example", visit))
+        assert await alone.node.access.permit("h0.example", None), "its robots.txt comes first"
+        page = asyncio.ensure_future(alone.node.access.permit("h0.example", visit))
         for _ in range(5):
             await asyncio.sleep(0)
         assert not page.done()
-        alone.node.release("h0.example")
+        alone.node.access.release("h0.example")
         assert await asyncio.wait_for(page, LIMIT)
-        alone.node.release("h0.example", visit)
+        alone.node.access.release("h0.example", visit)
         alone.node.ended(visit)
         await alone.node.leave("test")
 

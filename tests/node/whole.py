@@ -292,7 +292,7 @@ class Process:
     async def _visit(self, node: Node, visit: Visit) -> None:
         url, world = visit.entry.url, self.world
         try:
-            if not await node.permit(visit.host, visit):
+            if not await node.access.permit(visit.host, visit):
                 node.put_back(visit)
                 return
             again = retries_of(visit.entry.request) < 2 and world.draws(0.05)
@@ -300,7 +300,7 @@ class Process:
                 with world.load(self, url):
                     await asyncio.sleep(world.load_time())
             finally:
-                node.release(visit.host, visit)
+                node.access.release(visit.host, visit)
         except asyncio.CancelledError:
             node.put_back(visit)
             raise

@@ -213,7 +213,7 @@ def test_a_feed_that_begins_anew_while_the_crawl_goes_on_is_named(
     Path("x.jl").write_text("{}\n")
     agent = Claims({name: options}, alone=True)
     agent.claims.goes_on(agent.spider)
-    assert ("begins anew" in caplog.text) == lost
+    assert ("begins again" in caplog.text) == lost
 
 
 # -- items before done marks

@@ -80,7 +80,7 @@ class World(UbiScheduler):
         self._stat_buffer = StatBuffer(crawler.stats)
         self._codec = Codec(crawler.spider, crawler.settings)
         self._keys = RequestKeys(self.settings)
-        self._filtering = LinkFilter.from_settings(self.settings, self._stat_buffer.count)
+        self._link_filter = LinkFilter.from_settings(self.settings, self._stat_buffer.count)
         self.reach = reach(self.settings, count=self._stat_buffer.count)
         self.node = self._agent("a1")
         if group:

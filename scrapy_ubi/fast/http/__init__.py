@@ -4,12 +4,12 @@ What of it is where, from the request to the response:
 
 * `handler`: Scrapy's door: one `download_request` per request, its time-out, its second attempt;
 * `route`: where a request goes (directly, by a proxy, by a tunnel) and what may share a connection;
-* `writing`: the head of a request, and what is refused to be written;
+* `request_head`: the head of a request, and what is refused to be written;
 * `pool`: kept connections, bounded;
 * `dialing`, `names`: new connections: addresses, TLS, tunnels;
 * `connection`: one connection: bytes in, by the parser, to one load at a time;
 * `mending`: heads of responses that break the grammar, made readable;
-* `load`: what a request's response may be, what has come of it, and Scrapy's response of it.
+* `load`: what a request's response may be, its result, and Scrapy's response of it.
 
 HTTP is parsed by httptools (llhttp). Rules: what a server sends is data: it ends a request with Scrapy's exceptions or
 a response, within bounds of size, never with another exception, and never hangs beyond the time-out. A connection is

@@ -139,7 +139,7 @@ class Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         load = self._load
-        if load is None:  # an answer that nobody asked for
+        if load is None:  # an answer to no request
             self.abort()
             return
         if not self._headed:

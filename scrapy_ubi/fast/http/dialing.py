@@ -4,7 +4,7 @@ Rules of this module:
 
 * A host with several addresses is dialed as RFC 8305 has it: the next address follows a moment after the one before,
   and the first that answers is taken; the others are let go.
-* What goes wrong ends with Scrapy's exceptions. A connection that nobody waits for any more is closed at once.
+* What goes wrong ends with Scrapy's exceptions. A connection that no request waits for any longer is closed at once.
 * The addresses of a host, but for a proxy's, are those that its request may lead to (`scrapy_ubi.downloads.reach`).
 * TLS is by Scrapy's settings: versions, ciphers, certificates that are verified only if DOWNLOAD_VERIFY_CERTIFICATES.
 """

@@ -1,9 +1,9 @@
-"""One request under way: what its response may be, what has come of it, and Scrapy's response of it.
+"""One request under way: what its response may be, its result, and Scrapy's response of it.
 
 Rules of this module:
 
 * It knows nothing of connections: a connection tells it of the head, of pieces of the body, and of the end. When it
-  has `ended`, nothing that comes later matters, and the connection is of no more use.
+  has `ended`, nothing that comes later matters, and the connection is of no further use.
 * Sizes, data loss, the signals `headers_received` and `bytes_received` with StopDownload, and the headers that a
   spider sees are as with Scrapy's handler: those of the connection are left out, Content-Length comes first.
 """
@@ -198,7 +198,7 @@ class Load:
             self.done.set_exception(error)
 
     def _stop(self, signal: object, **arguments: Any) -> bool:
-        """Tell who listens; whether one of them wants no more."""
+        """Tell who listens; whether one of them wants the rest left out."""
         self.stopped = scrapys.stopped_by(signal, self.crawler, self.request, arguments)
         if self.stopped is not None:
             self._end()

@@ -65,7 +65,7 @@ class Pool:
             self._timer = loop.call_later(IDLE_SECONDS, self._tick)
 
     def forget(self, connection: Connection) -> None:
-        """A connection of this pool's has closed, or is taken. One that is not here is no matter."""
+        """A connection of this pool's has closed, or is taken. One that is not here is ignored."""
         if self._since.pop(connection, None) is not None:
             idle = self._routes[connection.route]
             if idle[-1] is connection:
@@ -76,7 +76,7 @@ class Pool:
                 del self._routes[connection.route]
 
     def close(self) -> None:
-        """Close all that are here. No more may come."""
+        """Close all that are here. None is taken from then on."""
         self.closed = True
         if self._timer is not None:
             self._timer.cancel()

@@ -67,7 +67,7 @@ class Router:
 def _route(
     host: str, port: int | None, secure: bool, proxy: str | None, authorization: bytes | None, local: Address | None
 ) -> Route:
-    port = (443 if secure else 80) if port is None else port  # 0 is none of them: nobody listens there
+    port = (443 if secure else 80) if port is None else port  # 0 is none of them: no server listens there
     if proxy is None:
         return Route(secure, host, port, False, False, None, None, local)
     parts = urlsplit(add_http_if_no_scheme(proxy))

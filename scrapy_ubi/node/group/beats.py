@@ -4,8 +4,8 @@ Rules of this module:
 
 * The transport writes `line` on its own schedule, from another thread: it looks at a beat that was made in the loop.
   One that tells the others something new goes out at once.
-* What is no beat is nobody.
-* All beats are read as often as suits so many agents (`protocol.pace`).
+* A line that is no beat counts as no agent.
+* All beats are read as often as suits so many agents (`protocol.read_interval`).
 """
 
 from __future__ import annotations

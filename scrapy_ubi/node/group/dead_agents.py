@@ -8,7 +8,7 @@ Rules of this module:
   way to them.
 * One agent does it: the first of a complete view. A line that has changed meanwhile stays, with its mail.
 * A process that was suspended for so long finds its line missing, writes it again, is told that it is dead, and
-  joins anew; its mail comes again, as after a start.
+  joins again; its mail comes again, as after a start.
 * Profiles stay: `scrapy ubi report` counts what their agents did.
 """
 
@@ -32,8 +32,8 @@ MOST = 100  # agents whose keys are removed at once
 class DeadAgents:
     """Removes what is left of agents that are gone. `failure_timeout` in seconds."""
 
-    def __init__(self, crawl: Crawl, courier: IoThread, transport: Transport, failure_timeout: float) -> None:
-        self._crawl, self._courier, self._transport = crawl, courier, transport
+    def __init__(self, crawl: Crawl, io: IoThread, transport: Transport, failure_timeout: float) -> None:
+        self._crawl, self._io, self._transport = crawl, io, transport
         self._long = max(LONG, TIMEOUTS * failure_timeout)
         self._since: dict[
             str, tuple[str, float]
@@ -56,7 +56,7 @@ class DeadAgents:
         }
         gone = {name: line for name, (line, since) in self._since.items() if now - since > self._long}
         if gone and self._is_mine(now):
-            self._under_way = self._courier.send(self._transport.forget(dict([*gone.items()][:MOST])), self._done)
+            self._under_way = self._io.send(self._transport.forget(dict([*gone.items()][:MOST])), self._done)
 
     def _is_mine(self, now: float) -> bool:
         """Whether it is this agent that removes them."""

@@ -1,9 +1,9 @@
-"""How an agent comes into its group: the steps of `joining`, in order.
+"""How an agent comes into its group: the steps of `join_steps`, in order.
 
 Rules of this module:
 
-* What asks Redis runs at the courier's; the disk is looked at here, in the loop.
-* Where Redis is away, a step is tried again (`patience`): each may be repeated, whether or not it was done.
+* What asks Redis runs in the I/O thread; the disk is looked at here, in the loop.
+* Where Redis is away, a step is tried again (`retry_until`): each may be repeated, whether or not it was done.
 * The disk is looked at before settings are compared and the identifier is claimed: the first beat is that of the crawl
   which is gone on with.
 """
@@ -28,21 +28,21 @@ logger = logging.getLogger("scrapy_ubi")
 
 
 class Join:
-    """The joining of one agent. `line` gives its beat; `on_new` is called when the crawl was begun anew, and is another
-    one. `published`: its identifier's profile, where it comes with nothing of a crawl that was over."""
+    """The joining of one agent. `line` gives its beat; `on_new` is called when the crawl has begun again, and is
+    another one. `published`: its identifier's profile, where it comes with nothing of a crawl that was over."""
 
     def __init__(
         self,
         crawl: Crawl,
         settings: UbiSettings,
-        courier: IoThread,
+        io: IoThread,
         transport: Transport,
         start: Start,
         line: Callable[[int], str],
         on_new: Callable[[], None],
         clock: Callable[[], float],
     ) -> None:
-        self._crawl, self._settings, self._courier, self._transport = crawl, settings, courier, transport
+        self._crawl, self._settings, self._io, self._transport = crawl, settings, io, transport
         self._predecessor, self._line, self._on_new, self._clock = start.predecessor, line, on_new, clock
         self._started = clock() if start.started is None else start.started
         self.published = ""
@@ -71,7 +71,7 @@ class Join:
         return await ask(lambda: join_steps.named(transport, control))
 
     async def _ask(self, step: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        return await retry_until(lambda: self._courier.call(step()), self._settings.redis_wait, self._clock)
+        return await retry_until(lambda: self._io.call(step()), self._settings.redis_wait, self._clock)
 
     def _age(self) -> float:
         return self._clock() - self._started

@@ -1,4 +1,4 @@
-"""How an agent joins its group: a new run after a finished one, settings that agree, an identifier that nobody uses.
+"""How an agent joins its group: a new run after a finished one, settings that agree, an identifier that is free.
 
 Rules of this module:
 
@@ -16,9 +16,9 @@ Rules of this module:
   another spider is warned only: that may have the same callbacks.
 * An identifier belongs to one living process. Where its beat is that of the process that ran in this very directory,
   whose lock this process now holds, the predecessor is dead for sure; else it is watched for the failure timeout.
-* Mail that waits for the identifier when a process takes it over is its predecessor's, and is thrown away: whoever sent
-  it and lives sends it again to the new incarnation; from those who died together with the predecessor it may tell of
-  pages as done whose links nobody remembers.
+* Mail that waits for the identifier when a process takes it over is its predecessor's, and is thrown away: a sender
+  that lives sends it again to the new incarnation; from one that died together with the predecessor it may tell of
+  pages as done whose links no agent has.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from scrapy_ubi.transport import Outgoing, Transport
 logger = logging.getLogger("scrapy_ubi")
 
 MOST_PAST = 16  # finished runs that are remembered by name
-SEVERAL = 2.5  # heartbeat intervals, within which a beat comes from whoever lives
+SEVERAL = 2.5  # heartbeat intervals, within which a beat comes from each agent that lives
 CLAIMS = 5  # tries: each fails only when another process has written in between
 AGREE = {
     "partition": "UBI_PARTITION",
@@ -98,7 +98,7 @@ async def begin_run(
 
 
 async def _was_empty(transport: Transport) -> bool:
-    """Whether nobody who has ended the crawl knew a URL (an end that counts as lossy, for such agents cannot tell)."""
+    """Whether no agent that has ended the crawl knew a URL. Such an end counts as lossy: these agents cannot tell."""
     profiles = [_profile(text).get("counters") for text in (await transport.profiles()).values()]
     return bool(profiles) and all(
         isinstance(counters, dict) and all(counters.get(name) == 0 for name in ("pages", "known"))
@@ -108,7 +108,7 @@ async def _was_empty(transport: Transport) -> bool:
 
 async def _look(transport: Transport, mail: list[str]) -> Mapping[str, str]:
     """What the control hash says after an exchange. The letters seen are noted at once: should a later step fail and be
-    tried again, they would else be in hand for ever."""
+    tried again, they would else stay in hand."""
     incoming = await transport.exchange(Outgoing())
     mail.extend(number for number, _ in incoming.letters)
     return incoming.control or {}

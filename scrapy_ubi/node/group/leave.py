@@ -5,7 +5,7 @@ Rules of this module:
 * Where the crawl is over, or the agent is dead, nothing is handed over. Else everything is, for at most
   `UBI_LEAVE_TIMEOUT`; what is left over then stays on its disk, and to the others it is as after a crash.
 * Where the crawl is over, it is seen first what came of it (`look`): the last counters tell of that.
-* Where nobody is left to hand over to, the last counters are of what the agent owned: it keeps that.
+* Where no agent is left to hand over to, the last counters are of what the agent owned: it keeps that.
 * The last exchange says how it ended. A Redis that does not take it is waited for as long as a lease.
 """
 
@@ -26,8 +26,8 @@ logger = logging.getLogger("scrapy_ubi")
 SILENCE = 5.0  # s between two lines of the log while hosts are handed over
 
 FULL = (
-    "The disk is full: what this agent did last could not be written, nobody has heard of it, and it is fetched again. "
-    "Make room before the agent is started again."
+    "The disk is full: what this agent did last could not be written, no other agent was told of it, and it is fetched "
+    "again. Make room before the agent is started again."
 )
 
 

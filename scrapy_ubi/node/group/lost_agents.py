@@ -31,9 +31,9 @@ class LostAgents:
     """Looks, for one agent, who is lost at the end: the `names`. `control` gives what the control hash said last."""
 
     def __init__(
-        self, crawl: Crawl, courier: IoThread, transport: Transport, control: Callable[[], Mapping[str, str]]
+        self, crawl: Crawl, io: IoThread, transport: Transport, control: Callable[[], Mapping[str, str]]
     ) -> None:
-        self._crawl, self._courier, self._transport, self._control = crawl, courier, transport, control
+        self._crawl, self._io, self._transport, self._control = crawl, io, transport, control
         self.names: tuple[str, ...] = ()
 
     async def look(self) -> None:
@@ -44,8 +44,8 @@ class LostAgents:
         texts: Mapping[str, str] = {}
         lines: Mapping[str, str] = {}
         try:
-            texts = await self._courier.call(self._transport.profiles())
-            lines = await self._courier.call(self._transport.beats())
+            texts = await self._io.call(self._transport.profiles())
+            lines = await self._io.call(self._transport.beats())
         except TransportError as error:
             logger.warning("It cannot be seen which agents are lost, beside those that this one has missed: %s", error)
         self.names = lost(agent.me, agent.group.losses, self._members(), texts, lines)

@@ -4,7 +4,7 @@ Rules of this module:
 
 * Mail has its turn several times a flush interval, and the protocol hears of the time once; and whenever word has come.
 * Without time no fence falls: an agent whose time has stopped by a mistake of ours must stop, too.
-* An agent whose loop is busy for too long is stalled: it beats no more, since it could not keep what it says.
+* An agent whose loop is busy for too long is stalled: it stops beating, since it could not keep what it says.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Ticker:
         self._task.add_done_callback(self._stopped)
 
     def stop(self) -> None:
-        """Let it pass no more."""
+        """Stop: no time passes from now on."""
         if self._task is not None:
             self._task.cancel()
 

@@ -6,9 +6,9 @@ Rules of this module:
   loaded by all that ever took part in this run, URLs known to those that live, and the longest time of one of them. Of
   itself it counts what it has now, and what is under way. So a crawl of one agent ends at the very page, and a limit is
   overshot by what the others have loaded, and have under way, since they published last.
-* Whoever sees that `crawl_pages` or `crawl_seconds` is reached leaves, as after one Ctrl-C, for that reason. The others
-  see the same, and leave too; the last ones keep their disks. A start goes on with the crawl, and ends at once unless
-  the limit is higher.
+* An agent that sees that `crawl_pages` or `crawl_seconds` is reached leaves for that reason, as after one Ctrl-C. The
+  others see the same, and leave too; the last ones keep their disks. A start goes on with the crawl, and ends at once
+  unless the limit is higher.
 * When `crawl_known` is reached no new URL is taken anywhere; the crawl ends by itself when those known are fetched.
 * Redis is asked for nothing where no limit is set, nor before the agent has begun to fetch. The loop does not wait: one
   read at a time runs in the I/O thread. Where profiles cannot be read, the numbers last read hold.
@@ -90,8 +90,8 @@ class CrawlLimits:
 class LimitWatch:
     """Looks after the limits of the crawl for one agent."""
 
-    def __init__(self, limits: CrawlLimits, crawl: Crawl, courier: IoThread, transport: Transport) -> None:
-        self._limits, self._crawl, self._courier, self._transport = limits, crawl, courier, transport
+    def __init__(self, limits: CrawlLimits, crawl: Crawl, io: IoThread, transport: Transport) -> None:
+        self._limits, self._crawl, self._io, self._transport = limits, crawl, io, transport
         self._reading: Future[dict[str, str]] | None = None
 
     def look(self, now: float) -> None:
@@ -102,7 +102,7 @@ class LimitWatch:
         tally = self._crawl.tally
         limits.look(tally.pages, now - tally.begun)
         if self._reading is None and limits.is_due(now):
-            self._reading = self._courier.send(self._transport.profiles(), self._take)
+            self._reading = self._io.send(self._transport.profiles(), self._take)
 
     def _take(self) -> None:
         reading = self._reading

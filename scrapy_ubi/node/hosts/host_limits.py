@@ -7,10 +7,10 @@ module:
 * What is judged is the host's state, which is the same for every agent that comes to own it: pages done, URLs known.
   What else is needed (when the first page was loaded, at which depth, how long nothing new was found) is in the host's
   notes, section `limits`, and is written when it changes: once a host, or once an iteration at most.
-* A host that has reached a limit is *ended* (`Hosts.end`): what waits of it fails with the limit's name.
+* A host that has reached a limit is *ended* (`HostNotes.end`): what waits of it fails with the limit's name.
 * URLs beyond `host_known` and `host_depth`, and new ones of a host that a limit has ended, are not taken where they
   are found or arrive; what came in otherwise (by a handoff) fails when its turn comes.
-* What is taken in again (requeued, or joined in vain) is no new URL: those limits do not refuse it.
+* What is taken in again (requeued, or joined wrongly) is no new URL: those limits do not refuse it.
 * An *iteration* is as many pages as UBI_HOST_LOAD_TAKE says (imbWBI's load take, LT).
 """
 
@@ -27,7 +27,7 @@ from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.untrusted.checks import is_count
 
 SECTION = "limits"
-MOST_WATCHED = 100_000  # hosts of which it is known what was known at an iteration's beginning; beyond, begun anew
+MOST_WATCHED = 100_000  # hosts of which it is known what was known at an iteration's beginning; beyond, it begins again
 PREFIX = "limit/"
 PAGES, KNOWN, DEPTH = "limit/host_pages", "limit/host_known", "limit/host_depth"
 SECONDS, ITERATIONS, STABLE = "limit/host_seconds", "limit/host_iterations", "limit/host_stable"
@@ -50,7 +50,7 @@ class _Facts(NamedTuple):
 
 
 class HostLimits:
-    """The limits of one agent's hosts. `wall` gives unix time (s); `note` tells the report what befell.
+    """The limits of one agent's hosts. `wall` gives unix time (s); `note` tells the report what happened.
 
     `refused`: how many URLs were not taken.
     """

@@ -14,7 +14,7 @@ Rules of this module:
   (section `passed`), for limits that count pages.
 * Where a requeued request comes from another agent, it lifts its host: who had the record of its failure may keep
   nothing of the host any more.
-* Whoever wants more room than `MOST_NOTES` does not get it: its section is left out and counted.
+* A section that wants more room than `MOST_NOTES` is left out and counted.
 """
 
 from __future__ import annotations
@@ -66,13 +66,13 @@ class HostNotes:
         for state in frontier.states():
             if state.notes.version:
                 self.arrived(state)
-                if state.pause:  # what was under way when the last process ended, nobody knows
+                if state.pause:  # what was under way when the last process ended is not known
                     frontier.defer(state, self._clock())
 
     # -- sections
 
     def get(self, state: HostState, section: str) -> object | None:
-        """The value of a section, None when there is none: JSON, from whoever wrote it, not to be changed."""
+        """The value of a section, None when there is none: JSON, as its writer left it, not to be changed."""
         return self._read(state).get(section)
 
     def put(self, state: HostState, section: str, value: object | None) -> None:
@@ -184,7 +184,7 @@ class HostNotes:
             return MOST_POSTPONE
         return seconds if seconds > 0 else 0.0  # not a number, too
 
-    # -- when it is fetched no more
+    # -- when it is fetched no longer
 
     def end(self, state: HostState, reason: str) -> None:
         """Fetch nothing of this host any more: what waits of it fails. `reason` is a short word as `host/dead`."""

@@ -2,7 +2,7 @@
 
 The policy and its note are `urls.learned`'s; here is what an owner does with it. Rules of this module:
 
-* Keys are those of the steps that are not tried, for everybody, so whoever finds a URL needs to know nothing. The
+* Keys are those of the steps that are not tried, for all agents, so one that finds a URL needs to know nothing. The
   owner judges when it is about to fetch one (`joins`): is another URL of its *class* (those that the steps which are on
   take for one) fetched, or out? Then this one is done without a load. So what waits profits from what is learned later,
   wherever it was found.
@@ -10,7 +10,7 @@ The policy and its note are `urls.learned`'s; here is what an owner does with it
 * A page fetched under a spelling that is not its class's form marks the class: one more key of the host is done with
   it, made of the class's form and `MARK`. It never was an entry, travels as every done mark does, and leaves no earlier
   than that of the page. So heirs know the class, and merging stays a union.
-* One in `SAMPLE` of those that would be joined is fetched all the same, chosen by its key. Where its content is
+* One in `SAMPLE` of those that would be joined is fetched nevertheless, chosen by its key. Where its content is
   another, the steps that joined it are off from then on.
 * What was joined is remembered, `MOST_JOINED` of it, in this process only: where steps turn out not to hold, or the
   page fetched for it fails, it is fetched after all, under a key of its own. What was joined before a crash or a
@@ -103,7 +103,7 @@ class LearnedForms:
 
     @staticmethod
     def of(settings: UbiSettings, keys: Keys, again: Callable[[str, Entry], object]) -> LearnedForms | None:
-        """The learner that these settings want."""
+        """The learned forms that these settings want; None without."""
         return LearnedForms(settings, keys, again) if tried(parse(settings.normalise)) else None
 
     def begin(self, agent: Agent, hosts: HostNotes, joins: MergedUrls) -> None:
@@ -206,7 +206,7 @@ class LearnedForms:
         self._is_in(entry)
 
     def _is_in(self, entry: Entry) -> int | None:
-        """This entry is out no more; the key of the class that it was out for."""
+        """This entry is out no longer; the key of the class that it was out for."""
         key = self._stands_for.pop(entry.key, None)
         if key is not None and self._out.get(key) == entry.key:
             del self._out[key]
@@ -268,7 +268,7 @@ class LearnedForms:
         if len(self._pages) > MOST_PAGES:
             self._pages.popitem(last=False)
 
-    # -- what was joined in vain
+    # -- what was joined wrongly
 
     def _unjoin_all(self, host: str, step: str) -> None:
         for key, joined in list(self._joined.items()):

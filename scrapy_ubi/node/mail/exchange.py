@@ -6,7 +6,7 @@ Rules of this module:
 
 * One exchange at a time. What a drain gave is repeated until an exchange has taken it (all of it is idempotent); only
   then is there a next drain. While Redis is away the agent goes on with what it has, up to so much that others do not
-  know of (`ExchangeLoop.choked`), and tries again after a pause (`outage`); the disk is written as often as ever.
+  know of (`ExchangeLoop.choked`), and tries again after a pause (`outage`); the disk is written as often as before.
 * An exchange that is not answered may have been too much for the line to carry in time: the next one sends half as many
   letters, and the rest follows. Else the same would be sent, and fail, without end.
 * What comes out of the inbox is checked first (`inbox_check`): the protocol sees what holds.
@@ -19,7 +19,7 @@ Rules of this module:
   exchange while others may write there what this agent has written, too (`RunState.has_rivals`).
 * A disk that is full takes no flush, and so nothing leaves: the same flush is tried again until there is room. The
   profile is published, so that people see why the crawl waits.
-* A Redis that is full refuses what needs memory. Mail is read and deleted all the same, which makes room where the
+* A Redis that is full refuses what needs memory. Mail is still read and deleted, which makes room where the
   mail itself fills it; and the profile is published, so that people see why the crawl waits.
 """
 
@@ -65,8 +65,8 @@ class Exchange:
     comes in, `flush` writes the disk before anything leaves; `on_arrival` is called in the loop when there is something
     to `collect`.
 
-    `full`: Redis has refused the last exchange for want of memory, as `writes_refused` exchanges so far; `disk_full`:
-    the last flush could not be written.
+    `full`: Redis has refused the last exchange as it has no memory left, and `writes_refused` exchanges so far;
+    `disk_full`: the last flush could not be written.
     """
 
     def __init__(
@@ -162,7 +162,7 @@ class Exchange:
     def _begin_look(self, now: float, profile: Profile) -> tuple[Outgoing, str | None]:
         if self._agent.group.shadowed:
             self._timing.wait(now)
-        self._flush.collect(self.run.run)  # while Redis is away the disk is written all the same
+        self._flush.collect(self.run.run)  # while Redis is away the disk is still written
         return LOOK, None
 
     def _begin_mail(self, now: float, profile: Profile) -> tuple[Outgoing, str | None]:

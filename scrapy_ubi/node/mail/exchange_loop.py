@@ -1,11 +1,11 @@
-"""When the agent's mail is exchanged: the post's turns in the loop.
+"""When the agent's mail is exchanged: the exchange's turns in the loop.
 
 Rules of this module:
 
-* Whoever comes by calls `turn`: it takes what an exchange has brought, and begins another one when it is time, so that
-  no exchange waits for a turn of the loop.
+* What runs in the event loop calls `turn`: it takes what an exchange has brought, and begins another one when it is
+  time, so that no exchange waits for a turn of the loop.
 * What others wait for sets `hurry`: the next exchange begins as soon as the one under way has ended.
-* While mail cannot leave, no more is to be fetched than is worth fetching twice (`choked`).
+* While mail cannot leave, only as much is to be fetched as is worth fetching twice (`choked`).
 """
 
 from __future__ import annotations
@@ -36,29 +36,29 @@ class ExchangeLoop:
         self._crawl, self._publishing = crawl, publishing
         self._most_waiting, self._on_exchange, self._clock = most_waiting, on_exchange, clock
         self._ended = asyncio.Event()
-        self.post: Exchange | None = None
+        self.exchange: Exchange | None = None
         self.hurry = False
 
-    def open(self, post: Exchange) -> None:
+    def open(self, exchange: Exchange) -> None:
         """From now on there is somebody to exchange mail with."""
-        self.post = post
+        self.exchange = exchange
 
     def close(self) -> None:
-        """From now on nobody cares what becomes of one under way."""
-        self.post = None
+        """From now on the result of an exchange under way is not used."""
+        self.exchange = None
 
     def turn(self, now: float) -> None:
         """Give and take mail, when there is some."""
-        post = self.post
-        if post is None:
+        exchange = self.exchange
+        if exchange is None:
             return
-        if post.collect(now):
+        if exchange.collect(now):
             self._ended.set()
-            self._on_exchange(post)
-        if post.may_send(now, self.hurry):
+            self._on_exchange(exchange)
+        if exchange.may_send(now, self.hurry):
             self.hurry = False
             self._crawl.agent.tick(now)
-            post.send(now, self._publishing.profile)
+            exchange.send(now, self._publishing.profile)
 
     def arrived(self) -> None:
         """There is something to take."""
@@ -77,7 +77,7 @@ class ExchangeLoop:
         lanes = outbox.lanes.values()
         return sum([len(lane.waiting) for lane in lanes if len(lane.unacknowledged) < window])
 
-    # -- whoever leaves waits for them
+    # -- an agent that leaves waits for them
 
     def press(self, hurry: bool = True) -> None:
         """Begin one, if none is under way; `wait` waits for the end of one from now on."""
@@ -94,33 +94,35 @@ class ExchangeLoop:
     @property
     def busy(self) -> bool:
         """Whether something waits for an exchange to take it."""
-        return self.post is not None and self.post.busy
+        return self.exchange is not None and self.exchange.busy
 
     def has_told(self, since: float) -> bool:
         """Whether all that was new at this time (s) has left, with a profile that was made later."""
-        return self.post is not None and self.post.told >= since
+        return self.exchange is not None and self.exchange.told >= since
 
     def control(self) -> Mapping[str, str]:
         """What the control hash said last."""
-        return self.post.control if self.post is not None else {}
+        return self.exchange.control if self.exchange is not None else {}
 
     @property
     def disk_full(self) -> bool:
         """Whether the last flush could not be written."""
-        return self.post is not None and self.post.disk_full
+        return self.exchange is not None and self.exchange.disk_full
 
     @property
     def blocked(self) -> bool:
         """Whether the disk or Redis is full."""
-        return self.post is not None and (self.post.full or self.post.disk_full)
+        return self.exchange is not None and (self.exchange.full or self.exchange.disk_full)
 
     @property
     def choked(self) -> bool:
-        """Whether the disk is full, or Redis full or away and so much waits to be sent that no more should come: were
-        this agent killed now, or cut off until it is held dead, all pages that are not written, or whose done marks
-        wait, would be fetched again.
+        """Whether the disk is full, or Redis full or away and so much waits to be sent that nothing should be added:
+        were this agent killed now, or cut off until it is held dead, all pages that are not written, or whose done
+        marks wait, would be fetched again.
         """
-        post = self.post
-        if post is None:
+        exchange = self.exchange
+        if exchange is None:
             return False
-        return post.disk_full or ((post.full or post.away) and len(self._crawl.agent.outbox) >= self._most_waiting)
+        return exchange.disk_full or (
+            (exchange.full or exchange.away) and len(self._crawl.agent.outbox) >= self._most_waiting
+        )

@@ -76,7 +76,7 @@ AFTER: Mapping[tuple[State, Result], Then] = {
 
 
 class DiskFull(Exception):
-    """A flush could not be written for want of room. `incoming` is what Redis had meanwhile (None: it was away),
+    """A flush could not be written, as the disk is full. `incoming` is what Redis had meanwhile (None: it was away),
     `why` a sentence."""
 
     def __init__(self, why: StoreFull, incoming: Incoming | None) -> None:

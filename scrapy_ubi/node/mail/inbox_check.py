@@ -7,7 +7,7 @@ Rules of this module:
 * A letter of another run, of none, or in another form is not merged, and not answered: where it is good, its sender
   keeps it, and sends it again when the two agree.
 * Of a letter that holds, what this agent's spider cannot take is set aside alone.
-* The log says so `MOST_SAID` times of each; whoever sends thousands does not fill it. The rest is counted.
+* The log says so `MOST_SAID` times of each, so that a sender of thousands does not fill it. The rest is counted.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The courier: a thread with an event loop of its own in which the transport's coroutines run.
+"""The I/O thread: a thread with an event loop of its own in which the transport's coroutines run.
 
 Scrapy's loop is busy with pages, and one turn of it lasts as long as all that is ready: up to a second when sixteen
 pages are parsed at once (measured: decision 0004). A round trip of several turns took seconds, and every
@@ -78,5 +78,5 @@ class IoThread:
 def _call_in(loop: asyncio.AbstractEventLoop, what: Callable[[], None]) -> None:
     try:
         loop.call_soon_threadsafe(what)
-    except RuntimeError:  # that loop is closed: the process ends, nobody waits any more
+    except RuntimeError:  # that loop is closed: the process ends, and nothing waits any longer
         pass

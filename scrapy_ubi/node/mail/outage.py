@@ -6,7 +6,7 @@ Rules of this module:
 * Its beginning is in the log, and then its end; not each of the tries in between. A Redis at its memory limit takes one
   letter and refuses the next, over a slow line one exchange is in time and the next one is not: of either the log
   hears once in `QUIET` seconds.
-* The pause between two tries doubles, up to a bound, whatever is tried in vain.
+* The pause between two tries doubles, up to a bound, whatever it is that fails.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Outage:
         self._quiet_until = {FULL: 0.0, SLOW: 0.0}
 
     def met(self, now: float, kind: str, sentence: str) -> None:
-        """It was tried in vain, for this reason."""
+        """A try has failed, for this reason."""
         self._pause = min(max(self._pause * 2, FIRST_PAUSE), LONGEST_PAUSE)
         self.retry_at = now + self._pause
         self.kind = kind
@@ -50,7 +50,7 @@ class Outage:
         logger.warning(sentence)
 
     def over(self) -> None:
-        """It was not in vain."""
+        """A try has succeeded."""
         if self._said:
             logger.info(BETTER[self._said])
         self.kind, self._said, self._pause = "", "", 0.0

@@ -2,13 +2,13 @@
 
 Rules of this module:
 
-* Redis has forgotten everything when the `memory` token in the control hash is not the one seen before: whoever sees it
-  missing writes a new one, and whoever sees another sends again what is under way. The `run` is written again as it
-  was. So it is where Redis comes back as it was in a former run (restored from its file): that one's end is not this
-  one's. Letters name their run: what was sent in one that is past is not for this one, and goes unsaid; what names one
-  that is not known here, or none, is refused (`sorting`).
-* Who finds another run there, to which its own is past, was away over the end of its crawl: it closes, and tells
-  nobody of what it holds, for the same pages are to be fetched anew.
+* Redis has forgotten everything when the `memory` token in the control hash is not the one seen before: an agent that
+  sees it missing writes a new one, and an agent that sees another sends again what is under way. The `run` is written
+  again as it was. So it is where Redis comes back as it was in a former run (restored from its file): that one's end is
+  not this one's. Letters name their run: what was sent in one that is past is not for this one, and goes unsaid; what
+  names one that is not known here, or none, is refused (`inbox_check`).
+* Who finds another run there, to which its own is past, was away over the end of its crawl: it closes, and
+  does not tell of what it holds, for the same pages are to be fetched again.
 * `finished` in the control hash names the run that is over, who saw it first, and `lossy` where agents had been lost
   with what they knew; `finished_at` is when, by the clock of the transport.
 * At the start of a crawl, and when Redis has forgotten, others may write there what this agent has written, too.
@@ -55,7 +55,7 @@ def is_lossy(control: Mapping[str, str]) -> bool:
 
 
 def ended_ago(control: Mapping[str, str], now: float) -> float:
-    """For how long (s) the run has been over; for ever where nobody can tell."""
+    """For how long (s) the run has been over; infinity where that is not known."""
     try:
         ago = now - float(control["finished_at"])
     except (KeyError, ValueError):

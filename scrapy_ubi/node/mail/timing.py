@@ -15,7 +15,7 @@ from scrapy_ubi.protocol.agent import Agent
 CONTROL = 0.5  # s between two looks at the control hash
 EAGER = 4  # an answer waits for this part of the flush interval, where the machine is quick
 BUSY = 4  # and for so many times as long as the last exchange took, where it is not; for an interval at most
-PLENTY = 8  # requests handed out: an agent with so many waits for nobody
+PLENTY = 8  # requests handed out: an agent with so many waits for no other
 ENOUGH = 24  # pages done that such an agent tells the others of before its time
 SELDOM = 2  # else it sends, and it reads its mail, only once in so many flush intervals
 IDLE = 1.0  # s between two exchanges of an agent that can neither fetch nor answer yet
@@ -55,7 +55,7 @@ class Timing:
         return not can and not any(lane.waiting for lane in agent.outbox.lanes.values())
 
     def _has_plenty(self) -> bool:
-        """Whether this agent has plenty to fetch, and nobody comes, goes or hands over."""
+        """Whether this agent has plenty to fetch, and no agent joins, leaves or hands over."""
         agent = self._agent
         return agent.work.out >= PLENTY and agent.tenure.complete is agent.view and not agent.leaving
 

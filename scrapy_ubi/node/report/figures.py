@@ -58,13 +58,13 @@ class Tally:
         self._recent = deque([(self._recent[-1][0], self.pages)])
 
     def fail(self, reason: str, host: str = "") -> None:
-        """A URL of this host failed for good."""
+        """A URL of this host failed after all retries."""
         _count(self.failed, reason)
         if host:
             self.failed_at.add(reason, host)
 
     def note(self, what: str, host: str = "") -> None:
-        """Something befell the crawl, at this host if it has one, that is no failure: `truncated`."""
+        """Something happened in the crawl, at this host if it has one, that is no failure: `truncated`."""
         _count(self.noted, what)
         if host:
             self.noted_at.add(what, host)
@@ -106,8 +106,8 @@ def fixed(settings: UbiSettings, agent: str, spider: str, origin: Origin = UNKNO
 
 
 def counters(agent: Agent, tally: Tally, now: float, last: View | None = None) -> dict[str, Any]:
-    """All counters; linear in the hosts held. `last`: the view by which an agent that leaves nobody behind owned what
-    it has; by the present one nobody does."""
+    """All counters; linear in the hosts held. `last`: the view by which the last agent to leave owned what it has; the
+    present view has no members, so by that one no agent owns it."""
     by_ring = last.ring.owner if last is not None and not agent.view.members else None
     unique = queued = hosts = held = 0
     for state in agent.frontier.states():

@@ -1,4 +1,4 @@
-"""At which hosts something befell the crawl: of each reason those at which it befell most often, in bounded memory.
+"""At which hosts something happened: of each reason those at which it happened most often, in bounded memory.
 
 By J. Misra and D. Gries (Finding repeated elements, 1982): of a reason `MOST_HOSTS` hosts are counted; when one more
 comes, all counts fall by one, and those at nothing are forgotten. So a host with more than one in `MOST_HOSTS` + 1 of
@@ -23,7 +23,7 @@ class HeavyHitters:
         self._counts: dict[str, dict[str, int]] = {}
 
     def add(self, reason: str, host: str) -> None:
-        """It has befallen this host once more. Constant time on average."""
+        """It has happened at this host once more. Constant time on average."""
         counts = self._counts.get(reason)
         if counts is None:
             if len(self._counts) >= MOST_REASONS:
@@ -36,7 +36,7 @@ class HeavyHitters:
         self._counts[reason] = {name: count - 1 for name, count in counts.items() if count > 1}
 
     def published(self) -> dict[str, dict[str, int]]:
-        """By reason, the first hosts and how often it befell them at least; the most frequent first."""
+        """By reason, the first hosts and how often it happened there at least; the most frequent first."""
         return {
             reason: dict(sorted(counts.items(), key=lambda one: -one[1])[:PUBLISHED])
             for reason, counts in self._counts.items()

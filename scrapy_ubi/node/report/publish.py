@@ -1,4 +1,4 @@
-"""When an agent publishes its profile (`profile`): every two seconds, so that nobody takes it for silent. Where
+"""When an agent publishes its profile (`profile`): every two seconds, so that people do not take it for silent. Where
 counting takes long, it counts seldomer, and says its last counters again in between.
 
 Who comes after the end of the crawl has counted nothing. Where Redis has a profile of its identifier, of a former
@@ -21,11 +21,11 @@ COUNTING = 50  # where counting takes long (it is linear in the hosts): how many
 UNANSWERED = 3.0  # s that are waited for what all have published
 
 
-async def published(courier: IoThread, transport: Transport) -> dict[str, str]:
+async def published(io: IoThread, transport: Transport) -> dict[str, str]:
     """Agent -> its profile, of all agents; nothing where Redis does not answer in time."""
     try:
         async with asyncio.timeout(UNANSWERED):
-            return await courier.call(transport.profiles())
+            return await io.call(transport.profiles())
     except (TransportError, TimeoutError):
         return {}
 
@@ -54,5 +54,5 @@ class Publisher:
         return profile.text(crawl.fixed, crawl.agent, self._state(), self._counters, crawl.former, crawl.handed_over)
 
     def renew(self) -> None:
-        """Let the next one be due now, and counted anew."""
+        """Let the next one be due now, and count again for it."""
         self._next_at = self._count_at = 0.0

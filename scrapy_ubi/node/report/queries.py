@@ -30,7 +30,7 @@ from scrapy_ubi.urls.key import seed_key
 
 ASKS = ("hosts", "url", "failed", "requeue")
 OWNER, COPY = "owner", "copy"
-LEARNED = "learned"  # the section of a host's notes in which the learner writes
+LEARNED = "learned"  # the section of a host's notes in which the learned forms are
 SORTS = ("queued", "done", "failed", "next", "host")
 MOST_ROWS = 1000
 MOST_BYTES = 1_000_000  # of the rows of an answer
@@ -48,8 +48,8 @@ class BadQuestion(Malformed):
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is asked. `agent`: of this one only ("": of all). `expires`: unix seconds after which nobody waits for an
-    answer. `hosts` has `sort`, `limit`, `copies`; `url` has `host` and `key` (16 hex digits); `failed` and `requeue`
+    """What is asked. `agent`: of this one only ("": of all). `expires`: unix seconds after which no command waits for
+    an answer. `hosts` has `sort`, `limit`, `copies`; `url` has `host` and `key` (16 hex digits); `failed` and `requeue`
     choose by `reason`, `host`, and `url` with `key` (all that are given have to hold); `requeue` chooses everything
     with `everything` only, and of all this what failed `before` (unix seconds; 0: whenever).
     """
@@ -202,7 +202,7 @@ _PLIGHTS = {"health": "excluded"}  # LARM's word for a host that does not answer
 
 
 def _state(state: HostState, role: str, source: Source) -> str:
-    """`busy`, `ended` (`Hosts.end`), `idle` (nothing waits), `held`, why it is left alone, `resting` or `waiting`."""
+    """`busy`, `ended` (`HostNotes.end`), `idle` (nothing waits), `held`, why it is left alone, `resting`, `waiting`."""
     if state.out:
         return "busy"
     plight = source.plight(state)

@@ -1,11 +1,11 @@
-"""The desk of a living agent: questions that people write into the crawl's control hash, and its answers.
+"""The query inbox of a living agent: questions that people write into the crawl's control hash, and its answers.
 
 A question is a field `ask:<id>` of the control hash, which every agent reads twice a second; the answer goes into a
 hash of its own, `ubi:<crawl>:{<id>}:answers`, agent -> JSON, which expires by itself. Rules of this module:
 
 * A question is answered once by each agent that it is meant for. Who asked takes the field away again.
-* One that has expired by the wall clock is left alone. Whoever has seen a field for `LASTING` seconds, by its own
-  clock, removes it: so no wrong clock takes a question away from the others, and none stays for ever.
+* One that has expired by the wall clock is left alone. An agent that has seen a field for `LASTING` seconds, by its
+  own clock, removes it: so no wrong clock takes a question away from the others, and none stays without end.
 * What is no question is removed, counted as a dead letter, and answered with the reason.
 """
 
@@ -19,7 +19,7 @@ from scrapy_ubi.node.report.queries import MOST_REASON, Answer, BadQuestion, Que
 from scrapy_ubi.transport import Fields
 from scrapy_ubi.transport.redis_keys import ASK
 
-LASTING = 300.0  # seconds; nobody waits for an answer as long
+LASTING = 300.0  # seconds; no command waits for an answer as long
 MOST_AT_ONCE = 4  # questions answered after one exchange: one may take a large agent a tenth of a second
 MOST_KNOWN = 1000  # fields remembered; more are a flood, and are removed unread
 ID = re.compile(r"[0-9a-f]{16}")

@@ -64,7 +64,7 @@ class Discoverer:
         self._waker, self._on_news = waker, on_news
 
     def met(self, host: str, key: int, depth: int, priority: int) -> bool:
-        """Whether a URL that was found is known already, so that `discover` would be in vain; it is counted if so."""
+        """Whether a URL that was found is known already, so that `discover` would add nothing; it is counted if so."""
         return self._crawl.agent.discovery.met(host, key, depth, priority)
 
     def discover(self, host: str, entry: Entry, seed: bool = False, page: Visit | None = None) -> Verdict:

@@ -2,7 +2,7 @@
 
 Rules of this module:
 
-* Whoever may have made a host ready calls `arm`: the engine is woken at once when one is ready now, else by one timer
+* What may have made a host ready calls `arm`: the engine is woken at once when one is ready now, else by one timer
   at the time the first one will be.
 * The end of the crawl, or of this agent, wakes it, too.
 """

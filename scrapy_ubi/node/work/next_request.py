@@ -82,7 +82,7 @@ class NextRequest:
         return None
 
     def _pass_over(self, state: HostState, entry: Entry, now: float, outlinks: Outlinks | None) -> None:
-        """This request is done without a load; `outlinks` is what its page has taught, None where nobody knows."""
+        """This request is done without a load; `outlinks` is what its page has taught, None where that is not known."""
         agent = self._crawl.agent
         agent.freed(state, now)
         agent.ended(state, entry.key, outlinks)

@@ -61,7 +61,7 @@ class WarcCollector(Collector):
         with Sorter(self._place) as sorter, Sorter(self._place) as kept, Sorter(self._place) as removed:
             for number, (index, opened) in enumerate(parts):
                 self._number = number
-                self._add(sorter, number, index, opened, 0)
+                self._add(sorter, number, index, opened, 0, bytes)
             for _, group in groupby(sorter, key=lambda record: record[0][0]):
                 records = list(group)
                 counts = set(self._chosen(iter(records)))

@@ -37,7 +37,7 @@ class Ending(Crawler):
         await self.node.open()
         state, _ = self.node.frontier.add(ENDED, [entry(f"http://{ENDED}/{number}")[1] for number in range(pages)])
         async with asyncio.timeout(20):
-            while not self.node.may_fetch(ENDED):
+            while not self.node.access.may_fetch(ENDED):
                 await asyncio.sleep(0.01)
         return state
 

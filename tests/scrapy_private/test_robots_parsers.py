@@ -13,7 +13,7 @@ from scrapy.downloadermiddlewares.robotstxt import RobotsTxtMiddleware
 from scrapy.http import Response
 from twisted.internet.defer import Deferred
 
-from scrapy_ubi.scrapy_private.robots import forget_robots, robots_known
+from scrapy_ubi.scrapy_private.robots_parsers import forget_robots, robots_known
 from tests.support.crawls import crawl
 from tests.support.site import Site
 

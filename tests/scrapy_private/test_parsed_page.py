@@ -7,7 +7,7 @@ import weakref
 
 from scrapy.http import HtmlResponse, JsonResponse, Response
 
-from scrapy_ubi.scrapy_private.tree import forget_tree, parsed_page
+from scrapy_ubi.scrapy_private.parsed_page import forget_tree, parsed_page
 from tests.support.versions import since
 
 

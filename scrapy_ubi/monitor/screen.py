@@ -1,4 +1,4 @@
-"""Where the demo shows itself: redrawn in place on a terminal, printed now and then into a file or a pipe.
+"""Pictures of a crawl that runs: redrawn in place on a terminal, printed at times into a file or a pipe.
 
 Rules of this module: it knows lines of text only. On a terminal the last picture is overwritten by the next one; else a
 picture is printed when `EVERY` seconds have passed since the last, and the last one always.
@@ -19,13 +19,13 @@ class Screen:
 
     def __init__(self, stream: TextIO, terminal: bool | None = None) -> None:
         self._stream = stream
-        self._terminal = stream.isatty() if terminal is None else terminal
+        self.terminal = stream.isatty() if terminal is None else terminal
         self._drawn = 0  # lines of the picture on the terminal
         self._last: float | None = None
 
     def show(self, lines: Sequence[str], now: float, last: bool = False) -> None:
         """A new picture. `now` is seconds of one clock; after the `last` picture text goes on below it."""
-        if self._terminal:
+        if self.terminal:
             size = shutil.get_terminal_size()
             # A line that wraps, or a picture taller than the terminal, could not be overwritten.
             shown = [line[: size.columns - 1] for line in lines][: size.lines - 1]
@@ -38,8 +38,8 @@ class Screen:
         self._stream.flush()
 
     def tell(self, line: str) -> None:
-        """An event: a line that stays, above the picture; the picture is drawn anew below it."""
-        if self._terminal and self._drawn:
+        """An event: a line that stays, above the picture; the next picture is drawn below it."""
+        if self.terminal and self._drawn:
             self._stream.write(UP_AND_CLEAR.format(self._drawn))
         self.say(line)
 

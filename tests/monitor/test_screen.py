@@ -1,4 +1,4 @@
-"""Where the demo shows itself: redrawn on a terminal, printed now and then elsewhere."""
+"""Pictures of a crawl: redrawn on a terminal, printed at times elsewhere."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from io import StringIO
 
 import pytest
 
-from demo.screen import EVERY, UP_AND_CLEAR, Screen
+from scrapy_ubi.monitor.screen import EVERY, UP_AND_CLEAR, Screen
 
 
 def test_terminal_picture_is_overwritten_by_the_next(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,13 +16,13 @@ def robots_known(crawler: Crawler, netloc: str) -> bool:
     """Whether the robots.txt of this network location has been read (an empty one counts)."""
     middleware = crawler.get_downloader_middleware(RobotsTxtMiddleware)
     if middleware is None:
-        return True  # nobody asks for it
+        return True  # nothing asks for it
     parser = middleware._parsers.get(netloc)
     return parser is not None and not isinstance(parser, Deferred)
 
 
 def forget_robots(crawler: Crawler, netloc: str) -> None:
-    """Let a robots.txt that could not be fetched be asked for again: else it counts as "all allowed" for ever."""
+    """Let a robots.txt that could not be fetched be asked for again: else it counts as "all allowed" from then on."""
     middleware = crawler.get_downloader_middleware(RobotsTxtMiddleware)
     if middleware is not None and middleware._parsers.get(netloc, crawler) is None:
         del middleware._parsers[netloc]
