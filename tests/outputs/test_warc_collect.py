@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from argparse import Namespace
 from collections import Counter
 from collections.abc import Iterator
 from io import BytesIO
@@ -16,6 +17,7 @@ from scrapy.http import HtmlResponse
 from scrapy.settings import Settings
 from warcio.archiveiterator import ArchiveIterator
 
+from scrapy_ubi.commands import collect as command
 from scrapy_ubi.frontier.memory_store import MemoryStore
 from scrapy_ubi.outputs.collect import find
 from scrapy_ubi.outputs.part_files import OPEN
@@ -161,3 +163,17 @@ def test_a_thousand_random_lines_read_the_right_record(tmp_path: Path) -> None:
     for path in kept.warcs:
         text = index_of(path).read_bytes().splitlines()
         assert text == sorted(text)
+
+
+def test_the_command_writes_the_file_and_its_index(tmp_path: Path) -> None:
+    kept = Warcs(tmp_path / "a")
+    kept.fetched(1, SAME)
+    kept.flush()
+    kept.close()
+    output = tmp_path / "all.warc.gz"
+    opts = Namespace(kind="warc", output=str(output), dir=[str(tmp_path / "a")], run=None, crawl=None)
+    report = command.run(Settings(), opts)
+    assert report.document["pages"] == 1
+    check(output)
+    assert len(list(lines(output))) == 1
+    assert sorted(path.name for path in tmp_path.glob("all*")) == ["all.cdxj", "all.warc.gz"]

@@ -53,10 +53,10 @@ def response_head(response: Response, method: str, whole: bool) -> bytes:
 
 
 def _add(lines: list[bytes], headers: Headers, left_out: tuple[bytes, ...] = ()) -> None:
-    for name in headers:
+    for name, values in dict.items(headers):  # as they are kept: `getlist` makes each name its normal form again
         if name not in left_out:
             shown = _RENAMED if name == _CODING else name
-            lines += [shown + b": " + _on_one_line(value) for value in headers.getlist(name)]
+            lines += [shown + b": " + _on_one_line(value) for value in values]
 
 
 def _on_one_line(value: bytes) -> bytes:
