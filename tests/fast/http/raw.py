@@ -41,6 +41,9 @@ def answer(body: bytes = b"ok", *headers: bytes, status: bytes = b"200 OK") -> b
     return b"\r\n".join(lines)
 
 
+ALWAYS: list[Answer] = [answer()] * 20  # the same to whatever is asked
+
+
 class Server:
     """Answers requests with what it was given: to each connection its own list, the last one to all that follow.
 

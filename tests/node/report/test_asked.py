@@ -9,7 +9,7 @@ from scrapy_ubi.frontier.store import StoreDamaged
 from scrapy_ubi.node.report.queries import Question
 from scrapy_ubi.transport.in_process import Shelf
 from tests.node.crawler import SETTINGS, crawl, entry
-from tests.node.test_node import Alone
+from tests.node.groups import Alone
 from tests.transport.worlds import until
 
 FAR = 1e12  # unix seconds: a question that does not expire
