@@ -51,7 +51,7 @@ def test_a_link_that_is_a_seed_is_done_without_a_load_when_it_has_its_turn() -> 
     unit = Unit()
     for path in ("", "a", "b"):
         unit.enqueue_request(Request(URL + path, meta={"depth": 1}))
-    for visit in list(unit.node._queue)[:2]:
+    for visit in list(unit.node.queue)[:2]:
         visit.state.done.add(seed_key(visit.entry.key))
     assert unit.take().url == URL + "b"
     assert [call[1:] for call in unit.node.calls if call[0] == "ended"] == [
@@ -70,7 +70,7 @@ def test_a_link_fetched_while_start_runs_stands_for_a_seed_that_is_met_later(end
     if ended:
         unit.start_ended()
     for page in (unit.take(), unit.take()):
-        unit._flights.get(page).fetched = True  # type: ignore[union-attr]
+        unit.flights.get(page).fetched = True  # type: ignore[union-attr]
         unit.let_go(page)
     assert unit.node.also == ([] if ended else [(URL, seed_key(unit.found()[0][1].key))])
 
@@ -133,7 +133,7 @@ def test_a_redirect_counts_for_the_page_that_it_stands_in_place_of() -> None:
         unit.mark_successor(hop, page)
         unit.enqueue_request(hop)
         found = unit.node.pages[hop.url]
-        flight = unit._flights.get(page)
+        flight = unit.flights.get(page)
         assert flight is not None and found is flight.visit
 
 
@@ -158,7 +158,7 @@ def test_a_retry_is_the_same_key_again() -> None:
     assert unit.enqueue_request(again.replace(meta={**again.meta, "retry_times": 2}, dont_filter=True))
     assert unit.let_go(again)[:2] == ("ended", URL)
     again = unit.take()
-    flight = unit._flights.get(again)
+    flight = unit.flights.get(again)
     assert flight is not None and flight.visit is not None
     assert retries_of(flight.visit.entry.request) == 2
     assert unit.let_go(again) == ("ended", URL, None, False)
@@ -185,11 +185,11 @@ def test_the_outcome_of_a_page_is_told() -> None:
     for path in ("ok", "404", "error", "callback"):
         unit.enqueue_request(Request(URL + path))
     ok, missing, error, callback = (unit.take() for _ in range(4))
-    assert not unit._dequeue.outcome(Response(ok.url), ok)
-    assert not unit._dequeue.outcome(Response(missing.url, status=404), missing)
-    assert not unit._dequeue.outcome(failure_of(TimeoutError("late")), error)
-    unit._dequeue.spider_error(failure_of(ValueError("bug")), Response(callback.url, request=callback))
-    unit._flights.get(ok).fetched = True  # type: ignore[union-attr]
+    assert not unit.outcome(Response(ok.url), ok)
+    assert not unit.outcome(Response(missing.url, status=404), missing)
+    assert not unit.outcome(failure_of(TimeoutError("late")), error)
+    unit.spider_error(failure_of(ValueError("bug")), Response(callback.url, request=callback))
+    unit.flights.get(ok).fetched = True  # type: ignore[union-attr]
     told = [unit.let_go(request)[1:] for request in (ok, missing, error, callback)]
     assert told == [
         (ok.url, None, True),
@@ -204,13 +204,13 @@ def test_a_withdrawn_page_goes_back_and_the_spider_is_not_told() -> None:
     unit = Unit()
     unit.enqueue_request(Request(URL))
     page = unit.take()
-    flight = unit._flights.get(page)
+    flight = unit.flights.get(page)
     assert flight is not None
     unit.gate.take_out(flight)
     assert unit.enqueue_request(page.replace(dont_filter=True)), "a user's middleware may retry whatever fails"
-    assert unit._dequeue.outcome(failure_of(RuntimeError("withdrawn")), page)
+    assert unit.outcome(failure_of(RuntimeError("withdrawn")), page)
     assert unit.let_go(page) == ("put_back", URL)
-    assert not len(unit._kept), "all of it is in the frontier"
+    assert not len(unit.parts.kept), "all of it is in the frontier"
     assert unit.take().url == URL
 
 
@@ -218,14 +218,14 @@ def test_a_page_that_arrived_although_it_was_to_be_cancelled_has_arrived() -> No
     unit = Unit()
     unit.enqueue_request(Request(URL))
     page = unit.take()
-    unit.gate.take_out(unit._flights.get(page))  # type: ignore[arg-type]
-    assert not unit._dequeue.outcome(Response(URL), page)
+    unit.gate.take_out(unit.flights.get(page))  # type: ignore[arg-type]
+    assert not unit.outcome(Response(URL), page)
     assert unit.let_go(page)[0] == "ended"
 
 
 def test_what_scrapy_lets_go_of_that_is_not_ours_is_nothing() -> None:
     unit = Unit()
-    unit._dequeue.removed(Request(URL))
+    unit.hooks.removed(Request(URL))
     assert unit.node.calls == []
 
 
@@ -235,7 +235,7 @@ def test_what_cannot_travel_is_the_same_object_here() -> None:
     unit.enqueue_request(request)
     out = unit.take()
     assert out is request
-    unit.gate.take_out(unit._flights.get(out))  # type: ignore[arg-type]
+    unit.gate.take_out(unit.flights.get(out))  # type: ignore[arg-type]
     unit.let_go(out)
     assert unit.take() is request
     assert unit.stat("codec/untravelled/callback") == 1
@@ -264,7 +264,7 @@ def test_a_page_that_fails_without_its_errback_failed_for_want_of_it(error: Valu
     else:  # which is not for the errback
         page = Response(URL, request=out)
         assert not unit.outcome(page, out)
-        unit._dequeue.spider_error(failure_of(error), page)
+        unit.spider_error(failure_of(error), page)
         assert unit.let_go(out)[2] == "callback/ValueError"
 
 
@@ -338,12 +338,12 @@ def test_local_requests_come_first_and_keep_the_crawl_open() -> None:
     assert unit.enqueue_request(Request("data:,x"))
     assert not unit.enqueue_request(Request("data:,x"))
     unit.start_ended()
-    unit._idle(False)
+    unit.hooks.idle(False)
     assert not unit.node.agent.start_exhausted
     local = unit.take()
     assert local.url == "data:,x"
     assert not unit.node.agent.start_exhausted, "its callback may still find pages"
-    unit._dequeue.removed(local)
+    unit.hooks.removed(local)
     assert unit.node.agent.start_exhausted
     assert unit.take().url == URL
 
@@ -363,7 +363,7 @@ def test_local_requests_leave_places_to_the_hosts(monkeypatch: pytest.MonkeyPatc
     most = unit.crawler.settings.getint("CONCURRENT_REQUESTS") // 4
     out = [unit.take() for _ in range(most + 1)]
     assert [request.url for request in out].index(URL) == most
-    unit._dequeue.removed(out[0])
+    unit.hooks.removed(out[0])
     assert unit.take().url.startswith("ftp://")
 
 

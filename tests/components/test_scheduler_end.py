@@ -13,7 +13,7 @@ import pytest
 from scrapy import Request, Spider
 from scrapy.http import Response
 
-from scrapy_ubi.components.scheduler import SEED
+from scrapy_ubi.components.scheduler import SEED, scheduler_of
 from tests.components.unit import HOST, URL, FakeScheduler, Unit
 from tests.support.crawls import crawl
 from tests.support.fakenode import FakeNode
@@ -22,9 +22,9 @@ from tests.support.site import Site
 
 def test_the_spider_stays_open_until_the_crawl_is_over_everywhere() -> None:
     unit = Unit()
-    assert unit._idle(False)
+    assert unit.hooks.idle(False)
     unit.start_ended()
-    assert not unit._idle(False)
+    assert not unit.hooks.idle(False)
 
 
 def test_the_crawl_is_not_over_while_a_handler_holds_the_spider_open() -> None:
@@ -32,7 +32,7 @@ def test_the_crawl_is_not_over_while_a_handler_holds_the_spider_open() -> None:
     unit.start_ended()
     assert not unit.node.agent.start_exhausted, "nobody was asked yet"
     for held in (True, False, True):
-        assert unit._idle(held) == held
+        assert unit.hooks.idle(held) == held
         assert unit.node.agent.start_exhausted != held
     assert unit.enqueue_request(Request(URL))
 
@@ -42,7 +42,7 @@ def test_what_comes_after_the_end_is_dropped(caplog: pytest.LogCaptureFixture) -
     unit.start_ended()
     unit.enqueue_request(Request(URL))
     page = unit.take()
-    unit._idle(False)
+    unit.hooks.idle(False)
     unit.node.out = 0  # as if others had said that all is over, while the page is still out
     assert not unit.enqueue_request(Request(f"{HOST}/late")) and not unit.enqueue_request(Request(f"{HOST}/later"))
     assert unit.stat("scheduler/dropped/over") == 2
@@ -68,10 +68,11 @@ class Losing(Spider):
     failures: list[Any]
 
     async def start(self) -> AsyncIterator[Any]:
-        node = FakeScheduler.made
+        node, agent = FakeScheduler.made, scheduler_of(self.crawler)
+        assert agent is not None
         node.change(fenced=True)
         yield Request(URL, errback=self.failed)
-        while not any(flight.task for flight in self.crawler.engine._slot.scheduler._flights):  # type: ignore[union-attr]
+        while not any(flight.task for flight in agent.flights):
             await asyncio.sleep(0)
         await type(self).then(self, node)
 
@@ -132,7 +133,9 @@ def test_the_task_that_closes_the_spider_is_kept_and_its_error_told(end: str, ca
 
         unit.crawler.engine = SimpleNamespace(close_spider_async=close)  # type: ignore[assignment]
         unit.ending.drain() if end == "drain" else unit.ending.stop("Too many errors.", "burst")
-        kept = weakref.ref(unit.ending._endings[0])
+        [closing] = asyncio.all_tasks() - {asyncio.current_task()}
+        kept = weakref.ref(closing)
+        del closing
         gc.collect()
         task = kept()
         assert task is not None and not task.done()

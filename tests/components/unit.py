@@ -5,15 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from scrapy import Request, Spider
+from scrapy import Request, Spider, signals
 from scrapy.crawler import Crawler
 from scrapy.http import Response
+from scrapy.spidermiddlewares.depth import DepthMiddleware
+from scrapy.spidermiddlewares.httperror import HttpErrorMiddleware
 from scrapy.statscollectors import MemoryStatsCollector
+from scrapy.utils.misc import build_from_crawler
 from scrapy.utils.request import RequestFingerprinter
 from twisted.python.failure import Failure
 
 from scrapy_ubi.components.scheduler import UbiScheduler
-from scrapy_ubi.downloads.gate import Gate
+from scrapy_ubi.components.wiring import Parts
 from scrapy_ubi.process.error_signals import ErrorWatch
 from scrapy_ubi.protocol.host import Entry
 from scrapy_ubi.requests.codec import Codec
@@ -24,6 +27,7 @@ from scrapy_ubi.scheduling.link_filter import LinkFilter
 from scrapy_ubi.scheduling.stats import StatBuffer
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.transport import Transport
+from tests.support.engines import FakeHooks, fake_engine
 from tests.support.fakenode import FakeNode
 from tests.support.reaching import reach
 
@@ -51,25 +55,28 @@ class Unit(UbiScheduler):
     def __init__(self, trial: Trial | None = None, **settings: Any) -> None:
         crawler = Crawler(Walk)
         super().__init__(crawler)
-        self._trial = trial
         crawler.stats = MemoryStatsCollector(crawler)
         crawler.request_fingerprinter = RequestFingerprinter()
         crawler.spider = Walk()
-        crawler.get_spider_middleware = lambda cls: cls  # type: ignore[assignment, return-value]
-        self.agent_id = "a1"
-        self.settings = UbiSettings(**settings)
-        self._stat_buffer = StatBuffer(crawler.stats)
-        self._codec = Codec(crawler.spider, crawler.settings)
-        self._keys = RequestKeys(self.settings)
-        self._kept = trial.kept if trial is not None else KeptRequests(most=2)
-        self.node = FakeNode()
-        self.reach = reach(self.settings, count=self._stat_buffer.count)
-        self.gate = Gate(crawler, self.node, self.settings, self._flights, self._notices, self.reach)
-        self._filtering = LinkFilter.from_settings(self.settings, self._stat_buffer.count)
-        self._errors = ErrorWatch(crawler, self.settings, Path("nowhere"), self._note, self.ending.burst)
-        self._assemble()
-        self._dequeue = self._make_dequeue()
-        self._opened = True
+        usual = [build_from_crawler(cls, crawler) for cls in (DepthMiddleware, HttpErrorMiddleware)]
+        crawler.engine = fake_engine(usual)
+        self.trial, self.agent_id, self.settings = trial, "a1", UbiSettings(**settings)
+        self.hooks: Any = FakeHooks()
+        stats = StatBuffer(crawler.stats)
+        self.parts = Parts(
+            stats,
+            LinkFilter.from_settings(self.settings, stats.count),
+            Codec(crawler.spider, crawler.settings),
+            RequestKeys(self.settings),
+            trial.kept if trial is not None else KeptRequests(most=2),
+            ErrorWatch(crawler, self.settings, Path("nowhere"), lambda what: self.node.note(what), self.ending.burst),
+            reach(self.settings, count=stats.count),
+        )
+        self.put_together(self.parts)
+        self.begin()
+
+    def make_node(self, transport: Transport, disk: Any = None) -> Any:
+        return FakeNode()
 
     def found(self) -> list[tuple[str, Entry, bool]]:
         """What the node was told of."""
@@ -82,11 +89,15 @@ class Unit(UbiScheduler):
 
     def let_go(self, request: Request) -> Any:
         """As the engine does; what the node was told."""
-        self._dequeue.removed(request)
+        self.hooks.removed(request)
         return self.node.calls[-1]
 
+    def spider_error(self, failure: Failure, response: Response) -> None:
+        """As Scrapy does when a callback or an errback has failed."""
+        self.crawler.signals.send_catch_log(signals.spider_error, failure=failure, response=response, spider=None)
+
     def stat(self, name: str) -> Any:
-        self._stat_buffer.page_done()  # as at the end of the page
+        self.parts.stats.page_done()  # as at the end of the page
         return self.crawler.stats.get_value(f"ubi/{name}", 0)
 
 
