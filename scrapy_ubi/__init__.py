@@ -14,10 +14,20 @@ if TYPE_CHECKING:
     from scrapy_ubi.addon import Addon
     from scrapy_ubi.linkextractor import UbiLinkExtractor as LinkExtractor
     from scrapy_ubi.outputs.feed_params import feed_params
+    from scrapy_ubi.outputs.identity import item_id
     from scrapy_ubi.plainlinks import PlainLinks
     from scrapy_ubi.spiders import UbiCrawlSpider, UbiSpider
 
-__all__ = ["Addon", "LinkExtractor", "PlainLinks", "UbiCrawlSpider", "UbiSpider", "__version__", "feed_params"]
+__all__ = [
+    "Addon",
+    "LinkExtractor",
+    "PlainLinks",
+    "UbiCrawlSpider",
+    "UbiSpider",
+    "__version__",
+    "feed_params",
+    "item_id",
+]
 
 __version__ = "0.1.0"
 
@@ -28,6 +38,7 @@ _PLACES = {
     "PlainLinks": ("scrapy_ubi.plainlinks", "PlainLinks"),
     "UbiCrawlSpider": ("scrapy_ubi.spiders", "UbiCrawlSpider"),
     "UbiSpider": ("scrapy_ubi.spiders", "UbiSpider"),
+    "item_id": ("scrapy_ubi.outputs.identity", "item_id"),
     "feed_params": ("scrapy_ubi.outputs.feed_params", "feed_params"),
 }
 

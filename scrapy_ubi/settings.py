@@ -106,6 +106,8 @@ class UbiSettings:
     lean: bool = DEFAULT.lean
     filters: tuple[object, ...] = DEFAULT.filters  # as given: `urls.filters` makes the chain of them
     filter_log: Path | None = DEFAULT.filter_log
+    stores: tuple[object, ...] = DEFAULT.stores  # as given: `outputs.stores` makes them
+    store_mb: int = DEFAULT.store_mb
     host_cookies: bool = DEFAULT.host_cookies
     foreign_downloads: Literal["polite", "refuse", "allow"] = DEFAULT.foreign_downloads
     shared_feeds: bool = DEFAULT.shared_feeds

@@ -12,6 +12,7 @@ Ctrl-C. Whatever happens, no process is left running.
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import shutil
 import signal
@@ -19,6 +20,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -73,6 +75,10 @@ class Agents:
     def log(self, name: str) -> Path:
         return self._directory / f"{name}.log"
 
+    def directories(self) -> list[Path]:
+        """Of all agents that have run, those killed as well."""
+        return [path for name in self.names if (path := self._directory / name).exists()]
+
     def start(self, name: str, servers: Servers) -> None:
         """An ordinary `scrapy crawl` whose UBI_* settings say where and who it is."""
         if name not in self.names:
@@ -82,10 +88,11 @@ class Agents:
             "UBI_CRAWL": CRAWL,
             "UBI_AGENT_ID": name,
             "UBI_DIR": str(self._directory / name),
+            "UBI_STORES": "items",
             "USER_AGENT": name,  # the web's log tells the agents apart by it
             **HASTE,
         }
-        command = [sys.executable, "-m", "scrapy", "crawl", SPIDER, "-O", str(self._directory / f"{name}.jsonl")]
+        command = [sys.executable, "-m", "scrapy", "crawl", SPIDER]
         for key, value in settings.items():
             command += ["-s", f"{key}={value}"]
         environment = os.environ | {"http_proxy": servers.proxy, "no_proxy": "", "NO_PROXY": ""}
@@ -135,6 +142,7 @@ class Demo:
         self.screen = screen
         self.graph = Graph(options.seed, options.hosts, options.pages)
         self.truth = self.graph.reachable(SEEDS)
+        self._items = directory / "items.jsonl"
         self.servers = Servers(options, log=directory / "web.log")
         names = [f"a{i + 1}" for i in range(options.agents)]
         self.agents = Agents(names, directory)
@@ -244,12 +252,26 @@ class Demo:
         for name in sorted(self.agents.killed):
             self.screen.say(f"What {name} did after its last figures, before the kill, is missing above.", "")
 
+    def _collect(self) -> Counter[str]:
+        """The items of all agents, as a user would ask for them: how many there are of each URL."""
+        self.screen.say("$ scrapy ubi collect items -o items.jsonl")
+        dirs = [part for path in self.agents.directories() for part in ("--dir", str(path))]
+        command = [sys.executable, "-m", "scrapy", "ubi", "collect", "items", "-o", str(self._items), *dirs]
+        done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, timeout=60, check=False)
+        self.screen.say((done.stdout + done.stderr).replace(str(self._items), "items.jsonl").rstrip(), "")
+        if done.returncode:
+            return Counter()
+        return Counter(json.loads(line)["url"] for line in self._items.read_text().splitlines())
+
     def _verdict(self) -> bool:
+        items = self._collect()
         stats, visits = ask(self.servers.web_port, "stats"), ask(self.servers.web_port, "visits")
         kill = None
         if self.faults is not None and self.faults.killed_at is not None:
             kill = verdict.Kill(self.faults.victim, self.faults.killed_at)
-        checks = verdict.judge(self.truth, visits, stats, self.agents.exits(), self.log(), kill)
+        log = self.log()
+        checks = verdict.judge(self.truth, visits, stats, self.agents.exits(), log, kill)
+        checks.insert(-1, verdict.of_items(log, items))
         notes = dict.fromkeys(self.agents.killed, " (killed)")
         if self.faults is not None and self.faults.started_at is not None:
             notes[self.faults.newcomer] = " (came later)"

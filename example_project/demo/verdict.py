@@ -64,6 +64,15 @@ def judge(
     ]
 
 
+def of_items(log: Iterable[Mapping[str, Any]], items: Mapping[str, int]) -> Check:
+    """Each page gives one item; `items`: how many were collected, by URL."""
+    pages = {f"http://{row['host']}{row['path']}" for row in log if row["kind"] == "page" and row["status"] == 200}
+    missing, more = sorted(pages - items.keys()), sorted(url for url, n in items.items() if n > 1 or url not in pages)
+    found = f"{len(pages) - len(missing):,} of {len(pages):,} pages have their item in the result"
+    found += _some(", missing", missing) + _some("; more than once", more) + ("" if missing or more else ", each once")
+    return Check("items", found, not missing and not more)
+
+
 def _duplicates(stats: Mapping[str, Any], log: Iterable[Mapping[str, Any]], kill: Kill | None) -> Check:
     """Nothing is fetched twice, but for what a killed agent had fetched and nobody had heard of: that once more."""
     number = f"{stats['duplicates']} pages fetched again"

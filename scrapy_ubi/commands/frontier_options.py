@@ -60,7 +60,20 @@ Lists the crawls in this Redis, of whatever project: those that run first, then 
 
 Old ones are cleared by `scrapy ubi reset`.
 """
+COLLECT = """\
+Makes one file of what all agents of a crawl have kept (UBI_STORES): each page once, in an order that does not depend on
+who has fetched it.
+
+  items  the items, as JSON lines: store `items`
+  links  the links, as LARM's links.log has them: store `larm`
+
+The agents' directories are those of the crawl on this machine, or those named with --dir, which may be copies from
+other machines. Beside a running crawl, what is sealed is collected. Of several runs of a crawl it is the last one;
+--run names another.
+"""
 EXAMPLES = {
+    "collect": "examples:\n  scrapy ubi collect items -o items.jsonl\n"
+    "  scrapy ubi collect items --dir a1 --dir a2 -o items.jsonl\n  scrapy ubi collect items -o - | jq .title",
     "crawls": "examples:\n  scrapy ubi crawls\n  scrapy ubi crawls --json",
     "hosts": "examples:\n  scrapy ubi hosts\n  scrapy ubi hosts --sort failed --limit 50\n"
     "  scrapy ubi hosts --dir .ubi/mybot:news --json",
@@ -91,6 +104,14 @@ def add_frontier_subcommands(sub: Sub) -> None:
     requeue = _look(sub("requeue", "have failed requests fetched again", REQUEUE, EXAMPLES["requeue"]))
     _choice(requeue)
     requeue.add_argument("--all", action="store_true", help="every failed request")
+    collect = sub("collect", "one file of what all agents have kept: items, links", COLLECT, EXAMPLES["collect"])
+    collect.add_argument("kind", choices=("items", "links"), help="what is collected")
+    collect.add_argument("-o", "--output", metavar="OUT", required=True, help="the file to write; -: standard output")
+    collect.add_argument("--run", metavar="RUN", help="another run of the crawl than the last one")
+    collect.add_argument(
+        "--dir", metavar="DIR", action="append", default=[],
+        help="the directory of an agent; may be given several times (default: those of the crawl found here)",
+    )  # fmt: skip
     reset = sub("reset", "forget a crawl", RESET, EXAMPLES["reset"])
     _dirs(reset)
     reset.add_argument("--finished", action="store_true", help="all crawls of this project that are finished")

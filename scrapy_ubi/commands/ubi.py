@@ -1,7 +1,8 @@
 """`scrapy ubi status | agents | inbox AGENT | owner URL | report | drain AGENT | crawls | hosts | url URL | failed |
-requeue | reset`: a crawl, seen from outside.
+requeue | reset | collect`: a crawl, seen from outside.
 
-The commands only read, but for `drain`, `requeue` and `reset`. Errors are one sentence on standard error and exit
+The commands only read, but for `drain`, `requeue` and `reset`; `collect` writes the file that it is told. Errors are
+one sentence on standard error and exit
 status 1 (2 for a wrong command line); a traceback is a fault of this program.
 """
 
@@ -20,7 +21,7 @@ from scrapy.exceptions import UsageError
 from scrapy.settings import BaseSettings, get_settings_priority
 from scrapy.utils.conf import arglist_to_dict
 
-from scrapy_ubi.commands import crawls, failed, host_report, reset, url
+from scrapy_ubi.commands import collect, crawls, failed, host_report, reset, url
 from scrapy_ubi.commands.addon_remark import addon_remark
 from scrapy_ubi.commands.crawl_choice import UbiNoCrawl, choose_crawl
 from scrapy_ubi.commands.drain import Drain
@@ -56,6 +57,7 @@ FRONTIER: Mapping[str, Callable[[BaseSettings, argparse.Namespace], QueryReport]
     "failed": failed.run,
     "requeue": failed.requeue,
     "reset": reset.run,
+    "collect": collect.run,
 }
 
 
@@ -75,7 +77,7 @@ class Command(ScrapyCommand):
 
     def short_desc(self) -> str:
         """The line in Scrapy's list of commands."""
-        return "Look at a crawl of scrapy_ubi: agents, hosts, URLs, failures; let an agent leave, reset"
+        return "Look at a crawl of scrapy_ubi: agents, hosts, URLs, failures; let an agent leave, reset, collect"
 
     def long_desc(self) -> str:
         """The text above the options."""

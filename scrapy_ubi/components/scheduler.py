@@ -42,6 +42,8 @@ from scrapy_ubi.node.disk import AgentDisk
 from scrapy_ubi.node.start import Start
 from scrapy_ubi.outputs import feed_params
 from scrapy_ubi.outputs.feed_claims import FeedClaims
+from scrapy_ubi.outputs.pages import KEY, PageOutputs
+from scrapy_ubi.outputs.setup import Outputs
 from scrapy_ubi.plainlinks import PlainLinks
 from scrapy_ubi.politeness.robots.sitemaps import Sitemaps
 from scrapy_ubi.process import (
@@ -91,6 +93,7 @@ class UbiScheduler(BaseScheduler):
     gate: Gate
     reach: Reach
     hooks: EngineHooks
+    outputs: PageOutputs | None = None  # none where UBI_STORES names no store
 
     def __init__(self, crawler: Crawler) -> None:
         self.crawler = crawler
@@ -98,6 +101,7 @@ class UbiScheduler(BaseScheduler):
         self.notices = Notices()
         self.sitemaps = Sitemaps(crawler, 0, self._found)
         self.trial: Trial | None = None
+        self._stores: Outputs | None = None
         self.ending = Ending(crawler)
         self._opened = False
         self._start_ended = False
@@ -144,7 +148,11 @@ class UbiScheduler(BaseScheduler):
         self._claim_feeds(spider)
         parts = wiring.make_parts(self, spider, stats, filtering)
         self.hooks = EngineHooks(self.crawler.engine)
-        disk = None if self.trial is not None else await AgentDisk.open(self.settings.dir, self.settings, clock.now)
+        self._stores = Outputs.of(self.crawler, self.settings) if self.trial is None else None
+        writer = self._stores.writer if self._stores is not None else None
+        disk = None
+        if self.trial is None:
+            disk = await AgentDisk.open(self.settings.dir, self.settings, clock.now, writer)
         self.put_together(parts, disk)
         await self.node.open()
         self.begin()
@@ -190,6 +198,9 @@ class UbiScheduler(BaseScheduler):
         self.gate = Gate(self.crawler, self.node, self.settings, self.flights, self.notices, self.reach)
         self._downloads = UnscheduledResults(self.crawler.stats.inc_value, self.node.note, self.gate.hosts.of_url)
         self._assemble()
+        if self._stores is not None:
+            self.outputs = self._stores.of_pages(self.flights, self._keys.normal_form, self._stat_buffer.count)
+            self._stores.writer.on_room(self.hooks.wake)
         self._page_links = self._make_page_links()
         self._dequeue = self._make_dequeue()
 
@@ -218,6 +229,7 @@ class UbiScheduler(BaseScheduler):
         return Dequeue(
             self.crawler, self._spider, self.node, self._codec, self.flights, self._local, self._kept,
             self.gate, self._errors, self.sitemaps, sessions, self._stat_buffer, self.reach, self._tools.seeds,
+            self.outputs,
         )  # fmt: skip
 
     def begin(self) -> None:
@@ -254,6 +266,8 @@ class UbiScheduler(BaseScheduler):
             await self.node.leave(reason)
             atexit.unregister(self._cut_short)
         finally:
+            if self._stores is not None:
+                self._stores.close()
             self._stat_buffer.close(self.node, self._keys.changed, self._page_links.taken)
             say_lost(self.crawler, self.node, self.settings)
             self._filtering.close()
@@ -275,6 +289,8 @@ class UbiScheduler(BaseScheduler):
         """Take a request: queue it, send it to its owner, or drop it: known, or refused by a filter. False when it was
         dropped.
         """
+        if self.outputs is not None:
+            request.meta.pop(KEY, None)  # copied from its page's
         return self._enqueue.take(request, bool(request.meta.pop(SEED, False))).is_taken
 
     def is_known(self, request: Request) -> bool:

@@ -100,6 +100,8 @@ class UbiSpiderMiddleware:
             elif isinstance(found, PlainLinks):
                 yield from scheduler.take_links(found, response, hand_over, unheard)
             else:
+                if scheduler.outputs is not None and found is not None:
+                    scheduler.outputs.yielded(response, found)
                 yield found
         forget_tree(response)
 
@@ -123,6 +125,8 @@ class UbiSpiderMiddleware:
                 for _ in scheduler.take_links(found, response, hand_over, unheard):
                     await asyncio.sleep(0)
             else:
+                if scheduler.outputs is not None and found is not None:
+                    scheduler.outputs.yielded(response, found)
                 yield found
         forget_tree(response)
 

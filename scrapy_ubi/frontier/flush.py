@@ -37,7 +37,7 @@ class UnflushedChanges:
 class Flush:
     """What is to be written. `number` counts flushes; `keys` are the salted keys changed: 1 is known, 2 done."""
 
-    __slots__ = ("_changes", "_clear", "_records", "_rows", "keys", "number")
+    __slots__ = ("_changes", "_clear", "_records", "_rows", "beside", "keys", "number")
 
     def __init__(
         self,
@@ -55,6 +55,8 @@ class Flush:
         self._records = records
         self._clear = list(clear)
         self._rows = list(extra)
+        self.beside: Iterable[Extra] = ()
+        """Rows about files beside the store, known only when it is to be written."""
 
     @property
     def hosts(self) -> dict[DiskState, HostChanges]:
@@ -83,7 +85,7 @@ class Flush:
                     put(row, queued[queue_rows.ROW :])
         for row, status in done:
             put(row, status)
-        for row, kept in (*self._changes.failed.items(), *self._rows, *self._records.items()):
+        for row, kept in (*self._changes.failed.items(), *self._rows, *self.beside, *self._records.items()):
             if kept is None:
                 delete(row)
             else:

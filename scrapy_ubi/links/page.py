@@ -47,6 +47,14 @@ class Page:
         found = [nodes for nodes in map(self._tree.tags, places.tags) if nodes]
         return self._tree.css(places.selector) if len(found) > 1 else found[0] if found else []
 
+    def chosen(self, selector: str) -> list[LexborNode]:
+        """What a CSS selector matches in the page."""
+        return self._tree.css(selector)
+
+    def texts(self, tag: str) -> list[str]:
+        """The texts of all elements with this tag."""
+        return [node.text(deep=True) for node in self._tree.tags(tag)]
+
     def regions(self, selectors: Iterable[str], outermost: bool) -> Iterator[LexborNode]:
         """What CSS selectors match in the page, one after the other. `outermost`: without what is in one that came
         before. Pages may nest a thousand of them."""

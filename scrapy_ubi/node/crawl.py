@@ -119,13 +119,19 @@ class Crawl:
         here = facts.get("run") == run and not facts.get("finished")
         return here and any(state.waiting for state in self.frontier.states())
 
+    def keeps(self, run: str) -> bool:
+        """Whether the disk holds outputs of that run, of whose end this agent has not heard (P9)."""
+        facts = self.disk.facts
+        return self.disk.holds_outputs and facts.get("run") == run and not facts.get("finished")
+
     async def resume(self, control: Mapping[str, str]) -> bool:
         """Go on with the crawl on the disk; or begin anew where that one is over, as the disk or the control hash says:
         then True. Raises UbiRefused when settings or arguments are others, UbiDirectoryError when the disk cannot be
         used.
         """
         disk = self.disk
-        if disk.facts.get("finished") or join_steps.is_past(control, str(disk.facts.get("run", ""))):
+        past = join_steps.is_past(control, str(disk.facts.get("run", "")))
+        if disk.facts.get("finished") or (past and not self.keeps(control.get("run", ""))):
             logger.info("The crawl in %s is finished: the directory is emptied.", self._settings.dir)
             await disk.forget()
             self._begin()

@@ -14,6 +14,8 @@ Rules of this module:
   knows.
 * What is kept of the crawl beside the protocol's matter: the *run* it belongs to, whether that is finished, the
   settings that may not change while URLs wait (`fixed`), and the counters.
+* What pages leave behind in files beside the store (`Beside`) is written before the flush that says of them that they
+  are done, and the lengths of the files stand in that flush (P9).
 * `NoDisk` stands in where nothing is to be kept (a look at a page or two).
 """
 
@@ -38,7 +40,7 @@ from scrapy_ubi.frontier.memory import MemoryFrontier
 from scrapy_ubi.frontier.restore import SeenKind, open_frontier
 from scrapy_ubi.frontier.scan import Result
 from scrapy_ubi.frontier.seen import SeenDamaged, SeenTable
-from scrapy_ubi.frontier.store import StoreDamaged, StoreError
+from scrapy_ubi.frontier.store import Store, StoreDamaged, StoreError
 from scrapy_ubi.node.hosts.host_notes import MOST_POSTPONE
 from scrapy_ubi.node.store_files import clean, delete, set_aside
 from scrapy_ubi.protocol.frontier_contract import Frontier
@@ -77,6 +79,10 @@ class Disk(Protocol):
     facts: dict[str, Any]
     trouble: Callable[[StoreError], None]
 
+    @property
+    def holds_outputs(self) -> bool:
+        """Whether pages of the crawl that was found on it have left outputs beside it."""
+
     def collect(self, changes: Changes, facts: Mapping[str, Any] | None) -> None:
         """Take in what is new, to be written."""
 
@@ -105,6 +111,34 @@ class Disk(Protocol):
         """Let go of the files."""
 
 
+class Beside(Protocol):
+    """Files that are written beside the store, and whose lengths stand in its flushes: what pages that are done have
+    left behind (`outputs.writer`)."""
+
+    @property
+    def changed(self) -> bool:
+        """Whether the next flush has something to say of them."""
+
+    @property
+    def kept(self) -> bool:
+        """Whether there were such files of this crawl at the start."""
+
+    def recover(self, rows: Store) -> None:
+        """The store was opened. Raises `UbiDirectoryError`, OSError."""
+
+    def mark(self, run: str) -> Any:
+        """A flush is collected, of this run."""
+
+    def rows(self, mark: Any) -> list[tuple[bytes, bytes | None]]:
+        """Wait, in the disk's thread, for what stands before the mark. Raises `StoreError`; it may be asked again."""
+
+    def settled(self, mark: Any) -> None:
+        """The flush of that mark is written."""
+
+    def finish(self, rows: Store) -> None:
+        """The store is closed after this."""
+
+
 class NoDisk:
     """Everything in memory, nothing kept."""
 
@@ -114,6 +148,11 @@ class NoDisk:
         self.saved: Saved | None = None
         self.facts: dict[str, Any] = {}
         self.trouble: Callable[[StoreError], None] = _raise
+
+    @property
+    def holds_outputs(self) -> bool:
+        """There are none."""
+        return False
 
     @property
     def due(self) -> bool:
@@ -152,8 +191,12 @@ class AgentDisk:
     saved: Saved | None
     facts: dict[str, Any]
 
-    def __init__(self, path: Path, settings: UbiSettings, clock: Callable[[], float]) -> None:
+    def __init__(
+        self, path: Path, settings: UbiSettings, clock: Callable[[], float], beside: Beside | None = None
+    ) -> None:
         self.path = path
+        self._beside, self._mark = beside, None
+        self._run = ""
         self._settings = settings
         self._clock = clock
         self._flush: Flush | None = None
@@ -169,12 +212,14 @@ class AgentDisk:
         self._threads = ThreadPoolExecutor(2, "ubi-disk")
 
     @classmethod
-    async def open(cls, path: Path, settings: UbiSettings, clock: Callable[[], float]) -> AgentDisk:
-        """Open the disk in that directory, in another thread.
+    async def open(
+        cls, path: Path, settings: UbiSettings, clock: Callable[[], float], beside: Beside | None = None
+    ) -> AgentDisk:
+        """Open the disk in that directory, in another thread; `beside` are the files whose lengths stand there.
 
         Raises `UbiDirectoryError` when it is damaged (then it was set aside) or cannot be used.
         """
-        keeper = cls(path, settings, clock)
+        keeper = cls(path, settings, clock, beside)
         await keeper._usable(keeper._open)
         return keeper
 
@@ -210,9 +255,16 @@ class AgentDisk:
             saved = ledger.load(self.frontier.store)
             self.saved = replace(saved, torn=self.frontier.lost > 0) if saved is not None else None
             self.facts = ledger.load_crawl(self.frontier.store)
+            if self._beside is not None:
+                self._beside.recover(self.frontier.store)
         except BaseException:
             self.frontier.close()
             raise
+
+    @property
+    def holds_outputs(self) -> bool:
+        """Whether pages of the crawl that was found have left outputs here."""
+        return self._beside is not None and self._beside.kept
 
     # -- writing
 
@@ -220,12 +272,16 @@ class AgentDisk:
         """Take in what is new; only when nothing is `due`."""
         rows = list(ledger.rows(changes))
         same = self._group is not None and self._group._replace(flush=0) == changes.group._replace(flush=0)
-        if len(rows) == 1 and same and not self.frontier.changed and facts is None:
+        news = self.frontier.changed or facts is not None or (self._beside is not None and self._beside.changed)
+        if len(rows) == 1 and same and not news:
             return
         self._group = changes.group
         if facts is not None:
             rows.append(ledger.crawl_row(facts))
+            self._run = str(facts["run"])
         self._flush, self._written = self.frontier.collect(rows), False
+        if self._beside is not None:
+            self._mark = self._beside.mark(self._run)
 
     @property
     def due(self) -> bool:
@@ -244,6 +300,8 @@ class AgentDisk:
             self._written = True
 
     def _write(self, flush: Flush) -> None:
+        if self._beside is not None:  # P9: before the done marks of their pages
+            flush.beside = self._beside.rows(self._mark)
         with self._gate:
             flush.write(self.frontier.store)
             self.frontier.seen.written = flush.number  # before anything of it leaves
@@ -260,6 +318,8 @@ class AgentDisk:
             why = error.strerror or error
             raise StoreError(f"The index of known URLs in {self.path} cannot be used ({why}).") from error
         self._flush = None
+        if self._beside is not None:
+            self._beside.settled(self._mark)
 
     # -- reading
 
@@ -316,6 +376,8 @@ class AgentDisk:
 
     def _shut(self) -> None:
         with self._gate:  # not while an abandoned exchange still writes
+            if self._beside is not None:
+                self._beside.finish(self.frontier.store)
             self.frontier.close()
 
 

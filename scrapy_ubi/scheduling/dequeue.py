@@ -26,6 +26,7 @@ from scrapy_ubi.downloads.gate import Gate, Withdrawn
 from scrapy_ubi.downloads.reach import Reach
 from scrapy_ubi.node import Node, Visit
 from scrapy_ubi.node.hosts.learned_forms import CUT, content_of
+from scrapy_ubi.outputs.pages import PageOutputs
 from scrapy_ubi.politeness.robots.sitemaps import Sitemaps
 from scrapy_ubi.process.error_signals import ErrorWatch
 from scrapy_ubi.requests.callbacks import errback_lost
@@ -64,6 +65,7 @@ class Dequeue:
         stat_buffer: StatBuffer,
         reach: Reach,
         seeds: Seeds,
+        outputs: PageOutputs | None = None,
     ) -> None:
         self._crawler, self._settings, self._spider = crawler, crawler.settings, spider
         self._node, self._codec = node, codec
@@ -71,15 +73,19 @@ class Dequeue:
         self._gate, self._errors, self._sitemaps, self._stat_buffer = gate, errors, sitemaps, stat_buffer
         self._sessions = sessions
         self._told = 0  # pages that failed as they could not travel
-        self._reach, self._seeds = reach, seeds
+        self._reach, self._seeds, self._outputs = reach, seeds, outputs
         # The URLs of a sitemap begin at depth 0 as well.
         counted = crawler.get_spider_middleware(DepthMiddleware) is not None
         self._seeds_known_by_depth = counted and not sitemaps.most
 
     def next(self) -> Request | None:
         """The next request that may be fetched now; None when there is none, though some may be pending."""
+        if self._outputs is not None and self._outputs.full:
+            return None
         if (local := self._local.next()) is not None:
-            self._flights.add(Flight(local, None, local=True))
+            flight = self._flights.add(Flight(local, None, local=True))
+            if self._outputs is not None:
+                self._outputs.begin(flight)
             return local
         passed = 0
         while passed < MOST_PASSED and (visit := self._node.next()) is not None:
@@ -90,7 +96,9 @@ class Dequeue:
                 self._sessions.restore(visit)
                 if not visit.entry.depth and self._seeds_known_by_depth:
                     self._look_at_seed(request)
-                self._flights.add(Flight(request, visit.host, visit))
+                flight = self._flights.add(Flight(request, visit.host, visit))
+                if self._outputs is not None:
+                    self._outputs.begin(flight)
                 return request
         return None
 
@@ -114,6 +122,8 @@ class Dequeue:
     def outcome(self, result: Response | Failure, request: Request) -> bool:
         """A request has its response or error; True when the spider must not be told: it was not fetched at all."""
         flight = self._flights.get(request)
+        if self._outputs is not None and flight is not None and isinstance(result, Response):
+            self._outputs.answered(flight, result)
         if flight is None or flight.visit is None:
             return False
         if isinstance(result, Failure):
@@ -146,6 +156,8 @@ class Dequeue:
         if flight is None:
             return
         self._gate.release(flight)
+        if self._outputs is not None:
+            self._outputs.ended(flight)
         if flight.local:
             self._local.done()
         elif flight.visit is not None and flight.withdrawn:

@@ -77,6 +77,21 @@ ROWS: tuple[Setting, ...] = (
         default_text="None",
     ),
     Setting(
+        "stores",
+        "stores",
+        (),
+        "What is kept of the pages, in files of the agent's directory: 'items', 'larm', or stores of your own.",
+        default_text="[]",
+    ),
+    Setting(
+        "store_mb",
+        "int",
+        64,
+        "MB of outputs that may wait to be written; with more the agent takes no further request.",
+        low=1,
+        high=65_536,
+    ),
+    Setting(
         "host_cookies",
         "flag",
         True,

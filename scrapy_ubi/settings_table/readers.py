@@ -145,6 +145,7 @@ READERS: Mapping[Kind, Reader] = {
     "flag": _read_flag,
     "words": _read_words,
     "filters": _read_filters,
+    "stores": _read_filters,
     "path": read_path,
     "file": read_path,
     "choice": _read_choice,

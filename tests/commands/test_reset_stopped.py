@@ -37,7 +37,7 @@ def test_reset_shows_and_asks_first(
         assert shell("reset", "--dir", "d", "--redis-url", one_server.url) == (0 if gone else 1)
         after = set(client.scan_iter())
     assert shell.err.startswith(
-        f"Of crawl {CRAWL} this will be deleted for good:\n  in {one_server.url}: 4 keys\n"
+        f"Of crawl {CRAWL} this will be deleted permanently:\n  in {one_server.url}: 4 keys\n"
         "  d of agent a1: 3 URLs done, 4 waiting\nForget it? [y/N] "
     )
     assert (shell.out + shell.err).count("Nothing was deleted.") == (0 if gone else 1)

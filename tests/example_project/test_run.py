@@ -114,8 +114,8 @@ def test_three_agents_crawl_all_of_it_and_the_demo_ends_well(tmp_path: Path, run
     for word in ("a1", "a2", "a3", "pages/s", "forwarded", "scrapy ubi report", "overlap", "coverage"):
         assert word in text
     assert runner.left() == set()
-    items = [(tmp_path / "run" / f"a{i}.jsonl").read_text().splitlines() for i in (1, 2, 3)]
-    assert sum(map(len, items)) == 200
+    assert len((tmp_path / "run" / "items.jsonl").read_text().splitlines()) == 200
+    assert "200 of 200 pages have their item in the result, each once" in text
 
 
 def test_one_is_killed_another_comes_and_coverage_is_one(tmp_path: Path, runners: list[Runner]) -> None:
@@ -127,6 +127,7 @@ def test_one_is_killed_another_comes_and_coverage_is_one(tmp_path: Path, runners
     assert "FAIL  " not in text and "Traceback" not in text
     events = [text.index(words) for words in ("a2 killed (SIGKILL) at", "a2 is declared dead", " from these hosts")]
     assert events == sorted(events)
+    assert "700 of 700 pages have their item in the result, each once" in text
     assert "a4 started at" in text and "3 of 3 agents that were not killed ended by" in text
     assert runner.left() == set()
 

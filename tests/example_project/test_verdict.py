@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from demo.record import ABORTED
-from demo.verdict import Check, Kill, judge, lines
+from demo.verdict import Check, Kill, judge, lines, of_items
 
 TRUTH = {"http://a.example/", "http://a.example/1"}
 STATS = {"duplicates": 0, "most_simultaneous": 1, "violations": 0, "robots_violations": 0}
@@ -91,3 +91,12 @@ def test_text_names_a_few_of_what_was_missed_and_what_failed() -> None:
     assert "http://a.example/0, http://a.example/1, http://a.example/2 and 6 more" in text
     assert "agent-1: did not end, agent-2: -9" in text
     assert "ok duplicates" in text
+
+
+def test_each_page_has_its_item_once() -> None:
+    log = [fetch("/1", "a1", 0.0), fetch("/2", "a2", 0.0), fetch("/3", "a1", 0.0, status=404)]
+    one, two = "http://a.example/1", "http://a.example/2"
+    assert of_items(log, {one: 1, two: 1}).holds
+    assert not of_items(log, {one: 1}).holds
+    assert not of_items(log, {one: 1, two: 2}).holds
+    assert of_items(log, {one: 1}).found == "1 of 2 pages have their item in the result, missing http://a.example/2"

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.faults.conftest import MakeGroup
 from tests.faults.test_full import status
+from tests.outputs.kept import collected
 from tests.support.disks import unwritten
 from tests.support.group import Group
 
@@ -104,6 +106,42 @@ def test_an_agent_killed_on_a_full_disk_is_refused_until_there_is_room_and_goes_
     assert "Going on with the crawl in" in verdict.logs["a0"]
 
 
+def quiet(group: Group, looks: int = 20) -> Callable[[], bool]:
+    """A condition: nothing was asked for between so many looks."""
+    seen: list[int] = []
+
+    def look() -> bool:
+        seen.append(asked(group, "a0"))
+        return len(seen) > looks and len(set(seen[-looks:])) == 1
+
+    return look
+
+
 def blocked(group: Group) -> set[str]:
     """The agents that say they are."""
     return {name for name, profile in group.profiles().items() if profile["state"] == "blocked"}
+
+
+def test_outputs_that_have_no_room_pause_the_crawl_as_the_frontier_does(
+    make_group: MakeGroup, tmp_path: Path, small_disk: Path
+) -> None:
+    """`out` lies on a disk of its own, which is full: the frontier's is not."""
+    group = make_group(latency=0.05, hosts=20, pages=300, UBI_REDIS_URL=None, UBI_STORES="items")
+    directory = tmp_path / "agent"
+    directory.mkdir()
+    (small_disk / "out").mkdir()
+    (directory / "out").symlink_to(small_disk / "out")
+    group.start("a0", UBI_DIR=directory)
+    group.until_served(0.3)
+    ballast = fill(small_disk)
+    group.until(lambda: group.said("a0", "make room, and the crawl goes on"), "a word of it")
+    group.until(quiet(group), "its loads to end")
+    before = asked(group, "a0")
+    assert before < len(group.truth)
+    ballast.unlink()
+    verdict = group.end().judge()
+    assert verdict.stats["duplicates"] == 0 and asked(group, "a0") > before
+    wanted = {f"http://{row['host']}{row['path']}" for row in group.web.log() if row["status"] == 200}
+    found = [json.loads(line)["url"] for line in collected(directory)]
+    assert len(found) == len(set(found)) and set(found) <= wanted
+    assert set(found) == {url for url in group.truth if "/go/" not in url and "/gone/" not in url}

@@ -39,10 +39,10 @@ class Matrix:
     site: Site
     server: Server
 
-    def run(self, name: str, agents: int, kill: bool = False) -> tuple[Outcome, Outcome]:
+    def run(self, name: str, agents: int, kill: bool = False, more: str = "") -> tuple[Outcome, Outcome]:
         """The outcomes of plain Scrapy and of so many agents."""
         arguments = ARGUMENTS.get(name, ({},))
-        trial = Trial(name, self.place, self.site, self.server.url)
+        trial = Trial(name, self.place, self.site, self.server.url, more)
         try:
             plain = trial.plain(arguments)
             host = KILLED.get(name, "")
@@ -78,6 +78,18 @@ def test_the_items_are_those_of_plain_scrapy(matrix: Matrix, name: str, agents: 
 def test_the_items_are_those_of_plain_scrapy_though_an_agent_is_killed(matrix: Matrix, name: str) -> None:
     plain, ours = matrix.run(name, 4, kill=True)
     _judge(name, 4, plain, ours, killed=True)
+
+
+@pytest.mark.faults
+@pytest.mark.parametrize("name", PROJECTS)
+def test_what_is_collected_are_the_items_of_plain_scrapy_each_once_though_an_agent_is_killed(
+    matrix: Matrix, name: str
+) -> None:
+    plain, ours = matrix.run(name, 4, kill=True, more='UBI_STORES = ["items"]')
+    missing, more = plain.lines - ours.collected, ours.collected - plain.lines
+    tails = "\n".join(f"== {number}\n{log[-3000:]}" for number, log in enumerate(ours.logs))
+    if missing or more:
+        assert name in LOSES and ours.said(LOSES[name]), f"missing {missing}\nmore {more}\n{tails}"
 
 
 def _judge(name: str, agents: int, plain: Outcome, ours: Outcome, killed: bool) -> None:

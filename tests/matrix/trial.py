@@ -22,9 +22,11 @@ import time
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
+from scrapy_ubi.outputs.collect import Collector, find
 from tests.support.site import Site, Visit
 
 PROJECTS = Path(__file__).with_name("projects")
@@ -59,6 +61,8 @@ class Outcome:
     logs: list[str]
     exits: list[int]
     visits: int = field(default=0)
+    lines: Counter[str] = field(default_factory=Counter)  # of the JSON feeds alone
+    collected: Counter[str] = field(default_factory=Counter)  # by `scrapy ubi collect items`
 
     def said(self, sentence: str) -> bool:
         """Whether any process said it (a regular expression)."""
@@ -167,7 +171,10 @@ class Trial:
         for one in starts:
             one.popen.wait()
         exits = [one.popen.returncode for one in starts if one not in killed]
-        return Outcome(Counter(_items(place)), [one.log.read_text(errors="replace") for one in starts], exits)
+        logs = [one.log.read_text(errors="replace") for one in starts]
+        found = Outcome(Counter(_items(place)), logs, exits)
+        found.lines, found.collected = Counter(_lines(place)), Counter(_collected(place))
+        return found
 
     def _until(self, condition: Any) -> None:
         limit = time.monotonic() + LIMIT
@@ -188,13 +195,27 @@ def _over(starts: Iterable[_Start]) -> bool:
     return all(one.popen.poll() is not None for one in starts)
 
 
-def _items(place: Path) -> Iterable[str]:
+def _lines(place: Path) -> Iterable[str]:
     for feed in place.glob("items-*.jsonl"):
         for line in feed.read_text().splitlines():
             try:
                 yield json.dumps(_comparable(json.loads(line)), sort_keys=True)
             except ValueError:  # a line that a killed process did not finish
                 continue
+
+
+def _collected(place: Path) -> Iterable[str]:
+    """What all agents of each crawl have kept."""
+    outs = find([record.parent for record in place.glob(".ubi/**/agent.json")])
+    for crawl in {out.crawl for out in outs}:
+        file = BytesIO()
+        Collector([out for out in outs if out.crawl == crawl], "items", "jsonl").collect(file)
+        for line in file.getvalue().decode().splitlines():
+            yield json.dumps(_comparable(json.loads(line)), sort_keys=True)
+
+
+def _items(place: Path) -> Iterable[str]:
+    yield from _lines(place)
     for feed in place.glob("rows-*.csv"):
         with feed.open(newline="") as rows:
             yield from (json.dumps(row, sort_keys=True) for row in csv.DictReader(rows) if None not in row.values())

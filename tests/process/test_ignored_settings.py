@@ -166,4 +166,4 @@ def test_a_seed_that_start_yields_twice_is_fetched_once_and_said(site: Site, cap
     (outcome,) = crawl(Twice, site.proxy)
     assert len(outcome.items) == 1
     (record,) = [record for record in caplog.records if "start() yields" in record.getMessage()]
-    assert record.levelno == logging.WARNING and "cookiejar" in record.getMessage()
+    assert record.levelno == logging.WARNING and "from a callback" in record.getMessage()

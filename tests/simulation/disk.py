@@ -13,6 +13,7 @@ from scrapy_ubi.protocol.host import Entry, HostState, Notes
 from scrapy_ubi.protocol.notes import NOTHING
 from scrapy_ubi.protocol.snapshot import Changes, Saved
 from tests.frontier.frontiers import DictKind, Reading
+from tests.simulation.outputs import Outputs
 from tests.support.ledger import Ledger
 
 
@@ -84,6 +85,7 @@ class Disk:
         self.notes: dict[str, Notes] = {}
         self.ledger = Ledger()
         self.merged: frozenset[int] = frozenset()
+        self.outputs = Outputs()
 
     @property
     def saved(self) -> Saved | None:

@@ -32,7 +32,9 @@ from scrapy_ubi.protocol.quiescence import Quiescence
 from scrapy_ubi.protocol.records import Record, whole
 from scrapy_ubi.protocol.ring import Ring, point, replica_points
 from scrapy_ubi.protocol.self_status import Standing
+from tests.simulation import outputs
 from tests.simulation.checkers import Violation
+from tests.simulation.outputs import Outputs
 from tests.simulation.plans import Plan
 from tests.simulation.process import Process
 
@@ -311,6 +313,36 @@ def _copies_not_dirty_after_restart() -> Any:
     return patch.object(snapshot, "restore", clean)
 
 
+# -- outputs (P9)
+
+
+def _done_before_its_outputs() -> Any:
+    """The flush is written before the records of its pages."""
+    write = Outputs.write
+
+    def flushed(self: Outputs) -> None:
+        self.held = len(self.file)
+        write(self)
+
+    def both() -> Iterator[None]:
+        with (
+            patch.object(Outputs, "write", lambda self: None),
+            patch.object(Outputs, "flushed", flushed),
+            patch.object(Outputs, "close", write),
+        ):
+            yield
+
+    return contextmanager(both)()
+
+
+def _outputs_not_cut() -> Any:
+    return patch.object(Outputs, "cut", lambda self: None)
+
+
+def _doubled_page_kept() -> Any:
+    return patch.object(outputs, "chosen", list)
+
+
 MUTATIONS: dict[str, Callable[[], Any]] = {
     name[1:]: make
     for name, make in sorted(globals().items())
@@ -321,6 +353,8 @@ MUTATIONS: dict[str, Callable[[], Any]] = {
 AIM: dict[str, tuple[str, ...]] = {
     "ages_kept_after_own_pause": ("outage", "amnesia"),
     "dead_may_come_back": ("pause", "cut"),
+    "done_before_its_outputs": ("comeback", "blackout"),
+    "doubled_page_kept": ("comeback", "blackout"),
     "fence_ends_by_itself": ("pause", "cut", "slow"),
     "forgetting_not_noticed": ("blink", "blink", "blink", "lossy"),
     "last_leaver_drops_its_copies": ("leave", "leave", "pause"),
@@ -328,6 +362,7 @@ AIM: dict[str, tuple[str, ...]] = {
     "no_lease_at_dispatch": ("pause", "pause", "pause"),
     "notes_not_handed_over": ("join", "join", "restart"),
     "notes_of_the_sender_win": ("shuffle", "shuffle", "shuffle", "leave"),
+    "outputs_not_cut": ("comeback", "blackout"),
     "orphans_closed_at_once": ("restart", "slow"),
     "restored_done_marks_early": ("comeback", "blackout"),
     "restored_outbox_thrown_away": ("comeback", "blackout"),

@@ -14,6 +14,7 @@ from random import Random
 
 from scrapy_ubi.protocol.beat import MOST_PENDING
 from scrapy_ubi.protocol.lane import Bounds
+from tests.simulation import outputs
 from tests.simulation.process import FAILURE, Process
 from tests.simulation.world import STRIDE, World
 
@@ -104,6 +105,7 @@ class Plan:
         if set(self.kinds) <= {"outage", "amnesia"}:
             self.world.referee.judge_outage()
         self.world.referee.judge()
+        outputs.judge(self.world)
         return self.world
 
     # -- helpers

@@ -70,6 +70,9 @@ class Process:
         self.disk = disk or (StoreDisk() if world.on_disk else Disk())
         self.agent, self.frontier = self._begin_agent()
         self.returned_done = self.disk.done_keys() if disk is not None else set()
+        if disk is None:
+            world.outputs.append(self.disk.outputs)
+        self.disk.outputs.cut()
         self.in_hand: dict[int, bool] = {}  # inbox entries merged and not deleted yet
         self.out: Outgoing | None = None
         self.denied = False
@@ -200,7 +203,9 @@ class Process:
         changes, self.frontier.changes = self.frontier.changes, []
         if not agent.view.members and any(change == Change(change.host) for change in changes):
             raise Violation(f"P8: {self.name} was the last to leave, and has dropped what nobody else holds")
+        disk.outputs.write()
         disk.flush(changes)
+        disk.outputs.flushed()
         disk.merged = frozenset(self.in_hand)
         new = snapshot.changes(agent)
         disk.ledger.write(new)
@@ -322,6 +327,7 @@ class Process:
         self.visits.remove(visit)
         if self.world.scribe.random() < self.world.noting:
             self.note(visit.state)
+        self.disk.outputs.page(visit.entry.key)
         self.agent.ended(visit.state, visit.entry.key, learned)
         if self.world.scribe.random() < self.world.noting / 4:
             self.note(visit.state)
@@ -355,12 +361,15 @@ class Process:
         undone = any(state.waiting or state.out for state in self.frontier.states())
         self.went_clean = self.agent.finished or bool(self.agent.view.members) or not undone
         self.beat(last=True)
+        self.disk.outputs.close()
         self.world.ended(self)
         self.world.referee.closed(self, "finished" if self.agent.finished else "left")
 
     def crash(self, keep: bool = False) -> None:
         """kill -9. `keep`: its disk stays, as the last flush left it."""
         self._hung_up()
+        self.disk.outputs.crash(self.world.clerk)
+        self.disk.outputs.lost = not keep
         self.world.ended(self)
         self.world.referee.crashed(self, keep)
 

@@ -19,6 +19,7 @@ from scrapy_ubi.protocol.config import Config
 from scrapy_ubi.protocol.lane import Bounds
 from tests.simulation.checkers import Referee, key_of
 from tests.simulation.mailstore import Incoming, Outgoing, Redis
+from tests.simulation.outputs import Outputs
 from tests.simulation.process import FAILURE, LEASE, Process
 from tests.simulation.watchers import Watchers
 
@@ -98,6 +99,8 @@ class World:
         self.drift = 0.0
         self.noting = 0.0  # the chance that a page ends with a note of its host
         self.scribe = Random(f"notes {seed}")  # its own: who notes nothing draws the same from the other
+        self.clerk = Random(f"outputs {seed}")  # likewise
+        self.outputs: list[Outputs] = []  # of every disk that there was
         self.processes: dict[str, Process] = {}
         self.all: list[Process] = []
         self.living = 0

@@ -52,7 +52,9 @@ class Join:
         transport, settings, crawl, ask = self._transport, self._settings, self._crawl, self._ask
         await ask(transport.open)
         mail: list[str] = []
-        control, cleared = await ask(lambda: join_steps.begin_run(transport, crawl.has_work, mail, self._age))
+        control, cleared = await ask(
+            lambda: join_steps.begin_run(transport, crawl.has_work, mail, self._age, crawl.keeps)
+        )
         if await crawl.resume(control):
             self._on_new()
         if is_finished(control):

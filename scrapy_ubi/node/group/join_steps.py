@@ -8,6 +8,8 @@ Rules of this module:
 * But whose process was started before that end belongs to the crawl that has ended, and finds nothing left to do: it
   would else fetch all of it again. (It takes seconds to start Python and Scrapy; small crawls end in less.) Not where
   those who ended it knew no URL at all: they had nothing to do, as the seeds are the one's that comes late.
+* Nor does an agent that was killed before that end, and has kept outputs: what it has written is a part of the result
+  of that run, so it ends it as the others did. The next start begins a new one.
 * Agents must agree on what decides where a URL belongs (partition, normal form, fingerprinter, replicas, replication).
   One that differs is refused, and told in what. So is one that was started from something else (`origin`). An agent
   that has published lately is there; by a clock that is wrong none may have: then it is there if it beats on. One with
@@ -56,13 +58,18 @@ AGREE = {
 
 
 async def begin_run(
-    transport: Transport, has_work: Callable[[str], bool], mail: list[str], age: Callable[[], float]
+    transport: Transport,
+    has_work: Callable[[str], bool],
+    mail: list[str],
+    age: Callable[[], float],
+    keeps: Callable[[str], bool] = lambda run: False,
 ) -> tuple[Mapping[str, str], bool]:
     """What the control hash says of the present run, and whether this process has just cleared a finished one.
 
     `has_work`: whether this agent's disk holds requests of that run which are not fetched: a run that ended after
     losses is not over then. `mail` takes the ids of the letters that were seen on the way: they are in hand from now
     on. `age`: how long ago (s) this process was started. A run that has ended since is the present one, and is over.
+    `keeps`: whether this agent has outputs of that run, and has not heard of its end: they are a part of its result.
     """
     cleared = False
     control = await _look(transport, mail)
@@ -71,6 +78,11 @@ async def begin_run(
         run = finished.split(" ")[0]
         if is_lossy(control) and has_work(run):
             logger.info("The crawl ended after losses, and this agent's directory holds more of it: it goes on.")
+        elif keeps(run):
+            logger.info(
+                "The crawl of this name has ended while this agent was away: what its pages have left is whole, and "
+                "can be collected; there is nothing left to fetch. Start again for a new crawl."
+            )
         elif ended_ago(control, transport.now()) < age() and not (is_lossy(control) and await _was_empty(transport)):
             logger.info(
                 "The crawl of this name has finished while this process was starting: there is nothing left to "

@@ -528,13 +528,13 @@ def test_a_release_wakes_those_who_wait_for_its_host_alone(seed: int) -> None:
         hosts = [f"h{number}.example" for number in range(8)]
         held: set[str] = set()
         waiting: dict[str, list[asyncio.Future[bool]]] = {host: [] for host in hosts}
-        owns = gate.agent.owns
+        owns = gate.agent.keeping.owns
 
         def noting(host: str) -> bool:
             looked.append(host)
             return owns(host)
 
-        gate.agent.owns = noting
+        gate.agent.keeping.owns = noting
         for step in range(300):
             host = random.choice(hosts)
             if random.random() < 0.6:

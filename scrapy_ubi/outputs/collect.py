@@ -1,0 +1,231 @@
+"""One result from all agents' parts: every page once, in an order that does not depend on who fetched it.
+
+Rules of this module:
+
+* A page that was fetched by two agents (one of them crashed before the others heard that it was done) is in the parts
+  of both, under one name: one whole set of what was kept of it counts, that of the last attempt that did not fail. What
+  other attempts of it have left ("again") counts beside it.
+* Parts of one run of the crawl only, the one that began last, unless another is named: two runs never mix.
+* A part that is still written (`.open`) counts where its agent does not run any more: it was killed, and not started
+  again. As far as it is whole: what a killed process has left of a record is passed over. Where its agent runs, the
+  part comes when it is sealed.
+* The order is by name. Records are sorted on disk (`sorting`): memory is bounded.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+from typing import IO, NamedTuple
+
+from scrapy_ubi.errors import UbiError
+from scrapy_ubi.outputs import part_files
+from scrapy_ubi.outputs.choice import RANKS, Claim, chosen, claim_of, order
+from scrapy_ubi.outputs.part_files import INDEX, OPEN, SHORT
+from scrapy_ubi.outputs.sorting import Record, Sorter
+
+CHUNK = 1 << 20
+
+
+class UbiNothingCollected(UbiError):
+    """There is nothing to collect; the sentence says what was looked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Out:
+    """A directory of outputs, and whose they are. `runs`: its agent runs now."""
+
+    path: Path
+    crawl: str
+    agent: str
+    run: str
+    began: float
+    runs: bool
+
+
+class Frame(NamedTuple):
+    """What one part has of one page."""
+
+    name: str
+    attempt: int
+    kind: str
+    data: bytes
+
+
+@dataclass(slots=True)
+class Tally:
+    """What was found: pages, records of them that were there twice, parts, and those of a running agent that wait."""
+
+    pages: int = 0
+    doubles: int = 0
+    parts: int = 0
+    open_parts: int = 0
+    damaged: int = 0
+
+
+def find(directories: Sequence[Path]) -> list[Out]:
+    """The outputs in these agents' directories, those put aside among them. One that no `crawl.json` speaks for has no
+    page that is done, and is left out."""
+    found = []
+    for directory in directories:
+        runs = is_held(directory)
+        for path in part_files.outs(directory):
+            record = part_files.read_record(path)
+            run, began = record.get("run"), record.get("began")
+            if isinstance(run, str) and run:
+                here = runs and path.name == part_files.OUT
+                when = began if isinstance(began, int | float) else 0.0
+                found.append(Out(path, str(record.get("crawl")), str(record.get("agent")), run, when, here))
+    return found
+
+
+def runs_of(outs: Sequence[Out]) -> list[str]:
+    """The runs that these are of, the one that began last first."""
+    began: dict[str, float] = {}
+    for out in outs:
+        began[out.run] = min(out.began, began.get(out.run, out.began))
+    return sorted(began, key=lambda run: (-began[run], run))
+
+
+def is_held(directory: Path) -> bool:
+    """Whether an agent runs in a directory on this machine: whether somebody has its lock. Looked up where the system
+    lists all locks, as a try to take it would be in the way of an agent that starts."""
+    try:
+        facts = (directory / "lock").stat()
+        locks = Path("/proc/locks").read_text().splitlines()
+    except OSError:
+        return False
+    mark = f"{os.major(facts.st_dev):02x}:{os.minor(facts.st_dev):02x}:{facts.st_ino}"
+    return any(mark in line.split() and "FLOCK" in line for line in locks)
+
+
+class Collector:
+    """Collects what the store `store` has in its files of that `ending`, from these `outs`. `told(done, total)` is told
+    of the bytes that were read."""
+
+    def __init__(
+        self,
+        outs: Sequence[Out],
+        store: str,
+        ending: str,
+        place: Path | None = None,
+        told: Callable[[int, int], None] = lambda done, total: None,
+    ) -> None:
+        self.tally = Tally()
+        self._outs, self._store, self._ending, self._place, self._told = outs, store, ending, place, told
+        self._read = 0
+
+    def collect(self, file: IO[bytes]) -> Tally:
+        """Write every page's records to a file. Raises UbiNothingCollected, OSError."""
+        parts = self._parts()
+        if not parts:
+            raise UbiNothingCollected(self._nothing())
+        total = 2 * sum(_size(base) for base, _ in parts)
+        with Sorter(self._place) as sorter:
+            for number, (base, opened) in enumerate(parts):
+                self._add(sorter, number, base, opened, total)
+            for _, group in groupby(sorter, key=lambda record: record[0][0]):
+                for data in self._chosen(group):
+                    file.write(data)
+                    self._tell(len(data), total)
+        self._told(total, total)
+        return self.tally
+
+    def _nothing(self) -> str:
+        where = ", ".join(str(out.path) for out in self._outs)
+        if self.tally.open_parts:
+            return (
+                f"All that the store {self._store!r} has in {where} is still written by agents that run: it can be "
+                f"collected when it is sealed, at the end, or after the time that UBI_STORES says ('{self._store}"
+                "(seconds=60)')."
+            )
+        return f"There is nothing of the store {self._store!r} in {where}: see UBI_STORES."
+
+    def _parts(self) -> list[tuple[Path, bool]]:
+        """The parts to be read, by the path of their data without an ending, in an order by their names."""
+        found = []
+        for out in self._outs:
+            for index in sorted(out.path.glob(f"{self._store}/**/*{INDEX}*")):
+                if not index.name.removesuffix(OPEN).removesuffix(SHORT).endswith(INDEX):
+                    continue
+                if index.suffix == OPEN and out.runs:
+                    self.tally.open_parts += 1
+                    continue
+                found.append((index, index.suffix in (OPEN, SHORT)))
+        self.tally.parts = len(found)
+        return sorted(found, key=lambda part: (part[0].name, str(part[0])))
+
+    def _add(self, sorter: Sorter, number: int, index: Path, opened: bool, total: int) -> None:
+        """Read a part. What is not whole in one that was left open is passed over, and counted in any other."""
+        place = 0
+        for frame in self._frames(index, opened):
+            place += 1
+            if not frame.data:
+                continue
+            claim = Claim(frame.kind, frame.attempt, number, place)
+            sorter.add((frame.name, *order(claim)), frame.data)
+            self._tell(len(frame.data), total)
+
+    def _frames(self, index: Path, opened: bool) -> Iterator[Frame]:
+        base = str(index).removesuffix(OPEN).removesuffix(SHORT).removesuffix(INDEX)
+        data = next((path for path in _variants(f"{base}{self._ending}") if path.exists()), None)
+        if data is None:
+            return
+        with index.open("rb") as lines, data.open("rb") as file:
+            for line in lines:
+                frame = self._frame(line, file)
+                if frame is None:
+                    self.tally.damaged += not opened
+                    return
+                yield frame
+
+    def _frame(self, line: bytes, file: IO[bytes]) -> Frame | None:
+        """None where the line, or what it points to, is not whole."""
+        try:
+            name, attempt, kind, *spans = line.decode("ascii").split()
+            if not line.endswith(b"\n") or kind not in RANKS:
+                return None
+            data = b""
+            for span in spans:
+                ending, begin, length = span.rsplit(":", 2)
+                if ending == self._ending:
+                    file.seek(int(begin))
+                    data = file.read(int(length))
+                    if len(data) < int(length):
+                        return None
+            return Frame(name, int(attempt), kind, data)
+        except ValueError:
+            return None
+
+    def _chosen(self, group: Iterator[Record]) -> Iterator[bytes]:
+        """What counts of one page. The records are read only as far as they may count."""
+        claims: list[Claim] = []
+        data: dict[Claim, bytes] = {}
+        for (_, *numbers), found in group:
+            claim = claim_of(*numbers)
+            if claim in chosen([*claims, claim]):
+                claims.append(claim)
+                data[claim] = found
+            else:
+                self.tally.doubles += 1
+        self.tally.pages += 1
+        for claim in chosen(claims):
+            yield data[claim]
+
+    def _tell(self, count: int, total: int) -> None:
+        before, self._read = self._read, self._read + count
+        if before // CHUNK != self._read // CHUNK:
+            self._told(min(self._read, total), total)
+
+
+def _variants(path: str) -> list[Path]:
+    return [Path(path + ending) for ending in ("", OPEN, SHORT)]
+
+
+def _size(index: Path) -> int:
+    """Bytes of a part's data, about: of all its files."""
+    base = str(index).removesuffix(OPEN).removesuffix(SHORT).removesuffix(INDEX)
+    return sum(path.stat().st_size for path in Path(base).parent.glob("*") if str(path).startswith(base))

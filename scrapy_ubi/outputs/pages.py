@@ -1,0 +1,295 @@
+"""Outputs of pages: what their callbacks yield, kept together until the page is done.
+
+Rules of this module:
+
+* Items wait with their page until its callback and pipelines are through (`ended`); then they are handed to the writer,
+  in the order in which they were yielded, before the page is told to be done. Of a page that is not done, as its load
+  was taken back, nothing is kept: it is fetched again.
+* A page's name is its key: method, normal form, body and nonce. It is the same wherever the page is fetched, as a seed
+  or by a link, before a crash or after it. `collect` keeps one set of items for each name.
+* A page that its callback asks to be fetched once more under the same key (`get_retry_request`) may have items of each
+  attempt: they are kept as "again", with the number of the attempt.
+* Items of `start()` belong to no page, and each agent's start() yields them: their name is made of their content, so
+  that they count once. Alike ones are numbered.
+* Requests without a host (`data:`, `file:`) have a name made of their fingerprint and nonce.
+* An item's identity is `<name>-<ordinal>`, by the order in which its page has yielded its items.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterable
+from hashlib import blake2b
+from typing import Any
+
+from scrapy import Request, signals
+from scrapy.crawler import Crawler
+from scrapy.http import Response
+
+from scrapy_ubi.outputs.parts import Bundle
+from scrapy_ubi.outputs.stores import Page, Store
+from scrapy_ubi.outputs.writer import Writer
+from scrapy_ubi.protocol.host import retries_of
+from scrapy_ubi.requests.check import NONCE
+from scrapy_ubi.requests.inflight import Flight, Flights
+
+logger = logging.getLogger(__name__)
+
+KEY = "ubi_key"  # meta key: the name of the page
+START, LOCAL = "start", "local"
+MOST_COUNTED = 1_000_000  # contents of start items, and requests without a host, that are told apart by number
+
+WAITS = "%d MB of outputs wait to be written (UBI_STORE_MB): no further request is taken until the disk has caught up."
+
+
+class _Waiting:
+    """What has come of one page so far."""
+
+    __slots__ = ("began", "items", "name", "next", "numbers", "received", "response", "size")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.next = 0
+        self.numbers: dict[int, tuple[Any, int]] = {}  # id of an item that is in the pipelines -> it, its ordinal
+        self.items: dict[int, dict[str, bytes]] = {}  # ordinal -> store -> what is kept of it
+        self.size = 0
+        self.response: Response | None = None
+        self.received: Response | None = None
+        self.began = 0.0
+
+    def number(self, item: Any) -> int:
+        """An item that was yielded just now."""
+        number, self.next = self.next, self.next + 1
+        self.numbers[id(item)] = item, number
+        return number
+
+    def taken(self, item: Any) -> int:
+        """The ordinal of an item that has passed the pipelines. Where they have made another object of it, the least
+        that is not taken."""
+        found = self.numbers.pop(id(item), None)
+        if found is not None and found[1] not in self.items:
+            return found[1]
+        for key, (_, number) in self.numbers.items():
+            if number not in self.items:
+                del self.numbers[key]
+                return number
+        number, self.next = self.next, self.next + 1
+        return number
+
+
+class PageOutputs:
+    """The outputs of one agent's pages. `normal` gives the normal form of a URL, `count` counts in the stats."""
+
+    def __init__(
+        self,
+        crawler: Crawler,
+        stores: Iterable[Store],
+        writer: Writer,
+        flights: Flights,
+        normal: Callable[[str], str | None],
+        count: Callable[[str], None],
+    ) -> None:
+        self._crawler, self._writer, self._flights = crawler, writer, flights
+        self._normal, self._count = normal, count
+        self._stores = list(stores)
+        self._of_items = [store for store in self._stores if store.wants_items]
+        self._stats = {store.name: f"ubi/store/{store.name}/items" for store in self._of_items}
+        self.wants_pages = any(store.wants_pages for store in self._stores)
+        self._waiting: dict[Flight, _Waiting] = {}
+        self._buffered = 0  # bytes of pages that are not done
+        self._counted: dict[bytes, int] = {}
+        self._said = False
+
+    def listen(self) -> None:
+        """Hear of items."""
+        connect = self._crawler.signals.connect
+        connect(self._scraped, signals.item_scraped)
+        connect(self._lost, signals.item_dropped)
+        connect(self._lost, signals.item_error)
+
+    # -- a page's way
+
+    def begin(self, flight: Flight) -> None:
+        """A request is handed out."""
+        flight.request.meta[KEY] = self._name(flight)
+
+    def received(self, request: Request, response: Response) -> None:
+        """A response came, as it is on the line."""
+        flight = self._flights.get(request) if self.wants_pages else None
+        if flight is not None and (flight.visit is not None or flight.local):
+            waiting = self._of(flight)
+            waiting.received = response
+            waiting.began = time.time() - (time.monotonic() - flight.began if flight.began else 0.0)
+
+    def answered(self, flight: Flight, response: Response) -> None:
+        """The response that the callback gets."""
+        if self.wants_pages:
+            self._of(flight).response = response
+
+    def yielded(self, response: Response, item: Any) -> None:
+        """A callback has yielded an item."""
+        flight = self._flights.get(response.request)
+        if flight is not None:
+            self._of(flight).number(item)
+
+    def identity(self, item: Any) -> str:
+        """The identity of an item that is in the pipelines; '' where it is not known."""
+        for waiting in self._waiting.values():
+            if (found := waiting.numbers.get(id(item))) is not None:
+                return f"{waiting.name}-{found[1]}"
+        return ""
+
+    def ended(self, flight: Flight) -> None:
+        """All that follows from a request was taken; what comes next is that its page is done, or waits again."""
+        waiting = self._waiting.pop(flight, None)
+        if waiting is not None:
+            self._buffered -= waiting.size
+        visit = flight.visit
+        if flight.withdrawn or (visit is not None and visit.closed):
+            return
+        if waiting is None and not self.wants_pages:
+            return
+        again = visit is not None and visit.again is not None
+        if again and (waiting is None or not waiting.items):
+            return
+        if waiting is None:
+            waiting = _Waiting(self._named(flight))
+        kind = "again" if again else "ok" if flight.failed is None else "failed"
+        self._hand_over(self._page(flight, waiting, kind), waiting.size)
+
+    def _page(self, flight: Flight, waiting: _Waiting, kind: str) -> Page:
+        visit = flight.visit
+        entry = visit.entry if visit is not None else None
+        page = Page(
+            waiting.name,
+            retries_of(entry.request) if entry is not None else 0,
+            kind,
+            flight.request,
+            depth=entry.depth if entry is not None else 0,
+            failed=flight.failed,
+            response=waiting.response,
+            received=waiting.received,
+            began=waiting.began,
+            ended=time.time(),
+            items=_joined(waiting, self._of_items),
+        )
+        if self.wants_pages:
+            page.normal = self._normal(page.url) or page.url
+        return page
+
+    def _hand_over(self, page: Page, size: int) -> None:
+        bundles = []
+        for store in self._stores:
+            if not store.wants_pages and not page.items.get(store.name):
+                continue
+            try:
+                payload = store.page(page)
+            except Exception:  # of a store, which may be the user's: the page is lost to it, and the others go on
+                logger.exception("The store %s cannot keep %s.", store.name, page.url)
+                self._count(f"ubi/store/{store.name}/failed")
+                continue
+            if payload is not None:
+                weight = size + (len(page.body) if store.wants_pages else 0)
+                bundles.append(Bundle(store, page.name, page.attempt, page.kind, payload, weight))
+                self._count(f"ubi/store/{store.name}/pages")
+        self._writer.put(bundles)
+
+    # -- items
+
+    def _scraped(self, item: Any, response: Any) -> None:
+        flight = self._flights.get(getattr(response, "request", None))
+        kept = self._kept(item)
+        if not kept:
+            return
+        if flight is None:
+            self._hand_over_pageless(kept)
+            return
+        waiting = self._of(flight)
+        waiting.items[waiting.taken(item)] = kept
+        size = sum(map(len, kept.values()))
+        waiting.size += size
+        self._buffered += size
+
+    def _lost(self, item: Any, response: Any) -> None:
+        """An item was dropped, or has failed."""
+        flight = self._flights.get(getattr(response, "request", None))
+        if flight is not None and (waiting := self._waiting.get(flight)) is not None:
+            waiting.numbers.pop(id(item), None)
+
+    def _kept(self, item: Any) -> dict[str, bytes]:
+        kept = {}
+        for store in self._of_items:
+            try:
+                text = store.item(item)
+            except Exception:  # an item that is no JSON, say: as with a feed, it is an error, and the others go on
+                logger.exception("The store %s cannot keep the item %.200r.", store.name, item)
+                self._count(f"ubi/store/{store.name}/failed")
+                continue
+            if text is not None:
+                kept[store.name] = text
+                self._count(self._stats[store.name])
+        return kept
+
+    def _hand_over_pageless(self, kept: dict[str, bytes]) -> None:
+        """An item of start(), or of a response whose request is not known."""
+        digest = blake2b(b"\0".join(kept.values()), digest_size=16).digest()
+        page = Page(self._numbered(START, digest), 0, "ok", Request("about:blank"), items=kept)
+        self._hand_over_items(page)
+
+    def _hand_over_items(self, page: Page) -> None:
+        bundles = [
+            Bundle(store, page.name, 0, page.kind, payload, len(page.items[store.name]))
+            for store in self._of_items
+            if page.items.get(store.name) and (payload := store.page(page)) is not None
+        ]
+        self._writer.put(bundles)
+
+    # -- names
+
+    def _of(self, flight: Flight) -> _Waiting:
+        waiting = self._waiting.get(flight)
+        if waiting is None:
+            waiting = self._waiting[flight] = _Waiting(self._named(flight))
+        return waiting
+
+    def _named(self, flight: Flight) -> str:
+        return str(flight.request.meta.get(KEY) or self._name(flight))
+
+    def _name(self, flight: Flight) -> str:
+        if flight.visit is not None:
+            return f"{flight.visit.entry.key:016x}"
+        request, fingerprinter = flight.request, self._crawler.request_fingerprinter
+        assert fingerprinter is not None, "a crawl has one"
+        print_ = fingerprinter.fingerprint(request) + str(request.meta.get(NONCE, "")).encode()
+        digest = blake2b(print_, digest_size=16).digest()
+        if request.dont_filter and NONCE not in request.meta:
+            return self._numbered(LOCAL, digest)
+        return f"{LOCAL}.{digest.hex()}"
+
+    def _numbered(self, kind: str, digest: bytes) -> str:
+        number = self._counted.get(digest, 0)
+        if number or len(self._counted) < MOST_COUNTED:
+            self._counted[digest] = number + 1
+        return f"{kind}.{digest.hex()}.{number}"
+
+    # -- the bound
+
+    @property
+    def full(self) -> bool:
+        """Whether so much waits to be written that no further request should be taken."""
+        waits, most = self._buffered + self._writer.waiting, self._writer.most
+        if waits < most:
+            self._said = self._said and waits > most // 2
+            return False
+        self._writer.tell_of_room()
+        if not self._said:
+            self._said = True
+            self._count("ubi/store/waited")
+            logger.warning(WAITS, most >> 20)
+        return True
+
+
+def _joined(waiting: _Waiting, stores: Iterable[Store]) -> dict[str, bytes]:
+    ordered = [waiting.items[number] for number in sorted(waiting.items)]
+    return {store.name: b"".join(kept.get(store.name, b"") for kept in ordered) for store in stores}

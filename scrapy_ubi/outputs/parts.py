@@ -1,0 +1,152 @@
+"""Parts: the files that a store writes from one rotation to the next, with an index of which page has which bytes.
+
+Rules of this module:
+
+* What is appended stays in memory until it is written: what was appended for a page can be taken back whole (`undo`).
+* The index is written after the data that it points to.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from scrapy_ubi.outputs.part_files import INDEX, OPEN
+
+BUFFER = 1 << 20  # bytes of a file before they are written, if no mark comes first
+
+
+class PartStore(Protocol):
+    """What the writer needs to know of a store."""
+
+    @property
+    def name(self) -> str:
+        """Of the directory in `out`."""
+
+    @property
+    def separator(self) -> str:
+        """Between the name of a part and that of a file: "." or "/"."""
+
+    size: float  # bytes of a part
+    seconds: float  # for which a part is written
+
+    def write(self, payload: Any, part: Part) -> None:
+        """Append what is kept of a page; in the writer's thread."""
+
+
+@dataclass(slots=True, eq=False)
+class Bundle:
+    """What one store keeps of one page: `name` is the page's, `attempt` how often it was retried before, `kind` "ok",
+    "failed", or "again" where it is fetched once more. `size` (bytes) is what the payload takes while it waits."""
+
+    store: PartStore
+    name: str
+    attempt: int
+    kind: str
+    payload: Any
+    size: int
+
+
+class _File:
+    """One file of a part. `end`: its length once everything is written."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._fd = os.open(f"{path}{OPEN}", os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+        self._waits = bytearray()
+        self.end = 0
+
+    def append(self, data: bytes) -> None:
+        self._waits += data
+        self.end += len(data)
+
+    def undo(self, end: int) -> None:
+        """Take back what was appended behind this length, of which nothing is written yet."""
+        if self.end > end:
+            del self._waits[len(self._waits) - (self.end - end) :]
+            self.end = end
+
+    @property
+    def many(self) -> bool:
+        return len(self._waits) >= BUFFER
+
+    def write(self) -> None:
+        """Raises OSError; then the rest waits on."""
+        while self._waits:
+            written = os.write(self._fd, self._waits)
+            del self._waits[:written]
+
+    def close(self) -> None:
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+
+class Part:
+    """The files that a store writes now. `append` is for the store, in the writer's thread."""
+
+    def __init__(self, out: Path, store: PartStore, stem: str, now: float) -> None:
+        self.opened = now
+        self.size = 0
+        self._out, self._base = out, f"{store.name}/{stem}{store.separator}"
+        self.files: dict[str, _File] = {}
+        self._spans: dict[str, tuple[int, int]] = {}
+
+    def append(self, name: str, data: bytes) -> int:
+        """Put data at the end of this part's file of that name; the offset where it begins there."""
+        file = self._file(name)
+        offset = file.end
+        file.append(data)
+        self.size += len(data)
+        begin, length = self._spans.get(name, (offset, 0))
+        self._spans[name] = begin, length + len(data)
+        return offset
+
+    def end_of(self, name: str) -> int:
+        """How long this part's file of that name is."""
+        return self.files[name].end if name in self.files else 0
+
+    def undo(self) -> None:
+        """Take back what was appended since the last note."""
+        for name, (begin, length) in self._spans.items():
+            self.files[name].undo(begin)
+            self.size -= length
+        self._spans = {}
+
+    def index(self, bundle: Bundle) -> None:
+        """Note where what was appended since the last note lies."""
+        spans = " ".join(f"{name}:{begin}:{length}" for name, (begin, length) in self._spans.items())
+        self._spans = {}
+        self._file(INDEX).append(f"{bundle.name} {bundle.attempt} {bundle.kind} {spans}\n".encode())
+
+    def _file(self, name: str) -> _File:
+        if (file := self.files.get(name)) is None:
+            file = self.files[name] = _File(self._out / f"{self._base}{name}")
+        return file
+
+    def ends(self) -> dict[str, int]:
+        """How long each file is, by its path in `out`."""
+        return {f"{self._base}{name}": file.end for name, file in self.files.items()}
+
+    def write(self, all_of_it: bool = True) -> None:
+        """Give what waits to the system; the index after what it points to. Raises OSError."""
+        for name, file in self.files.items():
+            if name != INDEX and (all_of_it or file.many):
+                file.write()
+        if all_of_it and INDEX in self.files:
+            self.files[INDEX].write()
+
+    def close(self) -> None:
+        for file in self.files.values():
+            file.close()
+
+    def seal(self) -> None:
+        """Nothing is written here any more. Raises OSError."""
+        self.close()
+        for file in self.files.values():
+            opened = Path(f"{file.path}{OPEN}")
+            if opened.exists():
+                opened.rename(file.path)

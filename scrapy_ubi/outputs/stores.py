@@ -1,0 +1,214 @@
+"""What a store is: something that keeps of each page what it wants, and the pages' items. UBI_STORES names them.
+
+Rules of this module:
+
+* A store is asked in the loop for what it keeps of a page (`item`, `page`): it touches memory only. What it answers is
+  written by the agent's writer in a thread of its own (`write`).
+* It is asked once for a page, when the page's callback and pipelines are through; never for a page that is fetched
+  once more, unless its callback has yielded items before.
+* The text of a store is that of a filter in UBI_FILTERS: `name(value, key=value)`; a store of the user's is named by
+  its dotted path. What is malformed is a `UbiSettingError` at the start: it names UBI_STORES, the entry, the remedy.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from hashlib import sha1
+from typing import Any, ClassVar
+
+from scrapy import Request
+from scrapy.http import Response
+from scrapy.settings import BaseSettings
+
+from scrapy_ubi.errors import UbiSettingError
+from scrapy_ubi.outputs.parts import Part
+from scrapy_ubi.urls.filters.filter_text import Arguments, Call, FilterError, parse_calls
+
+SETTING = "UBI_STORES"
+SIZE, SECONDS = 1e9, 3600.0  # of a part, unless a store says so
+
+
+@dataclass
+class Page:
+    """One page that was reached, with all that is known of it when it is done.
+
+    `name` is the same wherever the page is fetched, `key` its first 16 hex digits as a number; `from_url` is the page
+    that led here, '' where that is not known. `failed` is the reason of a failure, None where there is none.
+    `response` is what the callback got (None: nothing came), `received` what came, before it was decompressed; times
+    are unix time.
+    """
+
+    name: str
+    attempt: int
+    kind: str
+    request: Request
+    normal: str = ""
+    depth: int = 0
+    failed: str | None = None
+    response: Response | None = None
+    received: Response | None = None
+    began: float = 0.0
+    ended: float = 0.0
+    items: Mapping[str, bytes] = field(default_factory=dict)
+
+    @property
+    def url(self) -> str:
+        """The URL as it was asked for."""
+        return self.request.url
+
+    @property
+    def from_url(self) -> str:
+        """The page that led here, where the request says so (Referer)."""
+        said = self.request.headers.get("Referer")
+        return said.decode("utf-8", "replace") if said else ""
+
+    @property
+    def redirected_from(self) -> str:
+        """The URL whose redirect led here; '' where none did."""
+        came_by = self.request.meta.get("redirect_urls")
+        return str(came_by[-1]) if isinstance(came_by, list) and came_by else ""
+
+    @property
+    def status(self) -> int:
+        """0 where no response came."""
+        return self.response.status if self.response is not None else 0
+
+    @property
+    def body(self) -> bytes:
+        """As the callback got it."""
+        return self.response.body if self.response is not None else b""
+
+    @property
+    def address(self) -> str:
+        """The IP address that answered, where that is known."""
+        found = self.response.ip_address if self.response is not None else None
+        return str(found) if found is not None else ""
+
+    @property
+    def truncated(self) -> bool:
+        """Whether only the beginning of the body was kept."""
+        return self.response is not None and "truncated" in self.response.flags
+
+    @cached_property
+    def digest(self) -> bytes:
+        """SHA-1 of the body as it came."""
+        came = self.received if self.received is not None else self.response
+        return sha1(came.body if came is not None else b"", usedforsecurity=False).digest()
+
+
+class Store:
+    """A store of the crawl: subclass it, and name the class by its dotted path in UBI_STORES.
+
+    Arguments: `size`, bytes after which a part is sealed and another one begun; `seconds`, the same in time. Those of
+    its own a subclass takes out of `arguments` before it calls `super().__init__`, and what is left is refused.
+    """
+
+    name: ClassVar[str] = ""
+    separator: ClassVar[str] = "."
+    wants_items: ClassVar[bool] = False
+    wants_pages: ClassVar[bool] = False
+
+    def __init__(self, arguments: dict[str, tuple[str, ...]], settings: BaseSettings) -> None:
+        self.size = number(arguments, "size", SIZE)
+        self.seconds = number(arguments, "seconds", SECONDS)
+        if arguments:
+            key = next(iter(arguments))
+            raise FilterError(f"has {f'the argument {key!r}' if key else 'a value without a name'}", "leave it out")
+
+    def item(self, item: Any) -> bytes | None:
+        """What is kept of an item, in the loop, when all pipelines have passed it; None: nothing."""
+        return None
+
+    def page(self, page: Page) -> Any:
+        """What is kept of a page, in the loop; None: nothing. Its items are in `page.items[self.name]`."""
+        return None
+
+    def write(self, payload: Any, part: Part) -> None:
+        """Append what `page` answered to files of the part, in the writer's thread: `part.append(ending, bytes)`."""
+        raise NotImplementedError
+
+
+def number(arguments: dict[str, tuple[str, ...]], key: str, default: float) -> float:
+    """Take an argument that is a number above 0. Raises FilterError."""
+    values = arguments.pop(key, ())
+    try:
+        found = float(values[-1]) if values else default
+    except ValueError:
+        found = 0.0
+    if not found > 0:
+        raise FilterError(f"has {key}={values[-1]!r}", "give a number above 0")
+    return found
+
+
+def choice(arguments: dict[str, tuple[str, ...]], key: str, default: bool) -> bool:
+    """Take an argument that is yes or no. Raises FilterError."""
+    values = arguments.pop(key, ())
+    if values and values[-1] not in ("yes", "no"):
+        raise FilterError(f"has {key}={values[-1]!r}", "give yes or no")
+    return values[-1] == "yes" if values else default
+
+
+def make(entries: Sequence[object], settings: BaseSettings) -> list[Store]:
+    """The stores of UBI_STORES. Raises UbiSettingError."""
+    stores: list[Store] = []
+    for entry in entries:
+        try:
+            if not isinstance(entry, str):
+                raise FilterError("is no store", "give texts such as 'items' or 'larm(pages=no)'")
+            for call in _calls(entry):
+                store = _class(call.name)(dict(call.arguments), settings)
+                if any(other.name == store.name for other in stores):
+                    raise FilterError(f"names the store {store.name!r} again", "name each once")
+                stores.append(store)
+        except FilterError as error:
+            raise UbiSettingError(SETTING, f"has {entry!r:.200}, which {error.problem}", error.remedy) from error
+    return stores
+
+
+def _calls(entry: str) -> list[Call]:
+    try:
+        return parse_calls(entry)
+    except FilterError as error:
+        raise FilterError(error.problem, "give a store such as 'items' or 'items(size=1e8)'") from error
+
+
+def suite() -> Mapping[str, Callable[[dict[str, tuple[str, ...]], BaseSettings], Store]]:
+    """The stores of this package, by name."""
+    from scrapy_ubi.outputs.items import ItemsStore  # they are made of what is here
+    from scrapy_ubi.outputs.larm import LarmStore
+
+    return {store.name: store for store in (ItemsStore, LarmStore)}
+
+
+def _class(name: str) -> Callable[[dict[str, tuple[str, ...]], BaseSettings], Store]:
+    known = suite()
+    if name in known:
+        return known[name]
+    module, _, last = name.rpartition(".")
+    if not module:
+        raise FilterError(
+            f"names the store {name!r}",
+            f"the stores are {', '.join(sorted(known))}, and yours by their dotted path (my.module.MyStore)",
+        )
+    try:
+        found = getattr(importlib.import_module(module), last)
+    except Exception as error:  # importing runs the code of users
+        raise FilterError(
+            f"names {name!r}, which cannot be loaded ({error})", "give the dotted path of a class that can be imported"
+        ) from error
+    if not (isinstance(found, type) and issubclass(found, Store) and found.name and "/" not in found.name):
+        raise FilterError(
+            f"names {name!r}, which is no store", "give a subclass of scrapy_ubi.outputs.stores.Store with a name"
+        )
+    return found
+
+
+def of_items(stores: Iterable[Store]) -> list[Store]:
+    """Those that keep items."""
+    return [store for store in stores if store.wants_items]
+
+
+__all__ = ["Arguments", "Page", "Part", "Store", "choice", "make", "number", "of_items", "suite"]

@@ -1,0 +1,112 @@
+"""LARM's files: fields of each line, links and their types, and pages that come back byte for byte."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from scrapy import Request, Spider
+from scrapy.crawler import Crawler
+from scrapy.http import HtmlResponse, Response
+from scrapy.settings import Settings
+
+from scrapy_ubi.outputs import larm
+from scrapy_ubi.outputs.larm import FRAME, LINK, LarmStore, Link, read
+from scrapy_ubi.outputs.parts import Part
+from scrapy_ubi.outputs.stores import Page as Kept
+from tests.docs.test_blocks import names_in
+from tests.outputs.kept import collected
+from tests.support.crawls import crawl
+from tests.support.site import Page, Site, links
+
+HOME = "http://a.example/"
+HOSTILE = "<title>A\ttitle\nof\r\n two\x0blines</title>"
+
+
+def html(body: str, url: str = HOME) -> HtmlResponse:
+    return HtmlResponse(url, body=body.encode(), encoding="utf-8", headers={"Content-Type": "text/html; x"})
+
+
+def test_links_are_told_with_their_types_and_texts() -> None:
+    page = html(
+        '<title>T</title><a href="/x">a <b>text</b></a><a href="y"><img alt="ALT"></a><area href="z" alt="area">'
+        '<iframe src="f"></iframe><a href="mailto:a@b">m</a><a href="http://[bad">b</a>'
+    )
+    title, found = read(page)
+    assert title == "T"
+    assert found[:4] == [
+        Link("http://a.example/x", LINK, "a text"),
+        Link("http://a.example/y", LINK, "ALT"),
+        Link("http://a.example/z", LINK, "area"),
+        Link("http://a.example/f", FRAME, ""),
+    ]
+
+
+class Walk(Spider):
+    """Every link."""
+
+    name = "walk"
+    start_urls = (HOME,)
+    bodies: dict[str, bytes]
+
+    def parse(self, response: Response) -> Iterator[Any]:
+        self.crawler.bodies[response.url] = response.body
+        if isinstance(response, HtmlResponse):
+            for href in response.css("a::attr(href)").getall():
+                yield response.follow(href)
+
+
+def test_every_page_comes_back_byte_for_byte(site: Site, tmp_path: Path) -> None:
+    urls = [f"http://h{number % 3}.example/{number}" for number in range(9)]
+    site.page(HOME, HOSTILE + links(*urls, "http://b.example/moved", "http://b.example/bytes"))
+    for url in urls:
+        site.page(url, HOSTILE + links(HOME, *urls) + "<a href='/x'>\t a \n b</a>")
+    site.redirect("http://b.example/moved", urls[0] + "?x")
+    site.page(urls[0] + "?x", "moved here")
+    site.page("http://b.example/bytes", Page(bytes(range(256)) * 10))
+
+    def prepare(crawlers: list[Crawler]) -> None:
+        crawlers[0].bodies = {}
+        crawlers[0].settings.set("UBI_DIR", str(tmp_path / "a"), "cmdline")
+
+    (outcome,) = crawl(Walk, site.proxy, settings={"UBI_STORES": "larm"}, with_crawlers=prepare)
+    (directory,) = (path for path in (tmp_path / "a/out/larm").iterdir() if path.is_dir())
+    pages = names_in("docs/reference/stores.md", "def pages")["pages"]
+    found = {page.url: page for page in pages(directory)}
+    bodies = outcome.crawler.bodies
+    assert {url: page.body for url, page in found.items() if page.status == 200} == bodies
+    assert len(bodies) == 12
+    assert found[HOME].title == "A title of two lines"
+    stored = [line.split("\t") for line in (directory / "store.log").read_text().split("\n")[:-1]]
+    assert {len(fields) for fields in stored} == {10}
+    by_url = {fields[1]: fields for fields in stored}
+    assert by_url[urls[0] + "?x"][3] == "2" and by_url["http://b.example/moved"][4] == "302"
+    lines = [line.split("\t") for line in collected(tmp_path / "a", store="larm", ending="links.log")]
+    assert {len(fields) for fields in lines} == {5}
+    assert ["http://b.example/moved", urls[0] + "?x", urls[0] + "?x", "2", ""] in lines
+    assert {(one[0], one[1]) for one in lines if one[3] == "0"} >= {(HOME, url) for url in urls}
+    assert all(one[4] == "a b" for one in lines if one[1].endswith("/x"))
+
+
+def test_page_files_are_begun_before_they_are_too_large(tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setattr(larm, "MOST", 100)
+    store = LarmStore({}, Settings())
+    part = Part(tmp_path, store, "part", 0.0)
+    for number, size in enumerate((60, 40, 1, 150, 10)):
+        response = html("x" * size)
+        payload = store.page(Kept(f"{number}", 0, "ok", Request(HOME), HOME, response=response))
+        assert payload is not None
+        store.write(payload, part)
+    part.write()
+    part.seal()
+    sizes = {path.name: path.stat().st_size for path in (tmp_path / "larm/part").glob("*.pfl")}
+    assert sizes == {"pagefile_1.pfl": 100, "pagefile_2.pfl": 1, "pagefile_3.pfl": 150, "pagefile_4.pfl": 10}
+
+
+def test_a_store_of_the_users_own_is_as_the_page_says(tmp_path: Path) -> None:
+    heads = names_in("docs/reference/stores.md", "class Heads")["Heads"]({}, Settings())
+    payload = heads.page(Kept("k", 0, "ok", Request(HOME), response=html("x")))
+    part = Part(tmp_path, heads, "part", 0.0)
+    heads.write(payload, part)
+    assert part.end_of("json.gz") and payload["url"] == HOME
