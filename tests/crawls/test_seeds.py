@@ -12,7 +12,7 @@ from scrapy.http import Response
 
 from scrapy_ubi.components.spider_middleware import PAUSE_EVERY
 from tests.crawls.ring import AGENTS, HOSTS, Walk
-from tests.support.crawls import crawl, items_of
+from tests.support.crawls import agent_of, crawl, items_of
 from tests.support.site import Page, Site
 
 
@@ -22,7 +22,7 @@ class Floods(Walk):
     most = 0
 
     async def start(self) -> AsyncIterator[Any]:
-        hub, node = self.settings["TEST_HUB"], self.crawler.engine._slot.scheduler.node  # type: ignore[union-attr]
+        hub, node = self.settings["TEST_HUB"], agent_of(self).node
         hub.down = True
         asyncio.get_running_loop().call_later(0.5, setattr, hub, "down", False)
         for number in range(1000):
@@ -41,7 +41,7 @@ class BitByBit(Walk):
     """Feeds itself as many seeds as the scheduler has room for."""
 
     async def start(self) -> AsyncIterator[Any]:
-        scheduler: Any = self.crawler.engine._slot.scheduler  # type: ignore[union-attr]
+        scheduler = agent_of(self)
         for number in range(100):
             while len(scheduler) >= 5:
                 await asyncio.sleep(0)

@@ -13,7 +13,7 @@ from scrapy.crawler import Crawler
 from scrapy.http import Response
 
 from tests.crawls.ring import HOSTS
-from tests.support.crawls import crawl, items_of, total
+from tests.support.crawls import agent_of, crawl, items_of, total
 from tests.support.site import Held, Page, Site, Visit
 
 
@@ -42,7 +42,7 @@ def test_a_page_whose_transfer_is_cancelled_is_fetched_again_and_nobody_is_told(
         if visit.number > 1:
             second.release()
             return Page("there")
-        Fenced.loop.call_soon_threadsafe(lambda: crawlers[0].engine._slot.scheduler.gate.cancel())  # type: ignore[union-attr]
+        Fenced.loop.call_soon_threadsafe(lambda: agent_of(crawlers[0].spider).gate.cancel())  # type: ignore[arg-type]
         second.wait()
         return Page("too late")
 
@@ -60,7 +60,7 @@ class Files(Spider):
     name = "files"
 
     async def start(self) -> AsyncIterator[Any]:
-        node = self.crawler.engine._slot.scheduler.node  # type: ignore[union-attr]
+        node = agent_of(self).node
         while len(node.agent.view.members) < 3:  # or one crawls all of it before the others are there
             await asyncio.sleep(0.01)
         for host in HOSTS:

@@ -82,7 +82,7 @@ def test_who_comes_after_the_end_leaves_the_counters_of_its_predecessor_as_they_
         before = profile(hub, "a0")
         late, new = Crawler(hub, "a0", log), Crawler(hub, "new", log)
         for crawler in (late, new):
-            crawler.node._join._started -= LIMIT  # it was still starting when the crawl ended
+            crawler.started_earlier(LIMIT)  # it was still starting when the crawl ended
             crawler.start(SEEDS)
         await ends(late, new)
         assert profile(hub, "a0") == before and before["counters"]["pages"] > 0
@@ -102,7 +102,7 @@ def test_who_was_killed_as_the_crawl_ended_and_comes_again_took_part_until_the_e
         before = profile(hub, "a0")
         hub.shelf(SETTINGS.crawl).agents[b"a0"] = json.dumps({**before, "state": state}).encode()
         late = Crawler(hub, "a0", log)
-        late.node._join._started -= LIMIT  # it was still starting when the crawl ended
+        late.started_earlier(LIMIT)  # it was still starting when the crawl ended
         late.start(SEEDS)
         await ends(late)
         assert profile(hub, "a0") == {**before, "state": "left" if state == "left" else "finished"}
@@ -117,7 +117,7 @@ def test_who_is_asked_to_leave_hears_it_once_and_only_in_an_incarnation_of_its_o
         first = crawlers[0]
         first.drain = lambda: (asked.append(1), first.stop())
         await asyncio.wait_for(log.held.wait(), LIMIT)
-        control, exchanges = hub.shelf(SETTINGS.crawl).control, first.node._exchanges
+        control, exchanges = hub.shelf(SETTINGS.crawl).control, first.exchanges
         for word in (b"", b"0badcafe", b"\xff", crawlers[1].node.agent.incarnation.encode()):
             control[b"drain:a0"] = word
             trips = exchanges.post.control if exchanges.post else None

@@ -9,6 +9,7 @@ from unittest.mock import patch
 
 import pytest
 
+from scrapy_ubi import clock
 from scrapy_ubi.protocol.beat import Beat
 from scrapy_ubi.protocol.host import Entry
 from scrapy_ubi.transport import Incoming, TransportDown
@@ -113,7 +114,7 @@ def test_redis_is_full_for_a_while() -> None:
         hub.full = True
         log.go.set()
         await until(lambda: all(profile(hub, f"a{number}")["state"] == "blocked" for number in range(3)))
-        await until(lambda: all(crawler.node.agent.lease.holds(crawler.node._clock()) for crawler in crawlers))
+        await until(lambda: all(crawler.node.agent.lease.holds(clock.now()) for crawler in crawlers))
         hub.full = False
         await ends(*crawlers)
         log.judge(SEEDS)
@@ -135,7 +136,7 @@ def test_while_redis_is_full_an_agent_with_much_to_send_fetches_no_more() -> Non
         await until(lambda: all(crawler.node.state == "blocked" for crawler in crawlers))
         log.go.set()
         await until(lambda: not any(crawler.loads for crawler in crawlers))
-        assert all(crawler.node._exchanges.choked and crawler.node.next() is None for crawler in crawlers)
+        assert all(crawler.exchanges.choked and crawler.node.next() is None for crawler in crawlers)
         assert log.fetched.keys() < reachable(SEEDS)
         hub.full = False
         await ends(*crawlers)
@@ -155,9 +156,9 @@ def test_while_redis_is_away_an_agent_with_much_to_send_fetches_no_more() -> Non
         await asyncio.wait_for(log.held.wait(), LIMIT)
         hub.down = True
         log.go.set()
-        await until(lambda: all(crawler.node._exchanges.choked for crawler in crawlers))
+        await until(lambda: all(crawler.exchanges.choked for crawler in crawlers))
         await until(lambda: not any(crawler.loads for crawler in crawlers))
-        assert all(crawler.node.agent.lease.holds(crawler.node._clock()) for crawler in crawlers)
+        assert all(crawler.node.agent.lease.holds(clock.now()) for crawler in crawlers)
         assert all(crawler.node.next() is None for crawler in crawlers)
         assert log.fetched.keys() < reachable(SEEDS)
         hub.down = False
@@ -211,9 +212,9 @@ def test_garbage_among_the_beats_is_nobody() -> None:
             b"other-digits": good.line(1).replace(" 200 ", " ٢٠٠ "),
         }.items():
             hub.shelf(SETTINGS.crawl).beats[name] = line.encode()
-        read = crawlers[0].node._beats.read
+        read = crawlers[0].beats.read
         before = set(crawlers[0].node.agent.view.members)
-        now = crawlers[0].node._clock()
+        now = clock.now()
         read(now, now, await crawlers[0].transport.beats())
         assert set(crawlers[0].node.agent.view.members) == before == {"a0", "a1"}
         log.go.set()
@@ -253,15 +254,14 @@ def test_another_process_under_ones_name_stops_this_one() -> None:
         hub, log = MemoryHub(), Log(HELD)
         crawlers = group(hub, log, 2)
         await asyncio.wait_for(log.held.wait(), LIMIT)
-        node = crawlers[0].node
-        now = node._clock()
-        node._beats.read(now, now, {"a0": Beat("ffffffff", 0, 200, "0" * 16).line(8)})
+        now = clock.now()
+        crawlers[0].beats.read(now, now, {"a0": Beat("ffffffff", 0, 200, "0" * 16).line(8)})
         assert not log.fatal, "it may be of a former life"
-        node._beats.read(now, now, {"a0": Beat("ffffffff", 0, 200, "0" * 16).line(9)})
+        crawlers[0].beats.read(now, now, {"a0": Beat("ffffffff", 0, 200, "0" * 16).line(9)})
         (sentence,) = log.fatal
         assert "a0" in sentence
         assert "UBI_AGENT_ID" in sentence
-        node._beats.read(now, now, {"a0": Beat("ffffffff", 0, 200, "0" * 16).line(10)})
+        crawlers[0].beats.read(now, now, {"a0": Beat("ffffffff", 0, 200, "0" * 16).line(10)})
         assert len(log.fatal) == 1, "said once"
         hub.shelf(SETTINGS.crawl).beats[b"a0"] = b"another's"
         crawlers[0].stop()

@@ -7,6 +7,7 @@ from unittest.mock import patch
 
 import pytest
 
+from scrapy_ubi import clock
 from scrapy_ubi.node.group.retry_until import wait_briefly
 from scrapy_ubi.protocol.beat import Beat
 from scrapy_ubi.transport import Incoming, Outgoing, TransportDown
@@ -132,13 +133,13 @@ def test_the_engine_is_woken_when_a_host_is_ready() -> None:
         assert first is not None
         assert await alone.node.permit(first.host, first)
         alone.node.release(first.host, first)
-        freed = alone.node._clock()
+        freed = clock.now()
         alone.node.ended(first)
         alone.wake.clear()
         assert alone.node.next() is None
         await asyncio.wait_for(alone.wake.wait(), LIMIT)
         second = await until(alone.node.next)
-        assert alone.node._clock() >= freed + 0.05
+        assert clock.now() >= freed + 0.05
         alone.node.ended(second)
         await alone.node.leave("test")
 
@@ -157,7 +158,7 @@ def test_a_host_of_which_nothing_was_loaded_is_not_kept_waiting() -> None:
         assert visit is not None and await alone.node.permit(visit.host, visit)
         alone.node.release(visit.host, visit)
         alone.node.ended(visit, failed="exception/TimeoutError", fetched=False)
-        assert visit.state.next_at >= alone.node._clock() + LIMIT / 2, "a load that failed was one"
+        assert visit.state.next_at >= clock.now() + LIMIT / 2, "a load that failed was one"
         await alone.node.leave("test")
 
     crawl(run)
@@ -240,14 +241,14 @@ def test_what_a_node_counts_is_published() -> None:
 
 def test_every_incarnation_is_noted_before_it_is_used() -> None:
     async def run() -> None:
-        noted: list[str] = []
         alone = Alone()
-        alone.node._crawl._on_incarnation = noted.append
         await alone.ready()
+        noted = alone.incarnations
+        noted.clear()
         former = alone.node.agent.incarnation
-        now = alone.node._clock()
+        now = clock.now()
         named = Beat("0123abcd", 0, 200, "0" * 16, dead=(former,)).line(1)
-        alone.node._beats.read(now, now, {"b": named, "a": alone.node._beats.line(1)})
+        alone.beats.read(now, now, {"b": named, "a": alone.beats.line(1)})
         assert noted == [alone.node.agent.incarnation]
         assert noted != [former]
         await alone.node.leave("test")

@@ -21,6 +21,8 @@ from tests.fast.http.raw import (
     Server,
     answer,
     handler,
+    kept,
+    name_server,
     run,
     tls,
     until_closed,
@@ -143,7 +145,7 @@ def test_a_connection_that_is_there_after_the_end_of_the_handler_is_closed(monke
             return [host]
 
         async with Server(ALWAYS) as server, handler() as ours:
-            monkeypatch.setattr(ours._dialer._names, "addresses", addresses)
+            name_server(monkeypatch, ours, addresses)
             task = asyncio.create_task(ours.download_request(Request(server.url)))
             await asked.wait()
             await ours.close()
@@ -151,7 +153,7 @@ def test_a_connection_that_is_there_after_the_end_of_the_handler_is_closed(monke
             with pytest.raises(DownloadFailedError):
                 await task
             await server.closed(0)
-            assert not server.requests and len(ours._pool) == 0
+            assert not server.requests and kept(ours) == 0
 
     run(main())
 
@@ -164,15 +166,15 @@ def test_no_more_than_so_many_connections_are_kept(monkeypatch: pytest.MonkeyPat
     async def main() -> None:
         async with Server(ALWAYS) as server, handler(CONCURRENT_REQUESTS_PER_DOMAIN=3, CONCURRENT_REQUESTS=5) as ours:
             await many(ours, server.url, 6)
-            assert len(ours._pool) == 3
+            assert kept(ours) == 3
             await many(ours, "http://h.example/", 6, proxy=server.url)
-            assert len(ours._pool) == 3 + 5
+            assert kept(ours) == 3 + 5
             monkeypatch.setattr(pool, "MOST_IDLE", 8)
             await many(ours, server.url.replace("127.0.0.1", "127.0.0.2"), 1, proxy=server.url.replace("http", "HTTP"))
-            assert len(ours._pool) == 8
+            assert kept(ours) == 8
             monkeypatch.setattr(pool, "IDLE_SECONDS", 0.0)
             ours._pool._tick()
-            assert len(ours._pool) == 0
+            assert kept(ours) == 0
 
     run(main())
 
@@ -189,11 +191,11 @@ def test_the_handlers_of_both_schemes_keep_no_more_together(monkeypatch: pytest.
                 for each, server in zip(ours, (plain, secure), strict=True):
                     meta = {"bindaddress": f"127.0.0.{number}"}  # a route of its own
                     await each.download_request(Request(server.url, meta=meta))
-            kept = [len(each._pool) for each in ours]
-            assert sum(kept) == 5 and max(kept) == 3, "the youngest"
+            both = [kept(each) for each in ours]
+            assert sum(both) == 5 and max(both) == 3, "the youngest"
             await ours[0].close()
-            assert [len(each._pool) for each in ours] == [0, kept[1]], "each closes its own"
+            assert [kept(each) for each in ours] == [0, both[1]], "each closes its own"
             await ours[1].close()
-            assert len(ours[1]._pool) == 0
+            assert kept(ours[1]) == 0
 
     run(main())

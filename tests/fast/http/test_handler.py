@@ -34,6 +34,7 @@ from tests.fast.http.raw import (
     answer,
     fetch,
     handler,
+    name_server,
     run,
     then,
     tls,
@@ -234,7 +235,7 @@ def test_the_next_address_is_tried(monkeypatch: pytest.MonkeyPatch) -> None:
                 return found[host]
 
             found = {"h.example": ["127.0.0.2", "127.0.0.1"], "gone.example": ["127.0.0.2", "127.0.0.3"]}
-            monkeypatch.setattr(ours._dialer._names, "addresses", addresses)
+            name_server(monkeypatch, ours, addresses)
             response = await ours.download_request(Request(f"http://h.example:{server.port}/"))
             assert str(response.ip_address) == "127.0.0.1"
             with pytest.raises(DownloadConnectionRefusedError):

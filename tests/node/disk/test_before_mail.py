@@ -183,7 +183,8 @@ def test_the_disk_is_told_at_once_which_run_it_belongs_to(place: Path) -> None:
     async def test() -> None:
         keeper = await opened(place)
         node = node_on(keeper, [])
-        first, again, other = node._crawl.facts("one"), node._crawl.facts("one"), node._crawl.facts("two")
+        facts = node._crawl.facts
+        first, again, other = facts("one"), facts("one"), facts("two")
         assert first is not None and first["run"] == "one" and first["finished"] is False
         assert again is None, "the counters are not written with every flush"
         assert other is not None and other["run"] == "two"
