@@ -13,7 +13,7 @@ import pytest
 
 from scrapy_ubi.transport.redis_keys import ASK, RedisKeys
 from tests.commands.test_ubi import Shell
-from tests.crawls.test_processes import LIMIT, Project
+from tests.support.project import LIMIT, Project
 from tests.support.server import Server
 from tests.support.site import Held, Page, Site, Visit, links
 

@@ -18,13 +18,13 @@ from scrapy_ubi.transport.redis_keys import RedisKeys
 from tests.commands.stopped_directories import directory, facts_of, with_facts
 from tests.commands.test_frontier_live import until
 from tests.commands.test_ubi import Shell
-from tests.crawls.test_processes import LIMIT, Project
 from tests.monitor.by_hand import CRAWL, CrawlByHand
+from tests.support.project import LIMIT, Project
 from tests.support.server import Server
 from tests.support.site import Page, Site, Visit, links
 
 HOME, GONE, SAD = "http://h1.example/", "http://h1.example/gone", "http://h2.example/sad"
-OPTIONS = ["-s", "RETRY_TIMES=0", "-s", "ROBOTSTXT_OBEY=False", "-s", "UBI_LEASE_TIMEOUT=3"]
+OPTIONS = ["-s", "RETRY_TIMES=0", "-s", "ROBOTSTXT_OBEY=False"]
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from scrapy_ubi.transport.redis_keys import RedisKeys
-from tests.crawls.test_processes import LIMIT, Project
+from tests.support.project import LIMIT, Project
 from tests.support.server import Server
 from tests.support.site import Site
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.crawls.test_processes import LIMIT, Project
+from tests.support.project import LIMIT, Project
 from tests.support.server import Server
 from tests.support.site import HANG_UP, Page, Site
 
@@ -90,7 +90,7 @@ def options(**settings: Any) -> list[str]:
 def start(project: Project, server: Server, number: int, agents: int, **settings: Any) -> Popen[str]:
     """One agent of so many, whose requests name it."""
     own = {"UBI_AGENT_ID": f"a{number}", "USER_AGENT": f"a{number}", "UBI_DIR": f"{agents}.{number}"}
-    own |= {"UBI_REDIS_URL": server.url, "UBI_LEASE_TIMEOUT": 1, "FILES_STORE": f"store{agents}", **settings}
+    own |= {"UBI_REDIS_URL": server.url, "FILES_STORE": f"store{agents}", **settings}
     feed = ("-O", f"{agents}.{number}.jsonl")
     return project.start("crawl", "album", *feed, "-a", f"agents={agents}", *options(**own))
 

@@ -14,7 +14,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.crawls.test_processes import Project
 from tests.support.hostile import (
     ALL_BUSY,
     BOMB,
@@ -29,6 +28,7 @@ from tests.support.hostile import (
     Hostile,
     good_pages,
 )
+from tests.support.project import Project
 from tests.support.server import Server
 from tests.support.site import Site
 
