@@ -474,7 +474,6 @@ def test_a_limit_of_the_crawl_ends_all_agents(project: Project, site: Site, one_
         site.page(page, links(*pages[10 * number + 1 : 10 * number + 11]))
     site.page(f"{HOST}/", links(*pages[:20]))
     options = ["-s", f"UBI_REDIS_URL={one_server.url}", "-s", "UBI_CRAWL_MAX_PAGES=100", "-s", "UBI_HOST_DELAY=0.3"]
-    options += ["-s", "UBI_LEASE_TIMEOUT=3", "-s", "UBI_FAILURE_TIMEOUT=5"]
     running = [project.start("crawl", "walk", *options, "-s", f"UBI_AGENT_ID=a{number}") for number in range(2)]
     for process in running:
         output, _ = process.communicate(timeout=LIMIT)
@@ -487,7 +486,7 @@ def test_too_little_address_space_is_named_and_what_is_named_is_enough(project: 
     def run(kilobytes: int) -> tuple[int, str]:
         command = f'ulimit -v {kilobytes}; exec "{sys.executable}" -m scrapy crawl walk -o items.jsonl'
         done = subprocess.run(
-            ["sh", "-c", command], cwd=project.place, env=project._environment, capture_output=True, text=True,
+            ["sh", "-c", command], cwd=project.place, env=project.environment, capture_output=True, text=True,
             timeout=LIMIT,
         )  # fmt: skip
         return done.returncode, done.stdout + done.stderr

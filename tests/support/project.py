@@ -69,7 +69,7 @@ class Project:
 
     def __init__(self, place: Path, proxy: str) -> None:
         self.place = place
-        self._environment = {**os.environ, "http_proxy": proxy, "no_proxy": ""}
+        self.environment = {**os.environ, "http_proxy": proxy, "no_proxy": ""}
         spiders = place / "project" / "spiders"
         spiders.mkdir(parents=True)
         (place / "scrapy.cfg").write_text("[settings]\ndefault = project.settings\n")
@@ -87,7 +87,7 @@ class Project:
         return subprocess.Popen(
             [sys.executable, *arguments],
             cwd=self.place,
-            env=self._environment,
+            env=self.environment,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
