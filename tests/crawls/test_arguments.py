@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.project import LIMIT, Project
+from tests.support.project import LIMIT, Project, read_until, until_joined
 from tests.support.server import Server
 from tests.support.site import Site, links
 
@@ -100,7 +100,8 @@ def test_two_sets_at_the_same_time_are_two_crawls(project: Project, site: Site, 
         end(process)
     expected = {name: urls(project, feed) for name, (_, feed) in plain.items()}
     assert expected == {name: pages(name) for name in ("a", "b")}
-    agents = [(name, *start(project, name, *redis(one_server))) for name in ("a", "b", "a", "b")]
+    with until_joined(site, pages("a")[3], one_server, 4), until_joined(site, pages("b")[3], one_server, 4):
+        agents = [(name, *start(project, name, *redis(one_server))) for name in ("a", "b", "a", "b")]
     for _, process, _ in agents:
         assert "Closing spider (finished)" in end(process)
     for name in ("a", "b"):
@@ -122,10 +123,7 @@ def test_one_set_after_the_other_both_stopped_and_gone_on_with(
             process, feed = start(project, name, *options)
             assert held.arrived.wait(LIMIT)
             process.send_signal(signal.SIGINT)
-            assert process.stdout is not None
-            for line in process.stdout:  # the page under way ends, after it has heard of the signal
-                if "Nothing new is fetched" in line:
-                    break
+            read_until(process, "No new request is sent")  # the page under way ends, after it has heard of the signal
             held.release()
             end(process)
         feeds[name].append(feed)
@@ -138,15 +136,13 @@ def test_one_set_after_the_other_both_stopped_and_gone_on_with(
 
 def test_figures_of_a_crawl_that_was_stopped_stay(project: Project, site: Site, one_server: Server) -> None:
     with site.hold("http://a.example/3") as held:
-        processes = [start(project, "a", *redis(one_server), "-s", f"UBI_AGENT_ID=a{n}")[0] for n in (1, 2)]
+        with until_joined(site, "http://a.example/4", one_server, 2):
+            processes = [start(project, "a", *redis(one_server), "-s", f"UBI_AGENT_ID=a{n}")[0] for n in (1, 2)]
         assert held.arrived.wait(LIMIT)
         for process in processes:
             process.send_signal(signal.SIGINT)
         for process in processes:
-            assert process.stdout is not None
-            for line in process.stdout:
-                if "Nothing new is fetched" in line:
-                    break
+            read_until(process, "No new request is sent")
         held.release()
         for process in processes:
             end(process)

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.project import LIMIT, Project
+from tests.support.project import LIMIT, Project, read_until
 from tests.support.server import Server
 from tests.support.site import HANG_UP, Page, Site
 
@@ -152,11 +152,7 @@ def test_an_agent_that_is_told_to_end_loads_the_files_of_its_pages_from_hosts_of
         name = next(visit.headers["user-agent"] for visit in site.visits if visit.url == first)
         told = both[int(name[1])]
         told.send_signal(signal.SIGTERM)
-        assert told.stdout is not None
-        said = ""
-        while "requests under way end first" not in said:
-            said += (line := told.stdout.readline())
-            assert line, said
+        read_until(told, "requests under way end first")
         held.release()
         ended(both)
     found = items(project, "2.0.jsonl", "2.1.jsonl")

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.project import LIMIT, Project, on_redis
+from tests.support.project import LIMIT, Project, on_redis, until_joined
 from tests.support.server import Server
 from tests.support.site import Held, Page, Site, Visit, links
 
@@ -317,7 +317,8 @@ def test_two_agents_share_a_crawl_by_redis(project: Project, site: Site, one_ser
         site.page(host, links(*hosts, f"{host}deep"))
         site.page(f"{host}deep", "the end")
     agents = ("a1", "a2")
-    processes = [project.start("crawl", "walk", *on_redis(one_server.url, agent)) for agent in agents]
+    with until_joined(site, f"{HOST}/", one_server, 2):
+        processes = [project.start("crawl", "walk", *on_redis(one_server.url, agent)) for agent in agents]
     outputs = [process.communicate(timeout=LIMIT)[0] for process in processes]
     assert [process.returncode for process in processes] == [0, 0], outputs
     assert all("Closing spider (finished)" in output and "Traceback" not in output for output in outputs)
@@ -367,7 +368,8 @@ def test_agents_wait_for_one_that_is_fed_from_outside(project: Project, site: Si
         site.page(host, "here")
     (project.place / "project" / "spiders" / "fed.py").write_text(textwrap.dedent(FED))
     agents = ("a1", "a2")
-    processes = [project.start("crawl", "fed", *on_redis(one_server.url, agent)) for agent in agents]
+    with until_joined(site, f"{HOST}/", one_server, 2):
+        processes = [project.start("crawl", "fed", *on_redis(one_server.url, agent)) for agent in agents]
     outputs = [process.communicate(timeout=LIMIT)[0] for process in processes]
     assert [process.returncode for process in processes] == [0, 0], outputs
     assert all("Closing spider (finished)" in output and "ERROR" not in output for output in outputs), outputs
@@ -474,7 +476,8 @@ def test_a_limit_of_the_crawl_ends_all_agents(project: Project, site: Site, one_
         site.page(page, links(*pages[10 * number + 1 : 10 * number + 11]))
     site.page(f"{HOST}/", links(*pages[:20]))
     options = ["-s", f"UBI_REDIS_URL={one_server.url}", "-s", "UBI_CRAWL_MAX_PAGES=100", "-s", "UBI_HOST_DELAY=0.3"]
-    running = [project.start("crawl", "walk", *options, "-s", f"UBI_AGENT_ID=a{number}") for number in range(2)]
+    with until_joined(site, f"{HOST}/", one_server, 2):
+        running = [project.start("crawl", "walk", *options, "-s", f"UBI_AGENT_ID=a{number}") for number in range(2)]
     for process in running:
         output, _ = process.communicate(timeout=LIMIT)
         assert process.returncode == 0, output

@@ -10,8 +10,19 @@ import os
 import subprocess
 import sys
 import textwrap
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
+
+import redis
+
+from scrapy_ubi.protocol.beat import LEFT
+from scrapy_ubi.transport.contract import MEMORY
+from tests.support.server import Server
+from tests.support.site import Site
 
 LIMIT = 150.0  # s for one process, on a machine that does much else
 SETTINGS = """
@@ -105,3 +116,41 @@ class Project:
 
 def on_redis(url: str, agent: str) -> list[str]:
     return ["-s", f"UBI_REDIS_URL={url}", "-s", f"UBI_AGENT_ID={agent}", "-o", f"{agent}.jsonl"]
+
+
+def read_until(process: subprocess.Popen[str], text: str) -> str:
+    """What the process says, up to the line that has this text. One that does not come to it is killed."""
+    assert process.stdout is not None
+    limit = threading.Timer(LIMIT, process.kill)
+    limit.start()
+    said = ""
+    try:
+        while text not in said:
+            said += (line := process.stdout.readline())
+            assert line, said
+    finally:
+        limit.cancel()
+    return said
+
+
+@contextmanager
+def until_joined(site: Site, url: str, server: Server, number: int) -> Iterator[None]:
+    """Start agents within this block. Until so many have joined, `url` has no answer: no crawl that needs it ends
+    before all are there."""
+    with site.hold(url) as held:
+        yield
+        end = time.monotonic() + LIMIT
+        with server.client() as client:
+            while (there := _joined(client)) < number:
+                assert time.monotonic() < end, f"{there} agents of {number} have joined"
+                time.sleep(0.05)
+        held.release()
+
+
+def _joined(client: redis.Redis) -> int:
+    """Agents of all crawls that have written a beat, and have not left."""
+    found = 0
+    for key in client.scan_iter("ubi:*:beats", count=1000):
+        lines = cast("dict[bytes, bytes]", client.hgetall(key))
+        found += sum(name != MEMORY.encode() and LEFT.encode() not in line.split()[5] for name, line in lines.items())
+    return found
