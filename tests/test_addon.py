@@ -19,6 +19,7 @@ from scrapy_ubi.components.expand_middleware import PlainLinksMiddleware
 from scrapy_ubi.components.scheduler import REFUSAL, UbiScheduler
 from scrapy_ubi.components.spider_middleware import UbiSpiderMiddleware
 from scrapy_ubi.outputs.feed_params import FeedParams
+from tests.support.builders import applied
 from tests.support.versions import since
 
 
@@ -28,12 +29,6 @@ class OwnScheduler(UbiScheduler):
 
 class First:
     """A user's middleware, as near to the engine as users put them."""
-
-
-def applied(**users: Any) -> BaseSettings:
-    settings = Settings(users)
-    Addon().update_settings(settings)
-    return settings
 
 
 def components(settings: BaseSettings, name: str) -> list[Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 from scrapy import Request, Spider, signals
@@ -16,20 +15,14 @@ from scrapy.utils.request import RequestFingerprinter
 from twisted.python.failure import Failure
 
 from scrapy_ubi.components.scheduler import UbiScheduler
-from scrapy_ubi.components.wiring import Parts
-from scrapy_ubi.process.error_signals import ErrorWatch
 from scrapy_ubi.protocol.host import Entry
-from scrapy_ubi.requests.codec import Codec
-from scrapy_ubi.requests.identity import RequestKeys
 from scrapy_ubi.scheduling.inspect_mode import Trial
 from scrapy_ubi.scheduling.kept_requests import KeptRequests
-from scrapy_ubi.scheduling.link_filter import LinkFilter
-from scrapy_ubi.scheduling.stats import StatBuffer
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.transport import Transport
+from tests.support.builders import parts_of
 from tests.support.engines import FakeHooks, fake_engine
 from tests.support.fakenode import FakeNode
-from tests.support.reaching import reach
 
 HOST = "http://h1.example"
 
@@ -62,16 +55,7 @@ class Unit(UbiScheduler):
         crawler.engine = fake_engine(usual)
         self.trial, self.agent_id, self.settings = trial, "a1", UbiSettings(**settings)
         self.hooks: Any = FakeHooks()
-        stats = StatBuffer(crawler.stats)
-        self.parts = Parts(
-            stats,
-            LinkFilter.from_settings(self.settings, stats.count),
-            Codec(crawler.spider, crawler.settings),
-            RequestKeys(self.settings),
-            trial.kept if trial is not None else KeptRequests(most=2),
-            ErrorWatch(crawler, self.settings, Path("nowhere"), lambda what: self.node.note(what), self.ending.burst),
-            reach(self.settings, count=stats.count),
-        )
+        self.parts = parts_of(self, trial.kept if trial is not None else KeptRequests(most=2))
         self.put_together(self.parts)
         self.begin()
 

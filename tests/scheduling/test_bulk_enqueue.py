@@ -10,7 +10,6 @@ import asyncio
 import json
 from collections.abc import Sequence
 from dataclasses import asdict
-from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -29,28 +28,21 @@ from scrapy.utils.request import RequestFingerprinter
 
 from scrapy_ubi import clock
 from scrapy_ubi.components.scheduler import SEED, UbiScheduler
-from scrapy_ubi.components.wiring import Parts
 from scrapy_ubi.node import Node, Start, Visit
 from scrapy_ubi.plainlinks import PlainLinks
-from scrapy_ubi.process.error_signals import ErrorWatch
 from scrapy_ubi.protocol.done_marks import Outlinks
 from scrapy_ubi.protocol.host import Entry
 from scrapy_ubi.protocol.records import MOST_OUTLINKS
 from scrapy_ubi.requests.check import NONCE
-from scrapy_ubi.requests.codec import Codec
-from scrapy_ubi.requests.identity import RequestKeys
 from scrapy_ubi.requests.inflight import Flight
 from scrapy_ubi.scheduling.bulk_enqueue import SLICE, SLICE_LENGTH, slices
-from scrapy_ubi.scheduling.kept_requests import KeptRequests
-from scrapy_ubi.scheduling.link_filter import LinkFilter
 from scrapy_ubi.scheduling.scrapy_rules import ScrapyRules, host_name
-from scrapy_ubi.scheduling.stats import StatBuffer
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.transport import Transport
 from scrapy_ubi.urls import normal_form, partition_key, url_key
 from scrapy_ubi.urls.canonical import canonical_form, usual_parts
+from tests.support.builders import parts_of
 from tests.support.engines import FakeHooks, fake_engine
-from tests.support.reaching import reach
 
 PAGE = "http://h1.example/"
 MALFORMED = "ubi/scheduler/dropped/malformed"
@@ -82,16 +74,7 @@ class World(UbiScheduler):
         self.agent_id = "a1"
         self.settings = UbiSettings.from_scrapy(crawler.settings, "walk")
         self.hooks: Any = FakeHooks()
-        stats = StatBuffer(crawler.stats)
-        self.parts = Parts(
-            stats,
-            LinkFilter.from_settings(self.settings, stats.count),
-            Codec(crawler.spider, crawler.settings),
-            RequestKeys(self.settings),
-            KeptRequests(),
-            ErrorWatch(crawler, self.settings, Path("nowhere"), lambda what: None, self.ending.burst),
-            reach(self.settings, count=stats.count),
-        )
+        self.parts = parts_of(self)
         self._middlewares(crawler)
         self.rules = ScrapyRules(crawler)
         self.put_together(self.parts)
