@@ -150,7 +150,7 @@ def test_figures_of_a_crawl_that_was_stopped_stay(project: Project, site: Site, 
     at = ("--redis-url", one_server.url)
     for where in (at, ()):  # without Redis, the directories of its agents tell
         wanted = ("status", *where, "--json"), ("report", *where, "--json"), ("status", *where)
-        state, report, text = [end(each) for each in [project.start("ubi", *words) for words in wanted]]
+        state, report, text = (end(project.start("ubi", *words)) for words in wanted)
         data = json.loads(state[state.index("{") :])
         assert (data["state"], data["arguments"]) == ("stopped", [{"site": "a"}])
         totals = json.loads(report[report.index("{") :])["measures"]["totals"]
