@@ -136,8 +136,9 @@ def test_one_set_after_the_other_both_stopped_and_gone_on_with(
 
 def test_figures_of_a_crawl_that_was_stopped_stay(project: Project, site: Site, one_server: Server) -> None:
     with site.hold("http://a.example/3") as held:
-        with until_joined(site, "http://a.example/4", one_server, 2):
-            processes = [start(project, "a", *redis(one_server), "-s", f"UBI_AGENT_ID=a{n}")[0] for n in (1, 2)]
+        processes = [start(project, "a", *redis(one_server), "-s", f"UBI_AGENT_ID=a{n}")[0] for n in (1, 2)]
+        for process in processes:
+            read_until(process, "Crawled 0 pages")  # said by a spider that is open
         assert held.arrived.wait(LIMIT)
         for process in processes:
             process.send_signal(signal.SIGINT)
