@@ -99,6 +99,15 @@ class Walk(scrapy.Spider):
 """
 
 
+# An editable installation looks in the checkout for what the copy lacks.
+WITHOUT_EDITABLE = """
+import sys
+sys.meta_path[:] = [finder for finder in sys.meta_path if "editable" not in getattr(finder, "__module__", "")]
+from scrapy.cmdline import execute
+execute(["scrapy", *sys.argv[1:]])
+"""
+
+
 @pytest.mark.processes
 @pytest.mark.parametrize("asked", [False, True], ids=["by default", "UBI_FAST"])
 def test_a_package_without_the_room_crawls_as_well(asked: bool, tmp_path: Path) -> None:
@@ -114,7 +123,8 @@ def test_a_package_without_the_room_crawls_as_well(asked: bool, tmp_path: Path) 
         site.page("http://a.example/", '<a href="/b">b</a>')
         site.page("http://a.example/b", "the end")
         environment = {**os.environ, "PYTHONPATH": str(tmp_path), "http_proxy": site.proxy}
-        command = [sys.executable, "-m", "scrapy", "runspider", "walk.py", "-O", "items.jsonl", "-s", "UBI_DIR=agent"]
+        asked_for = ["runspider", "walk.py", "-O", "items.jsonl", "-s", "UBI_DIR=agent"]
+        command = [sys.executable, "-c", WITHOUT_EDITABLE, *asked_for]
         ended = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120)
     assert ended.returncode == 0, ended.stderr
     assert ended.stderr.count("pages go Scrapy's own way") == 1, ended.stderr
