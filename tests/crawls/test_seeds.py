@@ -25,7 +25,7 @@ class Floods(Walk):
         hub, node = self.settings["TEST_HUB"], agent_of(self).node
         hub.down = True
         asyncio.get_running_loop().call_later(0.5, setattr, hub, "down", False)
-        for number in range(1000):
+        for number in range(400):
             yield Request(f"{HOSTS[number % 8]}/{number}")
             Floods.most = max(Floods.most, len(node.agent.outbox))
 
@@ -33,7 +33,7 @@ class Floods(Walk):
 def test_seeds_wait_while_too_many_are_to_be_sent(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Floods, "most", 0)
     crawl(Floods, site.proxy, 3, {"UBI_OUTBOX_RECORDS": 100, "HTTPERROR_ALLOW_ALL": True})
-    assert site.urls() == {f"{HOSTS[number % 8]}/{number}": 1 for number in range(1000)}
+    assert site.urls() == {f"{HOSTS[number % 8]}/{number}": 1 for number in range(400)}
     assert Floods.most <= 100 + 2 * PAUSE_EVERY  # each may be told to its owner and a successor
 
 

@@ -23,7 +23,7 @@ from scrapy_ubi.components.scheduler import UbiScheduler, scheduler_of
 from scrapy_ubi.transport import Transport
 from scrapy_ubi.transport.in_process import MemoryHub, MemoryTransport
 
-LIMIT = 60.0  # seconds for a whole crawl: far more than any needs, so that a hanging one fails
+LIMIT = 150.0  # seconds for a whole crawl: far more than any needs, so that a hanging one fails
 
 # Short times, as everything is in one process; still far above what a busy machine makes of a loop's turn.
 FAST: dict[str, Any] = {
