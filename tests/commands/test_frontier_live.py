@@ -22,7 +22,8 @@ pytestmark = pytest.mark.processes
 CRAWL = "bot:walk"
 HOME, SAD = "http://h1.example/", "http://h2.example/sad"
 GONE, SLOW, WAITS = f"{HOME}gone", f"{HOME}slow", f"{HOME}waits"
-SETTINGS = {"RETRY_TIMES": 0, "ROBOTSTXT_OBEY": False}
+# The wait: both agents are there before a host is visited, so that each host lies at its owner from the beginning.
+SETTINGS = {"UBI_START_WAIT": 6, "RETRY_TIMES": 0, "ROBOTSTXT_OBEY": False}
 
 
 def until(look: Callable[[], Any]) -> Any:
