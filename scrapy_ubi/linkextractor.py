@@ -36,7 +36,7 @@ _LONGEST_BASE = 8_192  # characters: servers take no longer URL, and 4,096 of a 
 
 # Characters of the texts of a page's links. What is in links within links counts for each of them: a page of 200 kB
 # that is made for that would have gigabytes.
-_MOST_TEXT = 50_000_000
+MOST_TEXT = 50_000_000
 
 Node = TypeVar("Node")
 
@@ -141,7 +141,7 @@ class UbiLinkExtractor(LxmlLinkExtractor):
             nodes = page.elements(self._places)
             return self._links(nodes, _reader(LexborNode.text_lexbor, len(nodes) * len(text)), joiner)
         links: list[Link] = []
-        text_of = _reader(LexborNode.text_lexbor, _MOST_TEXT + 1)
+        text_of = _reader(LexborNode.text_lexbor, MOST_TEXT + 1)
         # Of the same URL in a region and in one within it, either may be the one whose text is wanted.
         for node in page.regions(self._regions, outermost=self._unique and not self._texts):
             links += self._links(page.elements(self._places, node), text_of, joiner)
@@ -273,9 +273,9 @@ def _parsed(response: HtmlResponse, text: str) -> Page | None:
 
 def _reader(read: Callable[[Node], str], most: int) -> Callable[[Node], str]:
     """What reads the texts of a page's links. `most`: characters that all of them may have together."""
-    if most <= _MOST_TEXT:
+    if most <= MOST_TEXT:
         return read
-    left = _MOST_TEXT
+    left = MOST_TEXT
 
     def text_of(node: Node) -> str:
         nonlocal left

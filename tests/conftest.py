@@ -1,5 +1,8 @@
 """Fixtures every test may use: a real Valkey and a real Redis, empty at the start of each test, and a web.
 
+A test with the marker `processes` that fails is run once more, and the summary names it as RERUN: real processes with
+real time share the machine with whatever else it does (docs/decisions/0044-reruns.md). No other test is repeated.
+
 A machine without either skips what needs one; under CI (CI=true) that is a failure, so nothing is lost unnoticed.
 """
 
@@ -21,6 +24,15 @@ hypothesis.settings.register_profile(
 hypothesis.settings.load_profile("house")
 
 KINDS = available()
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Let tests of real processes have a second run (not with `-p no:rerunfailures`)."""
+    if not config.pluginmanager.hasplugin("rerunfailures"):
+        return
+    for item in items:
+        if item.get_closest_marker("processes") is not None:
+            item.add_marker(pytest.mark.flaky(reruns=1))
 
 
 def no_server() -> None:

@@ -20,6 +20,7 @@ from scrapy_ubi.components.scheduler import UbiScheduler
 from scrapy_ubi.components.spider_middleware import UbiSpiderMiddleware
 from scrapy_ubi.components.wiring import REFUSAL
 from scrapy_ubi.outputs.feed_params import FeedParams
+from tests.support.builders import applied
 from tests.support.versions import since
 
 
@@ -29,12 +30,6 @@ class OwnScheduler(UbiScheduler):
 
 class First:
     """A user's middleware, as near to the engine as users put them."""
-
-
-def applied(**users: Any) -> BaseSettings:
-    settings = Settings(users)
-    Addon().update_settings(settings)
-    return settings
 
 
 def components(settings: BaseSettings, name: str) -> list[Any]:

@@ -131,7 +131,7 @@ def add_frontier_subcommands(sub: Sub) -> None:
     reset.add_argument(
         "--older-than",
         metavar="SPAN",
-        type=_span,
+        type=span,
         help="all crawls of this project that do not run and were last seen so long ago: 90min, 12h, 30d",
     )
     reset.add_argument("--yes", action="store_true", help="do not ask")
@@ -182,7 +182,7 @@ def _seconds(text: str) -> float:
     return float(_number(text, float, 0, MOST_SECONDS, "number of seconds"))
 
 
-def _span(text: str) -> float:
+def span(text: str) -> float:
     """Seconds."""
     found = re.fullmatch(r"(\d{1,9})(s|min|h|d)", text)
     if found is None:

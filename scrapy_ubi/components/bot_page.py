@@ -76,7 +76,7 @@ class BotPage:
         """A request is about to be sent."""
         name = (request.headers.get("User-Agent") or b"").decode("latin-1")
         host = urlparse_cached(request).hostname
-        if not host or has_contact(name) or is_loopback(host) or _is_by_loopback(request):
+        if not host or has_contact(name) or is_loopback(host) or is_by_loopback(request):
             return
         self._crawler.signals.disconnect(self._leaves, signals.request_reached_downloader)
         if is_trial(self._crawler):
@@ -89,7 +89,7 @@ class BotPage:
         )
 
 
-def _is_by_loopback(request: Request) -> bool:
+def is_by_loopback(request: Request) -> bool:
     """Whether it is sent to a proxy on this machine."""
     proxy = request.meta.get("proxy")
     if not isinstance(proxy, str) or not proxy:

@@ -33,7 +33,6 @@ from scrapy_ubi.components import wiring
 from scrapy_ubi.components.ending import Ending, say_cut_short, say_lost
 from scrapy_ubi.downloads.gate import Gate
 from scrapy_ubi.downloads.reach import Reach, let_reach
-from scrapy_ubi.downloads.resolver import Resolver
 from scrapy_ubi.downloads.unscheduled_results import UnscheduledResults
 from scrapy_ubi.errors import UbiError
 from scrapy_ubi.node import Node
@@ -45,10 +44,8 @@ from scrapy_ubi.outputs.setup import Outputs
 from scrapy_ubi.plainlinks import PlainLinks
 from scrapy_ubi.politeness.robots.sitemaps import Sitemaps
 from scrapy_ubi.process.agent_directory import AgentDirectory
-from scrapy_ubi.process.error_signals import ErrorWatch
 from scrapy_ubi.process.log_once import Notices
 from scrapy_ubi.process.start_errors import process_ended
-from scrapy_ubi.requests.codec import Codec
 from scrapy_ubi.requests.inflight import Flights
 from scrapy_ubi.scheduling.bulk_enqueue import Ordinary
 from scrapy_ubi.scheduling.decide import Tools
@@ -57,7 +54,6 @@ from scrapy_ubi.scheduling.drops import Drops
 from scrapy_ubi.scheduling.enqueue import Enqueue
 from scrapy_ubi.scheduling.hostless import SHARE, Hostless
 from scrapy_ubi.scheduling.inspect_mode import Trial
-from scrapy_ubi.scheduling.kept_requests import MOST_ALONE, MOST_HOLDERS_ALONE, KeptRequests
 from scrapy_ubi.scheduling.link_filter import LinkFilter
 from scrapy_ubi.scheduling.page_links import PageLinks
 from scrapy_ubi.scheduling.seeds import Seeds
@@ -76,22 +72,23 @@ SEED = "ubi_seed"  # meta key: set by the spider middleware on what start() yiel
 
 class UbiScheduler(BaseScheduler):
     """One agent's end of the crawl. Public for others: `agent_id`, `settings`, `node`, `gate`, `reach`, `sitemaps`,
-    `outcome`, `mark_successor`."""
+    `flights`, `outcome`, `mark_successor`; for a scheduler with other parts, too: `hooks`, `make_transport`,
+    `make_node`, `put_together`, `begin`."""
 
     settings: UbiSettings
     agent_id: str
     node: Node
     gate: Gate
     reach: Reach
+    hooks: EngineHooks
     outputs: PageOutputs | None = None  # none where UBI_STORES names no store
 
     def __init__(self, crawler: Crawler) -> None:
         self.crawler = crawler
-        self._flights = Flights()
-        self._kept = KeptRequests()
-        self._notices = Notices()
+        self.flights = Flights()
+        self.notices = Notices()
         self.sitemaps = Sitemaps(crawler, 0, self._found)
-        self._trial: Trial | None = None
+        self.trial: Trial | None = None
         self._stores: Outputs | None = None
         self.ending = Ending(crawler)
         self._opened = False
@@ -105,7 +102,7 @@ class UbiScheduler(BaseScheduler):
     @property
     def is_trial(self) -> bool:
         """Whether this is only a look at a page or two (`scrapy shell` and the like)."""
-        return self._trial is not None
+        return self.trial is not None
 
     # Opening and closing
 
@@ -124,52 +121,37 @@ class UbiScheduler(BaseScheduler):
 
     async def _join(self, spider: Spider) -> None:
         steady_timers()
-        settings = self.crawler.settings
         wanted, self._origin = wiring.read_settings(self.crawler, spider)
-        self._stat_buffer = StatBuffer(self.crawler.stats)
-        self._link_filter = LinkFilter.from_settings(wanted, self._stat_buffer.count)
-        self._kept = KeptRequests(MOST_ALONE, MOST_HOLDERS_ALONE) if wanted.redis_url is None else KeptRequests()
+        stats = StatBuffer(self.crawler.stats)
+        link_filter = LinkFilter.from_settings(wanted, stats.count)
         if is_trial(self.crawler):
-            self._trial = Trial()
-            self._kept = self._trial.kept
-            wanted = self._trial.settings(wanted)
+            self.trial = Trial()
+            wanted = self.trial.settings(wanted)
         self.directory = AgentDirectory.open(wanted)
         self.agent_id = self.directory.agent_id
         self.settings = replace(wanted, agent_id=self.agent_id, dir=self.directory.path, dir_given=True)
         self._claim_feeds(spider)
-        proxies = ("*",) if self.alone else self.settings.proxies  # alone: no other agent writes what it reads
-        self._codec = Codec(spider, settings, proxies)
-        self._keys = wiring.make_keys(self.crawler, self.settings, self._stat_buffer)
+        parts = wiring.make_parts(self, spider, stats, link_filter)
         self.hooks = EngineHooks(self.crawler.engine)
-        self._errors = ErrorWatch(self.crawler, wanted, self.directory.path, self._note, self.ending.burst)
-        self._stores = Outputs.of(self.crawler, self.settings) if self._trial is None else None
+        self._stores = Outputs.of(self.crawler, self.settings) if self.trial is None else None
         writer = self._stores.writer if self._stores is not None else None
         disk = None
-        if self._trial is None:
+        if self.trial is None:
             disk = await AgentDisk.open(self.settings.dir, self.settings, clock.now, writer)
-        self.node = self.make_node(self.make_transport(), disk)
-        self.sitemaps = Sitemaps(self.crawler, self.settings.sitemaps, self._found)
-        self.reach = Reach(self.settings, settings, Resolver(settings).addresses, self._notices, self.count)
-        let_reach(self.crawler, self.reach)
-        self.gate = Gate(self.crawler, self.node, self.settings, self._flights, self._notices, self.reach)
-        self._downloads = UnscheduledResults(self.crawler.stats.inc_value, self.node.note, self.gate.hosts.of_url)
-        self._assemble()
-        if self._stores is not None:
-            self.outputs = self._stores.of_pages(self._flights, self._keys.normal_form, self._stat_buffer.count)
-            self._stores.writer.on_room(self.hooks.wake)
-        self._page_links = self._make_page_links()
-        self._dequeue = self._make_dequeue()
+        self.put_together(parts, disk)
         await self.node.open()
-        self._opened = True
+        self.begin()
         if disk is not None and disk.saved is not None:
             self.feeds.goes_on(spider)
-        self._hook_in()
+        self._errors.listen()
+        if not self.alone:  # else there is nobody to hand over to; and Scrapy's shell never closes its spider
+            atexit.register(self._cut_short)
 
     def _claim_feeds(self, spider: Spider) -> None:
         """Make the feeds this agent's own. Raises UbiRefused when one is another agent's, too."""
         self.feed_times = feed_params.times()
         self.feeds = FeedClaims(self.crawler, self.settings.shared_feeds, self.alone)
-        if self._trial is None:
+        if self.trial is None:
             self.feeds.claim(spider)
 
     @property
@@ -187,14 +169,32 @@ class UbiScheduler(BaseScheduler):
         events = wiring.SchedulerEvents(self)
         return Node(self.settings, transport, start, self._codec.check, self._keys, events, disk=disk)
 
+    def put_together(self, parts: wiring.Parts, disk: AgentDisk | None = None) -> None:
+        """Put together, of these parts and a node, what requests go through. `settings` and `agent_id` are set; the
+        engine is not needed before `begin`."""
+        self._stat_buffer, self._link_filter, self._codec = parts.stats, parts.link_filter, parts.codec
+        self._keys, self._kept, self._errors = parts.keys, parts.kept, parts.errors
+        self.reach = parts.reach
+        self.node = self.make_node(self.make_transport(), disk)
+        self.sitemaps = Sitemaps(self.crawler, self.settings.sitemaps, self._found)
+        let_reach(self.crawler, self.reach)
+        self.gate = Gate(self.crawler, self.node, self.settings, self.flights, self.notices, self.reach)
+        self._downloads = UnscheduledResults(self.crawler.stats.inc_value, self.node.note, self.gate.hosts.of_url)
+        self._assemble()
+        if self._stores is not None:
+            self.outputs = self._stores.of_pages(self.flights, self._keys.normal_form, self._stat_buffer.count)
+            self._stores.writer.on_room(self.hooks.wake)
+        self._page_links = self._make_page_links()
+        self._dequeue = self._make_dequeue()
+
     def _assemble(self) -> None:
         """Put together what requests go through, before this agent's node."""
         settings, count = self.settings, self._stat_buffer.count
         most_local = max(1, self.crawler.settings.getint("CONCURRENT_REQUESTS") // SHARE)
         self._local = Hostless(self.crawler.request_fingerprinter, self._tell_start, most_local)
-        drops = Drops(count, self._notices, self._kept, settings.max_letter_bytes, self.alone, self.is_trial)
+        drops = Drops(count, self.notices, self._kept, settings.max_letter_bytes, self.alone, self.is_trial)
         self._tools = Tools(
-            settings, self._codec, self._keys, self.node, self._flights, self._link_filter, drops, self.reach,
+            settings, self._codec, self._keys, self.node, self.flights, self._link_filter, drops, self.reach,
             Seeds(self._keys, self._codec),
         )  # fmt: skip
         self._enqueue = Enqueue(self._tools, self._local, self._stat_buffer)
@@ -207,13 +207,15 @@ class UbiScheduler(BaseScheduler):
         return PageLinks(self.crawler, self._tools, why)
 
     def _make_dequeue(self) -> Dequeue:
-        sessions = Sessions(self.crawler, self.node, self.settings, self._notices, self._stat_buffer.count)
+        sessions = Sessions(self.crawler, self.node, self.settings, self.notices, self._stat_buffer.count)
         return Dequeue(
             self.crawler, self._spider, self._tools, self._local, self._kept, self.gate,
             PageReaders(self._errors, self.sitemaps, sessions, self.outputs), self._stat_buffer,
         )  # fmt: skip
 
-    def _hook_in(self) -> None:
+    def begin(self) -> None:
+        """The node is open: take requests, and hang on Scrapy's engine, by `hooks`."""
+        self._opened = True
         self.hooks.on_removed(self._dequeue.removed)
         self.hooks.on_closing(self._closing)
         self.hooks.outlast_signals()
@@ -224,15 +226,12 @@ class UbiScheduler(BaseScheduler):
         self.hooks.let_first_pass()
         self.hooks.at_idle(self._idle)
         self.crawler.signals.connect(self._dequeue.spider_error, signals.spider_error)
-        self._errors.listen()
-        if not self.alone:  # alone, no other agent takes over; and Scrapy's shell never closes its spider
-            atexit.register(self._cut_short)
 
     def _closing(self) -> None:
         """The spider is being closed; Scrapy waits for what is under way."""
         self.gate.close()
         if not self.node.over:
-            loads = sum(flight.held for flight in self._flights)
+            loads = sum(flight.held for flight in self.flights)
             logger.info("No new request is sent; %d requests under way end first.", loads)
 
     def _cut_short(self) -> None:
@@ -256,8 +255,8 @@ class UbiScheduler(BaseScheduler):
             self._downloads.close()
             self._errors.close()
             self.directory.close()
-            if self._trial is not None:
-                self._trial.close()
+            if self.trial is not None:
+                self.trial.close()
 
     @property
     def _spider(self) -> Spider:
@@ -283,7 +282,7 @@ class UbiScheduler(BaseScheduler):
 
     def take_links(self, plain: PlainLinks, response: Response, ordinary: Ordinary, unheard: bool) -> Iterator[None]:
         """Take all links of a page, some between two yields; arguments and errors are those of `PageLinks.take`."""
-        flight = self._flights.get(response.request)
+        flight = self.flights.get(response.request)
         return self._page_links.take(plain, response, flight.visit if flight is not None else None, ordinary, unheard)
 
     def seeds(self, plain: PlainLinks) -> Iterator[Request]:
@@ -302,9 +301,6 @@ class UbiScheduler(BaseScheduler):
     def count(self, stat: str) -> None:
         """One more of this, in Scrapy's stats."""
         self._stat_buffer.count(stat)
-
-    def _note(self, what: str) -> None:
-        self.node.note(what)
 
     # Requests out
 
@@ -332,7 +328,7 @@ class UbiScheduler(BaseScheduler):
     def truncated(self, request: Request, response: Response, most: int) -> None:
         """Only the beginning of a response was kept."""
         self.node.note("truncated", self.gate.hosts.name_of(request))
-        self._notices.once(
+        self.notices.once(
             "truncated",
             f"{response} is larger than {most} bytes: only so many are kept. UBI_MAX_BODY = 0 keeps pages whole.",
         )

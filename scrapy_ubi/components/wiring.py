@@ -10,19 +10,28 @@ Rules of this module:
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from scrapy import Spider
 from scrapy.crawler import Crawler
 from scrapy.settings import BaseSettings
 
+from scrapy_ubi.downloads.reach import Reach
+from scrapy_ubi.downloads.resolver import Resolver
 from scrapy_ubi.node.group.origin import Origin
 from scrapy_ubi.node.start import NodeEvents, Start
 from scrapy_ubi.process import arguments, ignored_settings, process_start
 from scrapy_ubi.process.agent_directory import AgentDirectory
+from scrapy_ubi.process.error_signals import ErrorWatch
 from scrapy_ubi.process.start_errors import process_ended
+from scrapy_ubi.requests.codec import Codec
 from scrapy_ubi.requests.fingerprints import FingerprintKeys
 from scrapy_ubi.requests.identity import NO_FILTER, RequestKeys
+from scrapy_ubi.scheduling.kept_requests import MOST_ALONE, MOST_HOLDERS_ALONE, KeptRequests
+from scrapy_ubi.scheduling.link_filter import LinkFilter
+from scrapy_ubi.scheduling.stats import StatBuffer
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.settings_table import home
 from scrapy_ubi.transport import Transport
@@ -31,7 +40,6 @@ from scrapy_ubi.transport.redis import RedisTransport
 
 if TYPE_CHECKING:
     from scrapy_ubi.components.scheduler import UbiScheduler
-    from scrapy_ubi.scheduling.stats import StatBuffer
 
 logger = logging.getLogger("scrapy_ubi.scheduler")
 
@@ -67,6 +75,44 @@ def read_settings(crawler: Crawler, spider: Spider) -> tuple[UbiSettings, Origin
 def make_start(directory: AgentDirectory, spider: Spider, origin: Origin) -> Start:
     """Who the agent of this directory is, and when its process was asked for."""
     return Start(directory.agent_id, spider.name, origin, directory.predecessor, process_start.asked_for())
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What a scheduler is put together of, beside its node: `make_parts` makes those of a crawl."""
+
+    stats: StatBuffer
+    link_filter: LinkFilter
+    codec: Codec
+    keys: RequestKeys
+    kept: KeptRequests
+    errors: ErrorWatch
+    reach: Reach
+
+
+def make_parts(scheduler: UbiScheduler, spider: Spider, stats: StatBuffer, link_filter: LinkFilter) -> Parts:
+    """The parts of a scheduler in a crawl, as its settings and those of its crawler want them. Raises UbiError."""
+    crawler, settings = scheduler.crawler, scheduler.settings
+    proxies = ("*",) if scheduler.alone else settings.proxies  # alone: no other agent writes what it reads
+    if scheduler.trial is not None:
+        kept = scheduler.trial.kept
+    else:
+        kept = KeptRequests(MOST_ALONE, MOST_HOLDERS_ALONE) if settings.redis_url is None else KeptRequests()
+    resolve = Resolver(crawler.settings).addresses
+    return Parts(
+        stats,
+        link_filter,
+        Codec(spider, crawler.settings, proxies),
+        make_keys(crawler, settings, stats),
+        kept,
+        ErrorWatch(crawler, settings, scheduler.directory.path, _note_at(scheduler), scheduler.ending.burst),
+        Reach(settings, crawler.settings, resolve, scheduler.notices, stats.count),
+    )
+
+
+def _note_at(scheduler: UbiScheduler) -> Callable[[str], None]:
+    """Notes something at the scheduler's node, which is made of these parts, and not there yet."""
+    return lambda what: scheduler.node.note(what)
 
 
 def make_transport(settings: UbiSettings, agent_id: str) -> Transport:

@@ -30,7 +30,7 @@ _SHARD_BITS = 12
 
 # Keys are hashes already, but salted ones: the upper bits of a product depend on all bits of a key (Knuth, The Art of
 # Computer Programming 3, 6.4: 2**64 by the golden ratio).
-_FACTOR = 0x9E3779B97F4A7C15
+FACTOR = 0x9E3779B97F4A7C15
 _MASK = (1 << 64) - 1
 _SHIFT = 64 - HASH_BITS
 
@@ -50,7 +50,7 @@ class SeenBloom(Shards):
 
     def status(self, key: int) -> int:
         """0: unknown, 1: known, 2: known and done; an unknown key is seldom answered for a known one."""
-        number = (key * _FACTOR & _MASK) >> _SHIFT
+        number = (key * FACTOR & _MASK) >> _SHIFT
         if number < 4096:
             number += 4096
         start, end, size = self._extents[number & 4095]
@@ -80,14 +80,14 @@ class SeenBloom(Shards):
 
     @staticmethod
     def _hashed(key: int) -> tuple[int, int, int]:
-        number = (key * _FACTOR & _MASK) >> _SHIFT
+        number = (key * FACTOR & _MASK) >> _SHIFT
         if number < 4096:
             number += 4096
         return number, (number >> 30 & 31) + 1, number >> _SHARD_BITS << 1 | 1
 
     @staticmethod
     def _hashes(keys: Words) -> Words:
-        numbers = keys * np.uint64(_FACTOR) >> np.uint64(_SHIFT)
+        numbers = keys * np.uint64(FACTOR) >> np.uint64(_SHIFT)
         return np.where(numbers < 4096, numbers + np.uint64(4096), numbers)
 
     @staticmethod

@@ -156,6 +156,11 @@ class Room:
         """How many lines are free."""
         return sum(lines for _, lines in self._free)
 
+    @property
+    def pieces(self) -> tuple[tuple[int, int], ...]:
+        """The free pieces: first line and number of lines of each, ascending."""
+        return tuple(self._free)
+
     def find(self, lines: int) -> tuple[int, int]:
         """Where a piece would lie, and how many lines the file is too short for it. The tightest place that fits."""
         index = bisect_left(self._sizes, (lines, 0))

@@ -30,7 +30,7 @@ from scrapy_ubi.frontier.store import Store, StoreDamaged, every
 
 MIB = 1 << 20
 ROW_BYTES = 128  # of a row in a head, with all that is around it
-_MANY = 100_000  # keys of hosts dropped, before a table is made again without them
+MANY_GONE = 100_000  # keys of hosts dropped, before a table is made again without them
 _PIECE = 10_000  # rows read at once when much is read
 
 _LOST = (
@@ -146,7 +146,7 @@ def _wrong(seen: Seen, sums: Totals, saved: Mapping[str, int]) -> str:
     if found is not None and found != sums:
         return "does not hold what the store does"
     gone = saved.get(GONE[0], 0)
-    if gone >= _MANY and gone * 2 > sums.known:
+    if gone >= MANY_GONE and gone * 2 > sums.known:
         return "holds mostly those of hosts that are not held any more"
     return ""
 

@@ -41,7 +41,7 @@ RESERVE = 32 * MIB  # free on the disk before anything is written: two memtables
 LEAST_MEMORY = 16 * MIB
 _MOST_MEMTABLE = 16 * MIB
 _BLOCK = 8192  # bytes before compression: a head of a queue is about one
-_FILE = 64 * MIB
+TABLE_FILE = 64 * MIB  # what a table file has at least
 
 _FULL = ("No space left on device", "Disk quota exceeded", "File too large", "Out of space", "NoSpace")
 _DENIED = ("Permission denied", "Read-only file system")
@@ -198,8 +198,8 @@ def _options(memory: int) -> Options:
     options.set_max_write_buffer_number(2)
     options.set_allow_concurrent_memtable_write(False)  # there is one writer
     options.set_max_total_wal_size(4 * memtable)
-    options.set_target_file_size_base(_FILE)
-    options.set_max_bytes_for_level_base(4 * _FILE)
+    options.set_target_file_size_base(TABLE_FILE)
+    options.set_max_bytes_for_level_base(4 * TABLE_FILE)
     options.set_level_compaction_dynamic_level_bytes(True)
     options.set_compression_type(DBCompressionType.lz4())
     options.set_bottommost_compression_type(DBCompressionType.zstd())

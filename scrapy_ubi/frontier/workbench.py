@@ -12,7 +12,7 @@ Most hosts have the same delay, so they come back in the order of their times: t
 fifth of a place in a heap. A host that comes out of order, or much later than the last in line, is in the heap.
 
 Hosts that were idle stand in a line of their own, the *arrivals*. All are taken in the order of their times. But a host
-that came back, and has waited for `_PATIENCE` behind arrivals, is taken in turn with them. Else a page with links to
+that came back, and has waited for `PATIENCE` behind arrivals, is taken in turn with them. Else a page with links to
 20,000 new hosts would stop all others until each of these had its first fetch.
 
 Everything is O(log hosts) or better, but for `look_again`, which is linear in the parked hosts and rare (a change of
@@ -31,7 +31,7 @@ Host = TypeVar("Host", bound=Hashable)
 
 _BUSY, _PARKED = 0, -1
 _NEVER = (float("inf"), 0)
-_PATIENCE = 1.0  # s that a ready host that came back waits behind arrivals before it has every second fetch
+PATIENCE = 1.0  # s that a ready host that came back waits behind arrivals before it has every second fetch
 _GAP = 1.0  # s that one may stand behind the last in line: behind a slow host all others would be in the heap
 
 
@@ -107,7 +107,7 @@ class Workbench(Generic[Host]):
             if (
                 arrivals.times
                 and (arrivals.times[0], arrivals.counts[0]) < at
-                and not (self._arrived_last and now - at[0] >= _PATIENCE)
+                and not (self._arrived_last and now - at[0] >= PATIENCE)
             ):
                 first, at = arrivals, (arrivals.times[0], 0)
             if at[0] > now:

@@ -71,7 +71,7 @@ class Joiner:
 
     def join(self, value: str) -> str | None:
         """The URL that `value` means on this page, None where it means none. Raises only what `process` raises."""
-        joined = self._shortly(value)
+        joined = self.shortly(value)
         if joined is not None and self._process is None:
             return joined
         return self._at_length(value, joined)
@@ -91,7 +91,7 @@ class Joiner:
             levels -= 1
         return self.folder[: end + 1]
 
-    def _shortly(self, value: str) -> str | None:
+    def shortly(self, value: str) -> str | None:
         """The URL, where no more than putting strings together is needed; else None."""
         found = _PLAIN.match(value)
         if found is None or not self.root:

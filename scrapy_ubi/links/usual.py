@@ -62,7 +62,7 @@ def urls(values: Collection[str], joiner: Joiner, allowed: Allowed, strip: Strip
     """The allowed URLs that these values mean, in their order, each with the first value that means it. `values`: all
     different."""
     lines = "\n".join(values) + "\n"
-    others = _long_way(values, lines, joiner)
+    others = long_way(values, lines, joiner)
     root, folder, join = joiner.root, joiner.folder, joiner.join
     passes, quick = allowed.passes, allowed.by_extension
     own: bool | None = None  # whether this page's queries and fragments are wanted
@@ -99,7 +99,7 @@ def _allowed(found: dict[str, str], lines: str, allowed: Allowed) -> dict[str, s
     return found
 
 
-def _long_way(values: Collection[str], lines: str, joiner: Joiner) -> set[str]:
+def long_way(values: Collection[str], lines: str, joiner: Joiner) -> set[str]:
     """The values that take more than putting two strings together. `lines`: all of them, one a line."""
     if not joiner.folder:
         return set(values)

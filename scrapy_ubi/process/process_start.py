@@ -15,7 +15,7 @@ from scrapy_ubi import clock
 
 STAT = Path("/proc/self/stat")
 LONGEST = 60.0  # s: who has run for longer was not started for this crawl
-_IMPORTED = clock.now()
+IMPORTED = clock.now()  # this module, which is soon after the start
 _crawls = itertools.count()  # of this process
 
 
@@ -25,16 +25,16 @@ def asked_for() -> float:
     now = clock.now()
     if next(_crawls):
         return now
-    begun = _process_start()
+    begun = started()
     return begun if now - begun < LONGEST else now
 
 
-def _process_start() -> float:
+def started() -> float:
     """When this process was started; where the system does not tell, when this module was imported."""
     try:
         # proc(5): field 22, in ticks since the machine was booted; the second field may hold spaces and parentheses.
         ticks = int(STAT.read_text().rpartition(")")[2].split()[19])
         begun = ticks / os.sysconf("SC_CLK_TCK")
     except (OSError, ValueError, IndexError):
-        return _IMPORTED
-    return begun if 0 <= begun <= _IMPORTED else _IMPORTED
+        return IMPORTED
+    return begun if 0 <= begun <= IMPORTED else IMPORTED

@@ -153,7 +153,7 @@ class RequestCheck:
             return "not an object"
         for key, packed in value.items():
             one = unpack(packed, self._items, build=False)
-            if key in DERIVED_META or not _META_CHECKS.get(key, _anything)(one):
+            if key in DERIVED_META or not META_CHECKS.get(key, _anything)(one):
                 return f"{key[:40]!r} may not be {str(one)[:40]!r}"
         return None
 
@@ -258,7 +258,7 @@ def _is_proxy(value: object) -> bool:
 
 
 # Meta that Scrapy or this package reads while a request is on its way through them: a wrong type would raise there.
-_META_CHECKS: dict[str, Callable[[object], bool]] = {
+META_CHECKS: dict[str, Callable[[object], bool]] = {
     NONCE: lambda value: is_text(value, 256),
     "proxy": _is_proxy,
     "_auth_proxy": _is_proxy,

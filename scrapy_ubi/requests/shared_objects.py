@@ -39,6 +39,11 @@ class SharedObjects:
     def __init__(self) -> None:
         self._seen: OrderedDict[int, tuple[object, object]] = OrderedDict()
 
+    @property
+    def remembered(self) -> int:
+        """How many objects are remembered."""
+        return len(self._seen)
+
     def shared(self, request: Request, page: object) -> list[str]:
         """Where `request`, which `page` yields (None: no page does), has an object that another request of the page
         has: `cb_kwargs['item']`."""

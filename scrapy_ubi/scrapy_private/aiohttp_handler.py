@@ -21,7 +21,7 @@ from scrapy.http import Response
 from scrapy_ubi.scrapy_private import socket_gate
 
 # What aiohttp sends again (`IDEMPOTENT_METHODS` of its client).
-_REPEATABLE = frozenset({"GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE"})
+REPEATABLE = frozenset({"GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE"})
 
 
 def sends_again(handler: object) -> bool:
@@ -43,7 +43,7 @@ def telling(download: Callable[[Request], Awaitable[Response]]) -> Callable[[Req
             return await download(request)
         except DownloadFailedError as error:
             right = socket_gate.may_write.get()
-            if isinstance(right, socket_gate.OneTransfer) and not right.repeats and request.method in _REPEATABLE:
+            if isinstance(right, socket_gate.OneTransfer) and not right.repeats and request.method in REPEATABLE:
                 right.broken = _is_cut_off(error.__cause__)
             raise
 

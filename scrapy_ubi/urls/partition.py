@@ -42,12 +42,13 @@ def partition_key(url: str, partition: Partition = "host", rules: HostRules | No
     if rules is not None:
         host = rules.resolve(host)
     if partition == "domain":
-        return _registered_domain(host) or host + port
+        return registered_domain(host) or host + port
     return host + port
 
 
 @lru_cache(DOMAINS_KEPT)
-def _registered_domain(host: str) -> str | None:
+def registered_domain(host: str) -> str | None:
+    """The domain below a public suffix that this host belongs to; None where there is none. Remembered."""
     if host.startswith("["):
         return None
     parts = _extractor()(host)

@@ -71,7 +71,7 @@ def query_case(path: str, query: str) -> tuple[str, str]:
 def session(path: str, query: str) -> tuple[str, str]:
     """Arguments of the query that name a session are left out, such parameters at the end of the path, and the segments
     of the path in which ASP.NET keeps sessions."""
-    names = _parameters()["session"]
+    names = known_parameters()["session"]
     if "(" in path or "%28" in path:
         path = _sessions("", path)
     return names.without_last(path), names.without(query)
@@ -79,7 +79,7 @@ def session(path: str, query: str) -> tuple[str, str]:
 
 def tracking(path: str, query: str) -> tuple[str, str]:
     """Arguments of the query that say from where a visitor came are left out."""
-    return path, _parameters()["tracking"].without(query)
+    return path, known_parameters()["tracking"].without(query)
 
 
 def slashes(path: str, query: str) -> tuple[str, str]:
@@ -141,7 +141,7 @@ class _Names(NamedTuple):
 
 
 @cache
-def _parameters() -> dict[str, _Names]:
+def known_parameters() -> dict[str, _Names]:
     """The names of the data file, by step."""
     data = tomllib.loads(PARAMETERS.read_text(encoding="utf-8"))
     return {step: _Names(frozenset(names["names"]), tuple(names["prefixes"])) for step, names in data.items()}

@@ -36,14 +36,14 @@ class Addon:
     "scrapy_ubi/node/mail.py": "from twisted.internet import defer\nclass Link: pass\n",
     "scrapy_ubi/fast/__init__.py": "import scrapy._private\n",
     "scrapy_ubi/fast/mail.py": "class Link: pass\n",
-    "tests/test_addon.py": '''from scrapy_ubi.addon import Addon
+    "tests/test_addon.py": """from scrapy_ubi.addon import Addon
 
 
 def test_it():
     addon = Addon(1, 2, d=3)
     assert addon._engine == getattr(addon, "_engine")
     assert addon._unknown
-''',
+""",
     "setup.cfg": """[importlinter:contract:layers]
 layers =
     addon

@@ -15,7 +15,7 @@ import pytest
 
 from scrapy_ubi.commands.addon_remark import REMARK
 from scrapy_ubi.commands.crawls import age
-from scrapy_ubi.commands.frontier_options import _span
+from scrapy_ubi.commands.frontier_options import span
 from scrapy_ubi.monitor.status import CrawlStatus
 from tests.commands.stopped_directories import directory
 from tests.commands.test_ubi import LIMIT, Shell
@@ -179,7 +179,7 @@ def test_what_does_not_go_together_is_a_wrong_command_line(shell: Shell, words: 
 
 
 def test_spans() -> None:
-    assert [_span(text) for text in ("5s", "90min", "12h", "7d")] == [5.0, 5400.0, 43_200.0, 604_800.0]
+    assert [span(text) for text in ("5s", "90min", "12h", "7d")] == [5.0, 5400.0, 43_200.0, 604_800.0]
 
 
 def test_the_age_of_a_crawl_nobody_has_told_of_is_not_known() -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from scrapy_ubi.transport.redis_keys import ASK, RedisKeys
 from tests.commands.test_ubi import Shell
-from tests.crawls.test_processes import LIMIT, Project
+from tests.support.project import LIMIT, Project, until_joined
 from tests.support.server import Server
 from tests.support.site import Held, Page, Site, Visit, links
 
@@ -22,7 +22,8 @@ pytestmark = pytest.mark.processes
 CRAWL = "bot:walk"
 HOME, SAD = "http://h1.example/", "http://h2.example/sad"
 GONE, SLOW, WAITS = f"{HOME}gone", f"{HOME}slow", f"{HOME}waits"
-SETTINGS = {"UBI_LEASE_TIMEOUT": 3, "UBI_FAILURE_TIMEOUT": 6, "RETRY_TIMES": 0, "ROBOTSTXT_OBEY": False}
+# The wait: both agents are there before a host is visited, so that each host lies at its owner from the beginning.
+SETTINGS = {"UBI_START_WAIT": 6, "RETRY_TIMES": 0, "ROBOTSTXT_OBEY": False}
 
 
 def until(look: Callable[[], Any]) -> Any:
@@ -71,8 +72,9 @@ def crawl(tmp_path: Path, capsys: pytest.CaptureFixture[str], one_server: Server
         shell = Shell(capsys, {"UBI_REDIS_URL": one_server.url})
         crawl = Crawl(shell, project, site, one_server, held)
         try:
-            crawl.start("a1")
-            crawl.start("a2")
+            with until_joined(site, HOME, one_server, 2):
+                crawl.start("a1")
+                crawl.start("a2")
             assert held.arrived.wait(LIMIT)
             until(lambda: shell.json("failed")["total"] == 2)
             yield crawl

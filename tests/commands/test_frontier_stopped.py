@@ -6,7 +6,7 @@ import errno
 import json
 import os
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import AbstractContextManager, closing, nullcontext
 from pathlib import Path
 
 import pytest
@@ -18,13 +18,13 @@ from scrapy_ubi.transport.redis_keys import RedisKeys
 from tests.commands.stopped_directories import directory, facts_of, with_facts
 from tests.commands.test_frontier_live import until
 from tests.commands.test_ubi import Shell
-from tests.crawls.test_processes import LIMIT, Project
 from tests.monitor.by_hand import CRAWL, CrawlByHand
+from tests.support.project import LIMIT, Project, until_joined
 from tests.support.server import Server
 from tests.support.site import Page, Site, Visit, links
 
 HOME, GONE, SAD = "http://h1.example/", "http://h1.example/gone", "http://h2.example/sad"
-OPTIONS = ["-s", "RETRY_TIMES=0", "-s", "ROBOTSTXT_OBEY=False", "-s", "UBI_LEASE_TIMEOUT=3"]
+OPTIONS = ["-s", "RETRY_TIMES=0", "-s", "ROBOTSTXT_OBEY=False"]
 
 
 @pytest.fixture
@@ -48,9 +48,12 @@ def crawl(project: Project, *options: str) -> str:
     return crawl_together(project, options)[0]
 
 
-def crawl_together(project: Project, *agents: tuple[str, ...]) -> list[str]:
-    """Start agents with these options, until all have ended; their logs."""
-    running = [project.start("crawl", "walk", *OPTIONS, *options) for options in agents]
+def crawl_together(
+    project: Project, *agents: tuple[str, ...], begin: AbstractContextManager[None] | None = None
+) -> list[str]:
+    """Start agents with these options, within `begin`, until all have ended; their logs."""
+    with begin or nullcontext():
+        running = [project.start("crawl", "walk", *OPTIONS, *options) for options in agents]
     try:
         logs = [process.communicate(timeout=LIMIT)[0] for process in running]
         for process, log in zip(running, logs, strict=True):
@@ -97,12 +100,12 @@ def test_a_finished_crawl_of_several_goes_on_as_well(
 ) -> None:
     shell.settings["UBI_REDIS_URL"] = one_server.url
     agents = [("-s", f"UBI_REDIS_URL={one_server.url}", "-s", f"UBI_AGENT_ID={name}") for name in ("a1", "a2")]
-    crawl_together(project, *agents)
+    crawl_together(project, *agents, begin=until_joined(site, HOME, one_server, 2))
     assert shell.json("status")["state"] == "finished"
     assert {row["agent"] for row in shell.json("hosts")["hosts"]} == {"a1", "a2"}
     assert shell("requeue", "--host", "h2.example") == 0, shell.err
     assert "1 failed request is queued again" in shell.out
-    for output in crawl_together(project, *agents):
+    for output in crawl_together(project, *agents, begin=until_joined(site, SAD, one_server, 2)):
         assert "Going on with the crawl" in output, output
     assert site.urls() == {HOME: 1, GONE: 1, SAD: 2, f"{HOME}found": 1}
 

@@ -35,7 +35,7 @@ def site() -> Iterator[Site]:
 @pytest.fixture
 def far(monkeypatch: pytest.MonkeyPatch) -> None:
     """As if the proxy of the tests stood on another machine."""
-    monkeypatch.setattr(bot_page, "_is_by_loopback", lambda request: False)
+    monkeypatch.setattr(bot_page, "is_by_loopback", lambda request: False)
 
 
 class Visit(Spider):
@@ -114,7 +114,7 @@ def test_a_proxy_on_this_machine_is_no_way_out_of_it(site: Site, caplog: pytest.
     ],
 )
 def test_whether_a_proxy_is_on_this_machine(proxy: object, stays: bool) -> None:
-    assert bot_page._is_by_loopback(Request(f"{HOST}/", meta={"proxy": proxy})) is stays
+    assert bot_page.is_by_loopback(Request(f"{HOST}/", meta={"proxy": proxy})) is stays
 
 
 @pytest.mark.usefixtures("far")

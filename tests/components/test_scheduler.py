@@ -2,101 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
-import gc
-import weakref
-from collections.abc import AsyncIterator, Callable, Iterator
-from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
-
 import pytest
-from scrapy import Request, Spider
-from scrapy.crawler import Crawler
+from scrapy import Request
 from scrapy.http import Response
-from scrapy.statscollectors import MemoryStatsCollector
-from scrapy.utils.request import RequestFingerprinter
-from twisted.python.failure import Failure
 
-from scrapy_ubi.components.scheduler import SEED, UbiScheduler
-from scrapy_ubi.downloads.gate import Gate
-from scrapy_ubi.process.error_signals import ErrorWatch
+from scrapy_ubi.components.scheduler import SEED
 from scrapy_ubi.protocol.host import Entry, retries_of
 from scrapy_ubi.requests.check import NONCE
-from scrapy_ubi.requests.codec import Codec
-from scrapy_ubi.requests.identity import RequestKeys
 from scrapy_ubi.scheduling.dequeue import MOST_TOLD
 from scrapy_ubi.scheduling.inspect_mode import Trial
-from scrapy_ubi.scheduling.kept_requests import KeptRequests
-from scrapy_ubi.scheduling.link_filter import LinkFilter
-from scrapy_ubi.scheduling.stats import StatBuffer
-from scrapy_ubi.settings import UbiSettings
-from scrapy_ubi.transport import Transport
 from scrapy_ubi.urls.key import seed_key
-from tests.support.crawls import crawl
-from tests.support.fakenode import FakeNode
-from tests.support.reaching import reach
-from tests.support.site import Site
-
-HOST = "http://h1.example"
-URL = f"{HOST}/"
-
-
-class Walk(Spider):
-    name = "walk"
-
-    def parse(self, response: Response) -> None:
-        """Nothing."""
-
-    def other(self, response: Response) -> None:
-        """Another callback."""
-
-
-class Unit(UbiScheduler):
-    """A scheduler without an engine, before a fake node."""
-
-    node: Any
-
-    def __init__(self, trial: Trial | None = None, **settings: Any) -> None:
-        crawler = Crawler(Walk)
-        super().__init__(crawler)
-        self._trial = trial
-        crawler.stats = MemoryStatsCollector(crawler)
-        crawler.request_fingerprinter = RequestFingerprinter()
-        crawler.spider = Walk()
-        crawler.get_spider_middleware = lambda cls: cls  # type: ignore[assignment, return-value]
-        self.agent_id = "a1"
-        self.settings = UbiSettings(**settings)
-        self._stat_buffer = StatBuffer(crawler.stats)
-        self._codec = Codec(crawler.spider, crawler.settings)
-        self._keys = RequestKeys(self.settings)
-        self._kept = trial.kept if trial is not None else KeptRequests(most=2)
-        self.node = FakeNode()
-        self.reach = reach(self.settings, count=self._stat_buffer.count)
-        self.gate = Gate(crawler, self.node, self.settings, self._flights, self._notices, self.reach)
-        self._link_filter = LinkFilter.from_settings(self.settings, self._stat_buffer.count)
-        self._errors = ErrorWatch(crawler, self.settings, Path("nowhere"), self._note, self.ending.burst)
-        self._assemble()
-        self._dequeue = self._make_dequeue()
-        self._opened = True
-
-    def found(self) -> list[tuple[str, Entry, bool]]:
-        """What the node was told of."""
-        return [call[1:] for call in self.node.calls if call[0] == "discover"]
-
-    def take(self) -> Request:
-        request = self.next_request()
-        assert request is not None
-        return request
-
-    def let_go(self, request: Request) -> Any:
-        """As the engine does; what the node was told."""
-        self._dequeue.removed(request)
-        return self.node.calls[-1]
-
-    def stat(self, name: str) -> Any:
-        self._stat_buffer.page_done()  # as at the end of the page
-        return self.crawler.stats.get_value(f"ubi/{name}", 0)
+from tests.components.unit import HOST, URL, Unit, failure_of
 
 
 def test_a_request_becomes_an_entry_of_its_host() -> None:
@@ -135,7 +51,7 @@ def test_a_link_that_is_a_seed_is_done_without_a_load_when_it_has_its_turn() -> 
     unit = Unit()
     for path in ("", "a", "b"):
         unit.enqueue_request(Request(URL + path, meta={"depth": 1}))
-    for visit in list(unit.node._queue)[:2]:
+    for visit in list(unit.node.queue)[:2]:
         visit.state.done.add(seed_key(visit.entry.key))
     assert unit.take().url == URL + "b"
     assert [call[1:] for call in unit.node.calls if call[0] == "ended"] == [
@@ -154,7 +70,7 @@ def test_a_link_fetched_while_start_runs_stands_for_a_seed_that_is_met_later(end
     if ended:
         unit.start_ended()
     for page in (unit.take(), unit.take()):
-        unit._flights.get(page).fetched = True  # type: ignore[union-attr]
+        unit.flights.get(page).fetched = True  # type: ignore[union-attr]
         unit.let_go(page)
     assert unit.node.also == ([] if ended else [(URL, seed_key(unit.found()[0][1].key))])
 
@@ -217,7 +133,7 @@ def test_a_redirect_counts_for_the_page_that_it_stands_in_place_of() -> None:
         unit.mark_successor(hop, page)
         unit.enqueue_request(hop)
         found = unit.node.pages[hop.url]
-        flight = unit._flights.get(page)
+        flight = unit.flights.get(page)
         assert flight is not None and found is flight.visit
 
 
@@ -242,7 +158,7 @@ def test_a_retry_is_the_same_key_again() -> None:
     assert unit.enqueue_request(again.replace(meta={**again.meta, "retry_times": 2}, dont_filter=True))
     assert unit.let_go(again)[:2] == ("ended", URL)
     again = unit.take()
-    flight = unit._flights.get(again)
+    flight = unit.flights.get(again)
     assert flight is not None and flight.visit is not None
     assert retries_of(flight.visit.entry.request) == 2
     assert unit.let_go(again) == ("ended", URL, None, False)
@@ -269,11 +185,11 @@ def test_the_outcome_of_a_page_is_told() -> None:
     for path in ("ok", "404", "error", "callback"):
         unit.enqueue_request(Request(URL + path))
     ok, missing, error, callback = (unit.take() for _ in range(4))
-    assert not unit._dequeue.outcome(Response(ok.url), ok)
-    assert not unit._dequeue.outcome(Response(missing.url, status=404), missing)
-    assert not unit._dequeue.outcome(_failure(TimeoutError("late")), error)
-    unit._dequeue.spider_error(_failure(ValueError("bug")), Response(callback.url, request=callback))
-    unit._flights.get(ok).fetched = True  # type: ignore[union-attr]
+    assert not unit.outcome(Response(ok.url), ok)
+    assert not unit.outcome(Response(missing.url, status=404), missing)
+    assert not unit.outcome(failure_of(TimeoutError("late")), error)
+    unit.spider_error(failure_of(ValueError("bug")), Response(callback.url, request=callback))
+    unit.flights.get(ok).fetched = True  # type: ignore[union-attr]
     told = [unit.let_go(request)[1:] for request in (ok, missing, error, callback)]
     assert told == [
         (ok.url, None, True),
@@ -288,13 +204,13 @@ def test_a_withdrawn_page_goes_back_and_the_spider_is_not_told() -> None:
     unit = Unit()
     unit.enqueue_request(Request(URL))
     page = unit.take()
-    flight = unit._flights.get(page)
+    flight = unit.flights.get(page)
     assert flight is not None
     unit.gate.take_out(flight)
     assert unit.enqueue_request(page.replace(dont_filter=True)), "a user's middleware may retry whatever fails"
-    assert unit._dequeue.outcome(_failure(RuntimeError("withdrawn")), page)
+    assert unit.outcome(failure_of(RuntimeError("withdrawn")), page)
     assert unit.let_go(page) == ("put_back", URL)
-    assert not len(unit._kept), "all of it is in the frontier"
+    assert not len(unit.parts.kept), "all of it is in the frontier"
     assert unit.take().url == URL
 
 
@@ -302,19 +218,15 @@ def test_a_page_that_arrived_although_it_was_to_be_cancelled_has_arrived() -> No
     unit = Unit()
     unit.enqueue_request(Request(URL))
     page = unit.take()
-    unit.gate.take_out(unit._flights.get(page))  # type: ignore[arg-type]
-    assert not unit._dequeue.outcome(Response(URL), page)
+    unit.gate.take_out(unit.flights.get(page))  # type: ignore[arg-type]
+    assert not unit.outcome(Response(URL), page)
     assert unit.let_go(page)[0] == "ended"
 
 
 def test_what_scrapy_lets_go_of_that_is_not_ours_is_nothing() -> None:
     unit = Unit()
-    unit._dequeue.removed(Request(URL))
+    unit.hooks.removed(Request(URL))
     assert unit.node.calls == []
-
-
-def _failure(error: Exception) -> Any:
-    return Failure(error)
 
 
 def test_what_cannot_travel_is_the_same_object_here() -> None:
@@ -323,7 +235,7 @@ def test_what_cannot_travel_is_the_same_object_here() -> None:
     unit.enqueue_request(request)
     out = unit.take()
     assert out is request
-    unit.gate.take_out(unit._flights.get(out))  # type: ignore[arg-type]
+    unit.gate.take_out(unit.flights.get(out))  # type: ignore[arg-type]
     unit.let_go(out)
     assert unit.take() is request
     assert unit.stat("codec/untravelled/callback") == 1
@@ -347,12 +259,12 @@ def test_a_page_that_fails_without_its_errback_failed_for_want_of_it(error: Valu
     unit.node.discover("h1.example", Entry(1, URL, 0, 0, '{"errback":"<lost>"}'))
     out = unit.take()
     if error is None:
-        assert not unit.outcome(_failure(ConnectionError()), out)
+        assert not unit.outcome(failure_of(ConnectionError()), out)
         assert unit.let_go(out)[2] == "codec/errback"
     else:  # which is not for the errback
         page = Response(URL, request=out)
         assert not unit.outcome(page, out)
-        unit._dequeue.spider_error(_failure(error), page)
+        unit.spider_error(failure_of(error), page)
         assert unit.let_go(out)[2] == "callback/ValueError"
 
 
@@ -426,12 +338,12 @@ def test_local_requests_come_first_and_keep_the_crawl_open() -> None:
     assert unit.enqueue_request(Request("data:,x"))
     assert not unit.enqueue_request(Request("data:,x"))
     unit.start_ended()
-    unit._idle(False)
+    unit.hooks.idle(False)
     assert not unit.node.agent.start_exhausted
     local = unit.take()
     assert local.url == "data:,x"
     assert not unit.node.agent.start_exhausted, "its callback may still find pages"
-    unit._dequeue.removed(local)
+    unit.hooks.removed(local)
     assert unit.node.agent.start_exhausted
     assert unit.take().url == URL
 
@@ -451,7 +363,7 @@ def test_local_requests_leave_places_to_the_hosts(monkeypatch: pytest.MonkeyPatc
     most = unit.crawler.settings.getint("CONCURRENT_REQUESTS") // 4
     out = [unit.take() for _ in range(most + 1)]
     assert [request.url for request in out].index(URL) == most
-    unit._dequeue.removed(out[0])
+    unit.hooks.removed(out[0])
     assert unit.take().url.startswith("ftp://")
 
 
@@ -469,142 +381,3 @@ def test_in_a_trial_the_request_handed_out_is_the_one_that_came() -> None:
     again.callback = repr
     unit.let_go(request)
     assert unit.take() is again
-
-
-def test_the_spider_stays_open_until_the_crawl_is_over_everywhere() -> None:
-    unit = Unit()
-    assert unit._idle(False)
-    unit.start_ended()
-    assert not unit._idle(False)
-
-
-def test_the_crawl_is_not_over_while_a_handler_holds_the_spider_open() -> None:
-    unit = Unit()
-    unit.start_ended()
-    assert not unit.node.agent.start_exhausted, "nobody was asked yet"
-    for held in (True, False, True):
-        assert unit._idle(held) == held
-        assert unit.node.agent.start_exhausted != held
-    assert unit.enqueue_request(Request(URL))
-
-
-def test_what_comes_after_the_end_is_dropped(caplog: pytest.LogCaptureFixture) -> None:
-    unit = Unit()
-    unit.start_ended()
-    unit.enqueue_request(Request(URL))
-    page = unit.take()
-    unit._idle(False)
-    unit.node.out = 0  # as if others had said that all is over, while the page is still out
-    assert not unit.enqueue_request(Request(f"{HOST}/late")) and not unit.enqueue_request(Request(f"{HOST}/later"))
-    assert unit.stat("scheduler/dropped/over") == 2
-    assert [record.levelname for record in caplog.records] == ["ERROR"]
-    child = Request(f"{HOST}/child")
-    unit.mark_child(child, page)
-    assert unit.enqueue_request(child) and unit.enqueue_request(Request(f"{HOST}/seed", meta={SEED: True}))
-    assert unit.enqueue_request(page.replace(dont_filter=True)), "a retry"
-
-
-class FakeScheduler(UbiScheduler):
-    """The whole of Scrapy before a fake node."""
-
-    node: Any
-    made: FakeNode
-
-    def make_node(self, transport: Transport, disk: Any = None) -> Any:
-        FakeScheduler.made = FakeNode()
-        FakeScheduler.made.wake = self.hooks.wake
-        return FakeScheduler.made
-
-
-@pytest.fixture
-def site() -> Iterator[Site]:
-    with Site() as running:
-        running.page(URL)
-        yield running
-
-
-class Losing(Spider):
-    """Its agent loses its rights before anything is fetched; then the test's `then` is done."""
-
-    name = "losing"
-    then: Callable[[Any, FakeNode], Any]
-    failures: list[Any]
-
-    async def start(self) -> AsyncIterator[Any]:
-        node = FakeScheduler.made
-        node.change(fenced=True)
-        yield Request(URL, errback=self.failed)
-        while not any(flight.task for flight in self.crawler.engine._slot.scheduler._flights):  # type: ignore[union-attr]
-            await asyncio.sleep(0)
-        await type(self).then(self, node)
-
-    def parse(self, response: Response) -> Iterator[Any]:
-        yield {"url": response.url}
-
-    def failed(self, failure: Any) -> None:
-        self.failures.append(failure)
-
-
-def losing(site: Site, then: Callable[[Any, FakeNode], Any], robots: bool) -> SimpleNamespace:
-    Losing.then, Losing.failures = then, []
-    settings = {"SCHEDULER": FakeScheduler, "ROBOTSTXT_OBEY": robots}
-    outcome = crawl(Losing, site.proxy, settings=settings)[0]
-    assert Losing.failures == []
-    return SimpleNamespace(outcome=outcome, calls=FakeScheduler.made.calls, held=FakeScheduler.made.held)
-
-
-@pytest.mark.parametrize("robots", [False, True])
-def test_a_crawl_closes_although_its_pages_wait_for_a_lease(site: Site, robots: bool) -> None:
-    async def close(spider: Spider, node: FakeNode) -> None:
-        asyncio.ensure_future(spider.crawler.engine.close_spider_async(reason="enough"))  # noqa: RUF006 - as a signal does
-
-    result = losing(site, close, robots)
-    assert result.outcome.reason == "enough"
-    assert [call for call in result.calls if call[0] in ("put_back", "ended", "leave")] == [
-        ("put_back", URL),
-        ("leave", "enough"),
-    ]
-    assert not site.visits and not result.held
-
-
-@pytest.mark.parametrize("robots", [False, True])
-def test_a_host_that_is_lost_and_regained_is_fetched_after_its_robots_txt(site: Site, robots: bool) -> None:
-    async def lose(spider: Spider, node: FakeNode) -> None:
-        node.change(fenced=False, lost={"h1.example"})
-        while ("put_back", URL) not in node.calls:
-            await asyncio.sleep(0)
-        node.change(lost=set())
-
-    site.page(f"{HOST}/robots.txt", "User-agent: *\nAllow: /\n")
-    result = losing(site, lose, robots)
-    assert result.outcome.items == [{"url": URL}]
-    assert [visit.url for visit in site.visits] == ([f"{HOST}/robots.txt"] if robots else []) + [URL]
-    assert result.calls[-2:] == [("ended", URL, None, True), ("leave", "finished")]
-
-
-# -- the task that closes the spider
-
-
-@pytest.mark.parametrize("end", ["_stop", "drain"])
-def test_the_task_that_closes_the_spider_is_kept_and_its_error_told(end: str, caplog: pytest.LogCaptureFixture) -> None:
-    """The loop alone would let go of it in the middle."""
-
-    async def run() -> None:
-        unit, going = Unit(), asyncio.Event()
-
-        async def close(*, reason: str) -> None:
-            await going.wait()
-            raise RuntimeError(f"no end for {reason}")
-
-        unit.crawler.engine = SimpleNamespace(close_spider_async=close)  # type: ignore[assignment]
-        unit.ending.drain() if end == "drain" else unit.ending.stop("Too many errors.", "burst")
-        kept = weakref.ref(unit.ending._endings[0])
-        gc.collect()
-        task = kept()
-        assert task is not None and not task.done()
-        going.set()
-        await asyncio.wait([task])
-
-    asyncio.run(run())
-    reason = "drained" if end == "drain" else "burst"
-    assert f"The spider could not be closed: RuntimeError('no end for {reason}')" in caplog.text

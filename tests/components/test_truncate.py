@@ -12,7 +12,7 @@ from scrapy import Request, Spider
 from scrapy.http import HtmlResponse, Response
 
 from scrapy_ubi.requests.decompress import brotli, zstd
-from tests.support.crawls import Outcome, crawl
+from tests.support.crawls import Outcome, agent_of, crawl
 from tests.support.site import Page, Site
 
 HOST = "http://h.example"
@@ -173,7 +173,7 @@ def test_large_pages_that_are_kept_whole_are_named_in_the_report(site: Site) -> 
 
     class Last(Look):
         def closed(self, reason: str) -> None:
-            noted.update(self.crawler.engine._slot.scheduler.node.counters()["noted"])
+            noted.update(agent_of(self).node.counters()["noted"])
 
     settings = {"UBI_MAX_BODY": MOST, "DOWNLOAD_WARNSIZE": 40_000}
     crawl(Last, site.proxy, settings=settings, start_urls=[f"{HOST}/large", f"{HOST}/cut"])

@@ -20,10 +20,11 @@ from pathlib import Path
 from scrapy_ubi.scrapy_private.versions import TRIED
 
 ROOT = Path(__file__).resolve().parents[2]
+CRAWLS = "crawls features seeds travel scope transfers plain_crawls idle".split()
 PARTS = {
     "canaries": "tests/scrapy_private tests/fast tests/test_addon.py".split(),
-    "crawls": "tests/crawls/test_crawls.py tests/crawls/test_plain_crawls.py tests/crawls/test_idle.py "
-    "tests/components tests/outputs tests/scheduling tests/process".split(),
+    "crawls": [f"tests/crawls/test_{name}.py" for name in CRAWLS]
+    + "tests/components tests/outputs tests/scheduling tests/process".split(),
     "processes": ["tests/crawls/test_processes.py"],
     "matrix": ["tests/matrix"],
 }

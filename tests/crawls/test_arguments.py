@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.crawls.test_processes import LIMIT, Project
+from tests.support.project import LIMIT, Project, read_until, until_joined
 from tests.support.server import Server
 from tests.support.site import Site, links
 
@@ -83,12 +83,6 @@ def urls(project: Project, *feeds: str) -> list[str]:
     return sorted(item["url"] for feed in feeds for item in project.items(feed))
 
 
-def plain(project: Project, site: str) -> list[str]:
-    process, feed = start(project, site, "-s", "ADDONS={}")
-    end(process)
-    return urls(project, feed)
-
-
 def shown(project: Project, *arguments: str) -> Any:
     status, output = project.run("ubi", *arguments, "--json")
     assert status == 0, output
@@ -96,14 +90,18 @@ def shown(project: Project, *arguments: str) -> Any:
 
 
 def redis(server: Server) -> tuple[str, ...]:
-    """Settings for a crawl by this Redis that begins soon."""
-    return ("-s", f"UBI_REDIS_URL={server.url}", "-s", "UBI_LEASE_TIMEOUT=3")
+    """Settings for a crawl by this Redis."""
+    return ("-s", f"UBI_REDIS_URL={server.url}")
 
 
 def test_two_sets_at_the_same_time_are_two_crawls(project: Project, site: Site, one_server: Server) -> None:
-    expected = {name: plain(project, name) for name in ("a", "b")}
+    plain = {name: start(project, name, "-s", "ADDONS={}") for name in ("a", "b")}
+    for process, _ in plain.values():
+        end(process)
+    expected = {name: urls(project, feed) for name, (_, feed) in plain.items()}
     assert expected == {name: pages(name) for name in ("a", "b")}
-    agents = [(name, *start(project, name, *redis(one_server))) for name in ("a", "b", "a", "b")]
+    with until_joined(site, pages("a")[3], one_server, 4), until_joined(site, pages("b")[3], one_server, 4):
+        agents = [(name, *start(project, name, *redis(one_server))) for name in ("a", "b", "a", "b")]
     for _, process, _ in agents:
         assert "Closing spider (finished)" in end(process)
     for name in ("a", "b"):
@@ -125,15 +123,12 @@ def test_one_set_after_the_other_both_stopped_and_gone_on_with(
             process, feed = start(project, name, *options)
             assert held.arrived.wait(LIMIT)
             process.send_signal(signal.SIGINT)
-            assert process.stdout is not None
-            for line in process.stdout:  # the page under way ends, after it has heard of the signal
-                if "Nothing new is fetched" in line:
-                    break
+            read_until(process, "No new request is sent")  # the page under way ends, after it has heard of the signal
             held.release()
             end(process)
         feeds[name].append(feed)
-    for name in ("a", "b"):
-        process, feed = start(project, name, *options)
+    again = {name: start(project, name, *options) for name in ("a", "b")}
+    for name, (process, feed) in again.items():
         assert "Going on with the crawl" in end(process)
         feeds[name].append(feed)
         assert urls(project, *feeds[name]) == pages(name)
@@ -142,26 +137,26 @@ def test_one_set_after_the_other_both_stopped_and_gone_on_with(
 def test_figures_of_a_crawl_that_was_stopped_stay(project: Project, site: Site, one_server: Server) -> None:
     with site.hold("http://a.example/3") as held:
         processes = [start(project, "a", *redis(one_server), "-s", f"UBI_AGENT_ID=a{n}")[0] for n in (1, 2)]
+        for process in processes:
+            read_until(process, "Crawled 0 pages")  # said by a spider that is open
         assert held.arrived.wait(LIMIT)
         for process in processes:
             process.send_signal(signal.SIGINT)
         for process in processes:
-            assert process.stdout is not None
-            for line in process.stdout:
-                if "Nothing new is fetched" in line:
-                    break
+            read_until(process, "No new request is sent")
         held.release()
         for process in processes:
             end(process)
     done = len(site.visits)
     at = ("--redis-url", one_server.url)
     for where in (at, ()):  # without Redis, the directories of its agents tell
-        data = shown(project, "status", *where)
+        wanted = ("status", *where, "--json"), ("report", *where, "--json"), ("status", *where)
+        state, report, text = (end(project.start("ubi", *words)) for words in wanted)
+        data = json.loads(state[state.index("{") :])
         assert (data["state"], data["arguments"]) == ("stopped", [{"site": "a"}])
-        totals = shown(project, "report", *where)["measures"]["totals"]
+        totals = json.loads(report[report.index("{") :])["measures"]["totals"]
         assert (totals["done"], totals["unique"], totals["queued"], totals["hosts"]) == (done, done, PAGES - done, 1)
-        status, output = project.run("ubi", "status", *where)
-        assert status == 0 and "arguments: site=a" in output, output
+        assert "arguments: site=a" in text, text
 
 
 def test_other_arguments_under_one_name_are_refused_or_let_in(project: Project, site: Site, one_server: Server) -> None:

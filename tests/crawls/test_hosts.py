@@ -15,7 +15,7 @@ from scrapy.http import Response
 from scrapy_ubi.components.scheduler import UbiScheduler
 from scrapy_ubi.downloads.gate import Withdrawn
 from scrapy_ubi.node import Node
-from tests.crawls.test_crawls import HOSTS, Walk, ring
+from tests.crawls.ring import HOSTS, Walk, ring
 from tests.support.crawls import crawl, total
 from tests.support.site import Site
 

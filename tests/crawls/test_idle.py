@@ -14,7 +14,7 @@ from scrapy.exceptions import CloseSpider, DontCloseSpider
 from scrapy.http import Response
 
 from scrapy_ubi.components.scheduler import UbiScheduler
-from tests.support.crawls import crawl, items_of, total
+from tests.support.crawls import agent_of, crawl, items_of, total
 from tests.support.site import Site
 
 HOSTS = [f"http://h{number}.example" for number in range(8)]
@@ -37,9 +37,7 @@ class Fed(Spider):
 
     @property
     def scheduler(self) -> UbiScheduler:
-        scheduler = self.crawler.engine._slot.scheduler
-        assert isinstance(scheduler, UbiScheduler)
-        return scheduler
+        return agent_of(self)
 
     def idle(self) -> None:
         if self.scheduler.agent_id != "a0" or not self.left:
@@ -101,7 +99,7 @@ class Late(Spider):
         return self
 
     def idle(self) -> None:
-        if self.crawler.engine._slot.scheduler.node.over and self.asked < 2:  # type: ignore[union-attr]
+        if agent_of(self).node.over and self.asked < 2:
             self.asked += 1
             self.crawler.engine.crawl(Request(f"{HOSTS[1]}/{self.asked}"))
             raise DontCloseSpider

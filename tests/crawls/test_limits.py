@@ -52,7 +52,7 @@ class Calendar(dict):  # type: ignore[type-arg]
 @pytest.fixture
 def trap(site: Site) -> Site:
     """A calendar without end, and a site of ten pages."""
-    site._pages = Calendar(site._pages)
+    site.pages = Calendar(site.pages)
     for number in range(10):
         site.page(f"{PLAIN}/{number}", links(f"{PLAIN}/{(number + 1) % 10}", f"{TRAP}/0"))
     return site

@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from scrapy_ubi.transport.redis_keys import RedisKeys
-from tests.crawls.test_processes import LIMIT, Project
+from tests.support.project import LIMIT, Project
 from tests.support.server import Server
 from tests.support.site import Site
 
@@ -27,7 +27,6 @@ pytestmark = pytest.mark.processes
 
 HOSTS = [f"http://h{number}.example" for number in range(10)]
 START = f"{HOSTS[0]}/start"
-QUICK = {"UBI_LEASE_TIMEOUT": 4.0, "UBI_FAILURE_TIMEOUT": 6.0}  # an agent that starts waits for those before it
 
 ITEMS = """
     import dataclasses, enum
@@ -185,7 +184,7 @@ def last_lines(log: str) -> str:
 
 def test_two_agents_give_the_items_of_plain_scrapy_or_a_reason(project: Parts, site: Site, one_server: Server) -> None:
     keys = RedisKeys("parts")
-    settings = {"UBI_REDIS_URL": one_server.url, "UBI_CRAWL": "parts", **QUICK}
+    settings = {"UBI_REDIS_URL": one_server.url, "UBI_CRAWL": "parts"}
     options = [part for name, value in settings.items() for part in ("-s", f"{name}={value}")]
     processes = []
     with site.hold(START) as held, one_server.client() as client:

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.crawls.test_processes import LIMIT, Project
+from tests.support.project import LIMIT, Project, read_until
 from tests.support.server import Server
 from tests.support.site import HANG_UP, Page, Site
 
@@ -90,7 +90,7 @@ def options(**settings: Any) -> list[str]:
 def start(project: Project, server: Server, number: int, agents: int, **settings: Any) -> Popen[str]:
     """One agent of so many, whose requests name it."""
     own = {"UBI_AGENT_ID": f"a{number}", "USER_AGENT": f"a{number}", "UBI_DIR": f"{agents}.{number}"}
-    own |= {"UBI_REDIS_URL": server.url, "UBI_LEASE_TIMEOUT": 1, "FILES_STORE": f"store{agents}", **settings}
+    own |= {"UBI_REDIS_URL": server.url, "FILES_STORE": f"store{agents}", **settings}
     feed = ("-O", f"{agents}.{number}.jsonl")
     return project.start("crawl", "album", *feed, "-a", f"agents={agents}", *options(**own))
 
@@ -152,11 +152,7 @@ def test_an_agent_that_is_told_to_end_loads_the_files_of_its_pages_from_hosts_of
         name = next(visit.headers["user-agent"] for visit in site.visits if visit.url == first)
         told = both[int(name[1])]
         told.send_signal(signal.SIGTERM)
-        assert told.stdout is not None
-        said = ""
-        while "requests under way end first" not in said:
-            said += (line := told.stdout.readline())
-            assert line, said
+        read_until(told, "requests under way end first")
         held.release()
         ended(both)
     found = items(project, "2.0.jsonl", "2.1.jsonl")

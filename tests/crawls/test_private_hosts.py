@@ -19,7 +19,7 @@ from types import TracebackType
 
 import pytest
 
-from tests.crawls.test_processes import LIMIT, Project
+from tests.support.project import LIMIT, Project
 from tests.support.site import Page, Site, links
 
 pytestmark = pytest.mark.processes

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import signal
 import subprocess
@@ -13,108 +12,16 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from tests.support.project import LIMIT, Project, on_redis, until_joined
 from tests.support.server import Server
 from tests.support.site import Held, Page, Site, Visit, links
 
 pytestmark = pytest.mark.processes
 
-LIMIT = 90  # seconds for one process
 HOST = "http://h1.example"
-
-SETTINGS = """
-    BOT_NAME = "bot"
-    SPIDER_MODULES = ["project.spiders"]
-    ADDONS = {"scrapy_ubi.Addon": 500}
-    TELNETCONSOLE_ENABLED = REMOTE_CONTROL_ENABLED = False
-    LOG_LEVEL = "INFO"
-    UBI_HEARTBEAT_INTERVAL = 0.2
-    UBI_FLUSH_INTERVAL = 0.05
-"""
-
-SPIDER = """
-    import asyncio, signal
-    import scrapy
-    from scrapy.linkextractors import LinkExtractor
-
-    class Walk(scrapy.Spider):
-        name = "walk"
-        start_urls = ["http://h1.example/"]
-
-        async def start(self):
-            # SIGUSR1: this agent loses its right to all transfers under way, as when its lease ends.
-            cancel = lambda: self.crawler.engine._slot.scheduler.gate.cancel()
-            asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, cancel)
-            for url in self.start_urls:
-                yield scrapy.Request(url, errback=self.failed)
-
-        def parse(self, response):
-            yield {"url": response.url, "body": len(response.body)}
-            yield from response.follow_all(LinkExtractor().extract_links(response))
-
-        def failed(self, failure):
-            yield {"failed": repr(failure.value)}
-"""
-
-
-PLAIN = """
-    import scrapy
-    from scrapy.linkextractors import LinkExtractor
-
-    class Plain(scrapy.Spider):
-        name = "plain"
-        start_urls = ["http://h1.example/"]
-
-        def parse(self, response):
-            yield {"url": response.url}
-            yield from response.follow_all(LinkExtractor().extract_links(response))
-"""
-
-
-class Project:
-    """A Scrapy project in a directory of its own."""
-
-    def __init__(self, place: Path, proxy: str) -> None:
-        self.place = place
-        self._environment = {**os.environ, "http_proxy": proxy, "no_proxy": ""}
-        spiders = place / "project" / "spiders"
-        spiders.mkdir(parents=True)
-        (place / "scrapy.cfg").write_text("[settings]\ndefault = project.settings\n")
-        (place / "project" / "__init__.py").touch()
-        (spiders / "__init__.py").touch()
-        (place / "project" / "settings.py").write_text(textwrap.dedent(SETTINGS))
-        (spiders / "walk.py").write_text(textwrap.dedent(SPIDER))
-        (spiders / "plain.py").write_text(textwrap.dedent(PLAIN))
-
-    def start(self, *arguments: str) -> subprocess.Popen[str]:
-        """Start `scrapy` with these arguments."""
-        return self.start_python("-m", "scrapy", *arguments)
-
-    def start_python(self, *arguments: str) -> subprocess.Popen[str]:
-        return subprocess.Popen(
-            [sys.executable, *arguments],
-            cwd=self.place,
-            env=self._environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-
-    def run(self, *arguments: str) -> tuple[int, str]:
-        """Run `scrapy` to its end: exit status and output."""
-        with self.start(*arguments) as process:
-            output, _ = process.communicate(timeout=LIMIT)
-        return process.returncode, output
-
-    def items(self, name: str = "items.jsonl") -> list[Any]:
-        return [json.loads(line) for line in (self.place / name).read_text().splitlines()]
-
-
-def on_redis(url: str, agent: str) -> list[str]:
-    return ["-s", f"UBI_REDIS_URL={url}", "-s", f"UBI_AGENT_ID={agent}", "-o", f"{agent}.jsonl"]
 
 
 @pytest.fixture
@@ -199,8 +106,7 @@ OWN_WORDS = re.compile(r"\[scrapy_ubi[\w.]*\] (?:INFO|WARNING): (.*)")
 def test_lines_of_the_log_show_no_addresses_tokens_or_exclamation_marks(
     project: Project, site: Site, one_server: Server
 ) -> None:
-    arguments = [*on_redis(one_server.url, "a1"), "-s", "UBI_LEASE_TIMEOUT=1"]
-    status, output = project.run("crawl", "walk", *arguments)
+    status, output = project.run("crawl", "walk", *on_redis(one_server.url, "a1"))
     assert status == 0, output
     assert " object at 0x" not in output and "<function" not in output, output
     own = OWN_WORDS.findall(output)
@@ -411,7 +317,8 @@ def test_two_agents_share_a_crawl_by_redis(project: Project, site: Site, one_ser
         site.page(host, links(*hosts, f"{host}deep"))
         site.page(f"{host}deep", "the end")
     agents = ("a1", "a2")
-    processes = [project.start("crawl", "walk", *on_redis(one_server.url, agent)) for agent in agents]
+    with until_joined(site, f"{HOST}/", one_server, 2):
+        processes = [project.start("crawl", "walk", *on_redis(one_server.url, agent)) for agent in agents]
     outputs = [process.communicate(timeout=LIMIT)[0] for process in processes]
     assert [process.returncode for process in processes] == [0, 0], outputs
     assert all("Closing spider (finished)" in output and "Traceback" not in output for output in outputs)
@@ -461,7 +368,8 @@ def test_agents_wait_for_one_that_is_fed_from_outside(project: Project, site: Si
         site.page(host, "here")
     (project.place / "project" / "spiders" / "fed.py").write_text(textwrap.dedent(FED))
     agents = ("a1", "a2")
-    processes = [project.start("crawl", "fed", *on_redis(one_server.url, agent)) for agent in agents]
+    with until_joined(site, f"{HOST}/", one_server, 2):
+        processes = [project.start("crawl", "fed", *on_redis(one_server.url, agent)) for agent in agents]
     outputs = [process.communicate(timeout=LIMIT)[0] for process in processes]
     assert [process.returncode for process in processes] == [0, 0], outputs
     assert all("Closing spider (finished)" in output and "ERROR" not in output for output in outputs), outputs
@@ -568,8 +476,8 @@ def test_a_limit_of_the_crawl_ends_all_agents(project: Project, site: Site, one_
         site.page(page, links(*pages[10 * number + 1 : 10 * number + 11]))
     site.page(f"{HOST}/", links(*pages[:20]))
     options = ["-s", f"UBI_REDIS_URL={one_server.url}", "-s", "UBI_CRAWL_MAX_PAGES=100", "-s", "UBI_HOST_DELAY=0.3"]
-    options += ["-s", "UBI_LEASE_TIMEOUT=3", "-s", "UBI_FAILURE_TIMEOUT=5"]
-    running = [project.start("crawl", "walk", *options, "-s", f"UBI_AGENT_ID=a{number}") for number in range(2)]
+    with until_joined(site, f"{HOST}/", one_server, 2):
+        running = [project.start("crawl", "walk", *options, "-s", f"UBI_AGENT_ID=a{number}") for number in range(2)]
     for process in running:
         output, _ = process.communicate(timeout=LIMIT)
         assert process.returncode == 0, output
@@ -581,7 +489,7 @@ def test_too_little_address_space_is_named_and_what_is_named_is_enough(project: 
     def run(kilobytes: int) -> tuple[int, str]:
         command = f'ulimit -v {kilobytes}; exec "{sys.executable}" -m scrapy crawl walk -o items.jsonl'
         done = subprocess.run(
-            ["sh", "-c", command], cwd=project.place, env=project._environment, capture_output=True, text=True,
+            ["sh", "-c", command], cwd=project.place, env=project.environment, capture_output=True, text=True,
             timeout=LIMIT,
         )  # fmt: skip
         return done.returncode, done.stdout + done.stderr

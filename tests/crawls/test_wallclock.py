@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.crawls.test_processes import LIMIT, Project
+from tests.support.project import LIMIT, Project
 from tests.support.site import Held, Site, links
 
 pytestmark = pytest.mark.processes

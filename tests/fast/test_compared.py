@@ -22,6 +22,8 @@ FUNCTIONS = {
     for name, known in names.items()
 }
 
+DOWNLOAD = "_download"  # one of the functions of Scrapy that are compared
+
 
 @pytest.mark.parametrize(("function", "known"), FUNCTIONS.values(), ids=FUNCTIONS)
 def test_it_is_as_it_was(function: Callable[..., Any], known: str) -> None:
@@ -52,8 +54,8 @@ def other(*args: Any) -> None:
 
 @pytest.mark.parametrize("function", [other, len, None], ids=["another text", "no text", "gone"])
 def test_a_function_of_the_class_that_reads_otherwise(function: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ExecutionEngine, "_download", function)
-    assert changed(engine()) == "ExecutionEngine._download"
+    monkeypatch.setattr(ExecutionEngine, DOWNLOAD, function)
+    assert changed(engine()) == f"ExecutionEngine.{DOWNLOAD}"
 
 
 class Proxy:
@@ -67,7 +69,7 @@ class Proxy:
 
 
 @pytest.mark.parametrize("proxy", [False, True])
-@pytest.mark.parametrize("name", ["_download", "_remove_request"])
+@pytest.mark.parametrize("name", [DOWNLOAD, "_remove_request"])
 def test_a_function_that_somebody_has_wrapped(name: str, proxy: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its text is Scrapy's, as Python has it, but it is not all that is done."""
     bare = getattr(ExecutionEngine, name)
@@ -77,12 +79,12 @@ def test_a_function_that_somebody_has_wrapped(name: str, proxy: bool, monkeypatc
 
 def test_a_function_wrapped_by_one_that_no_module_has(monkeypatch: pytest.MonkeyPatch) -> None:
     """As libraries make wrappers of text, with `exec`, to keep a signature."""
-    wrapper = functools.wraps(ExecutionEngine._download)(FunctionType(other.__code__, {}))
-    monkeypatch.setattr(ExecutionEngine, "_download", wrapper)
-    assert changed(engine()) == "ExecutionEngine._download"
+    wrapper = functools.wraps(getattr(ExecutionEngine, DOWNLOAD))(FunctionType(other.__code__, {}))
+    monkeypatch.setattr(ExecutionEngine, DOWNLOAD, wrapper)
+    assert changed(engine()) == f"ExecutionEngine.{DOWNLOAD}"
 
 
 def test_a_function_that_was_replaced_on_the_part_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     part = engine()
-    monkeypatch.setattr(part, "_download", other)
-    assert changed(part) == "ExecutionEngine._download"
+    monkeypatch.setattr(part, DOWNLOAD, other)
+    assert changed(part) == f"ExecutionEngine.{DOWNLOAD}"

@@ -13,22 +13,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from scrapy.settings import BaseSettings, Settings
+from scrapy.settings import Settings
 
 import scrapy_ubi
-from scrapy_ubi import Addon, fast
+from scrapy_ubi import fast
 from scrapy_ubi.components.wiring import REFUSAL
 from scrapy_ubi.fast.parts import PARTS, Part
 from scrapy_ubi.fast.tweaks import LeanStats
+from tests.support.builders import applied
 from tests.support.site import Site
 
 ROOM = "scrapy_ubi.fast"
-
-
-def applied(**users: Any) -> BaseSettings:
-    settings = Settings(users)
-    Addon().update_settings(settings)
-    return settings
 
 
 def class_of(part: Part) -> Any:

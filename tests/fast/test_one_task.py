@@ -50,9 +50,9 @@ def test_an_agents_requests_do(placed: list[Any]) -> None:
 
 def test_a_look_at_a_page_or_two_does_not(placed: list[Any]) -> None:
     scheduler = agents_scheduler()
-    scheduler._trial = Trial()
+    scheduler.trial = Trial()
     opened(scheduler)
-    scheduler._trial.close()
+    scheduler.trial.close()
     assert placed == []
 
 

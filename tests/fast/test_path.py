@@ -17,6 +17,7 @@ from scrapy.exceptions import DontCloseSpider
 from scrapy.http import HtmlResponse, Response
 
 from scrapy_ubi.fast import path as leanpath
+from tests.support.builders import Panic
 from tests.support.crawls import Outcome, crawl, items_of
 from tests.support.site import Page, Site, links
 
@@ -299,10 +300,6 @@ def test_a_cancellation_from_inside_is_an_error_of_the_request(site: Site, monke
     [lean] = crawl(Told, site.proxy, settings={"DOWNLOADER_MIDDLEWARES": {Cancelled: 10}})
     assert items_of([lean]) == [{"failed": f"{HOST}/", "by": "CancelledError", "says": ""}]
     assert lean.reason == "finished"
-
-
-class Panic(BaseException):
-    """Of a library in another language: those of Rust are no Exception."""
 
 
 class PanicsOnRequest:

@@ -15,6 +15,7 @@ from scrapy.logformatter import LogFormatter, LogFormatterResult
 from scrapy.utils.defer import deferred_from_coro
 
 from tests.fast.test_path import both
+from tests.support.builders import Panic
 from tests.support.crawls import crawl, items_of
 from tests.support.site import Site
 
@@ -251,10 +252,6 @@ def test_a_cancellation_from_inside_ends_nothing_else(
     theirs, lean = both(spider, pages, **settings, **parts)
     assert len(lean.items) == len(theirs.items) == ITEMS + 1 - lost
     assert lean.stats["item_scraped_count"] == theirs.stats["item_scraped_count"]
-
-
-class Panic(BaseException):
-    """Of a library in another language: those of Rust are no Exception."""
 
 
 class PanickyItem:

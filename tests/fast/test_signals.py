@@ -17,13 +17,10 @@ from twisted.internet.defer import Deferred, succeed
 from twisted.python.failure import Failure
 
 from scrapy_ubi.fast.signals import LeanSignals
+from tests.support.builders import Panic
 from tests.support.turns import turns_of_others
 
 SIGNAL = object()
-
-
-class Panic(BaseException):
-    """Of a library in another language: those of Rust are no Exception."""
 
 
 class Receivers:

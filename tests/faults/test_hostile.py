@@ -14,7 +14,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.crawls.test_processes import Project
 from tests.support.hostile import (
     ALL_BUSY,
     BOMB,
@@ -29,6 +28,7 @@ from tests.support.hostile import (
     Hostile,
     good_pages,
 )
+from tests.support.project import Project
 from tests.support.server import Server
 from tests.support.site import Site
 
@@ -45,8 +45,6 @@ SHORT = {
     "UBI_ROBOTS_TIMEOUT": 2,
     "UBI_ROBOTS_GIVE_UP": 4,
     "UBI_MAX_RETRY_AFTER": 1,
-    "UBI_LEASE_TIMEOUT": 5,
-    "UBI_FAILURE_TIMEOUT": 8,
 }
 LIMIT = 150.0  # s; many times what it takes on a quiet machine
 LONG = 1800.0

@@ -16,7 +16,7 @@ from scrapy_ubi.frontier.seen import SeenDamaged, SeenTable
 from tests.frontier.test_seen import MOST, holds, keys_of
 
 # Keys whose hash has nothing beyond the shard's bits, and those they share a slot with: the product turned around.
-INVERSE = pow(bloom._FACTOR, -1, 1 << 64)
+INVERSE = pow(bloom.FACTOR, -1, 1 << 64)
 
 
 def key_with(number: int) -> int:

@@ -211,7 +211,7 @@ def test_an_index_that_is_lost_or_wrong_is_made_anew(tmp_path: Path, harm: str) 
 
 
 def test_an_index_full_of_what_was_dropped_is_made_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(opening, "_MANY", 300)
+    monkeypatch.setattr(opening, "MANY_GONE", 300)
     frontier = opened(tmp_path)
     for host in range(40):
         frontier.add(f"h{host}", [Entry(host * 10 + key, f"http://h{host}/{key}", 0) for key in range(10)])

@@ -210,12 +210,13 @@ def files_below(path: Path) -> int:
 def test_few_files_are_open_however_many_there_are(
     opened: Callable[[], RocksStore], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rocks, "_FILE", 1 << 14)
+    monkeypatch.setattr(rocks, "TABLE_FILE", 1 << 14)
     store = opened()
     for number in range(0, 60_000, 2000):
         write(store, number, 2000)
-    assert store._db is not None
-    store._db.compact_range(None, None)
+    database = store._db
+    assert database is not None
+    database.compact_range(None, None)
     store.close()
     store = opened()
     assert len(numbers(store)) == 60_000

@@ -447,8 +447,10 @@ def test_room_no_piece_lies_on_another_and_free_pieces_are_joined(steps: list[tu
             used.append((start, lines))
         elif len(used) > 1:
             room.give(*used.pop(1 + which % (len(used) - 1)))
-        assert Room(used, room.end)._free == room._free
-        assert sorted((lines, start) for start, lines in room._free) == room._sizes
+        assert Room(used, room.end).pieces == room.pieces
+        for lines in range(1, 22):
+            fitting = [(size, start) for start, size in room.pieces if size >= lines]
+            assert not fitting or room.find(lines) == (min(fitting)[1], 0), "the tightest, and of those the first"
         assert sum(lines for _, lines in used) + room.free == room.end
 
 

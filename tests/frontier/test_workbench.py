@@ -8,7 +8,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from scrapy_ubi.frontier.workbench import _PATIENCE, Workbench
+from scrapy_ubi.frontier.workbench import PATIENCE, Workbench
 
 
 def always(host: str) -> bool:
@@ -292,7 +292,7 @@ class BenchLife(RuleBasedStateMachine):
             return
         assert taken in ready and taken not in forbidden
         before = {host for host, place in ready.items() if place < ready[taken]}
-        assert before <= passed or self.now - ready[taken][0] >= _PATIENCE, "out of turn"
+        assert before <= passed or self.now - ready[taken][0] >= PATIENCE, "out of turn"
         del self.waiting[taken]
         self.busy.add(taken)
 

@@ -44,9 +44,9 @@ def test_usual_links_take_the_short_way() -> None:
     joiner = Joiner("http://www.ex-1.example:8080/a-b/c_1/p.html", ADDRESS, "utf-8")
     assert joiner.folder == "http://www.ex-1.example:8080/a-b/c_1/"
     for value in ("x-1.html#a", "/wiki/Talk:X?a=1&b=2", "https://h-2.example/x", "../x", "../../x/", "./x", "?a", "#a"):
-        assert joiner._shortly(value) is not None, value
+        assert joiner.shortly(value) is not None, value
     for value in ("a b", "é", "x/../y", "a//b", "mailto:x", "//h/x", "a;b", ""):
-        assert joiner._shortly(value) is None, value
+        assert joiner.shortly(value) is None, value
 
 
 def test_a_long_address_takes_no_memory_to_speak_of() -> None:

@@ -11,7 +11,7 @@ from scrapy.linkextractors import IGNORED_EXTENSIONS
 
 from scrapy_ubi.links.allowed import Allowed
 from scrapy_ubi.links.joiner import Joiner
-from scrapy_ubi.links.usual import _long_way, urls
+from scrapy_ubi.links.usual import long_way, urls
 from tests.links.pages import ADDRESS, BASES, HREFS, hrefs
 
 IGNORED = {f".{each}" for each in IGNORED_EXTENSIONS}
@@ -52,7 +52,7 @@ def test_usual_links_take_the_short_way() -> None:
     values = (
         "x-1.html#a", "/X?a=1&b=2", "https://h-2.example/x:y", "../x", "../../x/", "../", "/", "?a", "#a", "/a/b.c/",
     )  # fmt: skip
-    assert _long_way(values, "\n".join(values) + "\n", Joiner(ADDRESS, ADDRESS, "utf-8")) == {""}
+    assert long_way(values, "\n".join(values) + "\n", Joiner(ADDRESS, ADDRESS, "utf-8")) == {""}
     for value in (
         "a b",
         "é",
@@ -68,7 +68,7 @@ def test_usual_links_take_the_short_way() -> None:
         "../.x",
         "HTTP://h/",
     ):
-        assert value in _long_way([value, "x"], f"{value}\nx\n", Joiner(ADDRESS, ADDRESS, "utf-8")), value
+        assert value in long_way([value, "x"], f"{value}\nx\n", Joiner(ADDRESS, ADDRESS, "utf-8")), value
 
 
 @pytest.mark.parametrize("unit", ["a/", "../", "a.zip?", ".zip", "/a.", "http://h/", "x y", ";", "\n"])

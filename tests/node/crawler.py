@@ -8,6 +8,9 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 
 from scrapy_ubi.node import Node, NodeEvents, Start, Visit
+from scrapy_ubi.node.disk import NoDisk
+from scrapy_ubi.node.group.beats import Beats
+from scrapy_ubi.node.mail.exchange_loop import ExchangeLoop
 from scrapy_ubi.protocol.host import Entry
 from scrapy_ubi.requests.identity import RequestKeys
 from scrapy_ubi.settings import UbiSettings
@@ -117,6 +120,9 @@ class Told(NodeEvents):
     def limit(self, reason: str, sentence: str) -> None:
         self.crawler.limited.append((reason, sentence))
 
+    def incarnation(self, incarnation: str) -> None:
+        self.crawler.incarnations.append(incarnation)
+
 
 class Crawler:
     """Fetches what its node hands out, one load at a time per permit, and discovers the links."""
@@ -128,6 +134,8 @@ class Crawler:
         self.cancels = 0
         self.given_up: list[str] = []
         self.limited: list[tuple[str, str]] = []
+        self.incarnations: list[str] = []  # as they were noted
+        self.disk = NoDisk(settings.host_delay)
         self.loads: set[asyncio.Task[None]] = set()
         self.refused: str | None = None  # what `check` says of a request
         self.transport = MemoryTransport(hub, name, settings.crawl)
@@ -138,7 +146,22 @@ class Crawler:
             lambda request: self.refused,
             RequestKeys(settings),
             Told(self),
+            disk=self.disk,
         )
+
+    @property
+    def beats(self) -> Beats:
+        """The part of its node that reads and publishes beats."""
+        return self.node._beats
+
+    @property
+    def exchanges(self) -> ExchangeLoop:
+        """The part of its node that carries mail."""
+        return self.node._exchanges
+
+    def started_earlier(self, seconds: float) -> None:
+        """Its process has been there for longer than it was."""
+        self.node._join._started -= seconds
 
     def start(self, seeds: list[str]) -> asyncio.Task[None]:
         """Run beside the test."""
@@ -169,7 +192,7 @@ class Crawler:
 
     async def crash(self) -> None:
         """kill -9. An exchange under way may still reach Redis, but nobody hears what it brings."""
-        self.node._exchanges.exchange = None
+        self.exchanges.exchange = None
         self.node._ticker.stop()
         await self.transport.stop_beating(None)
         self.task.cancel()

@@ -71,9 +71,10 @@ def test_the_log_shows_whose_parameters_they_are() -> None:
 def test_the_first_file_has_the_times_of_the_start() -> None:
     """Under which the name was looked at; the next one has its own."""
     params = {"time": "later", "batch_time": "later", "batch_id": 1}
-    agent = spider(agent_id="a1", settings=UbiSettings(crawl="c"), feed_times=times())
+    begun = times()
+    agent = spider(agent_id="a1", settings=UbiSettings(crawl="c"), feed_times=begun)
     found = FeedParams()(params, agent)
-    assert (found["time"], found["batch_time"]) == tuple(agent.crawler.engine._slot.scheduler.feed_times.values())
+    assert (found["time"], found["batch_time"]) == tuple(begun.values())
     assert FeedParams()({**params, "batch_id": 2}, agent)["time"] == "later"
 
 

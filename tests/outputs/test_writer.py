@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import os
 import shutil
@@ -221,12 +222,15 @@ def test_a_store_that_raises_loses_its_page_only(tmp_path: Path, caplog: pytest.
 
 
 def test_room_is_told_of(tmp_path: Path) -> None:
-    told: list[bool] = []
-    kept = Kept(tmp_path)
-    kept.writer._on_room = lambda: told.append(True)
-    kept.page("a", "x" * 1000)
-    assert kept.writer.waiting == 1001
-    kept.writer.tell_of_room()
-    kept.flush()
-    kept.close()
-    assert told == [True] and not kept.writer.waiting
+    async def main() -> None:
+        told, kept = asyncio.Event(), Kept(tmp_path)
+        kept.writer.on_room(told.set)
+        kept.page("a", "x" * 1000)
+        assert kept.writer.waiting == 1001
+        kept.writer.tell_of_room()
+        kept.flush()
+        await asyncio.wait_for(told.wait(), 60)
+        kept.close()
+        assert not kept.writer.waiting
+
+    asyncio.run(main())

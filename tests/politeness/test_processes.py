@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.crawls.test_processes import Project
+from tests.support.project import Project
 from tests.support.server import Server
 from tests.support.site import HANG_UP, Page, Site, links
 
@@ -19,7 +19,6 @@ PAGES = 4  # of each host
 OPTIONS = (
     "ROBOTSTXT_OBEY=False",
     "RETRY_TIMES=0",
-    "UBI_LEASE_TIMEOUT=1",
     "UBI_HOST_FAILURES=2",
     "UBI_HOST_PAUSE=0.2",
     "UBI_HOST_TRIES=1",

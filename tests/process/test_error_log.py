@@ -50,11 +50,12 @@ class Book:
 
 @pytest.fixture
 def book(tmp_path: Path) -> Iterator[Book]:
+    before = list(logging.getLogger().handlers)
     book = Book(tmp_path / "errors.log", number=3)
     book.log.listen()
     yield book
     book.log.close()
-    assert not any(isinstance(handler, error_log._Ear) for handler in logging.getLogger().handlers)
+    assert logging.getLogger().handlers == before
 
 
 def raised(error: BaseException) -> BaseException:

@@ -50,7 +50,7 @@ def test_where_the_system_does_not_tell_it_is_when_this_was_imported(
     stat = tmp_path / "stat"
     stat.write_text(text)
     monkeypatch.setattr(process_start, "STAT", stat)
-    assert 0 <= process_start._process_start() <= clock.now()
-    assert process_start._process_start() == process_start._IMPORTED
+    assert 0 <= process_start.started() <= clock.now()
+    assert process_start.started() == process_start.IMPORTED
     stat.unlink()
-    assert process_start._process_start() == process_start._IMPORTED
+    assert process_start.started() == process_start.IMPORTED

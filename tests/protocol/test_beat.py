@@ -10,12 +10,9 @@ from hypothesis import strategies as st
 
 from scrapy_ubi.protocol.beat import Beat
 from scrapy_ubi.protocol.view import Member, View
+from tests.support.builders import hexes
 
 INCARNATION, DIGEST = "0123abcd", "00000000000000ff"
-
-
-def hexes(digits: int) -> st.SearchStrategy[str]:
-    return st.integers(0, 16**digits - 1).map(lambda number: f"{number:0{digits}x}")
 
 
 beats = st.builds(

@@ -11,11 +11,7 @@ from hypothesis import strategies as st
 from scrapy_ubi.protocol import ring as ring_module
 from scrapy_ubi.protocol.ring import Ring, RingCollision
 from scrapy_ubi.protocol.view import Member, View
-
-
-def hexes(digits: int) -> st.SearchStrategy[str]:
-    return st.integers(0, 16**digits - 1).map(lambda number: f"{number:0{digits}x}")
-
+from tests.support.builders import hexes
 
 members = st.dictionaries(
     st.sampled_from("abcdef"), st.builds(Member, hexes(8), st.integers(0, 3), st.integers(1, 5)), max_size=5

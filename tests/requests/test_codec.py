@@ -28,7 +28,7 @@ from scrapy.spiders import CrawlSpider, Rule
 
 from scrapy_ubi.protocol.host import Entry
 from scrapy_ubi.requests.callbacks import callback_names, errback_lost
-from scrapy_ubi.requests.check import _META_CHECKS, DERIVED_META
+from scrapy_ubi.requests.check import DERIVED_META, META_CHECKS
 from scrapy_ubi.requests.codec import Codec, CodecError, Encoded
 
 URL = "http://h1.example/a?b=%20c"
@@ -310,7 +310,7 @@ odd_values: st.SearchStrategy[Any] = st.recursive(
     ),
     max_leaves=6,
 )
-looked_at = sorted({*_META_CHECKS, *DERIVED_META, "max_retry_times", "bindaddress", "~"})
+looked_at = sorted({*META_CHECKS, *DERIVED_META, "max_retry_times", "bindaddress", "~"})
 sendable = st.text(st.characters(codec="utf-8"), max_size=6) | st.sampled_from(["", "X-A", ":authority", "x\n", "a\0"])
 
 

@@ -55,7 +55,7 @@ def test_what_is_remembered_is_bounded() -> None:
     for held in (first, *([number] for number in range(MOST_SEEN))):
         assert shared.shared(request(meta={"held": held}), None) == []
     assert shared.shared(request(meta={"held": first}), None) == []
-    assert len(shared._seen) == MOST_SEEN
+    assert shared.remembered == MOST_SEEN
 
 
 class Bag(Spider):

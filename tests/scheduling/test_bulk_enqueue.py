@@ -11,7 +11,6 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from random import Random
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -35,18 +34,15 @@ from scrapy_ubi.protocol.done_marks import Outlinks
 from scrapy_ubi.protocol.host import Entry
 from scrapy_ubi.protocol.records import MOST_OUTLINKS
 from scrapy_ubi.requests.check import NONCE
-from scrapy_ubi.requests.codec import Codec
-from scrapy_ubi.requests.identity import RequestKeys
 from scrapy_ubi.requests.inflight import Flight
 from scrapy_ubi.scheduling.bulk_enqueue import SLICE, SLICE_LENGTH, slices
-from scrapy_ubi.scheduling.link_filter import LinkFilter
-from scrapy_ubi.scheduling.scrapy_rules import host_name
-from scrapy_ubi.scheduling.stats import StatBuffer
+from scrapy_ubi.scheduling.scrapy_rules import ScrapyRules, host_name
 from scrapy_ubi.settings import UbiSettings
-from scrapy_ubi.transport.in_process import MemoryHub, MemoryTransport
+from scrapy_ubi.transport import Transport
 from scrapy_ubi.urls import normal_form, partition_key, url_key
 from scrapy_ubi.urls.canonical import canonical_form, usual_parts
-from tests.support.reaching import reach
+from tests.support.builders import parts_of
+from tests.support.engines import FakeHooks, fake_engine
 
 PAGE = "http://h1.example/"
 MALFORMED = "ubi/scheduler/dropped/malformed"
@@ -77,33 +73,33 @@ class World(UbiScheduler):
         crawler.spider = Walk(allowed_domains=domains)
         self.agent_id = "a1"
         self.settings = UbiSettings.from_scrapy(crawler.settings, "walk")
-        self._stat_buffer = StatBuffer(crawler.stats)
-        self._codec = Codec(crawler.spider, crawler.settings)
-        self._keys = RequestKeys(self.settings)
-        self._link_filter = LinkFilter.from_settings(self.settings, self._stat_buffer.count)
-        self.reach = reach(self.settings, count=self._stat_buffer.count)
-        self.node = self._agent("a1")
+        self.hooks: Any = FakeHooks()
+        self.parts = parts_of(self)
+        self._middlewares(crawler)
+        self.rules = ScrapyRules(crawler)
+        self.put_together(self.parts)
+        self.begin()
         if group:
             self.join()
-        self._middlewares(crawler)
-        self._assemble()
-        self._page_links = self._make_page_links()
         self.crawled: list[Request] = []
         state, _ = self.node.frontier.add("h1.example", [Entry(1, PAGE, 0)])
         self.page: Visit | None = Visit(state, Entry(1, PAGE, 0), 0)
         self._taught: Outlinks = []
         self.request = Request(PAGE)
-        self._flights.add(Flight(self.request, "h1.example", self.page))
+        self.flights.add(Flight(self.request, "h1.example", self.page))
 
-    def _agent(self, name: str) -> Node:
-        transport = MemoryTransport(MemoryHub(), name, "crawl", 1_000_000)
-        keys = RequestKeys(self.settings)
-        return Node(self.settings, transport, Start(name, "walk"), self._codec.check, keys)
+    def make_node(self, transport: Transport, disk: Any = None) -> Node:
+        return self._agent("a1", transport)
+
+    def _agent(self, name: str, transport: Transport) -> Node:
+        return Node(self.settings, transport, Start(name, "walk"), self.parts.codec.check, self.parts.keys)
 
     def join(self) -> None:
         """There is another agent from now on."""
         now = clock.now()
-        self.node.agent.read(now, now, {node.agent_id: node.agent.beat for node in (self.node, self._agent("a2"))})
+        self.node.agent.read(
+            now, now, {node.agent_id: node.agent.beat for node in (self.node, self._agent("a2", self.make_transport()))}
+        )
 
     def _middlewares(self, crawler: Crawler) -> None:
         """Scrapy's, as its engine makes them."""
@@ -116,13 +112,7 @@ class World(UbiScheduler):
         self.offsite = OffsiteMiddleware.from_crawler(crawler)
         assert crawler.spider is not None
         self.offsite.spider_opened(crawler.spider)
-        below: Any = SimpleNamespace(
-            scraper=SimpleNamespace(spidermw=SimpleNamespace(middlewares=chain)),
-            downloader=SimpleNamespace(middleware=SimpleNamespace(middlewares=[self.offsite])),
-            scheduler=self,
-            crawl=self._engine_takes,
-        )
-        crawler.engine = below
+        crawler.engine = fake_engine(chain, [self.offsite], scheduler=self, crawl=self._engine_takes)
 
     def _engine_takes(self, request: Request) -> None:
         """As the engine takes a request."""
@@ -148,7 +138,7 @@ class World(UbiScheduler):
             if request is None:
                 self.crawler.stats.inc_value(MALFORMED)
                 continue
-            passed = self._page_links.passing.one(request, self.response(depth))
+            passed = self.rules.one(request, self.response(depth))
             if passed is not None:
                 passed.headers.pop("Referer", None)
                 self._yielded(passed)
@@ -168,13 +158,14 @@ class World(UbiScheduler):
 
     def outcome(self) -> dict[str, Any]:
         """All that has come of the links."""
-        self._stat_buffer.page_done()
+        self.parts.stats.page_done()
         stats = {name: value for name, value in self.crawler.stats.get_stats().items() if "plain_links" not in name}
         # Links that would be too deep are not looked at, whether they are URLs or not.
         stats["dropped"] = sum(stats.pop(name, 0) for name in ("depth/request_ignored_count", MALFORMED))
         hosts = {state.host: sorted(state.undone()) for state in self.node.frontier.states()}
         local = []
-        while (request := self._local.next()) is not None:
+        while (request := self.next_request()) is not None:  # those without a host: it may fetch no other
+            self.hooks.removed(request)
             local.append((request.url, request.meta.get("depth")))
         assert self.page is not None
         taught = self._taught + self.page.outlinks
@@ -188,7 +179,7 @@ class World(UbiScheduler):
             "forwarded": dict(self.node.agent.discovery.forwarded),
             "limits": dict(self.node.limits.counted),
             "joins": (joins.counts, joins.examples),
-            "changed": dict(self._keys.changed),
+            "changed": dict(self.parts.keys.changed),
         }
 
 

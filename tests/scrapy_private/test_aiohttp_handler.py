@@ -25,7 +25,7 @@ def test_aiohttp_and_scrapy_have_these_names() -> None:
     source = inspect.getsource(AiohttpDownloadHandler)
     assert "self._session: aiohttp.ClientSession" in source
     assert "raise DownloadFailedError(str(e)) from e" in source
-    assert frozenset(aiohttp.client.IDEMPOTENT_METHODS) == aiohttp_handler._REPEATABLE
+    assert frozenset(aiohttp.client.IDEMPOTENT_METHODS) == aiohttp_handler.REPEATABLE
 
 
 def test_a_session_is_told_once() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import inspect
-from collections.abc import Iterator
 from functools import partial
 from types import SimpleNamespace
 from typing import Any
@@ -30,12 +29,6 @@ from tests.support.crawls import crawl
 from tests.support.site import Site
 
 HOST = "http://h1.example"
-
-
-@pytest.fixture
-def site() -> Iterator[Site]:
-    with Site() as running:
-        yield running
 
 
 def test_the_slots_names() -> None:

@@ -110,8 +110,8 @@ class Recording(UbiScheduler):
         self.events.append(("child", request.cb_kwargs.get("of", "")))
         return super().enqueue_request(request)
 
-    def _hook_in(self) -> None:
-        super()._hook_in()
+    def begin(self) -> None:
+        super().begin()
         hooks = EngineHooks(self.crawler.engine)
         hooks.on_removed(self._note_removed)
         hooks.on_closing(self._note_closing)

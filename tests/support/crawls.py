@@ -19,11 +19,12 @@ from scrapy import Spider, signals
 from scrapy.crawler import AsyncCrawlerRunner, Crawler
 from scrapy.utils.reactor import is_reactor_installed
 
+from scrapy_ubi.components.find_scheduler import scheduler_of
 from scrapy_ubi.components.scheduler import UbiScheduler
 from scrapy_ubi.transport import Transport
 from scrapy_ubi.transport.in_process import MemoryHub, MemoryTransport
 
-LIMIT = 60.0  # seconds for a whole crawl: far more than any needs, so that a hanging one fails
+LIMIT = 150.0  # seconds for a whole crawl: far more than any needs, so that a hanging one fails
 
 # Short times, as everything is in one process; still far above what a busy machine makes of a loop's turn.
 FAST: dict[str, Any] = {
@@ -38,6 +39,13 @@ FAST: dict[str, Any] = {
     "UBI_FAILURE_TIMEOUT": 8.0,
     "UBI_FLUSH_INTERVAL": 0.01,
 }
+
+
+def agent_of(spider: Spider) -> UbiScheduler:
+    """The scheduler of the agent that this spider crawls at."""
+    scheduler = scheduler_of(spider.crawler)
+    assert scheduler is not None
+    return scheduler
 
 
 class SharedScheduler(UbiScheduler):

@@ -88,7 +88,7 @@ class FakeNode:
         self.now = 0.0
         self.pages: dict[str, FakeVisit | None] = {}  # URL -> the page it was found on, as far as is known
         self._known: set[int] = set()
-        self._queue: deque[FakeVisit] = deque()
+        self.queue: deque[FakeVisit] = deque()  # what waits to be handed out
         self._again: dict[FakeVisit, Entry] = {}
         self._changed = asyncio.Event()
 
@@ -119,25 +119,25 @@ class FakeNode:
         self._known.add(entry.key)
         self.calls.append(("discover", host, entry, seed))
         self.pages[entry.url] = page
-        self._queue.append(FakeVisit(host, entry))
+        self.queue.append(FakeVisit(host, entry))
         return Verdict.FOUND
 
     def next(self) -> FakeVisit | None:
-        if not self._queue:
+        if not self.queue:
             return None
         self.out += 1
-        return self._queue.popleft()
+        return self.queue.popleft()
 
     @property
     def over(self) -> bool:
-        return self.agent.start_exhausted and not self._queue and not self.out
+        return self.agent.start_exhausted and not self.queue and not self.out
 
     def pending(self) -> bool:
-        return bool(self._queue)
+        return bool(self.queue)
 
     @property
     def waiting(self) -> int:
-        return len(self._queue)
+        return len(self.queue)
 
     def retry(self, visit: FakeVisit, entry: Entry) -> None:
         self.calls.append(("retry", visit, entry))
@@ -154,7 +154,7 @@ class FakeNode:
         self.out -= 1
         self.calls.append(("ended", visit.entry.url, failed, fetched))
         if visit in self._again:
-            self._queue.append(FakeVisit(visit.host, self._again.pop(visit)))
+            self.queue.append(FakeVisit(visit.host, self._again.pop(visit)))
         self.wake()
 
     def also_done(self, visit: FakeVisit, key: int) -> None:
@@ -163,7 +163,7 @@ class FakeNode:
     def put_back(self, visit: FakeVisit) -> None:
         self.out -= 1
         self.calls.append(("put_back", visit.entry.url))
-        self._queue.append(FakeVisit(visit.host, visit.entry))
+        self.queue.append(FakeVisit(visit.host, visit.entry))
         self.wake()
 
     def permit_now(self, host: str, visit: FakeVisit | None, foreign: bool = False) -> bool | None:

@@ -93,7 +93,7 @@ class Site:
         self.most_at_once: Counter[str] = Counter()
         self.most_of_agent: Counter[tuple[str, str]] = Counter()  # the same by host and User-Agent
         self.spans: dict[str, list[tuple[float, float]]] = {}  # host -> begin and end of its visits (s)
-        self._pages: dict[str, Answer] = {}
+        self.pages: dict[str, Answer] = {}  # by URL
         self._hosts: dict[str, Answer] = {}
         self._held: dict[str, Held] = {}
         self._now: Counter[str | tuple[str, str]] = Counter()
@@ -143,9 +143,9 @@ class Site:
             answer = Page(answer, headers=named)
         if isinstance(answer, Page):
             page = answer
-            self._pages[url] = lambda visit: page
+            self.pages[url] = lambda visit: page
         else:
-            self._pages[url] = answer
+            self.pages[url] = answer
 
     def host(self, host: str, answer: Answer) -> None:
         """Say what the pages of a host answer of which nothing else was said."""
@@ -186,7 +186,7 @@ class Site:
             if (held := self._held.get(url)) is not None:
                 held.wait()
             rest = self._hosts.get(host, lambda visit: Page("not found", 404))
-            page = self._pages.get(url, rest)(visit)
+            page = self.pages.get(url, rest)(visit)
         finally:
             with self._lock:
                 self._now.subtract((host, of_agent))

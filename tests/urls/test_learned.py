@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scrapy_ubi.urls import learned, normal_form, partition_key
 from scrapy_ubi.urls.learned import AGREE, MOST_SITES, OFF, ON, bare, class_of, read, shown
 from scrapy_ubi.urls.normaliser import TRIED
-from scrapy_ubi.urls.steps import PARAMETERS, _parameters
+from scrapy_ubi.urls.steps import PARAMETERS, known_parameters
 from tests.urls.test_normaliser import lossy_urls
 
 sites = st.dictionaries(
@@ -120,7 +120,7 @@ def test_a_partition_key_is_known_only_with_www() -> None:
 
 
 def test_the_names_of_arguments_are_in_small_letters() -> None:
-    assert PARAMETERS.exists() and set(_parameters()) == {"session", "tracking"}
-    for names in _parameters().values():
+    assert PARAMETERS.exists() and set(known_parameters()) == {"session", "tracking"}
+    for names in known_parameters().values():
         for name in (*names.whole, *names.begin):
             assert name == name.lower() and not set(name) & set("=&;%/?#")

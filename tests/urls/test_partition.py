@@ -87,9 +87,9 @@ def test_the_list_of_suffixes_is_never_fetched(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(socket, "getaddrinfo", refused)
     monkeypatch.setattr(socket.socket, "connect", refused)
     partition._extractor.cache_clear()
-    partition._registered_domain.cache_clear()
+    partition.registered_domain.cache_clear()
     assert partition_key("http://a.site.co.uk/", "domain") == "site.co.uk"
 
 
 def test_what_is_remembered_is_bounded() -> None:
-    assert partition._registered_domain.cache_parameters()["maxsize"] == partition.DOMAINS_KEPT
+    assert partition.registered_domain.cache_parameters()["maxsize"] == partition.DOMAINS_KEPT

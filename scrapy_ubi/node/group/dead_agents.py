@@ -55,10 +55,10 @@ class DeadAgents:
             if NAME.fullmatch(name) and Beat.parse(line) is not None
         }
         gone = {name: line for name, (line, since) in self._since.items() if now - since > self._long}
-        if gone and self._is_mine(now):
+        if gone and self.is_mine(now):
             self._under_way = self._io.send(self._transport.forget(dict([*gone.items()][:MOST])), self._done)
 
-    def _is_mine(self, now: float) -> bool:
+    def is_mine(self, now: float) -> bool:
         """Whether it is this agent that removes them."""
         agent = self._crawl.agent
         calm = agent.tenure.complete is agent.view and agent.group.may_act(now) and not agent.group.shadowed

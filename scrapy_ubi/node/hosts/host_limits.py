@@ -113,6 +113,11 @@ class HostLimits:
             self._hosts.put(state, SECTION, list(facts))
         return DEPTH if deep else ""
 
+    @property
+    def watched(self) -> int:
+        """How many hosts are watched for what an iteration finds."""
+        return len(self._watched)
+
     def _end(self, state: HostState, reason: str) -> str:
         self._hosts.end(state, reason)
         self._note(f"ended/{reason}", state.host)

@@ -92,6 +92,16 @@ class HostNotes:
             text = canonical(notes)
         self._agent.keeping.note(state, text)
 
+    @property
+    def parsed(self) -> int:
+        """How many texts of notes are kept parsed."""
+        return len(self._parsed)
+
+    @property
+    def brief(self) -> int:
+        """How many hosts have delays for here and now only."""
+        return len(self._brief)
+
     def _read(self, state: HostState) -> dict[str, object]:
         text = state.notes.text
         if not text:

@@ -45,6 +45,11 @@ class IpPoliteness:
     def __len__(self) -> int:
         return len(self._of)
 
+    @property
+    def addresses(self) -> int:
+        """How many addresses are remembered."""
+        return len(self._addresses)
+
     def learn(self, host: str, address: str) -> None:
         """A response of this host came from this address."""
         self._of.pop(host, None)  # it is the last one learned now

@@ -106,6 +106,11 @@ class LearnedForms:
         """The learned forms that these settings want; None without."""
         return LearnedForms(settings, keys, again) if tried(parse(settings.normalise)) else None
 
+    @property
+    def kept(self) -> tuple[int, int]:
+        """How many pages are remembered, and how many requests that were joined with one of a URL: both are bounded."""
+        return len(self._pages), sum(len(joined.entries) for joined in self._joined.values())
+
     def begin(self, agent: Agent, hosts: HostNotes, joins: MergedUrls) -> None:
         """Work for this agent."""
         self._agent, self._hosts, self._joins = agent, hosts, joins

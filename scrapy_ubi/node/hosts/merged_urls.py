@@ -37,6 +37,11 @@ class MergedUrls:
         # Key -> the first spelling, and what has changed it.
         self._led: OrderedDict[int, tuple[str, tuple[str, ...]]] = OrderedDict()
 
+    @property
+    def waiting(self) -> int:
+        """How many first spellings wait for another one of their normal form."""
+        return len(self._led)
+
     def first(self, spelling: int, key: int, url: str, steps: tuple[str, ...]) -> None:
         """A URL that such steps have changed is the first of its normal form. `spelling` is its key by `safe`."""
         if steps and self._is_new(spelling):

@@ -74,5 +74,10 @@ class Combinations:
             table = self._growing if len(self._growing) > 1 else self._full or self._growing
             self._urls -= len(table.popitem(last=False)[1])
 
+    @property
+    def kinds(self) -> int:
+        """How many kinds of URLs are remembered."""
+        return len(self._growing) + len(self._full)
+
     def __len__(self) -> int:
         return self._urls

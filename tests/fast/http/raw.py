@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
+import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -39,6 +40,21 @@ def answer(body: bytes = b"ok", *headers: bytes, status: bytes = b"200 OK") -> b
     """An ordinary answer, with its length."""
     lines = [b"HTTP/1.1 " + status, b"Content-Type: text/html", *headers, b"Content-Length: %d" % len(body), b"", body]
     return b"\r\n".join(lines)
+
+
+def kept(ours: UbiDownloadHandler) -> int:
+    """How many idle connections this handler keeps."""
+    return len(ours._pool)
+
+
+def name_server(
+    monkeypatch: pytest.MonkeyPatch, ours: UbiDownloadHandler, ask: Callable[[str], Awaitable[list[str]]]
+) -> None:
+    """Let this answer what addresses a host has."""
+    monkeypatch.setattr(ours._dialer._names, "addresses", ask)
+
+
+ALWAYS: list[Answer] = [answer()] * 20  # the same to whatever is asked
 
 
 class Server:

@@ -1,10 +1,9 @@
-"""What the handler does with requests and connections: what is written, what is kept, what is tried again."""
+"""What the handler does with requests: what is written, what is received, which errors are raised."""
 
 from __future__ import annotations
 
 import asyncio
 import tracemalloc
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -14,31 +13,33 @@ from scrapy.exceptions import (
     CannotResolveHostError,
     DownloadCancelledError,
     DownloadConnectionRefusedError,
-    DownloadFailedError,
-    DownloadTimeoutError,
     StopDownload,
     UnsupportedURLSchemeError,
 )
 from scrapy.http import FormRequest, Headers, HtmlResponse
-from twisted.internet.ssl import Certificate
 
-from scrapy_ubi.fast.http import connection, pool
+from scrapy_ubi.fast.http import connection
 from scrapy_ubi.fast.http.connection import Connection
-from scrapy_ubi.fast.http.handler import UbiDownloadHandler
 from scrapy_ubi.fast.http.load import Load
 from scrapy_ubi.fast.http.pool import Pool
 from scrapy_ubi.fast.http.request_head import Unsendable
 from scrapy_ubi.fast.http.route import Router
 from scrapy_ubi.scrapy_private import socket_gate
 from scrapy_ubi.scrapy_private.socket_gate import NoRight
-from tests.fast.http.raw import ROUTE, Answer, Server, Wire, answer, fetch, handler, run, then, tls, until_closed
-
-ALWAYS: list[Answer] = [answer()] * 20
-
-
-async def drop(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """An answer: none, the connection ends."""
-    writer.close()
+from tests.fast.http.raw import (
+    ALWAYS,
+    ROUTE,
+    Server,
+    Wire,
+    answer,
+    fetch,
+    handler,
+    name_server,
+    run,
+    then,
+    tls,
+    until_closed,
+)
 
 
 def test_what_is_written() -> None:
@@ -115,59 +116,6 @@ def test_what_a_proxy_is_told_must_be_one_line_too() -> None:
     run(main())
 
 
-@pytest.mark.parametrize(
-    ("request_", "tried"),
-    [
-        (lambda url: Request(url), True),
-        (lambda url: Request(url, method="HEAD"), True),
-        (lambda url: Request(url, method="POST"), False),
-        (lambda url: Request(url, body=b"x"), False),
-    ],
-)
-def test_a_kept_connection_that_turns_out_dead(request_: Callable[[str], Request], tried: bool) -> None:
-    async def main() -> None:
-        async with Server([answer(), drop], [answer(b"")]) as server, handler() as ours:
-            await ours.download_request(Request(server.url))
-            if tried:
-                assert (await ours.download_request(request_(server.url))).status == 200
-            else:
-                with pytest.raises(DownloadFailedError):
-                    await ours.download_request(request_(server.url))
-            assert server.opened == 1 + tried
-
-    run(main())
-
-
-def test_under_the_right_to_one_transfer_it_is_not_tried_again_but_told() -> None:
-    async def main() -> None:
-        async with Server([answer(), drop], [answer()]) as server, handler() as ours:
-            right = socket_gate.OneTransfer(lambda host: True, "h.example")
-            socket_gate.may_write.set(right)
-            await ours.download_request(Request(server.url))
-            assert not right.broken
-            with pytest.raises(DownloadFailedError):
-                await ours.download_request(Request(server.url))
-            assert right.broken and server.opened == 1
-
-    run(main())
-
-
-def test_it_is_tried_again_once_and_only_before_an_answer() -> None:
-    async def main() -> None:
-        async with Server([answer(), drop], [drop]) as server, handler() as ours:
-            await ours.download_request(Request(server.url))
-            with pytest.raises(DownloadFailedError):
-                await ours.download_request(Request(server.url))
-            assert server.opened == 2
-        async with Server([answer(), b"HTTP/1.1 2"], [answer()]) as server, handler() as ours:
-            await ours.download_request(Request(server.url))
-            with pytest.raises(DownloadFailedError):
-                await ours.download_request(Request(server.url))
-            assert server.opened == 1
-
-    run(main())
-
-
 def test_the_end_of_the_connection_is_that_of_the_body() -> None:
     response = fetch([b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n<html>to the end"])
     assert isinstance(response, HtmlResponse)
@@ -188,77 +136,6 @@ def test_headers_of_the_connection_are_not_the_spiders() -> None:
     assert headers.getlist("Set-Cookie") == [b"a=1", b"b=2"]
     head = fetch([answer(b"12345", b"X: y").partition(b"\r\n\r\n")[0] + b"\r\n\r\n"], method="HEAD").headers
     assert head["Content-Length"] == b"5"
-
-
-def test_a_request_that_is_cancelled_closes_its_connection() -> None:
-    async def main() -> None:
-        started = asyncio.Event()
-
-        async def wait(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            started.set()
-            await until_closed(reader, writer)
-
-        async with Server([wait]) as server, handler() as ours:
-            task = asyncio.create_task(ours.download_request(Request(server.url)))
-            await started.wait()
-            task.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await task
-            await server.closed(0)
-
-    run(main())
-
-
-def test_the_end_of_the_handler_is_that_of_its_connections() -> None:
-    async def main() -> None:
-        async with Server([answer(), until_closed]) as server:
-            async with handler() as ours:
-                await ours.download_request(Request(server.url))
-            await server.closed(0)
-
-    run(main())
-
-
-def test_requests_under_way_end_with_the_handler() -> None:
-    async def main() -> None:
-        started = asyncio.Event()
-
-        async def wait(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            started.set()
-            await until_closed(reader, writer)
-
-        async with Server([wait]) as server, handler() as ours:
-            task = asyncio.create_task(ours.download_request(Request(server.url)))
-            await started.wait()
-            await ours.close()
-            with pytest.raises(DownloadFailedError):
-                await task
-            await server.closed(0)
-
-    run(main())
-
-
-def test_a_connection_that_is_there_after_the_end_of_the_handler_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def main() -> None:
-        asked, known = asyncio.Event(), asyncio.Event()
-
-        async def addresses(host: str) -> list[str]:
-            asked.set()
-            await known.wait()
-            return [host]
-
-        async with Server(ALWAYS) as server, handler() as ours:
-            monkeypatch.setattr(ours._dialer._names, "addresses", addresses)
-            task = asyncio.create_task(ours.download_request(Request(server.url)))
-            await asked.wait()
-            await ours.close()
-            known.set()
-            with pytest.raises(DownloadFailedError):
-                await task
-            await server.closed(0)
-            assert not server.requests and len(ours._pool) == 0
-
-    run(main())
 
 
 def test_a_receiver_that_changes_its_headers_changes_no_response() -> None:
@@ -312,49 +189,6 @@ def test_what_comes_after_a_stop_is_no_loss() -> None:
     run(main())
 
 
-def test_no_more_than_so_many_connections_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def many(ours: Any, url: str, number: int, **meta: Any) -> None:
-        requests = [ours.download_request(Request(url, meta=dict(meta))) for _ in range(number)]
-        assert {response.status for response in await asyncio.gather(*requests)} == {200}
-
-    async def main() -> None:
-        async with Server(ALWAYS) as server, handler(CONCURRENT_REQUESTS_PER_DOMAIN=3, CONCURRENT_REQUESTS=5) as ours:
-            await many(ours, server.url, 6)
-            assert len(ours._pool) == 3
-            await many(ours, "http://h.example/", 6, proxy=server.url)
-            assert len(ours._pool) == 3 + 5
-            monkeypatch.setattr(pool, "MOST_IDLE", 8)
-            await many(ours, server.url.replace("127.0.0.1", "127.0.0.2"), 1, proxy=server.url.replace("http", "HTTP"))
-            assert len(ours._pool) == 8
-            monkeypatch.setattr(pool, "IDLE_SECONDS", 0.0)
-            ours._pool._tick()
-            assert len(ours._pool) == 0
-
-    run(main())
-
-
-def test_the_handlers_of_both_schemes_keep_no_more_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pool, "MOST_IDLE", 5)
-
-    async def main() -> None:
-        crawler = Crawler(Spider, {"TWISTED_REACTOR_ENABLED": False})
-        crawler.spider = Spider("both")
-        async with Server(ALWAYS) as plain, Server(ALWAYS, tls=tls()) as secure:
-            ours = UbiDownloadHandler(crawler), UbiDownloadHandler(crawler)
-            for number in range(1, 5):
-                for each, server in zip(ours, (plain, secure), strict=True):
-                    meta = {"bindaddress": f"127.0.0.{number}"}  # a route of its own
-                    await each.download_request(Request(server.url, meta=meta))
-            kept = [len(each._pool) for each in ours]
-            assert sum(kept) == 5 and max(kept) == 3, "the youngest"
-            await ours[0].close()
-            assert [len(each._pool) for each in ours] == [0, kept[1]], "each closes its own"
-            await ours[1].close()
-            assert len(ours[1]._pool) == 0
-
-    run(main())
-
-
 @pytest.mark.parametrize(
     ("url", "proxy", "dialed"),
     [
@@ -393,29 +227,6 @@ def test_errors_are_scrapys() -> None:
     run(main())
 
 
-@pytest.mark.parametrize("tunnel", [False, True])
-def test_a_server_that_closes_in_the_handshake_is_an_error_with_a_text(tunnel: bool) -> None:
-    """As those do that know older versions of TLS only."""
-
-    async def main() -> None:
-        async def close(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            if tunnel:
-                await reader.readuntil(b"\r\n\r\n")
-                writer.write(b"HTTP/1.1 200 Connected\r\n\r\n")
-            await reader.read(1)
-            writer.write_eof()
-            await reader.read()
-            writer.close()
-
-        async with await asyncio.start_server(close, "127.0.0.1") as server, handler() as ours:
-            address = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
-            meta = {"proxy": f"http://{address}"} if tunnel else {}
-            with pytest.raises(DownloadFailedError, match="closed during the TLS handshake"):
-                await ours.download_request(Request(f"https://{address}/", meta=meta))
-
-    run(main())
-
-
 def test_the_next_address_is_tried(monkeypatch: pytest.MonkeyPatch) -> None:
     async def main() -> None:
         async with Server(ALWAYS) as server, handler() as ours:
@@ -424,7 +235,7 @@ def test_the_next_address_is_tried(monkeypatch: pytest.MonkeyPatch) -> None:
                 return found[host]
 
             found = {"h.example": ["127.0.0.2", "127.0.0.1"], "gone.example": ["127.0.0.2", "127.0.0.3"]}
-            monkeypatch.setattr(ours._dialer._names, "addresses", addresses)
+            name_server(monkeypatch, ours, addresses)
             response = await ours.download_request(Request(f"http://h.example:{server.port}/"))
             assert str(response.ip_address) == "127.0.0.1"
             with pytest.raises(DownloadConnectionRefusedError):
@@ -440,76 +251,6 @@ def test_a_spiders_own_limits() -> None:
             ours.crawler.spider.download_maxsize = 4  # type: ignore[union-attr]
             with pytest.raises(DownloadCancelledError):
                 await ours.download_request(Request(server.url))
-
-    run(main())
-
-
-def test_tls_through_a_tunnel() -> None:
-    async def main() -> None:
-        asked: list[bytes] = []
-
-        async def tunnel(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            asked.append(await reader.readuntil(b"\r\n\r\n"))
-            there, back = await asyncio.open_connection("127.0.0.1", server.port)
-            writer.write(b"HTTP/1.1 200 Connection established\r\nVia: x\r\n\r\n")
-
-            async def pipe(source: asyncio.StreamReader, to: asyncio.StreamWriter) -> None:
-                while data := await source.read(65536):
-                    to.write(data)
-                to.close()
-
-            await asyncio.gather(pipe(reader, back), pipe(there, writer), return_exceptions=True)
-
-        proxy = await asyncio.start_server(tunnel, "127.0.0.1", 0)
-        meta = {"proxy": f"http://127.0.0.1:{proxy.sockets[0].getsockname()[1]}"}
-        async with Server(ALWAYS, tls=tls()) as server, handler() as ours:
-            url = f"https://h.example:{server.port}/x"
-            headers = {"Proxy-Authorization": "Basic eA=="}
-            for _ in range(2):
-                response = await ours.download_request(Request(url, meta=dict(meta), headers=headers))
-                assert response.body == b"ok" and isinstance(response.certificate, Certificate)
-            host = b"h.example:%d" % server.port
-            wanted = [b"CONNECT " + host + b" HTTP/1.1", b"Host: " + host, b"Proxy-Authorization: Basic eA==", b"", b""]
-            assert [head.split(b"\r\n") for head in asked] == [wanted], "one tunnel for both"
-            assert all(head == b"GET /x HTTP/1.1\r\nHost: " + host for head in server.heads)
-        proxy.close()
-
-    run(main())
-
-
-@pytest.mark.parametrize("said", [b"HTTP/1.1 407 Proxy Authentication Required\r\n\r\n", b"no HTTP\r\n\r\n", b""])
-def test_a_proxy_that_opens_no_tunnel(said: bytes) -> None:
-    async def main() -> None:
-        async with Server([said]) as server, handler() as ours:
-            with pytest.raises(Exception) as raised:
-                await ours.download_request(Request("https://h.example/", meta={"proxy": server.url}))
-            assert type(raised.value).__name__ == ("TunnelError" if said else "DownloadFailedError")
-
-    run(main())
-
-
-@pytest.mark.parametrize("host", ["a..b", f"{'x' * 70}.example", "."])
-def test_no_tunnel_to_what_is_no_host(host: str) -> None:
-    async def main() -> None:
-        async with Server([then(b"HTTP/1.1 200 OK\r\n\r\n", until_closed)]) as server, handler() as ours:
-            with pytest.raises(CannotResolveHostError):
-                await ours.download_request(Request(f"https://{host}/", meta={"proxy": server.url}))
-            assert not server.requests
-
-    run(main())
-
-
-@pytest.mark.parametrize("tunnel", [False, True])
-def test_a_handshake_may_take_as_long_as_the_request(tunnel: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(asyncio.constants, "SSL_HANDSHAKE_TIMEOUT", 0.05)
-
-    async def main() -> None:
-        mute = then(b"HTTP/1.1 200 OK\r\n\r\n", until_closed) if tunnel else until_closed
-        async with Server([mute]) as server, handler() as ours:
-            meta = {"download_timeout": 0.3} | ({"proxy": server.url} if tunnel else {})
-            with pytest.raises(DownloadTimeoutError):
-                await ours.download_request(Request(server.url.replace("http:", "https:"), meta=meta))
-            await server.closed(0)
 
     run(main())
 
@@ -530,17 +271,6 @@ def test_nothing_is_written_without_the_right(secure: bool, kept: bool) -> None:
             response = await asyncio.create_task(download(ours, server.url, True))
             assert response.status == 200
             assert len(server.requests) == 1 + kept and not any(b"refused" in head for head in server.heads)
-
-    run(main())
-
-
-def test_no_tunnel_without_the_right() -> None:
-    async def main() -> None:
-        socket_gate.may_write.set(lambda: False)
-        async with Server(ALWAYS) as server, handler() as ours:
-            with pytest.raises(NoRight):
-                await ours.download_request(Request("https://h.example/", meta={"proxy": server.url}))
-            assert not server.requests
 
     run(main())
 

@@ -11,14 +11,9 @@ from scrapy.settings import BaseSettings, Settings
 from scrapy_ubi import Addon
 from scrapy_ubi.components.wiring import REFUSAL
 from scrapy_ubi.fast.http.handler import UbiDownloadHandler
+from tests.support.builders import applied
 
 OWN = "own.Handler"
-
-
-def applied(**users: Any) -> BaseSettings:
-    settings = Settings(users)
-    Addon().update_settings(settings)
-    return settings
 
 
 def handlers(settings: BaseSettings) -> dict[str, Any]:

@@ -21,12 +21,6 @@ FAST = pytest.mark.parametrize("fast", [True, False])
 HANDLER = "scrapy_ubi's own handler"
 
 
-@pytest.fixture
-def site() -> Iterator[Site]:
-    with Site() as running:
-        yield running
-
-
 class Everything(Spider):
     """A page for each thing that goes through a download handler."""
 

@@ -109,11 +109,11 @@ def test_it_is_done_only_in_peace() -> None:
         yard.stand("dead", line("22222222"))
         await yard.wait(2 * PAUSE)
         agent.group.shadowed = True
-        assert not yard.burials._is_mine(yard.part.now)
+        assert not yard.burials.is_mine(yard.part.now)
         agent.group.shadowed = False
-        assert yard.burials._is_mine(yard.part.now)
+        assert yard.burials.is_mine(yard.part.now)
         yard.part.now += 2 * agent.config.lease_timeout
-        assert not yard.burials._is_mine(yard.part.now), "fenced"
+        assert not yard.burials.is_mine(yard.part.now), "fenced"
 
     asyncio.run(test())
 
@@ -126,7 +126,7 @@ def test_it_is_the_first_of_a_complete_view_who_does_it(other: str, complete: bo
     agent.read(now, now, {"a": agent.beat, other: Beat("33333333", 0, 20, "0" * 16, counter=1)})
     assert agent.view.members.keys() == {"a", other} and agent.group.may_act(now)
     agent.tenure.complete = agent.view if complete else None
-    assert yard.burials._is_mine(now) == mine
+    assert yard.burials.is_mine(now) == mine
 
 
 def test_it_is_looked_at_now_and_then_and_nothing_is_asked_while_redis_has_not_answered() -> None:

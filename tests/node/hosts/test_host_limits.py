@@ -298,7 +298,7 @@ def test_hosts_watched_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
         page = Entry(number + 1, f"http://h{number}.example/", 0)
         house.agent.discover(f"h{number}.example", page)
     house.turns()
-    assert len(house.limits._watched) <= 2
+    assert house.limits.watched <= 2
 
 
 # -- whole crawls: 8 hosts of 20 pages that link to each other

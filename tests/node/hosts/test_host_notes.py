@@ -130,7 +130,7 @@ def test_few_notes_are_kept_as_objects(house: House, monkeypatch: pytest.MonkeyP
     for number in range(10):
         house.hosts.put(house.state(f"h{number}"), "a", number)
     assert [house.hosts.get(house.state(f"h{number}"), "a") for number in range(10)] == list(range(10))
-    assert len(house.hosts._parsed) <= 3
+    assert house.hosts.parsed <= 3
 
 
 # -- delays
@@ -176,7 +176,7 @@ def test_delays_for_here_and_now_are_bounded(monkeypatch: pytest.MonkeyPatch) ->
         house.hosts.set_delay(state, "response", 4.0, kept=False)
         if number > 1:
             house.agent.frontier.drop(state.host)
-    assert len(house.hosts._brief) <= 3 + 2 * 3
+    assert house.hosts.brief <= 3 + 2 * 3
     assert house.hosts.delays(house.state("h0")) == {"response": 4.0}
 
 

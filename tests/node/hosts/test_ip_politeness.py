@@ -71,7 +71,7 @@ def test_what_is_known_is_bounded() -> None:
         addresses.learn(f"h{number}", f"192.0.2.{number}")
         assert len(addresses) <= 20
     addresses.freed("x", 1.0, 0.0)
-    assert len(addresses._addresses) <= 21
+    assert addresses.addresses <= 21
 
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.floats(0.01, 5)), max_size=60), st.floats(0, 2))

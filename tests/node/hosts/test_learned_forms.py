@@ -292,8 +292,8 @@ def test_what_is_remembered_is_bounded(house: House, monkeypatch: pytest.MonkeyP
     for number in range(60):
         house.fetch(f"http://h.example/q{number}", number)
         house.fetch(f"http://h.example/Q{number}", number)
-    assert len(house.learner._pages) == 10
-    assert house.learner._remembered == sum(len(joined.entries) for joined in house.learner._joined.values()) <= 5
+    pages, joined = house.learner.kept
+    assert pages == 10 and joined <= 5
 
 
 def test_a_page_takes_no_longer_when_the_oldest_are_forgotten(house: House) -> None:
@@ -301,7 +301,7 @@ def test_a_page_takes_no_longer_when_the_oldest_are_forgotten(house: House) -> N
     began = process_time()
     for key in range(4 * learned_forms.MOST_PAGES):
         house.learner._remember(key, page)
-    assert len(house.learner._pages) == learned_forms.MOST_PAGES
+    assert house.learner.kept[0] == learned_forms.MOST_PAGES
     assert process_time() - began < 3.0, "it took half a minute"
 
 

@@ -63,7 +63,7 @@ def test_what_is_kept_is_bounded() -> None:
     assert finder.joins.counts == {"path-case": 1} and finder.joins.examples == {"path-case": []}
     for number in range(MOST_LED + 10):
         finder.find(f"http://h/A{number}")
-    assert len(finder.joins._led) == MOST_LED
+    assert finder.joins.waiting == MOST_LED
     for number in range(5000):
         finder.find(f"http://h/a{number}")
         finder.find(f"http://h/{number}/b", f"http://h/{number}/B")

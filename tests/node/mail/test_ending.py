@@ -197,7 +197,7 @@ def test_who_leaves_with_a_full_disk_says_that_and_not_that_redis_did_something(
     async def run() -> None:
         one = Ending(MemoryHub(), "a", Log())
         await one.wait(1)
-        monkeypatch.setattr(one.node._crawl.disk, "write", full)
+        monkeypatch.setattr(one.disk, "write", full)
         await one.node.leave("shutdown")
 
     asyncio.run(run())
@@ -218,12 +218,12 @@ def test_who_leaves_as_its_disk_has_room_again_tells_its_last(monkeypatch: pytes
         nonlocal is_full
         one = Ending(hub, "a", Log())
         await one.wait(1)
-        monkeypatch.setattr(one.node._crawl.disk, "write", write)
+        monkeypatch.setattr(one.disk, "write", write)
         async with asyncio.timeout(20):
-            while not one.node._exchanges.disk_full:
+            while not one.exchanges.disk_full:
                 await asyncio.sleep(0)
             leave = asyncio.ensure_future(one.node.leave("shutdown"))
-            while one.node._leave.stage != "left":
+            while one.node.state != "left":
                 await asyncio.sleep(0)
             is_full = False
             await leave
@@ -262,9 +262,9 @@ def test_who_leaves_as_its_disk_breaks_does_not_wait_for_redis(
         await one.wait(1)
         leave = asyncio.ensure_future(one.node.leave("shutdown"))
         async with asyncio.timeout(20):
-            while one.node._leave.stage != "left":
+            while one.node.state != "left":
                 await asyncio.sleep(0)
-            monkeypatch.setattr(one.node._crawl.disk, "write", broken)
+            monkeypatch.setattr(one.disk, "write", broken)
             await leave
 
     asyncio.run(run())

@@ -27,7 +27,7 @@ def test_a_crawl_ends_though_beats_are_read_less_often(caplog: pytest.LogCapture
         log.judge(SEEDS)
         apart = reads_apart(OTHERS + 2, SETTINGS.heartbeat_interval, SETTINGS.lease_timeout)
         assert apart == pytest.approx(4 * SETTINGS.heartbeat_interval)
-        assert [crawler.node._beats.apart for crawler in crawlers] == [apart, apart]
+        assert [crawler.beats.apart for crawler in crawlers] == [apart, apart]
 
     crawl(run)
     said = [record.getMessage() for record in caplog.records if "UBI_LEASE_TIMEOUT" in record.getMessage()]

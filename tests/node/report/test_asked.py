@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from scrapy_ubi import clock
 from scrapy_ubi.frontier.store import StoreDamaged
 from scrapy_ubi.node.report.queries import Question
 from scrapy_ubi.transport.in_process import Shelf
 from tests.node.crawler import SETTINGS, crawl, entry
-from tests.node.test_node import Alone
+from tests.node.groups import Alone
 from tests.transport.worlds import until
 
 FAR = 1e12  # unix seconds: a question that does not expire
@@ -39,7 +40,7 @@ class Asked(Alone):
 
     def frontier_has(self, url: str) -> bool:
         ready = self.node.frontier.next_ready()
-        return ready is not None and ready <= self.node._clock()
+        return ready is not None and ready <= clock.now()
 
 
 def test_a_node_answers_and_takes_in_again_what_failed() -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from typing import Any
+from unittest.mock import patch
 
 import pytest
 
@@ -90,11 +92,16 @@ def test_there_is_one_timer_and_it_can_be_taken_back() -> None:
     async def test(engine: Engine) -> None:
         engine.hold_lease()
         engine.find(LATER)
-        timers = []
-        for _ in range(2):
-            engine.waker.arm()
-            assert engine.waker._timer is not None
-            timers.append(engine.waker._timer)
+        loop, timers = asyncio.get_running_loop(), list[asyncio.TimerHandle]()
+        call_later = loop.call_later
+
+        def kept(*given: Any) -> asyncio.TimerHandle:
+            timers.append(call_later(*given))
+            return timers[-1]
+
+        with patch.object(loop, "call_later", kept):
+            for _ in range(2):
+                engine.waker.arm()
         assert [timer.cancelled() for timer in timers] == [True, False]
         engine.waker.stop()
         assert [timer.cancelled() for timer in timers] == [True, True]

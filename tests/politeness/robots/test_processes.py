@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.crawls.test_processes import Project
+from tests.support.project import Project
 from tests.support.site import Page, Site, Visit, links
 
 pytestmark = pytest.mark.processes

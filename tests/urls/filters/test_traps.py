@@ -121,7 +121,7 @@ def test_what_is_remembered_has_a_bound(monkeypatch: pytest.MonkeyPatch) -> None
     for kind in range(200):
         for number in range(9):
             assert not kept.refuses(f"http://a.example/{kind}?m={number}", month(0))
-        assert len(kept) <= 100 and len(kept._growing) + len(kept._full) <= 12
+        assert len(kept) <= 100 and kept.kinds <= 12
     assert kept.refuses(month(49), month(0)), "a kind that is full is forgotten last"
     for kind in range(200, 220):
         for number in range(10):

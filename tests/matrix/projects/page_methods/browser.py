@@ -1,4 +1,3 @@
-
 class PageMethod:
     """What is to be done with a page before it is read."""
 

@@ -1,0 +1,122 @@
+"""What start() yields: taken once, and no faster than it can be sent."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+import pytest
+from scrapy import Request, Spider
+from scrapy.http import Response
+
+from scrapy_ubi.components.spider_middleware import PAUSE_EVERY
+from tests.crawls.ring import AGENTS, HOSTS, Walk
+from tests.support.crawls import agent_of, crawl, items_of
+from tests.support.site import Page, Site
+
+
+class Floods(Walk):
+    """Far more seeds than may wait to be sent, while Redis is away for a moment. `most` did."""
+
+    most = 0
+
+    async def start(self) -> AsyncIterator[Any]:
+        hub, node = self.settings["TEST_HUB"], agent_of(self).node
+        hub.down = True
+        asyncio.get_running_loop().call_later(0.5, setattr, hub, "down", False)
+        for number in range(400):
+            yield Request(f"{HOSTS[number % 8]}/{number}")
+            Floods.most = max(Floods.most, len(node.agent.outbox))
+
+
+def test_seeds_wait_while_too_many_are_to_be_sent(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Floods, "most", 0)
+    crawl(Floods, site.proxy, 3, {"UBI_OUTBOX_RECORDS": 100, "HTTPERROR_ALLOW_ALL": True})
+    assert site.urls() == {f"{HOSTS[number % 8]}/{number}": 1 for number in range(400)}
+    assert Floods.most <= 100 + 2 * PAUSE_EVERY  # each may be told to its owner and a successor
+
+
+class BitByBit(Walk):
+    """Feeds itself as many seeds as the scheduler has room for."""
+
+    async def start(self) -> AsyncIterator[Any]:
+        scheduler = agent_of(self)
+        for number in range(100):
+            while len(scheduler) >= 5:
+                await asyncio.sleep(0)
+            yield Request(f"{HOSTS[number % 8]}/{number}")
+
+
+@AGENTS
+def test_a_spider_may_ask_how_many_requests_wait(site: Site, agents: int) -> None:
+    crawl(BitByBit, site.proxy, agents, {"HTTPERROR_ALLOW_ALL": True})
+    assert site.urls() == {f"{HOSTS[number % 8]}/{number}": 1 for number in range(100)}
+
+
+class Seeds(Spider):
+    """Seeds to be fetched anyway, twice each, one of them through a redirect that sets a cookie and returns."""
+
+    name = "seeds"
+
+    async def start(self) -> AsyncIterator[Any]:
+        for _ in range(2):
+            for host in HOSTS:
+                yield Request(f"{host}/", dont_filter=True)
+
+    def parse(self, response: Response) -> Iterator[Any]:
+        yield {"url": response.url, "start": response.meta["is_start_request"]}
+
+
+@AGENTS
+def test_seeds_are_taken_once_also_unfiltered_and_through_redirects(site: Site, agents: int) -> None:
+    for host in HOSTS:
+        site.page(f"{host}/", host)
+    site.redirect(f"{HOSTS[1]}/", f"{HOSTS[2]}/")
+    site.redirect(f"{HOSTS[3]}/", f"{HOSTS[3]}/enter")
+    site.redirect(f"{HOSTS[3]}/enter", f"{HOSTS[3]}/")
+    site.page(
+        f"{HOSTS[3]}/",
+        lambda visit: Page("in") if visit.number > 1 else Page("", 302, {"Location": f"{HOSTS[3]}/enter"}),
+    )
+    outcomes = crawl(Seeds, site.proxy, agents)
+    urls = [item["url"] for item in items_of(outcomes)]
+    assert sorted(urls) == [f"{host}/" for host in HOSTS if host != HOSTS[1]]
+    asked = site.urls()
+    assert asked.pop(f"{HOSTS[3]}/") == 2
+    assert set(asked.values()) == {1}
+    assert all(item["start"] for item in items_of(outcomes))
+
+
+class LogsIn(Spider):
+    """Logs in once for each name, by a session of its own."""
+
+    name = "logs-in"
+
+    async def start(self) -> AsyncIterator[Any]:
+        yield Request(f"{HOSTS[0]}/", dont_filter=True)
+        for name in ("ann", "bob", 3):
+            yield Request(f"{HOSTS[0]}/", dont_filter=True, meta={"cookiejar": name})
+            yield Request(f"{HOSTS[1]}/", meta={"cookiejar": name})
+
+    def parse(self, response: Response) -> Iterator[Any]:
+        yield {"url": response.url, "as": response.meta.get("cookiejar")}
+
+
+@AGENTS
+def test_a_seed_to_be_fetched_anyway_is_taken_once_for_each_cookiejar(site: Site, agents: int) -> None:
+    for host in HOSTS[:2]:
+        site.page(f"{host}/", host)
+    items = items_of(crawl(LogsIn, site.proxy, agents))
+    assert site.urls() == {f"{HOSTS[0]}/": 4, f"{HOSTS[1]}/": 1}
+    assert {item["as"] for item in items if item["url"] == f"{HOSTS[0]}/"} == {None, "ann", "bob", 3}
+
+
+OPEN = {"SPIDER_MIDDLEWARES": {"scrapy.spidermiddlewares.httperror.HttpErrorMiddleware": None}}
+
+
+@pytest.mark.parametrize("settings", [OPEN, {"HTTPERROR_ALLOW_ALL": True}], ids=["switched off", "allowed"])
+def test_an_error_status_that_callbacks_get_is_no_failure(site: Site, settings: dict[str, Any]) -> None:
+    [outcome] = crawl(Seeds, site.proxy, settings=settings)
+    assert [item["url"] for item in items_of([outcome])] == [f"{host}/" for host in HOSTS]  # all are 404
+    assert not [stat for stat in outcome.stats if stat.startswith("ubi/failed")]

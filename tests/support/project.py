@@ -1,0 +1,156 @@
+"""A Scrapy project in a directory of its own, whose crawls and commands are real processes, as users start them.
+
+Agents with a Redis do not wait before their first page (`UBI_START_WAIT = 0`): the Redis of a test forgets nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, cast
+
+import redis
+
+from scrapy_ubi.protocol.beat import LEFT
+from scrapy_ubi.transport.contract import MEMORY
+from tests.support.server import Server
+from tests.support.site import Site
+
+LIMIT = 150.0  # s for one process, on a machine that does much else
+SETTINGS = """
+    BOT_NAME = "bot"
+    SPIDER_MODULES = ["project.spiders"]
+    ADDONS = {"scrapy_ubi.Addon": 500}
+    TELNETCONSOLE_ENABLED = REMOTE_CONTROL_ENABLED = False
+    LOG_LEVEL = "INFO"
+    UBI_HEARTBEAT_INTERVAL = 0.2
+    UBI_FLUSH_INTERVAL = 0.05
+    UBI_START_WAIT = 0
+"""
+
+SPIDER = """
+    import asyncio, signal
+    import scrapy
+    from scrapy.linkextractors import LinkExtractor
+
+    class Walk(scrapy.Spider):
+        name = "walk"
+        start_urls = ["http://h1.example/"]
+
+        async def start(self):
+            # SIGUSR1: this agent loses its right to all transfers under way, as when its lease ends.
+            cancel = lambda: self.crawler.engine._slot.scheduler.gate.cancel()
+            asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, cancel)
+            for url in self.start_urls:
+                yield scrapy.Request(url, errback=self.failed)
+
+        def parse(self, response):
+            yield {"url": response.url, "body": len(response.body)}
+            yield from response.follow_all(LinkExtractor().extract_links(response))
+
+        def failed(self, failure):
+            yield {"failed": repr(failure.value)}
+"""
+
+
+PLAIN = """
+    import scrapy
+    from scrapy.linkextractors import LinkExtractor
+
+    class Plain(scrapy.Spider):
+        name = "plain"
+        start_urls = ["http://h1.example/"]
+
+        def parse(self, response):
+            yield {"url": response.url}
+            yield from response.follow_all(LinkExtractor().extract_links(response))
+"""
+
+
+class Project:
+    """A Scrapy project in a directory of its own."""
+
+    def __init__(self, place: Path, proxy: str) -> None:
+        self.place = place
+        self.environment = {**os.environ, "http_proxy": proxy, "no_proxy": ""}
+        spiders = place / "project" / "spiders"
+        spiders.mkdir(parents=True)
+        (place / "scrapy.cfg").write_text("[settings]\ndefault = project.settings\n")
+        (place / "project" / "__init__.py").touch()
+        (spiders / "__init__.py").touch()
+        (place / "project" / "settings.py").write_text(textwrap.dedent(SETTINGS))
+        (spiders / "walk.py").write_text(textwrap.dedent(SPIDER))
+        (spiders / "plain.py").write_text(textwrap.dedent(PLAIN))
+
+    def start(self, *arguments: str) -> subprocess.Popen[str]:
+        """Start `scrapy` with these arguments."""
+        return self.start_python("-m", "scrapy", *arguments)
+
+    def start_python(self, *arguments: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [sys.executable, *arguments],
+            cwd=self.place,
+            env=self.environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+
+    def run(self, *arguments: str) -> tuple[int, str]:
+        """Run `scrapy` to its end: exit status and output."""
+        with self.start(*arguments) as process:
+            output, _ = process.communicate(timeout=LIMIT)
+        return process.returncode, output
+
+    def items(self, name: str = "items.jsonl") -> list[Any]:
+        return [json.loads(line) for line in (self.place / name).read_text().splitlines()]
+
+
+def on_redis(url: str, agent: str) -> list[str]:
+    return ["-s", f"UBI_REDIS_URL={url}", "-s", f"UBI_AGENT_ID={agent}", "-o", f"{agent}.jsonl"]
+
+
+def read_until(process: subprocess.Popen[str], text: str) -> str:
+    """What the process says, up to the line that has this text. One that does not come to it is killed."""
+    assert process.stdout is not None
+    limit = threading.Timer(LIMIT, process.kill)
+    limit.start()
+    said = ""
+    try:
+        while text not in said:
+            said += (line := process.stdout.readline())
+            assert line, said
+    finally:
+        limit.cancel()
+    return said
+
+
+@contextmanager
+def until_joined(site: Site, url: str, server: Server, number: int) -> Iterator[None]:
+    """Start agents within this block. Until so many have joined, `url` has no answer: no crawl that needs it ends
+    before all are there."""
+    with site.hold(url) as held:
+        yield
+        end = time.monotonic() + LIMIT
+        with server.client() as client:
+            while (there := _joined(client)) < number:
+                assert time.monotonic() < end, f"{there} agents of {number} have joined"
+                time.sleep(0.05)
+        held.release()
+
+
+def _joined(client: redis.Redis) -> int:
+    """Agents of all crawls that have written a beat, and have not left."""
+    found = 0
+    for key in client.scan_iter("ubi:*:beats", count=1000):
+        lines = cast("dict[bytes, bytes]", client.hgetall(key))
+        found += sum(name != MEMORY.encode() and LEFT.encode() not in line.split()[5] for name, line in lines.items())
+    return found
