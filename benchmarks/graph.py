@@ -30,12 +30,12 @@ from scrapy import Request
 from scrapy.http import Response
 from scrapy.settings import Settings
 
-from scrapy_ubi.outputs.collect import Collector, find
+from scrapy_ubi.outputs.collector import Collector, find
 from scrapy_ubi.outputs.graph import files
+from scrapy_ubi.outputs.graph.graph_store import ENDING, GraphStore, _Payload
 from scrapy_ubi.outputs.graph.numbered import Numbered
-from scrapy_ubi.outputs.graph.store import ENDING, GraphStore, _Payload
 from scrapy_ubi.outputs.part_files import INDEX, OUT, write_record
-from scrapy_ubi.outputs.parts import Bundle, Part
+from scrapy_ubi.outputs.part_writer import Bundle, Part
 from scrapy_ubi.outputs.stores import Page
 from scrapy_ubi.requests.inflight import FoundLinks
 from scrapy_ubi.urls import url_key

@@ -21,10 +21,10 @@ from scrapy.settings import Settings
 from warcio.statusandheaders import StatusAndHeaders
 from warcio.warcwriter import WARCWriter
 
-from scrapy_ubi.outputs.parts import Part
+from scrapy_ubi.outputs.part_writer import Part
 from scrapy_ubi.outputs.stores import Page
 from scrapy_ubi.outputs.warc import members
-from scrapy_ubi.outputs.warc.store import WarcStore
+from scrapy_ubi.outputs.warc.warc_store import WarcStore
 
 SIZES = ((10_000, 40), (50_000, 200))
 PAGES = 200

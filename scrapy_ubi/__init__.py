@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from scrapy_ubi.addon import Addon
     from scrapy_ubi.linkextractor import UbiLinkExtractor as LinkExtractor
     from scrapy_ubi.outputs.feed_params import feed_params
-    from scrapy_ubi.outputs.identity import item_id
+    from scrapy_ubi.outputs.page_names import item_id
     from scrapy_ubi.plainlinks import PlainLinks
     from scrapy_ubi.spiders import UbiCrawlSpider, UbiSpider
 
@@ -38,7 +38,7 @@ _PLACES = {
     "PlainLinks": ("scrapy_ubi.plainlinks", "PlainLinks"),
     "UbiCrawlSpider": ("scrapy_ubi.spiders", "UbiCrawlSpider"),
     "UbiSpider": ("scrapy_ubi.spiders", "UbiSpider"),
-    "item_id": ("scrapy_ubi.outputs.identity", "item_id"),
+    "item_id": ("scrapy_ubi.outputs.page_names", "item_id"),
     "feed_params": ("scrapy_ubi.outputs.feed_params", "feed_params"),
 }
 

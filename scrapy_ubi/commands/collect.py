@@ -21,8 +21,8 @@ from scrapy_ubi.commands.collect_choice import bar, choose, remarks
 from scrapy_ubi.commands.query import QueryReport
 from scrapy_ubi.errors import UbiDirectoryError
 from scrapy_ubi.monitor.table import count
-from scrapy_ubi.outputs.collect import Collector, Tally
-from scrapy_ubi.outputs.warc.collect import WarcCollector
+from scrapy_ubi.outputs.collector import Collector, CollectTally
+from scrapy_ubi.outputs.warc.warc_collector import WarcCollector
 
 # What -> its store, the ending of its files.
 KINDS = {"items": ("items", "jsonl"), "links": ("larm", "links.log"), "warc": ("warc", "warc.gz")}
@@ -59,7 +59,7 @@ def run(settings: BaseSettings, opts: argparse.Namespace) -> QueryReport:
     return QueryReport([] if opts.output == "-" else [line], document)
 
 
-def _written(collector: Collector, output: str) -> Tally:
+def _written(collector: Collector, output: str) -> CollectTally:
     if output == "-":
         tally = collector.collect(sys.stdout.buffer)
         sys.stdout.buffer.flush()

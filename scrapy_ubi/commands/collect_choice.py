@@ -13,8 +13,8 @@ from scrapy.settings import BaseSettings
 from scrapy_ubi.commands import directories
 from scrapy_ubi.commands.crawl_choice import given_crawl
 from scrapy_ubi.commands.redis_connection import UbiNotFound, listed
-from scrapy_ubi.outputs import collect as collecting
-from scrapy_ubi.outputs.collect import Out, Tally
+from scrapy_ubi.outputs import collector as collecting
+from scrapy_ubi.outputs.collector import CollectTally, Out
 
 BAR = 30  # characters
 
@@ -64,7 +64,7 @@ def _outs(settings: BaseSettings, opts: argparse.Namespace) -> list[Out]:
     return outs
 
 
-def remarks(kind: str, tally: Tally, chosen: Chosen) -> list[str]:
+def remarks(kind: str, tally: CollectTally, chosen: Chosen) -> list[str]:
     """What is not among what was collected."""
     said = []
     if chosen.other_runs:

@@ -20,10 +20,10 @@ from scrapy_ubi.errors import UbiDirectoryError, UbiError
 from scrapy_ubi.monitor import quality_svg
 from scrapy_ubi.monitor.quality_svg import Curve
 from scrapy_ubi.monitor.table import Column, count, table
-from scrapy_ubi.outputs.collect import Collector, Tally
+from scrapy_ubi.outputs.collector import Collector, CollectTally
 from scrapy_ubi.outputs.graph import files, quality
-from scrapy_ubi.outputs.graph.numbered import Found, Numbered
-from scrapy_ubi.outputs.graph.store import ENDING, GraphStore
+from scrapy_ubi.outputs.graph.graph_store import ENDING, GraphStore
+from scrapy_ubi.outputs.graph.numbered import FoundNode, Numbered
 
 TITLE = "Quality of the pages fetched so far"
 CURVES = (("as crawled", "#0b5fa5", ""), ("breadth first", "#c2410c", "7 4"), ("best order", "#3f7d20", "2 3"))
@@ -35,7 +35,7 @@ class UbiNoOutput(UbiError):
 
 class _Opened(NamedTuple):
     graph: Numbered
-    tally: Tally
+    tally: CollectTally
     chosen: Chosen
 
 
@@ -99,7 +99,7 @@ def _opened(
         print(f"scrapy ubi: {sentence}", file=sys.stderr)
 
 
-def _left_out(found: Found) -> list[str]:
+def _left_out(found: FoundNode) -> list[str]:
     said = []
     if found.refused:
         said.append(f"{count(found.refused)} records do not add up, and are left out: their file is damaged.")

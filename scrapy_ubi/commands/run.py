@@ -52,13 +52,13 @@ def run(settings: BaseSettings, opts: argparse.Namespace) -> int:
         raise UbiDirectoryError(f"{plan.logs} cannot be made ({error.strerror or error}): set UBI_DIR.") from error
     home.keep_out_of_git(plan.root)
     with ExitStack() as stack:
-        valkey = _embedded(plan, stack)
+        valkey = start_embedded(plan, stack)
         opts.redis_url = valkey.url if valkey is not None else opts.redis_url or plan.redis_url
         to = stack.enter_context(connect(settings, opts))
         return Run(plan, to, valkey, opts.json).to_the_end()
 
 
-def _embedded(plan: RunPlan, stack: ExitStack) -> EmbeddedValkey | None:
+def start_embedded(plan: RunPlan, stack: ExitStack) -> EmbeddedValkey | None:
     """The Valkey of this crawl; None where the settings name a Redis. Raises UbiUnavailable."""
     if plan.redis_url is not None:
         return None

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from scrapy_ubi.commands import collect
 from scrapy_ubi.commands.run_plan import RunPlan
-from scrapy_ubi.outputs.collect import UbiNothingCollected
+from scrapy_ubi.outputs.collector import UbiNothingCollected
 
 
 def collect_items(plan: RunPlan, run: str) -> list[str]:

@@ -106,7 +106,7 @@ def make_plan(settings: BaseSettings, opts: argparse.Namespace) -> RunPlan:
     _refuse_running(found, wanted.crawl)
     root = wanted.dir.absolute()
     places = [AgentPlace(one.agent, one.path.absolute(), _log(root, one.agent)) for one in found]
-    places += _new(root, {place.name for place in places}, number - len(places))
+    places += new_places(root, {place.name for place in places}, number - len(places))
     common = [part for name, value in arguments.items() for part in ("-a", f"{name}={value}")]
     if files.collected and (stores := stores_setting(wanted, seen)) is not None:
         settings.set("UBI_STORES", stores, "cmdline")
@@ -164,7 +164,7 @@ def _refuse_running(found: Iterable[FoundDirectory], crawl: str) -> None:
         )
 
 
-def _new(root: Path, taken: set[str], number: int) -> list[AgentPlace]:
+def new_places(root: Path, taken: set[str], number: int) -> list[AgentPlace]:
     """So many agents that have no directory yet."""
     names = (f"{host_name().partition('.')[0]}-{count}" for count in itertools.count(1))
     free = (name for name in names if name not in taken and not (root / name).exists())

@@ -37,7 +37,7 @@ from scrapy_ubi.politeness import failing, retry_after
 from scrapy_ubi.politeness.robots import fetch, record, text
 from scrapy_ubi.politeness.robots.authority import authority_of
 from scrapy_ubi.politeness.robots.cache import Cache, Known
-from scrapy_ubi.politeness.robots.record import SECTION, Record, Step, may_insist
+from scrapy_ubi.politeness.robots.record import SECTION, RobotsRecord, Step, may_insist
 from scrapy_ubi.politeness.robots.rules import Parsers
 from scrapy_ubi.requests.check import NONCE
 from scrapy_ubi.requests.failure_reasons import FORBIDDEN, UNREACHABLE, PrivateHost
@@ -126,7 +126,7 @@ class UbiRobotsMiddleware:
                 continue
             assert known is not None
             if is_trial(self._crawler):
-                return Known(Record(now))  # a look at a page: its own error says more
+                return Known(RobotsRecord(now))  # a look at a page: its own error says more
             await self._wait(step, known.record.again - now, request, state, scheduler)
 
     async def _wait(
@@ -194,7 +194,7 @@ class UbiRobotsMiddleware:
         except (Withdrawn, ForeignHost, PrivateHost):
             raise
         except IgnoreRequest:  # some other middleware would not have it: there are no rules, as in Scrapy
-            known = Known(Record(self._wall()))
+            known = Known(RobotsRecord(self._wall()))
         except Exception as error:  # noqa: BLE001 - whatever a download handler raises: it could not be read
             self._count(f"robotstxt/exception_count/{type(error)}")
             no_server = isinstance(error, NO_SERVER) or is_no_tunnel(error)
@@ -239,7 +239,7 @@ class UbiRobotsMiddleware:
         self._count("ubi/robots/stale")
         return Known(after, before.parser, before.agent, before.size)
 
-    def _tell(self, authority: str, after: Record, why: str) -> None:
+    def _tell(self, authority: str, after: RobotsRecord, why: str) -> None:
         """Say what could not be read: aloud once, then of each authority when it begins and when it is given up."""
         if after.known:
             logger.debug("%s/robots.txt cannot be read (%s): what it said before holds on.", authority, why)
@@ -267,10 +267,10 @@ class UbiRobotsMiddleware:
         """What is known after an answer: rules, or that there are none."""
         now = self._wall()
         if response is None:
-            return Known(Record(now))
+            return Known(RobotsRecord(now))
         self._answered(response)
         if not 200 <= response.status < 300:
-            return Known(Record(now))
+            return Known(RobotsRecord(now))
         stopped = "download_stopped" in response.flags
         if stopped or len(response.body) > text.MOST_BYTES:
             self._count("ubi/robots/truncated")
@@ -293,12 +293,12 @@ class UbiRobotsMiddleware:
 
     # -- the host's notes
 
-    def _noted(self, state: HostState) -> dict[str, Record]:
+    def _noted(self, state: HostState) -> dict[str, RobotsRecord]:
         scheduler = self._scheduler()
         assert scheduler is not None
         return record.from_section(scheduler.node.hosts.get(state, SECTION), self._wall())
 
-    def _note(self, state: HostState | None, authority: str, after: Record, scheduler: UbiScheduler) -> None:
+    def _note(self, state: HostState | None, authority: str, after: RobotsRecord, scheduler: UbiScheduler) -> None:
         """Note what is known with the host, and the largest Crawl-delay of its authorities."""
         if state is None:
             return
@@ -310,7 +310,7 @@ class UbiRobotsMiddleware:
         if self._follow_delay(state, records, scheduler) and node.frontier.find(state.host) is state:
             node.frontier.defer(state, clock.now())  # it holds between this load and the first page
 
-    def _follow_delay(self, state: HostState, records: dict[str, Record], scheduler: UbiScheduler) -> bool:
+    def _follow_delay(self, state: HostState, records: dict[str, RobotsRecord], scheduler: UbiScheduler) -> bool:
         """Let the host have the largest Crawl-delay of its authorities, within bounds; whether it has or had one."""
         hosts, most = scheduler.node.hosts, scheduler.settings.max_crawl_delay
         delay = max(one.delay for one in records.values())

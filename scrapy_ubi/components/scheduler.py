@@ -39,7 +39,7 @@ from scrapy_ubi.node import Node
 from scrapy_ubi.node.disk import AgentDisk
 from scrapy_ubi.outputs import feed_params
 from scrapy_ubi.outputs.feed_claims import FeedClaims
-from scrapy_ubi.outputs.pages import KEY, PageOutputs
+from scrapy_ubi.outputs.page_outputs import KEY, PageOutputs
 from scrapy_ubi.outputs.setup import Outputs
 from scrapy_ubi.plainlinks import PlainLinks
 from scrapy_ubi.politeness.robots.sitemaps import Sitemaps
@@ -144,7 +144,7 @@ class UbiScheduler(BaseScheduler):
         if disk is not None and disk.saved is not None:
             self.feeds.goes_on(spider)
         self._errors.listen()
-        if not self.alone:  # else there is nobody to hand over to; and Scrapy's shell never closes its spider
+        if not self.alone:  # alone, no other agent takes over; and Scrapy's shell never closes its spider
             atexit.register(self._cut_short)
 
     def _claim_feeds(self, spider: Spider) -> None:
@@ -173,8 +173,7 @@ class UbiScheduler(BaseScheduler):
         """Put together, of these parts and a node, what requests go through. `settings` and `agent_id` are set; the
         engine is not needed before `begin`."""
         self._stat_buffer, self._link_filter, self._codec = parts.stats, parts.link_filter, parts.codec
-        self._keys, self._kept, self._errors = parts.keys, parts.kept, parts.errors
-        self.reach = parts.reach
+        self._keys, self._kept, self._errors, self.reach = parts.keys, parts.kept, parts.errors, parts.reach
         self.node = self.make_node(self.make_transport(), disk)
         self.sitemaps = Sitemaps(self.crawler, self.settings.sitemaps, self._found)
         let_reach(self.crawler, self.reach)
@@ -264,8 +263,6 @@ class UbiScheduler(BaseScheduler):
         assert spider is not None, "a scheduler is opened with a spider"
         return spider
 
-    # Requests in
-
     def enqueue_request(self, request: Request) -> bool:
         """Take a request: queue it, send it to its owner, or drop it: known, or refused by a filter. False when it was
         dropped.
@@ -324,14 +321,6 @@ class UbiScheduler(BaseScheduler):
     def mark_successor(self, request: Request, parent: Request) -> None:
         """A downloader middleware gave `request`, which is enqueued next, in place of the response of `parent`."""
         self._enqueue.mark_successor(request, parent)
-
-    def truncated(self, request: Request, response: Response, most: int) -> None:
-        """Only the beginning of a response was kept."""
-        self.node.note("truncated", self.gate.hosts.name_of(request))
-        self.notices.once(
-            "truncated",
-            f"{response} is larger than {most} bytes: only so many are kept. UBI_MAX_BODY = 0 keeps pages whole.",
-        )
 
     # The beginning and the end of the crawl
 

@@ -174,7 +174,10 @@ class UbiBodyMiddleware:
         response = response.replace(body=response.body[:most], flags=[*response.flags, FLAG])
         self._crawler.stats.inc_value("ubi/body/truncated")
         if (scheduler := self._scheduler()) is not None:
-            scheduler.truncated(request, response, most)
+            scheduler.node.note("truncated", scheduler.gate.hosts.name_of(request))
+            larger = f"{response} is larger than {most} bytes"
+            sentence = f"{larger}: only so many are kept. UBI_MAX_BODY = 0 keeps pages whole."
+            scheduler.notices.once("truncated", sentence)
         return response
 
     # What is cut

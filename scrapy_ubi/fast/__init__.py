@@ -25,7 +25,7 @@ from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
 from scrapy.statscollectors import MemoryStatsCollector
 from scrapy.utils.python import global_object_name
 
-from scrapy_ubi.fast.parts import PARTS, Part
+from scrapy_ubi.fast.parts import PARTS, FastPart
 from scrapy_ubi.settings import flag
 
 logger = logging.getLogger(__name__)
@@ -49,7 +49,7 @@ def install(settings: BaseSettings) -> None:
             _place(settings, part, cls)
 
 
-def _place(settings: BaseSettings, part: Part, cls: Any) -> None:
+def _place(settings: BaseSettings, part: FastPart, cls: Any) -> None:
     if part.kind == "extension":
         settings.setdefault_in_component_priority_dict("EXTENSIONS", cls, 0)
     elif part.kind == "handler":

@@ -11,7 +11,7 @@ from typing import Literal
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class FastPart:
     """One part. `setting`: which setting turns it on; `kind`: where its class has its place in Scrapy's settings."""
 
     module: str  # in this package
@@ -23,42 +23,42 @@ class Part:
 
 
 PARTS = (
-    Part(
+    FastPart(
         "signals", "LeanSignals", "lean", "extension",
         "0.99, 0.91",
         "`SignalManager.send_catch_log` and `send_catch_log_async`",
     ),
-    Part(
+    FastPart(
         "tweaks", "FewerCollections", "lean", "extension",
         "0.93, 0.88",
         "the threshold of Python's garbage collector, while a spider is open",
     ),
-    Part(
+    FastPart(
         "tweaks", "NoProxyOnce", "lean", "extension",
         "0.95",
         "`urllib.request.proxy_bypass` in Scrapy's HttpProxyMiddleware, while a spider is open",
     ),
-    Part(
+    FastPart(
         "tweaks", "UnwrittenRecords", "lean", "extension",
         "0.90, 0.92 (LOG_LEVEL above DEBUG)",
         "the level of the loggers of engine and scraper, while a spider is open",
     ),
-    Part(
+    FastPart(
         "tweaks", "LeanStats", "lean", "stats",
         "a stat in a sixteenth of the time, of one or two dozen a page",
         "`MemoryStatsCollector.__getattribute__`",
     ),
-    Part(
+    FastPart(
         "stopped_timers", "StoppedTimers", "lean", "extension",
         "memory: some 10,000 timers less",
         "nothing: Twisted looks at its timers more often",
     ),
-    Part(
+    FastPart(
         "one_task", "OneTask", "lean", "extension",
         "0.78",
         "29 functions of engine, downloader, scraper and middleware managers (`compared.STOOD_FOR`)",
     ),
-    Part(
+    FastPart(
         "http.handler", "UbiDownloadHandler", "fast", "handler",
         "0.82",
         "Scrapy's download handler for http and https, on Twisted",

@@ -23,7 +23,7 @@ from scrapy_ubi.frontier.rows import JOURNAL, META, damaged, read_json
 from scrapy_ubi.frontier.store import Store, after, every
 from scrapy_ubi.protocol.answer import Outcome
 from scrapy_ubi.protocol.host import Entry
-from scrapy_ubi.protocol.journal import Part
+from scrapy_ubi.protocol.journal import JournalPart
 from scrapy_ubi.protocol.records import Record
 from scrapy_ubi.protocol.snapshot import Changes, GroupState, Saved, SavedLane
 from scrapy_ubi.untrusted.checks import exactly
@@ -61,7 +61,7 @@ def part_key(flush: int, number: int) -> bytes:
     return b"%b%b%b" % (JOURNAL, flush.to_bytes(8, "big"), number.to_bytes(4, "big"))
 
 
-def _part_value(part: Part) -> bytes:
+def _part_value(part: JournalPart) -> bytes:
     return _dumps(
         {
             "discovered": [_entry_out(r.host, r.entry) for r in part.discovered if r.entry is not None],
@@ -154,14 +154,14 @@ def _lane(row: dict[str, Any]) -> SavedLane:
     return SavedLane(exactly(row["sender"], str), exactly(row["floor"], int), outcomes)
 
 
-def _part(key: bytes, value: bytes) -> Part:
+def _part(key: bytes, value: bytes) -> JournalPart:
     flush, number = int.from_bytes(key[1:9], "big"), int.from_bytes(key[9:], "big")
     if len(key) != 13:
         raise damaged(key, ValueError(f"{len(key)} bytes"))
 
-    def read(row: dict[str, Any]) -> Part:
+    def read(row: dict[str, Any]) -> JournalPart:
         discovered = tuple(Record(host, flush, entry=entry) for host, entry in map(_entry_in, row["discovered"]))
-        return Part(flush, number, discovered, tuple(_texts(row["told"])), tuple(map(_entry_in, row["done"])))
+        return JournalPart(flush, number, discovered, tuple(_texts(row["told"])), tuple(map(_entry_in, row["done"])))
 
     return _checked(key, value, read)  # type: ignore[no-any-return]
 

@@ -19,7 +19,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from scrapy_ubi.node.disk import FACTS_EVERY, Disk
+from scrapy_ubi.node.disk import FACTS_EVERY
+from scrapy_ubi.node.disk_contract import Disk
 from scrapy_ubi.node.group import join_steps
 from scrapy_ubi.node.group.pinned_settings import check_origin, check_settings, check_spider, kept_origin
 from scrapy_ubi.node.group.pinned_settings import fixed as fixed_settings

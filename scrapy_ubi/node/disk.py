@@ -29,7 +29,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from scrapy_ubi.errors import UbiDirectoryError
 from scrapy_ubi.frontier import ledger
@@ -40,11 +40,10 @@ from scrapy_ubi.frontier.memory import MemoryFrontier
 from scrapy_ubi.frontier.restore import SeenKind, open_frontier
 from scrapy_ubi.frontier.scan import Result
 from scrapy_ubi.frontier.seen import SeenDamaged, SeenTable
-from scrapy_ubi.frontier.store import Store, StoreDamaged, StoreError
+from scrapy_ubi.frontier.store import StoreDamaged, StoreError
+from scrapy_ubi.node.disk_contract import Allowed, Beside
 from scrapy_ubi.node.hosts.host_notes import MOST_POSTPONE
 from scrapy_ubi.node.store_files import clean, delete, set_aside
-from scrapy_ubi.protocol.frontier_contract import Frontier
-from scrapy_ubi.protocol.host import HostState
 from scrapy_ubi.protocol.snapshot import Changes, GroupState, Saved
 from scrapy_ubi.settings import UbiSettings
 
@@ -54,89 +53,7 @@ KINDS: dict[str, SeenKind] = {"exact": SeenTable, "bloom": SeenBloom}  # by UBI_
 SUPPRESSED_BYTES = 100  # of a foreign URL that is remembered as known to its owner, in a dict
 FACTS_EVERY = 1.0  # s between two writes of the counters
 
-Allowed = Callable[[HostState], bool]
 T = TypeVar("T")
-
-
-class NodeFrontier(Frontier, Protocol):
-    """A frontier as the node drives it. Times are seconds of the agent's clock."""
-
-    def next_ready(self) -> float | None:
-        """When the first host with something in memory is ready; None when none is."""
-
-    def next_read(self) -> float | None:
-        """When there is something to be read; None when there is nothing."""
-
-
-class Disk(Protocol):
-    """What a node needs of its disk: what was found on it, and how it is kept."""
-
-    @property
-    def frontier(self) -> NodeFrontier:
-        """The host states."""
-
-    saved: Saved | None
-    facts: dict[str, Any]
-    trouble: Callable[[StoreError], None]
-
-    @property
-    def holds_outputs(self) -> bool:
-        """Whether pages of the crawl that was found on it have left outputs beside it."""
-
-    def collect(self, changes: Changes, facts: Mapping[str, Any] | None) -> None:
-        """Take in what is new, to be written."""
-
-    @property
-    def due(self) -> bool:
-        """Whether what was collected is not settled yet."""
-
-    async def write(self) -> None:
-        """Write what was collected, in another thread. Raises `StoreError`."""
-
-    def settle(self) -> None:
-        """Hear, in the loop, of what was written; the caller hears of nothing if nothing was. Raises `StoreFull` when
-        the table of known keys cannot grow: call it again."""
-
-    def read_ahead(self, now: float, allowed: Allowed, arrived: Callable[[], None]) -> None:
-        """Read what hosts need whose turn has come, in another thread; `arrived` is called in the loop when it is
-        there."""
-
-    async def forget(self) -> None:
-        """Begin again, with nothing. Raises `UbiDirectoryError`."""
-
-    def condemn(self, error: StoreDamaged) -> None:
-        """A file turned out to be damaged."""
-
-    async def close(self) -> None:
-        """Let go of the files."""
-
-
-class Beside(Protocol):
-    """Files that are written beside the store, and whose lengths stand in its flushes: what pages that are done have
-    left behind (`outputs.writer`)."""
-
-    @property
-    def changed(self) -> bool:
-        """Whether the next flush has something to say of them."""
-
-    @property
-    def kept(self) -> bool:
-        """Whether there were such files of this crawl at the start."""
-
-    def recover(self, rows: Store) -> None:
-        """The store was opened. Raises `UbiDirectoryError`, OSError."""
-
-    def mark(self, run: str) -> Any:
-        """A flush is collected, of this run."""
-
-    def rows(self, mark: Any) -> list[tuple[bytes, bytes | None]]:
-        """Wait, in the disk's thread, for what stands before the mark. Raises `StoreError`; it may be asked again."""
-
-    def settled(self, mark: Any) -> None:
-        """The flush of that mark is written."""
-
-    def finish(self, rows: Store) -> None:
-        """The store is closed after this."""
 
 
 class NoDisk:

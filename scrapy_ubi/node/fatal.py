@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 from scrapy_ubi.errors import UbiError
 from scrapy_ubi.frontier.store import StoreDamaged
-from scrapy_ubi.node.disk import Disk
+from scrapy_ubi.node.disk_contract import Disk
 
 logger = logging.getLogger("scrapy_ubi")
 

@@ -21,7 +21,8 @@ from scrapy_ubi import clock
 from scrapy_ubi.clock import unix
 from scrapy_ubi.frontier.store import StoreError
 from scrapy_ubi.node.crawl import Crawl
-from scrapy_ubi.node.disk import Disk, NoDisk
+from scrapy_ubi.node.disk import NoDisk
+from scrapy_ubi.node.disk_contract import Disk
 from scrapy_ubi.node.fatal import Fatal
 from scrapy_ubi.node.group.beats import Beats
 from scrapy_ubi.node.group.dead_agents import DeadAgents

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 from scrapy.exporters import JsonLinesItemExporter
 from scrapy.settings import BaseSettings
 
-from scrapy_ubi.outputs.parts import Part
+from scrapy_ubi.outputs.part_writer import Part
 from scrapy_ubi.outputs.stores import Page, Store
 
 LINES = "jsonl"

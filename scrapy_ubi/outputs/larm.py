@@ -29,7 +29,7 @@ from scrapy_ubi.links.costly import is_costly
 from scrapy_ubi.links.joiner import Joiner
 from scrapy_ubi.links.page import Page as Parsed
 from scrapy_ubi.links.page import written
-from scrapy_ubi.outputs.parts import Part
+from scrapy_ubi.outputs.part_writer import Part
 from scrapy_ubi.outputs.stores import Page, Store, choice
 from scrapy_ubi.urls import normal_form
 
@@ -43,7 +43,7 @@ _SELECTOR = "a[href],area[href],frame[src],iframe[src]"
 _blank = re.compile(r"[\x00-\x20\x7f-\x9f\u2028\u2029]+")
 
 
-class Link(NamedTuple):
+class LarmLink(NamedTuple):
     """A link of a page."""
 
     to: str
@@ -51,7 +51,7 @@ class Link(NamedTuple):
     text: str
 
 
-class _Payload(NamedTuple):
+class _LarmPayload(NamedTuple):
     page: Page
     response: Response | None
     body: bytes
@@ -69,20 +69,20 @@ class LarmStore(Store):
         self._pages = choice(arguments, "pages", default=True)
         super().__init__(arguments, settings)
 
-    def page(self, page: Page) -> _Payload | None:
+    def page(self, page: Page) -> _LarmPayload | None:
         """What came for a page; nothing where nothing came."""
         came = page.response if page.response is not None else page.received
         if came is None:
             return None
         location = came.headers.get("Location") if page.response is None else None
         redirect = came.urljoin(location.decode("latin-1")) if location and 300 <= came.status < 400 else ""
-        return _Payload(page, came, page.body, redirect)
+        return _LarmPayload(page, came, page.body, redirect)
 
-    def write(self, payload: _Payload, part: Part) -> None:
+    def write(self, payload: _LarmPayload, part: Part) -> None:
         """In the writer's thread."""
         page, came = payload.page, payload.response
         assert came is not None
-        title, links = read(came) if not payload.redirect else ("", [Link(_clean(payload.redirect), REDIRECT, "")])
+        title, links = read(came) if not payload.redirect else ("", [LarmLink(_clean(payload.redirect), REDIRECT, "")])
         number, offset = self._put(payload.body, part) if self._pages and payload.body else (0, 0)
         if links:
             part.append(LINKS, _lines(page.url, links))
@@ -104,7 +104,7 @@ class LarmStore(Store):
         return number, part.append(f"pagefile_{number}.pfl", body)
 
 
-def read(response: Response) -> tuple[str, list[Link]]:
+def read(response: Response) -> tuple[str, list[LarmLink]]:
     """The title and the links of a page; nothing where it is no HTML, or would take a parser seconds."""
     if not isinstance(response, HtmlResponse):
         return "", []
@@ -117,7 +117,7 @@ def read(response: Response) -> tuple[str, list[Link]]:
     return (titles[0] if titles else ""), list(_links(parsed, joiner.join))
 
 
-def _links(parsed: Parsed, join: Callable[[str], str | None]) -> Iterator[Link]:
+def _links(parsed: Parsed, join: Callable[[str], str | None]) -> Iterator[LarmLink]:
     for node in parsed.chosen(_SELECTOR):
         is_frame = node.tag in _FRAMES
         value = node.attributes.get("src" if is_frame else "href")
@@ -126,7 +126,7 @@ def _links(parsed: Parsed, join: Callable[[str], str | None]) -> Iterator[Link]:
         except ValueError:
             continue
         if url is not None:
-            yield Link(url, FRAME if is_frame else LINK, "" if is_frame else _text(node))
+            yield LarmLink(url, FRAME if is_frame else LINK, "" if is_frame else _text(node))
 
 
 def _text(node: LexborNode) -> str:
@@ -138,7 +138,7 @@ def _text(node: LexborNode) -> str:
     return next((alt for holder in holders if (alt := holder.attributes.get("alt"))), "")
 
 
-def _lines(page: str, links: list[Link]) -> bytes:
+def _lines(page: str, links: list[LarmLink]) -> bytes:
     """Lines of links, whose URLs have been made safe."""
     lines = [
         f"{page}\t{to}\t{normal_form(to) or to}\t{kind}\t{_clean(text) if text else ''}\n" for to, kind, text in links

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from scrapy.crawler import Crawler
 
 from scrapy_ubi.outputs import stores
-from scrapy_ubi.outputs.pages import PageOutputs
+from scrapy_ubi.outputs.page_outputs import PageOutputs
 from scrapy_ubi.outputs.part_files import OUT
 from scrapy_ubi.outputs.stores import Store
 from scrapy_ubi.outputs.writer import Writer

@@ -25,7 +25,7 @@ from scrapy.http import Response
 from scrapy.settings import BaseSettings
 
 from scrapy_ubi.errors import UbiSettingError
-from scrapy_ubi.outputs.parts import Part
+from scrapy_ubi.outputs.part_writer import Part
 from scrapy_ubi.urls.filters.filter_text import Arguments, Call, FilterError, parse_calls
 
 SETTING = "UBI_STORES"
@@ -188,10 +188,10 @@ def _calls(entry: str) -> list[Call]:
 
 def suite() -> Mapping[str, Callable[[dict[str, tuple[str, ...]], BaseSettings], Store]]:
     """The stores of this package, by name."""
-    from scrapy_ubi.outputs.graph.store import GraphStore
+    from scrapy_ubi.outputs.graph.graph_store import GraphStore
     from scrapy_ubi.outputs.items import ItemsStore  # they are made of what is here
     from scrapy_ubi.outputs.larm import LarmStore
-    from scrapy_ubi.outputs.warc.store import WarcStore
+    from scrapy_ubi.outputs.warc.warc_store import WarcStore
 
     return {store.name: store for store in (ItemsStore, LarmStore, GraphStore, WarcStore)}
 

@@ -31,7 +31,7 @@ from scrapy_ubi.frontier.store import Store as Rows
 from scrapy_ubi.frontier.store import StoreError, StoreFull
 from scrapy_ubi.outputs import part_files
 from scrapy_ubi.outputs.part_files import OUT, Positions
-from scrapy_ubi.outputs.parts import Bundle, Part, PartStore
+from scrapy_ubi.outputs.part_writer import Bundle, Part, PartStore
 
 logger = logging.getLogger("scrapy_ubi")
 

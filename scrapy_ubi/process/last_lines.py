@@ -30,7 +30,7 @@ logger = logging.getLogger("scrapy_ubi")
 
 
 @dataclass(frozen=True)
-class Tally:
+class LossTally:
     """What agents have counted. `whose`: of whom these numbers are, for people."""
 
     whose: str
@@ -38,7 +38,7 @@ class Tally:
     counts: Mapping[str, int] = field(default_factory=dict)  # other counters, by name
 
 
-def tally(me: str, own: Mapping[str, Any], profiles: Mapping[str, str]) -> Tally:
+def tally(me: str, own: Mapping[str, Any], profiles: Mapping[str, str]) -> LossTally:
     """The numbers of the whole crawl: `own` are the counters of agent `me`, `profiles` what all have published. What
     is unreadable counts for nothing.
     """
@@ -49,10 +49,10 @@ def tally(me: str, own: Mapping[str, Any], profiles: Mapping[str, str]) -> Tally
     for one in others:
         failed.update(one.failed)
         counts.update(one.counts)
-    return Tally("the crawl, as far as its agents have said" if others else "this agent", failed, counts)
+    return LossTally("the crawl, as far as its agents have said" if others else "this agent", failed, counts)
 
 
-def lost(found: Tally, crawl: str) -> list[str]:
+def lost(found: LossTally, crawl: str) -> list[str]:
     """A sentence for each kind of loss; none where nothing was lost. `crawl` is its name."""
     sentences = (kind(found, crawl) for kind in _KINDS)
     return [sentence for sentence in sentences if sentence is not None]
@@ -83,7 +83,7 @@ def say(crawler: Crawler, sentences: Sequence[str], level: int = logging.WARNING
         crawler.signals.connect(stopped, signals.engine_stopped, weak=False)
 
 
-def _pages(found: Tally, crawl: str) -> str | None:
+def _pages(found: LossTally, crawl: str) -> str | None:
     reasons = {reason: number for reason, number in found.failed.items() if reason.startswith(CODEC) and number}
     if not reasons:
         return None
@@ -95,7 +95,7 @@ def _pages(found: Tally, crawl: str) -> str | None:
     )
 
 
-def _too_large(found: Tally, crawl: str) -> str | None:
+def _too_large(found: LossTally, crawl: str) -> str | None:
     number = found.counts.get("untravelled", 0)
     if not number:
         return None
@@ -105,7 +105,7 @@ def _too_large(found: Tally, crawl: str) -> str | None:
     )
 
 
-def _set_aside(found: Tally, crawl: str) -> str | None:
+def _set_aside(found: LossTally, crawl: str) -> str | None:
     number = found.counts.get("dead_letters", 0)
     if not number:
         return None
@@ -115,7 +115,7 @@ def _set_aside(found: Tally, crawl: str) -> str | None:
     )
 
 
-_KINDS: Sequence[Callable[[Tally, str], str | None]] = (_pages, _too_large, _set_aside)
+_KINDS: Sequence[Callable[[LossTally, str], str | None]] = (_pages, _too_large, _set_aside)
 
 
 def _number(number: int, what: str) -> str:

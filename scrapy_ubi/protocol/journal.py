@@ -19,7 +19,7 @@ from scrapy_ubi.protocol.host import Entry
 from scrapy_ubi.protocol.records import Record
 
 
-class Part(NamedTuple):
+class JournalPart(NamedTuple):
     """One part of the block of a flush: entries told to their owners, hosts told of to successors, pages done (host,
     entry)."""
 
@@ -72,7 +72,7 @@ class Journal:
         """So many parts of these blocks are on the disk."""
         self._written = dict(written)
 
-    def parts(self, oldest: int) -> Iterator[Part]:
+    def parts(self, oldest: int) -> Iterator[JournalPart]:
         """What is to be written: the new parts of the blocks from that flush on."""
         fresh, self._fresh = self._fresh, {}
         for flush in sorted(fresh):
@@ -80,7 +80,7 @@ class Journal:
             if flush >= oldest:
                 number = self._written.get(flush, 0)
                 self._written[flush] = number + 1
-                yield Part(flush, number, tuple(new.discovered), tuple(new.told), tuple(new.done))
+                yield JournalPart(flush, number, tuple(new.discovered), tuple(new.told), tuple(new.done))
 
     def settled(self, oldest: int) -> Iterator[tuple[int, int]]:
         """What is to be deleted: the flushes before that one, with how many parts of their blocks are on the disk."""

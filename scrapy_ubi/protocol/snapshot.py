@@ -31,7 +31,7 @@ from scrapy_ubi.protocol.config import Config
 from scrapy_ubi.protocol.frontier_contract import Frontier
 from scrapy_ubi.protocol.host import Entry
 from scrapy_ubi.protocol.host_policy import FREE, HostPolicy
-from scrapy_ubi.protocol.journal import Part
+from scrapy_ubi.protocol.journal import JournalPart
 from scrapy_ubi.protocol.lane import LaneIn
 from scrapy_ubi.protocol.records import Record
 
@@ -71,7 +71,7 @@ class Changes(NamedTuple):
     group: GroupState
     numbers: Mapping[str, int]
     lanes_in: Mapping[str, SavedLane | None]
-    parts: tuple[Part, ...]
+    parts: tuple[JournalPart, ...]
     settled: tuple[tuple[int, int], ...]
 
 
@@ -87,7 +87,7 @@ class Saved:
     group: GroupState
     numbers: Mapping[str, int] = field(default_factory=dict)
     lanes_in: Mapping[str, SavedLane] = field(default_factory=dict)
-    parts: tuple[Part, ...] = ()
+    parts: tuple[JournalPart, ...] = ()
     torn: bool = False
 
     @property
@@ -127,7 +127,7 @@ def _lane_in(lane: LaneIn) -> SavedLane:
     return SavedLane(lane.sender, lane.floor, decided)
 
 
-def written(parts: Iterable[Part]) -> dict[int, int]:
+def written(parts: Iterable[JournalPart]) -> dict[int, int]:
     """How many parts of each flush's block there are (one more than the highest number, should one be missing)."""
     count: Counter[int] = Counter()
     for part in parts:

@@ -26,7 +26,7 @@ from twisted.python.failure import Failure
 from scrapy_ubi.downloads.gate import Gate, Withdrawn
 from scrapy_ubi.node import Visit
 from scrapy_ubi.node.hosts.learned_forms import CUT, content_of
-from scrapy_ubi.outputs.pages import PageOutputs
+from scrapy_ubi.outputs.page_outputs import PageOutputs
 from scrapy_ubi.politeness.robots.sitemaps import Sitemaps
 from scrapy_ubi.process.error_signals import ErrorWatch
 from scrapy_ubi.requests.callbacks import errback_lost

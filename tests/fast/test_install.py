@@ -18,7 +18,7 @@ from scrapy.settings import Settings
 import scrapy_ubi
 from scrapy_ubi import fast
 from scrapy_ubi.components.wiring import REFUSAL
-from scrapy_ubi.fast.parts import PARTS, Part
+from scrapy_ubi.fast.parts import PARTS, FastPart
 from scrapy_ubi.fast.tweaks import LeanStats
 from tests.support.builders import applied
 from tests.support.site import Site
@@ -26,7 +26,7 @@ from tests.support.site import Site
 ROOM = "scrapy_ubi.fast"
 
 
-def class_of(part: Part) -> Any:
+def class_of(part: FastPart) -> Any:
     return getattr(import_module(f"{ROOM}.{part.module}"), part.name)
 
 
@@ -54,13 +54,13 @@ def test_a_value_that_is_none_is_refused() -> None:
 
 
 @pytest.mark.parametrize("part", PARTS, ids=[part.name for part in PARTS])
-def test_every_part_says_what_it_gives_and_what_it_stands_for(part: Part) -> None:
+def test_every_part_says_what_it_gives_and_what_it_stands_for(part: FastPart) -> None:
     assert part.gives and part.stands_for
     assert class_of(part).__module__ == f"{ROOM}.{part.module}"
 
 
 @pytest.mark.parametrize("part", PARTS, ids=[part.name for part in PARTS])
-def test_every_part_is_in_the_documentation(part: Part) -> None:
+def test_every_part_is_in_the_documentation(part: FastPart) -> None:
     table = (Path(__file__).parents[2] / "docs/how-to/fast.md").read_text()
     (row,) = [line for line in table.splitlines() if line.startswith("|") and f"`{part.name}`" in line]
     figures = re.findall(r"0\.\d\d", part.gives)

@@ -26,7 +26,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 
-from scrapy_ubi.outputs.collect import Collector, find
+from scrapy_ubi.outputs.collector import Collector, find
 from tests.support.site import Site, Visit
 
 PROJECTS = Path(__file__).with_name("projects")

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from scrapy_ubi.frontier.memory_store import MemoryStore
-from scrapy_ubi.outputs.collect import Collector, Out, find
-from scrapy_ubi.outputs.parts import Bundle, Part
+from scrapy_ubi.outputs.collector import Collector, Out, find
+from scrapy_ubi.outputs.part_writer import Bundle, Part
 from scrapy_ubi.outputs.writer import Writer
 
 MOST = 1 << 20

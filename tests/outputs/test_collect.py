@@ -13,7 +13,7 @@ from scrapy_ubi.commands.collect import run
 from scrapy_ubi.commands.options import add_subcommands
 from scrapy_ubi.commands.query import QueryReport
 from scrapy_ubi.errors import UbiError
-from scrapy_ubi.outputs.collect import UbiNothingCollected, find, is_held, runs_of
+from scrapy_ubi.outputs.collector import UbiNothingCollected, find, is_held, runs_of
 from scrapy_ubi.outputs.sorting import WAYS, Sorter
 from scrapy_ubi.process.agent_directory import AgentLock
 from tests.outputs.kept import Kept, collected

@@ -12,8 +12,8 @@ from scrapy.http import HtmlResponse, Response
 from scrapy.settings import Settings
 
 from scrapy_ubi.outputs import larm
-from scrapy_ubi.outputs.larm import FRAME, LINK, LarmStore, Link, read
-from scrapy_ubi.outputs.parts import Part
+from scrapy_ubi.outputs.larm import FRAME, LINK, LarmLink, LarmStore, read
+from scrapy_ubi.outputs.part_writer import Part
 from scrapy_ubi.outputs.stores import Page as Kept
 from tests.docs.test_blocks import names_in
 from tests.outputs.kept import collected
@@ -36,10 +36,10 @@ def test_links_are_told_with_their_types_and_texts() -> None:
     title, found = read(page)
     assert title == "T"
     assert found[:4] == [
-        Link("http://a.example/x", LINK, "a text"),
-        Link("http://a.example/y", LINK, "ALT"),
-        Link("http://a.example/z", LINK, "area"),
-        Link("http://a.example/f", FRAME, ""),
+        LarmLink("http://a.example/x", LINK, "a text"),
+        LarmLink("http://a.example/y", LINK, "ALT"),
+        LarmLink("http://a.example/z", LINK, "area"),
+        LarmLink("http://a.example/f", FRAME, ""),
     ]
 
 

@@ -19,13 +19,13 @@ from warcio.archiveiterator import ArchiveIterator
 
 from scrapy_ubi.commands import collect as command
 from scrapy_ubi.frontier.memory_store import MemoryStore
-from scrapy_ubi.outputs.collect import find
+from scrapy_ubi.outputs.collector import find
 from scrapy_ubi.outputs.part_files import OPEN
-from scrapy_ubi.outputs.parts import Bundle
+from scrapy_ubi.outputs.part_writer import Bundle
 from scrapy_ubi.outputs.stores import Page
 from scrapy_ubi.outputs.warc import members
-from scrapy_ubi.outputs.warc.collect import WarcCollector, index_of
-from scrapy_ubi.outputs.warc.store import WarcStore
+from scrapy_ubi.outputs.warc.warc_collector import WarcCollector, index_of
+from scrapy_ubi.outputs.warc.warc_store import WarcStore
 from scrapy_ubi.outputs.writer import ROW
 from tests.outputs.kept import Kept
 from tests.outputs.test_warc import check, records

@@ -14,7 +14,7 @@ import pytest
 from scrapy_ubi.errors import UbiDirectoryError
 from scrapy_ubi.frontier.memory_store import MemoryStore
 from scrapy_ubi.frontier.store import StoreDamaged, StoreFull
-from scrapy_ubi.outputs import parts
+from scrapy_ubi.outputs import part_writer as parts
 from scrapy_ubi.outputs.part_files import Positions, outs, read_record, repair
 from scrapy_ubi.outputs.writer import ROW
 from tests.outputs.kept import Kept, collected

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from scrapy_ubi.protocol.agent import Agent
-from scrapy_ubi.protocol.journal import Part
+from scrapy_ubi.protocol.journal import JournalPart
 from scrapy_ubi.protocol.snapshot import Changes, GroupState, Saved, SavedLane, changes
 
 
@@ -14,7 +14,7 @@ class Ledger:
         self.group: GroupState | None = None
         self.numbers: dict[str, int] = {}
         self.lanes_in: dict[str, SavedLane] = {}
-        self.parts: dict[tuple[int, int], Part] = {}
+        self.parts: dict[tuple[int, int], JournalPart] = {}
 
     def write(self, new: Changes) -> None:
         """Make these changes durable."""

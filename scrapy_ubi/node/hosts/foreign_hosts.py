@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable
 
-from scrapy_ubi.node.hosts.health import Health, Policy, Verdict, failed
+from scrapy_ubi.node.hosts.health import Health, HealthVerdict, Policy, failed
 
 MOST_HOSTS = 10_000  # some 400 bytes each
 GIVEN_UP_FOR = 600.0  # s
@@ -91,7 +91,7 @@ class ForeignHosts:
         met.busy += 1
         return met.busy
 
-    def not_answered(self, host: str, policy: Policy) -> Verdict:
+    def not_answered(self, host: str, policy: Policy) -> HealthVerdict:
         """A load has ended without a response; what follows from that."""
         met = self._at(host)
         verdict = failed(met.health, policy)

@@ -39,7 +39,7 @@ class Health(NamedTuple):
         return [self.failures, self.exclusions]
 
 
-class Verdict(NamedTuple):
+class HealthVerdict(NamedTuple):
     """What follows from a failure: the new `health`, the seconds for which the host is excluded, whether it is dead."""
 
     health: Health
@@ -54,12 +54,12 @@ def read(value: object) -> Health:
     return Health(*value)
 
 
-def failed(health: Health, policy: Policy) -> Verdict:
+def failed(health: Health, policy: Policy) -> HealthVerdict:
     """What follows when a load of a host in this health ends without a response."""
     known = Health(min(health.failures + 1, MOST_COUNT), health.exclusions)
     if not policy.failures or known.failures < policy.failures:
-        return Verdict(known)
+        return HealthVerdict(known)
     if known.exclusions >= policy.tries:
-        return Verdict(known, dead=True)
+        return HealthVerdict(known, dead=True)
     pause = min(policy.pause * 2.0 ** min(known.exclusions, 60), MOST_PAUSE)
-    return Verdict(Health(known.failures, known.exclusions + 1), max(pause, policy.pause))
+    return HealthVerdict(Health(known.failures, known.exclusions + 1), max(pause, policy.pause))

@@ -23,7 +23,7 @@ from typing import IO
 import numpy as np
 
 from scrapy_ubi.outputs.graph.numbered import Numbered, ends_of
-from scrapy_ubi.outputs.graph.record import Keys
+from scrapy_ubi.outputs.graph.page_record import Keys
 
 URLS, ARCS = ".urls.gz", ".arcs.gz"
 HOSTS, HOST_ARCS = "-hosts-vertices.txt.gz", "-hosts-edges.txt.gz"
@@ -33,7 +33,7 @@ _SHIFT = np.uint64(32)
 
 
 @dataclass(slots=True)
-class Written:
+class GraphFiles:
     """What was written: numbers of arcs, hosts, and arcs of hosts."""
 
     arcs: int = 0
@@ -41,12 +41,12 @@ class Written:
     host_arcs: int = 0
 
 
-def write(graph: Numbered, name: str, with_hosts: bool) -> Written:
+def write(graph: Numbered, name: str, with_hosts: bool) -> GraphFiles:
     """Write a graph's files, whose names begin with `name`. Raises UbiError, OSError; then none is there that was not
     there before."""
     endings = (URLS, ARCS, HOSTS, HOST_ARCS) if with_hosts else (URLS, ARCS)
     beside = {ending: Path(f"{name}{ending}.part") for ending in endings}
-    written = Written()
+    written = GraphFiles()
     try:
         with ExitStack() as stack:
             files = {ending: stack.enter_context(_opened(path)) for ending, path in beside.items()}
@@ -79,7 +79,7 @@ def _opened(path: Path) -> IO[bytes]:
     return _Packed(path)  # type: ignore[return-value]
 
 
-def _write_nodes(graph: Numbered, files: dict[str, IO[bytes]], written: Written) -> Keys:
+def _write_nodes(graph: Numbered, files: dict[str, IO[bytes]], written: GraphFiles) -> Keys:
     """URLs, and hosts where they are wanted; the number of each host's first node."""
     begins: list[int] = []
     last, urls, hosts = None, files[URLS], files.get(HOSTS)
@@ -100,7 +100,7 @@ def _write_nodes(graph: Numbered, files: dict[str, IO[bytes]], written: Written)
     return np.array(begins, np.uint64)
 
 
-def _write_arcs(graph: Numbered, files: dict[str, IO[bytes]], begins: Keys, written: Written) -> None:
+def _write_arcs(graph: Numbered, files: dict[str, IO[bytes]], begins: Keys, written: GraphFiles) -> None:
     edges = _HostArcs(begins)
     host_arcs = files.get(HOST_ARCS)
     for arcs in graph.arcs():

@@ -25,8 +25,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scrapy_ubi.errors import UbiError
-from scrapy_ubi.outputs.collect import Collector
-from scrapy_ubi.outputs.graph.record import REDIRECT, BadRecord, Keys, keys_of, stripped, unpacked, without_texts
+from scrapy_ubi.outputs.collector import Collector
+from scrapy_ubi.outputs.graph.page_record import REDIRECT, BadRecord, Keys, keys_of, stripped, unpacked, without_texts
 from scrapy_ubi.outputs.graph.runs import LineSorter, NumberSorter
 
 NONE = 0xFFFF_FFFF  # no node
@@ -43,7 +43,7 @@ class UbiGraphTooLarge(UbiError):
     """There are more nodes than have a number."""
 
 
-class Node(NamedTuple):
+class GraphNode(NamedTuple):
     """A node, in the order of the numbers."""
 
     host: str  # reversed
@@ -51,7 +51,7 @@ class Node(NamedTuple):
 
 
 @dataclass(slots=True)
-class Found:
+class FoundNode:
     """What the graph has come to. `refused`: records that do not add up; `unnamed`: arcs to a key without a text;
     `collisions`: URLs with the key of another one."""
 
@@ -77,14 +77,14 @@ class Numbered:
     """The graph of what a collector finds. `nodes` is iterated first, once, then `arcs`, once; `pages` stay."""
 
     def __init__(self, collector: Collector, place: Path, crawled_only: bool = False) -> None:
-        self.found = Found()
+        self.found = FoundNode()
         self._collector, self._place, self._crawled_only = collector, place, crawled_only
         self._lines = LineSorter(place, "lines")
         self._hosts: dict[str, str] = {}
         self._keys: Keys = np.empty(0, np.uint64)
         self._numbers: Numbers = np.empty(0, np.uint32)
 
-    def nodes(self) -> Iterator[Node]:
+    def nodes(self) -> Iterator[GraphNode]:
         """Read all records; every node, in the order of the numbers. Raises UbiNothingCollected, OSError."""
         self._read()
         lines = self._lines.lines()
@@ -170,7 +170,7 @@ class Numbered:
 
     # -- numbering
 
-    def _named(self, lines: list[bytes]) -> Iterator[Node]:
+    def _named(self, lines: list[bytes]) -> Iterator[GraphNode]:
         """Number what of these lines are nodes."""
         if not len(self._keys):
             return
@@ -187,7 +187,7 @@ class Numbered:
         self.found.nodes += len(fresh)
         self._numbers[at[fresh]] = np.arange(begin, self.found.nodes, dtype=np.uint32)
         for number in fresh.tolist():
-            yield Node(lines[number][: lines[number].index(b"\t")].decode("ascii"), texts[number])
+            yield GraphNode(lines[number][: lines[number].index(b"\t")].decode("ascii"), texts[number])
 
     def _numbers_flush(self) -> None:
         if isinstance(self._numbers, np.memmap):

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scrapy_ubi.outputs.graph.numbered import NONE, Numbered, ends_of
-from scrapy_ubi.outputs.graph.record import Keys
+from scrapy_ubi.outputs.graph.page_record import Keys
 
 POINTS = 200  # of a curve
 

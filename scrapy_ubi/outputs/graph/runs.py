@@ -13,7 +13,7 @@ from typing import IO
 
 import numpy as np
 
-from scrapy_ubi.outputs.graph.record import Keys
+from scrapy_ubi.outputs.graph.page_record import Keys
 
 MOST_NUMBERS = 1 << 21  # in memory: 16 MB, and as much again while they are sorted
 MOST_LINES, MOST_BYTES = 150_000, 24 << 20  # lines in memory, and the bytes in them

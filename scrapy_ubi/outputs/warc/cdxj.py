@@ -20,7 +20,7 @@ from itertools import pairwise
 from pathlib import Path
 from urllib.parse import quote_from_bytes, unquote_to_bytes, urlsplit
 
-from scrapy_ubi.outputs.warc.members import Record
+from scrapy_ubi.outputs.warc.members import WarcRecord
 
 MOST = 1 << 26  # bytes of lines that are sorted in memory
 PORTS = {"http": 80, "https": 443}
@@ -81,7 +81,7 @@ def line(url: str, when: str, status: int, mime: str, digest: str, length: int, 
     return f"{key(url)} {stamp} {json.dumps(fields)}\n".encode()
 
 
-def line_of(record: Record, offset: int, filename: str) -> bytes | None:
+def line_of(record: WarcRecord, offset: int, filename: str) -> bytes | None:
     """The line of a record that lies at that offset of a file; None where it has none."""
     if record.kind not in ("response", "revisit"):
         return None

@@ -82,7 +82,7 @@ def record(kind: str, fields: Fields, *block: bytes) -> bytes:
 
 
 @dataclass(slots=True)
-class Record:
+class WarcRecord:
     """A record that was read; `offset` and `length` are those of its member in the stretch that was read."""
 
     fields: dict[str, str]
@@ -96,7 +96,7 @@ class Record:
 
     @property
     def id(self) -> str:
-        return self.fields.get("WARC-Record-ID", "")
+        return self.fields.get("WARC-WarcRecord-ID", "")
 
     @property
     def http_head(self) -> bytes:
@@ -126,7 +126,7 @@ def members(data: bytes) -> Iterator[tuple[int, int, bytes]]:
         offset += length
 
 
-def records(data: bytes) -> Iterator[Record]:
+def records(data: bytes) -> Iterator[WarcRecord]:
     """The records in a stretch of a file. Raises ValueError where one is not whole, or none."""
     for offset, length, text in members(data):
         head, _, rest = text.partition(b"\r\n\r\n")
@@ -137,4 +137,4 @@ def records(data: bytes) -> Iterator[Record]:
         size = int(fields.get("Content-Length", "-1"))
         if not 0 <= size == len(rest) - 4:
             raise ValueError(f"the WARC record at {offset} is not whole")
-        yield Record(fields, rest[:-4], offset, length)
+        yield WarcRecord(fields, rest[:-4], offset, length)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from scrapy_ubi.outputs.parts import Part
+from scrapy_ubi.outputs.part_writer import Part
 
 MOST = 65_536
 PROFILE = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest"

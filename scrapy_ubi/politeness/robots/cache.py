@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from scrapy.robotstxt import RobotParser
 
-from scrapy_ubi.politeness.robots.record import Record
+from scrapy_ubi.politeness.robots.record import RobotsRecord
 
 WEIGHT_A_CHARACTER = 12  # bytes of a parser for each character of its text, about
 WEIGHT_EACH = 1000  # bytes of an entry, about
@@ -23,7 +23,7 @@ class Known:
     `noted`: whether the record was put into the host's notes; else the first page does so, unless another is there.
     """
 
-    record: Record
+    record: RobotsRecord
     parser: RobotParser | None = None
     agent: str | None = None
     size: int = 0

@@ -46,7 +46,7 @@ class Step(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class RobotsRecord:
     """What is remembered of one robots.txt.
 
     `fetched`: when it was answered for, 0 when it never was; `rules`: the rules as they travel, empty where all is
@@ -71,7 +71,7 @@ class Record:
         return self.fetched > 0
 
 
-def next_step(record: Record | None, now: float, ttl: float) -> Step:
+def next_step(record: RobotsRecord | None, now: float, ttl: float) -> Step:
     """What to do with a page of an authority of which this is remembered."""
     if record is None:
         return Step.ASK
@@ -83,15 +83,15 @@ def next_step(record: Record | None, now: float, ttl: float) -> Step:
     return Step.FAIL if record.gone else Step.WAIT
 
 
-def may_insist(record: Record, now: float) -> bool:
+def may_insist(record: RobotsRecord, now: float) -> bool:
     """Whether one that was given up may be asked for at the wish of a request that is to be fetched anyway."""
     return record.gone and now >= record.again - GIVEN_UP_FOR + INSIST_AFTER
 
 
-def after_failure(record: Record | None, now: float, give_up: float, asked: float = 0.0) -> Record:
+def after_failure(record: RobotsRecord | None, now: float, give_up: float, asked: float = 0.0) -> RobotsRecord:
     """The record after it was asked for without an answer. `give_up`: seconds after which the first failure was too
     long ago; `asked`: for how long (s) the server wants to be left alone."""
-    record = record or Record()
+    record = record or RobotsRecord()
     tries, since = record.tries + 1, record.since or now
     pause, asked = pause_after(tries), min(asked, GIVEN_UP_FOR)
     left = since + give_up - now
@@ -124,7 +124,7 @@ def digest(agent: str) -> str:
 _NUMBERS = {"t": "fetched", "d": "delay", "s": "since", "x": "again"}
 
 
-def to_json(record: Record) -> dict[str, Any] | None:
+def to_json(record: RobotsRecord) -> dict[str, Any] | None:
     """The record as it travels, without what is as it begins; None when its rules are too long, so the next owner
     has to fetch them.
     """
@@ -145,7 +145,7 @@ def to_json(record: Record) -> dict[str, Any] | None:
     return out
 
 
-def from_json(value: object, now: float) -> Record | None:
+def from_json(value: object, now: float) -> RobotsRecord | None:
     """A record that came from elsewhere, None where it does not hold. Times in the future are those of a clock that is
     ahead, or of none.
     """
@@ -161,21 +161,21 @@ def from_json(value: object, now: float) -> Record | None:
         return None
     if numbers["again"] > now + max(MOST_PAUSE, GIVEN_UP_FOR) + AHEAD:
         return None
-    return Record(rules=rules, agent=agent, tries=tries, gone=value.get("g") == 1, **numbers)
+    return RobotsRecord(rules=rules, agent=agent, tries=tries, gone=value.get("g") == 1, **numbers)
 
 
-def to_section(records: dict[str, Record]) -> dict[str, Any] | None:
+def to_section(records: dict[str, RobotsRecord]) -> dict[str, Any] | None:
     """Records of one host as they travel, by authority, the last one first; of what does not fit into `MOST_TRAVEL` the
     delay is left, so that it is fetched again. The longest delay always is. None when there are none.
     """
     section: dict[str, Any] = {}
     newest_first = list(reversed(records.items()))
-    slowest, slow = max(newest_first, key=lambda item: item[1].delay, default=("", Record()))
-    kept = _size(slowest, to_json(Record(delay=slow.delay)))
+    slowest, slow = max(newest_first, key=lambda item: item[1].delay, default=("", RobotsRecord()))
+    kept = _size(slowest, to_json(RobotsRecord(delay=slow.delay)))
     room = MOST_TRAVEL - kept
     for authority, record in newest_first:
         room += kept if authority == slowest else 0
-        for value in (to_json(record), to_json(Record(delay=record.delay))):
+        for value in (to_json(record), to_json(RobotsRecord(delay=record.delay))):
             size = _size(authority, value)
             if value and size <= room:
                 room -= size
@@ -188,7 +188,7 @@ def _size(authority: str, value: object) -> int:
     return len(json.dumps({authority: value}))
 
 
-def from_section(section: object, now: float) -> dict[str, Record]:
+def from_section(section: object, now: float) -> dict[str, RobotsRecord]:
     """The records in a host's notes that hold, the oldest first, as `to_section` wants them."""
     if not isinstance(section, dict):
         return {}

@@ -18,7 +18,7 @@ from scrapy.utils.misc import build_from_crawler, load_object
 
 from scrapy_ubi.politeness.robots import text
 from scrapy_ubi.politeness.robots.cache import Known
-from scrapy_ubi.politeness.robots.record import MOST_RULES, Record, digest
+from scrapy_ubi.politeness.robots.record import MOST_RULES, RobotsRecord, digest
 from scrapy_ubi.scrapy_private.versions import crawl_delay
 from scrapy_ubi.urls import normal_form
 
@@ -48,7 +48,7 @@ class Parsers:
         else:
             travelling, made_of = text.decode(body), body
         parser = self._make(made_of)
-        record = Record(
+        record = RobotsRecord(
             fetched=now,
             rules=travelling if len(travelling) <= MOST_RULES else None,
             agent=digest(agent) if self._is_protego and robots.groups else "",
@@ -57,7 +57,7 @@ class Parsers:
         only_for = digest(agent) if self._is_protego and whole is None else None
         return Known(record, parser, only_for, len(made_of)), robots.sitemaps
 
-    def restore(self, record: Record) -> Known:
+    def restore(self, record: RobotsRecord) -> Known:
         """What is known of a robots.txt whose rules have travelled."""
         rules = record.rules or ""
         made_of = (text.lengthen(rules) if self._is_protego else rules).encode("utf-8", "ignore")

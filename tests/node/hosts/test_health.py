@@ -7,12 +7,12 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scrapy_ubi.node.hosts.health import MOST_COUNT, MOST_PAUSE, Health, Policy, Verdict, failed, read
+from scrapy_ubi.node.hosts.health import MOST_COUNT, MOST_PAUSE, Health, HealthVerdict, Policy, failed, read
 
 POLICY = Policy(failures=5, pause=60.0, tries=3)
 
 
-def run(policy: Policy, most: int = 1000) -> list[Verdict]:
+def run(policy: Policy, most: int = 1000) -> list[HealthVerdict]:
     """What follows from failures in a row, until the host is dead."""
     verdicts = [failed(Health(), policy)]
     while not verdicts[-1].dead and len(verdicts) < most:
@@ -43,7 +43,7 @@ def test_a_pause_has_a_bound_but_is_never_shorter_than_the_first() -> None:
 def test_counts_of_any_size_are_no_error_and_travel_on() -> None:
     """What another agent says may be more than anybody has ever counted."""
     verdict = failed(Health(MOST_COUNT, MOST_COUNT - 1), Policy(5, 60.0, 2 * MOST_COUNT))
-    assert verdict == Verdict(Health(MOST_COUNT, MOST_COUNT), MOST_PAUSE)
+    assert verdict == HealthVerdict(Health(MOST_COUNT, MOST_COUNT), MOST_PAUSE)
     assert read(verdict.health.value()) == verdict.health
 
 

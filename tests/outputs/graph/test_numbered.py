@@ -15,13 +15,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scrapy.settings import Settings
 
-from scrapy_ubi.outputs.collect import Collector, find
+from scrapy_ubi.outputs.collector import Collector, find
 from scrapy_ubi.outputs.graph import files
+from scrapy_ubi.outputs.graph.graph_store import ENDING, GraphStore, _Payload
 from scrapy_ubi.outputs.graph.numbered import Numbered, reversed_host
-from scrapy_ubi.outputs.graph.record import HEAD, BadRecord, keys_of, packed, stripped, unpacked, without_texts
+from scrapy_ubi.outputs.graph.page_record import HEAD, BadRecord, keys_of, packed, stripped, unpacked, without_texts
 from scrapy_ubi.outputs.graph.runs import LineSorter, NumberSorter
-from scrapy_ubi.outputs.graph.store import ENDING, GraphStore, _Payload
-from scrapy_ubi.outputs.parts import Bundle
+from scrapy_ubi.outputs.part_writer import Bundle
 from scrapy_ubi.urls import url_key
 from tests.outputs.kept import Kept
 

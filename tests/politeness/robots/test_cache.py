@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from scrapy_ubi.politeness.robots.cache import WEIGHT_A_CHARACTER, WEIGHT_EACH, Cache, Known
-from scrapy_ubi.politeness.robots.record import Record
+from scrapy_ubi.politeness.robots.record import RobotsRecord
 
 
 def known(size: int = 0) -> Known:
-    return Known(Record(fetched=1.0), size=size)
+    return Known(RobotsRecord(fetched=1.0), size=size)
 
 
 def test_what_was_not_used_for_longest_goes() -> None:

@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scrapy_ubi.politeness.robots import record as r
-from scrapy_ubi.politeness.robots.record import Record, Step
+from scrapy_ubi.politeness.robots.record import RobotsRecord, Step
 
 NOW = 1_800_000_000.0
 TTL = 3600.0
-KNOWN = Record(fetched=NOW - 10, rules="user-agent:*\ndisallow:/\n", agent="0123abcd", delay=2.5)
+KNOWN = RobotsRecord(fetched=NOW - 10, rules="user-agent:*\ndisallow:/\n", agent="0123abcd", delay=2.5)
 
 
 @pytest.mark.parametrize(
@@ -28,13 +28,13 @@ KNOWN = Record(fetched=NOW - 10, rules="user-agent:*\ndisallow:/\n", agent="0123
         (replace(KNOWN, fetched=NOW + r.AHEAD + 1), Step.ASK),
         (replace(KNOWN, fetched=NOW - TTL, again=NOW + 1), Step.USE),
         (replace(KNOWN, fetched=NOW - TTL, again=NOW), Step.ASK),
-        (Record(since=NOW - 9, tries=1, again=NOW + 1), Step.WAIT),
-        (Record(since=NOW - 9, tries=1, again=NOW), Step.ASK),
-        (Record(since=NOW - 9, tries=1, again=NOW + 1, gone=True), Step.FAIL),
-        (Record(since=NOW - 9, tries=1, again=NOW, gone=True), Step.ASK),
+        (RobotsRecord(since=NOW - 9, tries=1, again=NOW + 1), Step.WAIT),
+        (RobotsRecord(since=NOW - 9, tries=1, again=NOW), Step.ASK),
+        (RobotsRecord(since=NOW - 9, tries=1, again=NOW + 1, gone=True), Step.FAIL),
+        (RobotsRecord(since=NOW - 9, tries=1, again=NOW, gone=True), Step.ASK),
     ],
 )
-def test_what_follows_from_a_record(record: Record | None, step: Step) -> None:
+def test_what_follows_from_a_record(record: RobotsRecord | None, step: Step) -> None:
     assert r.next_step(record, NOW, TTL) is step
 
 
@@ -83,13 +83,13 @@ def test_which_status_leaves_the_rules_unknown(status: int, unreachable: bool) -
     "record",
     [
         KNOWN,
-        Record(fetched=NOW),
-        Record(since=NOW - 30, tries=4, again=NOW + 8),
-        Record(since=NOW - 30, tries=9, again=NOW + 3600, gone=True),
+        RobotsRecord(fetched=NOW),
+        RobotsRecord(since=NOW - 30, tries=4, again=NOW + 8),
+        RobotsRecord(since=NOW - 30, tries=9, again=NOW + 3600, gone=True),
         r.after_failure(KNOWN, NOW, 120),
     ],
 )
-def test_a_record_travels(record: Record) -> None:
+def test_a_record_travels(record: RobotsRecord) -> None:
     travelled = json.loads(json.dumps(r.to_json(record)))
     assert r.from_json(travelled, NOW) == record
 
@@ -98,8 +98,8 @@ def test_rules_too_long_to_travel_are_fetched_again_and_the_delay_holds_until_th
     assert r.to_json(replace(KNOWN, rules=None)) is None
     assert r.to_section({"http://h": replace(KNOWN, rules=None, delay=0.0)}) is None
     section = r.to_section({"http://h": replace(KNOWN, rules=None, delay=2.0)})
-    assert r.from_section(section, NOW) == {"http://h": Record(delay=2.0)}
-    assert r.next_step(Record(delay=2.0), NOW, TTL) is Step.ASK
+    assert r.from_section(section, NOW) == {"http://h": RobotsRecord(delay=2.0)}
+    assert r.next_step(RobotsRecord(delay=2.0), NOW, TTL) is Step.ASK
 
 
 def test_of_many_authorities_the_latest_travel() -> None:
@@ -124,7 +124,7 @@ def test_the_longest_delay_travels_however_many_and_large_the_others_are() -> No
 
 def test_one_too_large_does_not_push_the_others_out() -> None:
     records = {"http://a": KNOWN, "http://b": replace(KNOWN, rules="é" * 1000, delay=2.0), "http://c": KNOWN}
-    assert r.from_section(r.to_section(records), NOW) == {**records, "http://b": Record(delay=2.0)}
+    assert r.from_section(r.to_section(records), NOW) == {**records, "http://b": RobotsRecord(delay=2.0)}
 
 
 @pytest.mark.parametrize(
@@ -153,7 +153,7 @@ def test_one_too_large_does_not_push_the_others_out() -> None:
 )
 def test_what_does_not_hold_is_no_record(value: Any) -> None:
     assert r.from_json(value, NOW) is None
-    assert r.from_section({"http://h": value, "http://ok": {"t": NOW}}, NOW) == {"http://ok": Record(fetched=NOW)}
+    assert r.from_section({"http://h": value, "http://ok": {"t": NOW}}, NOW) == {"http://ok": RobotsRecord(fetched=NOW)}
 
 
 JSON = st.recursive(

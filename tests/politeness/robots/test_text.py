@@ -338,5 +338,6 @@ def test_a_line_is_read_as_plain_protego_reads_it(parts: list[str]) -> None:
     body = f"User-agent: *\nDisallow: /a\n{''.join(parts)}\nDisallow: /x\n"
     plain = Protego.parse(body)
     assume("* " not in body and "*\t" not in body)  # for everybody, Google says
+    assume(not is_cut_by_google(body, "a"))
     for path in ("/a", "/x", "/y"):
         assert allowed(body, path, "a") is bool(plain.can_fetch(f"http://h.example{path}", "a"))

@@ -6,7 +6,7 @@ from typing import Any
 
 from scrapy.crawler import Crawler
 
-from scrapy_ubi.outputs.pages import PageOutputs
+from scrapy_ubi.outputs.page_outputs import PageOutputs
 from scrapy_ubi.scrapy_private.engines import scheduler_in
 
 

@@ -27,7 +27,7 @@ from scrapy import Request, signals
 from scrapy.crawler import Crawler
 from scrapy.http import Response
 
-from scrapy_ubi.outputs.parts import Bundle
+from scrapy_ubi.outputs.part_writer import Bundle
 from scrapy_ubi.outputs.stores import Page, Store
 from scrapy_ubi.outputs.writer import Writer
 from scrapy_ubi.politeness.robots.fetch import load_of

@@ -41,7 +41,7 @@ class BadRecord(ValueError):
     """These bytes are no whole record."""
 
 
-class Record(NamedTuple):
+class GraphRecord(NamedTuple):
     """What was found on a page. `targets` are keys, 8 bytes each, `types` a byte each, `texts` URLs."""
 
     key: int
@@ -71,7 +71,7 @@ def packed(keys: Keys, types: bytes, texts: Sequence[str], status: int, depth: i
     return data + _SUM.pack(zlib.crc32(data))
 
 
-def unpacked(data: bytes) -> Record:
+def unpacked(data: bytes) -> GraphRecord:
     """Raises BadRecord."""
     if len(data) < HEAD.size + _SUM.size:
         raise BadRecord("it is shorter than its head")
@@ -88,7 +88,7 @@ def unpacked(data: bytes) -> Record:
     types, named = data[types_at:texts_at], data[texts_at:end].split(b"\n") if length else []
     if len(named) != texts or not all(map(_TEXT, named)) or _odd_types(types):
         raise BadRecord("it has texts that are no URLs, or types that are none")
-    return Record(key, status, depth, _time(ended), data[HEAD.size : types_at], types, named)
+    return GraphRecord(key, status, depth, _time(ended), data[HEAD.size : types_at], types, named)
 
 
 def _time(ended: Any) -> float:
@@ -98,7 +98,7 @@ def _time(ended: Any) -> float:
     return float(ended)
 
 
-def without_texts(record: Record) -> bytes:
+def without_texts(record: GraphRecord) -> bytes:
     """The same record, shorter: its texts are known. `stripped` reads it."""
     head = HEAD.pack(MAGIC, VERSION, 0, record.status, record.depth, len(record.types), 0, 0, record.ended, record.key)
     return head + record.targets + record.types

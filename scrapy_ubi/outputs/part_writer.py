@@ -53,7 +53,7 @@ class Bundle:
     size: int
 
 
-class _File:
+class _PartFile:
     """One file of a part. `end`: its length once everything is written."""
 
     def __init__(self, path: Path) -> None:
@@ -97,7 +97,7 @@ class Part:
         self.size = 0
         self._store = store
         self._out, self._base = out, f"{store.name}/{stem}{store.separator}"
-        self.files: dict[str, _File] = {}
+        self.files: dict[str, _PartFile] = {}
         self._spans: dict[str, tuple[int, int]] = {}
 
     def append(self, name: str, data: bytes) -> int:
@@ -131,9 +131,9 @@ class Part:
         self._spans = {}
         self._file(INDEX).append(f"{bundle.name} {bundle.attempt} {bundle.kind} {spans}\n".encode())
 
-    def _file(self, name: str) -> _File:
+    def _file(self, name: str) -> _PartFile:
         if (file := self.files.get(name)) is None:
-            file = self.files[name] = _File(self.path_of(name))
+            file = self.files[name] = _PartFile(self.path_of(name))
         return file
 
     def ends(self) -> dict[str, int]:

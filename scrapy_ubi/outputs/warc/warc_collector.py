@@ -21,12 +21,12 @@ from pathlib import Path
 from typing import IO
 
 from scrapy_ubi.outputs.choice import RANKS
-from scrapy_ubi.outputs.collect import Collector, Frame, Out, Tally, UbiNothingCollected
+from scrapy_ubi.outputs.collector import Collector, CollectTally, Frame, Out, UbiNothingCollected
 from scrapy_ubi.outputs.part_files import INDEX, OPEN, SHORT
 from scrapy_ubi.outputs.sorting import Sorter
 from scrapy_ubi.outputs.warc import cdxj, members
-from scrapy_ubi.outputs.warc.members import Record, date, digest, new_id
-from scrapy_ubi.outputs.warc.store import LINES, WARC
+from scrapy_ubi.outputs.warc.members import WarcRecord, date, digest, new_id
+from scrapy_ubi.outputs.warc.warc_store import LINES, WARC
 
 _SPAN = struct.Struct("!QQQ")  # number of the part, offset, length
 _OF_REVISITS = ("WARC-Profile", "WARC-Refers-To", "WARC-Refers-To-Target-URI", "WARC-Refers-To-Date")
@@ -51,7 +51,7 @@ class WarcCollector(Collector):
         self._lines: IO[bytes] | None = None
         self._end = 0
 
-    def collect(self, file: IO[bytes]) -> Tally:
+    def collect(self, file: IO[bytes]) -> CollectTally:
         """Write the file. Raises UbiNothingCollected, OSError."""
         parts = self._parts()
         if not parts:
@@ -105,7 +105,7 @@ class WarcCollector(Collector):
             if record.kind == "response":
                 self._removed[record.id] = span[0], span[1] + record.offset, record.length
 
-    def _records(self, span: Span) -> Iterator[Record]:
+    def _records(self, span: Span) -> Iterator[WarcRecord]:
         with self._paths[span[0]].open("rb") as file:
             file.seek(span[1])
             yield from members.records(file.read(span[2]))
@@ -142,7 +142,7 @@ class WarcCollector(Collector):
                 self._lines.write(line)
             self._put(file, member)
 
-    def _whole(self, revisit: Record) -> tuple[Record, bytes]:
+    def _whole(self, revisit: WarcRecord) -> tuple[WarcRecord, bytes]:
         """A revisit as the response that it was."""
         (removed,) = self._records(self._removed[revisit.fields["WARC-Refers-To"]])
         fields = {name: value for name, value in revisit.fields.items() if name not in _OF_REVISITS}
@@ -150,7 +150,7 @@ class WarcCollector(Collector):
         fields |= {"WARC-Type": "response", "WARC-Block-Digest": digest(block)}
         named = [(name, value) for name, value in fields.items() if name not in ("WARC-Type", "Content-Length")]
         member = self._compress(members.record("response", named, block))
-        return Record(fields, block, 0, len(member)), member
+        return WarcRecord(fields, block, 0, len(member)), member
 
     def _put(self, file: IO[bytes], member: bytes) -> None:
         file.write(member)
@@ -158,7 +158,7 @@ class WarcCollector(Collector):
 
     def _info(self) -> bytes:
         name = [("WARC-Filename", self._output.name)] if self._output is not None else []
-        fields = [("WARC-Record-ID", new_id()), ("WARC-Date", date(time.time())), *name]
+        fields = [("WARC-WarcRecord-ID", new_id()), ("WARC-Date", date(time.time())), *name]
         agents = ", ".join(sorted({out.agent for out in self._outs}))
         text = f"software: scrapy-ubi\r\nformat: WARC File Format 1.1\r\nisPartOf: {self._outs[0].crawl}\r\n"
         text += f"description: collected from the parts of {agents}\r\n"

@@ -57,7 +57,7 @@ class Frame(NamedTuple):
 
 
 @dataclass(slots=True)
-class Tally:
+class CollectTally:
     """What was found: pages, records of them that were there twice, parts, and those of a running agent that wait."""
 
     pages: int = 0
@@ -115,11 +115,11 @@ class Collector:
         place: Path | None = None,
         told: Callable[[int, int], None] = lambda done, total: None,
     ) -> None:
-        self.tally = Tally()
+        self.tally = CollectTally()
         self._outs, self._store, self._ending, self._place, self._told = outs, store, ending, place, told
         self._read = 0
 
-    def collect(self, file: IO[bytes]) -> Tally:
+    def collect(self, file: IO[bytes]) -> CollectTally:
         """Write every page's records to a file. Raises UbiNothingCollected, OSError."""
         for records in self.pages():
             for data in records:

@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scrapy.settings import BaseSettings
 
-from scrapy_ubi.outputs.graph.record import LINK, REDIRECT, Keys, keys_of, packed
-from scrapy_ubi.outputs.parts import Part
+from scrapy_ubi.outputs.graph.page_record import LINK, REDIRECT, Keys, keys_of, packed
+from scrapy_ubi.outputs.part_writer import Part
 from scrapy_ubi.outputs.stores import Page, Store
 
 ENDING = "graph"

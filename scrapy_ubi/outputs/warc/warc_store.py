@@ -20,7 +20,7 @@ from typing import Any, ClassVar
 from scrapy.http import Response
 from scrapy.settings import BaseSettings
 
-from scrapy_ubi.outputs.parts import Part
+from scrapy_ubi.outputs.part_writer import Part
 from scrapy_ubi.outputs.stores import Page, Store, choice, number
 from scrapy_ubi.outputs.warc import cdxj, members
 from scrapy_ubi.outputs.warc.http_heads import request_head, response_head
