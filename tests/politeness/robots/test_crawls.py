@@ -277,7 +277,7 @@ class Nowhere(Walk):
 
 
 def test_a_host_that_does_not_exist_is_given_up_sooner(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(robots_middleware, "OF_NOBODY", 0)
+    monkeypatch.setattr(robots_middleware, "SHARE_NO_SERVER", 0)
     outcome = crawl(Nowhere, "", settings={**OBEY, "UBI_ROBOTS_GIVE_UP": 3600})[0]
     assert outcome.stats["ubi/failed/robots/unreachable"] == 3
     assert outcome.stats["robotstxt/request_count"] == 1, "the second and third page fail by what is remembered"
