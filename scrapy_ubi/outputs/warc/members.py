@@ -96,7 +96,7 @@ class WarcRecord:
 
     @property
     def id(self) -> str:
-        return self.fields.get("WARC-WarcRecord-ID", "")
+        return self.fields.get("WARC-Record-ID", "")
 
     @property
     def http_head(self) -> bytes:

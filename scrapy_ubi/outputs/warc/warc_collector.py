@@ -158,7 +158,7 @@ class WarcCollector(Collector):
 
     def _info(self) -> bytes:
         name = [("WARC-Filename", self._output.name)] if self._output is not None else []
-        fields = [("WARC-WarcRecord-ID", new_id()), ("WARC-Date", date(time.time())), *name]
+        fields = [("WARC-Record-ID", new_id()), ("WARC-Date", date(time.time())), *name]
         agents = ", ".join(sorted({out.agent for out in self._outs}))
         text = f"software: scrapy-ubi\r\nformat: WARC File Format 1.1\r\nisPartOf: {self._outs[0].crawl}\r\n"
         text += f"description: collected from the parts of {agents}\r\n"
