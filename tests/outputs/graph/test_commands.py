@@ -16,7 +16,9 @@ from scrapy_ubi.commands.options import add_subcommands
 from scrapy_ubi.commands.query import QueryReport
 from scrapy_ubi.errors import UbiError
 from scrapy_ubi.monitor import quality_svg
+from scrapy_ubi.outputs.collector import Collector, find
 from scrapy_ubi.outputs.graph import files, quality
+from scrapy_ubi.outputs.graph.graph_store import ENDING
 from tests.outputs.graph.test_numbered import Linked, agent, arcs_of, graph, url
 
 PAGES = [Linked(url(1), (url(2), url(3))), Linked(url(2), (url(3),)), Linked(url(3), (url(9),))]
@@ -98,8 +100,8 @@ def test_orders_of_a_graph_that_is_drawn(tmp_path: Path) -> None:
 
 def graph_of(place: Path, pages: list[Linked]) -> quality.Numbered:
     opened = agent(place / "a", pages)
-    numbered = graph(place / "out", opened)
-    return type(numbered)(numbered._collector, place / "out", crawled_only=True)
+    graph(place / "out", opened)
+    return quality.Numbered(Collector(find([opened]), "graph", ENDING, place / "out"), place / "out", crawled_only=True)
 
 
 @pytest.mark.parametrize("pages", [[], [1], [1, 1000]])
