@@ -119,7 +119,7 @@ def crawl(place: Path, spider: str, seeds: str, *options: str, proxy: str = "") 
     (project.place / "elsewhere").mkdir()
     (project.place / "elsewhere" / "sitecustomize.py").write_text(textwrap.dedent(ELSEWHERE))
     command = [sys.executable, "-m", "scrapy", "crawl", spider, "-a", f"seeds={seeds}", "-o", "items.jsonl"]
-    environment = {**project._environment, "PYTHONPATH": str(project.place / "elsewhere")}
+    environment = {**project.environment, "PYTHONPATH": str(project.place / "elsewhere")}
     done = subprocess.run(
         [*command, *(part for option in options for part in ("-s", option))],
         cwd=project.place,

@@ -27,7 +27,7 @@ def jumping(project: Project, seconds: float, *arguments: str) -> subprocess.Pop
     (project.place / "clock").mkdir()
     (project.place / "clock" / "sitecustomize.py").write_text(textwrap.dedent(JUMPING))
     environment = {
-        **project._environment,
+        **project.environment,
         "PYTHONPATH": str(project.place / "clock"),
         "JUMP": str(seconds),
         "JUMP_FILE": str(project.place / "jump"),

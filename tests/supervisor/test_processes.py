@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import subprocess
 import time
@@ -112,7 +113,8 @@ def test_two_agents_give_the_items_of_plain_scrapy(start: Start, site: Site) -> 
     assert code == 0, said
     assert sorted(run.items(), key=json.dumps) == sorted(run.project.items("plain.jsonl"), key=json.dumps)
     assert "2 agents crawl bot:walk, with an embedded Valkey." in output
-    assert "items.jsonl: items of 18 pages, from 2 parts of 2 agents" in " ".join(output.split())
+    # So few pages may all be one agent's.
+    assert re.search(r"items.jsonl: items of 18 pages, from [12] parts of 2 agents", " ".join(output.split()))
     assert "The crawl is finished, and all agents have ended." in output
     assert all(len(line) <= 80 for line in output.splitlines())
     assert len(run.logs()) == 2 and all("Spider closed (finished)" in log for log in run.logs())
