@@ -25,7 +25,7 @@ import scrapy
 from scrapy import signals
 from scrapy.core.downloader import Slot
 from scrapy.extensions import feedexport
-from scrapy.pipelines import files, media
+from scrapy.pipelines import media
 from scrapy.robotstxt import RobotParser
 from scrapy.settings import BaseSettings, default_settings
 from scrapy.spidermiddlewares.base import BaseSpiderMiddleware
@@ -35,7 +35,9 @@ TRIED = ((2, 17), (2, 18), (2, 19))
 FileException: type[Exception]
 if hasattr(media, "FileException"):
     FileException = media.FileException
-else:
+else:  # only then: `files` brings itemadapter, and that brings pydantic where it is installed (0.4 s)
+    from scrapy.pipelines import files
+
     FileException = files.FileException
 
 MetaCopy: type[BaseSpiderMiddleware] | None
