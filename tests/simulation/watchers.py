@@ -131,12 +131,14 @@ class Watchers:
     def _copies(self, process: Process) -> int:
         """How many copies this agent must have waited for: as many as there were agents, by all it has seen since it
         saw a view complete. One that came back may tell of pages from when the group was smaller, as may one that began
-        anew as another incarnation."""
+        anew as another incarnation. The first view after that is without it: it counts for one that is leaving, which
+        enters none."""
         tenure, settled = process.agent.tenure, self.world.referee.losses.settled
         if tenure.complete is not None:
             sizes = [len(view.members) for view in (tenure.complete, *tenure.entered)]
         else:
-            sizes = [process.fewest, len(settled or ()), *(len(view.members) for view in tenure.entered[1:])]
+            first = 0 if process.agent.leaving else 1
+            sizes = [process.fewest, len(settled or ()), *(len(view.members) for view in tenure.entered[first:])]
             sizes += process.sizes
         return min(self.world.config.replication + 1, *sizes)
 
