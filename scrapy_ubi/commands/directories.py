@@ -5,7 +5,8 @@ Rules of this module:
 * A directory is an agent's when `agent.json` is in it. Looked for are UBI_DIR or JOBDIR where these are set, else
   `.ubi/<crawl>` and the directories in it (`identity` makes no others), in the project's root and, where an older
   version has put them, in the working directory.
-* A directory is opened under its lock: never beside a running agent, and no agent can start while it is open.
+* A directory is opened under its lock: never beside a running agent, and no agent can start while it is open. Two
+  commands take turns.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from scrapy.settings import BaseSettings
 
 from scrapy_ubi.errors import UbiDirectoryError
 from scrapy_ubi.node.store_files import GONE, SEEN, STORE
-from scrapy_ubi.process.agent_directory import AgentLock, holder
+from scrapy_ubi.process.agent_directory import COMMAND, holder, take_lock
 from scrapy_ubi.settings_table import home
 
 RECORD = "agent.json"
@@ -105,18 +106,24 @@ def read(path: Path) -> FoundDirectory:
 def locked(path: Path) -> Iterator[None]:
     """Hold a directory. Raises UbiDirectoryError when an agent runs in it, or it cannot be used."""
     try:
-        lock = AgentLock(path)
+        lock = take_lock(path, COMMAND)
     except BlockingIOError:
-        raise UbiDirectoryError(
-            f"The directory {path} is in use by a running agent (process {holder(path)}): ask it through its Redis, "
-            "or stop it first."
-        ) from None
+        raise UbiDirectoryError(_in_use(path, holder(path))) from None
     except OSError as error:
         raise UbiDirectoryError(f"The directory {path} cannot be used ({error.strerror or error}).") from error
     try:
         yield
     finally:
         lock.release()
+
+
+def _in_use(path: Path, by: str) -> str:
+    if by.endswith(COMMAND):
+        number = by.removesuffix(COMMAND).strip()
+        return f"The directory {path} is being read by another command (process {number}): try again when it has ended."
+    return (
+        f"The directory {path} is in use by a running agent (process {by}): ask it through its Redis, or stop it first."
+    )
 
 
 def empty(path: Path) -> None:

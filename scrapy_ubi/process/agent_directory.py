@@ -9,6 +9,8 @@ Rules of this module:
   takes the next free one (`.ubi/<crawl>`, `.ubi/<crawl>/1`, `.ubi/<crawl>/2`, ...); one that was told is refused.
 * The lock proves nothing of a copy: the process that ran in the original may live. So `agent.json` names the file that
   was locked, and the incarnation that it also names is the predecessor only where the lock is on that very file.
+* A command that reads a directory holds the lock for a moment, and says so in the file (`COMMAND`): an agent or another
+  command waits for it, `COMMAND_WAIT` at most. It is never taken for an agent that runs.
 * A process forked by this one (a worker of multiprocessing) has no part in the lock: it may outlive the agent.
 * The path is absolute from the start: a spider may change the working directory.
 * `.ubi` is that of the project's root (`home`), and ignored by Git.
@@ -25,6 +27,7 @@ import os
 import re
 import secrets
 import socket
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -37,6 +40,9 @@ from scrapy_ubi.settings_table import home
 # More processes of one crawl on one machine, with directories not chosen by the user, are surely a runaway loop.
 MAX_DIRECTORIES = 1000
 
+COMMAND = "scrapy ubi"  # in the lock file, after the process: a command, which is soon done
+COMMAND_WAIT = 5.0  # s
+
 _ARGUMENTS = re.compile(r":[0-9a-f]{8}$")  # at the end of a default name of a crawl
 _HOST_NAME_LENGTH = 48  # leaves room for "-" and 8 hex digits within a name's 64 characters
 
@@ -44,14 +50,15 @@ _HOST_NAME_LENGTH = 48  # leaves room for "-" and 8 hex digits within a name's 6
 class AgentLock:
     """An exclusive hold on one directory, by this process, until `release` or the process's end."""
 
-    def __init__(self, directory: Path) -> None:
-        """Take the lock. Raises `BlockingIOError` when another holds it, `OSError` when the directory is unusable."""
+    def __init__(self, directory: Path, by: str = "") -> None:
+        """Take the lock, `by` a command, or an agent (""). Raises `BlockingIOError` when another holds it, `OSError`
+        when the directory is unusable."""
         directory.mkdir(parents=True, exist_ok=True)
         self._file = os.open(directory / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             os.ftruncate(self._file, 0)
-            os.write(self._file, f"{os.getpid()}\n".encode())  # for people: who holds it
+            os.write(self._file, f"{os.getpid()} {by}".rstrip().encode() + b"\n")  # for people: who holds it
         except OSError:
             os.close(self._file)
             raise
@@ -68,6 +75,18 @@ class AgentLock:
         if self._file >= 0:
             os.close(self._file)
             self._file = -1
+
+
+def take_lock(directory: Path, by: str = "") -> AgentLock:
+    """The lock, after a command that holds it has ended. Raises as `AgentLock` does."""
+    end = time.monotonic() + COMMAND_WAIT
+    while True:
+        try:
+            return AgentLock(directory, by)
+        except BlockingIOError:
+            if not holder(directory).endswith(COMMAND) or time.monotonic() > end:
+                raise
+            time.sleep(0.02)
 
 
 _HELD: WeakSet[AgentLock] = WeakSet()
@@ -147,7 +166,7 @@ def _take(settings: UbiSettings) -> tuple[Path, AgentLock]:
     candidates = _candidates(settings)
     for path in candidates:
         try:
-            return path.absolute(), AgentLock(path)
+            return path.absolute(), take_lock(path)
         except BlockingIOError:
             continue
         except OSError as error:

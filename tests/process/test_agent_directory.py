@@ -7,13 +7,16 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from scrapy_ubi.commands.directories import locked
 from scrapy_ubi.errors import UbiDirectoryError
-from scrapy_ubi.process.agent_directory import AgentDirectory, new_agent_id
+from scrapy_ubi.process import agent_directory
+from scrapy_ubi.process.agent_directory import COMMAND, AgentDirectory, AgentLock, new_agent_id, take_lock
 from scrapy_ubi.settings import SETTINGS, UbiSettings, read_value
 
 
@@ -51,6 +54,37 @@ def test_a_second_process_takes_the_next_directory(tmp_path: Path) -> None:
     assert len({agent.agent_id for agent in agents}) == 3
     agents[1].close()
     assert AgentDirectory.open(unnamed(tmp_path)).agent_id == agents[1].agent_id
+
+
+def test_an_agent_and_a_command_wait_for_a_command_that_reads(tmp_path: Path) -> None:
+    read = AgentLock(tmp_path / "c", COMMAND)
+    done = threading.Timer(0.1, read.release)
+    done.start()
+    agent = AgentDirectory.open(unnamed(tmp_path))  # and does not take the next directory
+    assert agent.path == tmp_path / "c"
+    with pytest.raises(BlockingIOError):
+        take_lock(tmp_path / "c", COMMAND)
+    agent.close()
+    done.join()
+    first, second = [take_lock(tmp_path / "c", COMMAND)], []
+    waits = threading.Thread(target=lambda: second.append(take_lock(tmp_path / "c", COMMAND)))
+    waits.start()
+    first.pop().release()
+    waits.join(10)
+    assert second
+
+
+def test_a_command_that_reads_for_long_is_not_taken_for_an_agent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(agent_directory, "COMMAND_WAIT", 0.0)
+    lock = AgentLock(tmp_path, COMMAND)
+    with (
+        pytest.raises(UbiDirectoryError, match=f"being read by another command .process {os.getpid()}."),
+        locked(tmp_path),
+    ):
+        pass
+    lock.release()
 
 
 def test_named_agents_have_directories_of_their_own(tmp_path: Path) -> None:
