@@ -94,7 +94,8 @@ The first search of a crawl makes the index, a later one adds what agents have w
 crawl.
 """
 EXAMPLES = {
-    "search": "examples:\n  scrapy ubi search consistent hashing\n  scrapy ubi search '\"link graph\"' --limit 3 --json\n"
+    "search": "examples:\n  scrapy ubi search consistent hashing\n"
+    "  scrapy ubi search '\"link graph\"' --limit 3 --json\n"
     "  scrapy ubi search --dir a1 --dir a2 -- crawl* -robots\n  scrapy ubi search hashing --index pages.db",
     "quality": "examples:\n  scrapy ubi quality\n  scrapy ubi quality -o quality.svg\n"
     "  scrapy ubi quality --dir a1 --dir a2 --json",
