@@ -2,9 +2,9 @@
 
     python benchmarks/index.py [--rounds 5] [--pages 2000] [--json FILE]
 
-*crawls*: real crawls of one agent (crawl/, cost.py's web), in turns; the aim is at least 0.85 of the pages a second. Both
-ways of a round run one after the other, in an order that changes, and what counts is the median of their ratios. CPU is
-that of the agent, its writer's thread included: on one core it is the rate.
+*crawls*: real crawls of one agent (crawl/, cost.py's web), in turns; the aim is at least 0.85 of the pages a second.
+Both ways of a round run one after the other, in an order that changes, and what counts is the median of their ratios.
+CPU is that of the agent, its writer's thread included: on one core it is the rate.
 
 *text*: CPU of reading the text off a made page and packing it, which is all that the store does in its thread.
 """

