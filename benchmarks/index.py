@@ -26,7 +26,7 @@ from scrapy_ubi.outputs.index.page_text import text_of
 
 STORE = {"UBI_STORES": "index"}
 WAYS = {
-    "unmodified": ({**METHOD, **AGENT}, "bench"),
+    "unmodified": ({**METHOD, **AGENT}, "walk"),
     "short": ({**METHOD, **AGENT, **SHORT}, "short"),
 }
 SIZES = ((2_000, 20), (10_000, 40), (50_000, 200))
@@ -35,7 +35,7 @@ SIZES = ((2_000, 20), (10_000, 40), (50_000, 200))
 def one(args: argparse.Namespace, way: str, stored: bool) -> dict[str, float]:
     """What a page has cost in one crawl."""
     settings, spider = WAYS[way]
-    system = System(1, settings | (STORE if stored else {}), "UBI_REDIS_URL", *([spider] if way == "short" else []))
+    system = System(1, settings | (STORE if stored else {}), "UBI_REDIS_URL", spider)
     with Stage(args.hosts, args.web, 0.0, (0, 1) if args.pin else None) as stage:
         start(stage, system)
         reach(stage, args.warm)

@@ -21,7 +21,7 @@ class Walk(Spider):
     """Every link."""
 
     name = "walk"
-    start_urls = (HOME,)
+    start_urls = (HOME,)  # type: ignore[assignment]
 
     def parse(self, response: Response) -> Iterator[Any]:
         if isinstance(response, HtmlResponse):
