@@ -1,4 +1,4 @@
-"""`scrapy ubi collect items | links | warc | graph`: one result of what all agents have kept, each page once.
+"""`scrapy ubi collect items | links | warc | graph | index`: one result of what all agents have kept, each page once.
 
 Rules of this module:
 
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import sqlite3
 import sys
 from pathlib import Path
 
@@ -22,10 +23,19 @@ from scrapy_ubi.commands.query import QueryReport
 from scrapy_ubi.errors import UbiDirectoryError
 from scrapy_ubi.monitor.table import count
 from scrapy_ubi.outputs.collector import Collector, CollectTally
+from scrapy_ubi.outputs.index import index_store
+from scrapy_ubi.outputs.index.catch_up import IndexCollector
+from scrapy_ubi.outputs.index.index_store import IndexStore
 from scrapy_ubi.outputs.warc.warc_collector import WarcCollector
 
 # What -> its store, the ending of its files.
-KINDS = {"items": ("items", "jsonl"), "links": ("larm", "links.log"), "warc": ("warc", "warc.gz")}
+KINDS = {
+    "items": ("items", "jsonl"),
+    "links": ("larm", "links.log"),
+    "warc": ("warc", "warc.gz"),
+    "index": (IndexStore.name, index_store.ENDING),
+}
+DATABASE = ".db"  # the ending of an index that is to be a database
 
 
 def run(settings: BaseSettings, opts: argparse.Namespace) -> QueryReport:
@@ -38,6 +48,8 @@ def run(settings: BaseSettings, opts: argparse.Namespace) -> QueryReport:
     collector: Collector
     if opts.kind == "warc":
         collector = WarcCollector(chosen.outs, output, bar())
+    elif opts.kind == "index" and opts.output.endswith(DATABASE):
+        collector = IndexCollector(chosen.outs, store, ending, output and output.parent, bar())
     else:
         collector = Collector(chosen.outs, store, ending, output and output.parent, bar())
     try:
@@ -45,6 +57,8 @@ def run(settings: BaseSettings, opts: argparse.Namespace) -> QueryReport:
     except OSError as error:
         name = error.filename or opts.output
         raise UbiDirectoryError(f"{name} cannot be used ({error.strerror or error}).") from error
+    except sqlite3.Error as error:
+        raise UbiDirectoryError(f"{opts.output} cannot be written ({error}).") from error
     for sentence in remarks(opts.kind, tally, chosen):
         print(f"scrapy ubi: {sentence}", file=sys.stderr)
     agents = chosen.agents

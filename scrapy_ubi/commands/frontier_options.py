@@ -67,6 +67,8 @@ who has fetched it.
   items  the items, as JSON lines: store `items`
   links  the links, as LARM's links.log has them: store `larm`
   graph  pages and arcs, numbered: OUT.urls.gz and OUT.arcs.gz, with --hosts the graph of hosts, too: store `graph`
+  index  titles and texts, as NDJSON for the bulk interface of OpenSearch; OUT.db is a database for
+         `scrapy ubi search`: store `index`
   warc   the responses, as WARC, with a CDXJ beside it: store `warc`; in the order of the agents' files
 
 The agents' directories are those of the crawl on this machine, or those named with --dir, which may be copies from
@@ -80,7 +82,21 @@ hosts, and the best order, by indegree. This is Figure 2 of UbiCrawler's paper f
 
 Read are the records of the store `graph` (UBI_STORES), as by collect.
 """
+SEARCH = """\
+Searches the pages of a crawl (store `index`): all words must be on a page. The best come first, by BM25; words in a
+title count most.
+
+  "some words"  a phrase
+  word*         the beginning of a word
+  -word         not on the page; put -- in front of the words then
+
+The first search of a crawl makes the index, a later one adds what agents have written since; it works beside a running
+crawl.
+"""
 EXAMPLES = {
+    "search": "examples:\n  scrapy ubi search consistent hashing\n"
+    "  scrapy ubi search '\"link graph\"' --limit 3 --json\n"
+    "  scrapy ubi search --dir a1 --dir a2 -- crawl* -robots\n  scrapy ubi search hashing --index pages.db",
     "quality": "examples:\n  scrapy ubi quality\n  scrapy ubi quality -o quality.svg\n"
     "  scrapy ubi quality --dir a1 --dir a2 --json",
     "collect": "examples:\n  scrapy ubi collect items -o items.jsonl\n"
@@ -116,8 +132,10 @@ def add_frontier_subcommands(sub: Sub) -> None:
     requeue = _look(sub("requeue", "have failed requests fetched again", REQUEUE, EXAMPLES["requeue"]))
     _choice(requeue)
     requeue.add_argument("--all", action="store_true", help="every failed request")
-    collect = sub("collect", "what all agents have kept: items, links, WARC, graph", COLLECT, EXAMPLES["collect"])
-    collect.add_argument("kind", choices=("items", "links", "warc", "graph"), help="what is collected")
+    collect = sub(
+        "collect", "what all agents have kept: items, links, WARC, graph, index", COLLECT, EXAMPLES["collect"]
+    )
+    collect.add_argument("kind", choices=("items", "links", "warc", "graph", "index"), help="what is collected")
     collect.add_argument("-o", "--output", metavar="OUT", required=True, help="the file to write; -: standard output")
     collect.add_argument("--hosts", action="store_true", help="graph: the graph of hosts, too")
     collect.add_argument("--crawled-only", action="store_true", help="graph: only pages that were fetched")
@@ -125,6 +143,11 @@ def add_frontier_subcommands(sub: Sub) -> None:
     quality = sub("quality", "how good the pages fetched first were", QUALITY, EXAMPLES["quality"])
     quality.add_argument("-o", "--output", metavar="FILE", help="draw the curves there (SVG)")
     _outputs(quality)
+    search = sub("search", "the pages that have some words, the best first", SEARCH, EXAMPLES["search"])
+    search.add_argument("words", metavar="WORDS", nargs="+", help="what is searched for")
+    _limit(search, "pages")
+    search.add_argument("--index", metavar="FILE", help="search in a file that `collect index -o FILE.db` has made")
+    _outputs(search)
     reset = sub("reset", "forget a crawl", RESET, EXAMPLES["reset"])
     _dirs(reset)
     reset.add_argument("--finished", action="store_true", help="all crawls of this project that are finished")

@@ -190,26 +190,11 @@ class Collector:
             return
         with index.open("rb") as lines, data.open("rb") as file:
             for line in lines:
-                frame = self._frame(line, file)
+                frame = frame_of(line, file, self._ending)
                 if frame is None:
                     self.tally.damaged += not opened
                     return
                 yield frame
-
-    def _frame(self, line: bytes, file: IO[bytes]) -> Frame | None:
-        """None where the line, or what it points to, is not whole."""
-        try:
-            name, attempt, kind, *spans = line.decode("ascii").split()
-            if not line.endswith(b"\n") or kind not in RANKS or len(name) > LONGEST or not attempt.isdigit():
-                return None
-            data = b""
-            for span in spans:
-                ending, begin, length = span.rsplit(":", 2)
-                if ending == self._ending:
-                    data = _span(file, int(begin), int(length))
-            return Frame(name, min(int(attempt), 1 << 31), kind, data)
-        except ValueError:
-            return None
 
     def _chosen(self, group: Iterator[Record]) -> Iterator[bytes]:
         """What counts of one page. The records are read only as far as they may count."""
@@ -230,6 +215,22 @@ class Collector:
         before, self._read = self._read, self._read + count
         if before // CHUNK != self._read // CHUNK:
             self._told(min(self._read, total), total)
+
+
+def frame_of(line: bytes, file: IO[bytes], ending: str) -> Frame | None:
+    """What a line of an index points to in the file of that ending. None where one of them is not whole."""
+    try:
+        name, attempt, kind, *spans = line.decode("ascii").split()
+        if not line.endswith(b"\n") or kind not in RANKS or len(name) > LONGEST or not attempt.isdigit():
+            return None
+        data = b""
+        for span in spans:
+            its, begin, length = span.rsplit(":", 2)
+            if its == ending:
+                data = _span(file, int(begin), int(length))
+        return Frame(name, min(int(attempt), 1 << 31), kind, data)
+    except ValueError:
+        return None
 
 
 def _span(file: IO[bytes], begin: int, length: int) -> bytes:

@@ -211,6 +211,8 @@ class PageOutputs:
                 weight = size + (len(page.body) if store.wants_pages else 0)
                 bundles.append(Bundle(store, page.name, page.attempt, page.kind, payload, weight))
                 self._count(f"ubi/store/{store.name}/pages")
+            elif store.counts_left_out:
+                self._count(f"ubi/store/{store.name}/left_out")
         self._writer.put(bundles)
 
     # -- items

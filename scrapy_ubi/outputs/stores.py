@@ -117,6 +117,7 @@ class Store:
     wants_items: ClassVar[bool] = False
     wants_pages: ClassVar[bool] = False
     wants_links: ClassVar[bool] = False
+    counts_left_out: ClassVar[bool] = False  # pages of which nothing is kept, in the stats
     wants_robots: bool = False  # each robots.txt that is loaded, as a page named "robots.<...>"
 
     def __init__(self, arguments: dict[str, tuple[str, ...]], settings: BaseSettings) -> None:
@@ -189,11 +190,12 @@ def _calls(entry: str) -> list[Call]:
 def suite() -> Mapping[str, Callable[[dict[str, tuple[str, ...]], BaseSettings], Store]]:
     """The stores of this package, by name."""
     from scrapy_ubi.outputs.graph.graph_store import GraphStore
+    from scrapy_ubi.outputs.index.index_store import IndexStore
     from scrapy_ubi.outputs.items import ItemsStore  # they are made of what is here
     from scrapy_ubi.outputs.larm import LarmStore
     from scrapy_ubi.outputs.warc.warc_store import WarcStore
 
-    return {store.name: store for store in (ItemsStore, LarmStore, GraphStore, WarcStore)}
+    return {store.name: store for store in (ItemsStore, LarmStore, GraphStore, WarcStore, IndexStore)}
 
 
 def _class(name: str) -> Callable[[dict[str, tuple[str, ...]], BaseSettings], Store]:

@@ -1,0 +1,62 @@
+"""The store of the search index: title and text of each page, in files that a database is made of when it is asked.
+
+Rules of this module:
+
+* Kept are pages of status 2xx that are HTML or plain text; others are counted (`ubi/store/index/left_out`).
+* Text is read off a page in the writer's thread. The crawl makes no database: `scrapy ubi search` and
+  `scrapy ubi collect index` do, of these files. So the files are under the same promise as those of any store.
+* The files are the same for every form of index (`fts5`, `ndjson`).
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, NamedTuple
+
+from scrapy.http import Response
+from scrapy.settings import BaseSettings
+
+from scrapy_ubi.outputs.index.index_record import IndexRecord, packed, told_time
+from scrapy_ubi.outputs.index.page_text import has_text, text_of
+from scrapy_ubi.outputs.part_writer import Part
+from scrapy_ubi.outputs.stores import Page, Store
+from scrapy_ubi.urls.filters.filter_text import FilterError
+
+ENDING = "ndjson"
+FORMS = ("fts5", "ndjson")
+
+
+class _IndexPayload(NamedTuple):
+    page: Page
+    response: Response
+
+
+class IndexStore(Store):
+    """`index(fts5)`: what is searched of each page."""
+
+    name: ClassVar[str] = "index"
+    wants_pages: ClassVar[bool] = True
+    counts_left_out: ClassVar[bool] = True
+
+    def __init__(self, arguments: dict[str, tuple[str, ...]], settings: BaseSettings) -> None:
+        forms = arguments.pop("", FORMS[:1])
+        if len(forms) != 1 or forms[0] not in FORMS:
+            raise FilterError(f"has the form {', '.join(forms)!r:.100}", f"give one of {', '.join(FORMS)}")
+        self.form = forms[0]
+        super().__init__(arguments, settings)
+
+    def page(self, page: Page) -> _IndexPayload | None:
+        """A page that came whole enough to be read; None for others."""
+        response = page.response
+        if page.kind == "again" or response is None or not 200 <= response.status < 300 or not has_text(response):
+            return None
+        return _IndexPayload(page, response)
+
+    def write(self, payload: _IndexPayload, part: Part) -> None:
+        """In the writer's thread."""
+        page, response = payload
+        title, text, language = text_of(response)
+        when = told_time(page.came or page.ended)
+        record = IndexRecord(
+            page.name, response.url, title, text, language, response.status, when, page.digest.hex()
+        )  # fmt: skip
+        part.append(ENDING, packed(record))

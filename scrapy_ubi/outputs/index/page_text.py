@@ -1,0 +1,71 @@
+"""The title and the text of a page, as a reader sees it.
+
+Rules of this module:
+
+* HTML is read by lexbor; what is in `script`, `style`, `template` and `noscript` is no text. Runs of white space and
+  control characters are one space.
+* What is read is bounded: `MOST_READ` bytes of a page, `MOST_TEXT` characters of its text, `MOST_TITLE` of its title.
+  Pages that cost a parser seconds have no text.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from scrapy.http import HtmlResponse, Response, TextResponse
+
+from scrapy_ubi.links.costly import is_costly
+from scrapy_ubi.links.page import Page, written
+
+MOST_READ = 1 << 20
+MOST_TEXT = 100_000
+MOST_TITLE = 1000
+MOST_LANGUAGE = 35  # characters of the longest tag that is registered
+
+_UNSEEN = "script,style,template,noscript"
+_controls = re.compile(r"[\x00-\x1f\x7f-\x9f]+")
+_language = re.compile(r"[A-Za-z]{1,8}(-[A-Za-z0-9]{1,8})*\Z").match
+
+
+class PageText(NamedTuple):
+    """What is searched of a page. `language`: as the page says it (`<html lang>`), '' where it does not."""
+
+    title: str
+    text: str
+    language: str
+
+
+def has_text(response: Response) -> bool:
+    """Whether the text of such a response is known how to read: HTML, and text/plain."""
+    if isinstance(response, HtmlResponse):
+        return True
+    kind = (response.headers.get("Content-Type") or b"").partition(b";")[0].strip().lower()
+    return kind == b"text/plain" and isinstance(response, TextResponse)
+
+
+def text_of(response: Response) -> PageText:
+    """The text of a response that `has_text`."""
+    if not isinstance(response, HtmlResponse):
+        return PageText("", clean(response.text[:MOST_READ])[:MOST_TEXT], "")
+    page = written(response.text[:MOST_READ])[:MOST_READ]
+    if is_costly(page):
+        return PageText("", "", "")
+    parsed = Page(page)
+    titles = parsed.chosen("head > title")
+    roots = parsed.chosen("html[lang]")
+    language = (roots[0].attributes.get("lang") or "").strip()[:MOST_LANGUAGE] if roots else ""
+    for node in parsed.chosen(_UNSEEN):
+        node.decompose()
+    bodies = parsed.chosen("body")
+    text = bodies[0].text(deep=True, separator=" ") if bodies else ""
+    title = clean(titles[0].text(deep=True)[: 4 * MOST_TITLE])[:MOST_TITLE] if titles else ""
+    return PageText(title, clean(text)[:MOST_TEXT], language if _language(language) else "")
+
+
+def clean(text: str) -> str:
+    """With single spaces, and without control characters."""
+    text = " ".join(text.split())
+    if text.isprintable():  # a tenth of what the search for control characters takes
+        return text
+    return " ".join(_controls.sub(" ", text).split()) if _controls.search(text) else text
