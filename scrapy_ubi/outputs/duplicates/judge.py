@@ -30,6 +30,7 @@ from scrapy_ubi.outputs.duplicates.sketch import FEWEST, Bands, Bins, bands_of, 
 from scrapy_ubi.outputs.page_text import PageText, content_of
 from scrapy_ubi.requests.inflight import Flight
 from scrapy_ubi.requests.judged import Judged
+from scrapy_ubi.urls import partition_key
 
 OF = "ubi_duplicate_of"  # meta key: the URL of the page that was first
 MOST_PAGES = 131_072  # digests, and sketches apart, of one agent: some 20 MB, and 40
@@ -92,8 +93,9 @@ class Judge:
 
     def judge(self, flight: Flight, response: Response) -> bool:
         """Compare the page that came with those of its host. True where its callback is not to be called."""
-        request, host = flight.request, flight.host
+        request = flight.request
         request.meta.pop(OF, None)
+        host = partition_key(request.url)
         if host is None or not is_compared(request, response):
             return False
         print_ = fingerprint(response, self._near is not None)
@@ -122,14 +124,16 @@ class Judge:
             return ("exact", first) if first != url else ("", "")
         if print_.why:
             self._count(f"ubi/duplicates/not_near/{print_.why}")
-        if print_.sketch and self._near is not None:
-            bins, bands = _read(print_.sketch)
+        sketch = print_.sketch
+        if sketch and self._near is not None:
+            bins, bands = _read(sketch)
             of = pages.near(bins, bands, resemblance_of(self._near, print_.words))
             if of == SHELL:
                 self._count("ubi/duplicates/not_near/shell")
+                sketch = b""  # or it would be what the next one is compared with
             elif of and of != url:
                 return "near", of
-        self._keep(pages, url, print_.digest, print_.sketch)
+        self._keep(pages, url, print_.digest, sketch)
         return "", ""
 
     def _keep(self, pages: HostPages, url: str, digest: bytes, sketch: bytes) -> None:

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 BINS = 256
+DIGEST = 20  # bytes
 BANDS, ROWS = 12, 4
 COARSE, WIDTH = BANDS * ROWS, 5  # coarse bins, of so many fine ones: short pages leave many of those empty
 SHINGLE = 3  # words
