@@ -1,77 +1,111 @@
-"""The text of a page of HTML, as people read it: for whatever judges or indexes words.
+"""The title and the text of a page, as a reader sees it; and the text of its content alone.
 
 Rules of this module:
 
-* What is never read (scripts, styles, templates) is no text. `content_of` leaves out, too, what surrounds the content:
-  navigation, headers, footers, asides, forms, advertisements that say so, and the words of links.
-* Elements are parted by a space: a word never ends up glued to that of the next cell.
-* A page that would take the parser seconds has no text.
+* HTML is read by lexbor; what is in `script`, `style`, `template` and `noscript` is no text. Runs of white space and
+  control characters are one space.
+* What is read is bounded: `MOST_READ` bytes of a page, `MOST_TEXT` characters of its text, `MOST_TITLE` of its title.
+  Pages that cost a parser seconds have no text.
+* The content of a page is without what surrounds it: navigation, headers, footers, asides, forms, advertisements that
+  say so, and the words of links.
 """
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
 from scrapy.http import HtmlResponse, Response, TextResponse
 from selectolax.lexbor import LexborHTMLParser
 
 from scrapy_ubi.links.costly import is_costly
-from scrapy_ubi.links.page import written
+from scrapy_ubi.links.page import Page, written
 
-UNREAD = ("script", "style", "noscript", "template", "iframe", "svg", "math", "object", "select")
-AROUND = ("nav", "header", "footer", "aside", "form", "button", "ins", "dialog", "a")
+MOST_READ = 1 << 20
+MOST_TEXT = 100_000
+MOST_TITLE = 1000
+MOST_LANGUAGE = 35  # characters of the longest tag that is registered
+
+_UNSEEN = "script,style,template,noscript"
+_UNREAD = ("script", "style", "noscript", "template", "iframe", "svg", "math", "object", "select")
+_AROUND = ("nav", "header", "footer", "aside", "form", "button", "ins", "dialog", "a")
 _MARKED = (
     '[role="navigation"],[role="banner"],[role="contentinfo"],[role="search"],[role="complementary"],[hidden],'
     ".ad,.ads,.advert,.advertisement,.sponsored,.banner,.sidebar,.cookie-banner"
 )
-LONGEST = 1 << 18  # characters of a text
-LONGEST_TITLE = 1000
+_controls = re.compile(r"[\x00-\x1f\x7f-\x9f]+")
+_language = re.compile(r"[A-Za-z]{1,8}(-[A-Za-z0-9]{1,8})*\Z").match
 
 
 class PageText(NamedTuple):
-    """`title` and `heading` (the first h1) as they are, and the `text`."""
+    """What is searched of a page. `language`: as the page says it (`<html lang>`), '' where it does not."""
+
+    title: str
+    text: str
+    language: str
+
+
+class PageContent(NamedTuple):
+    """`title` and `heading` (the first h1), and the `text` of the content, with the white space that it has."""
 
     title: str
     heading: str
     text: str
 
 
-NOTHING = PageText("", "", "")
+def has_text(response: Response) -> bool:
+    """Whether the text of such a response is known how to read: HTML, and text/plain."""
+    if isinstance(response, HtmlResponse):
+        return True
+    kind = (response.headers.get("Content-Type") or b"").partition(b";")[0].strip().lower()
+    return kind == b"text/plain" and isinstance(response, TextResponse)
 
 
 def text_of(response: Response) -> PageText:
-    """All that is read of a page; of a plain text all of it. Empty for what is no text."""
-    return _read(response, around=True)
-
-
-def content_of(response: Response) -> PageText:
-    """What is read of a page, without what surrounds its content."""
-    return _read(response, around=False)
-
-
-def _read(response: Response, around: bool) -> PageText:
+    """The text of a response that `has_text`."""
     if not isinstance(response, HtmlResponse):
-        is_plain = isinstance(response, TextResponse) and _is_plain(response)
-        return PageText("", "", response.text[:LONGEST]) if is_plain else NOTHING
-    page = written(response.text)
+        return PageText("", clean(response.text[:MOST_READ])[:MOST_TEXT], "")
+    page = written(response.text[:MOST_READ])[:MOST_READ]
     if is_costly(page):
-        return NOTHING
+        return PageText("", "", "")
+    parsed = Page(page)
+    titles = parsed.chosen("head > title")
+    roots = parsed.chosen("html[lang]")
+    language = (roots[0].attributes.get("lang") or "").strip()[:MOST_LANGUAGE] if roots else ""
+    for node in parsed.chosen(_UNSEEN):
+        node.decompose()
+    bodies = parsed.chosen("body")
+    text = bodies[0].text(deep=True, separator=" ") if bodies else ""
+    title = clean(titles[0].text(deep=True)[: 4 * MOST_TITLE])[:MOST_TITLE] if titles else ""
+    return PageText(title, clean(text)[:MOST_TEXT], language if _language(language) else "")
+
+
+def content_of(response: Response) -> PageContent:
+    """The content of a response; empty where it has no text."""
+    if not has_text(response):
+        return PageContent("", "", "")
+    if not isinstance(response, HtmlResponse):
+        return PageContent("", "", response.text[:MOST_TEXT] if isinstance(response, TextResponse) else "")
+    page = written(response.text[:MOST_READ])[:MOST_READ]
+    if is_costly(page):
+        return PageContent("", "", "")
     tree = LexborHTMLParser(page)
     title, heading = _first(tree, "title"), _first(tree, "h1")
-    tree.strip_tags([*UNREAD, *(() if around else AROUND)])
-    if tree.body is None:
-        return PageText(title, heading, "")
-    if not around:
-        for node in tree.body.css(_MARKED):
+    tree.strip_tags([*_UNREAD, *_AROUND])
+    body = tree.body
+    for node in body.css(_MARKED) if body is not None else ():
+        if node.tag != "body":
             node.decompose()
-    return PageText(title, heading, tree.body.text(separator=" ")[:LONGEST])
-
-
-def _is_plain(response: TextResponse) -> bool:
-    kind = response.headers.get("Content-Type") or b""
-    return kind.partition(b";")[0].strip().lower() == b"text/plain"
+    return PageContent(title, heading, body.text(separator=" ")[:MOST_TEXT] if body is not None else "")
 
 
 def _first(tree: LexborHTMLParser, tag: str) -> str:
+    """The text of the first element with this tag."""
     node = tree.css_first(tag)
-    return " ".join(node.text().split())[:LONGEST_TITLE] if node is not None else ""
+    return clean(node.text()[: 4 * MOST_TITLE])[:MOST_TITLE] if node is not None else ""
+
+
+def clean(text: str) -> str:
+    """With single spaces, and without control characters."""
+    text = " ".join(text.split())
+    return " ".join(_controls.sub(" ", text).split()) if _controls.search(text) else text

@@ -27,7 +27,7 @@ from scrapy.http import Response
 from scrapy_ubi.node.hosts.learned_forms import CUT
 from scrapy_ubi.outputs.duplicates.host_pages import SHELL, HostPages
 from scrapy_ubi.outputs.duplicates.sketch import FEWEST, Bands, Bins, bands_of, digest_of, resemblance_of, sketch_of, words_of
-from scrapy_ubi.outputs.page_text import PageText, content_of
+from scrapy_ubi.outputs.page_text import PageContent, content_of
 from scrapy_ubi.requests.inflight import Flight
 from scrapy_ubi.requests.judged import Judged
 from scrapy_ubi.urls import partition_key
@@ -55,7 +55,7 @@ class Fingerprint(NamedTuple):
     why: str
 
 
-def says_missing(text: PageText) -> bool:
+def says_missing(text: PageContent) -> bool:
     """Whether a page says in its title, or first heading, that there is no such page, though its status does not."""
     return bool(_MISSING.search(text.title) or _MISSING.search(text.heading))
 

@@ -46,18 +46,19 @@ def links_to(*paths: str) -> str:
 def web(site: Site) -> None:
     """/exact and /near are copies of /first, and each leads to a page that nothing else leads to."""
     plants = Plants(7)
-    body, html = plants.body(200), {"Content-Type": "text/html"}
+    body = plants.body(200)
     first = "".join(f"<p>{text}</p>" for text in body)
     near = "".join(f"<p>{text}</p>" for text in plants.changed(body, 1))
-    site.pages = {
-        HOME: Page(links_to("/first", "/exact", "/near", "/other"), headers=html),
-        f"{HOME}first": Page(first + links_to("only"), headers=html),
-        f"{HOME}exact": Page(first + links_to("only"), headers=html),
-        f"{HOME}near": Page(near + links_to("/behind"), headers=html),
-        f"{HOME}other": Page("".join(f"<p>{text}</p>" for text in plants.body(200)), headers=html),
-        f"{HOME}only": Page("only", headers=html),
-        f"{HOME}behind": Page("behind", headers=html),
-    }
+    def put(path: str, text: str) -> None:
+        site.page(HOME + path, Page(text, headers={"Content-Type": "text/html"}))
+
+    put("", links_to("/first", "/exact", "/near", "/other"))
+    put("first", first + links_to("/only"))
+    put("exact", first + links_to("/only"))
+    put("near", near + links_to("/behind"))
+    put("other", "".join(f"<p>{text}</p>" for text in plants.body(200)))
+    put("only", "only")
+    put("behind", "behind")
 
 
 def run(tmp_path: Path, action: str, near: str = "near(3)", **arguments: Any) -> tuple[dict[str, str], Outcome]:
@@ -66,9 +67,12 @@ def run(tmp_path: Path, action: str, near: str = "near(3)", **arguments: Any) ->
         web(site)
         settings = {
             "UBI_DUPLICATES": near, "UBI_DUPLICATES_ACTION": action, "UBI_STORES": ["items", "graph"],
-            "UBI_DIR": str(tmp_path / "a"), "CONCURRENT_REQUESTS": 1,
         }  # fmt: skip
-        (outcome,) = crawl(Walk, site.proxy, settings=settings, **arguments)
+
+        def place(crawlers: list[Any]) -> None:
+            crawlers[0].settings.set("UBI_DIR", str(tmp_path / "a"), "cmdline")
+
+        (outcome,) = crawl(Walk, site.proxy, settings=settings, with_crawlers=place, **arguments)
     items = [json.loads(line) for line in collected(tmp_path / "a")]
     return {item["url"].removeprefix(HOME): (item["of"] or "").removeprefix(HOME) for item in items}, outcome
 
