@@ -118,7 +118,9 @@ def add_frontier_subcommands(sub: Sub) -> None:
     requeue = _look(sub("requeue", "have failed requests fetched again", REQUEUE, EXAMPLES["requeue"]))
     _choice(requeue)
     requeue.add_argument("--all", action="store_true", help="every failed request")
-    collect = sub("collect", "what all agents have kept: items, links, WARC, graph, duplicates", COLLECT, EXAMPLES["collect"])
+    collect = sub(
+        "collect", "what all agents have kept: items, links, WARC, graph, duplicates", COLLECT, EXAMPLES["collect"]
+    )
     collect.add_argument("kind", choices=("items", "links", "warc", "graph", "duplicates"), help="what is collected")
     collect.add_argument("-o", "--output", metavar="OUT", required=True, help="the file to write; -: standard output")
     collect.add_argument("--hosts", action="store_true", help="graph: the graph of hosts, too")

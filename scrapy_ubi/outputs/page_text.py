@@ -16,7 +16,7 @@ import re
 from typing import NamedTuple
 
 from scrapy.http import HtmlResponse, Response, TextResponse
-from selectolax.lexbor import LexborHTMLParser
+from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser
 
 from scrapy_ubi.links.costly import is_costly
 from scrapy_ubi.links.page import Page, written
@@ -27,8 +27,11 @@ MOST_TITLE = 1000
 MOST_LANGUAGE = 35  # characters of the longest tag that is registered
 
 _UNSEEN = "script,style,template,noscript"
-_UNREAD = ("script", "style", "noscript", "template", "iframe", "svg", "math", "object", "select")
-_AROUND = ("nav", "header", "footer", "aside", "form", "button", "ins", "dialog", "a")
+_OPTIONS = LexborDocumentOptions.WO_EVENTS.value  # elements that are taken out are not told of
+_LEFT_OUT = (
+    "script", "style", "noscript", "template", "iframe", "svg", "math", "object", "select", "nav", "header", "footer",
+    "aside", "form", "button", "ins", "dialog", "a",
+)  # fmt: skip
 _MARKED = (
     '[role="navigation"],[role="banner"],[role="contentinfo"],[role="search"],[role="complementary"],[hidden],'
     ".ad,.ads,.advert,.advertisement,.sponsored,.banner,.sidebar,.cookie-banner"
@@ -89,9 +92,11 @@ def content_of(response: Response) -> PageContent:
     page = written(response.text[:MOST_READ])[:MOST_READ]
     if is_costly(page):
         return PageContent("", "", "")
-    tree = LexborHTMLParser(page)
+    tree = LexborHTMLParser(page, options=_OPTIONS)
     title, heading = _first(tree, "title"), _first(tree, "h1")
-    tree.strip_tags([*_UNREAD, *_AROUND])
+    for tag in _LEFT_OUT:
+        for node in tree.tags(tag):
+            node.decompose()
     body = tree.body
     for node in body.css(_MARKED) if body is not None else ():
         if node.tag != "body":
@@ -101,8 +106,8 @@ def content_of(response: Response) -> PageContent:
 
 def _first(tree: LexborHTMLParser, tag: str) -> str:
     """The text of the first element with this tag."""
-    node = tree.css_first(tag)
-    return clean(node.text()[: 4 * MOST_TITLE])[:MOST_TITLE] if node is not None else ""
+    nodes = tree.tags(tag)
+    return clean(nodes[0].text()[: 4 * MOST_TITLE])[:MOST_TITLE] if nodes else ""
 
 
 def clean(text: str) -> str:

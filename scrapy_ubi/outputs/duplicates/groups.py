@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from scrapy_ubi.outputs.collector import Collector
 from scrapy_ubi.outputs.duplicates.host_pages import FEW
 from scrapy_ubi.outputs.duplicates.record import BadLine, read_line
-from scrapy_ubi.outputs.duplicates.sketch import BANDS, BINS, DIGEST, bands_of, resemblance, resemblance_of
+from scrapy_ubi.outputs.duplicates.sketch import BINS, DIGEST, bands_of, resemblance, resemblance_of
 from scrapy_ubi.outputs.graph.runs import NumberSorter
 
 ROW = np.dtype([("digest", f"V{DIGEST}"), ("words", "<u4"), ("near", "?"), ("bins", "u1", (BINS,)), ("at", "<u8")])
@@ -70,8 +70,7 @@ class Groups:
                 self._join_near(members)
         with (self._place / "urls").open("rb") as urls:
             for component in self._components():
-                for group in self._split(component, urls):
-                    yield group
+                yield from self._split(component, urls)
 
     def _read(self) -> None:
         """Put all pages aside: a row each, and the URL."""

@@ -26,7 +26,16 @@ from scrapy.http import Response
 
 from scrapy_ubi.node.hosts.learned_forms import CUT
 from scrapy_ubi.outputs.duplicates.host_pages import SHELL, HostPages
-from scrapy_ubi.outputs.duplicates.sketch import FEWEST, Bands, Bins, bands_of, digest_of, resemblance_of, sketch_of, words_of
+from scrapy_ubi.outputs.duplicates.sketch import (
+    FEWEST,
+    Bands,
+    Bins,
+    bands_of,
+    digest_of,
+    resemblance_of,
+    sketch_of,
+    words_of,
+)
 from scrapy_ubi.outputs.page_text import PageContent, content_of
 from scrapy_ubi.requests.inflight import Flight
 from scrapy_ubi.requests.judged import Judged
@@ -37,9 +46,10 @@ MOST_PAGES = 131_072  # digests, and sketches apart, of one agent: some 20 MB, a
 
 _MISSING = re.compile(
     r"\b404\b|\bnot[ -]found\b|\bno (?:such|longer) (?:page|available|exists?)\b|\bno longer (?:available|exists?)\b"
-    r"|\b(?:does not|doesn['’]t|do not|don['’]t|could(?: not|n['’]t)|can(?:not|['’]t)) (?:seem to )?(?:exist|be found|find)\b"
+    r"|\b(?:does not|doesn['’]t|could(?: not|n['’]t)|can(?:not|['’]t)) (?:seem to )?(?:exist|be found|find)\b"
     r"|\bpage (?:is )?(?:missing|unavailable|gone|removed)\b|\bnothing (?:was )?found\b|\bno results?\b"
-    r"|\bnicht (?:gefunden|vorhanden|verfügbar)\b|\bintrouvable\b|\bn['’]existe pas\b|\bno (?:se )?(?:ha )?encontrad[oa]\b"
+    r"|\bnicht (?:gefunden|vorhanden|verfügbar)\b|\bintrouvable\b|\bn['’]existe pas\b"
+    r"|\bno (?:se )?(?:ha )?encontrad[oa]\b"
     r"|\bno existe\b|\bnon (?:è stata )?trovat[ao]\b|\bnão encontrad[oa]\b|\bniet gevonden\b|\bne najden[aoe]?\b"
     r"|\bnie znaleziono\b|\bне найден[ао]?\b|\bне существует\b|\bhittades inte\b|\bikke funnet\b",
     re.IGNORECASE,

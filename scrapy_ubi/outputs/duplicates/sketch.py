@@ -15,6 +15,7 @@ Rules of this module:
 from __future__ import annotations
 
 from hashlib import sha1
+
 import numpy as np
 from numpy.typing import NDArray
 

@@ -31,6 +31,7 @@ def agent(directory: Path, pages: Iterable[Planted]) -> Path:
     mark = writer.mark("run")
     batch = rows.batch()
     for row, value in writer.rows(mark):
+        assert value is not None
         batch.put(row, value)
     rows.write(batch)
     writer.settled(mark)

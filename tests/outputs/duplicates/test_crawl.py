@@ -49,6 +49,7 @@ def web(site: Site) -> None:
     body = plants.body(200)
     first = "".join(f"<p>{text}</p>" for text in body)
     near = "".join(f"<p>{text}</p>" for text in plants.changed(body, 1))
+
     def put(path: str, text: str) -> None:
         site.page(HOME + path, Page(text, headers={"Content-Type": "text/html"}))
 
