@@ -1,4 +1,4 @@
-"""Duplicates of pages: CPU time of what a page is compared by, and how far SimHash and the sketch tell copies from others.
+"""Duplicates of pages: CPU time of what a page is compared by, and how far SimHash and the sketch tell copies.
 
     python benchmarks/duplicates.py
 

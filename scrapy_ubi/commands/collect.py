@@ -1,4 +1,4 @@
-"""`scrapy ubi collect items | links | warc | graph | duplicates`: one result of what all agents have kept, each page once.
+"""`scrapy ubi collect items | links | warc | graph | duplicates`: one result of what all agents have, each page once.
 
 Rules of this module:
 

@@ -44,8 +44,8 @@ def run(settings: BaseSettings, opts: argparse.Namespace) -> QueryReport:
         print(f"scrapy ubi: {sentence}", file=sys.stderr)
     tally = collector.tally
     line = (
-        f"{opts.output}: {count(number)} groups of duplicates among {count(groups.pages)} pages; copies beside the first "
-        f"ones: {count(groups.exact)} exact, {count(groups.near_ones)} near."
+        f"{opts.output}: {count(number)} groups of duplicates among {count(groups.pages)} pages; copies beside the "
+        f"first ones: {count(groups.exact)} exact, {count(groups.near_ones)} near."
     )
     document = {
         "run": chosen.run, "pages": groups.pages, "groups": number, "exact": groups.exact, "near": groups.near_ones,

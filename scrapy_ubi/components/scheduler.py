@@ -296,8 +296,8 @@ class UbiScheduler(BaseScheduler):
         return flight is not None and flight.unfollowed
 
     def leaves(self, found: object, response: Response) -> bool:
-        """The callback of a duplicate yields this: whether it is a link, which is not taken then, but counted, and noted
-        for the stores that keep links. The page itself, asked for once more, is none."""
+        """The callback of a duplicate yields this: whether it is a link, which is not taken then, but counted, and
+        noted for the stores that keep links. The page itself, asked for once more, is none."""
         if not isinstance(found, Request | PlainLinks):
             return False
         if isinstance(found, Request) and found.url == response.url:

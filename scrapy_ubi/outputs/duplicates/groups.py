@@ -5,7 +5,8 @@ Rules of this module:
 * Of a page the record counts that `collect` takes. Pages are numbered in the order of their names, so the groups do not
   depend on who fetched what.
 * What a page is compared by is a row in a file in `place`, mapped: 276 bytes a page on disk. Who is compared with whom
-  is found by sorting on disk: pages with equal digests, and pages with a band in common. In memory are some 20 bytes a page.
+  is found by sorting on disk: pages with equal digests, and pages with a band in common. In memory are some 20 bytes
+  a page.
 * A group is what one page, its first, has as copies: every member is equal to the first one, or near it. What is near a
   member only begins a group of its own.
 * Of many pages with one band in common each is compared with the first `FIRST` that are not near each other.
