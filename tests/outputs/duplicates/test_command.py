@@ -48,7 +48,7 @@ def test_groups_are_lines_of_json(tmp_path: Path) -> None:
 
 def test_where_nothing_was_kept_a_sentence_says_so(tmp_path: Path) -> None:
     place = agent(tmp_path / "a", [])
-    with pytest.raises(UbiError, match="There (is nothing|are no outputs)"):
+    with pytest.raises(UbiError, match=r"There (is nothing|are no outputs)"):
         command("--dir", str(place), "-o", str(tmp_path / "out"))
 
 
