@@ -347,7 +347,7 @@ def _write(rows: Rows, positions: Positions) -> None:
 
 
 def _nothing(out: Path) -> None:
-    """Nobody has to read what is there."""
+    """What is there is not read."""
 
 
 def _end() -> None:

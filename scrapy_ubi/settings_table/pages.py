@@ -96,7 +96,7 @@ ROWS: tuple[Setting, ...] = (
         "duplicates",
         None,
         "Which pages are compared with others of their host: copies byte for byte, or those of nearly the same words.",
-        default_text="None: none are",
+        default_text="None",
     ),
     Setting(
         "duplicates_action",
