@@ -22,7 +22,7 @@ from rounds import save, table, take_turns
 from systems import AGENT, METHOD, SHORT, System
 
 from scrapy_ubi.outputs.index.index_record import IndexRecord, packed
-from scrapy_ubi.outputs.index.page_text import text_of
+from scrapy_ubi.outputs.page_text import text_of
 
 STORE = {"UBI_STORES": "index"}
 WAYS = {

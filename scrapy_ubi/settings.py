@@ -108,6 +108,8 @@ class UbiSettings:
     filter_log: Path | None = DEFAULT.filter_log
     stores: tuple[object, ...] = DEFAULT.stores  # as given: `outputs.stores` makes them
     store_mb: int = DEFAULT.store_mb
+    duplicates: str | None = DEFAULT.duplicates  # "exact" or "near(N)"
+    duplicates_action: Literal["mark", "unfollow", "skip"] = DEFAULT.duplicates_action
     host_cookies: bool = DEFAULT.host_cookies
     foreign_downloads: Literal["polite", "refuse", "allow"] = DEFAULT.foreign_downloads
     shared_feeds: bool = DEFAULT.shared_feeds

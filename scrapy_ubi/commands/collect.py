@@ -1,4 +1,4 @@
-"""`scrapy ubi collect items | links | warc | graph | index`: one result of what all agents have kept, each page once.
+"""`scrapy ubi collect items | links | warc | graph | index | duplicates`: one result of all agents, each page once.
 
 Rules of this module:
 
@@ -17,7 +17,7 @@ from pathlib import Path
 
 from scrapy.settings import BaseSettings
 
-from scrapy_ubi.commands import collect_graph
+from scrapy_ubi.commands import collect_duplicates, collect_graph
 from scrapy_ubi.commands.collect_choice import bar, choose, remarks
 from scrapy_ubi.commands.query import QueryReport
 from scrapy_ubi.errors import UbiDirectoryError
@@ -42,6 +42,8 @@ def run(settings: BaseSettings, opts: argparse.Namespace) -> QueryReport:
     """Collect. Raises UbiError."""
     if opts.kind == "graph":
         return collect_graph.run(settings, opts)
+    if opts.kind == "duplicates":
+        return collect_duplicates.run(settings, opts)
     chosen = choose(settings, opts)
     store, ending = KINDS[opts.kind]
     output = None if opts.output == "-" else Path(opts.output).absolute()

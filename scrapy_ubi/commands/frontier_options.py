@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from scrapy_ubi.node.report.queries import MOST_ROWS, SORTS
+from scrapy_ubi.settings_table.readers import MOST_CHANGED
 
 MOST_SECONDS = 3600
 
@@ -70,6 +71,7 @@ who has fetched it.
   index  titles and texts, as NDJSON for the bulk interface of OpenSearch; OUT.db is a database for
          `scrapy ubi search`: store `index`
   warc   the responses, as WARC, with a CDXJ beside it: store `warc`; in the order of the agents' files
+  duplicates  groups of pages that are copies of each other, as JSON lines: store `duplicates`
 
 The agents' directories are those of the crawl on this machine, or those named with --dir, which may be copies from
 other machines. Beside a running crawl, what is sealed is collected. Of several runs of a crawl it is the last one;
@@ -101,7 +103,7 @@ EXAMPLES = {
     "  scrapy ubi quality --dir a1 --dir a2 --json",
     "collect": "examples:\n  scrapy ubi collect items -o items.jsonl\n"
     "  scrapy ubi collect items --dir a1 --dir a2 -o items.jsonl\n  scrapy ubi collect items -o - | jq .title\n"
-    "  scrapy ubi collect graph -o web --hosts",
+    "  scrapy ubi collect graph -o web --hosts\n  scrapy ubi collect duplicates --near 3 -o duplicates.jsonl",
     "crawls": "examples:\n  scrapy ubi crawls\n  scrapy ubi crawls --json",
     "hosts": "examples:\n  scrapy ubi hosts\n  scrapy ubi hosts --sort failed --limit 50\n"
     "  scrapy ubi hosts --dir .ubi/mybot:news --json",
@@ -133,12 +135,23 @@ def add_frontier_subcommands(sub: Sub) -> None:
     _choice(requeue)
     requeue.add_argument("--all", action="store_true", help="every failed request")
     collect = sub(
-        "collect", "what all agents have kept: items, links, WARC, graph, index", COLLECT, EXAMPLES["collect"]
+        "collect",
+        "what all agents have kept: items, links, WARC, graph, index, duplicates",
+        COLLECT,
+        EXAMPLES["collect"],
     )
-    collect.add_argument("kind", choices=("items", "links", "warc", "graph", "index"), help="what is collected")
+    kinds = ("items", "links", "warc", "graph", "index", "duplicates")
+    collect.add_argument("kind", choices=kinds, help="what is collected")
     collect.add_argument("-o", "--output", metavar="OUT", required=True, help="the file to write; -: standard output")
     collect.add_argument("--hosts", action="store_true", help="graph: the graph of hosts, too")
     collect.add_argument("--crawled-only", action="store_true", help="graph: only pages that were fetched")
+    collect.add_argument(
+        "--near",
+        metavar="K",
+        type=_changed,
+        help="duplicates: pages of which about K words of a hundred differ count, too; 0: exact ones only (default: as "
+        "UBI_DUPLICATES says, else 3)",
+    )
     _outputs(collect)
     quality = sub("quality", "how good the pages fetched first were", QUALITY, EXAMPLES["quality"])
     quality.add_argument("-o", "--output", metavar="FILE", help="draw the curves there (SVG)")
@@ -158,6 +171,13 @@ def add_frontier_subcommands(sub: Sub) -> None:
         help="all crawls of this project that do not run and were last seen so long ago: 90min, 12h, 30d",
     )
     reset.add_argument("--yes", action="store_true", help="do not ask")
+
+
+def _changed(text: str) -> int:
+    number = int(text) if text.isdecimal() else -1
+    if number not in range(MOST_CHANGED + 1):
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number from 0 to {MOST_CHANGED}")
+    return number
 
 
 def _look(sub: argparse.ArgumentParser) -> argparse.ArgumentParser:

@@ -38,6 +38,7 @@ from scrapy_ubi.errors import UbiError
 from scrapy_ubi.node import Node
 from scrapy_ubi.node.disk import AgentDisk
 from scrapy_ubi.outputs import feed_params
+from scrapy_ubi.outputs.duplicates.judge import OF, Judge
 from scrapy_ubi.outputs.feed_claims import FeedClaims
 from scrapy_ubi.outputs.page_outputs import KEY, PageOutputs
 from scrapy_ubi.outputs.setup import Outputs
@@ -91,6 +92,7 @@ class UbiScheduler(BaseScheduler):
         self.trial: Trial | None = None
         self._stores: Outputs | None = None
         self.ending = Ending(crawler)
+        self._judge: Judge | None = None
         self._opened = False
         self._start_ended = False
         self._held = True  # open by the user's handlers at idle, until they say otherwise
@@ -183,6 +185,7 @@ class UbiScheduler(BaseScheduler):
         if self._stores is not None:
             self.outputs = self._stores.of_pages(self.flights, self._keys.normal_form, self._stat_buffer.count)
             self._stores.writer.on_room(self.hooks.wake)
+            self._judge = self._stores.judge_of(self._stat_buffer.count, self.node.note)
         self._page_links = self._make_page_links()
         self._dequeue = self._make_dequeue()
 
@@ -209,7 +212,7 @@ class UbiScheduler(BaseScheduler):
         sessions = Sessions(self.crawler, self.node, self.settings, self.notices, self._stat_buffer.count)
         return Dequeue(
             self.crawler, self._spider, self._tools, self._local, self._kept, self.gate,
-            PageReaders(self._errors, self.sitemaps, sessions, self.outputs), self._stat_buffer,
+            PageReaders(self._errors, self.sitemaps, sessions, self.outputs, self._judge), self._stat_buffer,
         )  # fmt: skip
 
     def begin(self) -> None:
@@ -269,6 +272,7 @@ class UbiScheduler(BaseScheduler):
         """
         if self.outputs is not None:
             request.meta.pop(KEY, None)  # copied from its page's
+            request.meta.pop(OF, None)
         return self._enqueue.take(request, bool(request.meta.pop(SEED, False))).is_taken
 
     def is_known(self, request: Request) -> bool:
@@ -285,6 +289,25 @@ class UbiScheduler(BaseScheduler):
     def seeds(self, plain: PlainLinks) -> Iterator[Request]:
         """The requests for plain links that start() has yielded."""
         return self._page_links.seeds(plain)
+
+    def drops_links(self, response: Response) -> bool:
+        """Whether what the callback of this response asks for is not taken: the page is a duplicate."""
+        flight = self.flights.get(response.request)
+        return flight is not None and flight.unfollowed
+
+    def leaves(self, found: object, response: Response) -> bool:
+        """The callback of a duplicate yields this: whether it is a link, which is not taken then, but counted, and
+        noted for the stores that keep links. The page itself, asked for once more, is none."""
+        if not isinstance(found, Request | PlainLinks):
+            return False
+        if isinstance(found, Request) and found.url == response.url:
+            return False
+        urls = [url for url in found.urls if isinstance(url, str)] if isinstance(found, PlainLinks) else [found.url]
+        self._stat_buffer.sums["ubi/duplicates/links"] += len(urls)
+        flight = self.flights.get(response.request)
+        if flight is not None and flight.links is not None:
+            flight.links.urls.extend(urls)
+        return True
 
     def mark_child(self, request: Request, parent: Request | None) -> None:
         """The page of `parent` yields `request`, which is enqueued next."""

@@ -94,6 +94,9 @@ class UbiSpiderMiddleware:
             if hand_over is None:  # not before: the callback itself may let somebody listen
                 unheard = self._is_unheard()
                 hand_over = self._taker(response, unheard, scheduler)
+                drops = scheduler.drops_links(response)
+            if drops and scheduler.leaves(found, response):
+                continue
             if isinstance(found, Request):
                 hand_over(found)
                 if number % PAUSE_EVERY == 0:
@@ -118,6 +121,9 @@ class UbiSpiderMiddleware:
             if hand_over is None:
                 unheard = self._is_unheard()
                 hand_over = self._taker(response, unheard, scheduler)
+                drops = scheduler.drops_links(response)
+            if drops and scheduler.leaves(found, response):
+                continue
             if isinstance(found, Request):
                 hand_over(found)
                 if number % PAUSE_EVERY == 0:

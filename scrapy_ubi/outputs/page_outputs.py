@@ -184,6 +184,7 @@ class PageOutputs:
             came=waiting.came,
             ended=time.time(),
             items=_joined(waiting, self._of_items),
+            judged=flight.judged,
         )
         if self.wants_pages:
             page.normal = self._normal(page.url) or page.url

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from pathlib import Path
 
 from scrapy.crawler import Crawler
 
 from scrapy_ubi.outputs import stores
+from scrapy_ubi.outputs.duplicates.duplicates_store import DuplicatesStore, known
+from scrapy_ubi.outputs.duplicates.judge import Judge
+from scrapy_ubi.outputs.duplicates.record import Compared
 from scrapy_ubi.outputs.page_outputs import PageOutputs
 from scrapy_ubi.outputs.part_files import OUT
 from scrapy_ubi.outputs.stores import Store
@@ -25,11 +29,16 @@ class Outputs:
         assert settings.agent_id is not None, "the agent has its directory"
         self._crawler, self._settings, self._stores = crawler, settings, made
         self.writer = Writer(settings.dir, settings.crawl, settings.agent_id, settings.store_mb << 20)
+        self._known: list[Compared] = []  # pages of the process before
+        if settings.duplicates is not None:
+            self.writer.recovered = self._read_known
 
     @classmethod
     def of(cls, crawler: Crawler, settings: UbiSettings) -> Outputs | None:
         """None where no store is named. Raises UbiSettingError."""
         made = stores.make(settings.stores, crawler.settings)
+        if settings.duplicates is not None and not any(store.name == DuplicatesStore.name for store in made):
+            made += stores.make([f"{DuplicatesStore.name}(near={_yes(near_of(settings))})"], crawler.settings)
         return cls(crawler, settings, made) if made else None
 
     def of_pages(
@@ -39,6 +48,18 @@ class Outputs:
         found = PageOutputs(self._crawler, self._stores, self.writer, flights, normal, count)
         found.listen()
         return found
+
+    def judge_of(self, count: Callable[[str], None], note: Callable[[str, str], None]) -> Judge | None:
+        """What tells duplicates, where UBI_DUPLICATES asks for that."""
+        if self._settings.duplicates is None:
+            return None
+        judge = Judge(near_of(self._settings), self._settings.duplicates_action, count, note)
+        judge.restore((page.host, page.url, page.judged) for page in self._known)
+        self._known = []
+        return judge
+
+    def _read_known(self, out: Path) -> None:
+        self._known = known(out)
 
     def close(self) -> None:
         """All is written: say where it is."""
@@ -54,3 +75,13 @@ class Outputs:
                 "-o items.jsonl",
                 self._settings.dir / OUT / "items",
             )
+
+
+def near_of(settings: UbiSettings) -> int | None:
+    """How many words of a hundred may differ in near duplicates; None: only exact ones are told."""
+    text = settings.duplicates or "exact"
+    return int(text[len("near(") : -1]) if text.startswith("near(") else None
+
+
+def _yes(near: int | None) -> str:
+    return "no" if near is None else "yes"

@@ -26,6 +26,7 @@ from scrapy.settings import BaseSettings
 
 from scrapy_ubi.errors import UbiSettingError
 from scrapy_ubi.outputs.part_writer import Part
+from scrapy_ubi.requests.judged import Judged
 from scrapy_ubi.urls.filters.filter_text import Arguments, Call, FilterError, parse_calls
 
 SETTING = "UBI_STORES"
@@ -59,6 +60,7 @@ class Page:
     items: Mapping[str, bytes] = field(default_factory=dict)
     links: Sequence[str] = ()
     moved_to: Sequence[str] = ()
+    judged: Judged | None = None  # with UBI_DUPLICATES: how it was compared with other pages
 
     @property
     def url(self) -> str:
@@ -189,13 +191,14 @@ def _calls(entry: str) -> list[Call]:
 
 def suite() -> Mapping[str, Callable[[dict[str, tuple[str, ...]], BaseSettings], Store]]:
     """The stores of this package, by name."""
+    from scrapy_ubi.outputs.duplicates.duplicates_store import DuplicatesStore  # they are made of what is here
     from scrapy_ubi.outputs.graph.graph_store import GraphStore
     from scrapy_ubi.outputs.index.index_store import IndexStore
-    from scrapy_ubi.outputs.items import ItemsStore  # they are made of what is here
+    from scrapy_ubi.outputs.items import ItemsStore
     from scrapy_ubi.outputs.larm import LarmStore
     from scrapy_ubi.outputs.warc.warc_store import WarcStore
 
-    return {store.name: store for store in (ItemsStore, LarmStore, GraphStore, WarcStore, IndexStore)}
+    return {store.name: store for store in (ItemsStore, LarmStore, GraphStore, WarcStore, IndexStore, DuplicatesStore)}
 
 
 def _class(name: str) -> Callable[[dict[str, tuple[str, ...]], BaseSettings], Store]:

@@ -84,6 +84,7 @@ class Writer:
         self._serial, self._started = 0, clock()
         self._run = ""
         self.repaired = part_files.Repair()
+        self.recovered: Callable[[Path], None] = _nothing  # called, in the disk's thread, when the files are in line
 
     # -- in the loop
 
@@ -178,6 +179,7 @@ class Writer:
                     self.repaired.cut, self.repaired.files, self.repaired.deleted,
                 )  # fmt: skip
         self._out.mkdir(parents=True, exist_ok=True)
+        self.recovered(self._out)
 
     def finish(self, rows: Rows) -> None:
         """The agent's store is about to be closed: write all, seal all, and say so there. What cannot be written is
@@ -342,6 +344,10 @@ def _write(rows: Rows, positions: Positions) -> None:
     batch = rows.batch()
     batch.put(ROW, positions.text())
     rows.write(batch)
+
+
+def _nothing(out: Path) -> None:
+    """What is there is not read."""
 
 
 def _end() -> None:

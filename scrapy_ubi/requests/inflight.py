@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from scrapy import Request
 
+from scrapy_ubi.requests.judged import Judged
 from scrapy_ubi.requests.transfer import ALLOWED, HOLDING, Transfer, WrongTransition
 
 if TYPE_CHECKING:
@@ -59,6 +60,8 @@ class Flight:
     failed: str | None = None  # why the page has failed, after all retries
     task: asyncio.Task[Any] | None = None  # the one that waits for permit or transfer, and may be cancelled
     links: FoundLinks | None = None  # where a store keeps them
+    judged: Judged | None = None  # how it was compared with other pages, where it was
+    unfollowed: bool = False  # what its callback asks for is not taken
     nonces: int = 0  # requests to be fetched anyway that its callback has yielded
 
     def move(self, to: Transfer) -> None:

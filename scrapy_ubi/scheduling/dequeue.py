@@ -26,6 +26,7 @@ from twisted.python.failure import Failure
 from scrapy_ubi.downloads.gate import Gate, Withdrawn
 from scrapy_ubi.node import Visit
 from scrapy_ubi.node.hosts.learned_forms import CUT, content_of
+from scrapy_ubi.outputs.duplicates.judge import Judge
 from scrapy_ubi.outputs.page_outputs import PageOutputs
 from scrapy_ubi.politeness.robots.sitemaps import Sitemaps
 from scrapy_ubi.process.error_signals import ErrorWatch
@@ -54,6 +55,7 @@ class PageReaders(NamedTuple):
     sitemaps: Sitemaps
     sessions: Sessions
     outputs: PageOutputs | None
+    judge: Judge | None = None  # of duplicates
 
 
 class Dequeue:
@@ -74,7 +76,7 @@ class Dequeue:
         self._node, self._codec, self._flights = tools.node, tools.codec, tools.flights
         self._reach, self._seeds = tools.reach, tools.seeds
         self._local, self._kept, self._gate, self._stat_buffer = local, kept, gate, stat_buffer
-        self._errors, self._sitemaps, self._sessions, self._outputs = readers
+        self._errors, self._sitemaps, self._sessions, self._outputs, self._judge = readers
         self._told = 0  # pages that failed as they could not travel
         # The URLs of a sitemap begin at depth 0 as well.
         counted = crawler.get_spider_middleware(DepthMiddleware) is not None
@@ -143,7 +145,8 @@ class Dequeue:
         flight.failed = status_reason(result.status, request, self._spider, self._settings)
         if flight.failed is not None and self._crawler.get_spider_middleware(HttpErrorMiddleware) is None:
             flight.failed = None  # the user has switched it off: callbacks get whatever comes
-        return self._sitemaps.took(result, request)
+        skipped = self._judge is not None and flight.failed is None and self._judge.judge(flight, result)
+        return self._sitemaps.took(result, request) or skipped
 
     def spider_error(self, failure: Failure, response: Response | Failure | None) -> None:
         """A callback has raised."""

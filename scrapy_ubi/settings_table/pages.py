@@ -92,6 +92,20 @@ ROWS: tuple[Setting, ...] = (
         high=65_536,
     ),
     Setting(
+        "duplicates",
+        "duplicates",
+        None,
+        "Which pages are compared with others of their host: copies byte for byte, or those of nearly the same words.",
+        default_text="None",
+    ),
+    Setting(
+        "duplicates_action",
+        "choice",
+        "mark",
+        "What is done with a page that is a duplicate: marked, not followed, or not handed to its callback.",
+        choices=("mark", "unfollow", "skip"),
+    ),
+    Setting(
         "host_cookies",
         "flag",
         True,

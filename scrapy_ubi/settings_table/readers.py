@@ -25,6 +25,8 @@ Reader = Callable[[Setting, object], object]
 NUMBERS: tuple[Kind, ...] = ("int", "float", "seconds")
 # Goes into a header, in round brackets: printable ASCII, and nothing that would end them.
 _CONTACT = re.compile(r"(?:https?://[^\s()<>@/?#]+|mailto:[^\s()<>@]+@)[!#-'*-;=?-~]*")
+_DUPLICATES = re.compile(r"exact|near(?:\(([0-9]{1,3})\))?")
+MOST_CHANGED = 20  # words of a hundred: beyond that pages with one frame are taken for each other
 _WORD = re.compile(r"[^\s,]{1,200}")
 _REDIS_SCHEMES = ("redis", "rediss", "unix")
 
@@ -140,12 +142,22 @@ def _read_contact(row: Setting, value: object) -> str:
     return contact
 
 
+def _read_duplicates(row: Setting, value: object) -> str:
+    """Which duplicates of pages are meant: "exact" or "near(N)", in one spelling."""
+    text = "".join(_text(row, value).split())
+    found = _DUPLICATES.fullmatch(text)
+    if found is None or int(found[1] or 3) not in range(1, MOST_CHANGED + 1):
+        raise _wrong(row, value)
+    return "exact" if text == "exact" else f"near({int(found[1] or 3)})"
+
+
 READERS: Mapping[Kind, Reader] = {
     **dict.fromkeys(NUMBERS, read_number),
     "flag": _read_flag,
     "words": _read_words,
     "filters": _read_filters,
     "stores": _read_filters,
+    "duplicates": _read_duplicates,
     "path": read_path,
     "file": read_path,
     "choice": _read_choice,

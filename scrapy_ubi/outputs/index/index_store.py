@@ -16,7 +16,7 @@ from scrapy.http import Response
 from scrapy.settings import BaseSettings
 
 from scrapy_ubi.outputs.index.index_record import IndexRecord, packed, told_time
-from scrapy_ubi.outputs.index.page_text import has_text, text_of
+from scrapy_ubi.outputs.page_text import has_text, text_of
 from scrapy_ubi.outputs.part_writer import Part
 from scrapy_ubi.outputs.stores import Page, Store
 from scrapy_ubi.urls.filters.filter_text import FilterError

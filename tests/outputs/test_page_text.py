@@ -9,10 +9,10 @@ from scrapy.http import HtmlResponse, Response, TextResponse
 from scrapy.settings import Settings
 
 from scrapy_ubi.errors import UbiSettingError
-from scrapy_ubi.outputs.index import page_text
+from scrapy_ubi.outputs import page_text
 from scrapy_ubi.outputs.index.index_record import BadIndexRecord, IndexRecord, packed, unpacked
 from scrapy_ubi.outputs.index.index_store import IndexStore
-from scrapy_ubi.outputs.index.page_text import has_text, text_of
+from scrapy_ubi.outputs.page_text import has_text, text_of
 from scrapy_ubi.outputs.stores import make
 from tests.outputs.index.kept_pages import html, page
 

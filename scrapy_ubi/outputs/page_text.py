@@ -1,4 +1,4 @@
-"""The title and the text of a page, as a reader sees it.
+"""The title and the text of a page, as a reader sees it; and the text of its content alone.
 
 Rules of this module:
 
@@ -6,6 +6,8 @@ Rules of this module:
   control characters are one space.
 * What is read is bounded: `MOST_READ` bytes of a page, `MOST_TEXT` characters of its text, `MOST_TITLE` of its title.
   Pages that cost a parser seconds have no text.
+* The content of a page is without what surrounds it: navigation, headers, footers, asides, forms, advertisements that
+  say so, and the words of links.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ import re
 from typing import NamedTuple
 
 from scrapy.http import HtmlResponse, Response, TextResponse
+from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser
 
 from scrapy_ubi.links.costly import is_costly
 from scrapy_ubi.links.page import Page, written
@@ -24,6 +27,15 @@ MOST_TITLE = 1000
 MOST_LANGUAGE = 35  # characters of the longest tag that is registered
 
 _UNSEEN = "script,style,template,noscript"
+_OPTIONS = LexborDocumentOptions.WO_EVENTS.value  # elements that are taken out are not told of
+_LEFT_OUT = (
+    "script", "style", "noscript", "template", "iframe", "svg", "math", "object", "select", "nav", "header", "footer",
+    "aside", "form", "button", "ins", "dialog", "a",
+)  # fmt: skip
+_MARKED = (
+    '[role="navigation"],[role="banner"],[role="contentinfo"],[role="search"],[role="complementary"],[hidden],'
+    ".ad,.ads,.advert,.advertisement,.sponsored,.banner,.sidebar,.cookie-banner"
+)
 _controls = re.compile(r"[\x00-\x1f\x7f-\x9f]+")
 _language = re.compile(r"[A-Za-z]{1,8}(-[A-Za-z0-9]{1,8})*\Z").match
 
@@ -34,6 +46,14 @@ class PageText(NamedTuple):
     title: str
     text: str
     language: str
+
+
+class PageContent(NamedTuple):
+    """`title` and `heading` (the first h1), and the `text` of the content, with the white space that it has."""
+
+    title: str
+    heading: str
+    text: str
 
 
 def has_text(response: Response) -> bool:
@@ -61,6 +81,33 @@ def text_of(response: Response) -> PageText:
     text = bodies[0].text(deep=True, separator=" ") if bodies else ""
     title = clean(titles[0].text(deep=True)[: 4 * MOST_TITLE])[:MOST_TITLE] if titles else ""
     return PageText(title, clean(text)[:MOST_TEXT], language if _language(language) else "")
+
+
+def content_of(response: Response) -> PageContent:
+    """The content of a response; empty where it has no text."""
+    if not has_text(response):
+        return PageContent("", "", "")
+    if not isinstance(response, HtmlResponse):
+        return PageContent("", "", response.text[:MOST_TEXT] if isinstance(response, TextResponse) else "")
+    page = written(response.text[:MOST_READ])[:MOST_READ]
+    if is_costly(page):
+        return PageContent("", "", "")
+    tree = LexborHTMLParser(page, options=_OPTIONS)
+    title, heading = _first(tree, "title"), _first(tree, "h1")
+    for tag in _LEFT_OUT:
+        for node in tree.tags(tag):
+            node.decompose()
+    body = tree.body
+    for node in body.css(_MARKED) if body is not None else ():
+        if node.tag != "body":
+            node.decompose()
+    return PageContent(title, heading, body.text(separator=" ")[:MOST_TEXT] if body is not None else "")
+
+
+def _first(tree: LexborHTMLParser, tag: str) -> str:
+    """The text of the first element with this tag."""
+    nodes = tree.tags(tag)
+    return clean(nodes[0].text()[: 4 * MOST_TITLE])[:MOST_TITLE] if nodes else ""
 
 
 def clean(text: str) -> str:
