@@ -11,12 +11,13 @@ Rules of this module:
 * A page's bytes are those that its callback got. A page file has at most 50,000,000 bytes (unless one page has more):
   its size is looked at before a page is written, not after, as LARM did.
 * Pages are read for links in the writer's thread. Those that cost a parser seconds are not read.
+* Normal forms are those of the frontier (UBI_NORMALISE). The last ones are remembered: pages of a site share links.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, ClassVar, NamedTuple
 
 from scrapy.http import HtmlResponse, Response
@@ -26,19 +27,22 @@ from selectolax.lexbor import LexborNode
 from w3lib.html import strip_html5_whitespace
 
 from scrapy_ubi.links.costly import is_costly
-from scrapy_ubi.links.joiner import Joiner
+from scrapy_ubi.links.joiner import WEB, Joiner, plain
 from scrapy_ubi.links.page import Page as Parsed
 from scrapy_ubi.links.page import written
+from scrapy_ubi.links.usual import long_way
 from scrapy_ubi.outputs.part_writer import Part
 from scrapy_ubi.outputs.stores import Page, Store, choice
-from scrapy_ubi.urls import normal_form
 
 LINKS, PAGES = "links.log", "store.log"
 MOST = 50_000_000  # bytes of a page file
 LINK, FRAME, REDIRECT = 0, 1, 2
 LONGEST = 1000  # characters of a title or a text
 
+FORMS = 16_384  # normal forms remembered: some MB
+
 _FRAMES = ("frame", "iframe")
+_OTHERS = ("area", *_FRAMES)
 _SELECTOR = "a[href],area[href],frame[src],iframe[src]"
 _blank = re.compile(r"[\x00-\x20\x7f-\x9f\u2028\u2029]+")
 
@@ -68,6 +72,7 @@ class LarmStore(Store):
     def __init__(self, arguments: dict[str, tuple[str, ...]], settings: BaseSettings) -> None:
         self._pages = choice(arguments, "pages", default=True)
         super().__init__(arguments, settings)
+        self._forms: dict[str, str] = {}
 
     def page(self, page: Page) -> _LarmPayload | None:
         """What came for a page; nothing where nothing came."""
@@ -85,7 +90,7 @@ class LarmStore(Store):
         title, links = read(came) if not payload.redirect else ("", [LarmLink(_clean(payload.redirect), REDIRECT, "")])
         number, offset = self._put(payload.body, part) if self._pages and payload.body else (0, 0)
         if links:
-            part.append(LINKS, _lines(page.url, links))
+            part.append(LINKS, self._lines(page.url, links))
         kind = REDIRECT if page.redirected_from else LINK
         mime = (came.headers.get("Content-Type") or b"").decode("latin-1").partition(";")[0].strip()
         fields = (
@@ -93,6 +98,17 @@ class LarmStore(Store):
             title, number, offset,
         )  # fmt: skip
         part.append(PAGES, _line(*fields))
+
+    def _lines(self, page: str, links: list[LarmLink]) -> bytes:
+        """Lines of links, whose URLs have been made safe."""
+        forms, lines = self._forms, []
+        for to, kind, text in links:
+            if (form := forms.get(to)) is None:
+                if len(forms) >= FORMS:
+                    forms.clear()
+                form = forms[to] = self.normal_form(to) or to
+            lines.append(f"{page}\t{to}\t{form}\t{kind}\t{_clean(text) if text else ''}\n")
+        return "".join(lines).encode("utf-8", "replace")
 
     @staticmethod
     def _put(body: bytes, part: Part) -> tuple[int, int]:
@@ -113,37 +129,52 @@ def read(response: Response) -> tuple[str, list[LarmLink]]:
         return "", []
     parsed = Parsed(page)
     titles = parsed.texts("title")
-    joiner = Joiner(get_base_url(response), response.url, response.encoding)
-    return (titles[0] if titles else ""), list(_links(parsed, joiner.join))
+    return (titles[0] if titles else ""), list(_links(parsed, _joiner(response)))
 
 
-def _links(parsed: Parsed, join: Callable[[str], str | None]) -> Iterator[LarmLink]:
-    for node in parsed.chosen(_SELECTOR):
-        is_frame = node.tag in _FRAMES
-        value = node.attributes.get("src" if is_frame else "href")
-        try:
-            url = join(strip_html5_whitespace(value)) if value is not None else None
-        except ValueError:
-            continue
+def _joiner(response: HtmlResponse) -> Joiner:
+    """What joins links to the page's base. To look for a base takes as long as to join 20 links."""
+    usual = "<base" not in response.text[:4096].lower() and plain(response.url)
+    return Joiner(response.url if usual else get_base_url(response), response.url, response.encoding)
+
+
+def _links(parsed: Parsed, joiner: Joiner) -> Iterator[LarmLink]:
+    found = [
+        (node, strip_html5_whitespace(value))
+        for node in parsed.tagged("a", _OTHERS, _SELECTOR)
+        if (value := node.attrs.get("src" if node.tag in _FRAMES else "href")) is not None
+    ]
+    urls = _joined({value for _, value in found}, joiner)
+    for node, value in found:
+        url = urls[value]
         if url is not None:
+            is_frame = node.tag in _FRAMES
             yield LarmLink(url, FRAME if is_frame else LINK, "" if is_frame else _text(node))
+
+
+def _joined(values: set[str], joiner: Joiner) -> dict[str, str | None]:
+    """The URL that each value means; None where it means none."""
+    others = long_way(values, "\n".join(values) + "\n", joiner)
+    return {value: joiner.join(value) if value in others else _shortly(value, joiner) for value in values}
+
+
+def _shortly(value: str, joiner: Joiner) -> str:
+    """The URL of what takes no more than putting two strings together."""
+    first = value[0]
+    if first == "/":
+        return joiner.root + value
+    if first == "h" and value.startswith(WEB):
+        return value
+    return joiner.special(value) if first in ".?#" else joiner.folder + value
 
 
 def _text(node: LexborNode) -> str:
     """The text of a link, else the ALT of the area or of an image in it."""
-    text = node.text(deep=True)[:LONGEST] if node.tag == "a" else ""
+    text = (node.text_lexbor() or "")[:LONGEST] if node.tag == "a" else ""
     if text.strip():
         return text
     holders = [node] if node.tag == "area" else node.css("img[alt]")
     return next((alt for holder in holders if (alt := holder.attributes.get("alt"))), "")
-
-
-def _lines(page: str, links: list[LarmLink]) -> bytes:
-    """Lines of links, whose URLs have been made safe."""
-    lines = [
-        f"{page}\t{to}\t{normal_form(to) or to}\t{kind}\t{_clean(text) if text else ''}\n" for to, kind, text in links
-    ]
-    return "".join(lines).encode("utf-8", "replace")
 
 
 def _clean(text: str) -> str:

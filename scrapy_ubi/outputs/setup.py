@@ -18,6 +18,7 @@ from scrapy_ubi.outputs.stores import Store
 from scrapy_ubi.outputs.writer import Writer
 from scrapy_ubi.requests.inflight import Flights
 from scrapy_ubi.settings import UbiSettings
+from scrapy_ubi.urls.normaliser import Normaliser, parse
 
 logger = logging.getLogger(__name__)
 
@@ -45,6 +46,10 @@ class Outputs:
         self, flights: Flights, normal: Callable[[str], str | None], count: Callable[[str], None]
     ) -> PageOutputs:
         """What follows the pages of this agent."""
+        # One of its own: that of the keys counts what lossy steps have changed, for the report.
+        reader = Normaliser(parse(self._settings.normalise), self._settings.host_rules).function
+        for store in self._stores:
+            store.normal_form = reader
         found = PageOutputs(self._crawler, self._stores, self.writer, flights, normal, count)
         found.listen()
         return found

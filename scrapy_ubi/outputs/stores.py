@@ -12,7 +12,6 @@ Rules of this module:
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -27,7 +26,8 @@ from scrapy.settings import BaseSettings
 from scrapy_ubi.errors import UbiSettingError
 from scrapy_ubi.outputs.part_writer import Part
 from scrapy_ubi.requests.judged import Judged
-from scrapy_ubi.urls.filters.filter_text import Arguments, Call, FilterError, parse_calls
+from scrapy_ubi.urls import normal_form
+from scrapy_ubi.urls.filters.filter_text import Arguments, Call, FilterError, named_class, parse_calls
 
 SETTING = "UBI_STORES"
 SIZE, SECONDS = 1e9, 3600.0  # of a part, unless a store says so
@@ -123,6 +123,8 @@ class Store:
     wants_robots: bool = False  # each robots.txt that is loaded, as a page named "robots.<...>"
 
     def __init__(self, arguments: dict[str, tuple[str, ...]], settings: BaseSettings) -> None:
+        # The normal form of a URL as the frontier has it, under UBI_NORMALISE; for either thread.
+        self.normal_form: Callable[[str], str | None] = normal_form
         self.size = number(arguments, "size", SIZE)
         self.seconds = number(arguments, "seconds", SECONDS)
         if arguments:
@@ -205,18 +207,7 @@ def _class(name: str) -> Callable[[dict[str, tuple[str, ...]], BaseSettings], St
     known = suite()
     if name in known:
         return known[name]
-    module, _, last = name.rpartition(".")
-    if not module:
-        raise FilterError(
-            f"names the store {name!r}",
-            f"the stores are {', '.join(sorted(known))}, and yours by their dotted path (my.module.MyStore)",
-        )
-    try:
-        found = getattr(importlib.import_module(module), last)
-    except Exception as error:  # importing runs the code of users
-        raise FilterError(
-            f"names {name!r}, which cannot be loaded ({error})", "give the dotted path of a class that can be imported"
-        ) from error
+    found = named_class(name, known, "store")
     if not (isinstance(found, type) and issubclass(found, Store) and found.name and "/" not in found.name):
         raise FilterError(
             f"names {name!r}, which is no store", "give a subclass of scrapy_ubi.outputs.stores.Store with a name"

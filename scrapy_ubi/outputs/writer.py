@@ -20,11 +20,11 @@ import errno
 import logging
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from queue import SimpleQueue
 
 from scrapy_ubi.frontier.rows import META, damaged
 from scrapy_ubi.frontier.store import Store as Rows
@@ -68,8 +68,7 @@ class Writer:
         self._directory, self._out = directory, directory / OUT
         self._crawl, self._agent, self._clock = crawl, agent, clock
         self.most, self._on_room = most, on_room
-        self._queue: deque[Bundle | Mark | Callable[[], None]] = deque()
-        self._there = threading.Semaphore(0)
+        self._queue: SimpleQueue[Bundle | Mark | Callable[[], None]] = SimpleQueue()
         self._thread: threading.Thread | None = None
         self._put = self._written = self._taken = 0  # bytes, since the start
         self._was_full = False
@@ -216,13 +215,11 @@ class Writer:
         if self._thread is None:
             self._thread = threading.Thread(target=self._work, name="ubi-outputs", daemon=True)
             self._thread.start()
-        self._queue.append(work)
-        self._there.release()
+        self._queue.put(work)
 
     def _work(self) -> None:
         while True:
-            self._there.acquire()
-            work = self._queue.popleft()
+            work = self._queue.get()
             if work is _end:
                 return
             if isinstance(work, Mark):

@@ -6,12 +6,16 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pytest
 from scrapy import Request, Spider
 from scrapy.crawler import Crawler
 from scrapy.http import HtmlResponse, Response
 from scrapy.settings import Settings
 
 from scrapy_ubi.outputs import larm
+from scrapy_ubi.outputs.collector import Collector, find
+from scrapy_ubi.outputs.graph.graph_store import ENDING
+from scrapy_ubi.outputs.graph.numbered import Numbered, ends_of
 from scrapy_ubi.outputs.larm import FRAME, LINK, LarmLink, LarmStore, read
 from scrapy_ubi.outputs.part_writer import Part
 from scrapy_ubi.outputs.stores import Page as Kept
@@ -84,9 +88,40 @@ def test_every_page_comes_back_byte_for_byte(site: Site, tmp_path: Path) -> None
     assert by_url[urls[0] + "?x"][3] == "2" and by_url["http://b.example/moved"][4] == "302"
     lines = [line.split("\t") for line in collected(tmp_path / "a", store="larm", ending="links.log")]
     assert {len(fields) for fields in lines} == {5}
-    assert ["http://b.example/moved", urls[0] + "?x", urls[0] + "?x", "2", ""] in lines
+    assert ["http://b.example/moved", urls[0] + "?x", urls[0] + "?x=", "2", ""] in lines  # as store.log and frontier
     assert {(one[0], one[1]) for one in lines if one[3] == "0"} >= {(HOME, url) for url in urls}
     assert all(one[4] == "a b" for one in lines if one[1].endswith("/x"))
+
+
+def graph_of(directory: Path, place: Path) -> set[tuple[str, str]]:
+    """The arcs of what one agent has kept."""
+    place.mkdir()
+    graph = Numbered(Collector(find([directory]), "graph", ENDING, place), place)
+    urls = [node.url.decode() for node in graph.nodes()]
+    return {(urls[begin], urls[end]) for arcs in graph.arcs() for begin, end in zip(*ends_of(arcs), strict=True)}
+
+
+@pytest.mark.parametrize("limit", [0, 1])
+def test_the_log_has_what_the_page_has_and_the_graph_what_the_spider_asks_for(
+    site: Site, tmp_path: Path, limit: int
+) -> None:
+    """What is promised of each: they differ by frames, and by what Scrapy's middlewares drop before it comes here."""
+    page, frame, deep = (f"http://b.example/{name}" for name in ("page", "frame", "deep"))
+    site.page(HOME, links(page) + f'<iframe src="{frame}"></iframe>')
+    site.page(page, links(deep, HOME))
+    site.page(deep, "the end")
+
+    def prepare(crawlers: list[Crawler]) -> None:
+        crawlers[0].bodies = {}
+        crawlers[0].settings.set("UBI_DIR", str(tmp_path / "a"), "cmdline")
+
+    crawl(Walk, site.proxy, settings={"UBI_STORES": ["larm", "graph"], "DEPTH_LIMIT": limit}, with_crawlers=prepare)
+    fields = [line.split("\t") for line in collected(tmp_path / "a", store="larm", ending="links.log")]
+    logged = {(one[0], one[2]) for one in fields if one[3] == "0"}
+    assert logged == {(HOME, page), (page, deep), (page, HOME)}
+    assert {(one[0], one[2]) for one in fields if one[3] == "1"} == {(HOME, frame)}
+    dropped = {(page, deep), (page, HOME)} if limit else set()
+    assert graph_of(tmp_path / "a", tmp_path / "place") == logged - dropped
 
 
 def test_page_files_are_begun_before_they_are_too_large(tmp_path: Path, monkeypatch: Any) -> None:

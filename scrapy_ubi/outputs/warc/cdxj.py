@@ -35,11 +35,29 @@ _session = re.compile(
     r"(?i)(?:(?:jsessionid|phpsessid|sid)=[0-9a-z]{32}|aspsessionid[a-z]{8}=[a-z]{24}|cfid=[^&]+&cftoken=[^&]+)(?:&|$)"
 )
 _mime = re.compile(r"[\w.+-]+/[\w.+-]+")
+# No escapes, ports, users, capitals in the host, letters beyond ASCII, nor the parentheses of ASP.NET's sessions.
+_usual = re.compile(
+    r"https?://(?:www\d*+\.)?+([a-z0-9.-]++)(/[!\"$&'*-;=@-~]*+)?+(?:\?([!-\"$&-~]*+))?+(?:#[!-~]*+)?+"
+).fullmatch
+_quoted = json.encoder.encode_basestring_ascii
 _SAFE = "".join(chr(code) for code in range(0x21, 0x7F) if chr(code) not in "#%")
 
 
 def key(url: str) -> str:
     """The SURT of a URL."""
+    found = _usual(url)
+    return _short_key(*found.groups()) if found is not None else _key(url)
+
+
+def _short_key(host: str, path: str | None, query: str | None) -> str:
+    """That of a URL without escapes, port and user."""
+    path = path.lower().rstrip("/") if path else ""
+    name = ",".join(host.split(".")[::-1])
+    query = _query(query) if query else ""
+    return f"{name}){path or '/'}?{query}" if query else f"{name}){path or '/'}"
+
+
+def _key(url: str) -> str:
     parts = urlsplit(url)
     host = parts.hostname or ""
     host = host[www.end() :] if (www := _www.match(host)) else host
@@ -73,12 +91,14 @@ def _query(query: str) -> str:
 def line(url: str, when: str, status: int, mime: str, digest: str, length: int, offset: int, filename: str) -> bytes:
     """A line; `when` is the record's WARC-Date."""
     found = _mime.match(mime)
-    fields = {
-        "url": url, "mime": found.group().lower() if found else "unk", "status": str(status), "digest": digest,
-        "length": str(length), "offset": str(offset), "filename": filename,
-    }  # fmt: skip
-    stamp = when[:19].translate({ord(mark): None for mark in "-T:"})
-    return f"{key(url)} {stamp} {json.dumps(fields)}\n".encode()
+    mime = _quoted(found[0].lower() if found else "unk")
+    stamp = f"{when[:4]}{when[5:7]}{when[8:10]}{when[11:13]}{when[14:16]}{when[17:19]}"
+    text = (
+        f'{key(url)} {stamp} {{"url": {_quoted(url)}, "mime": {mime}, '
+        f'"status": "{status}", "digest": {_quoted(digest)}, "length": "{length}", "offset": "{offset}", '
+        f'"filename": {_quoted(filename)}}}\n'
+    )
+    return text.encode()
 
 
 def line_of(record: WarcRecord, offset: int, filename: str) -> bytes | None:

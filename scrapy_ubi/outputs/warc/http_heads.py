@@ -13,6 +13,7 @@ Rules of this module:
 
 from __future__ import annotations
 
+import re
 from urllib.parse import urlsplit
 
 from scrapy import Request
@@ -22,18 +23,19 @@ from scrapy_ubi.requests.reason import reason_of
 
 BODYLESS = (204, 304)
 _CODING, _RENAMED = b"Transfer-Encoding", b"X-Crawler-Transfer-Encoding"
+_ON_ONE_LINE = bytes.maketrans(b"\r\n", b"  ")
+_web = re.compile(r"https?://([^/?#]*)([^#]*)").match
 _OF_PROXIES = (b"Proxy-Authorization", b"Proxy-Connection")
 
 
 def request_head(request: Request) -> bytes:
     """The head of a request, with the empty line behind it."""
-    parts = urlsplit(request.url)
-    target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    host, target = _parts(request.url)
     lines = [f"{request.method} {target} HTTP/1.1".encode("utf-8", "replace")]
-    if b"Host" not in request.headers:
-        lines.append(b"Host: " + parts.netloc.rpartition("@")[2].encode("utf-8", "replace"))
+    if not _has(request.headers, b"Host"):
+        lines.append(b"Host: " + host.encode("utf-8", "replace"))
     _add(lines, request.headers, left_out=_OF_PROXIES)
-    if request.body and b"Content-Length" not in request.headers:
+    if request.body and not _has(request.headers, b"Content-Length"):
         lines.append(b"Content-Length: %d" % len(request.body))
     return b"\r\n".join((*lines, b"", b""))
 
@@ -47,17 +49,32 @@ def response_head(response: Response, method: str, whole: bool) -> bytes:
     no_length = status in BODYLESS and response.headers.get(b"Content-Length") == b"0"  # a handler has added it
     _add(lines, response.headers, left_out=(b"Content-Length",) if no_length else ())
     has_body = method != "HEAD" and status not in BODYLESS
-    if has_body and whole and b"Content-Length" not in response.headers:
+    if has_body and whole and not _has(response.headers, b"Content-Length"):
         lines.append(b"Content-Length: %d" % len(response.body))
     return b"\r\n".join((*lines, b"", b""))
+
+
+def _parts(url: str) -> tuple[str, str]:
+    """The host of a URL, with its port, and what is asked for there."""
+    found = _web(url)
+    if found is None:  # no request that was made by HTTP
+        parts = urlsplit(url)
+        return parts.netloc.rpartition("@")[2], (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    host, target = found.groups()
+    if target[:1] != "/":
+        target = f"/{target}"
+    return host.rpartition("@")[2], target[:-1] if target[-1] == "?" else target
+
+
+def _has(headers: Headers, name: bytes) -> bool:
+    """Whether a header is there; its name as it is kept."""
+    return dict.__contains__(headers, name)
 
 
 def _add(lines: list[bytes], headers: Headers, left_out: tuple[bytes, ...] = ()) -> None:
     for name, values in dict.items(headers):  # as they are kept: `getlist` makes each name its normal form again
         if name not in left_out:
             shown = _RENAMED if name == _CODING else name
-            lines += [shown + b": " + _on_one_line(value) for value in values]
-
-
-def _on_one_line(value: bytes) -> bytes:
-    return value.replace(b"\r", b" ").replace(b"\n", b" ") if b"\n" in value or b"\r" in value else value
+            for value in values:
+                line = b"%b: %b" % (shown, value)
+                lines.append(line.translate(_ON_ONE_LINE) if b"\n" in line or b"\r" in line else line)

@@ -16,7 +16,7 @@ import time
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from hashlib import sha1
 from importlib import import_module
 
@@ -27,6 +27,7 @@ GZIP = 31  # window bits that ask for a gzip member
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
 _PAIRS = [one + other for one in _LETTERS for other in _LETTERS]  # base32, ten bits at a time
 _SHIFTS = range(150, -1, -10)
+_VARIANT = {digit: "89ab"[int(digit, 16) & 3] for digit in "0123456789abcdef"}
 
 Fields = list[tuple[str, str]]
 Compress = Callable[[bytes], bytes]
@@ -43,22 +44,28 @@ def by_isal() -> Compress | None:
         compress = import_module("isal.isal_zlib").compress
     except ImportError:
         return None
-    return lambda data: bytes(compress(data, LEVEL, GZIP))
+    return partial(compress, level=LEVEL, wbits=GZIP)
 
 
 def new_id() -> str:
     """A name that no other record has: a random UUID (version 4) as a URN."""
-    number = bytearray(os.urandom(16))
-    number[6] = number[6] & 0x0F | 0x40
-    number[8] = number[8] & 0x3F | 0x80
-    text = number.hex()
-    return f"<urn:uuid:{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}>"
+    return new_ids(1)[0]
+
+
+def new_ids(count: int) -> list[str]:
+    """So many of them: random bits are asked for once."""
+    text = os.urandom(16 * count).hex()
+    return [
+        f"<urn:uuid:{text[at : at + 8]}-{text[at + 8 : at + 12]}-4{text[at + 13 : at + 16]}-"
+        f"{_VARIANT[text[at + 16]]}{text[at + 17 : at + 20]}-{text[at + 20 : at + 32]}>"
+        for at in range(0, 32 * count, 32)
+    ]
 
 
 def digest(*pieces: bytes) -> str:
     """SHA-1 as archives write it, of these bytes one after the other."""
-    state = sha1(usedforsecurity=False)
-    for piece in pieces:
+    state = sha1(pieces[0], usedforsecurity=False)
+    for piece in pieces[1:]:
         state.update(piece)
     number = int.from_bytes(state.digest())
     return "sha1:" + "".join([_PAIRS[number >> shift & 1023] for shift in _SHIFTS])
@@ -76,9 +83,14 @@ def _second(when: int) -> str:
 
 def record(kind: str, fields: Fields, *block: bytes) -> bytes:
     """A record as text, whose block is these bytes one after the other."""
-    lines = [f"WARC-Type: {kind}", *(f"{name}: {value}" for name, value in fields)]
-    lines.append(f"Content-Length: {sum(map(len, block))}")
-    return b"\r\n".join((VERSION, "\r\n".join(lines).encode("utf-8", "replace"), b"", b"".join(block), b"", b""))
+    return framed(kind, "".join([f"{name}: {value}\r\n" for name, value in fields]), *block)
+
+
+def framed(kind: str, fields: str, *block: bytes) -> bytes:
+    """The same, with the fields written already: each with its line end."""
+    length = sum(map(len, block))
+    head = f"WARC/1.1\r\nWARC-Type: {kind}\r\n{fields}Content-Length: {length}\r\n\r\n"
+    return b"".join((head.encode("utf-8", "replace"), *block, b"\r\n\r\n"))
 
 
 @dataclass(slots=True)

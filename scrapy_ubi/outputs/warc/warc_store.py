@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar, NamedTuple
 
 from scrapy.http import Response
 from scrapy.settings import BaseSettings
@@ -24,7 +24,7 @@ from scrapy_ubi.outputs.part_writer import Part
 from scrapy_ubi.outputs.stores import Page, Store, choice, number
 from scrapy_ubi.outputs.warc import cdxj, members
 from scrapy_ubi.outputs.warc.http_heads import request_head, response_head
-from scrapy_ubi.outputs.warc.members import Fields, date, digest, new_id
+from scrapy_ubi.outputs.warc.members import Fields, date, digest, new_id, new_ids
 from scrapy_ubi.outputs.warc.met import PROFILE, Met, Payloads
 from scrapy_ubi.urls.filters.filter_text import FilterError
 
@@ -32,6 +32,15 @@ WARC, LINES = "warc.gz", "cdxj"
 REVISIT = 1024  # bytes from which on a payload that was met before is not written again
 HTTP = "application/http; msgtype="
 TRUNCATED = {"dataloss": "disconnect", "download_stopped": "length"}  # flag of a response -> why
+
+
+class _Head(NamedTuple):
+    """Of the record of a response: its name, URL and date, and the fields with them."""
+
+    id: str
+    url: str
+    date: str
+    fields: str
 
 
 class WarcStore(Store):
@@ -49,6 +58,8 @@ class WarcStore(Store):
         self._info = _info(settings)
         self._met = Payloads()
         self._tidied = False
+        self._part: Part | None = None
+        self._file = ""
         super().__init__(arguments, settings)
 
     def page(self, page: Page) -> Page | None:
@@ -62,69 +73,70 @@ class WarcStore(Store):
         """In the writer's thread."""
         page, came = payload, payload.received
         assert came is not None
-        self._tidy(part)
+        if part is not self._part:
+            self._begin(part)
         if not part.end_of(WARC):
-            self._put(part, "warcinfo", self._of_file(part), self._info)
+            self._put(part, members.record("warcinfo", self._of_file(part), self._info))
         url, when = came.url.partition("#")[0], date(page.began)
-        common = [("WARC-Target-URI", url), ("WARC-Date", when)]
+        common = f"WARC-Target-URI: {url}\r\nWARC-Date: {when}\r\n"
         if came.ip_address is not None:
-            common.append(("WARC-IP-Address", str(came.ip_address)))
-        name = new_id()
-        self._put_response(part, page, came, [("WARC-Record-ID", name), *common])
-        beside = [*common, ("WARC-Concurrent-To", name)]
+            common += f"WARC-IP-Address: {came.ip_address}\r\n"
+        name, *beside = new_ids(1 + self._request + self._metadata)
+        self._put_response(part, page, came, _Head(name, url, when, f"WARC-Record-ID: {name}\r\n{common}"))
+        common += f"WARC-Concurrent-To: {name}\r\n"
         if self._request:
-            fields = [("WARC-Record-ID", new_id()), *beside, ("Content-Type", HTTP + "request")]
             head, body = request_head(page.request), page.request.body
-            self._put(part, "request", [*fields, ("WARC-Block-Digest", digest(head, body))], head, body)
+            fields = f"WARC-Record-ID: {beside.pop()}\r\n{common}Content-Type: {HTTP}request\r\n"
+            fields += f"WARC-Block-Digest: {digest(head, body)}\r\n"
+            self._put(part, members.framed("request", fields, head, body))
         if self._metadata:
-            fields = [("WARC-Record-ID", new_id()), *beside, ("Content-Type", "application/warc-fields")]
-            self._put(part, "metadata", fields, _metadata(page))
+            fields = f"WARC-Record-ID: {beside.pop()}\r\n{common}Content-Type: application/warc-fields\r\n"
+            self._put(part, members.framed("metadata", fields, _metadata(page)))
 
     def sealed(self, files: Mapping[str, Path]) -> None:
         """Sort the index."""
         if LINES in files:
             cdxj.sort(files[LINES])
 
-    def _tidy(self, part: Part) -> None:
-        """Sort the indexes of files that a killed process has left, once."""
+    def _begin(self, part: Part) -> None:
+        """A part is written to for the first time. Indexes of files that a killed process has left are sorted, once."""
+        self._part, self._file = part, part.path_of(WARC).name
         if not self._tidied:
             self._tidied = True
             for path in part.path_of(LINES).parent.glob(f"*.{LINES}"):
                 cdxj.sort(path)
 
-    def _put_response(self, part: Part, page: Page, came: Response, fields: Fields) -> None:
+    def _put_response(self, part: Part, page: Page, came: Response, of: _Head) -> None:
         head, body = self._head(page, came), came.body
-        why = next((why for flag, why in TRUNCATED.items() if flag in came.flags), "")
+        why = next((why for flag, why in TRUNCATED.items() if flag in came.flags), "") if came.flags else ""
         payload = digest(body)
-        met = self._met.find(payload) if self._revisit and len(body) >= self._revisit and not why else None
-        fields += [("Content-Type", HTTP + "response"), ("WARC-Payload-Digest", payload)]
+        known = 0 < self._revisit <= len(body) and not why
+        met = self._met.find(payload) if known else None
+        fields = f"{of.fields}Content-Type: {HTTP}response\r\nWARC-Payload-Digest: {payload}\r\n"
         if met is not None:
-            fields += [
-                ("WARC-Profile", PROFILE), ("WARC-Refers-To", met.id), ("WARC-Refers-To-Target-URI", met.url),
-                ("WARC-Refers-To-Date", met.date),
-            ]  # fmt: skip
+            fields += (
+                f"WARC-Profile: {PROFILE}\r\nWARC-Refers-To: {met.id}\r\nWARC-Refers-To-Target-URI: {met.url}\r\n"
+                f"WARC-Refers-To-Date: {met.date}\r\n"
+            )
             body = b""
         if why:
-            fields.append(("WARC-Truncated", why))
-        fields.append(("WARC-Block-Digest", digest(head, body)))
-        kind = "response" if met is None else "revisit"
-        offset, length = self._put(part, kind, fields, head, body)
-        mime = (came.headers.get("Content-Type") or b"").decode("latin-1") if met is None else cdxj.REVISIT
-        named = dict(fields)
-        url, when = named["WARC-Target-URI"], named["WARC-Date"]
-        line = cdxj.line(url, when, came.status, mime, payload, length, offset, part.path_of(WARC).name)
-        part.append(LINES, line)
-        if self._revisit and met is None and len(body) >= self._revisit and not why:
-            self._met.wrote(payload, Met(named["WARC-Record-ID"], when, url), part, WARC)
+            fields += f"WARC-Truncated: {why}\r\n"
+        fields += f"WARC-Block-Digest: {digest(head, body)}\r\n"
+        record = members.framed("response" if met is None else "revisit", fields, head, body)
+        offset, length = self._put(part, record)
+        mime = _content_type(came) if met is None else cdxj.REVISIT
+        part.append(LINES, cdxj.line(of.url, of.date, came.status, mime, payload, length, offset, self._file))
+        if known and met is None:
+            self._met.wrote(payload, Met(of.id, of.date, of.url), part, WARC)
 
     @staticmethod
     def _head(page: Page, came: Response) -> bytes:
-        whole = not any(flag in came.flags for flag in TRUNCATED)
+        whole = not came.flags or not any(flag in came.flags for flag in TRUNCATED)
         return response_head(came, page.request.method, whole)
 
-    def _put(self, part: Part, kind: str, fields: Fields, *block: bytes) -> tuple[int, int]:
+    def _put(self, part: Part, record: bytes) -> tuple[int, int]:
         """Append a record; where it lies, and how long it is there."""
-        member = self._compress(members.record(kind, fields, *block))
+        member = self._compress(record)
         return part.append(WARC, member), len(member)
 
     @staticmethod
@@ -135,19 +147,31 @@ class WarcStore(Store):
         ]  # fmt: skip
 
 
+def _content_type(came: Response) -> str:
+    values = dict.get(came.headers, b"Content-Type")  # as it is kept: asking `headers` makes its name a normal form
+    return values[-1].decode("latin-1") if values else ""
+
+
 def _metadata(page: Page) -> bytes:
     """What is known of a page, in the words that Heritrix has for it, and ours."""
-    found: dict[str, Any] = {
-        "via": page.redirected_from or page.from_url,
-        "hopsFromSeed": page.depth or "",
-        "fetchTimeMs": max(0, round((page.came - page.began) * 1000)) if page.came else "",
-        "ubi-key": page.name,
-        "ubi-attempt": page.attempt or "",
-        "ubi-failed": page.failed or "",
-        "protocol": (page.received.protocol or "") if page.received is not None else "",
-    }
-    lines = [f"{name}: {' '.join(str(value).split())}\r\n" for name, value in found.items() if value != ""]
-    return "".join(lines).encode("utf-8", "replace")
+    via = page.redirected_from or page.from_url
+    text = f"via: {_on_one_line(via)}\r\n" if via else ""
+    if page.depth:
+        text += f"hopsFromSeed: {page.depth}\r\n"
+    if page.came:
+        text += f"fetchTimeMs: {max(0, round((page.came - page.began) * 1000))}\r\n"
+    text += f"ubi-key: {page.name}\r\n"
+    if page.attempt:
+        text += f"ubi-attempt: {page.attempt}\r\n"
+    if page.failed:
+        text += f"ubi-failed: {_on_one_line(page.failed)}\r\n"
+    if page.received is not None and page.received.protocol:
+        text += f"protocol: {_on_one_line(page.received.protocol)}\r\n"
+    return text.encode("utf-8", "replace")
+
+
+def _on_one_line(text: str) -> str:
+    return " ".join(text.split())
 
 
 def _info(settings: BaseSettings) -> bytes:

@@ -10,13 +10,12 @@ Rules of this module:
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from scrapy_ubi.errors import UbiSettingError
 from scrapy_ubi.urls.filters.base import Link, SuiteFilter, UrlFilter
-from scrapy_ubi.urls.filters.filter_text import Arguments, Call, FilterError, parse_calls
+from scrapy_ubi.urls.filters.filter_text import Arguments, Call, FilterError, named_class, parse_calls
 from scrapy_ubi.urls.filters.knownpaths import KnownPaths
 from scrapy_ubi.urls.filters.scope import Scope
 from scrapy_ubi.urls.filters.simple import Depth, Extensions, Length, Schemes
@@ -154,18 +153,7 @@ def _whole(judge: UrlFilter) -> UrlFilter:
 def _class(name: str) -> type[UrlFilter]:
     if (known := SUITE.get(name)) is not None:
         return known
-    module, _, last = name.rpartition(".")
-    if not module:
-        raise FilterError(
-            f"names the filter {name!r}",
-            f"the filters are {', '.join(sorted(SUITE))}, and yours by their dotted path (my.module.MyFilter)",
-        )
-    try:
-        found = getattr(importlib.import_module(module), last)
-    except Exception as error:  # importing runs the code of users
-        raise FilterError(
-            f"names {name!r}, which cannot be loaded ({error})", "give the dotted path of a class that can be imported"
-        ) from error
+    found = named_class(name, SUITE, "filter")
     if not (isinstance(found, type) and issubclass(found, UrlFilter)):
         raise FilterError(f"names {name!r}, which is no filter", "give a subclass of scrapy_ubi.urls.filters.UrlFilter")
     return found

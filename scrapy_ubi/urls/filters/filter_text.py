@@ -12,6 +12,7 @@ Rules of this module:
 
 from __future__ import annotations
 
+import importlib
 import re
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
@@ -112,3 +113,20 @@ def gather(given: Iterable[tuple[str, str]]) -> Arguments:
     for key, value in given:
         arguments.setdefault(key, []).append(value)
     return {key: tuple(values) for key, values in arguments.items()}
+
+
+def named_class(name: str, known: Iterable[str], kind: str) -> object:
+    """What a dotted path leads to, in place of one of the `known` names of this `kind`. Raises FilterError."""
+    module, _, last = name.rpartition(".")
+    if not module:
+        raise FilterError(
+            f"names the {kind} {name!r}",
+            f"the {kind}s are {', '.join(sorted(known))}, and yours by their dotted path (my.module.My{kind.title()})",
+        )
+    try:
+        found: object = getattr(importlib.import_module(module), last)
+    except Exception as error:  # importing runs the code of users
+        raise FilterError(
+            f"names {name!r}, which cannot be loaded ({error})", "give the dotted path of a class that can be imported"
+        ) from error
+    return found
