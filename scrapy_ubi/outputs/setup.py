@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
+from scrapy import Request
 from scrapy.crawler import Crawler
 
 from scrapy_ubi.outputs import stores
@@ -14,6 +16,9 @@ from scrapy_ubi.outputs.stores import Store
 from scrapy_ubi.outputs.writer import Writer
 from scrapy_ubi.requests.inflight import Flights
 from scrapy_ubi.settings import UbiSettings
+
+if TYPE_CHECKING:
+    from scrapy_ubi.node import Visit
 
 logger = logging.getLogger(__name__)
 
@@ -33,10 +38,14 @@ class Outputs:
         return cls(crawler, settings, made) if made else None
 
     def of_pages(
-        self, flights: Flights, normal: Callable[[str], str | None], count: Callable[[str], None]
+        self,
+        flights: Flights,
+        normal: Callable[[str], str | None],
+        named: Callable[[Visit, Request], str],
+        count: Callable[[str], None],
     ) -> PageOutputs:
-        """What follows the pages of this agent."""
-        found = PageOutputs(self._crawler, self._stores, self.writer, flights, normal, count)
+        """What follows the pages of this agent: arguments are those of `PageOutputs`."""
+        found = PageOutputs(self._crawler, self._stores, self.writer, flights, normal, named, count)
         found.listen()
         return found
 
