@@ -50,7 +50,8 @@ class Faults:
         self._group, self._draws = group, draws
         self._away: dict[str, float] = {}  # who was killed -> the share at which it comes back
         self.told: list[str] = []
-        self._ended: dict[str, set[str]] = {}  # who has ended by itself -> who was away then
+        self._gone: set[str] = set()  # who was killed, or has left
+        self._lives: dict[str, int] = {}  # where in its log an agent's present life begins
 
     def run(self) -> None:
         """From the start of the agents to the end of the last."""
@@ -67,9 +68,10 @@ class Faults:
         self._wait(float("inf"))
 
     def _start(self, *names: str) -> None:
-        for name in names:
-            self._ended.pop(name, None)
         self.told.append(f"start {' '.join(names)}")
+        for name in names:
+            log = self._group.place / f"{name}.log"
+            self._lives[name] = log.stat().st_size if log.exists() else 0
         self._group.start(*names)
 
     def _kill(self, share: float) -> None:
@@ -80,7 +82,8 @@ class Faults:
         name = self._draws.choice(names)
         self.told.append(f"kill {name} at {share:.2f}")
         self._group.kill(name)
-        back = self._draws.choice((0.0, self._draws.uniform(0.0, 0.4), 10.0))
+        self._gone.add(name)
+        back = self._draws.choice((0.0, self._draws.uniform(0.0, 0.4), float("inf")))
         self._away[name] = share + back
         if not back:
             self._bring_back(share)
@@ -95,6 +98,7 @@ class Faults:
             name = self._draws.choice(there)
             self.told.append(f"leave {name} at {share:.2f}")
             self._group.stop(name)
+            self._gone.add(name)
 
     def _bring_back(self, share: float) -> None:
         names = sorted(name for name, back in self._away.items() if back <= share)
@@ -119,23 +123,20 @@ class Faults:
             self._bring_back(served)
 
     def _runs(self) -> bool:
-        coming = {name for name in self._group.agents if JOINED not in self._life(name)}
-        for name, agent in self._group.agents.items():
-            if agent.popen.poll() is not None:
-                self._ended.setdefault(name, {*self._away, *coming})
         return any(agent.popen.poll() is None for agent in self._group.agents.values())
 
     def _life(self, name: str) -> str:
         """The log of an agent since it was started last."""
-        return self._group.agents[name].log.read_text(errors="replace").rpartition("Scrapy 2")[2]
+        return self._group.agents[name].log.read_bytes()[self._lives[name] :].decode("utf-8", "replace")
 
     def judge(self) -> list[str]:
-        """Every agent has ended well, and has told of no loss, unless of who was away, with what it knew."""
+        """Every agent has ended well, and has told of no loss, unless of agents that were gone together, with what
+        only they knew: whether one of them comes back is not known while it is away."""
         wrong = []
         for name, agent in self._group.agents.items():
             log, code = self._life(name), agent.popen.poll()
             lost = {one for names in MISSING.findall(log) for one in names.split(", ")}
-            untrue = lost - self._ended.get(name, set())
+            untrue = lost - self._gone
             if code != bool(lost) or untrue or LOST in log or "Traceback" in log:
                 wrong.append(f"{name} ended with {code}, and has told of {lost}, {untrue} untruly: {log[-1500:]}")
         return wrong
@@ -182,7 +183,9 @@ def judge_links(group: Group) -> list[str]:
     graph, wanted = group.web.graph, Counter[object]()
     for url, document in reached(group):
         if document.kind == "page":
-            wanted.update((str(canonical_form(url)), str(canonical_form(graph.url(link))), "0") for link in graph.links(document))
+            wanted.update(
+                (str(canonical_form(url)), str(canonical_form(graph.url(link))), "0") for link in graph.links(document)
+            )
         elif document.kind == "redirect":
             wanted[str(canonical_form(url)), str(canonical_form(graph.url(graph.target(document)))), "2"] += 1
     found = Counter[object]()
