@@ -4,8 +4,8 @@ Rules of this module:
 
 * What is appended stays in memory until it is written: what was appended for a page can be taken back whole (`undo`).
 * The index is written after the data that it points to.
-* What is written is as lasting as the flush that says how long it is: that is synced, so files are as well (`sync`), and
-  the directories that name them. A rename (`seal`) is synced before a flush leaves the file out.
+* What is written is as lasting as the flush that says how long it is: that is synced, so files are as well (`sync`),
+  and the directories that name them. A rename (`seal`) is synced before a flush leaves the file out.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""All outputs after real kills (P9): what is collected of every kind is the web's, page by page, link by link, body by body.
+"""All outputs after real kills (P9): what is collected of every kind is the web's, page by page, link by link, body by
+body.
 
 Three agents crawl a small web with the stores items, larm, warc and graph. Five times one of them is killed (kill -9);
 it comes back at once, later, or when the others have ended the crawl. One agent joins, and one leaves. The moments are
