@@ -183,7 +183,8 @@ class UbiScheduler(BaseScheduler):
         self._downloads = UnscheduledResults(self.crawler.stats.inc_value, self.node.note, self.gate.hosts.of_url)
         self._assemble()
         if self._stores is not None:
-            self.outputs = self._stores.of_pages(self.flights, self._keys.normal_form, self._stat_buffer.count)
+            normal, named = self._keys.normal_form, self._tools.seeds.name
+            self.outputs = self._stores.of_pages(self.flights, normal, named, self._stat_buffer.count)
             self._stores.writer.on_room(self.hooks.wake)
             self._judge = self._stores.judge_of(self._stat_buffer.count, self.node.note)
         self._page_links = self._make_page_links()

@@ -121,9 +121,11 @@ class Crawl:
         return here and any(state.waiting for state in self.frontier.states())
 
     def keeps(self, run: str) -> bool:
-        """Whether the disk holds outputs of that run, of whose end this agent has not heard (P9)."""
+        """Whether the disk holds outputs of that run, of whose end this agent has not heard (P9): it was killed. Who
+        has left was told to go, and a start is a new one."""
         facts = self.disk.facts
-        return self.disk.holds_outputs and facts.get("run") == run and not facts.get("finished")
+        ended = facts.get("finished") or facts.get("left")
+        return self.disk.holds_outputs and facts.get("run") == run and not ended
 
     async def resume(self, control: Mapping[str, str]) -> bool:
         """Go on with the crawl on the disk; or begin again where that one is over, as disk or control hash say: then
@@ -173,6 +175,7 @@ class Crawl:
             "agent": self._me,
             "run": run,
             "finished": over,
+            "left": self.handed_over,
             "settings": fixed_settings(self.fixed),
             "spider": self.fixed["spider"],
             "former": [*self.former, self.agent.incarnation],

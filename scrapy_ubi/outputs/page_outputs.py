@@ -5,8 +5,8 @@ Rules of this module:
 * Items wait with their page until its callback and pipelines are through (`ended`); then they are handed to the writer,
   in the order in which they were yielded, before the page is told to be done. Of a page that is not done, as its load
   was taken back, nothing is kept: it is fetched again.
-* A page's name is its key: method, normal form, body and nonce. It is the same wherever the page is fetched, as a seed
-  or by a link, before a crash or after it. `collect` keeps one set of items for each name.
+* A page's name says which page it is and what was asked of it (`scheduling.seeds`). It is the same wherever the page
+  is fetched, as a seed or by a link, before a crash or after it. `collect` keeps one set of items for each name.
 * A page that its callback asks to be fetched once more under the same key (`get_retry_request`) may have items of each
   attempt: they are kept as "again", with the number of the attempt.
 * Items of `start()` belong to no page, and each agent's start() yields them: their name is made of their content, so
@@ -21,7 +21,7 @@ import logging
 import time
 from collections.abc import Callable, Iterable
 from hashlib import blake2b
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from scrapy import Request, signals
 from scrapy.crawler import Crawler
@@ -34,6 +34,9 @@ from scrapy_ubi.politeness.robots.fetch import load_of
 from scrapy_ubi.protocol.host import retries_of
 from scrapy_ubi.requests.check import NONCE
 from scrapy_ubi.requests.inflight import Flight, Flights, FoundLinks
+
+if TYPE_CHECKING:
+    from scrapy_ubi.node import Visit
 
 logger = logging.getLogger(__name__)
 
@@ -80,7 +83,8 @@ class _Waiting:
 
 
 class PageOutputs:
-    """The outputs of one agent's pages. `normal` gives the normal form of a URL, `count` counts in the stats."""
+    """The outputs of one agent's pages. `normal` gives the normal form of a URL, `named` the name of a page that is
+    handed out; `count` counts in the stats."""
 
     def __init__(
         self,
@@ -89,10 +93,11 @@ class PageOutputs:
         writer: Writer,
         flights: Flights,
         normal: Callable[[str], str | None],
+        named: Callable[[Visit, Request], str],
         count: Callable[[str], None],
     ) -> None:
         self._crawler, self._writer, self._flights = crawler, writer, flights
-        self._normal, self._count = normal, count
+        self._normal, self._name_of, self._count = normal, named, count
         self._stores = list(stores)
         self._of_items = [store for store in self._stores if store.wants_items]
         self._stats = {store.name: f"ubi/store/{store.name}/items" for store in self._of_items}
@@ -287,7 +292,7 @@ class PageOutputs:
 
     def _name(self, flight: Flight) -> str:
         if flight.visit is not None:
-            return f"{flight.visit.entry.key:016x}"
+            return self._name_of(flight.visit, flight.request)
         request, fingerprinter = flight.request, self._crawler.request_fingerprinter
         assert fingerprinter is not None, "a crawl has one"
         print_ = fingerprinter.fingerprint(request) + str(request.meta.get(NONCE, "")).encode()

@@ -93,6 +93,9 @@ def repair(out: Path, positions: Positions) -> Repair:
         if path.relative_to(out).as_posix().removesuffix(OPEN) not in positions.files:
             path.unlink()
             done.deleted += 1
+    for place in {(out / name).parent for name in positions.files}:
+        if place.is_dir():
+            sync_directory(place)  # the next flush does not name these files
     if short:
         raise UbiDirectoryError(_set_aside(out, short, positions))
     return done
@@ -158,8 +161,21 @@ def put_aside(agent_directory: Path) -> Path | None:
 def write_record(out: Path, record: Mapping[str, Any]) -> None:
     """Say whose files these are. Raises OSError."""
     beside = out / f"{RECORD}.new"
-    beside.write_text(json.dumps(record) + "\n", encoding="utf-8")
+    with beside.open("w", encoding="utf-8") as file:
+        file.write(json.dumps(record) + "\n")
+        file.flush()
+        os.fsync(file.fileno())
     os.replace(beside, out / RECORD)
+    sync_directory(out)
+
+
+def sync_directory(place: Path) -> None:
+    """The names in a directory outlast a loss of power. Raises OSError."""
+    fd = os.open(place, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
 
 
 def read_record(out: Path) -> dict[str, Any]:

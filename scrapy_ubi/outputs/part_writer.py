@@ -4,6 +4,8 @@ Rules of this module:
 
 * What is appended stays in memory until it is written: what was appended for a page can be taken back whole (`undo`).
 * The index is written after the data that it points to.
+* What is written is as lasting as the flush that says how long it is: that is synced, so files are as well (`sync`),
+  and the directories that name them. A rename (`seal`) is synced before a flush leaves the file out.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from scrapy_ubi.outputs.part_files import INDEX, OPEN
+from scrapy_ubi.outputs.part_files import INDEX, OPEN, sync_directory
 
 BUFFER = 1 << 20  # bytes of a file before they are written, if no mark comes first
 
@@ -61,6 +63,7 @@ class _PartFile:
         path.parent.mkdir(parents=True, exist_ok=True)
         self._fd = os.open(f"{path}{OPEN}", os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
         self._waits = bytearray()
+        self._unsynced = False
         self.end = 0
 
     def append(self, data: bytes) -> None:
@@ -81,7 +84,14 @@ class _PartFile:
         """Raises OSError; then the rest waits on."""
         while self._waits:
             written = os.write(self._fd, self._waits)
+            self._unsynced = True
             del self._waits[:written]
+
+    def sync(self) -> None:
+        """What was written outlasts a loss of power. Raises OSError; then it may be asked again."""
+        if self._unsynced:
+            os.fdatasync(self._fd)
+            self._unsynced = False
 
     def close(self) -> None:
         if self._fd >= 0:
@@ -98,6 +108,7 @@ class Part:
         self._store = store
         self._out, self._base = out, f"{store.name}/{stem}{store.separator}"
         self.files: dict[str, _PartFile] = {}
+        self._unnamed = False  # there are files whose names are not synced
         self._spans: dict[str, tuple[int, int]] = {}
 
     def append(self, name: str, data: bytes) -> int:
@@ -134,6 +145,7 @@ class Part:
     def _file(self, name: str) -> _PartFile:
         if (file := self.files.get(name)) is None:
             file = self.files[name] = _PartFile(self.path_of(name))
+            self._unnamed = True
         return file
 
     def ends(self) -> dict[str, int]:
@@ -148,6 +160,20 @@ class Part:
         if all_of_it and INDEX in self.files:
             self.files[INDEX].write()
 
+    def sync(self) -> None:
+        """What was written outlasts a loss of power. Raises OSError; then it may be asked again."""
+        for file in self.files.values():
+            file.sync()
+        if self._unnamed:
+            self._sync_names()
+            self._unnamed = False
+
+    def _sync_names(self) -> None:
+        place = self.path_of(INDEX).parent
+        while place != self._out.parent.parent:  # up to the agent's directory, which was there before
+            sync_directory(place)
+            place = place.parent
+
     def close(self) -> None:
         for file in self.files.values():
             file.close()
@@ -160,3 +186,4 @@ class Part:
             if opened.exists():
                 opened.rename(file.path)
         self._store.sealed({name: file.path for name, file in self.files.items()})
+        sync_directory(self.path_of(INDEX).parent)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from scrapy import Request
 from scrapy.crawler import Crawler
 
 from scrapy_ubi.outputs import stores
@@ -19,6 +21,9 @@ from scrapy_ubi.outputs.writer import Writer
 from scrapy_ubi.requests.inflight import Flights
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.urls.normaliser import Normaliser, parse
+
+if TYPE_CHECKING:
+    from scrapy_ubi.node import Visit
 
 logger = logging.getLogger(__name__)
 
@@ -43,14 +48,18 @@ class Outputs:
         return cls(crawler, settings, made) if made else None
 
     def of_pages(
-        self, flights: Flights, normal: Callable[[str], str | None], count: Callable[[str], None]
+        self,
+        flights: Flights,
+        normal: Callable[[str], str | None],
+        named: Callable[[Visit, Request], str],
+        count: Callable[[str], None],
     ) -> PageOutputs:
-        """What follows the pages of this agent."""
+        """What follows the pages of this agent: arguments are those of `PageOutputs`."""
         # One of its own: that of the keys counts what lossy steps have changed, for the report.
         reader = Normaliser(parse(self._settings.normalise), self._settings.host_rules).function
         for store in self._stores:
             store.normal_form = reader
-        found = PageOutputs(self._crawler, self._stores, self.writer, flights, normal, count)
+        found = PageOutputs(self._crawler, self._stores, self.writer, flights, normal, named, count)
         found.listen()
         return found
 

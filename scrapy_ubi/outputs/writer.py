@@ -4,9 +4,9 @@ Rules of this module:
 
 * The loop hands over bundles and marks, in order; the thread alone touches files. A bundle is what one store keeps of
   one page. A mark stands where a flush of the agent's disk was collected.
-* The flush waits (in the disk's thread) until all that stands before its mark was given to the system by write(2), and
-  holds the lengths that the files had there (`rows`). So a page that is done on the disk has its outputs, once: what a
-  killed process has written beyond is cut off at the next start (`part_files.repair`).
+* The flush waits (in the disk's thread) until all that stands before its mark is on the disk, synced as the flush is,
+  and holds the lengths that the files had there (`rows`). So a page that is done on the disk has its outputs, once:
+  what a killed process has written beyond is cut off at the next start (`part_files.repair`).
 * A part that is full is sealed after the flush that holds its last length was written (`settled`), not before: what
   is sealed belongs to pages that are done.
 * What could not be written, as the disk is full, waits here, and the flush with it: it is tried again with the flush.
@@ -286,6 +286,7 @@ class Writer:
             self._say_run(mark.run)
             for part in (*self._full, *self._parts.values()):
                 part.write()
+                part.sync()
         except OSError as error:
             mark.error = error
         else:

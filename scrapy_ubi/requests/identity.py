@@ -102,11 +102,17 @@ class RequestKeys:
         nonce = str(meta.get(NONCE, ""))
         if request.dont_filter and self._returns(request, place):
             nonce = f"{nonce}/{meta.get('redirect_times', 0)}"
+        if nonce and nonce.startswith(SEED):
+            return seed_key(self.page_key(request, place), nonce)
         if "verbatim_url" in meta and meta["verbatim_url"] and not _is_canonical(request.url):
             normal = request.url
-        if nonce and nonce.startswith(SEED):
-            return seed_key(url_key(request.method, normal, request.body), nonce)
         return url_key(request.method, normal, request.body, nonce)
+
+    @staticmethod
+    def page_key(request: Request, place: Place) -> int:
+        """The key that the request would have if it had no nonce."""
+        verbatim = request.meta.get("verbatim_url") and not _is_canonical(request.url)
+        return url_key(request.method, request.url if verbatim else place.normal, request.body)
 
     @property
     def plain(self) -> bool:

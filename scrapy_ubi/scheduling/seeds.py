@@ -11,6 +11,8 @@ Rules of this module:
   bare seed gives: it is the same request, fetched once.
 * A link that is met as the same one is a duplicate where it is found, or is done without a load when its turn comes:
   another agent has found it, which did not know of the seed.
+* What a page leaves behind is called by the page and by what was asked of it (`name`): a bare seed and a bare link that
+  are the same request have one name, whichever of them was fetched; after a crash it may be both.
 * A link that was fetched before its seed was met: as long as start() runs, the seed's key is done with its page.
 """
 
@@ -24,7 +26,7 @@ from scrapy_ubi.requests.check import NONCE
 from scrapy_ubi.requests.codec import Codec
 from scrapy_ubi.requests.identity import Place, RequestKeys
 from scrapy_ubi.urls import url_key
-from scrapy_ubi.urls.key import SEED, seed_key
+from scrapy_ubi.urls.key import SEED, asked_name, seed_key
 
 if TYPE_CHECKING:
     from scrapy_ubi.node import Visit
@@ -36,6 +38,7 @@ LEAST = -(1 << 62)  # a priority below all others
 # Meta that Scrapy sets by itself; a callback does with or without it.
 _MARKS = frozenset({"depth", "is_start_request", "redirect_times", "redirect_ttl", "redirect_urls", "redirect_reasons"})
 _MARKED_HEADERS = frozenset({b"Referer"})
+_MARKS_TRIED = _MARKS | {"retry_times"}  # a request that is made again after a failure asks for the same
 
 Methods = tuple[Any, Any]
 
@@ -93,11 +96,12 @@ class Seeds:
 
     # -- links
 
-    def nonce(self, request: Request) -> str:
-        """The nonce of a bare seed with the callback and errback of this request; "" for a request that is not bare."""
+    def nonce(self, request: Request, marks: frozenset[str] = _MARKS) -> str:
+        """The nonce of a bare seed with the callback and errback of this request; "" for a request that is not bare,
+        as it carries other meta than these `marks`, or other things."""
         if request.cb_kwargs or request.cookies or type(request) is not Request or request.encoding != "utf-8":
             return ""
-        if not (request.meta.keys() <= _MARKS and request.headers.keys() <= _MARKED_HEADERS):
+        if not (request.meta.keys() <= marks and request.headers.keys() <= _MARKED_HEADERS):
             return ""
         methods = (request.callback, request.errback)
         try:
@@ -121,6 +125,19 @@ class Seeds:
             return seed_key(visit.entry.key)
         nonce = "" if request.dont_filter else self.nonce(request)
         return seed_key(visit.entry.key, nonce) if nonce else None
+
+    def name(self, visit: Visit, request: Request) -> str:
+        """The name of the outputs of a page that is handed out: the same for a bare seed and a bare link that ask for
+        the same. Others have keys of their own, by which they are called."""
+        key, nonce = visit.entry.key, str(request.meta.get(NONCE, ""))
+        if not nonce and not request.dont_filter:
+            return asked_name(key, self.nonce(request, _MARKS_TRIED))
+        if nonce == SEED or nonce.startswith(f"{SEED}."):
+            place = self._keys.place(request)
+            page = self._keys.page_key(request, place) if place is not None else 0
+            if seed_key(page, nonce) == key:
+                return asked_name(page, nonce)
+        return f"{key:016x}"
 
     def spelled(self, request: Request) -> Place | None:
         """The place of a link that lossy steps have changed; None where they have not."""

@@ -15,6 +15,14 @@ def seed_key(key: int, nonce: str = SEED) -> int:
     return url_key("", f"{key:016x}", b"", nonce)
 
 
+def asked_name(key: int, nonce: str) -> str:
+    """What a page is called that, as a link, has that key: by what was asked of it. `nonce`: of a bare seed that asks
+    for the same; "" where none does. A page asked for by default callbacks is called by its key alone.
+    """
+    asked = "+" if not nonce else nonce.removeprefix(SEED).lstrip(".")
+    return f"{key:016x}.{asked}" if asked else f"{key:016x}"
+
+
 def url_key(method: str, normal: str, body: bytes = b"", nonce: str = "") -> int:
     """64 bits, unsigned, of method (its case matters: RFC 9110, section 9.1), normal form and body.
 

@@ -15,6 +15,7 @@ from scrapy_ubi.node.disk import AgentDisk
 from scrapy_ubi.node.group import join_steps
 from scrapy_ubi.node.group.origin import UNKNOWN, Origin
 from scrapy_ubi.node.report.figures import fixed
+from scrapy_ubi.outputs.writer import Writer
 from scrapy_ubi.protocol import snapshot
 from scrapy_ubi.protocol.host import Entry
 from scrapy_ubi.protocol.lane import DISCOVERY
@@ -144,6 +145,33 @@ def test_a_disk_that_has_seen_the_end_of_its_run_has_no_more_of_it(tmp_path: Pat
             crawl = Crawl(SETTINGS, "a", disk, fixed(SETTINGS, "a", "spider"), lambda incarnation: None, lambda: 1.0)
             assert crawl.has_work("r1") is not over
             assert not crawl.has_work("r2")
+        finally:
+            await disk.close()
+
+    asyncio.run(test())
+
+
+@pytest.mark.parametrize("left", [False, True])
+def test_outputs_of_a_run_that_ended_meanwhile_are_kept_by_who_was_killed_not_by_who_had_left(
+    tmp_path: Path, left: bool
+) -> None:
+    """Who comes back after the end, and was killed before it, ends that run as the others did (P9)."""
+
+    async def opened() -> tuple[AgentDisk, Crawl]:
+        writer = Writer(tmp_path, "crawl", "a", 1 << 20)
+        disk = await AgentDisk.open(tmp_path, SETTINGS, lambda: 1.0, writer)
+        own = fixed(SETTINGS, "a", "spider")
+        return disk, Crawl(SETTINGS, "a", disk, own, lambda incarnation: None, lambda: 1.0)
+
+    async def test() -> None:
+        disk, crawl = await opened()
+        crawl.handed_over = left
+        disk.collect(snapshot.changes(crawl.agent), crawl.facts("r1"))
+        await disk.write()
+        await disk.close()
+        disk, crawl = await opened()
+        try:
+            assert crawl.keeps("r1") is not left and not crawl.keeps("r2")
         finally:
             await disk.close()
 

@@ -6,6 +6,7 @@ import asyncio
 import errno
 import os
 import shutil
+import stat
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +59,61 @@ def test_a_tail_cut_at_every_byte_is_repaired(tmp_path: Path) -> None:
             again.close()
             assert collected(place) == ["first", "second"]
             shutil.rmtree(place)
+
+
+class Power:
+    """A disk that keeps, when the power fails, what was synced: of files their bytes, of directories their names."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.sizes: dict[int, int] = {}  # inode -> bytes
+        self.names: dict[Path, set[str]] = {}
+        monkeypatch.setattr(os, "fdatasync", self._sync)
+        monkeypatch.setattr(os, "fsync", self._sync)
+
+    def _sync(self, fd: int) -> None:
+        facts = os.fstat(fd)
+        if stat.S_ISDIR(facts.st_mode):
+            self.names[Path(os.readlink(f"/proc/self/fd/{fd}"))] = set(os.listdir(fd))
+        else:
+            self.sizes[facts.st_ino] = facts.st_size
+
+    def fail(self, top: Path) -> None:
+        """Take away what was not synced."""
+        for path in sorted(top.rglob("*"), reverse=True):
+            if path.name not in self.names.get(path.parent, ()):
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
+            elif path.is_file():
+                os.truncate(path, self.sizes.get(path.stat().st_ino, 0))
+
+
+@pytest.mark.parametrize("size", [1e9, 1], ids=["one part", "a part a page"])
+def test_what_a_flush_holds_outlasts_a_loss_of_power_as_the_flush_itself_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: float
+) -> None:
+    power = Power(monkeypatch)
+    kept = Kept(tmp_path, size=size)
+    for name in "abc":
+        kept.page(name, name)
+        kept.flush()
+    kept.page("d", "d")
+    kept.written()
+    kept.flush(settle=False)
+    rows = MemoryStore(dict(kept.rows.rows))
+    kept.page("e", "e")
+    power.fail(tmp_path)
+    Kept(tmp_path, rows)  # is not refused
+    assert collected(tmp_path, run="run") == ["a", "b", "c", "d"]
+
+
+def test_what_was_sealed_at_the_end_outlasts_a_loss_of_power(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    power = Power(monkeypatch)
+    kept = Kept(tmp_path)
+    kept.page("a", "a")
+    kept.flush()
+    kept.close()
+    power.fail(tmp_path)
+    Kept(tmp_path, kept.rows)
+    assert collected(tmp_path, run="run") == ["a"]
 
 
 def test_a_killed_agent_that_never_comes_back_is_collected_as_far_as_its_file_is_whole(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ would give the same."""
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -140,3 +141,44 @@ def test_the_usual_nonce_is_short() -> None:
     assert place is not None
     of.seeds.mark(request, place)
     assert request.meta[NONCE] == SEED
+
+
+def name(of: World, request: Request, seed: bool = False) -> str:
+    """What the outputs of a page are called that is fetched for this request."""
+    place = of.keys.place(request)
+    assert place is not None
+    if seed:
+        of.seeds.mark(request, place)
+    entry = Entry(of.keys.key(request, place), request.url, 0, 0, of.codec.encode(request).text)
+    return of.seeds.name(SimpleNamespace(entry=entry), request)
+
+
+def names(of: World, url: str = URL, seed: bool = False) -> list[str]:
+    return [name(of, Request(url, dont_filter=seed, **more), seed) for more in _more(of)]
+
+
+def test_a_seed_and_a_link_that_ask_for_the_same_have_one_name_and_no_others_have() -> None:
+    of = World()
+    seeds, links = names(of, seed=True), names(of)
+    bare = len([1 for more in _more(of) if more.keys() <= {"callback", "errback"}])
+    assert seeds[:bare] == links[:bare] and len(set(seeds)) == len(seeds)
+    assert not set(seeds[bare:]) & set(links) and not set(seeds[:bare]) & set(links[bare:])
+    assert links[0] == f"{of.link()[1]:016x}", "the page's key alone"
+    assert not {*seeds, *links} & {*names(of, "http://h1.example/b", True), *names(of, "http://h1.example/b")}
+
+
+def test_the_name_is_the_same_on_the_way_by_a_referer_a_redirect_or_a_retry() -> None:
+    of = World()
+    plain = name(of, Request(URL))
+    assert plain == name(of, Request(URL, headers=REFERER, meta={"depth": 3, "redirect_times": 1}, priority=5))
+    assert plain == name(of, Request(URL, meta={"retry_times": 2}))
+    other = Request(URL, meta={"word": 1})
+    assert plain != name(of, other) == name(of, other.replace(meta={"word": 1, "retry_times": 1}))
+
+
+def test_a_request_that_is_to_be_fetched_anyway_has_a_name_of_its_own() -> None:
+    of = World()
+    again = Request(URL, dont_filter=True, meta={NONCE: "0123456789abcdef"})
+    assert name(of, again) not in {*names(of), *names(of, seed=True)}
+    turned = {NONCE: SEED, "redirect_urls": [URL], "redirect_times": 1}  # to where it has been
+    assert name(of, Request(URL, dont_filter=True, meta=turned)) not in {*names(of), *names(of, seed=True)}

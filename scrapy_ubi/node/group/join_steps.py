@@ -9,7 +9,7 @@ Rules of this module:
   would else fetch all of it again. (It takes seconds to start Python and Scrapy; small crawls end in less.) Not where
   those who ended it knew no URL at all: they had nothing to do, as the seeds are the one's that comes late.
 * Nor does an agent that was killed before that end, and has kept outputs: what it has written is a part of the result
-  of that run, so it ends it as the others did. The next start begins a new one.
+  of that run, so it ends it as the others did. The next start begins a new one. Who has left begins it at once.
 * Agents must agree on what decides where a URL belongs (partition, normal form, fingerprinter, replicas, replication).
   One that differs is refused, and told in what. So is one that was started from something else (`origin`). An agent
   that has published lately is there; by a clock that is wrong none may have: then it is there if it beats on. One with

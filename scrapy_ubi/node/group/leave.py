@@ -77,7 +77,7 @@ class Leave:
         if not await self._wait_for_others(begun):
             return
         self._crawl.handed_over = bool(agent.view.members) and agent.standing.may_go()
-        if not agent.view.members and not agent.standing.may_go():
+        if not agent.view.members and (others or not agent.standing.may_go()):
             logger.info("No other agent is left to hand over to: %s.", self._stays())
         elif others and agent.standing.may_go():
             logger.info("Handed over in %.1f s.", self._clock() - begun)

@@ -307,6 +307,8 @@ class Exchange:
             return
         self._timing.eager = bool(incoming.letters)
         rivals = self.run.has_rivals(now)
+        if not rivals:
+            self._check.settle()
         for number, raw in incoming.letters:
             self._unsent.consumed.append(number)
             run = raw.get(RUN.encode(), b"").decode("ascii", "replace")

@@ -6,6 +6,9 @@ Rules of this module:
   its reason, is counted, and answered: sent again it would be no better.
 * A letter of another run, of none, or in another form is not merged, and not answered: where it is good, its sender
   keeps it, and sends it again when the two agree.
+* Agents that start together may each have named the run. A letter under another name from one whose first beat has
+  not come yet waits (`settle`) until it is known whether that agent is there: then its letter comes again, under the
+  name that stays.
 * Of a letter that holds, what this agent's spider cannot take is set aside alone.
 * The log says so `MOST_SAID` times of each, so that a sender of thousands does not fill it. The rest is counted.
 """
@@ -32,6 +35,7 @@ MOST_RECORDS = 100_000  # in a letter: what UBI_LETTER_RECORDS lets an agent sen
 HEAD = 256  # characters of a refused letter that people see
 MOST_SAID = 20  # warnings of either kind
 MOST_REASONS = 5  # of one letter's requests that are said
+MOST_HELD = 64  # letters that wait for their senders' first beats; those beyond are dead at once
 
 Judge = Callable[[str, Entry], str | None]  # host, entry -> why it cannot be accepted, None when it can
 
@@ -44,6 +48,7 @@ class InboxCheck:
         self._queries = queries
         self._agent, self._judge, self._longest_url = agent, judge, longest_url
         self._dead: list[Fields] = []
+        self._held: list[tuple[str, RawFields, str]] = []  # sender, letter, why it is none of this run
         self._said: Counter[str] = Counter()
         self.set_aside = 0
 
@@ -93,7 +98,10 @@ class InboxCheck:
             self._refuse(raw, str(error), None if isinstance(error, OtherVersion) else fields)
             return True
         named = fields.get(RUN, "")
-        if named != run and named and rivals and letter.sender in self._agent.view.members:
+        there = letter.sender in self._agent.view.members
+        if named != run and named and rivals and (there or len(self._held) < MOST_HELD):
+            if not there:
+                self._held.append((letter.sender, raw, _of_another(named, run)))
             return False
         letter, refused = sift(letter, self._judge)
         if refused:
@@ -102,8 +110,15 @@ class InboxCheck:
             self._agent.receive(letter)
             return True
         if not refused or any(any(delta[1:]) for delta in letter.deltas):  # else nothing of it is left to be refused
-            self._refuse(raw, f"of the run {named[:40]!r}, and this agent is in {run!r}" if named else "of no run")
+            self._refuse(raw, _of_another(named, run))
         return False
+
+    def settle(self) -> None:
+        """All who have named the run are known by now: held letters of others are dead."""
+        held, self._held = self._held, []
+        for sender, raw, reason in held:
+            if sender not in self._agent.view.members:
+                self._refuse(raw, reason)
 
     def _leave_out(self, sender: str, refused: list[Refused]) -> None:
         """Entries of a letter that this agent cannot take."""
@@ -146,3 +161,7 @@ class InboxCheck:
             except Malformed:
                 return
             self._agent.reception.refuse_whole(header.sender, header.lane, header.seq)
+
+
+def _of_another(named: str, run: str) -> str:
+    return f"of the run {named[:40]!r}, and this agent is in {run!r}" if named else "of no run"

@@ -123,6 +123,8 @@ def sort(path: Path) -> None:
     beside = path.with_name(f".{path.name}.sorted")
     with beside.open("wb") as file:
         file.writelines(in_order(path))
+        file.flush()
+        os.fsync(file.fileno())
     os.replace(beside, path)
 
 

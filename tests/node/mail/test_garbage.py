@@ -76,6 +76,8 @@ def test_a_letter_of_another_run_or_version_is_neither_merged_nor_answered(named
         foreign = letter(found("http://h.example/1"), **named)
         office.put(foreign)
         await office.trips(2)
+        office.now += RIVALS + 1
+        await office.trip()
         assert office.agent.frontier.find(HOST) is None
         assert office.answer() is None
         assert not office.shelf.inbox["a"], "read, and not read again"
@@ -107,12 +109,32 @@ def test_while_agents_may_have_named_the_run_alike_their_letters_only_come_again
     run(test)
 
 
+@pytest.mark.parametrize("comes", [True, False])
+def test_a_letter_that_comes_before_its_senders_first_beat_is_dead_only_where_that_never_comes(comes: bool) -> None:
+    """It was told as lost, in the last lines of a crawl that had lost nothing."""
+
+    async def test() -> None:
+        office = Office()
+        office.put(letter(found("http://h.example/1"), run="0badcafe"))
+        await office.trip()
+        assert office.answer() is None and not office.dead
+        if comes:
+            office.join("z")
+        office.now += RIVALS + 1
+        await office.trips(3)
+        assert len(office.dead) == office.post.dead_letters == (0 if comes else 1)
+
+    run(test)
+
+
 def test_what_an_entry_holds_of_another_run_is_refused_alone() -> None:
     async def test() -> None:
         office = Office()
         office.put(letter(found("http://h.example/1")) | {b"seq.2": b"2", b"run.2": b"0badcafe"})
         await office.trips(2)
         assert office.answer() == {"acked": [1]}
+        office.now += RIVALS + 1
+        await office.trips(2)
         assert len(office.dead) == 1
 
     run(test)
