@@ -27,6 +27,7 @@ from scrapy import Request, signals
 from scrapy.crawler import Crawler
 from scrapy.http import Response
 
+from scrapy_ubi.node.keys import name_of
 from scrapy_ubi.outputs.part_writer import Bundle
 from scrapy_ubi.outputs.stores import Page, Store
 from scrapy_ubi.outputs.writer import Writer
@@ -284,7 +285,7 @@ class PageOutputs:
 
     def _name(self, flight: Flight) -> str:
         if flight.visit is not None:
-            return f"{flight.visit.entry.key:016x}"
+            return f"{name_of(flight.visit.entry):016x}"
         request, fingerprinter = flight.request, self._crawler.request_fingerprinter
         assert fingerprinter is not None, "a crawl has one"
         print_ = fingerprinter.fingerprint(request) + str(request.meta.get(NONCE, "")).encode()
