@@ -29,6 +29,7 @@ from scrapy_ubi.frontier.store import Store, every
 from scrapy_ubi.protocol.frontier_contract import OUTPUTS_LOST
 from scrapy_ubi.protocol.host import Entry, Failure
 
+
 class Elsewhere:
     """What one frontier knows of outputs elsewhere. Nothing is kept before `on` is set."""
 

@@ -102,7 +102,13 @@ class Flush:
                     put(row, queued[queue_rows.ROW :])
         for row, status in done:
             put(row, status)
-        for row, kept in (*self._changes.failed.items(), *self.elsewhere.items(), *self._rows, *self.beside, *self._records.items()):
+        for row, kept in (
+            *self._changes.failed.items(),
+            *self.elsewhere.items(),
+            *self._rows,
+            *self.beside,
+            *self._records.items(),
+        ):
             if kept is None:
                 delete(row)
             else:

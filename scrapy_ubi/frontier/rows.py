@@ -8,7 +8,7 @@ given once and never to another host.
 | `h` hid | the record of a host: sums (counts, XORs of its keys, next arrival, next time), name, notes (JSON) |
 | `l` number | sums of some hosts, of each with its hid: later ones than those in `h` (`host_totals.py`) |
 | `q` hid rank | an entry that is known: key, URL, request. It may be done already; then it is garbage |
-| `d` hid key | a key that is done; the HTTP status of its page (2 bytes) where it was fetched here; the number of an agent (4 bytes) where that one has its outputs (`elsewhere.py`) |
+| `d` hid key | a key that is done; the HTTP status of its page (2 bytes) where fetched here; or see `elsewhere` |
 | `f` hash key | JSON: a request that failed permanently, by a hash of its host's name: it outlives the host |
 | `o` number key | JSON: the request of a page whose outputs another agent has (`elsewhere.py`) |
 | `j` ... | the journal of the agent (not the frontier's matter) |

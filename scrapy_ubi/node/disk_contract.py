@@ -15,6 +15,7 @@ from scrapy_ubi.protocol.snapshot import Changes, Saved
 
 Allowed = Callable[[HostState], bool]
 
+
 class NodeFrontier(Frontier, Protocol):
     """A frontier as the node drives it. Times are seconds of the agent's clock."""
 
