@@ -10,7 +10,8 @@ from scrapy_ubi.frontier import rows
 from scrapy_ubi.frontier.disk_frontier import DiskFrontier
 from scrapy_ubi.frontier.memory_store import MemoryStore
 from scrapy_ubi.frontier.restore import restore
-from scrapy_ubi.protocol.host import Entry, HostState
+from scrapy_ubi.node.report import queries
+from scrapy_ubi.protocol.host import Entry, Failure, HostState
 
 HOST = "shop.example"
 
@@ -159,3 +160,21 @@ def test_without_outputs_nothing_is_kept(tmp_path: Path) -> None:
     assert copy.keys("a1") == set()
     assert not copy.store.scan(rows.ELSEWHERE, rows.ELSEWHERE + b"\xff" * 20, 1)
     assert copy.store.get(rows.AGENTS) is None
+
+
+@pytest.mark.parametrize("most", [4, 1000])
+def test_they_are_requeued_once_each_some_at_a_time(copy: Copy, monkeypatch: pytest.MonkeyPatch, most: int) -> None:
+    monkeypatch.setattr(queries, "MOST_REQUEUED", most)
+    copy.frontier.add_done(copy.state, range(10), "a1")
+    taken: list[int] = []
+
+    def take(page: Failure) -> bool:
+        taken.append(page.entry.key)
+        return page.entry.key != 3  # which does not fit
+
+    question = queries.Question.parse(queries.Question("requeue", 1.0, outputs_of="a1").text())
+    source = queries.Source("a2", copy.frontier, 0.0, *[lambda *_: ""] * 4, take)
+    made = [queries.answer(question, source) for _ in range(5)]
+    assert sum(one["requeued"] for one in made) == 9 and made[-1]["unfit"] == 1
+    assert sorted(key for key in taken if key != 3) == [0, 1, 2, 4, 5, 6, 7, 8, 9]
+    assert copy.keys("a1") == {3}
