@@ -1,4 +1,4 @@
-"""The pipeline of the docs that writes into a database: a page that is fetched twice has one row for each of its items."""
+"""The pipeline of the docs that writes into a database: a page that is fetched twice has one row for each item."""
 
 from __future__ import annotations
 
