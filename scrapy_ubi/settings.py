@@ -108,6 +108,9 @@ class UbiSettings:
     filter_log: Path | None = DEFAULT.filter_log
     stores: tuple[object, ...] = DEFAULT.stores  # as given: `outputs.stores` makes them
     store_mb: int = DEFAULT.store_mb
+    ship: str | None = DEFAULT.ship
+    ship_seconds: float = DEFAULT.ship_seconds
+    ship_timeout: float = DEFAULT.ship_timeout
     host_cookies: bool = DEFAULT.host_cookies
     foreign_downloads: Literal["polite", "refuse", "allow"] = DEFAULT.foreign_downloads
     shared_feeds: bool = DEFAULT.shared_feeds

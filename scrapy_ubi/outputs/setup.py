@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable
 
@@ -10,6 +11,8 @@ from scrapy.crawler import Crawler
 from scrapy_ubi.outputs import stores
 from scrapy_ubi.outputs.page_outputs import PageOutputs
 from scrapy_ubi.outputs.part_files import OUT
+from scrapy_ubi.outputs.ship_targets import AT_ONCE, target_of
+from scrapy_ubi.outputs.shipping import Shipper
 from scrapy_ubi.outputs.stores import Store
 from scrapy_ubi.outputs.writer import Writer
 from scrapy_ubi.requests.inflight import Flights
@@ -25,6 +28,11 @@ class Outputs:
         assert settings.agent_id is not None, "the agent has its directory"
         self._crawler, self._settings, self._stores = crawler, settings, made
         self.writer = Writer(settings.dir, settings.crawl, settings.agent_id, settings.store_mb << 20)
+        self._shipper: Shipper | None = None
+        if settings.ship is not None:
+            self._shipper = Shipper(settings.dir, settings.agent_id, target_of(settings.ship))
+            for store in made:  # so that what a lost disk takes along is bounded, and what a sender holds in memory
+                store.seconds, store.size = min(store.seconds, settings.ship_seconds), min(store.size, AT_ONCE)
 
     @classmethod
     def of(cls, crawler: Crawler, settings: UbiSettings) -> Outputs | None:
@@ -38,7 +46,26 @@ class Outputs:
         """What follows the pages of this agent."""
         found = PageOutputs(self._crawler, self._stores, self.writer, flights, normal, count)
         found.listen()
+        if self._shipper is not None:
+            self._shipper.start()
         return found
+
+    async def shipped(self) -> None:
+        """All is sealed: wait until it is sent, in another thread."""
+        if self._shipper is None:
+            return
+        timeout = self._settings.ship_timeout
+        left = await asyncio.to_thread(self._shipper.finish, timeout)
+        if left:
+            sentence = (
+                "%d files are not sent after %g s (UBI_SHIP_TIMEOUT): they are in %s, and the next start sends them."
+            )
+            logger.error(sentence, left, timeout, self._settings.dir / OUT)
+        shipper, stats = self._shipper, self._crawler.stats
+        told = {"sent": shipper.sent, "failed": shipper.failed, "refused": shipper.refused, "left": left}
+        for name, number in told.items():
+            if number and stats is not None:
+                stats.set_value(f"ubi/ship/{name}", number)
 
     def close(self) -> None:
         """All is written: say where it is."""

@@ -25,6 +25,7 @@ Reader = Callable[[Setting, object], object]
 NUMBERS: tuple[Kind, ...] = ("int", "float", "seconds")
 # Goes into a header, in round brackets: printable ASCII, and nothing that would end them.
 _CONTACT = re.compile(r"(?:https?://[^\s()<>@/?#]+|mailto:[^\s()<>@]+@)[!#-'*-;=?-~]*")
+_TARGET = re.compile(r"(?:s3|gs|az)://[^\s/@]+(?:/\S*)?|file:///\S+")
 _WORD = re.compile(r"[^\s,]{1,200}")
 _REDIS_SCHEMES = ("redis", "rediss", "unix")
 
@@ -140,6 +141,14 @@ def _read_contact(row: Setting, value: object) -> str:
     return contact
 
 
+def _read_target(row: Setting, value: object) -> str:
+    """Where files are sent."""
+    target = _text(row, value)
+    if not _TARGET.fullmatch(target):
+        raise _wrong(row, target)
+    return target
+
+
 READERS: Mapping[Kind, Reader] = {
     **dict.fromkeys(NUMBERS, read_number),
     "flag": _read_flag,
@@ -150,6 +159,7 @@ READERS: Mapping[Kind, Reader] = {
     "file": read_path,
     "choice": _read_choice,
     "contact": _read_contact,
+    "target": _read_target,
     "name": _read_name,
     "url": _read_url,
 }
