@@ -57,9 +57,7 @@ class Outputs:
         timeout = self._settings.ship_timeout
         left = await asyncio.to_thread(self._shipper.finish, timeout)
         if left:
-            sentence = (
-                "%d files are not sent after %g s (UBI_SHIP_TIMEOUT): they are in %s, and the next start sends them."
-            )
+            sentence = "%d files are not sent after %g s (UBI_SHIP_TIMEOUT): they are in %s. Copy them."
             logger.error(sentence, left, timeout, self._settings.dir / OUT)
         shipper, stats = self._shipper, self._crawler.stats
         told = {"sent": shipper.sent, "failed": shipper.failed, "refused": shipper.refused, "left": left}

@@ -6,7 +6,7 @@ Rules of this module:
   process may be killed at any moment.
 * A file that could not be sent is tried again, after pauses that grow, without end while the crawl runs: the log says
   so, and the stats count it. At the end the agent waits for the last files, with a bound, and names how many are left;
-  they are where they were, and the next start sends them.
+  they are where they were. A start that goes on with the run sends them.
 * A target that has another file of that name keeps it: this is an error in the log, and the file is not tried again.
 * The index of a WARC (`.cdxj`) is sorted some time after it is sealed: it is sent at the end.
 * `out/crawl.json`, without which `collect` takes nothing, goes as `crawl.json` of a directory for each agent and run.
@@ -42,7 +42,7 @@ class Shipper:
         self._done: set[str] = set()  # names, of this run of the crawl
         self._run = ""
         self._pause = 0.0
-        self._ending = False
+        self._ending = self._given_up = False
         self._ended = threading.Event()
         self._thread: threading.Thread | None = None
         self.sent = self.failed = self.refused = 0  # files sent by this process; failures; files of another content
@@ -62,12 +62,14 @@ class Shipper:
         end = time.monotonic() + timeout
         while not self._ended.wait(min(TOLD_EVERY, max(0.0, end - time.monotonic()))):
             if time.monotonic() >= end:
+                self._given_up = True
+                self._woken.set()
                 return max(1, self.left)
             logger.info("Waiting for %d files to be sent (UBI_SHIP).", self.left)
         return self.left
 
     def _work(self) -> None:
-        while True:
+        while not self._given_up:
             ending = self._ending  # what was sealed before is among what is looked at now
             if self.round() and ending:
                 break
@@ -109,7 +111,7 @@ class Shipper:
         except DifferentFile as error:
             self.refused += 1
             logger.error("%s is not sent: there is another file under that name, %s. (UBI_SHIP)", path, error)
-        except Exception as error:  # of the target: its library has errors of its own
+        except Exception as error:  # noqa: BLE001 - of the target: its library has errors of its own
             self.failed += 1
             self._pause = min(max(PAUSE, 2 * self._pause), LONGEST)
             logger.warning("%s could not be sent (%s): tried again in %g s. (UBI_SHIP)", path, error, self._pause)

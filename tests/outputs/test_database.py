@@ -25,7 +25,7 @@ HOME = "http://shop.example/"
 
 class Things(Spider):
     name = "things"
-    start_urls = (HOME,)
+    start_urls = [HOME]  # noqa: RUF012 - as Spider has it
     times = 0
 
     def parse(self, response: Response) -> Iterator[Any]:

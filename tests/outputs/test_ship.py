@@ -102,7 +102,8 @@ def test_another_file_of_that_name_is_kept_and_said(
 
 def test_a_failure_is_said_and_tried_again_after_pauses_that_grow(kept: Kept) -> None:
     kept.close()
-    objects, pauses = Objects(), []
+    objects = Objects()
+    pauses: list[float] = []
     objects.fails = 12
     one = Shipper(kept.directory, "a", ObjectTarget(objects, None), pauses.append)
     one.start()
@@ -136,7 +137,7 @@ def test_an_object_is_sent_under_a_condition_and_compared(tmp_path: Path, monkey
 
 class Things(Spider):
     name = "things"
-    start_urls = ("http://shop.example/",)
+    start_urls = ["http://shop.example/"]  # noqa: RUF012 - as Spider has it
 
     def parse(self, response: Response) -> Any:
         yield {"url": response.url}
