@@ -110,6 +110,9 @@ class UbiSettings:
     store_mb: int = DEFAULT.store_mb
     duplicates: str | None = DEFAULT.duplicates  # "exact" or "near(N)"
     duplicates_action: Literal["mark", "unfollow", "skip"] = DEFAULT.duplicates_action
+    ship: str | None = DEFAULT.ship
+    ship_seconds: float = DEFAULT.ship_seconds
+    ship_timeout: float = DEFAULT.ship_timeout
     host_cookies: bool = DEFAULT.host_cookies
     foreign_downloads: Literal["polite", "refuse", "allow"] = DEFAULT.foreign_downloads
     shared_feeds: bool = DEFAULT.shared_feeds

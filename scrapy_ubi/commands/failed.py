@@ -56,11 +56,13 @@ def _lines(found: Gathered, rows: list[Answer], total: int, reasons: Counter[str
 
 def requeue(settings: BaseSettings, opts: argparse.Namespace) -> QueryReport:
     """Have failed requests fetched again. Raises UbiError, UsageError."""
-    if opts.all == bool(opts.reason or opts.host or opts.url):
+    if opts.outputs_of and (opts.all or opts.reason):
+        raise UsageError("--outputs-of goes with --host and --url only: it is about pages that did not fail.")
+    if opts.all == bool(opts.reason or opts.host or opts.url or opts.outputs_of):
         raise UsageError(
             "--all and a choice exclude each other: leave one out."
             if opts.all
-            else "Nothing is chosen: give --reason, --host, --url, or --all for every failed request.",
+            else "Nothing is chosen: give --reason, --host, --url, --outputs-of, or --all for every failed request.",
             print_help=False,
         )
     by_agent: Counter[str] = Counter()
@@ -75,7 +77,8 @@ def requeue(settings: BaseSettings, opts: argparse.Namespace) -> QueryReport:
         before = begun  # what was queued again may have failed again immediately, without end
     requeued, unfit = by_agent.total(), found.total("unfit")
     document = {**found.document(), "requeued": requeued, "unfit": unfit, "agents": by_agent}
-    line = f"{found.whose}: {count(requeued)} failed {'request is' if requeued == 1 else 'requests are'} queued again"
+    what = ("page", "pages") if opts.outputs_of else ("failed request", "failed requests")
+    line = f"{found.whose}: {count(requeued)} {f'{what[0]} is' if requeued == 1 else f'{what[1]} are'} queued again"
     who = [f"{agent} {count(number)}" for agent, number in by_agent.items() if number]
     lines = folded(f"{line} ({', '.join(who)})" if len(who) > 1 else line)
     if unfit:
@@ -105,7 +108,8 @@ def _question(ask: str, opts: argparse.Namespace, group: GroupSettings, before: 
         url=opts.url or "",
         key=key,
         everything=getattr(opts, "all", False),
-        before=before,
+        before=0.0 if getattr(opts, "outputs_of", None) else before,
+        outputs_of=getattr(opts, "outputs_of", None) or "",
     )
 
 

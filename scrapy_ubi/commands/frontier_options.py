@@ -42,6 +42,9 @@ not be made again), limit/<limit> (of its host), load/too_long, robots/unreachab
 REQUEUE = """\
 Has failed requests fetched again, once, by the owners of their hosts. They are chosen by reason, host, URL (all that
 are given have to hold), or --all. What is taken in again is no longer a failure.
+
+--outputs-of AGENT: the disk of this agent is lost, and what UBI_STORES kept there. Pages whose outputs were there, as
+the other agents know, are fetched again; `scrapy ubi collect` takes each page once.
 """
 RESET = """\
 Forgets a crawl: its keys in Redis, and the directories of its agents on this machine. Shows what will be deleted, and
@@ -111,7 +114,8 @@ EXAMPLES = {
     "failed": "examples:\n  scrapy ubi failed\n  scrapy ubi failed --reason http/503 --host shop.example.com\n"
     "  scrapy ubi failed --limit 1000 --json > failed.json",
     "requeue": "examples:\n  scrapy ubi requeue --reason http/503\n  scrapy ubi requeue --host shop.example.com\n"
-    "  scrapy ubi requeue --url http://example.com/page\n  scrapy ubi requeue --all",
+    "  scrapy ubi requeue --url http://example.com/page\n  scrapy ubi requeue --all\n"
+    "  scrapy ubi requeue --outputs-of a3",
     "reset": "examples:\n  scrapy ubi reset --crawl mybot:news\n  scrapy ubi reset --dir .ubi/mybot:news --yes\n"
     "  scrapy ubi reset --finished --older-than 7d",
 }
@@ -134,6 +138,9 @@ def add_frontier_subcommands(sub: Sub) -> None:
     requeue = _look(sub("requeue", "have failed requests fetched again", REQUEUE, EXAMPLES["requeue"]))
     _choice(requeue)
     requeue.add_argument("--all", action="store_true", help="every failed request")
+    requeue.add_argument(
+        "--outputs-of", metavar="AGENT", help="pages whose outputs this agent has, in place of failed requests"
+    )
     collect = sub(
         "collect",
         "what all agents have kept: items, links, WARC, graph, index, duplicates",

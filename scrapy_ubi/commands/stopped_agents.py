@@ -26,10 +26,11 @@ from scrapy_ubi.frontier.store import Store, StoreError
 from scrapy_ubi.monitor.answers import Answer
 from scrapy_ubi.node.disk import KINDS
 from scrapy_ubi.node.hosts.host_notes import lifted, plight
-from scrapy_ubi.node.keys import REQUEUED, again_nonce
+from scrapy_ubi.node.keys import requeued_nonce
 from scrapy_ubi.node.report.queries import Question, Source, answer
 from scrapy_ubi.node.report.query_source import NONCE_BYTES
 from scrapy_ubi.node.store_files import STORE
+from scrapy_ubi.protocol.frontier_contract import OUTPUTS_LOST
 from scrapy_ubi.protocol.host import Failure, HostState
 from scrapy_ubi.requests.identity import RequestKeys
 
@@ -81,9 +82,11 @@ class Stopped:
         def requeue(failure: Failure) -> bool:
             if (state := frontier.find(failure.host)) is not None:
                 frontier.note(state, lifted(state.notes, state.done_count))
-            nonce = again_nonce(REQUEUED, failure.entry, secrets.token_hex(NONCE_BYTES))
-            entry = keys.again(failure.entry, nonce)
-            return entry is not None and bool(frontier.add(failure.host, (entry,))[1])
+            entry = keys.again(failure.entry, requeued_nonce(failure, secrets.token_hex(NONCE_BYTES)))
+            if entry is None:
+                return False
+            state, news = frontier.add(failure.host, (entry,))
+            return bool(news) or (failure.reason == OUTPUTS_LOST and state.is_known(entry.key))
 
         def sent(host: str, key: int) -> str:
             return OWNER if (host, key) in _owed(frontier.store) else ""

@@ -251,6 +251,7 @@ class UbiScheduler(BaseScheduler):
             atexit.unregister(self._cut_short)
         finally:
             if self._stores is not None:
+                await self._stores.shipped()
                 self._stores.close()
             self._stat_buffer.close(self.node, self._keys.changed, self._page_links.taken)
             say_lost(self.crawler, self.node, self.settings)

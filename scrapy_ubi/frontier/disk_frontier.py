@@ -19,7 +19,7 @@ What a crash leaves is the last flush that was written: what was out waits again
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Protocol
 
 from scrapy_ubi.frontier import queue_rows, rows
@@ -33,7 +33,7 @@ from scrapy_ubi.frontier.seen import Seen
 from scrapy_ubi.frontier.store import Store
 from scrapy_ubi.frontier.window import Window
 from scrapy_ubi.frontier.workbench import Workbench
-from scrapy_ubi.protocol.host import NONE, Entry, HostState, Notes
+from scrapy_ubi.protocol.host import NONE, Entry, Failure, HostState, Notes
 
 
 class Find(Protocol):
@@ -66,6 +66,7 @@ class DiskFrontier:
         self.note_status, self.status_of = self._entries.note_status, self._entries.status_of
         failures = Failures(store, self._flushes)
         self.fail, self.failed, self.forgive = failures.fail, failures.failed, failures.forgive
+        self.keep_elsewhere = self._entries.elsewhere.keep
         self.lost = 0
         """How many of the last flushes the store has lost, when it was opened (`restore`)."""
         self._offset = offset
@@ -156,11 +157,11 @@ class DiskFrontier:
             self._entries.put_all(state, news[first:] if first else news)
         return state, news
 
-    def add_done(self, state: HostState, keys: Iterable[int]) -> list[int]:
-        """Merge done marks; those that were news."""
+    def add_done(self, state: HostState, keys: Iterable[int], by: str = "") -> list[int]:
+        """Merge done marks, from the agent `by`; those that were news."""
         own = self._own(state)
         mark = self._entries.mark
-        news = [key for key in keys if mark(own, key)]
+        news = [key for key in keys if mark(own, key, by)]
         if news and own.garbage >= LEAST_GARBAGE:
             self.window.tidy(own)
         return news
@@ -184,6 +185,22 @@ class DiskFrontier:
         own.out = own.out or NONE
         if self._entries.returned(own, key):
             self._entries.put(own, entry or old)
+        else:
+            self._entries.overtaken(own, old)
+
+    # -- outputs elsewhere
+
+    def know_outputs(self) -> None:
+        """Pages leave outputs: from now on it is kept which are at other agents."""
+        self._entries.elsewhere.start()
+
+    def elsewhere(self, agent: str) -> Iterator[Failure]:
+        """The pages whose outputs are at that agent, as far as is known here. Raises `StoreDamaged`."""
+        return self._entries.elsewhere.pages(agent, self._states)
+
+    def forget_elsewhere(self, agent: str, page: Failure) -> None:
+        """It is not to be known any more that the outputs of this page are at that agent."""
+        self._entries.elsewhere.forget(agent, page, self._states.get(page.host))
 
     def _own(self, state: HostState) -> DiskState:
         assert isinstance(state, DiskState)
@@ -200,7 +217,7 @@ class DiskFrontier:
                 entry = read(state.host, queued)
                 key = entry[0]
                 if state.garbage and self.keys.status(key ^ state.salt) == 2:
-                    self._entries.throw_away(state, queued[: queue_rows.ROW])
+                    self._entries.throw_away(state, queued)
                     continue
                 state.waiting -= 1
                 if state.out:

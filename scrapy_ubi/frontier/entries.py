@@ -15,7 +15,9 @@ from collections.abc import Sequence
 
 from scrapy_ubi.frontier import queue_rows, rows
 from scrapy_ubi.frontier.disk_state import DiskState, Head, KeyStates
+from scrapy_ubi.frontier.elsewhere import Elsewhere
 from scrapy_ubi.frontier.flushes import Flushes
+from scrapy_ubi.frontier.left_rows import Left
 from scrapy_ubi.frontier.scan import Scan
 from scrapy_ubi.frontier.store import Store
 from scrapy_ubi.frontier.window import Window
@@ -36,6 +38,7 @@ class Entries:
         self._keys = keys
         self._window = window
         self._flushes = flushes
+        self.elsewhere = Elsewhere(store, flushes)
 
     # -- rows of a queue
 
@@ -108,9 +111,11 @@ class Entries:
         else:
             del changes[row]
 
-    def throw_away(self, state: DiskState, row: bytes) -> None:
+    def throw_away(self, state: DiskState, queued: bytes) -> None:
         """A row is garbage."""
-        self.delete(state, row)
+        if self.elsewhere.on:
+            self._flushes.changes.left.append(Left(state.host, state.hid, queued))
+        self.delete(state, queued[: queue_rows.ROW])
         state.garbage -= 1
 
     def tidied(self, scan: Scan, read: Head) -> None:
@@ -124,14 +129,15 @@ class Entries:
             row, key = queued[: queue_rows.ROW], queue_rows.queued_key(queued)
             done = self._keys.status(key ^ state.salt) == 2
             if done and key not in state.out and row not in late and not state.changed(row):
-                self.throw_away(state, row)
+                self.throw_away(state, queued)
                 found.add(row)
         self._window.forget(state, found)
 
     # -- what is done
 
-    def mark(self, state: DiskState, key: int) -> bool:
-        """A key is done; True when that was news. Its row stays: as garbage, or as that of what is out."""
+    def mark(self, state: DiskState, key: int, by: str = "") -> bool:
+        """A key is done; True when that was news. Its row stays: as garbage, or as that of what is out. `by`: the agent
+        that has the outputs of the page, if another one."""
         salted = key ^ state.salt
         known = self._keys.status(salted)
         if known == 2:
@@ -144,6 +150,8 @@ class Entries:
             state.waiting -= 1
             state.garbage += 1
         self.done(state, key, salted)
+        if by and known and self.elsewhere.on:
+            self._flushes.of(state)[rows.done_row(state.hid, key)] = rows.done_elsewhere(self.elsewhere.number(by))
         return True
 
     def done(self, state: DiskState, key: int, salted: int) -> None:
@@ -180,6 +188,12 @@ class Entries:
                 return rows.read_status(row, value)
         found = self._store.get(row)
         return rows.read_status(row, found) if found is not None else None
+
+    def overtaken(self, state: DiskState, entry: Entry) -> None:
+        """An entry that was out is not fetched: it is done elsewhere."""
+        if self.elsewhere.on:
+            queued = queue_rows.queued(state.hid, state.host, entry, 0)
+            self._flushes.changes.left.append(Left(state.host, state.hid, queued))
 
     def drop(self, state: DiskState) -> None:
         """The host is not held any more: forget what is out of it."""

@@ -12,6 +12,7 @@ from operator import attrgetter
 
 from scrapy_ubi.frontier import queue_rows, rows
 from scrapy_ubi.frontier.disk_state import DiskState, HostChanges
+from scrapy_ubi.frontier.left_rows import Left, move
 from scrapy_ubi.frontier.store import Store
 
 Extra = tuple[bytes, bytes | None]  # a row of the agent's: None deletes it
@@ -19,19 +20,23 @@ Extra = tuple[bytes, bytes | None]  # a row of the agent's: None deletes it
 
 class UnflushedChanges:
     """What is not flushed yet, beside the keys: by host, the failures, and the numbers of hosts dropped. `again`: rows
-    of queues that a flush before has written too.
+    of queues that a flush before has written too. `left`: rows of queues that are thrown away, and may move
+    (`elsewhere`); `gone`: of hosts dropped, by number.
     """
 
-    __slots__ = ("again", "dropped", "failed", "hosts")
+    __slots__ = ("again", "dropped", "elsewhere", "failed", "gone", "hosts", "left")
 
     def __init__(self) -> None:
         self.hosts: dict[DiskState, HostChanges] = {}
         self.again: set[bytes] = set()
         self.failed: dict[bytes, bytes | None] = {}
         self.dropped: list[bytes] = []
+        self.elsewhere: dict[bytes, bytes | None] = {}
+        self.left: list[Left] = []
+        self.gone: dict[bytes, HostChanges] = {}
 
     def __bool__(self) -> bool:
-        return bool(self.hosts or self.failed or self.dropped)
+        return bool(self.hosts or self.failed or self.dropped or self.elsewhere)
 
 
 class Flush:
@@ -68,8 +73,20 @@ class Flush:
         """The failures in it, by row."""
         return self._changes.failed
 
+    @property
+    def elsewhere(self) -> dict[bytes, bytes | None]:
+        """What it has of outputs elsewhere, by row."""
+        return self._changes.elsewhere
+
+    @property
+    def left(self) -> list[Left]:
+        """What of queues it throws away, where that may move."""
+        return self._changes.left
+
     def write(self, store: Store) -> None:
         """Make it durable; in any thread, any number of times. Raises what `Store.write` does."""
+        if self._changes.left:
+            move(store, self._changes.left, {**self._changes.gone, **{s.hid: c for s, c in self.hosts.items()}})
         batch = store.batch()
         put, delete = batch.put, batch.delete
         queue = rows.QUEUE[0]
@@ -85,7 +102,13 @@ class Flush:
                     put(row, queued[queue_rows.ROW :])
         for row, status in done:
             put(row, status)
-        for row, kept in (*self._changes.failed.items(), *self._rows, *self.beside, *self._records.items()):
+        for row, kept in (
+            *self._changes.failed.items(),
+            *self.elsewhere.items(),
+            *self._rows,
+            *self.beside,
+            *self._records.items(),
+        ):
             if kept is None:
                 delete(row)
             else:

@@ -17,6 +17,7 @@ from scrapy_ubi.frontier import queue_rows, rows
 from scrapy_ubi.frontier.disk_state import DiskState, HostChanges, KeyStates
 from scrapy_ubi.frontier.flush import Extra, Flush, UnflushedChanges
 from scrapy_ubi.frontier.host_totals import SumsLog
+from scrapy_ubi.frontier.left_rows import Left
 from scrapy_ubi.frontier.window import Window
 
 LEAST_GARBAGE = 16  # rows of a queue, all of them garbage: deleted as one range
@@ -34,6 +35,7 @@ class Flushes:
         self.changes = UnflushedChanges()
         self.unwritten: Flush | None = None
         self.log = SumsLog()
+        self.keeps_left = False  # whether what queues throw away may move (`elsewhere`)
         self.next = saved.get("next", 1)
         self.failed = saved.get("failed", 0)
         self._keys = keys
@@ -62,13 +64,22 @@ class Flushes:
 
     def drop(self, state: DiskState) -> None:
         """The host is not held any more; what is out of it is no longer known, either."""
-        self.changes.hosts.pop(state, None)
+        changes = self.changes.hosts.pop(state, None)
+        if self.keeps_left:
+            self._leave(self.changes, state, changes or {})
+            self.changes.gone[state.hid] = changes or {}
         self._named.pop(state, None)
         state.logged = -1
         self.changes.dropped.append(state.hid)
         for index, (count, xor) in enumerate(state.salted()):
             self._gone[2 * index] += count
             self._gone[2 * index + 1] ^= xor
+
+    @staticmethod
+    def _leave(into: UnflushedChanges, state: DiskState, changes: HostChanges) -> None:
+        """All of a host's queue is thrown away."""
+        fresh = [queued for row, queued in changes.items() if queued is not None and queue_rows.is_queued(row)]
+        into.left += [Left(state.host, state.hid), *(Left(state.host, state.hid, queued) for queued in fresh)]
 
     def forget_gone(self) -> bytes:
         """The seen table was made again, without the keys of hosts dropped: what the store is to say of the
@@ -93,6 +104,8 @@ class Flushes:
             idle = not state.waiting and not state.out and not self._window.is_read(state)
             if idle and state.garbage >= LEAST_GARBAGE:
                 clear.append(state.hid)
+                if self.keeps_left:
+                    self._leave(changes, state, change)
                 for row in [row for row in change if queue_rows.is_queued(row)]:
                     del change[row]
                 state.garbage = 0

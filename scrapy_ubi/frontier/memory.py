@@ -50,8 +50,8 @@ class MemoryFrontier:
             self.workbench.activate(host, state.next_at)
         return state, news
 
-    def add_done(self, state: HostState, keys: Iterable[int]) -> list[int]:
-        """Merge done marks; those that were news."""
+    def add_done(self, state: HostState, keys: Iterable[int], by: str = "") -> list[int]:
+        """Merge done marks; those that were news. Of which agent they are is not kept."""
         mark = self._states[state.host].mark_done
         return [key for key in keys if mark(key)]
 
@@ -153,6 +153,16 @@ class MemoryFrontier:
             self._failures -= 1
             if not kept:
                 del self._failed[failure.host]
+
+    def keep_elsewhere(self, host: str, entry: Entry, agent: str) -> None:
+        """Nothing is kept: agents with outputs have a disk."""
+
+    def elsewhere(self, agent: str) -> Iterator[Failure]:
+        """Not known."""
+        return iter(())
+
+    def forget_elsewhere(self, agent: str, page: Failure) -> None:
+        """Nothing is known."""
 
     def rests(self, state: HostState) -> bool:
         """All of it is in memory."""

@@ -8,8 +8,9 @@ given once and never to another host.
 | `h` hid | the record of a host: sums (counts, XORs of its keys, next arrival, next time), name, notes (JSON) |
 | `l` number | sums of some hosts, of each with its hid: later ones than those in `h` (`host_totals.py`) |
 | `q` hid rank | an entry that is known: key, URL, request. It may be done already; then it is garbage |
-| `d` hid key | a key that is done; the HTTP status of its page (2 bytes) where it was fetched here |
+| `d` hid key | a key that is done; the HTTP status of its page (2 bytes) where fetched here; or see `elsewhere` |
 | `f` hash key | JSON: a request that failed permanently, by a hash of its host's name: it outlives the host |
+| `o` number key | JSON: the request of a page whose outputs another agent has (`elsewhere.py`) |
 | `j` ... | the journal of the agent (not the frontier's matter) |
 | `m` name | the agent's, and the frontier's own: `frontier` (JSON), `recent.0` to `recent.7` (keys changed lately) |
 
@@ -32,9 +33,10 @@ from scrapy_ubi.frontier.store import StoreDamaged
 from scrapy_ubi.protocol.host import Entry, Failure, Notes
 from scrapy_ubi.protocol.notes import NOTHING, read_notes
 
-HOST, LOG, QUEUE, DONE, FAILED, JOURNAL, META = b"h", b"l", b"q", b"d", b"f", b"j", b"m"
+HOST, LOG, QUEUE, DONE, FAILED, ELSEWHERE, JOURNAL, META = b"h", b"l", b"q", b"d", b"f", b"o", b"j", b"m"
 FRONTIER = META + b"frontier"
 RECENT = META + b"recent."
+AGENTS = META + b"agents"
 RECENTS = 8  # flushes whose keys are at hand when a seen table is behind its store
 RANK = 15  # bytes
 
@@ -111,9 +113,37 @@ def done_value(status: int) -> bytes:
 
 def read_status(key: bytes, value: bytes) -> int | None:
     """The HTTP status of a done row, None where it has none. Raises `StoreDamaged`."""
-    if len(value) not in (0, 2):
+    if len(value) not in (0, 2, 4):
         raise damaged(key, ValueError(f"{len(value)} bytes"))
-    return int.from_bytes(value, "big") if value else None
+    return int.from_bytes(value, "big") if len(value) == 2 else None
+
+
+def done_elsewhere(number: int) -> bytes:
+    """The value of a done row: the agent with this number has the outputs of the page."""
+    return number.to_bytes(4, "big")
+
+
+def holder_of(value: bytes) -> int:
+    """The number of the agent that a done row names; 0 for none."""
+    return int.from_bytes(value, "big") if len(value) == 4 else 0
+
+
+def elsewhere_key(number: int, key: int) -> bytes:
+    """Where the request stands of a page whose outputs the agent with this number has."""
+    return ELSEWHERE + number.to_bytes(4, "big") + key.to_bytes(8, "big")
+
+
+def agents_value(names: Sequence[str]) -> bytes:
+    """The value of the row of agents' names."""
+    return json.dumps({"agents": list(names)}).encode()
+
+
+def read_agents(value: bytes) -> list[str]:
+    """The names in it. Raises `StoreDamaged`."""
+    names = read_json(AGENTS, value).get("agents")
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise damaged(AGENTS, ValueError("no list of names"))
+    return names
 
 
 def failed_key(host: str, key: int) -> bytes:

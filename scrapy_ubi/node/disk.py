@@ -173,6 +173,7 @@ class AgentDisk:
             self.saved = replace(saved, torn=self.frontier.lost > 0) if saved is not None else None
             self.facts = ledger.load_crawl(self.frontier.store)
             if self._beside is not None:
+                self.frontier.know_outputs()
                 self._beside.recover(self.frontier.store)
         except BaseException:
             self.frontier.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +17,8 @@ from scrapy_ubi.outputs.duplicates.judge import Judge
 from scrapy_ubi.outputs.duplicates.record import Compared
 from scrapy_ubi.outputs.page_outputs import PageOutputs
 from scrapy_ubi.outputs.part_files import OUT
+from scrapy_ubi.outputs.ship_targets import AT_ONCE, target_of
+from scrapy_ubi.outputs.shipping import Shipper
 from scrapy_ubi.outputs.stores import Store
 from scrapy_ubi.outputs.writer import Writer
 from scrapy_ubi.requests.inflight import Flights
@@ -38,6 +41,11 @@ class Outputs:
         self._known: list[Compared] = []  # pages of the process before
         if settings.duplicates is not None:
             self.writer.recovered = self._read_known
+        self._shipper: Shipper | None = None
+        if settings.ship is not None:
+            self._shipper = Shipper(settings.dir, settings.agent_id, target_of(settings.ship))
+            for store in made:  # so that what a lost disk takes along is bounded, and what a sender holds in memory
+                store.seconds, store.size = min(store.seconds, settings.ship_seconds), min(store.size, AT_ONCE)
 
     @classmethod
     def of(cls, crawler: Crawler, settings: UbiSettings) -> Outputs | None:
@@ -61,6 +69,8 @@ class Outputs:
             store.normal_form = reader
         found = PageOutputs(self._crawler, self._stores, self.writer, flights, normal, named, count)
         found.listen()
+        if self._shipper is not None:
+            self._shipper.start()
         return found
 
     def judge_of(self, count: Callable[[str], None], note: Callable[[str, str], None]) -> Judge | None:
@@ -74,6 +84,21 @@ class Outputs:
 
     def _read_known(self, out: Path) -> None:
         self._known = known(out)
+
+    async def shipped(self) -> None:
+        """All is sealed: wait until it is sent, in another thread."""
+        if self._shipper is None:
+            return
+        timeout = self._settings.ship_timeout
+        left = await asyncio.to_thread(self._shipper.finish, timeout)
+        if left:
+            sentence = "%d files are not sent after %g s (UBI_SHIP_TIMEOUT): they are in %s. Copy them."
+            logger.error(sentence, left, timeout, self._settings.dir / OUT)
+        shipper, stats = self._shipper, self._crawler.stats
+        told = {"sent": shipper.sent, "failed": shipper.failed, "refused": shipper.refused, "left": left}
+        for name, number in told.items():
+            if number and stats is not None:
+                stats.set_value(f"ubi/ship/{name}", number)
 
     def close(self) -> None:
         """All is written: say where it is."""

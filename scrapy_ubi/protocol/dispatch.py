@@ -112,6 +112,7 @@ class Work:
             self._discovery.discover(host, link, [])
         self.out -= 1
         self._finish(state, entry, lambda: redo)
+        self._frontier.keep_elsewhere(state.host, entry, redo.by)
         self._counters.redone += 1
         return True
 

@@ -10,6 +10,8 @@ from typing import Protocol
 from scrapy_ubi.protocol.host import Entry, Failure, HostState
 from scrapy_ubi.protocol.notes import Notes
 
+OUTPUTS_LOST = "outputs"  # the reason with which `elsewhere` gives pages
+
 MOST_FAILED = 100_000  # failures kept by an agent; what fails beyond is only counted
 
 
@@ -38,8 +40,10 @@ class Frontier(Protocol):
         """Merge discovered entries; the state, and those that were news."""
         ...
 
-    def add_done(self, state: HostState, keys: Iterable[int]) -> list[int]:
-        """Merge done marks; those that were news."""
+    def add_done(self, state: HostState, keys: Iterable[int], by: str = "") -> list[int]:
+        """Merge done marks; those that were news. `by`: the agent that has told them, which is taken for the one that
+        has the outputs of their pages.
+        """
         ...
 
     def note(self, state: HostState, notes: Notes) -> bool:
@@ -108,6 +112,18 @@ class Frontier(Protocol):
 
     def forgive(self, failure: Failure) -> None:
         """Forget a failure, if it is kept."""
+        ...
+
+    def keep_elsewhere(self, host: str, entry: Entry, agent: str) -> None:
+        """A page is done here, and its outputs are at that agent."""
+        ...
+
+    def elsewhere(self, agent: str) -> Iterator[Failure]:
+        """The pages whose outputs are at that agent, as far as is known here, in any order."""
+        ...
+
+    def forget_elsewhere(self, agent: str, page: Failure) -> None:
+        """Such a page is not to be given again."""
         ...
 
     def rests(self, state: HostState) -> bool:

@@ -67,12 +67,13 @@ def retried(again: Entry, before: Entry) -> Entry:
 class Redo(NamedTuple):
     """What is to be done again if the owner of a page dies before its done mark may leave: its outlinks, each with its
     host. A redo record, as a write-ahead log has. Outlinks to the page's `own` host are keys only: who keeps the host
-    is told their entries anyway.
+    is told their entries anyway. `by`: the agent that has told it, which has fetched the page.
     """
 
     key: int
     outlinks: tuple[tuple[str, Entry], ...]
     own: tuple[int, ...] = ()
+    by: str = ""
 
     @classmethod
     def of(cls, host: str, key: int, outlinks: Iterable[tuple[str, Entry]]) -> Redo:

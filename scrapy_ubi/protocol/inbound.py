@@ -145,7 +145,7 @@ class Reception:
         state, news = frontier.add(delta.host, delta.discovered)
         for redo in delta.redo:
             state.keep_redo(redo)
-        done = frontier.add_done(state, delta.done)
+        done = frontier.add_done(state, delta.done, letter.sender)
         noted = delta.notes is not None and frontier.note(state, delta.notes)
         if noted:
             self._on_notes(state)

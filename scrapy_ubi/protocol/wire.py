@@ -149,7 +149,7 @@ def decode(fields: Mapping[str, str], receiver: str, most: int, longest_url: int
     if not isinstance(body, list):
         raise Malformed("body is not a list")
     requests = RequestReader()
-    deltas = tuple([_delta(row, longest_url, requests) for row in body])
+    deltas = tuple([_delta(row, longest_url, requests, header.sender) for row in body])
     records = sum(map(_records, deltas))
     if records > most:
         raise Malformed(f"{records} records, more than {most}")
@@ -165,7 +165,7 @@ def _records(delta: Delta) -> int:
 _DELTA = frozenset(("host", "discovered", "done", "offer", "redo", "notes"))
 
 
-def _delta(row: object, longest_url: int, requests: RequestReader) -> Delta:
+def _delta(row: object, longest_url: int, requests: RequestReader, sender: str) -> Delta:
     if not isinstance(row, dict) or not row.keys() <= _DELTA:
         raise Malformed("a delta is not an object of host, discovered, done, offer, redo, notes")
     host = _host(row.get("host"))
@@ -178,20 +178,20 @@ def _delta(row: object, longest_url: int, requests: RequestReader) -> Delta:
         _entries_in(discovered, longest_url, requests),
         _keys(done),
         None if offer is None else _summary(offer),
-        tuple([_redo(item, longest_url, requests) for item in redo]) if redo else (),
+        tuple([_redo(item, longest_url, requests, sender) for item in redo]) if redo else (),
         None if notes is None else read_notes(notes),
     )
     return _made(Delta, parts)
 
 
-def _redo(row: object, longest_url: int, requests: RequestReader) -> Redo:
+def _redo(row: object, longest_url: int, requests: RequestReader, sender: str) -> Redo:
     if not isinstance(row, list) or not 1 <= len(row) <= MOST_OUTLINKS + 1:
         raise Malformed("a redo is not a list of a key and outlinks")
     own = [key for item in row[1:] if isinstance(item, str) for key in _unpacked(item)]
     outlinks = tuple([_outlink(item, longest_url, requests) for item in row[1:] if not isinstance(item, str)])
     if len(own) + len(outlinks) > MOST_OUTLINKS:
         raise Malformed("a redo has more outlinks than one may have")
-    return Redo(_key(row[0]), outlinks, tuple(own))
+    return Redo(_key(row[0]), outlinks, tuple(own), sender)
 
 
 def _outlink(row: object, longest_url: int, requests: RequestReader) -> tuple[str, Entry]:

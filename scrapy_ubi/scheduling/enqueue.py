@@ -18,6 +18,7 @@ from __future__ import annotations
 from scrapy import Request
 
 from scrapy_ubi.node import Visit
+from scrapy_ubi.node.keys import before_loss, name_of
 from scrapy_ubi.node.work.verdict import Verdict
 from scrapy_ubi.protocol.host import Entry, retried
 from scrapy_ubi.requests.check import NONCE
@@ -53,11 +54,13 @@ class Enqueue:
         self._children[request] = flight.visit if flight is not None else None
         if self._tools.keys.wants_nonce(request) and flight is not None and flight.visit is not None:
             flight.nonces += 1
-            request.meta[NONCE] = f"{flight.visit.entry.key:016x}.{flight.nonces}"
+            request.meta[NONCE] = f"{name_of(flight.visit.entry):016x}.{flight.nonces}"
 
     def mark_successor(self, request: Request, parent: Request) -> None:
         """A downloader middleware gave `request` in place of the response of `parent`."""
         flight = self._tools.flights.get(parent)
+        if NONCE in request.meta:
+            _drop_loss(request, parent)
         if flight is not None and flight.links is not None:
             came_by = request.meta.get("redirect_urls")
             if came_by and came_by != parent.meta.get("redirect_urls"):  # else it is a retry
@@ -249,6 +252,16 @@ class Enqueue:
             self._tools.drops.keep(request, found.key, encoded)
             self._count("ubi/scheduler/retries")
         return Verdict.RETRIED
+
+
+def _drop_loss(request: Request, parent: Request) -> None:
+    """Where a page redirects to, whose outputs were lost, is another page: it is known, or not, as it was before."""
+    if request.meta.get("redirect_urls") == parent.meta.get("redirect_urls"):
+        return  # a retry
+    if nonce := before_loss(str(request.meta[NONCE])):
+        request.meta[NONCE] = nonce
+    else:
+        del request.meta[NONCE]
 
 
 def _came_by(request: Request) -> str:

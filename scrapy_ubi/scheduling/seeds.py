@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from scrapy import Request
 
+from scrapy_ubi.node.keys import before_loss, name_of
 from scrapy_ubi.requests.check import NONCE
 from scrapy_ubi.requests.codec import Codec
 from scrapy_ubi.requests.identity import Place, RequestKeys
@@ -129,7 +130,7 @@ class Seeds:
     def name(self, visit: Visit, request: Request) -> str:
         """The name of the outputs of a page that is handed out: the same for a bare seed and a bare link that ask for
         the same. Others have keys of their own, by which they are called."""
-        key, nonce = visit.entry.key, str(request.meta.get(NONCE, ""))
+        key, nonce = name_of(visit.entry), before_loss(str(request.meta.get(NONCE, "")))
         if not nonce and not request.dont_filter:
             return asked_name(key, self.nonce(request, _MARKS_TRIED))
         if nonce == SEED or nonce.startswith(f"{SEED}."):

@@ -27,6 +27,7 @@ NUMBERS: tuple[Kind, ...] = ("int", "float", "seconds")
 _CONTACT = re.compile(r"(?:https?://[^\s()<>@/?#]+|mailto:[^\s()<>@]+@)[!#-'*-;=?-~]*")
 _DUPLICATES = re.compile(r"exact|near(?:\(([0-9]{1,3})\))?")
 MOST_CHANGED = 20  # words of a hundred: beyond that pages with one frame are taken for each other
+_TARGET = re.compile(r"(?:s3|gs|az)://[^\s/@]+(?:/\S*)?|file:///\S+")
 _WORD = re.compile(r"[^\s,]{1,200}")
 _REDIS_SCHEMES = ("redis", "rediss", "unix")
 
@@ -151,6 +152,14 @@ def _read_duplicates(row: Setting, value: object) -> str:
     return "exact" if text == "exact" else f"near({int(found[1] or 3)})"
 
 
+def _read_target(row: Setting, value: object) -> str:
+    """Where files are sent."""
+    target = _text(row, value)
+    if not _TARGET.fullmatch(target):
+        raise _wrong(row, target)
+    return target
+
+
 READERS: Mapping[Kind, Reader] = {
     **dict.fromkeys(NUMBERS, read_number),
     "flag": _read_flag,
@@ -162,6 +171,7 @@ READERS: Mapping[Kind, Reader] = {
     "file": read_path,
     "choice": _read_choice,
     "contact": _read_contact,
+    "target": _read_target,
     "name": _read_name,
     "url": _read_url,
 }

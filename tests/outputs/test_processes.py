@@ -33,3 +33,30 @@ def test_an_agent_that_is_killed_and_goes_on(tmp_path: Path, one_server: Server)
     assert set(verdict.exits.values()) == {0}, verdict.logs
     wanted = {f"http://{row['host']}{row['path']}" for row in rows if row["kind"] == "page" and row["status"] == 200}
     assert Counter(json.loads(line)["url"] for line in collected(tmp_path / "a0")) == dict.fromkeys(wanted, 1)
+
+
+@pytest.mark.processes
+def test_an_agent_whose_disk_is_lost_with_its_outputs(tmp_path: Path, one_server: Server) -> None:
+    with DemoWeb(Graph(seed=6, hosts=8, pages=70), 0.03) as web:
+        group = Group(tmp_path, web, one_server, **{**SETTINGS, "UBI_REDIS_URL": one_server.url})
+        try:
+            group.start("a0", "a1", "a2")
+            group.until_settled("a0", "a1", "a2")
+            group.until(lambda: len(group.hosts_of("a1")) > 1 and web.count() > 25, "pages fetched by a1")
+            group.kill("a1", wipe=True)
+            group.end()
+            lost = {f"http://{row['host']}{row['path']}" for row in web.log() if row["agent"] == "a1"}
+            stopped = [part for name in ("a0", "a2") for part in ("--dir", str(tmp_path / name))]
+            asked = group.requeue("--outputs-of", "a1", *stopped)
+            group.start("a0", "a2")
+            verdict = group.end()
+        finally:
+            group.close()
+        rows = web.log()
+    assert set(verdict.exits.values()) == {0}, verdict.logs
+    assert asked["requeued"] > 0
+    assert len([url for url, by in verdict.fetchers().items() if len(by) > 1]) >= asked["requeued"] // 2
+    assert {url for url, by in verdict.fetchers().items() if len(by) > 1} <= lost
+    wanted = {f"http://{row['host']}{row['path']}" for row in rows if row["kind"] == "page" and row["status"] == 200}
+    found = Counter(json.loads(line)["url"] for line in collected(tmp_path / "a0", tmp_path / "a2"))
+    assert found == dict.fromkeys(wanted, 1)

@@ -82,7 +82,7 @@ def test_outlinks_to_the_pages_own_host_are_keys_since_its_keepers_are_told_thei
     village.visit("a", page(own, 5), page(far))
     village.flush("a")
     (redo,) = (redo for _, letter in village.log for delta in letter.deltas for redo in delta.redo)
-    assert redo == Redo(page(own).key, ((far, page(far)),), (page(own, 5).key,))
+    assert redo == Redo(page(own).key, ((far, page(far)),), (page(own, 5).key,), by="a")
     village.take("b")
     village.kill("a")
     village.settle()
@@ -251,7 +251,7 @@ def fields(body: str) -> dict[str, str]:
 def test_a_redo_travels() -> None:
     (delta,) = decode(fields(GOOD), "b", 10, 100).deltas
     link = Entry(0xBB, "http://g.example/", 1)
-    assert delta.redo == (Redo(0xAA, (("g.example", link),), (0xFF,)),)
+    assert delta.redo == (Redo(0xAA, (("g.example", link),), (0xFF,), "a"),)
     (delta,) = decode(
         fields('[{"host":"h.example","redo":[["00000000000000aa","00000000000000ff00000000000000fe"]]}]'), "b", 10, 100
     ).deltas
@@ -296,6 +296,6 @@ def test_entries_that_a_receiver_cannot_take_are_sifted_and_a_redo_with_one_goes
         ("g.example", "http://g.example/", "not g.example")
     ]
     (before,), (after,) = letter.deltas, rest.deltas
-    assert after == before._replace(redo=(Redo(0xDD, ()),))
+    assert after == before._replace(redo=(Redo(0xDD, (), by="a"),))
     rest, refused = sift(letter, lambda host, entry: "all")
     assert rest.deltas[0].discovered == () and rest.deltas[0].done == (0xEE,) and len(refused) == 2

@@ -36,7 +36,7 @@ class Logged:
         self.changes += [Change(host, entry=entry) for entry in news]
         return state, news
 
-    def add_done(self, state: HostState, keys: Iterable[int]) -> list[int]:
+    def add_done(self, state: HostState, keys: Iterable[int], by: str = "") -> list[int]:
         news = super().add_done(state, keys)
         self.changes += [Change(state.host, key=key) for key in news]
         return news

@@ -127,6 +127,13 @@ class Group:
         done = self._command("report")
         return done.returncode, done.stdout + done.stderr
 
+    def requeue(self, *options: str) -> dict[str, Any]:
+        """`scrapy ubi requeue`: what it has done."""
+        done = self._command("requeue", *options, "--json")
+        assert done.returncode == 0, done.stdout + done.stderr
+        found: dict[str, Any] = json.loads(done.stdout)
+        return found
+
     def _command(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", "scrapy", "ubi", *arguments, "--crawl", CRAWL]
         command += ["--redis-url", self.server.url]

@@ -51,7 +51,8 @@ class Question:
     """What is asked. `agent`: of this one only ("": of all). `expires`: unix seconds after which no command waits for
     an answer. `hosts` has `sort`, `limit`, `copies`; `url` has `host` and `key` (16 hex digits); `failed` and `requeue`
     choose by `reason`, `host`, and `url` with `key` (all that are given have to hold); `requeue` chooses everything
-    with `everything` only, and of all this what failed `before` (unix seconds; 0: whenever).
+    with `everything` only, and of all this what failed `before` (unix seconds; 0: whenever). With `outputs_of` it is
+    about pages whose outputs that agent has, in place of failures.
     """
 
     ask: str
@@ -66,6 +67,7 @@ class Question:
     reason: str = ""
     everything: bool = False
     before: float = 0.0
+    outputs_of: str = ""
 
     def text(self) -> str:
         """As JSON: what is not at its default."""
@@ -94,7 +96,8 @@ class Question:
         question = cls(**data)
         if question.ask == "url" and not (question.host and question.key):
             raise BadQuestion("lacks host or key")
-        if question.ask == "requeue" and question.everything == question.chooses:
+        chooses = question.chooses or bool(question.outputs_of)
+        if question.ask == "requeue" and question.everything == chooses:
             raise BadQuestion("chooses nothing, or both everything and something")
         return question
 
@@ -130,6 +133,7 @@ _CHECKS: Mapping[str, Callable[[Any], bool]] = {
     "reason": lambda value: is_text(value, MOST_REASON),
     "everything": lambda value: isinstance(value, bool),
     "before": lambda value: is_number(value, LATEST),
+    "outputs_of": lambda value: fits(value, NAME),
 }
 
 
@@ -294,13 +298,15 @@ def _failed(question: Question, source: Source) -> Answer:
 
 
 def _requeue(question: Question, source: Source) -> Answer:
-    chosen = (one for one in source.frontier.failed(question.host or None) if question.wants(one))
+    frontier, lost = source.frontier, question.outputs_of
+    found = frontier.elsewhere(lost) if lost else frontier.failed(question.host or None)
+    chosen = (one for one in found if question.wants(one))
     now = [*islice(chosen, MOST_REQUEUED)]
     more = next(chosen, None) is not None
     requeued = 0
     for failure in now:
         if source.requeue(failure):
-            source.frontier.forgive(failure)
+            frontier.forget_elsewhere(lost, failure) if lost else frontier.forgive(failure)
             requeued += 1
     return {"requeued": requeued, "unfit": len(now) - requeued, "more": more}
 

@@ -6,9 +6,10 @@ import secrets
 from collections.abc import Callable
 
 from scrapy_ubi.node.hosts.host_notes import HostNotes
-from scrapy_ubi.node.keys import REQUEUED, Keys, again_nonce
+from scrapy_ubi.node.keys import Keys, requeued_nonce
 from scrapy_ubi.node.report.queries import COPY, OWNER, Source
 from scrapy_ubi.protocol.agent import Agent
+from scrapy_ubi.protocol.frontier_contract import OUTPUTS_LOST
 from scrapy_ubi.protocol.host import Entry, Failure, HostState
 from scrapy_ubi.protocol.lane import DISCOVERY
 from scrapy_ubi.protocol.records import Record
@@ -31,10 +32,13 @@ def source(agent: Agent, hosts: HostNotes, keys: Keys, take: Callable[[str, Entr
     def requeue(failure: Failure) -> bool:
         if agent.finished:
             return False
-        nonce = again_nonce(REQUEUED, failure.entry, secrets.token_hex(NONCE_BYTES))
-        entry = keys.again(failure.entry, nonce)
+        entry = keys.again(failure.entry, requeued_nonce(failure, secrets.token_hex(NONCE_BYTES)))
         hosts.lift(failure.host)
-        return entry is not None and take(failure.host, entry)
+        return entry is not None and (take(failure.host, entry) or asked_before(failure, entry))
+
+    def asked_before(failure: Failure, entry: Entry) -> bool:
+        state = agent.frontier.find(failure.host)
+        return failure.reason == OUTPUTS_LOST and state is not None and state.is_known(entry.key)
 
     return Source(agent.me, agent.frontier, now, role, held, hosts.plight, sent, requeue)
 
