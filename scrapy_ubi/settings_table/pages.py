@@ -92,6 +92,13 @@ ROWS: tuple[Setting, ...] = (
         high=65_536,
     ),
     Setting(
+        "replay",
+        "files",
+        (),
+        "WARC files that answer the spider's requests in place of the network: paths, or globs.",
+        default_text="[]",
+    ),
+    Setting(
         "host_cookies",
         "flag",
         True,

@@ -15,6 +15,7 @@ Kind = Literal[
     "filters",
     "stores",
     "file",
+    "files",
     "steps",
     "rules",
     "words",
@@ -37,6 +38,7 @@ _BOUNDS: Mapping[str, str] = {
     "words": "a list of texts without spaces and commas",
     "contact": "an address: http://, https:// or mailto:, without spaces and brackets",
     "file": "a file",
+    "files": "a list of paths and globs",
     "steps": "'scrapy', 'safe', 'larm' or 'learned', with +step or -step after it, or a list of steps",
     "rules": "a list of rules, or the path of a file of them",
 }
