@@ -80,9 +80,14 @@ hosts, and the best order, by indegree. This is Figure 2 of UbiCrawler's paper f
 
 Read are the records of the store `graph` (UBI_STORES), as by collect.
 """
+WACZ = """\
+Writes a WACZ file (1.1.1), which ReplayWeb.page opens: WARC files, their index and a list of pages. With WARC files
+given, of those; otherwise of what all agents have kept (UBI_STORES, store `warc`), each page once, as collect has it.
+"""
 EXAMPLES = {
     "quality": "examples:\n  scrapy ubi quality\n  scrapy ubi quality -o quality.svg\n"
     "  scrapy ubi quality --dir a1 --dir a2 --json",
+    "wacz": "examples:\n  scrapy ubi wacz -o crawl.wacz\n  scrapy ubi wacz 'parts/*.warc.gz' -o crawl.wacz --force",
     "collect": "examples:\n  scrapy ubi collect items -o items.jsonl\n"
     "  scrapy ubi collect items --dir a1 --dir a2 -o items.jsonl\n  scrapy ubi collect items -o - | jq .title\n"
     "  scrapy ubi collect graph -o web --hosts",
@@ -125,6 +130,11 @@ def add_frontier_subcommands(sub: Sub) -> None:
     quality = sub("quality", "how good the pages fetched first were", QUALITY, EXAMPLES["quality"])
     quality.add_argument("-o", "--output", metavar="FILE", help="draw the curves there (SVG)")
     _outputs(quality)
+    wacz = sub("wacz", "WARC files, or those of all agents, as one WACZ file", WACZ, EXAMPLES["wacz"])
+    wacz.add_argument("warc", metavar="WARC", nargs="*", help="WARC files, or globs (default: what the agents kept)")
+    wacz.add_argument("-o", "--output", metavar="OUT", required=True, help="the file to write")
+    wacz.add_argument("--force", action="store_true", help="replace a file of that name")
+    _outputs(wacz)
     reset = sub("reset", "forget a crawl", RESET, EXAMPLES["reset"])
     _dirs(reset)
     reset.add_argument("--finished", action="store_true", help="all crawls of this project that are finished")

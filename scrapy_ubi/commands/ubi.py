@@ -1,8 +1,8 @@
 """`scrapy ubi status | agents | inbox AGENT | owner URL | report | drain AGENT | crawls | hosts | url URL | failed |
-requeue | reset | collect | quality`: a crawl, seen from outside. `scrapy ubi run SPIDER`: its agents, on this machine.
+requeue | reset | collect | quality | wacz`: a crawl, seen from outside. `scrapy ubi run SPIDER`: its agents, on this machine.
 
-The commands only read, but for `run`, `drain`, `requeue` and `reset`; `collect` and `quality` write the files that
-they are told. Errors are one sentence on standard error and exit status 1 (2 for a wrong command line); a traceback is
+The commands only read, but for `run`, `drain`, `requeue` and `reset`; `collect`, `quality` and `wacz` write the files
+that they are told. Errors are one sentence on standard error and exit status 1 (2 for a wrong command line); a traceback is
 a fault of this program.
 """
 
@@ -21,7 +21,7 @@ from scrapy.exceptions import UsageError
 from scrapy.settings import BaseSettings, get_settings_priority
 from scrapy.utils.conf import arglist_to_dict
 
-from scrapy_ubi.commands import collect, collect_graph, crawls, failed, host_report, reset, run, url
+from scrapy_ubi.commands import collect, collect_graph, crawls, failed, host_report, reset, run, url, wacz
 from scrapy_ubi.commands.addon_remark import addon_remark
 from scrapy_ubi.commands.crawl_choice import UbiNoCrawl, choose_crawl
 from scrapy_ubi.commands.drain import Drain
@@ -59,6 +59,7 @@ FRONTIER: Mapping[str, Callable[[BaseSettings, argparse.Namespace], QueryReport]
     "reset": reset.run,
     "collect": collect.run,
     "quality": collect_graph.run_quality,
+    "wacz": wacz.run,
 }
 
 

@@ -3,7 +3,8 @@
 Rules of this module:
 
 * The archive is read in one thread; the loop waits for none of it. It is opened before the spider starts.
-* A response has the flag "cached", as of Scrapy's HTTP cache: the store `warc` keeps none of it, as nothing was loaded.
+* A response has the flag "replayed": the store `warc` keeps none of it, as nothing was loaded. (With that of Scrapy's
+  HTTP cache, "cached", its body would be taken for one that is unpacked already.)
 * What has come truncated has the flag that it had in its crawl.
 """
 
@@ -27,14 +28,13 @@ from scrapy.responsetypes import responsetypes
 from scrapy_ubi.outputs.replay.archive import Answer, Archive, files_of
 from scrapy_ubi.outputs.warc.foreign import BrokenRecord, unchunked
 from scrapy_ubi.requests.failure_reasons import NotArchived
-from scrapy_ubi.requests.reason import keep_reason
+from scrapy_ubi.requests.reason import REPLAYED, keep_reason
 from scrapy_ubi.settings import UbiSettings
 
 logger = logging.getLogger(__name__)
 
 MOST = 1 << 30  # bytes of a record, where DOWNLOAD_MAXSIZE has no bound
 FLAGS = {"length": "download_stopped", "disconnect": "dataloss", "time": "download_stopped"}
-CACHED = "cached"
 
 _replays: WeakKeyDictionary[Crawler, _Replay] = WeakKeyDictionary()
 
@@ -129,7 +129,7 @@ def _response(request: Request, found: Answer) -> Response:
     kind: Any = responsetypes.from_args(headers=headers, url=request.url, body=body)
     response: Response = kind(
         url=request.url, status=int(status), headers=headers, body=body, request=request,
-        flags=[CACHED, *([why] if why else [])], protocol=version.decode("latin-1"), ip_address=_address(found.head),
+        flags=[REPLAYED, *([why] if why else [])], protocol=version.decode("latin-1"), ip_address=_address(found.head),
     )  # fmt: skip
     keep_reason(response, reason.decode("latin-1"))
     return response
