@@ -1,9 +1,10 @@
 """`scrapy ubi status | agents | inbox AGENT | owner URL | report | drain AGENT | crawls | hosts | url URL | failed |
-requeue | reset | collect | quality | wacz`: a crawl, seen from outside. `scrapy ubi run SPIDER`: its agents, on this machine.
+requeue | reset | collect | quality | wacz`: a crawl, seen from outside. `scrapy ubi run SPIDER`: its agents, on this
+machine.
 
 The commands only read, but for `run`, `drain`, `requeue` and `reset`; `collect`, `quality` and `wacz` write the files
-that they are told. Errors are one sentence on standard error and exit status 1 (2 for a wrong command line); a traceback is
-a fault of this program.
+that they are told. Errors are one sentence on standard error and exit status 1 (2 for a wrong command line); a
+traceback is a fault of this program.
 """
 
 from __future__ import annotations

@@ -97,7 +97,12 @@ def live(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Any]]:
 
 def replayed(live: tuple[Path, list[Any]], spider: type[Spider] = Walk, **settings: Any) -> Outcome:
     """No site is there: what went to the network would fail."""
-    wanted = {"UBI_REPLAY": [str(live[0] / "out/warc/*.warc.gz")], "UBI_FAST": True, "DOWNLOAD_DELAY": 50, "UBI_STORES": "warc"}
+    wanted = {
+        "UBI_REPLAY": [str(live[0] / "out/warc/*.warc.gz")],
+        "UBI_FAST": True,
+        "DOWNLOAD_DELAY": 50,
+        "UBI_STORES": "warc",
+    }
     return run(spider, live[0], "http://127.0.0.1:1", **wanted | settings)
 
 

@@ -117,7 +117,9 @@ class Archive:
             return asked
         with self._paths[row.file].open("rb") as file:
             try:
-                request = read_at(file, row.offset + record.length if row.request == _BEHIND else row.request, self._most)
+                request = read_at(
+                    file, row.offset + record.length if row.request == _BEHIND else row.request, self._most
+                )
             except BrokenRecord:
                 return asked
         if request.kind != "request" or request.url != record.url:
@@ -131,7 +133,7 @@ class Archive:
 
     def _rows(self, where: str, number: int) -> list[_Row]:
         found = self._table.execute(
-            f"SELECT file, place, length, request FROM answers WHERE {where} = ? "  # noqa: S608 - of this module
+            f"SELECT file, place, length, request FROM answers WHERE {where} = ? "
             "ORDER BY date DESC, file DESC, place DESC LIMIT ?",
             (number, TRIED),
         )

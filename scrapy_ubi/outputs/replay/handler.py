@@ -77,9 +77,7 @@ class _Replay:
         await self._opened()
         began = monotonic()
         loop = asyncio.get_running_loop()
-        found = await loop.run_in_executor(
-            self._thread, self._archive.find, request.method, request.url, request.body
-        )
+        found = await loop.run_in_executor(self._thread, self._archive.find, request.method, request.url, request.body)
         if found is None:
             self._count("missing")
             raise NotArchived(f"{request} is not in the WARC files of UBI_REPLAY")

@@ -57,7 +57,9 @@ def check(settings: UbiSettings) -> None:
     """Raises UbiSettingError where there is nothing to replay."""
     _, empty = files_of(settings.replay)
     if empty:
-        raise UbiSettingError("UBI_REPLAY", f"names {empty[0]!r}, which is no file", "give paths or globs of WARC files")
+        raise UbiSettingError(
+            "UBI_REPLAY", f"names {empty[0]!r}, which is no file", "give paths or globs of WARC files"
+        )
 
 
 def _over(settings: BaseSettings, name: str) -> int:

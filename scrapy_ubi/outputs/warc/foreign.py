@@ -167,7 +167,7 @@ def http_message(block: bytes) -> HttpMessage:
     head, mark, body = block.partition(b"\r\n\r\n")
     if not mark:
         head, mark, body = block.partition(b"\n\n")
-    if not mark and not block.endswith(b"\n") or len(head) > MOST_HEAD:
+    if (not mark and not block.endswith(b"\n")) or len(head) > MOST_HEAD:
         raise BrokenRecord("the record holds no HTTP message")
     first, *lines = re.split(rb"\r?\n", head)
     parts = (*first.split(b" ", 2), b"", b"")
