@@ -79,10 +79,10 @@ class _Replay:
         loop = asyncio.get_running_loop()
         found = await loop.run_in_executor(self._thread, self._archive.find, request.method, request.url, request.body)
         if found is None:
-            self._count("missing")
+            self._count("ubi/replay/missing")
             raise NotArchived(f"{request} is not in the WARC files of UBI_REPLAY")
         request.meta["download_latency"] = monotonic() - began
-        self._count("answered")
+        self._count("ubi/replay/answered")
         return _response(request, found)
 
     async def _opened(self) -> None:
@@ -97,12 +97,15 @@ class _Replay:
         logger.info("UBI_REPLAY: the files have %d responses.", self._archive.records)
 
     def _tell(self) -> None:
-        for what, number in (("records", self._archive.records), ("broken", self._archive.broken)):
+        for what, number in (
+            ("ubi/replay/records", self._archive.records),
+            ("ubi/replay/broken", self._archive.broken),
+        ):
             if number:
                 self._count(what, number)
 
     def _count(self, what: str, number: int = 1) -> None:
-        self._crawler.stats.inc_value(f"ubi/replay/{what}", number)
+        self._crawler.stats.inc_value(what, number)
 
     def close(self) -> None:
         """End the thread, when what it does is done."""

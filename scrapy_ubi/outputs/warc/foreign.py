@@ -183,7 +183,7 @@ def http_message(block: bytes) -> HttpMessage:
 
 def unchunked(body: bytes) -> bytes:
     """A body without its chunks, where they hold; else as it is: many programs write the header without them."""
-    pieces, at = [], 0
+    pieces, at = list[bytes](), 0
     while found := re.compile(rb"([0-9a-fA-F]{1,8})[^\r\n]{0,256}\r\n").match(body, at):
         size = int(found[1], 16)
         if not size:
