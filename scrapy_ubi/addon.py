@@ -32,6 +32,7 @@ from scrapy_ubi.components.truncate import UbiBodyMiddleware
 from scrapy_ubi.components.wiring import REFUSAL
 from scrapy_ubi.errors import UbiSettingError
 from scrapy_ubi.outputs.feed_params import FeedParams
+from scrapy_ubi.outputs.replay import placing as replay
 from scrapy_ubi.politeness import scrapy_delays
 from scrapy_ubi.process import arguments
 from scrapy_ubi.scrapy_private import versions
@@ -68,6 +69,7 @@ class Addon:
         if not flag(settings, "enabled"):
             logger.info("UBI_ENABLED is off: the crawl is one of plain Scrapy, without other agents.")
             return
+        replay.place_replay(settings)
         settings.set(REFUSAL, refusal(settings), _ADDON)
         # Also over a scheduler or a reactor of the user's: the start is refused with ours. And before that of an add-on
         # that comes after this one: nothing here works with another.
@@ -114,7 +116,7 @@ def refusal(settings: BaseSettings) -> str | None:
             "by asyncio."
         )
     try:
-        UbiSettings.from_scrapy(settings, "spider")
+        replay.check(UbiSettings.from_scrapy(settings, "spider"))
         scrapy_delays.check(settings)
     except UbiSettingError as error:
         return str(error)

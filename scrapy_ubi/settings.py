@@ -32,6 +32,7 @@ __all__ = ["SETTINGS", "Setting", "UbiSettings", "default_crawl", "listing", "re
 # Crawl and agent names are parts of Redis keys and of directories: no braces (hash tags), slashes or spaces.
 _NOT_IN_NAME = re.compile(r"[^A-Za-z0-9_.:-]")
 _CUT = 55  # characters of a name that is cut, beside "-" and 8 hex digits
+REPLAY = "replay"  # what the name of a replay and its directory end with
 FINGERPRINTER = "scrapy.utils.request.RequestFingerprinter"  # Scrapy's default
 MOST_REPLICAS = 999_999  # of one agent: as many digits as a beat has for them
 
@@ -113,6 +114,7 @@ class UbiSettings:
     ship: str | None = DEFAULT.ship
     ship_seconds: float = DEFAULT.ship_seconds
     ship_timeout: float = DEFAULT.ship_timeout
+    replay: tuple[str, ...] = DEFAULT.replay  # as given: paths and globs
     host_cookies: bool = DEFAULT.host_cookies
     foreign_downloads: Literal["polite", "refuse", "allow"] = DEFAULT.foreign_downloads
     shared_feeds: bool = DEFAULT.shared_feeds
@@ -157,6 +159,9 @@ class UbiSettings:
         given = values["dir"] is not None or bool(settings.get("JOBDIR"))
         if values["dir"] is None:
             values["dir"] = Path(str(settings.get("JOBDIR") or home.directory(str(values["crawl"]))))
+        if values["replay"]:  # beside the crawl that wrote the files, whose directory knows all pages already
+            values["crawl"] = default_crawl(str(values["crawl"]), REPLAY)
+            values["dir"] = Path(str(values["dir"])) / REPLAY if given else Path(home.directory(str(values["crawl"])))
         if values["host_delay"] is None:
             values["host_delay"] = _download_delay(settings.get("DOWNLOAD_DELAY"))
         fingerprinter = _class_name(settings.get("REQUEST_FINGERPRINTER_CLASS") or FINGERPRINTER)

@@ -98,12 +98,17 @@ title count most.
 The first search of a crawl makes the index, a later one adds what agents have written since; it works beside a running
 crawl.
 """
+WACZ = """\
+Writes a WACZ file (1.1.1), which ReplayWeb.page opens: WARC files, their index and a list of pages. With WARC files
+given, of those; otherwise of what all agents have kept (UBI_STORES, store `warc`), each page once, as collect has it.
+"""
 EXAMPLES = {
     "search": "examples:\n  scrapy ubi search consistent hashing\n"
     "  scrapy ubi search '\"link graph\"' --limit 3 --json\n"
     "  scrapy ubi search --dir a1 --dir a2 -- crawl* -robots\n  scrapy ubi search hashing --index pages.db",
     "quality": "examples:\n  scrapy ubi quality\n  scrapy ubi quality -o quality.svg\n"
     "  scrapy ubi quality --dir a1 --dir a2 --json",
+    "wacz": "examples:\n  scrapy ubi wacz -o crawl.wacz\n  scrapy ubi wacz 'parts/*.warc.gz' -o crawl.wacz --force",
     "collect": "examples:\n  scrapy ubi collect items -o items.jsonl\n"
     "  scrapy ubi collect items --dir a1 --dir a2 -o items.jsonl\n  scrapy ubi collect items -o - | jq .title\n"
     "  scrapy ubi collect graph -o web --hosts\n  scrapy ubi collect duplicates --near 3 -o duplicates.jsonl",
@@ -168,6 +173,11 @@ def add_frontier_subcommands(sub: Sub) -> None:
     _limit(search, "pages")
     search.add_argument("--index", metavar="FILE", help="search in a file that `collect index -o FILE.db` has made")
     _outputs(search)
+    wacz = sub("wacz", "WARC files, or those of all agents, as one WACZ file", WACZ, EXAMPLES["wacz"])
+    wacz.add_argument("warc", metavar="WARC", nargs="*", help="WARC files, or globs (default: what the agents kept)")
+    wacz.add_argument("-o", "--output", metavar="OUT", required=True, help="the file to write")
+    wacz.add_argument("--force", action="store_true", help="replace a file of that name")
+    _outputs(wacz)
     reset = sub("reset", "forget a crawl", RESET, EXAMPLES["reset"])
     _dirs(reset)
     reset.add_argument("--finished", action="store_true", help="all crawls of this project that are finished")

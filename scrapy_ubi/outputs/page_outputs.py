@@ -32,6 +32,7 @@ from scrapy_ubi.outputs.stores import Page, Store
 from scrapy_ubi.outputs.writer import Writer
 from scrapy_ubi.politeness.robots.fetch import load_of
 from scrapy_ubi.protocol.host import retries_of
+from scrapy_ubi.requests.as_it_came import as_it_came
 from scrapy_ubi.requests.check import NONCE
 from scrapy_ubi.requests.inflight import Flight, Flights, FoundLinks
 
@@ -133,7 +134,7 @@ class PageOutputs:
         began = came - (time.monotonic() - flight.began if flight.began else 0.0)
         if flight.visit is not None or flight.local:
             waiting = self._of(flight)
-            waiting.received, waiting.began, waiting.came = response, began, came
+            waiting.received, waiting.began, waiting.came = as_it_came(response), began, came
         elif self._of_robots and load_of(request) is not None:
             self._hand_over_robots(request, response, began, came)
 

@@ -23,14 +23,20 @@ class TooLong(IgnoreRequest):
     """The load of a page took longer than UBI_MAX_LOAD_SECONDS."""
 
 
+class NotArchived(IgnoreRequest):
+    """A replay (UBI_REPLAY) has no answer to this request in its files."""
+
+
 def reason_of(error: BaseException) -> str:
-    """`robots`, `robots/unreachable`, `redirects`, `load/too_long`, `link/private`, `ignored/<class>` or
-    `exception/<class>`.
+    """`robots`, `robots/unreachable`, `redirects`, `load/too_long`, `link/private`, `replay/missing`,
+    `ignored/<class>` or `exception/<class>`.
     """
     if isinstance(error, TooLong):
         return "load/too_long"
     if isinstance(error, PrivateHost):
         return "link/private"
+    if isinstance(error, NotArchived):
+        return "replay/missing"
     if isinstance(error, IgnoreRequest):
         return _IGNORED.get(str(error), f"ignored/{type(error).__name__}")
     return f"exception/{type(error).__name__}"

@@ -13,6 +13,8 @@ from weakref import WeakKeyDictionary
 
 from scrapy.http import Response
 
+REPLAYED = "replayed"  # flag of a response that comes from WARC files (UBI_REPLAY)
+
 _USUAL = {status.value: status.phrase for status in HTTPStatus}
 _unusual: WeakKeyDictionary[Response, str] = WeakKeyDictionary()
 

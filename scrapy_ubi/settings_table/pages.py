@@ -129,6 +129,13 @@ ROWS: tuple[Setting, ...] = (
         high=86_400.0,
     ),
     Setting(
+        "replay",
+        "files",
+        (),
+        "WARC files that answer the spider's requests in place of the network: paths, or globs.",
+        default_text="[]",
+    ),
+    Setting(
         "host_cookies",
         "flag",
         True,

@@ -127,6 +127,14 @@ def _read_filters(row: Setting, value: object) -> tuple[object, ...]:
     return tuple(value) if isinstance(value, list | tuple) else (_text(row, value),)
 
 
+def _read_files(row: Setting, value: object) -> tuple[str, ...]:
+    """Paths and globs, in a list or, as on the command line, in one text with commas between them."""
+    paths = value.split(",") if isinstance(value, str) else [value] if isinstance(value, Path) else value
+    if not isinstance(paths, list | tuple):
+        raise _wrong(row, value)
+    return tuple(str(read_path(row, path.strip() if isinstance(path, str) else path)) for path in paths)
+
+
 def _read_choice(row: Setting, value: object) -> str:
     """One of the row's choices."""
     choice = _text(row, value)
@@ -167,6 +175,7 @@ READERS: Mapping[Kind, Reader] = {
     "filters": _read_filters,
     "stores": _read_filters,
     "duplicates": _read_duplicates,
+    "files": _read_files,
     "path": read_path,
     "file": read_path,
     "choice": _read_choice,

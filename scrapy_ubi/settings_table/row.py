@@ -16,6 +16,7 @@ Kind = Literal[
     "stores",
     "duplicates",
     "file",
+    "files",
     "steps",
     "rules",
     "words",
@@ -41,6 +42,7 @@ _BOUNDS: Mapping[str, str] = {
     "target": "an address: s3://, gs://, az:// with a bucket, or file:// with an absolute path",
     "contact": "an address: http://, https:// or mailto:, without spaces and brackets",
     "file": "a file",
+    "files": "a list of paths and globs",
     "steps": "'scrapy', 'safe', 'larm' or 'learned', with +step or -step after it, or a list of steps",
     "rules": "a list of rules, or the path of a file of them",
 }

@@ -26,10 +26,12 @@ from scrapy_ubi.outputs.warc import cdxj, members
 from scrapy_ubi.outputs.warc.http_heads import request_head, response_head
 from scrapy_ubi.outputs.warc.members import Fields, date, digest, new_id, new_ids
 from scrapy_ubi.outputs.warc.met import PROFILE, Met, Payloads
+from scrapy_ubi.requests.reason import REPLAYED
 from scrapy_ubi.urls.filters.filter_text import FilterError
 
 WARC, LINES = "warc.gz", "cdxj"
 REVISIT = 1024  # bytes from which on a payload that was met before is not written again
+NOT_LOADED = frozenset({"cached", REPLAYED})  # flags of responses
 HTTP = "application/http; msgtype="
 TRUNCATED = {"dataloss": "disconnect", "download_stopped": "length"}  # flag of a response -> why
 
@@ -65,7 +67,7 @@ class WarcStore(Store):
     def page(self, page: Page) -> Page | None:
         """What came, where it came by HTTP."""
         came = page.received
-        if came is None or not came.url.startswith(("http://", "https://")) or "cached" in came.flags:
+        if came is None or not came.url.startswith(("http://", "https://")) or not NOT_LOADED.isdisjoint(came.flags):
             return None
         return page
 
