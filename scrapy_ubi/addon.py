@@ -32,7 +32,7 @@ from scrapy_ubi.components.truncate import UbiBodyMiddleware
 from scrapy_ubi.components.wiring import REFUSAL
 from scrapy_ubi.errors import UbiSettingError
 from scrapy_ubi.outputs.feed_params import FeedParams
-from scrapy_ubi.outputs.replay import placing as replay
+from scrapy_ubi.outputs.replay import offline as replay
 from scrapy_ubi.politeness import scrapy_delays
 from scrapy_ubi.process import arguments
 from scrapy_ubi.scrapy_private import versions

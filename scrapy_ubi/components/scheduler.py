@@ -38,9 +38,8 @@ from scrapy_ubi.errors import UbiError
 from scrapy_ubi.node import Node
 from scrapy_ubi.node.disk import AgentDisk
 from scrapy_ubi.outputs import feed_params
-from scrapy_ubi.outputs.duplicates.judge import OF, Judge
 from scrapy_ubi.outputs.feed_claims import FeedClaims
-from scrapy_ubi.outputs.page_outputs import KEY, PageOutputs
+from scrapy_ubi.outputs.page_outputs import PageOutputs
 from scrapy_ubi.outputs.setup import Outputs
 from scrapy_ubi.plainlinks import PlainLinks
 from scrapy_ubi.politeness.robots.sitemaps import Sitemaps
@@ -52,6 +51,7 @@ from scrapy_ubi.scheduling.bulk_enqueue import Ordinary
 from scrapy_ubi.scheduling.decide import Tools
 from scrapy_ubi.scheduling.dequeue import Dequeue, PageReaders
 from scrapy_ubi.scheduling.drops import Drops
+from scrapy_ubi.scheduling.duplicate_links import DuplicateLinks
 from scrapy_ubi.scheduling.enqueue import Enqueue
 from scrapy_ubi.scheduling.hostless import SHARE, Hostless
 from scrapy_ubi.scheduling.inspect_mode import Trial
@@ -82,6 +82,7 @@ class UbiScheduler(BaseScheduler):
     gate: Gate
     reach: Reach
     hooks: EngineHooks
+    duplicates: DuplicateLinks
     outputs: PageOutputs | None = None  # none where UBI_STORES names no store
 
     def __init__(self, crawler: Crawler) -> None:
@@ -92,7 +93,6 @@ class UbiScheduler(BaseScheduler):
         self.trial: Trial | None = None
         self._stores: Outputs | None = None
         self.ending = Ending(crawler)
-        self._judge: Judge | None = None
         self._opened = False
         self._start_ended = False
         self._held = True  # open by the user's handlers at idle, until they say otherwise
@@ -186,8 +186,9 @@ class UbiScheduler(BaseScheduler):
             normal, named = self._keys.normal_form, self._tools.seeds.name
             self.outputs = self._stores.of_pages(self.flights, normal, named, self._stat_buffer.count)
             self._stores.writer.on_room(self.hooks.wake)
-            self._judge = self._stores.judge_of(self._stat_buffer.count, self.node.note)
-        self._page_links = self._make_page_links()
+        self.duplicates = DuplicateLinks(self.flights, self._stat_buffer)
+        own = type(self) if type(self).enqueue_request is not UbiScheduler.enqueue_request else None
+        self._page_links = PageLinks(self.crawler, self._tools, wiring.why_one_by_one(self._keys, self.settings, own))
         self._dequeue = self._make_dequeue()
 
     def _assemble(self) -> None:
@@ -203,17 +204,13 @@ class UbiScheduler(BaseScheduler):
         self._enqueue = Enqueue(self._tools, self._local, self._stat_buffer)
         self._link_filter.ask_frontier(self._enqueue.is_visited)
 
-    def _make_page_links(self) -> PageLinks:
-        why = wiring.why_one_by_one(self._keys, self.settings)
-        if not why and type(self).enqueue_request is not UbiScheduler.enqueue_request:
-            why = f"{type(self).__qualname__} has an enqueue_request of its own"
-        return PageLinks(self.crawler, self._tools, why)
-
     def _make_dequeue(self) -> Dequeue:
-        sessions = Sessions(self.crawler, self.node, self.settings, self.notices, self._stat_buffer.count)
+        count, stores = self._stat_buffer.count, self._stores
+        sessions = Sessions(self.crawler, self.node, self.settings, self.notices, count)
+        judge = stores.judge_of(count, self.node.note) if stores is not None else None
         return Dequeue(
             self.crawler, self._spider, self._tools, self._local, self._kept, self.gate,
-            PageReaders(self._errors, self.sitemaps, sessions, self.outputs, self._judge), self._stat_buffer,
+            PageReaders(self._errors, self.sitemaps, sessions, self.outputs, judge), self._stat_buffer,
         )  # fmt: skip
 
     def begin(self) -> None:
@@ -251,8 +248,7 @@ class UbiScheduler(BaseScheduler):
             atexit.unregister(self._cut_short)
         finally:
             if self._stores is not None:
-                await self._stores.shipped()
-                self._stores.close()
+                await self._stores.close()
             self._stat_buffer.close(self.node, self._keys.changed, self._page_links.taken)
             say_lost(self.crawler, self.node, self.settings)
             self._link_filter.close()
@@ -273,8 +269,7 @@ class UbiScheduler(BaseScheduler):
         dropped.
         """
         if self.outputs is not None:
-            request.meta.pop(KEY, None)  # copied from its page's
-            request.meta.pop(OF, None)
+            self.outputs.unmark(request)
         return self._enqueue.take(request, bool(request.meta.pop(SEED, False))).is_taken
 
     def is_known(self, request: Request) -> bool:
@@ -291,25 +286,6 @@ class UbiScheduler(BaseScheduler):
     def seeds(self, plain: PlainLinks) -> Iterator[Request]:
         """The requests for plain links that start() has yielded."""
         return self._page_links.seeds(plain)
-
-    def drops_links(self, response: Response) -> bool:
-        """Whether what the callback of this response asks for is not taken: the page is a duplicate."""
-        flight = self.flights.get(response.request)
-        return flight is not None and flight.unfollowed
-
-    def leaves(self, found: object, response: Response) -> bool:
-        """The callback of a duplicate yields this: whether it is a link, which is not taken then, but counted, and
-        noted for the stores that keep links. The page itself, asked for once more, is none."""
-        if not isinstance(found, Request | PlainLinks):
-            return False
-        if isinstance(found, Request) and found.url == response.url:
-            return False
-        urls = [url for url in found.urls if isinstance(url, str)] if isinstance(found, PlainLinks) else [found.url]
-        self._stat_buffer.sums["ubi/duplicates/links"] += len(urls)
-        flight = self.flights.get(response.request)
-        if flight is not None and flight.links is not None:
-            flight.links.urls.extend(urls)
-        return True
 
     def mark_child(self, request: Request, parent: Request | None) -> None:
         """The page of `parent` yields `request`, which is enqueued next."""

@@ -94,8 +94,8 @@ class UbiSpiderMiddleware:
             if hand_over is None:  # not before: the callback itself may let somebody listen
                 unheard = self._is_unheard()
                 hand_over = self._taker(response, unheard, scheduler)
-                drops = scheduler.drops_links(response)
-            if drops and scheduler.leaves(found, response):
+                drops = scheduler.duplicates.dropped(response)
+            if drops and scheduler.duplicates.drop(found, response):
                 continue
             if isinstance(found, Request):
                 hand_over(found)
@@ -121,8 +121,8 @@ class UbiSpiderMiddleware:
             if hand_over is None:
                 unheard = self._is_unheard()
                 hand_over = self._taker(response, unheard, scheduler)
-                drops = scheduler.drops_links(response)
-            if drops and scheduler.leaves(found, response):
+                drops = scheduler.duplicates.dropped(response)
+            if drops and scheduler.duplicates.drop(found, response):
                 continue
             if isinstance(found, Request):
                 hand_over(found)

@@ -132,13 +132,14 @@ def make_keys(crawler: Crawler, settings: UbiSettings, stats: StatBuffer) -> Req
     return FingerprintKeys(settings, fingerprinter, stats.count, unfiltered)
 
 
-def why_one_by_one(keys: RequestKeys, settings: UbiSettings) -> str:
-    """Why the links of a page must be taken one by one, as Requests; empty where they may be taken at once."""
+def why_one_by_one(keys: RequestKeys, settings: UbiSettings, own: type | None) -> str:
+    """Why the links of a page must be taken one by one, as Requests; empty where they may be taken at once. `own`: a
+    scheduler that has an `enqueue_request` of its own, if it is one."""
     if keys.unfiltered:
         return "DUPEFILTER_CLASS lets every request be fetched"
     if settings.fingerprints:
         return f"REQUEST_FINGERPRINTER_CLASS, {settings.fingerprinter}, is asked for each request"
-    return ""
+    return f"{own.__qualname__} has an enqueue_request of its own" if own is not None else ""
 
 
 class SchedulerEvents(NodeEvents):

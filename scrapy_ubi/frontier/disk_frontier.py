@@ -66,7 +66,7 @@ class DiskFrontier:
         self.note_status, self.status_of = self._entries.note_status, self._entries.status_of
         failures = Failures(store, self._flushes)
         self.fail, self.failed, self.forgive = failures.fail, failures.failed, failures.forgive
-        self.keep_elsewhere = self._entries.elsewhere.keep
+        self.keep_elsewhere, self.know_outputs = self._entries.elsewhere.keep, self._entries.elsewhere.start
         self.lost = 0
         """How many of the last flushes the store has lost, when it was opened (`restore`)."""
         self._offset = offset
@@ -189,10 +189,6 @@ class DiskFrontier:
             self._entries.overtaken(own, old)
 
     # -- outputs elsewhere
-
-    def know_outputs(self) -> None:
-        """Pages leave outputs: from now on it is kept which are at other agents."""
-        self._entries.elsewhere.start()
 
     def elsewhere(self, agent: str) -> Iterator[Failure]:
         """The pages whose outputs are at that agent, as far as is known here. Raises `StoreDamaged`."""

@@ -35,6 +35,7 @@ from scrapy_ubi.protocol.host import retries_of
 from scrapy_ubi.requests.as_it_came import as_it_came
 from scrapy_ubi.requests.check import NONCE
 from scrapy_ubi.requests.inflight import Flight, Flights, FoundLinks
+from scrapy_ubi.requests.judged import DUPLICATE_OF
 
 if TYPE_CHECKING:
     from scrapy_ubi.node import Visit
@@ -148,6 +149,12 @@ class PageOutputs:
         flight = self._flights.get(response.request)
         if flight is not None:
             self._of(flight).number(item)
+
+    @staticmethod
+    def unmark(request: Request) -> None:
+        """Take out what was copied from the `meta` of this request's page."""
+        request.meta.pop(KEY, None)
+        request.meta.pop(DUPLICATE_OF, None)
 
     def identity(self, item: Any) -> str:
         """The identity of an item that is in the pipelines; '' where it is not known."""

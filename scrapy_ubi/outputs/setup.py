@@ -12,9 +12,9 @@ from scrapy import Request
 from scrapy.crawler import Crawler
 
 from scrapy_ubi.outputs import stores
+from scrapy_ubi.outputs.duplicates.duplicate_record import Compared
 from scrapy_ubi.outputs.duplicates.duplicates_store import DuplicatesStore, known
 from scrapy_ubi.outputs.duplicates.judge import Judge
-from scrapy_ubi.outputs.duplicates.record import Compared
 from scrapy_ubi.outputs.page_outputs import PageOutputs
 from scrapy_ubi.outputs.part_files import OUT
 from scrapy_ubi.outputs.ship_targets import AT_ONCE, target_of
@@ -85,23 +85,26 @@ class Outputs:
     def _read_known(self, out: Path) -> None:
         self._known = known(out)
 
-    async def shipped(self) -> None:
-        """All is sealed: wait until it is sent, in another thread."""
-        if self._shipper is None:
-            return
+    async def close(self) -> None:
+        """All is sealed: wait until it is sent, and say where it is."""
+        if self._shipper is not None:
+            await self._sent(self._shipper)
+        self._say()
+
+    async def _sent(self, shipper: Shipper) -> None:
+        """Wait until all is sent, in another thread, and count."""
         timeout = self._settings.ship_timeout
-        left = await asyncio.to_thread(self._shipper.finish, timeout)
+        left = await asyncio.to_thread(shipper.finish, timeout)
         if left:
             sentence = "%d files are not sent after %g s (UBI_SHIP_TIMEOUT): they are in %s. Copy them."
             logger.error(sentence, left, timeout, self._settings.dir / OUT)
-        shipper, stats = self._shipper, self._crawler.stats
+        stats = self._crawler.stats
         told = {"sent": shipper.sent, "failed": shipper.failed, "refused": shipper.refused, "left": left}
         for name, number in told.items():
             if number and stats is not None:
                 stats.set_value(f"ubi/ship/{name}", number)
 
-    def close(self) -> None:
-        """All is written: say where it is."""
+    def _say(self) -> None:
         repaired, stats = self.writer.repaired, self._crawler.stats
         if stats is not None:
             told = {"ubi/store/cut_bytes": repaired.cut, "ubi/store/unwritten": self.writer.failed}

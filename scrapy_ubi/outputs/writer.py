@@ -6,11 +6,10 @@ Rules of this module:
   one page. A mark stands where a flush of the agent's disk was collected.
 * The flush waits (in the disk's thread) until all that stands before its mark is on the disk, synced as the flush is,
   and holds the lengths that the files had there (`rows`). So a page that is done on the disk has its outputs, once:
-  what a killed process has written beyond is cut off at the next start (`part_files.repair`).
-* A part that is full is sealed after the flush that holds its last length was written (`settled`), not before: what
-  is sealed belongs to pages that are done.
-* What could not be written, as the disk is full, waits here, and the flush with it: it is tried again with the flush.
-* What waits is counted (`waiting`): the agent takes no request while that is too much.
+  what was written beyond is cut off at the next start (`part_files.repair`).
+* A full part is sealed after the flush with its last length was written (`settled`): what is sealed is of done pages.
+* What could not be written, as the disk is full, waits, and the flush with it: it is tried again with the flush. What
+  waits is counted (`waiting`): the agent takes no request while that is too much.
 """
 
 from __future__ import annotations
@@ -37,7 +36,6 @@ logger = logging.getLogger("scrapy_ubi")
 
 ROW = META + b"outputs"  # of the agent's store
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-
 Row = tuple[bytes, bytes | None]
 
 

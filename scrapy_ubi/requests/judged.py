@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+DUPLICATE_OF = "ubi_duplicate_of"  # meta key: the URL of the page that was first
+
 
 class Judged(NamedTuple):
     """`digest` of the decoded body; `words` of its content; `sketch`: empty where it is not compared by words. `kind`:

@@ -17,7 +17,7 @@ from warcio.archiveiterator import ArchiveIterator
 
 from scrapy_ubi.commands import wacz as command
 from scrapy_ubi.commands.wacz import UbiOutputExists
-from scrapy_ubi.outputs.warc.wacz import Wacz
+from scrapy_ubi.outputs.warc.wacz_file import Wacz
 from tests.outputs.test_warc_collect import Warcs
 
 PAGES = 600
@@ -89,7 +89,7 @@ def test_of_agents_each_page_once(agents: tuple[Path, ...], tmp_path: Path) -> N
 def test_of_files_with_an_index_and_without(
     agents: tuple[Path, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("scrapy_ubi.outputs.warc.wacz.LINES", 50)
+    monkeypatch.setattr("scrapy_ubi.outputs.warc.wacz_file.LINES", 50)
     warcs = sorted((agents[0] / "out/warc").glob("*.warc.gz"))
     assert len(warcs) > 1
     found = made(tmp_path / "with.wacz", *warcs)

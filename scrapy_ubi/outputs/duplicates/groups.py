@@ -25,8 +25,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scrapy_ubi.outputs.collector import Collector
+from scrapy_ubi.outputs.duplicates.duplicate_record import BadLine, read_line
 from scrapy_ubi.outputs.duplicates.host_pages import FEW
-from scrapy_ubi.outputs.duplicates.record import BadLine, read_line
 from scrapy_ubi.outputs.duplicates.sketch import BINS, DIGEST, bands_of, resemblance, resemblance_of
 from scrapy_ubi.outputs.graph.runs import NumberSorter
 

@@ -10,7 +10,7 @@ Rules of this module:
   first, whole. What is forgotten is counted.
 * What is known comes back after a restart: it stands in the records of the store `duplicates`, of pages that are done.
   A host that comes from another agent comes without: pages that were fetched there are not compared with.
-* The mark (`OF` in meta) is taken off what a spider has copied along, before a page is judged.
+* The mark (`DUPLICATE_OF` in meta) is taken off what a spider has copied along, before a page is judged.
 """
 
 from __future__ import annotations
@@ -38,10 +38,9 @@ from scrapy_ubi.outputs.duplicates.sketch import (
 )
 from scrapy_ubi.outputs.page_text import PageContent, content_of
 from scrapy_ubi.requests.inflight import Flight
-from scrapy_ubi.requests.judged import Judged
+from scrapy_ubi.requests.judged import DUPLICATE_OF, Judged
 from scrapy_ubi.urls import partition_key
 
-OF = "ubi_duplicate_of"  # meta key: the URL of the page that was first
 MOST_PAGES = 131_072  # digests, and sketches apart, of one agent: some 20 MB, and 40
 
 _MISSING = re.compile(
@@ -104,7 +103,7 @@ class Judge:
     def judge(self, flight: Flight, response: Response) -> bool:
         """Compare the page that came with those of its host. True where its callback is not to be called."""
         request = flight.request
-        request.meta.pop(OF, None)
+        request.meta.pop(DUPLICATE_OF, None)
         host = partition_key(request.url)
         if host is None or not is_compared(request, response):
             return False
@@ -113,7 +112,7 @@ class Judge:
         flight.judged = Judged(print_.digest, print_.words, print_.sketch, kind, of)
         if not kind:
             return False
-        request.meta[OF] = of
+        request.meta[DUPLICATE_OF] = of
         flight.unfollowed = self.action == "unfollow"
         self._count(f"ubi/duplicates/{kind}")
         self._note(f"duplicates/{kind}", host)

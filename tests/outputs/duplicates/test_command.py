@@ -14,11 +14,11 @@ from scrapy_ubi.commands import collect
 from scrapy_ubi.commands.options import add_subcommands
 from scrapy_ubi.commands.query import QueryReport
 from scrapy_ubi.errors import UbiError
+from scrapy_ubi.outputs.duplicates.duplicate_record import BadLine, Compared, line_of, read_line
 from scrapy_ubi.outputs.duplicates.duplicates_store import known
-from scrapy_ubi.outputs.duplicates.judge import OF, Judge
-from scrapy_ubi.outputs.duplicates.record import BadLine, Compared, line_of, read_line
+from scrapy_ubi.outputs.duplicates.judge import Judge
 from scrapy_ubi.requests.inflight import Flight
-from scrapy_ubi.requests.judged import Judged
+from scrapy_ubi.requests.judged import DUPLICATE_OF, Judged
 from tests.outputs.duplicates.kept import agent
 from tests.outputs.duplicates.planted import Plants, response_of
 
@@ -60,7 +60,7 @@ def test_an_agent_that_starts_again_knows_the_pages_that_are_done(tmp_path: Path
     response = response_of(pages[1])
     assert response.request is not None
     judge.judge(Flight(response.request, "host"), response)
-    assert response.request.meta[OF] == pages[0].url
+    assert response.request.meta[DUPLICATE_OF] == pages[0].url
 
 
 def test_lines_are_read_as_they_were_written() -> None:

@@ -14,8 +14,9 @@ from scrapy_ubi.node.hosts.learned_forms import CUT
 from scrapy_ubi.outputs.collector import Collector, find
 from scrapy_ubi.outputs.duplicates.duplicates_store import ENDING, DuplicatesStore
 from scrapy_ubi.outputs.duplicates.groups import Groups
-from scrapy_ubi.outputs.duplicates.judge import OF, Judge
+from scrapy_ubi.outputs.duplicates.judge import Judge
 from scrapy_ubi.requests.inflight import Flight
+from scrapy_ubi.requests.judged import DUPLICATE_OF
 from tests.outputs.duplicates.kept import agent
 from tests.outputs.duplicates.planted import Planted, Plants, response_of
 
@@ -34,8 +35,8 @@ def judged(pages: Iterable[Planted], near: int | None = 3, action: str = "mark")
         response = response_of(page)
         assert response.request is not None
         flight = Flight(response.request, "host")
-        assert judge.judge(flight, response) is (action == "skip" and OF in response.request.meta)
-        if of := response.request.meta.get(OF):
+        assert judge.judge(flight, response) is (action == "skip" and DUPLICATE_OF in response.request.meta)
+        if of := response.request.meta.get(DUPLICATE_OF):
             found[page.url] = of
     return found, counted
 

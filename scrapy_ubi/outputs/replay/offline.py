@@ -17,7 +17,7 @@ from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
 
 from scrapy_ubi.errors import UbiSettingError
 from scrapy_ubi.outputs.replay.archive import files_of
-from scrapy_ubi.outputs.replay.handler import ReplayHandler
+from scrapy_ubi.outputs.replay.archive_handler import ReplayHandler
 from scrapy_ubi.settings import UbiSettings
 
 # No file, and no request within the process.
