@@ -190,11 +190,15 @@ class Collector:
             return
         with index.open("rb") as lines, data.open("rb") as file:
             for line in lines:
-                frame = frame_of(line, file, self._ending)
+                frame = self._frame(line, file)
                 if frame is None:
                     self.tally.damaged += not opened
                     return
                 yield frame
+
+    def _frame(self, line: bytes, file: IO[bytes]) -> Frame | None:
+        """None where the line, or what it points to, is not whole."""
+        return frame_of(line, file, self._ending)
 
     def _chosen(self, group: Iterator[Record]) -> Iterator[bytes]:
         """What counts of one page. The records are read only as far as they may count."""
