@@ -176,7 +176,7 @@ def test_a_setting_that_does_not_hold_stops_the_start(site: Site, tmp_path: Path
 def test_a_pipeline_with_upserts_is_as_the_page_says(site: Site, tmp_path: Path) -> None:
     """The crawl is made twice: the second one, as after a crash, changes nothing."""
     web(site)
-    pipeline = names_in("docs/how-to/collect-items.md", "class SqlitePipeline")["SqlitePipeline"]
+    pipeline = names_in("docs/how-to/items-into-a-database.md", "class SqlitePipeline")["SqlitePipeline"]
     database = tmp_path / "items.sqlite"
     rows = []
     for number in range(2):
