@@ -31,6 +31,7 @@ class Recorder(UbiScheduler):
         self.ended = 0
         self.marked: list[Request | None] = []
         self.waits = 0
+        self.duplicates: Any = SimpleNamespace(dropped=lambda response: False)
 
     @property
     def start_waits(self) -> bool:

@@ -255,7 +255,7 @@ def test_a_redo_travels() -> None:
     (delta,) = decode(
         fields('[{"host":"h.example","redo":[["00000000000000aa","00000000000000ff00000000000000fe"]]}]'), "b", 10, 100
     ).deltas
-    assert delta.redo == (Redo(0xAA, (), (0xFF, 0xFE)),)
+    assert delta.redo == (Redo(0xAA, (), (0xFF, 0xFE), "a"),)
 
 
 @pytest.mark.parametrize(
