@@ -42,13 +42,16 @@ def test_an_agent_whose_disk_is_lost_with_its_outputs(tmp_path: Path, one_server
         try:
             group.start("a0", "a1", "a2")
             group.until_settled("a0", "a1", "a2")
-            group.until(lambda: len(group.hosts_of("a1")) > 1 and web.count() > 25, "pages fetched by a1")
-            group.kill("a1", wipe=True)
+            group.until(lambda: web.count() > 35, "some pages")
+            # Who has most: how hosts are shared out is not for this test to say.
+            gone = Counter(row["agent"] for row in web.log()).most_common(1)[0][0]
+            left = sorted({"a0", "a1", "a2"} - {gone})
+            group.kill(gone, wipe=True)
             group.end()
-            lost = {f"http://{row['host']}{row['path']}" for row in web.log() if row["agent"] == "a1"}
-            stopped = [part for name in ("a0", "a2") for part in ("--dir", str(tmp_path / name))]
-            asked = group.requeue("--outputs-of", "a1", *stopped)
-            group.start("a0", "a2")
+            lost = {f"http://{row['host']}{row['path']}" for row in web.log() if row["agent"] == gone}
+            stopped = [part for name in left for part in ("--dir", str(tmp_path / name))]
+            asked = group.requeue("--outputs-of", gone, *stopped)
+            group.start(*left)
             verdict = group.end()
         finally:
             group.close()
@@ -58,5 +61,5 @@ def test_an_agent_whose_disk_is_lost_with_its_outputs(tmp_path: Path, one_server
     assert len([url for url, by in verdict.fetchers().items() if len(by) > 1]) >= asked["requeued"] // 2
     assert {url for url, by in verdict.fetchers().items() if len(by) > 1} <= lost
     wanted = {f"http://{row['host']}{row['path']}" for row in rows if row["kind"] == "page" and row["status"] == 200}
-    found = Counter(json.loads(line)["url"] for line in collected(tmp_path / "a0", tmp_path / "a2"))
+    found = Counter(json.loads(line)["url"] for line in collected(*(tmp_path / name for name in left)))
     assert found == dict.fromkeys(wanted, 1)
