@@ -32,7 +32,7 @@ class Sorter:
         self._directory = tempfile.TemporaryDirectory(prefix="ubi-sort-", dir=place)
         self._most, self._size = most, 0
         self._records: list[Record] = []
-        self._runs: list[Path] = []
+        self.runs: list[Path] = []  # each in order
         self._count = 0
 
     def __enter__(self) -> Sorter:
@@ -49,17 +49,17 @@ class Sorter:
         self._size += len(data) + OVERHEAD
         if self._size >= self._most:
             self._records.sort()
-            self._runs.append(self._written(iter(self._records)))
+            self.runs.append(self._written(iter(self._records)))
             self._records, self._size = [], 0
 
     def __iter__(self) -> Iterator[Record]:
-        while len(self._runs) >= WAYS:
-            some, self._runs = self._runs[:WAYS], self._runs[WAYS:]
-            self._runs.append(self._written(heapq.merge(*map(_read, some))))
+        while len(self.runs) >= WAYS:
+            some, self.runs = self.runs[:WAYS], self.runs[WAYS:]
+            self.runs.append(self._written(heapq.merge(*map(_read, some))))
             for path in some:
                 path.unlink()
         self._records.sort()
-        return heapq.merge(*map(_read, self._runs), self._records)
+        return heapq.merge(*map(_read, self.runs), self._records)
 
     def _written(self, records: Iterator[Record]) -> Path:
         self._count += 1

@@ -80,7 +80,7 @@ def test_more_than_fits_into_memory_is_sorted(tmp_path: Path) -> None:
     with Sorter(tmp_path, most=3000 * 200 // (WAYS * 3)) as sorter:
         for key, data in records:
             sorter.add(key, data)
-        assert len(sorter._runs) > 2 * WAYS
+        assert len(sorter.runs) > 2 * WAYS
         assert list(sorter) == sorted(records)
     assert not list(tmp_path.iterdir())
 
