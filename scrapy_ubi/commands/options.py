@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from scrapy_ubi.commands.crawl_options import add_crawl_subcommand
 from scrapy_ubi.commands.frontier_options import add_frontier_subcommands
 from scrapy_ubi.commands.help_text import filled
 from scrapy_ubi.commands.run_options import add_run_subcommand
@@ -87,6 +88,7 @@ def add_subcommands(parser: argparse.ArgumentParser) -> None:
     _sub(what, "report", "the measures of the whole crawl", REPORT)
     _drain(_sub(what, "drain", "ask an agent to hand over and leave", DRAIN))
     add_run_subcommand(lambda name, short, long, examples: _sub(what, name, short, long, examples))
+    add_crawl_subcommand(lambda name, short, long, examples: _sub(what, name, short, long, examples))
     add_frontier_subcommands(lambda name, short, long, examples: _sub(what, name, short, long, examples))
 
 

@@ -18,7 +18,7 @@ import signal
 import sys
 import textwrap
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 
 from scrapy.settings import BaseSettings
@@ -42,20 +42,34 @@ LOOK_EVERY = 1.0  # s between two looks at the crawl
 LINE_EVERY = 10.0  # s between two lines where there is no terminal
 INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
+# Of the crawl at its end and of what the supervisor concludes: sentences to be said, and the conclusion.
+Judgement = Callable[[CrawlStatus, Conclusion], tuple[list[str], Conclusion]]
+
 
 def run(settings: BaseSettings, opts: argparse.Namespace) -> int:
     """Run the crawl to its end; the exit status. Raises UbiError, UsageError before any agent is started."""
     plan = make_plan(settings, opts)
+    make_directories(plan)
+    return supervise(settings, opts, plan)
+
+
+def make_directories(plan: RunPlan) -> None:
+    """Make those that all agents share. Raises UbiDirectoryError."""
     try:
         plan.logs.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UbiDirectoryError(f"{plan.logs} cannot be made ({error.strerror or error}): set UBI_DIR.") from error
     home.keep_out_of_git(plan.root)
+
+
+def supervise(settings: BaseSettings, opts: argparse.Namespace, plan: RunPlan, judge: Judgement | None = None) -> int:
+    """Run what is planned to its end; the exit status. `judge` has the last word on how it went. Raises UbiError before
+    any agent is started."""
     with ExitStack() as stack:
         valkey = start_embedded(plan, stack)
         opts.redis_url = valkey.url if valkey is not None else opts.redis_url or plan.redis_url
         to = stack.enter_context(connect(settings, opts))
-        return Run(plan, to, valkey, opts.json).to_the_end()
+        return Run(plan, to, valkey, opts.json, judge).to_the_end()
 
 
 def start_embedded(plan: RunPlan, stack: ExitStack) -> EmbeddedValkey | None:
@@ -77,8 +91,15 @@ def start_embedded(plan: RunPlan, stack: ExitStack) -> EmbeddedValkey | None:
 class Run:
     """One call of the command."""
 
-    def __init__(self, plan: RunPlan, to: RedisConnection, valkey: EmbeddedValkey | None, as_json: bool) -> None:
-        self._plan, self._to, self._valkey, self._json = plan, to, valkey, as_json
+    def __init__(
+        self,
+        plan: RunPlan,
+        to: RedisConnection,
+        valkey: EmbeddedValkey | None,
+        as_json: bool,
+        judge: Judgement | None = None,
+    ) -> None:
+        self._plan, self._to, self._valkey, self._json, self._judge = plan, to, valkey, as_json, judge
         self._screen = Screen(sys.stderr if as_json else sys.stdout)
         self._processes = AgentProcesses(self._arguments, None if valkey is None else valkey.users)
         self._supervision = Supervision(place.name for place in plan.places)
@@ -229,6 +250,10 @@ class Run:
         files, trouble = self._collect(result)
         if trouble and not result.status:
             result = Conclusion(FAILED, trouble)
+        if self._judge is not None:
+            sentences, result = self._judge(self._status, result)
+            for sentence in sentences:
+                self._say(sentence)
         feeds = [feed.part(name, self._plan.crawl) for feed in self._plan.files.feeds for name in self._places]
         parts = [part for part in dict.fromkeys(feeds) if os.path.exists(part) or "%(" in part or "://" in part]
         if self._json:

@@ -6,14 +6,15 @@ Rules of this module:
   `items`), and collected into the file at the end: each page's items once, also after crashes.
 * Of any other feed each agent writes a part: its name goes into the file's name, `items-<agent>.csv`. One agent alone
   writes the file that is named. An agent that is started again appends to its part, also with `-O`.
+* The items of `scrapy ubi crawl` are plain data, so it makes one file of any format out of these lines.
 * A file that `-o` names must not exist, where it is collected: it is made new, and holds all of the crawl.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import PurePath
 
 from scrapy.exceptions import UsageError
@@ -48,30 +49,36 @@ class AgentFeed:
 
 @dataclass(frozen=True, slots=True)
 class ItemFiles:
-    """What the options ask for: feeds of the agents, and files that are collected at the end."""
+    """What the options ask for: feeds of the agents, and files that are collected at the end; `formats`: of those of the
+    latter that are to have another format than JSON lines."""
 
     feeds: Sequence[AgentFeed] = ()
     collected: Sequence[str] = ()
+    formats: Mapping[str, str] = field(default_factory=dict)
 
 
-def item_files(settings: BaseSettings, output: list[str], overwrite: list[str], several: bool) -> ItemFiles:
-    """The files of these options. Raises UsageError, also for standard output, which belongs to no single agent;
-    UbiDirectoryError."""
+def item_files(
+    settings: BaseSettings, output: list[str], overwrite: list[str], several: bool, one_file: bool = False
+) -> ItemFiles:
+    """The files of these options. `one_file`: whatever the format, a file of this machine is collected. Raises
+    UsageError, also for standard output, which belongs to no single agent; UbiDirectoryError."""
     if not output and not overwrite:
         return ItemFiles()
     asked = feed_process_params_from_cli(settings, output, overwrite_output=overwrite)
     own = settings.getdict("FEEDS")
-    feeds, collected = [], []
+    feeds, collected, formats = [], [], {}
     for uri, options in asked.items():
         if uri in own:
             continue  # the agents have it from the project
         if uri == "stdout:":
             raise UsageError("Items of agents cannot go to standard output, use -o FILE", print_help=False)
-        if options["format"] in LINES and "://" not in uri and "%(" not in uri:
+        if (one_file or options["format"] in LINES) and "://" not in uri and "%(" not in uri:
             collected.append(_new(uri, may_exist=bool(overwrite)))
+            if options["format"] not in LINES:
+                formats[uri] = options["format"]
         else:
             feeds.append(AgentFeed(_of_agents(uri) if several else uri, options["format"], bool(overwrite)))
-    return ItemFiles(feeds, collected)
+    return ItemFiles(feeds, collected, formats)
 
 
 def stores_setting(wanted: UbiSettings, seen: BaseSettings) -> str | None:

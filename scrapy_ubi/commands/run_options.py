@@ -27,7 +27,7 @@ def add_run_subcommand(sub: Callable[[str, str, str, str], argparse.ArgumentPars
     """Add it; `sub` makes a sub-parser of a name, a short and a long description, and examples."""
     run = sub("run", "run a spider by several agents on this machine", RUN, EXAMPLES)
     run.add_argument("spider", metavar="SPIDER", help="the spider's name")
-    run.add_argument("--agents", metavar="N", type=_agents, help="so many agents (default: one for each core)")
+    run.add_argument("--agents", metavar="N", type=agents_number, help="so many agents (default: one for each core)")
     run.add_argument(
         "-a", dest="spargs", metavar="NAME=VALUE", action="append", default=[], help="an argument of the spider"
     )
@@ -38,7 +38,8 @@ def add_run_subcommand(sub: Callable[[str, str, str, str], argparse.ArgumentPars
     items.add_argument("-O", "--overwrite-output", metavar="FILE", action="append", help="the same, overwriting")
 
 
-def _agents(text: str) -> int:
+def agents_number(text: str) -> int:
+    """For argparse: how many agents."""
     try:
         number = int(text)
     except ValueError:

@@ -100,7 +100,8 @@ def make_plan(settings: BaseSettings, opts: argparse.Namespace) -> RunPlan:
         if value:
             settings.set(name, value, "cmdline")
     number = opts.agents or cores()
-    files = item_files(settings, opts.output or [], opts.overwrite_output or [], several=number > 1)
+    one_file = getattr(opts, "one_file", False)
+    files = item_files(settings, opts.output or [], opts.overwrite_output or [], number > 1, one_file)
     wanted, seen = _as_agents_read(settings, opts.spider, arguments_of((), arguments).short)
     found, _ = directories.find(seen, wanted.crawl)
     _refuse_running(found, wanted.crawl)

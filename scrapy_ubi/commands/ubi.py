@@ -1,8 +1,8 @@
 """`scrapy ubi status | agents | inbox AGENT | owner URL | report | drain AGENT | crawls | hosts | url URL | failed |
 requeue | reset | collect | quality | search | wacz`: a crawl, seen from outside. `scrapy ubi run SPIDER`: its agents,
-on this machine.
+on this machine. `scrapy ubi crawl URL`: the same without a project.
 
-The commands only read, but for `run`, `drain`, `requeue` and `reset`; `collect`, `quality` and `wacz` write the files
+The commands only read, but for `run`, `crawl`, `drain`, `requeue` and `reset`; `collect`, `quality` and `wacz` write the files
 that they are told, and `search` its index. Errors are one sentence on standard error and exit status 1 (2 for a wrong
 command line); a traceback is a fault of this program.
 """
@@ -22,7 +22,19 @@ from scrapy.exceptions import UsageError
 from scrapy.settings import BaseSettings, get_settings_priority
 from scrapy.utils.conf import arglist_to_dict
 
-from scrapy_ubi.commands import collect, collect_graph, crawls, failed, host_report, reset, run, search, url, wacz
+from scrapy_ubi.commands import (
+    collect,
+    collect_graph,
+    crawl_site,
+    crawls,
+    failed,
+    host_report,
+    reset,
+    run,
+    search,
+    url,
+    wacz,
+)
 from scrapy_ubi.commands.addon_remark import addon_remark
 from scrapy_ubi.commands.crawl_choice import UbiNoCrawl, choose_crawl
 from scrapy_ubi.commands.drain import Drain
@@ -51,6 +63,7 @@ FIGURES: Mapping[str, Callable[[CrawlStatus], Answer]] = {
     "agents": lambda status: (render.agents(status), document.status(status)),
     "report": lambda status: (render_report.report(status), document.report(status)),
 }
+RUNS: Mapping[str, Callable[[BaseSettings, argparse.Namespace], int]] = {"run": run.run, "crawl": crawl_site.run}
 FRONTIER: Mapping[str, Callable[[BaseSettings, argparse.Namespace], QueryReport]] = {
     "crawls": crawls.run,
     "hosts": host_report.run,
@@ -81,12 +94,14 @@ class Command(ScrapyCommand):
 
     def short_desc(self) -> str:
         """The line in Scrapy's list of commands."""
-        return "Run agents of scrapy_ubi; look at a crawl: agents, hosts, failures; drain, reset, collect, search"
+        return (
+            "Crawl a site; run agents of scrapy_ubi; look at a crawl: agents, hosts, failures; drain, collect, search"
+        )
 
     def long_desc(self) -> str:
         """The text above the options."""
         return (
-            "Run agents of a crawl on this machine, or look at a crawl from any machine that reaches its Redis. "
+            "Crawl a site without a project, run agents of a spider on this machine, or look at a crawl from any machine that reaches its Redis. "
             "'scrapy ubi <sub-command> --help' tells more about each."
         )
 
@@ -115,13 +130,13 @@ class Command(ScrapyCommand):
         # Whatever the terminal's encoding, a URL must not stop the output half way.
         for stream in (sys.stdout, sys.stderr):
             getattr(stream, "reconfigure", lambda **_: None)(errors="backslashreplace")
-        remark = "" if opts.what == "run" else addon_remark(self.settings)
+        remark = "" if opts.what in RUNS else addon_remark(self.settings)
         if remark:
             print(f"scrapy ubi: {remark}", file=sys.stderr)
         try:
             refuse_unknown(_given(self.settings))
-            if opts.what == "run":
-                self.exitcode = run.run(self.settings, opts)
+            if opts.what in RUNS:
+                self.exitcode = RUNS[opts.what](self.settings, opts)
                 return
             if opts.what == "owner" and opts.agents:
                 _print(_owner(opts, _group_given(self.settings, opts)), opts)
