@@ -10,12 +10,12 @@ from scrapy_ubi.patterns.rules_error import UbiRulesError
 from scrapy_ubi.patterns.rules_source import RulesSource, read_file
 
 CRAWL = """\
-Crawls a site without a Scrapy project, and writes an item for each page: url, status, depth, title and text. Followed are
-links to the hosts of the URLs that are given. robots.txt is obeyed, and a site is left alone for as long as a page took
-it to answer.
+Crawls a site without a Scrapy project, and writes an item for each page: url, status, depth, title and text. Links to
+the hosts of the given URLs are followed. robots.txt is obeyed, and a site is left alone for as long as a page took it
+to answer.
 
-What is followed, which pages give items, and which fields these have may be said in a file of rules (--rules); an option
-takes the place of its key there.
+What is followed, which pages give items, and which fields these have may be said in a file of rules (--rules); an
+option takes the place of its key there.
 
 By default one agent crawls; with --agents N so many, started again when they are killed. Where no Redis is named, a
 Valkey is started for the time of the crawl (pip install 'scrapy-ubi[embedded]'). Ctrl-C lets all agents leave; the same

@@ -31,6 +31,7 @@ from scrapy_ubi.settings import UbiSettings
 
 PROJECT = "scrapy_ubi.patterns.pages_project"
 FILE = "rules.json"
+FILTERS = "UBI_FILTERS"
 ENVIRONMENT = "SCRAPY_SETTINGS_MODULE"
 
 
@@ -60,7 +61,10 @@ def own_settings(settings: BaseSettings, rules: PageRules) -> Settings:
     least = get_settings_priority("cmdline")
     for name in settings:
         if isinstance(name, str) and (settings.getpriority(name) or 0) >= least:
-            own.set(name, settings[name], "cmdline")
+            value = settings[name]
+            if name == FILTERS and (scope := own.get(name)):  # without it the crawl would leave the site
+                value = f"{scope}; {value}"
+            own.set(name, value, "cmdline")
     return own
 
 

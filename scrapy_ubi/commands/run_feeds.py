@@ -49,8 +49,8 @@ class AgentFeed:
 
 @dataclass(frozen=True, slots=True)
 class ItemFiles:
-    """What the options ask for: feeds of the agents, and files that are collected at the end; `formats`: of those of the
-    latter that are to have another format than JSON lines."""
+    """What the options ask for: feeds of the agents, and files that are collected at the end; `formats`: the format of
+    each of these that is not to have JSON lines."""
 
     feeds: Sequence[AgentFeed] = ()
     collected: Sequence[str] = ()

@@ -2,8 +2,8 @@
 requeue | reset | collect | quality | search | wacz`: a crawl, seen from outside. `scrapy ubi run SPIDER`: its agents,
 on this machine. `scrapy ubi crawl URL`: the same without a project.
 
-The commands only read, but for `run`, `crawl`, `drain`, `requeue` and `reset`; `collect`, `quality` and `wacz` write the files
-that they are told, and `search` its index. Errors are one sentence on standard error and exit status 1 (2 for a wrong
+The commands only read, but for `run`, `crawl`, `drain`, `requeue` and `reset`; `collect`, `quality` and `wacz` write
+the files that they are told, and `search` its index. Errors are one sentence on standard error and exit status 1 (2 for a wrong
 command line); a traceback is a fault of this program.
 """
 
@@ -94,14 +94,13 @@ class Command(ScrapyCommand):
 
     def short_desc(self) -> str:
         """The line in Scrapy's list of commands."""
-        return (
-            "Crawl a site; run agents of scrapy_ubi; look at a crawl: agents, hosts, failures; drain, collect, search"
-        )
+        return "Crawl a site; run agents of a spider; look at a crawl: agents, hosts, failures; drain, collect, search"
 
     def long_desc(self) -> str:
         """The text above the options."""
         return (
-            "Crawl a site without a project, run agents of a spider on this machine, or look at a crawl from any machine that reaches its Redis. "
+            "Crawl a site without a project, run agents of a spider on this machine, or look at a crawl from any "
+            "machine that reaches its Redis. "
             "'scrapy ubi <sub-command> --help' tells more about each."
         )
 

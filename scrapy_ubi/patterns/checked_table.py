@@ -1,7 +1,7 @@
 """A table of rules, read key by key: each value is checked as it is taken, and a key that is not taken is an error.
 
-Rules of this module: the first thing that does not hold raises UbiRulesError, with the place of the value, its name, what
-is wrong with it, and what to write.
+Rules of this module: the first thing that does not hold raises UbiRulesError, with the place of the value, its name,
+what is wrong with it, and what to write.
 """
 
 from __future__ import annotations

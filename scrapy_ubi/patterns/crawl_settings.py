@@ -20,7 +20,6 @@ def settings_of(rules: PageRules) -> dict[str, str]:
     """Settings by name."""
     crawl = rules.crawl
     found = {
-        "UBI_STORES": "items",
         "FEED_EXPORT_FIELDS": ",".join(rules.columns),
         "ROBOTSTXT_OBEY": str(crawl.obey_robots),
         "HTTPERROR_ALLOW_ALL": str(rules.collect.errors),
@@ -37,8 +36,8 @@ def settings_of(rules: PageRules) -> dict[str, str]:
 
 
 def filter_of(rules: PageRules) -> str:
-    """The filter that says which links are followed; '' where all are. Without hosts in the rules these are the hosts of
-    the start pages, with and without `www.`, and the host that a start page redirects to."""
+    """The filter that says which links are followed; '' where all are. Without hosts in the rules these are the hosts
+    of the start pages, with and without `www.`, and the host that a start page redirects to."""
     scope: dict[str, list[str]] = {"hosts": [], "domains": []}
     if rules.crawl.hosts:
         for name in rules.crawl.hosts:

@@ -25,8 +25,8 @@ def passes(url: str, allow: Regexes, deny: Regexes) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class CrawlRule:
-    """`[crawl]`. `hosts`: as they are written, empty for those of the start pages; `max_depth`: links from a start page,
-    None for any number; `max_pages`: 0 for any number; `delay`: seconds, None for as long as a page took."""
+    """`[crawl]`. `hosts`: as they are written, empty for those of the start pages; `max_depth`: links from a start
+    page, None for any number; `max_pages`: 0 for any number; `delay`: seconds, None for as long as a page took."""
 
     start: tuple[str, ...]
     hosts: tuple[str, ...] = ()
@@ -50,7 +50,7 @@ class FollowRule:
 
 @dataclass(frozen=True, slots=True)
 class CollectRule:
-    """`[collect]`. `page`: what an item has of the page itself; `errors`: pages with an error status give items, too."""
+    """`[collect]`. `page`: what an item has of the page itself; `errors`: pages with an error status give items."""
 
     allow: Regexes = ()
     deny: Regexes = ()

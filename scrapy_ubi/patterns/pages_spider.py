@@ -1,8 +1,8 @@
 """The spider of `scrapy ubi crawl`: it follows links and makes items by rules.
 
-Rules of this module: an ordinary spider with one callback; links are handed over as plain links. Which URLs are followed
-is decided by the filters of the crawl (`crawl_settings`), so redirects are judged, too; here it is where on a page links
-are looked for, and how deep.
+Rules of this module: an ordinary spider with one callback; links are handed over as plain links. Which URLs are
+followed is decided by the filters of the crawl (`crawl_settings`), so redirects are judged, too; here it is where on a
+page links are looked for, and how deep.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from scrapy_ubi.spiders import UbiSpider
 
 
 class PagesSpider(UbiSpider):
-    """`-a rules=MARK -a _rules=FILE`: the mark tells the rules from others, in the name of the crawl and in reports; the
-    file holds them."""
+    """`-a rules=MARK -a _rules=FILE`: the mark tells the rules from others, in the name of the crawl and in reports;
+    the file holds them."""
 
     name = "pages"
 
