@@ -36,9 +36,7 @@ def judge(rules: PageRules, status: CrawlStatus, result: Conclusion) -> tuple[li
     fetched = max(0, measures.totals["done"] - failed)
     said = [f"{count(fetched)} {_pages(fetched)} fetched, {count(failed)} failed."] if fetched or failed else []
     for reason, number in list(measures.failed.items())[:MOST_REASONS]:
-        said.append(
-            f"  {count(number)} {_pages(number)}: {words(reason)} ({_hosts(measures.failed_at.get(reason, ()))})"
-        )
+        said.append(f"  {count(number)} {_pages(number)}: {words(reason)}{_hosts(measures.failed_at.get(reason, ()))}")
     if result.status == OK and failed and not fetched:
         start = listed(rules.crawl.start[:3], longest=100)
         return said, Conclusion(FAILED, f"Nothing was fetched: start pages {start}. See why above.")
@@ -57,4 +55,5 @@ def _pages(number: int) -> str:
 
 
 def _hosts(names: Sequence[str]) -> str:
-    return listed(names[:3], longest=60) + (", ..." if len(names) > 3 else "") if names else "no host"
+    """Where it happened, in brackets."""
+    return f" ({listed(names[:3], longest=60)}{', ...' if len(names) > 3 else ''})" if names else ""

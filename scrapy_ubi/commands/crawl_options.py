@@ -83,7 +83,7 @@ def source_of(opts: argparse.Namespace) -> RulesSource:
 
 
 def _has_start(source: RulesSource) -> bool:
-    crawl = source.document.get("crawl")
+    crawl = source.document.get("crawl", {})
     return not isinstance(crawl, dict) or crawl.get("start") not in (None, [])
 
 

@@ -3,8 +3,8 @@ requeue | reset | collect | quality | search | wacz`: a crawl, seen from outside
 on this machine. `scrapy ubi crawl URL`: the same without a project.
 
 The commands only read, but for `run`, `crawl`, `drain`, `requeue` and `reset`; `collect`, `quality` and `wacz` write
-the files that they are told, and `search` its index. Errors are one sentence on standard error and exit status 1 (2 for a wrong
-command line); a traceback is a fault of this program.
+the files that they are told, and `search` its index. Errors are one sentence on standard error and exit status 1 (2 for
+a wrong command line); a traceback is a fault of this program.
 """
 
 from __future__ import annotations

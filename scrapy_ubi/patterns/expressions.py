@@ -39,6 +39,7 @@ _CALL = re.compile(rf"(?<![\w.:-])(?:({_NAME}):)?({_NAME})\s*\(")
 _PREFIX = re.compile(rf"(?<![\w.:-])({_NAME}):(?=[^\W\d]|\*)")
 _AXIS = re.compile(rf"{_NAME}\s*::\s*")
 _VALUE = re.compile(r"(?:/|^|::)\s*(?:@|attribute::)[^/\[]*$|\btext\(\s*\)\s*$")
+_REGEX = re.compile(r"re:(?:test|match|replace)\([^'\"(]*,\s*(\"[^\"]*\"|'[^']*')")  # the second argument
 _translator = HTMLTranslator()
 
 # Some of what pages have: what an expression does on it shows more than its syntax.
@@ -81,7 +82,7 @@ def compiled_xpath(text: str) -> etree.XPath:
     _check_names(text)
     try:
         expression(_PROBE)
-    except (etree.XPathError, ValueError, TypeError) as error:
+    except (etree.XPathError, ValueError, TypeError, re.error) as error:
         raise BadExpression(f"is no XPath ({_in_one_line(error)})") from None
     return expression
 
@@ -101,6 +102,8 @@ def _check_length(text: str) -> None:
 
 def _check_names(text: str) -> None:
     """Functions, prefixes and variables that are not known."""
+    for literal in _REGEX.findall(text):
+        compiled_regex(literal[1:-1])
     bare = _AXIS.sub("", _QUOTED.sub('""', text))
     if "$" in bare:
         raise BadExpression("has a variable ($...), and none is known")

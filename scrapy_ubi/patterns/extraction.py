@@ -12,6 +12,7 @@ Rules of this module:
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from copy import deepcopy
 from math import isfinite
@@ -33,7 +34,7 @@ _IN_WORDS = frozenset(
     "sup time tt u var wbr".split()
 )
 # What an expression may raise on a page: a function gets what it cannot take.
-FAULTS = (etree.XPathError, ValueError, TypeError, RecursionError)
+FAULTS = (etree.XPathError, ValueError, TypeError, RecursionError, re.error)
 
 
 def has_value(value: Value | list[Value]) -> bool:

