@@ -16,7 +16,7 @@ MOST_REASONS = 5
 # Reasons that most people meet, in words.
 WORDS = {
     "robots": "robots.txt forbids them",
-    "robots/unreachable": "the site's robots.txt cannot be read, or the site cannot be reached",
+    "robots/unreachable": "the site cannot be reached, or not its robots.txt",
     "host/dead": "the host does not answer",
     "host/failing": "the host answers with errors only",
     "host/busy": "the host asks to come back later",
@@ -39,7 +39,7 @@ def judge(rules: PageRules, status: CrawlStatus, result: Conclusion) -> tuple[li
         said.append(f"  {count(number)} {_pages(number)}: {words(reason)}{_hosts(measures.failed_at.get(reason, ()))}")
     if result.status == OK and failed and not fetched:
         start = listed(rules.crawl.start[:3], longest=100)
-        return said, Conclusion(FAILED, f"Nothing was fetched: start pages {start}. See why above.")
+        return said, Conclusion(FAILED, f"Nothing was fetched of {start}: see above why; the logs tell more.")
     return said, result
 
 

@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Callable
 
 from scrapy_ubi.commands.run_options import agents_number
+from scrapy_ubi.patterns.page_rules import PageRules
 from scrapy_ubi.patterns.rules_error import UbiRulesError
 from scrapy_ubi.patterns.rules_source import RulesSource, read_file
 
@@ -73,18 +74,17 @@ def source_of(opts: argparse.Namespace) -> RulesSource:
         value = getattr(opts, option.removeprefix("--").replace("-", "_"))
         if value is not None:
             source.put(table, key, value, option)
-    if not opts.urls and not _has_start(source):
-        raise UbiRulesError(
-            f"{opts.rules}: crawl.start is missing, and no URL is given: give one of both."
-            if opts.rules
-            else "No URL is given: scrapy ubi crawl https://site.example/ -o items.jsonl"
-        )
     return source
 
 
-def _has_start(source: RulesSource) -> bool:
-    crawl = source.document.get("crawl", {})
-    return not isinstance(crawl, dict) or crawl.get("start") not in (None, [])
+def rules_of(source: RulesSource) -> PageRules:
+    """The rules of this document. Raises UbiRulesError, also where they name no start page."""
+    rules = source.rules()
+    if rules.crawl.start:
+        return rules
+    if source.file:
+        raise UbiRulesError(f"{source.file}: crawl.start is missing, and no URL is given: give one of both.")
+    raise UbiRulesError("No URL is given: scrapy ubi crawl https://site.example/ -o items.jsonl")
 
 
 def _several(crawl: argparse.ArgumentParser, option: str, metavar: str, told: str) -> None:

@@ -20,7 +20,7 @@ from scrapy.settings import BaseSettings, Settings, get_settings_priority
 
 from scrapy_ubi.commands import run as running
 from scrapy_ubi.commands.crawl_ending import judge
-from scrapy_ubi.commands.crawl_options import source_of
+from scrapy_ubi.commands.crawl_options import rules_of, source_of
 from scrapy_ubi.commands.run_plan import make_plan
 from scrapy_ubi.errors import UbiDirectoryError
 from scrapy_ubi.patterns.crawl_settings import crawl_name, settings_of
@@ -38,7 +38,7 @@ ENVIRONMENT = "SCRAPY_SETTINGS_MODULE"
 def run(settings: BaseSettings, opts: argparse.Namespace) -> int:
     """Crawl; the exit status. Raises UbiError, UsageError before any agent is started."""
     source = source_of(opts)
-    rules = source.rules()
+    rules = rules_of(source)
     own = own_settings(settings, rules)
     name = opts.crawl or own.get("UBI_CRAWL") or crawl_name(rules, source.mark)
     own.set("UBI_CRAWL", name, "cmdline")

@@ -10,7 +10,7 @@ Rules of this module:
 from __future__ import annotations
 
 import logging
-from typing import Any
+from typing import Any, TypeGuard
 
 from scrapy.http import Response, TextResponse
 
@@ -21,6 +21,7 @@ from scrapy_ubi.patterns.page_rules import FieldRule, PageRules, passes
 logger = logging.getLogger("scrapy_ubi")
 
 _TEXTS = frozenset(("title", "text", "language"))
+_MEDIA = (b"image/", b"audio/", b"video/", b"font/")
 _NONE = PageText("", "", "")
 
 
@@ -35,7 +36,7 @@ class PageItems:
     def item(self, response: Response) -> dict[str, Any] | None:
         """The item of a page; None where it gives none."""
         rules = self._rules
-        if not isinstance(response, TextResponse) or not (rules.collect.errors or 200 <= response.status < 300):
+        if not _is_text(response) or not (rules.collect.errors or 200 <= response.status < 300):
             return None
         if not passes(response.url, rules.collect.allow, rules.collect.deny):
             return None
@@ -71,6 +72,12 @@ class PageItems:
             if self.faults == 1:
                 logger.warning("The field %s cannot be read on %.200s: %.200s. (Shown once.)", rule.name, url, error)
             return nothing
+
+
+def _is_text(response: Response) -> TypeGuard[TextResponse]:
+    """Whether a response is text: by what Scrapy finds, and, as it looks at few bytes, by what the server says."""
+    kind = (response.headers.get("Content-Type") or b"").lower()
+    return isinstance(response, TextResponse) and not (kind.startswith(_MEDIA) and b"xml" not in kind)
 
 
 def _root_of(response: TextResponse) -> Any:

@@ -63,6 +63,7 @@ def test_a_page_without_any_field_or_without_one_that_is_required_gives_no_item(
 
 @pytest.mark.parametrize("kind", ["image/png", "application/pdf", "application/octet-stream", ""])
 def test_what_is_no_text_gives_no_item(kind: str) -> None:
+    assert maker().item(came(b"text", "image/png")) is None
     assert maker(collect=ALL).item(came(b"\x89PNG\r\n\x1a\n\x00\x00", kind)) is None
 
 
