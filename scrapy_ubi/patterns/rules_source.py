@@ -91,8 +91,8 @@ def read_file(name: str) -> RulesSource:
     except tomllib.TOMLDecodeError as error:
         reason = str(error)
         found = _POSITION.search(reason)
-        line = found[1] if found and found[1] else len(text.splitlines())
-        raise UbiRulesError(f"{name}:{line}: this is not TOML: {_POSITION.sub('', reason)}.") from None
+        at = found[1] if found and found[1] else str(len(text.splitlines()))
+        raise UbiRulesError(f"{name}:{at}: this is not TOML: {_POSITION.sub('', reason)}.") from None
     except RecursionError:
         raise UbiRulesError(f"{name}: is nested too deeply.") from None
     return RulesSource(document, name, lines_of(text))
