@@ -64,14 +64,18 @@ def run(settings: BaseSettings, opts: argparse.Namespace) -> QueryReport:
     for sentence in remarks(opts.kind, tally, chosen):
         print(f"scrapy ubi: {sentence}", file=sys.stderr)
     agents = chosen.agents
-    twice = f"; {_number(tally.doubles, 'page')} there twice, counted once" if tally.doubles else ""
-    parts = f"{_number(tally.parts, 'part')} of {_number(agents, 'agent')}"
-    line = f"{opts.output}: {opts.kind} of {_number(tally.pages, 'page')}, from {parts}{twice}."
+    line = f"{opts.output}: {opts.kind} of {_told(tally, agents)}"
     document = {
         "run": chosen.run, "pages": tally.pages, "doubles": tally.doubles, "parts": tally.parts, "agents": agents,
         "open_parts": tally.open_parts, "damaged": tally.damaged, "other_runs": chosen.other_runs,
     }  # fmt: skip
     return QueryReport([] if opts.output == "-" else [line], document)
+
+
+def _told(tally: CollectTally, agents: int) -> str:
+    twice = f"; {_number(tally.doubles, 'page')} there twice, counted once" if tally.doubles else ""
+    parts = f"{_number(tally.parts, 'part')} of {_number(agents, 'agent')}"
+    return f"{_number(tally.pages, 'page')}, from {parts}{twice}."
 
 
 def _number(number: int, what: str) -> str:

@@ -64,7 +64,7 @@ def _values(found: Iterable[Any], out: set[Any], as_text: bool) -> Iterator[Valu
     for one in found:
         if out and _is_in(_element_of(one), out):
             continue
-        if not isinstance(one, etree._Element):
+        if not etree.iselement(one):
             yield _plain(one, as_text)
         elif as_text:
             yield text_of(one, out)
@@ -73,12 +73,12 @@ def _values(found: Iterable[Any], out: set[Any], as_text: bool) -> Iterator[Valu
 
 
 def _nodes(found: Any) -> list[Any]:
-    return [one for one in found if isinstance(one, etree._Element)] if isinstance(found, list) else []
+    return [one for one in found if etree.iselement(one)] if isinstance(found, list) else []
 
 
 def _element_of(one: Any) -> Any:
     """The element that something found is, or is in."""
-    if isinstance(one, etree._Element):
+    if etree.iselement(one):
         return one
     parent = one.getparent() if hasattr(one, "getparent") else None
     return parent.getparent() if parent is not None and one.is_tail else parent
@@ -115,18 +115,27 @@ def _pieces(element: Any, out: set[Any]) -> Iterator[str]:
     hidden = None  # the element whose content is passed over
     for event, node in etree.iterwalk(element, events=("start", "end", "comment", "pi")):
         begins = event == "start"
-        if hidden is None and begins and (node.tag in _UNSEEN or node in out):
-            hidden = node
-        piece = (node.text if begins else node.tail if node is not element else "") or ""
-        if hidden is None or (hidden is node and not begins):
-            if event in ("start", "end") and node.tag not in _IN_WORDS:
-                yield " "
-            yield piece[:left]
-            left -= len(piece)
         if hidden is node and not begins:
             hidden = None
+        elif hidden is None and begins and (node.tag in _UNSEEN or node in out):
+            hidden = node
+        if hidden is not None:
+            continue
+        piece = _piece(node, begins, element)
+        yield piece[:left]
+        left -= len(piece)
         if left <= 0:
             return
+
+
+def _piece(node: Any, begins: bool, top: Any) -> str:
+    """The text behind the begin of an element, or behind its end; that behind a comment. A space before it where no
+    word goes on."""
+    text = node.text if begins else node.tail
+    if node is top and not begins:
+        text = None
+    space = "" if node.tag in _IN_WORDS or not isinstance(node.tag, str) else " "
+    return space + (text or "")
 
 
 def html_of(element: Any, out: set[Any]) -> str:
