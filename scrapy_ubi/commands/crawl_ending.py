@@ -33,8 +33,10 @@ def judge(rules: PageRules, status: CrawlStatus, result: Conclusion) -> tuple[li
     """What is to be said, and how it ended."""
     measures = measure(agent.profile for agent in status.agents if agent.profile is not None)
     failed = sum(measures.failed.values())
-    fetched = max(0, measures.totals["done"] - failed)
-    said = [f"{count(fetched)} {_pages(fetched)} fetched, {count(failed)} failed."] if fetched or failed else []
+    # Not all that is done was fetched: a start page that is linked, in a crawl that goes on, is done without.
+    fetched = max(0, min(measures.totals["done"] - failed, measures.totals["pages"]))
+    rest = f", {count(failed)} failed" if failed else ""
+    said = [f"{count(fetched)} {_pages(fetched)} fetched{rest}."] if fetched or failed else []
     for reason, number in list(measures.failed.items())[:MOST_REASONS]:
         said.append(f"  {count(number)} {_pages(number)}: {words(reason)}{_hosts(measures.failed_at.get(reason, ()))}")
     if result.status == OK and failed and not fetched:

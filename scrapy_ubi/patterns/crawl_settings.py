@@ -61,5 +61,5 @@ def _has_twin(host: str) -> bool:
 
 
 def crawl_name(rules: PageRules, mark: str) -> str:
-    """`crawl:<host of the first start page>:<8 hex digits of the rules>`."""
-    return default_crawl("crawl", urlsplit(rules.crawl.start[0]).hostname or "", mark[:8])
+    """`<host of the first start page>:<8 hex digits of the rules>`."""
+    return default_crawl("", urlsplit(rules.crawl.start[0]).hostname or "", mark[:8])

@@ -5,7 +5,7 @@ What the rules and options of a crawl say is set over these (`crawl_settings`), 
 
 from __future__ import annotations
 
-BOT_NAME = "crawl"
+BOT_NAME = "scrapy-ubi"
 SPIDER_MODULES = ["scrapy_ubi.patterns.pages_spider"]
 ADDONS = {"scrapy_ubi.Addon": 500}
 ROBOTSTXT_OBEY = True

@@ -77,7 +77,7 @@ def test_the_command_line_wins_and_filters_are_added() -> None:
 
 
 def status(done: int, failed: dict[str, int], at: dict[str, dict[str, int]]) -> CrawlStatus:
-    profile = Profile("a", counts={"done": done}, failed=failed, failed_at=at)
+    profile = Profile("a", counts={"done": done, "pages": done}, failed=failed, failed_at=at)
     return CrawlStatus("c", (AgentStatus("a", "finished", profile),))
 
 

@@ -82,4 +82,4 @@ def test_limits_and_politeness() -> None:
 
 
 def test_the_name_of_a_crawl() -> None:
-    assert crawl_name(rules(), "0123456789abcdef") == "crawl:site.example:01234567"
+    assert crawl_name(rules(), "0123456789abcdef") == "site.example:01234567"
