@@ -20,4 +20,3 @@ UBI_MAX_BODY = 4 << 20  # bytes of HTML
 UBI_DELAY_FACTOR = 1.0  # a site is left alone for as long as it took to answer
 # A person waits for the end: a site that cannot be reached is given up after seconds, not minutes.
 UBI_ROBOTS_GIVE_UP = 30.0
-RETRY_TIMES = 2
