@@ -99,9 +99,7 @@ def test_the_command(tmp_path: Path) -> None:
     dirs, out = ["--dir", str(one), "--dir", str(two)], str(tmp_path / "out.jsonl")
     done = command(tmp_path, "items", *dirs, "-o", out)
     assert Path(out).read_text() == "1\n2\n" and not Path(f"{out}.part").exists()
-    assert done.lines == [
-        f"{out}: items of 2 pages, from 2 parts of 2 agents; 1 page there twice, counted once."
-    ]
+    assert done.lines == [f"{out}: items of 2 pages, from 2 parts of 2 agents; 1 page there twice, counted once."]
     assert done.document["pages"] == 2 and done.document["doubles"] == 1 and done.document["run"] == "run"
 
 
