@@ -19,7 +19,7 @@ from scrapy_ubi.outputs.collector import Collector, find
 from scrapy_ubi.outputs.graph import files
 from scrapy_ubi.outputs.graph.graph_store import ENDING, GraphStore, _Payload
 from scrapy_ubi.outputs.graph.numbered import Numbered, reversed_host
-from scrapy_ubi.outputs.graph.page_record import HEAD, BadRecord, keys_of, packed, stripped, unpacked, without_texts
+from scrapy_ubi.outputs.graph.page_record import HEAD, BadRecord, key_of, packed, stripped, unpacked, without_texts
 from scrapy_ubi.outputs.graph.runs import LineSorter, NumberSorter
 from scrapy_ubi.outputs.part_writer import Bundle
 from scrapy_ubi.urls import url_key
@@ -37,6 +37,11 @@ class Linked(NamedTuple):
 
 def url(number: int) -> str:
     return f"http://{'ab'[number % 2]}{number % 3}.example/{number}"
+
+
+def keys_in(forms: list[str]) -> bytes:
+    """Their keys, as a record has them."""
+    return b"".join(map(key_of, forms))
 
 
 def agent(place: Path, pages: list[Linked], size: float = 1e9) -> Path:
@@ -148,7 +153,7 @@ def test_merging_is_the_union_of_sets_whoever_has_crawled_what(
 
 def test_a_record_comes_back_and_any_byte_that_is_wrong_is_seen() -> None:
     forms = [url(1), url(2), url(3)]
-    data = packed(keys_of(forms), b"\x00\x02", forms[:2], 200, 3, 5.5)
+    data = packed(keys_in(forms), b"\x00\x02", forms[:2], 200, 3, 5.5)
     record = unpacked(data)
     assert record.texts == [one.encode() for one in forms[:2]] and record.types == b"\x00\x02"
     short = stripped(without_texts(record))
@@ -168,13 +173,13 @@ def test_a_record_comes_back_and_any_byte_that_is_wrong_is_seen() -> None:
 @pytest.mark.parametrize("text", ["http://a b/", "ftp://a/", "", "http://a/\n"])
 def test_texts_that_are_no_urls_are_refused(text: str) -> None:
     with pytest.raises(BadRecord):
-        unpacked(packed(keys_of([url(1)]), b"", [text, url(1)], 200, 1, 1.0))
+        unpacked(packed(keys_in([url(1)]), b"", [text, url(1)], 200, 1, 1.0))
 
 
 def test_times_that_are_none_are_refused() -> None:
     for ended in (float("nan"), float("inf"), -1.0):
         with pytest.raises(BadRecord):
-            unpacked(packed(keys_of([url(1)]), b"", [url(1)], 200, 1, ended))
+            unpacked(packed(keys_in([url(1)]), b"", [url(1)], 200, 1, ended))
 
 
 def files_of(place: Path, pattern: str) -> Path:
@@ -231,7 +236,7 @@ def test_a_key_without_a_text_is_counted(tmp_path: Path) -> None:
 
     class Nameless(GraphStore):
         def write(self, payload: Any, part: Any) -> None:
-            part.append(ENDING, packed(keys_of([url(1), url(2)]), b"\0", [url(1)], 200, 1, 1.0))
+            part.append(ENDING, packed(keys_in([url(1), url(2)]), b"\0", [url(1)], 200, 1, 1.0))
 
     kept.writer.put([Bundle(Nameless({}, Settings()), "n", 0, "ok", 1, 1)])
     kept.flush()
