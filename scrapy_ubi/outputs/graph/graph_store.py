@@ -86,25 +86,23 @@ class _Named:
             self._part, self._table = part, array("Q", self._none)
             self._keys.clear()
         self._end = -1  # until it is written
-        known, texts = self._keys, list[str]()
-        try:
-            return b"".join(map(known.__getitem__, forms)), texts
-        except KeyError:
-            if len(known) + len(forms) > FORMS:
-                known.clear()
-            self._learn(forms, texts)
-            return b"".join(map(known.__getitem__, forms)), texts
+        keys, texts = [*map(self._keys.get, forms)], list[str]()
+        if None in keys:
+            keys = [key if key is not None else self._learn(form, texts) for key, form in zip(keys, forms, strict=True)]
+        return b"".join(keys), texts  # type: ignore[arg-type]
 
-    def _learn(self, forms: Sequence[str], texts: list[str]) -> None:
-        """Put down the keys of these; those that are news are added to `texts`."""
-        table, known = self._table, self._keys
-        for form in forms:
-            if form not in known:
-                known[form] = key = key_of(form)
-                number = int.from_bytes(key, "little")
-                if table[number & _MASK] != number:
-                    table[number & _MASK] = number
-                    texts.append(form)
+    def _learn(self, form: str, texts: list[str]) -> bytes:
+        """The key of this text; if the part has it not, as far as is known, it is added to `texts`."""
+        key = key_of(form)
+        number = int.from_bytes(key, "little")
+        slot = number & _MASK
+        if self._table[slot] != number:
+            self._table[slot] = number
+            texts.append(form)
+        if len(self._keys) >= FORMS:
+            self._keys.clear()
+        self._keys[form] = key
+        return key
 
     def wrote(self, part: Part) -> None:
         """The part has them now."""
