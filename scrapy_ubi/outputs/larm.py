@@ -10,8 +10,8 @@ Rules of this module:
   size, title, number of the page file, offset there. Number and offset are 0 where the page itself is not kept.
 * A page's bytes are those that its callback got. A page file has at most 50,000,000 bytes (unless one page has more):
   its size is looked at before a page is written, not after, as LARM did.
-* Pages are read for links in the writer's thread (`larm_links`). A tree that the link extractor has made of a page goes
-  there with it, as long as those on their way have no more than `LENT` bytes of pages: then the page is parsed again.
+* Pages are parsed for links in the writer's thread (`larm_links`). Where the link extractor has made a tree of a page,
+  its links are read off that, in the loop: to keep trees until the thread comes to them takes longer.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from scrapy.settings import BaseSettings
 
 from scrapy_ubi.links.page import Page as Parsed
 from scrapy_ubi.links.shared import shared
-from scrapy_ubi.outputs.larm_links import LINK, REDIRECT, LinkLines, are_clean, clean, parse, read
+from scrapy_ubi.outputs.larm_links import LINK, REDIRECT, LinkLines, PageLinks, are_clean, clean, parse, read
 from scrapy_ubi.outputs.part_writer import Part
 from scrapy_ubi.outputs.stores import Page, Store, choice, content_type
 
 LINKS, PAGES = "links.log", "store.log"
 MOST = 50_000_000  # bytes of a page file
-LENT = 400_000  # bytes of pages whose trees are on their way: some 5 MB of trees, and 13 at worst
+KEPT = 400_000  # bytes of a page whose tree is kept until the next one
 LONGEST = 8192  # characters of a field of store.log
 
 
@@ -38,7 +38,7 @@ class _LarmPayload(NamedTuple):
     response: Response
     body: bytes
     redirect: str
-    parsed: Parsed | None
+    links: PageLinks | None  # where they were read already
 
 
 class LarmStore(Store):
@@ -53,8 +53,6 @@ class LarmStore(Store):
         super().__init__(arguments, settings)
         self._lines = LinkLines()
         self._last: Parsed | None = None
-        self._on_way: dict[int, int] = {}  # trees -> bytes of their pages
-        self._lent = self._returned = 0  # bytes of pages: the first is counted in the loop, the other in the thread
         shared.wanted = True
 
     def page(self, page: Page) -> _LarmPayload | None:
@@ -64,22 +62,14 @@ class LarmStore(Store):
             return None
         location = came.headers.get("Location") if page.response is None else None
         redirect = came.urljoin(location.decode("latin-1")) if location and 300 <= came.status < 400 else ""
-        return _LarmPayload(page, came, page.body, redirect, self._lend(came))
-
-    def _lend(self, came: Response) -> Parsed | None:
-        """The tree that the link extractor has made of this response, if it is to go with it."""
-        parsed, size = shared.take(came), len(came.body)
-        if parsed is None or self._lent - self._returned + size > LENT:
-            return None
-        self._on_way[id(parsed)] = size
-        self._lent += size
-        return parsed
+        parsed = shared.take(came)
+        links = read(came, parsed) if parsed is not None and isinstance(came, HtmlResponse) else None
+        return _LarmPayload(page, came, page.body, redirect, links)
 
     def write(self, payload: _LarmPayload, part: Part) -> None:
         """In the writer's thread."""
-        page, came, body, redirect, parsed = payload
-        self._returned += self._on_way.pop(id(parsed), 0)  # once, however often it is tried to write the page
-        title, lines = self._read(page, came, redirect, parsed)
+        page, came, body, redirect, links = payload
+        title, lines = self._read(page, came, redirect, links)
         number, offset = self._put(body, part) if self._pages and body else (0, 0)
         if lines:
             part.append(LINKS, lines)
@@ -91,16 +81,17 @@ class LarmStore(Store):
         )  # fmt: skip
         part.append(PAGES, _line(fields))
 
-    def _read(self, page: Page, came: Response, redirect: str, parsed: Parsed | None) -> tuple[str, bytes]:
+    def _read(self, page: Page, came: Response, redirect: str, links: PageLinks | None) -> tuple[str, bytes]:
         """The title of a page, and the lines of its links."""
         if redirect:
             to = clean(redirect)
             return "", f"{page.url}\t{to}\t{self.normal_form(to) or to}\t{REDIRECT}\t\n".encode("utf-8", "replace")
-        if not isinstance(came, HtmlResponse) or (parsed := parsed or parse(came)) is None:
-            return "", b""
-        links = read(came, parsed)
-        # With no tree left the allocator gives its memory back to the system: a third of the time of the next parse.
-        self._last = parsed if len(came.body) <= LENT else None
+        if links is None:
+            if not isinstance(came, HtmlResponse) or (parsed := parse(came)) is None:
+                return "", b""
+            links = read(came, parsed)
+            # With no tree left the allocator gives its memory back to the system, and asks for it at the next one.
+            self._last = parsed if len(came.body) <= KEPT else None
         return links.title, self._lines.of(page.url, links, self.normal_form)
 
     @staticmethod

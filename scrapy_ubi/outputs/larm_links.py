@@ -57,9 +57,15 @@ def read(response: HtmlResponse, page: Page) -> PageLinks:
     title, joiner = page.first_text("title"), _joiner(response)
     if any(map(page.tags, _OTHERS)):
         return PageLinks(title, *_of_any(page.chosen(_SELECTOR)), joiner)
-    links = [(node, value) for node in page.tags("a") if (value := node.attrs.get("href")) is not None]
-    texts = _texts([node for node, _ in links])
-    return PageLinks(title, [value for _, value in links], bytes(len(links)), texts, joiner)
+    nodes = page.tags("a")
+    try:
+        values = [node.attrs["href"] for node in nodes]
+    except KeyError:
+        values = [node.attrs.get("href") for node in nodes]
+    found = [value for value in values if value is not None]  # it is None where nothing is written
+    if len(found) < len(nodes):
+        nodes = [node for node, value in zip(nodes, values, strict=True) if value is not None]
+    return PageLinks(title, found, bytes(len(found)), _texts(nodes), joiner)
 
 
 def _joiner(response: HtmlResponse) -> Joiner:
@@ -124,32 +130,31 @@ class LinkLines:
 
     def of(self, page: str, links: PageLinks, normal: Callable[[str], str | None]) -> bytes:
         """The lines of the links of the page with this URL. `normal` makes normal forms."""
-        begins = self._begins(page, links, normal)
+        known, form = self._forms.get, self._form
         lines = [
-            f"{begin}{kind}\t{text}\n"
-            for begin, kind, text in zip(map(begins.__getitem__, links.values), links.types, links.texts, strict=True)
-            if begin
+            f"{page}\t{url}\t{known(url) or form(url, normal)}\t{kind}\t{text}\n"
+            for url, kind, text in zip(self._urls(links), links.types, links.texts, strict=True)
+            if url is not None
         ]
         return "".join(lines).encode("utf-8", "replace")
 
-    def _begins(self, page: str, links: PageLinks, normal: Callable[[str], str | None]) -> dict[str, str]:
-        """What the line of each value begins with; '' where that means no URL."""
-        joiner, forms, values = links.joiner, self._forms, set(links.values)
-        root, folder, others = joiner.root, joiner.folder, self._long_way(values, joiner)
-        begins = dict.fromkeys(others, "")
-        for value in values:
+    def _urls(self, links: PageLinks) -> list[str | None]:
+        """The URL that each value means; None where it means none."""
+        joiner, urls = links.joiner, list[str | None]()
+        root, folder, others = joiner.root, joiner.folder, self._long_way(set(links.values), joiner)
+        above = joiner.special("../") if folder else ""
+        for value in links.values:
             if value in others:
-                url = joiner.join(strip_html5_whitespace(value))
-                if url is None:
-                    continue
+                urls.append(joiner.join(strip_html5_whitespace(value)))
             elif (first := value[0]) == "/":
-                url = root + value
+                urls.append(root + value)
             elif first == "h" and value.startswith(WEB):
-                url = value
+                urls.append(value)
+            elif first == "." and value[3:4] != ".":  # `../` once
+                urls.append(above + value[3:])
             else:
-                url = joiner.special(value) if first in ".?#" else folder + value
-            begins[value] = f"{page}\t{url}\t{forms.get(url) or self._form(url, normal)}\t"
-        return begins
+                urls.append(joiner.special(value) if first in ".?#" else folder + value)
+        return urls
 
     def _long_way(self, values: set[str], joiner: Joiner) -> set[str]:
         """Those of these values that take more than putting two strings together."""

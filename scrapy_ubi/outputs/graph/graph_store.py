@@ -15,7 +15,7 @@ Rules of this module:
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -65,43 +65,41 @@ class GraphStore(Store):
     def write(self, payload: _Payload, part: Part) -> None:
         """In the writer's thread."""
         forms, types, status, depth, ended = payload
-        keys, texts = self._named.keys(forms, part)
+        keys, texts = self._named.keys_of(forms, part)
         part.append(ENDING, packed(keys, types, texts, status, depth, ended))
         self._named.wrote(part)
 
 
-class _Named:
-    """Which texts a part has, as far as is remembered, and their keys."""
+class _Named(dict[str, bytes]):
+    """The keys of texts that a part has, as far as is remembered: of one that is asked for and not there, `__missing__`
+    makes the key, and notes the text where it is news to the part."""
 
     def __init__(self) -> None:
+        super().__init__()
         self._none = (np.arange(SLOTS, dtype="=u8") ^ np.uint64(1)).tobytes()  # no key of that slot
         self._table = array("Q")
-        self._keys: dict[str, bytes] = {}
         self._part: Part | None = None
         self._end = -1
+        self._news: list[str] = []
 
-    def keys(self, forms: Sequence[str], part: Part) -> tuple[bytes, list[str]]:
+    def keys_of(self, forms: Iterable[str], part: Part) -> tuple[bytes, list[str]]:
         """The keys of these, 8 bytes each, and the texts that the part has not, as far as is known."""
         if part is not self._part or part.end_of(ENDING) != self._end:  # another part, or something was taken back
             self._part, self._table = part, array("Q", self._none)
-            self._keys.clear()
-        self._end = -1  # until it is written
-        keys, texts = [*map(self._keys.get, forms)], list[str]()
-        if None in keys:
-            keys = [key if key is not None else self._learn(form, texts) for key, form in zip(keys, forms, strict=True)]
-        return b"".join(keys), texts  # type: ignore[arg-type]
+            self.clear()
+        self._end, self._news = -1, []  # until it is written
+        return b"".join(map(self.__getitem__, forms)), self._news
 
-    def _learn(self, form: str, texts: list[str]) -> bytes:
-        """The key of this text; if the part has it not, as far as is known, it is added to `texts`."""
+    def __missing__(self, form: str) -> bytes:
         key = key_of(form)
         number = int.from_bytes(key, "little")
         slot = number & _MASK
         if self._table[slot] != number:
             self._table[slot] = number
-            texts.append(form)
-        if len(self._keys) >= FORMS:
-            self._keys.clear()
-        self._keys[form] = key
+            self._news.append(form)
+        if len(self) >= FORMS:
+            self.clear()
+        self[form] = key
         return key
 
     def wrote(self, part: Part) -> None:
