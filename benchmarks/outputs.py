@@ -75,7 +75,7 @@ HEADERS = {
     "Last-Modified": "Thu, 26 Nov 2026 20:00:00 GMT", "ETag": '"5f3e-1"', "Cache-Control": "max-age=600",
 }  # fmt: skip
 ASKED = {"User-Agent": "mybot (+http://example.com)", "Accept": "text/html,*/*;q=0.8", "Accept-Encoding": "gzip, br"}
-EVERYTHING = '["items", "larm", "warc", "graph"]'
+EVERYTHING = {"UBI_STORES": "items,larm,warc,graph"}
 
 
 Spent = list[tuple[float, float]]
@@ -114,8 +114,9 @@ class Made:
 
 
 class Turn:
-    """One way: `stores` are made anew for each round. Returns CPU seconds of the process and of the loop's thread, for
-    each stretch of pages, and for what is written at the end. `parsed`: a tree was made of the pages before; `read`: their links are read, in what is measured."""
+    """One way: `stores` are made anew for each round. `parsed`: a tree was made of the pages before; `read`: their
+    links are read, in what is measured. Returns CPU seconds of the process and of the loop's thread, for each stretch
+    of pages, and for what is written at the end."""
 
     def __init__(
         self,
@@ -138,9 +139,9 @@ class Turn:
         outputs = PageOutputs(crawler, stores, writer, flights, made.normal, _named, _count) if stores else None
         gc.collect()
         spent = []
-        for start in range(0, PAGES, AT_ONCE):
+        for first in range(0, PAGES, AT_ONCE):
             began, in_loop = time.process_time(), time.thread_time()
-            for number, page in enumerate(made.pages[start : start + AT_ONCE], start):
+            for number, page in enumerate(made.pages[first : first + AT_ONCE], first):
                 self._follow(outputs, flights, number, *page)
             in_loop = time.thread_time() - in_loop
             if outputs is not None:
@@ -245,13 +246,15 @@ def _least(rounds: list[Spent], at: int) -> float:
     return sum(min(stretch[at] for stretch in stretches) for stretches in zip(*rounds, strict=True))
 
 
-def crawled(stores: str, pages: int) -> float:
+def crawled(stores: dict[str, str], pages: int) -> float:
     """The peak of an agent's memory, in MB."""
-    system = System(1, {**METHOD, **AGENT, "UBI_STORES": stores}, "UBI_REDIS_URL")
-    with Stage(500, 100, 5, None) as stage:
+    system = System(1, {**METHOD, **AGENT, **stores}, "UBI_REDIS_URL")
+    with Stage(300, 100_000, 0.0, None) as stage:
         start(stage, system)
         reach(stage, pages)
-        return memory(stage)[1]
+        peak = memory(stage)[1]
+    print(f"{stores or 'no stores'}: {peak:.0f} MB after {pages} pages", flush=True)
+    return peak
 
 
 def main() -> None:
@@ -270,7 +273,7 @@ def main() -> None:
     print(f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
     figures: dict[str, Any] = {"ms": found}
     if args.memory:
-        peaks = {name: crawled(stores, args.pages) for name, stores in (("none", "[]"), ("all", EVERYTHING))}
+        peaks = {name: crawled(stores, args.pages) for name, stores in (("none", {}), ("all", EVERYTHING))}
         more = peaks["all"] - peaks["none"]
         table("memory", ["MB"], {name: [f"{value:.0f}"] for name, value in {**peaks, "more": more}.items()})
         figures["memory_mb"] = peaks

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from scrapy.settings import Settings
 
 from scrapy_ubi.outputs.collector import Collector, find
-from scrapy_ubi.outputs.graph import files
+from scrapy_ubi.outputs.graph import files, graph_store
 from scrapy_ubi.outputs.graph.graph_store import ENDING, GraphStore, _Payload
 from scrapy_ubi.outputs.graph.numbered import Numbered, reversed_host
 from scrapy_ubi.outputs.graph.page_record import HEAD, BadRecord, key_of, packed, stripped, unpacked, without_texts
@@ -229,6 +229,41 @@ def test_a_tail_that_a_killed_agent_has_left_is_passed_over(tmp_path: Path) -> N
         assert collected(tmp_path / f"cut{end}", place) == whole
         with opened[0].open("r+b") as file:
             file.truncate(begin)
+
+
+class Written:
+    """A part that shows what it has."""
+
+    def __init__(self) -> None:
+        self.data = b""
+
+    def append(self, name: str, data: bytes) -> None:
+        self.data += data
+
+    def end_of(self, name: str) -> int:
+        return len(self.data)
+
+
+def test_a_text_is_in_each_part_once_and_again_where_it_was_taken_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = GraphStore({}, Settings())
+
+    def texts(part: Any, *numbers: int) -> list[bytes]:
+        begin = len(part.data)
+        store.write(_Payload([url(n) for n in numbers], bytes(len(numbers) - 1), 200, 1, 1.0), part)
+        return unpacked(part.data[begin:]).texts
+
+    def named(*numbers: int) -> list[bytes]:
+        return [url(n).encode() for n in numbers]
+
+    first, second = Written(), Written()
+    assert texts(first, 1, 2, 3, 2) == named(1, 2, 3)
+    before = first.data
+    assert texts(first, 4, 1) == named(4) and texts(first, 1, 4) == []
+    first.data = before
+    assert texts(first, 4, 1) == named(4, 1), "what was taken back names nothing"
+    assert texts(second, 1, 2, 3) == named(1, 2, 3)
+    monkeypatch.setattr(graph_store, "FORMS", 2)
+    assert texts(second, *range(9)) == named(0, 4, 5, 6, 7, 8)
 
 
 def test_a_key_without_a_text_is_counted(tmp_path: Path) -> None:
