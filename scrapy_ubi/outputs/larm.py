@@ -23,7 +23,7 @@ from scrapy.settings import BaseSettings
 
 from scrapy_ubi.links.page import Page as Parsed
 from scrapy_ubi.links.shared import shared
-from scrapy_ubi.outputs.larm_links import LINK, REDIRECT, LinkLines, PageLinks, are_clean, clean, parse, read
+from scrapy_ubi.outputs.larm_links import LINK, REDIRECT, LinkLines, LinksRead, are_clean, clean, parse, read
 from scrapy_ubi.outputs.part_writer import Part
 from scrapy_ubi.outputs.stores import Page, Store, choice, content_type
 
@@ -38,7 +38,7 @@ class _LarmPayload(NamedTuple):
     response: Response
     body: bytes
     redirect: str
-    links: PageLinks | None  # where they were read already
+    links: LinksRead | None  # where they were read already
 
 
 class LarmStore(Store):
@@ -81,7 +81,7 @@ class LarmStore(Store):
         )  # fmt: skip
         part.append(PAGES, _line(fields))
 
-    def _read(self, page: Page, came: Response, redirect: str, links: PageLinks | None) -> tuple[str, bytes]:
+    def _read(self, page: Page, came: Response, redirect: str, links: LinksRead | None) -> tuple[str, bytes]:
         """The title of a page, and the lines of its links."""
         if redirect:
             to = clean(redirect)

@@ -36,7 +36,7 @@ _SELECTOR = "a[href],area[href],frame[src],iframe[src]"
 _blank = re.compile(r"[\x00-\x20\x7f-\x9f\u2028\u2029]+")
 
 
-class PageLinks(NamedTuple):
+class LinksRead(NamedTuple):
     """What was read off a page: of each link what its attribute says, its type, its text. `joiner` makes URLs."""
 
     title: str
@@ -52,11 +52,11 @@ def parse(response: HtmlResponse) -> Page | None:
     return None if is_costly(page) else Page(page)
 
 
-def read(response: HtmlResponse, page: Page) -> PageLinks:
+def read(response: HtmlResponse, page: Page) -> LinksRead:
     """The links of a response, which was parsed into `page`."""
     title, joiner = page.first_text("title"), _joiner(response)
     if any(map(page.tags, _OTHERS)):
-        return PageLinks(title, *_of_any(page.chosen(_SELECTOR)), joiner)
+        return LinksRead(title, *_of_any(page.chosen(_SELECTOR)), joiner)
     nodes = page.tags("a")
     try:
         values = [node.attrs["href"] for node in nodes]
@@ -65,7 +65,7 @@ def read(response: HtmlResponse, page: Page) -> PageLinks:
     found = [value for value in values if value is not None]  # it is None where nothing is written
     if len(found) < len(nodes):
         nodes = [node for node, value in zip(nodes, values, strict=True) if value is not None]
-    return PageLinks(title, found, bytes(len(found)), _texts(nodes), joiner)
+    return LinksRead(title, found, bytes(len(found)), _texts(nodes), joiner)
 
 
 def _joiner(response: HtmlResponse) -> Joiner:
@@ -128,7 +128,7 @@ class LinkLines:
         self._forms: dict[str, str] = {}
         self._usual: set[str] = set()  # values that mean a URL by no more than putting two strings together
 
-    def of(self, page: str, links: PageLinks, normal: Callable[[str], str | None]) -> bytes:
+    def of(self, page: str, links: LinksRead, normal: Callable[[str], str | None]) -> bytes:
         """The lines of the links of the page with this URL. `normal` makes normal forms."""
         known, form = self._forms.get, self._form
         lines = [
@@ -138,7 +138,7 @@ class LinkLines:
         ]
         return "".join(lines).encode("utf-8", "replace")
 
-    def _urls(self, links: PageLinks) -> list[str | None]:
+    def _urls(self, links: LinksRead) -> list[str | None]:
         """The URL that each value means; None where it means none."""
         joiner, urls = links.joiner, list[str | None]()
         root, folder, others = joiner.root, joiner.folder, self._long_way(set(links.values), joiner)
