@@ -27,6 +27,7 @@ from scrapy_ubi.links.allowed import Allowed, Patterns
 from scrapy_ubi.links.costly import is_costly
 from scrapy_ubi.links.joiner import Joiner, plain
 from scrapy_ubi.links.page import Attributes, LinkSources, Page, readable, written
+from scrapy_ubi.links.shared import shared
 from scrapy_ubi.links.usual import elements, urls, values_of
 from scrapy_ubi.scrapy_private.parsed_page import parsed_page
 
@@ -268,6 +269,8 @@ def _parsed(response: HtmlResponse, text: str) -> Page | None:
     # With no page left the allocator gives its memory back to the system, and asks for it again at the next one: a
     # third of the time that a page takes to parse.
     _last = (ref(response), page) if len(text) <= _SMALL else (None, None)
+    if shared.wanted and page is not None:
+        shared.keep(response, page, len(text))
     return page
 
 

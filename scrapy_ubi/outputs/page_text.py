@@ -26,7 +26,7 @@ MOST_TEXT = 100_000
 MOST_TITLE = 1000
 MOST_LANGUAGE = 35  # characters of the longest tag that is registered
 
-_UNSEEN = "script,style,template,noscript"
+_UNSEEN = ("script", "style", "template", "noscript")
 _OPTIONS = LexborDocumentOptions.WO_EVENTS.value  # elements that are taken out are not told of
 _LEFT_OUT = (
     "script", "style", "noscript", "template", "iframe", "svg", "math", "object", "select", "nav", "header", "footer",
@@ -72,12 +72,14 @@ def text_of(response: Response) -> PageText:
     if is_costly(page):
         return PageText("", "", "")
     parsed = Page(page)
-    titles = parsed.chosen("head > title")
-    roots = parsed.chosen("html[lang]")
-    language = (roots[0].attributes.get("lang") or "").strip()[:MOST_LANGUAGE] if roots else ""
-    for node in parsed.chosen(_UNSEEN):
-        node.decompose()
-    bodies = parsed.chosen("body")
+    # By tags: a first CSS query takes ten times as long as looking for a tag.
+    titles = [node for node in parsed.tags("title") if (up := node.parent) is not None and up.tag == "head"]
+    said = [found["lang"] for node in parsed.tags("html") if "lang" in (found := node.attributes)]
+    language = (said[0] or "").strip()[:MOST_LANGUAGE] if said else ""
+    for tag in _UNSEEN:
+        for node in parsed.tags(tag):
+            node.decompose()
+    bodies = parsed.tags("body")
     text = bodies[0].text(deep=True, separator=" ") if bodies else ""
     title = clean(titles[0].text(deep=True)[: 4 * MOST_TITLE])[:MOST_TITLE] if titles else ""
     return PageText(title, clean(text)[:MOST_TEXT], language if _language(language) else "")

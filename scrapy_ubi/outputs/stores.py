@@ -70,8 +70,8 @@ class Page:
     @property
     def from_url(self) -> str:
         """The page that led here, where the request says so (Referer)."""
-        said = self.request.headers.get("Referer")
-        return said.decode("utf-8", "replace") if said else ""
+        said = dict.get(self.request.headers, b"Referer")  # as it is kept: `Headers` makes its name a normal form
+        return said[-1].decode("utf-8", "replace") if said else ""
 
     @property
     def redirected_from(self) -> str:
@@ -147,6 +147,12 @@ class Store:
         """A part was sealed, in the writer's thread: its files, by their endings. Their lengths must stay."""
 
 
+def content_type(response: Response) -> str:
+    """The header Content-Type, '' where there is none."""
+    values = dict.get(response.headers, b"Content-Type")  # as it is kept
+    return values[-1].decode("latin-1") if values else ""
+
+
 def number(arguments: dict[str, tuple[str, ...]], key: str, default: float) -> float:
     """Take an argument that is a number above 0. Raises FilterError."""
     values = arguments.pop(key, ())
@@ -220,4 +226,4 @@ def of_items(stores: Iterable[Store]) -> list[Store]:
     return [store for store in stores if store.wants_items]
 
 
-__all__ = ["Arguments", "Page", "Part", "Store", "choice", "make", "number", "of_items", "suite"]
+__all__ = ["Arguments", "Page", "Part", "Store", "choice", "content_type", "make", "number", "of_items", "suite"]

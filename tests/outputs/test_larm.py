@@ -12,13 +12,16 @@ from scrapy.crawler import Crawler
 from scrapy.http import HtmlResponse, Response
 from scrapy.settings import Settings
 
+from scrapy_ubi.linkextractor import UbiLinkExtractor
 from scrapy_ubi.outputs import larm
 from scrapy_ubi.outputs.collector import Collector, find
 from scrapy_ubi.outputs.graph.graph_store import ENDING
 from scrapy_ubi.outputs.graph.numbered import Numbered, ends_of
-from scrapy_ubi.outputs.larm import FRAME, LINK, LarmLink, LarmStore, read
+from scrapy_ubi.outputs.larm import LarmStore
+from scrapy_ubi.outputs.larm_links import FRAME, LINK, LinkLines, parse, read
 from scrapy_ubi.outputs.part_writer import Part
 from scrapy_ubi.outputs.stores import Page as Kept
+from scrapy_ubi.urls import normal_form
 from tests.docs.test_blocks import names_in
 from tests.outputs.kept import collected
 from tests.support.crawls import crawl
@@ -32,18 +35,29 @@ def html(body: str, url: str = HOME) -> HtmlResponse:
     return HtmlResponse(url, body=body.encode(), encoding="utf-8", headers={"Content-Type": "text/html; x"})
 
 
+def read_page(page: HtmlResponse) -> tuple[str, list[tuple[str, int, str]]]:
+    """The title, and each line of links.log: where a link leads to, its type, its text."""
+    parsed = parse(page)
+    assert parsed is not None
+    links = read(page, parsed)
+    lines = LinkLines().of(page.url, links, normal_form).decode().split("\n")[:-1]
+    fields = [line.split("\t") for line in lines]
+    assert {len(one) for one in fields} <= {5} and {one[0] for one in fields} <= {page.url}
+    return links.title, [(one[1], int(one[3]), one[4]) for one in fields]
+
+
 def test_links_are_told_with_their_types_and_texts() -> None:
     page = html(
         '<title>T</title><a href="/x">a <b>text</b></a><a href="y"><img alt="ALT"></a><area href="z" alt="area">'
         '<iframe src="f"></iframe><a href="mailto:a@b">m</a><a href="http://[bad">b</a>'
     )
-    title, found = read(page)
+    title, found = read_page(page)
     assert title == "T"
     assert found[:4] == [
-        LarmLink("http://a.example/x", LINK, "a text"),
-        LarmLink("http://a.example/y", LINK, "ALT"),
-        LarmLink("http://a.example/z", LINK, "area"),
-        LarmLink("http://a.example/f", FRAME, ""),
+        ("http://a.example/x", LINK, "a text"),
+        ("http://a.example/y", LINK, "ALT"),
+        ("http://a.example/z", LINK, "area"),
+        ("http://a.example/f", FRAME, ""),
     ]
 
 
@@ -122,6 +136,28 @@ def test_the_log_has_what_the_page_has_and_the_graph_what_the_spider_asks_for(
     assert {(one[0], one[2]) for one in fields if one[3] == "1"} == {(HOME, frame)}
     dropped = {(page, deep), (page, HOME)} if limit else set()
     assert graph_of(tmp_path / "a", tmp_path / "place") == logged - dropped
+
+
+LINKED = (
+    '<title> T </title><a href="/x"> a  b </a><a href="../y?b=1&amp;a=2">y</a><a href>n</a><a href="http://[b">bad</a>'
+    '<a name="n">n</a><a href=" /s p ">s</a><a href="#f"><img alt="ALT"></a><a href="//c.example/z">z\xa0</a>'
+)
+
+
+@pytest.mark.parametrize("more", ["", "<area href=/area alt=x>", "<base href=http://b.example/d/>"])
+def test_the_log_is_the_same_whether_the_link_extractor_has_parsed_the_page(tmp_path: Path, more: str) -> None:
+    logs = []
+    for parsed in (False, True):
+        store, page = LarmStore({}, Settings()), html(LINKED + more, f"{HOME}d/p.html")
+        if parsed:
+            UbiLinkExtractor().extract_links(page)
+        payload = store.page(Kept("k", 0, "ok", Request(page.url), page.url, response=page))
+        assert payload is not None and (payload.links is not None) is parsed
+        part = Part(tmp_path, store, f"part{parsed}", 0.0)
+        store.write(payload, part)
+        part.write()
+        logs.append({path.name: path.read_bytes() for path in (tmp_path / f"larm/part{parsed}").iterdir()})
+    assert logs[0] == logs[1] and logs[0]["links.log.open"].count(b"\n") >= 5
 
 
 def test_page_files_are_begun_before_they_are_too_large(tmp_path: Path, monkeypatch: Any) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import gzip
 import json
+import os
 import re
 from argparse import Namespace
 from collections.abc import Iterator
@@ -24,6 +26,7 @@ from warcio.archiveiterator import ArchiveIterator
 from warcio.bufferedreaders import BufferedReader
 from warcio.checker import Checker
 
+from scrapy_ubi.outputs.warc import members
 from scrapy_ubi.outputs.warc.met import PROFILE
 from tests.outputs.raw_site import RawSite
 from tests.support.crawls import crawl
@@ -143,6 +146,11 @@ def warc(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     directory = tmp_path_factory.mktemp("agent")
     (path,) = walked(directory, UBI_FAST=request.param).glob("*.warc.gz")
     return path
+
+
+def test_digests_are_in_base32() -> None:
+    for digest in (bytes(20), b"\xff" * 20, *(os.urandom(20) for _ in range(100))):
+        assert members.base32(digest) == base64.b32encode(digest).decode()
 
 
 def test_readers_find_no_fault(warc: Path) -> None:

@@ -33,6 +33,7 @@ MOST_STATUS, MOST_DEPTH = 999, 0xFFFF
 Keys = NDArray[np.uint64]
 
 _SUM = struct.Struct("<I")
+_WRITTEN = struct.Struct("<2sBBHHIIId8s4x")  # HEAD, with the key in bytes
 _TEXT = re.compile(rb"https?://[!-~]+").fullmatch
 _odd_types = re.compile(rb"[^\x00-\x02]").search
 
@@ -59,15 +60,19 @@ def keys_of(forms: Sequence[str | bytes]) -> Keys:
     return np.frombuffer(digests, "<u8")[::2]  # the lower half of each: MurmurHash3 x64 gives it first
 
 
-def packed(keys: Keys, types: bytes, texts: Sequence[str], status: int, depth: int, ended: float) -> bytes:
-    """A record. `keys`: the page's own, then those of the targets, of which `types` has one byte each."""
+def key_of(form: str) -> bytes:
+    """The key of a URL in normal form, as records have it."""
+    return hash_bytes(form, URL_SEED)[:8]
+
+
+def packed(keys: bytes, types: bytes, texts: Sequence[str], status: int, depth: int, ended: float) -> bytes:
+    """A record. `keys`, 8 bytes each: the page's own, then those of the targets, of which `types` has one byte each."""
     names = "\n".join(texts).encode("ascii")
-    own = int(keys[0])
-    head = HEAD.pack(
+    head = _WRITTEN.pack(
         MAGIC, VERSION, 0, min(status, MOST_STATUS), min(depth, MOST_DEPTH), len(types), len(texts), len(names), ended,
-        own,
+        keys[:8],
     )  # fmt: skip
-    data = b"".join((head, keys[1:].tobytes(), types, names))
+    data = b"".join((head, keys[8:], types, names))
     return data + _SUM.pack(zlib.crc32(data))
 
 

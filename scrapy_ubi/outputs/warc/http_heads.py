@@ -25,33 +25,35 @@ BODYLESS = (204, 304)
 _CODING, _RENAMED = b"Transfer-Encoding", b"X-Crawler-Transfer-Encoding"
 _ON_ONE_LINE = bytes.maketrans(b"\r\n", b"  ")
 _web = re.compile(r"https?://([^/?#]*)([^#]*)").match
-_OF_PROXIES = (b"Proxy-Authorization", b"Proxy-Connection")
+_OF_PROXIES = frozenset((b"Proxy-Authorization", b"Proxy-Connection"))
+_LENGTH, _NOTHING = frozenset((b"Content-Length",)), frozenset[bytes]()
 
 
 def request_head(request: Request) -> bytes:
     """The head of a request, with the empty line behind it."""
     host, target = _parts(request.url)
-    lines = [f"{request.method} {target} HTTP/1.1".encode("utf-8", "replace")]
-    if not _has(request.headers, b"Host"):
-        lines.append(b"Host: " + host.encode("utf-8", "replace"))
-    _add(lines, request.headers, left_out=_OF_PROXIES)
-    if request.body and not _has(request.headers, b"Content-Length"):
-        lines.append(b"Content-Length: %d" % len(request.body))
-    return b"\r\n".join((*lines, b"", b""))
+    headers = request.headers
+    begin = f"{request.method} {target} HTTP/1.1\r\n"
+    if not _has(headers, b"Host"):
+        begin += f"Host: {host}\r\n"
+    fields = _fields(headers, _OF_PROXIES)
+    if request.body and not _has(headers, b"Content-Length"):
+        fields += b"Content-Length: %d\r\n" % len(request.body)
+    return b"%b%b\r\n" % (begin.encode("utf-8", "replace"), fields)
 
 
 def response_head(response: Response, method: str, whole: bool) -> bytes:
     """The head of a response, with the empty line behind it; `whole`: its body was not cut."""
-    status, version = response.status, response.protocol or ""
+    status, version, headers = response.status, response.protocol or "", response.headers
     if version not in ("HTTP/1.0", "HTTP/1.1"):
         version = "HTTP/1.1"  # WARC has no form of its own for the heads of HTTP/2
-    lines = [f"{version} {status} {reason_of(response)}".encode("latin-1", "replace")]
-    no_length = status in BODYLESS and response.headers.get(b"Content-Length") == b"0"  # a handler has added it
-    _add(lines, response.headers, left_out=(b"Content-Length",) if no_length else ())
+    begin = f"{version} {status} {reason_of(response)}\r\n".encode("latin-1", "replace")
+    no_length = status in BODYLESS and headers.get(b"Content-Length") == b"0"  # a handler has added it
+    fields = _fields(headers, _LENGTH if no_length else _NOTHING)
     has_body = method != "HEAD" and status not in BODYLESS
-    if has_body and whole and not _has(response.headers, b"Content-Length"):
-        lines.append(b"Content-Length: %d" % len(response.body))
-    return b"\r\n".join((*lines, b"", b""))
+    if has_body and whole and not _has(headers, b"Content-Length"):
+        fields += b"Content-Length: %d\r\n" % len(response.body)
+    return b"%b%b\r\n" % (begin, fields)
 
 
 def _parts(url: str) -> tuple[str, str]:
@@ -71,10 +73,15 @@ def _has(headers: Headers, name: bytes) -> bool:
     return dict.__contains__(headers, name)
 
 
-def _add(lines: list[bytes], headers: Headers, left_out: tuple[bytes, ...] = ()) -> None:
-    for name, values in dict.items(headers):  # as they are kept: `getlist` makes each name its normal form again
-        if name not in left_out:
-            shown = _RENAMED if name == _CODING else name
-            for value in values:
-                line = b"%b: %b" % (shown, value)
-                lines.append(line.translate(_ON_ONE_LINE) if b"\n" in line or b"\r" in line else line)
+def _fields(headers: Headers, left_out: frozenset[bytes]) -> bytes:
+    """The lines of these headers. They are read as they are kept: `getlist` makes each name its normal form again."""
+    lines = [
+        b"%b: %b\r\n" % (_RENAMED if name == _CODING else name, value)
+        for name, values in dict.items(headers)
+        if name not in left_out
+        for value in values
+    ]
+    text = b"".join(lines)
+    if text.count(b"\n") == text.count(b"\r") == len(lines):
+        return text
+    return b"".join([line[:-2].translate(_ON_ONE_LINE) + b"\r\n" for line in lines])

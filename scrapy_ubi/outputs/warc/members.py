@@ -14,6 +14,7 @@ from __future__ import annotations
 import os
 import time
 import zlib
+from binascii import b2a_base64
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -24,9 +25,17 @@ VERSION = b"WARC/1.1"
 LEVEL = 1  # of isal, whose highest is 3, and of zlib
 GZIP = 31  # window bits that ask for a gzip member
 
-_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
-_PAIRS = [one + other for one in _LETTERS for other in _LETTERS]  # base32, ten bits at a time
-_SHIFTS = range(150, -1, -10)
+# Of an integer of 32 groups of 5 bits, steps that put a bit between all of them: what stays, what moves, how far. Then
+# Python's base64 (in C) makes it text, whose letters are those of base32 but for the last six.
+_SPREAD = [
+    (
+        sum(((1 << 5 * half) - 1) << 12 * half * block for block in range(16 // half)),
+        sum(((1 << 5 * half) - 1) << 12 * half * block + 5 * half for block in range(16 // half)),
+        half,
+    )
+    for half in (16, 8, 4, 2, 1)
+]
+_BASE32 = bytes.maketrans(b"abcdef", b"234567")
 _VARIANT = {digit: "89ab"[int(digit, 16) & 3] for digit in "0123456789abcdef"}
 
 Fields = list[tuple[str, str]]
@@ -67,8 +76,15 @@ def digest(*pieces: bytes) -> str:
     state = sha1(pieces[0], usedforsecurity=False)
     for piece in pieces[1:]:
         state.update(piece)
-    number = int.from_bytes(state.digest())
-    return "sha1:" + "".join([_PAIRS[number >> shift & 1023] for shift in _SHIFTS])
+    return f"sha1:{base32(state.digest())}"
+
+
+def base32(digest: bytes) -> str:
+    """20 bytes in base32: in half the time that Python's own library takes."""
+    number = int.from_bytes(digest)
+    for stays, moves, far in _SPREAD:
+        number = number & stays | (number & moves) << far
+    return b2a_base64(number.to_bytes(24), newline=False).translate(_BASE32).decode()
 
 
 def date(when: float) -> str:

@@ -21,7 +21,7 @@ from scrapy.http import Response
 from scrapy.settings import BaseSettings
 
 from scrapy_ubi.outputs.part_writer import Part
-from scrapy_ubi.outputs.stores import Page, Store, choice, number
+from scrapy_ubi.outputs.stores import Page, Store, choice, content_type, number
 from scrapy_ubi.outputs.warc import cdxj, members
 from scrapy_ubi.outputs.warc.http_heads import request_head, response_head
 from scrapy_ubi.outputs.warc.members import Fields, date, digest, new_id, new_ids
@@ -126,7 +126,7 @@ class WarcStore(Store):
         fields += f"WARC-Block-Digest: {digest(head, body)}\r\n"
         record = members.framed("response" if met is None else "revisit", fields, head, body)
         offset, length = self._put(part, record)
-        mime = _content_type(came) if met is None else cdxj.REVISIT
+        mime = content_type(came) if met is None else cdxj.REVISIT
         part.append(LINES, cdxj.line(of.url, of.date, came.status, mime, payload, length, offset, self._file))
         if known and met is None:
             self._met.wrote(payload, Met(of.id, of.date, of.url), part, WARC)
@@ -147,11 +147,6 @@ class WarcStore(Store):
             ("WARC-Record-ID", new_id()), ("WARC-Date", date(part.opened)), ("WARC-Filename", part.path_of(WARC).name),
             ("Content-Type", "application/warc-fields"),
         ]  # fmt: skip
-
-
-def _content_type(came: Response) -> str:
-    values = dict.get(came.headers, b"Content-Type")  # as it is kept: asking `headers` makes its name a normal form
-    return values[-1].decode("latin-1") if values else ""
 
 
 def _metadata(page: Page) -> bytes:

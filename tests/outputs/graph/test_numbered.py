@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 from scrapy.settings import Settings
 
 from scrapy_ubi.outputs.collector import Collector, find
-from scrapy_ubi.outputs.graph import files
+from scrapy_ubi.outputs.graph import files, graph_store
 from scrapy_ubi.outputs.graph.graph_store import ENDING, GraphStore, _Payload
 from scrapy_ubi.outputs.graph.numbered import Numbered, reversed_host
-from scrapy_ubi.outputs.graph.page_record import HEAD, BadRecord, keys_of, packed, stripped, unpacked, without_texts
+from scrapy_ubi.outputs.graph.page_record import HEAD, BadRecord, key_of, packed, stripped, unpacked, without_texts
 from scrapy_ubi.outputs.graph.runs import LineSorter, NumberSorter
 from scrapy_ubi.outputs.part_writer import Bundle
 from scrapy_ubi.urls import url_key
@@ -37,6 +37,11 @@ class Linked(NamedTuple):
 
 def url(number: int) -> str:
     return f"http://{'ab'[number % 2]}{number % 3}.example/{number}"
+
+
+def keys_in(forms: list[str]) -> bytes:
+    """Their keys, as a record has them."""
+    return b"".join(map(key_of, forms))
 
 
 def agent(place: Path, pages: list[Linked], size: float = 1e9) -> Path:
@@ -148,7 +153,7 @@ def test_merging_is_the_union_of_sets_whoever_has_crawled_what(
 
 def test_a_record_comes_back_and_any_byte_that_is_wrong_is_seen() -> None:
     forms = [url(1), url(2), url(3)]
-    data = packed(keys_of(forms), b"\x00\x02", forms[:2], 200, 3, 5.5)
+    data = packed(keys_in(forms), b"\x00\x02", forms[:2], 200, 3, 5.5)
     record = unpacked(data)
     assert record.texts == [one.encode() for one in forms[:2]] and record.types == b"\x00\x02"
     short = stripped(without_texts(record))
@@ -168,13 +173,13 @@ def test_a_record_comes_back_and_any_byte_that_is_wrong_is_seen() -> None:
 @pytest.mark.parametrize("text", ["http://a b/", "ftp://a/", "", "http://a/\n"])
 def test_texts_that_are_no_urls_are_refused(text: str) -> None:
     with pytest.raises(BadRecord):
-        unpacked(packed(keys_of([url(1)]), b"", [text, url(1)], 200, 1, 1.0))
+        unpacked(packed(keys_in([url(1)]), b"", [text, url(1)], 200, 1, 1.0))
 
 
 def test_times_that_are_none_are_refused() -> None:
     for ended in (float("nan"), float("inf"), -1.0):
         with pytest.raises(BadRecord):
-            unpacked(packed(keys_of([url(1)]), b"", [url(1)], 200, 1, ended))
+            unpacked(packed(keys_in([url(1)]), b"", [url(1)], 200, 1, ended))
 
 
 def files_of(place: Path, pattern: str) -> Path:
@@ -226,12 +231,47 @@ def test_a_tail_that_a_killed_agent_has_left_is_passed_over(tmp_path: Path) -> N
             file.truncate(begin)
 
 
+class Written:
+    """A part that shows what it has."""
+
+    def __init__(self) -> None:
+        self.data = b""
+
+    def append(self, name: str, data: bytes) -> None:
+        self.data += data
+
+    def end_of(self, name: str) -> int:
+        return len(self.data)
+
+
+def test_a_text_is_in_each_part_once_and_again_where_it_was_taken_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = GraphStore({}, Settings())
+
+    def texts(part: Any, *numbers: int) -> list[bytes]:
+        begin = len(part.data)
+        store.write(_Payload([url(n) for n in numbers], bytes(len(numbers) - 1), 200, 1, 1.0), part)
+        return unpacked(part.data[begin:]).texts
+
+    def named(*numbers: int) -> list[bytes]:
+        return [url(n).encode() for n in numbers]
+
+    first, second = Written(), Written()
+    assert texts(first, 1, 2, 3, 2) == named(1, 2, 3)
+    before = first.data
+    assert texts(first, 4, 1) == named(4) and texts(first, 1, 4) == []
+    first.data = before
+    assert texts(first, 4, 1) == named(4, 1), "what was taken back names nothing"
+    assert texts(second, 1, 2, 3) == named(1, 2, 3)
+    monkeypatch.setattr(graph_store, "FORMS", 2)
+    assert texts(second, *range(9)) == named(0, 4, 5, 6, 7, 8)
+
+
 def test_a_key_without_a_text_is_counted(tmp_path: Path) -> None:
     kept = Kept(tmp_path / "a")
 
     class Nameless(GraphStore):
         def write(self, payload: Any, part: Any) -> None:
-            part.append(ENDING, packed(keys_of([url(1), url(2)]), b"\0", [url(1)], 200, 1, 1.0))
+            part.append(ENDING, packed(keys_in([url(1), url(2)]), b"\0", [url(1)], 200, 1, 1.0))
 
     kept.writer.put([Bundle(Nameless({}, Settings()), "n", 0, "ok", 1, 1)])
     kept.flush()

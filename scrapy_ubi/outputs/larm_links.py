@@ -1,0 +1,174 @@
+"""The links of a page, with the texts that people see, as lines of LARM's links.log.
+
+Rules of this module:
+
+* Read in the writer's thread: off the tree that the link extractor has made of the page, where there is one, else off
+  one that is made here. A page that costs a parser seconds is not read.
+* What would break a line in a text (tabs, line ends, other control characters) is a space.
+* What can be asked of all of a page's links at once is not asked of each: which URLs take more than putting two strings
+  together, whether any text has to be cleaned, whether there are frames or areas. The answers are the same.
+* Normal forms are those of the frontier (UBI_NORMALISE). The last ones are remembered: pages of a site share links.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
+
+from scrapy.http import HtmlResponse
+from scrapy.utils.response import get_base_url
+from selectolax.lexbor import LexborNode
+from w3lib.html import strip_html5_whitespace
+
+from scrapy_ubi.links.costly import is_costly
+from scrapy_ubi.links.joiner import WEB, Joiner, plain
+from scrapy_ubi.links.page import Page, written
+from scrapy_ubi.links.usual import long_way
+
+LINK, FRAME, REDIRECT = 0, 1, 2
+LONGEST = 1000  # characters of a link's text
+FORMS = 16_384  # normal forms remembered: some MB; and as many values that need no more than joining
+
+_FRAMES = ("frame", "iframe")
+_OTHERS = ("area", *_FRAMES)
+_SELECTOR = "a[href],area[href],frame[src],iframe[src]"
+_blank = re.compile(r"[\x00-\x20\x7f-\x9f\u2028\u2029]+")
+
+
+class LinksRead(NamedTuple):
+    """What was read off a page: of each link what its attribute says, its type, its text. `joiner` makes URLs."""
+
+    title: str
+    values: Sequence[str]
+    types: Sequence[int]
+    texts: Sequence[str]
+    joiner: Joiner
+
+
+def parse(response: HtmlResponse) -> Page | None:
+    """A page as it is read for links; None where that would take a parser seconds, or gigabytes."""
+    page = written(response.text)
+    return None if is_costly(page) else Page(page)
+
+
+def read(response: HtmlResponse, page: Page) -> LinksRead:
+    """The links of a response, which was parsed into `page`."""
+    title, joiner = page.first_text("title"), _joiner(response)
+    if any(map(page.tags, _OTHERS)):
+        return LinksRead(title, *_of_any(page.chosen(_SELECTOR)), joiner)
+    nodes = page.tags("a")
+    try:
+        values = [node.attrs["href"] for node in nodes]
+    except KeyError:
+        values = [node.attrs.get("href") for node in nodes]
+    found = [value for value in values if value is not None]  # it is None where nothing is written
+    if len(found) < len(nodes):
+        nodes = [node for node, value in zip(nodes, values, strict=True) if value is not None]
+    return LinksRead(title, found, bytes(len(found)), _texts(nodes), joiner)
+
+
+def _joiner(response: HtmlResponse) -> Joiner:
+    """What joins links to the page's base. To look for a base takes as long as to join 20 links."""
+    usual = "<base" not in response.text[:4096].lower() and plain(response.url)
+    return Joiner(response.url if usual else get_base_url(response), response.url, response.encoding)
+
+
+def _of_any(nodes: Iterable[LexborNode]) -> tuple[list[str], list[int], list[str]]:
+    """Values, types and texts of links, areas and frames."""
+    found = []
+    for node in nodes:
+        is_frame = node.tag in _FRAMES
+        value = node.attrs.get("src" if is_frame else "href")
+        if value is not None:
+            found.append((value, FRAME if is_frame else LINK, "" if is_frame else _text_of(node)))
+    return [one[0] for one in found], [one[1] for one in found], [one[2] for one in found]
+
+
+def _texts(nodes: Sequence[LexborNode]) -> list[str]:
+    """The texts of these links, each on one line."""
+    texts = [node.text_lexbor() for node in nodes]
+    if are_clean(texts) and all(texts) and max(map(len, texts), default=0) <= LONGEST:
+        return texts
+    return [_text(node, text) for node, text in zip(nodes, texts, strict=True)]
+
+
+def _text(node: LexborNode, text: str) -> str:
+    """The text of a link, else the ALT of an image in it."""
+    text = text[:LONGEST]
+    return clean(text if text.strip() else _alt(node.css("img[alt]")))
+
+
+def _text_of(node: LexborNode) -> str:
+    """The same of a link or an area."""
+    return _text(node, node.text_lexbor()) if node.tag == "a" else clean(_alt([node]))
+
+
+def _alt(nodes: Iterable[LexborNode]) -> str:
+    return next((alt for node in nodes if (alt := node.attributes.get("alt"))), "")
+
+
+def are_clean(texts: Iterable[str]) -> bool:
+    """Whether `clean` would leave all of these as they are. No may be wrong."""
+    joined = f"|{'|'.join(texts)}|"
+    return joined.isprintable() and not ("  " in joined or "| " in joined or " |" in joined)
+
+
+def clean(text: str) -> str:
+    """A text on one line, without tabs and other control characters."""
+    if text.isprintable() and "  " not in text:
+        return text.strip()
+    return _blank.sub(" ", text).strip()
+
+
+class LinkLines:
+    """Makes the lines of links.log."""
+
+    def __init__(self) -> None:
+        self._forms: dict[str, str] = {}
+        self._usual: set[str] = set()  # values that mean a URL by no more than putting two strings together
+
+    def of(self, page: str, links: LinksRead, normal: Callable[[str], str | None]) -> bytes:
+        """The lines of the links of the page with this URL. `normal` makes normal forms."""
+        known, form = self._forms.get, self._form
+        lines = [
+            f"{page}\t{url}\t{known(url) or form(url, normal)}\t{kind}\t{text}\n"
+            for url, kind, text in zip(self._urls(links), links.types, links.texts, strict=True)
+            if url is not None
+        ]
+        return "".join(lines).encode("utf-8", "replace")
+
+    def _urls(self, links: LinksRead) -> list[str | None]:
+        """The URL that each value means; None where it means none."""
+        joiner, urls = links.joiner, list[str | None]()
+        root, folder, others = joiner.root, joiner.folder, self._long_way(set(links.values), joiner)
+        above = joiner.special("../") if folder else ""
+        for value in links.values:
+            if value in others:
+                urls.append(joiner.join(strip_html5_whitespace(value)))
+            elif (first := value[0]) == "/":
+                urls.append(root + value)
+            elif first == "h" and value.startswith(WEB):
+                urls.append(value)
+            elif first == "." and value[3:4] != ".":  # `../` once
+                urls.append(above + value[3:])
+            else:
+                urls.append(joiner.special(value) if first in ".?#" else folder + value)
+        return urls
+
+    def _long_way(self, values: set[str], joiner: Joiner) -> set[str]:
+        """Those of these values that take more than putting two strings together."""
+        unknown = values.difference(self._usual) if joiner.folder else values
+        if not unknown:
+            return unknown
+        others = long_way(unknown, "\n".join(unknown) + "\n", joiner)
+        if len(self._usual) > FORMS:
+            self._usual.clear()
+        self._usual |= unknown - others
+        return others
+
+    def _form(self, url: str, normal: Callable[[str], str | None]) -> str:
+        if len(self._forms) >= FORMS:
+            self._forms.clear()
+        form = self._forms[url] = normal(url) or url
+        return form
