@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import json
 import signal
-import subprocess
 import textwrap
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.preloaded import Running
 from tests.support.project import LIMIT, Project, read_until, until_joined
 from tests.support.server import Server
 from tests.support.site import Site, links
@@ -63,13 +63,13 @@ def project(tmp_path: Path, site: Site) -> Project:
 _numbers = itertools.count()
 
 
-def start(project: Project, site: str, *options: str) -> tuple[subprocess.Popen[str], str]:
+def start(project: Project, site: str, *options: str) -> tuple[Running, str]:
     """An agent, and the name of its feed."""
     feed = f"{next(_numbers)}.jsonl"
     return project.start("crawl", "site", "-a", f"site={site}", "-o", feed, *options), feed
 
 
-def end(process: subprocess.Popen[str]) -> str:
+def end(process: Running) -> str:
     """Its output, once it has ended well."""
     try:
         output, _ = process.communicate(timeout=LIMIT)

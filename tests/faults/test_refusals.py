@@ -19,7 +19,7 @@ def test_settings_and_servers_that_cannot_be_used_are_refused(make_group: MakeGr
         group.start("unknown", UBI_AGENT_CAPACTIY=2)
         group.start("negative", UBI_AGENT_CAPACITY=-1)
         group.start("locked", UBI_REDIS_URL=locked.url)
-        group.start("away", UBI_REDIS_URL=f"redis://127.0.0.1:{free_port()}/0")
+        group.start("away", UBI_REDIS_URL=f"redis://127.0.0.1:{free_port()}/0", UBI_REDIS_WAIT=1)
         verdict = group.end()
     assert verdict.exits == dict.fromkeys(verdict.exits, 1), verdict.logs
     for said in verdict.logs.values():

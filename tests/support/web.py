@@ -11,13 +11,16 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Any
 
 from demo.graph import Graph
 from demo.web import Web, ask, serve
 
-LIMIT = 20.0  # seconds in which the thread must start or end
+LIMIT = 60.0  # seconds in which the thread must start or end
+HELD = 120.0  # seconds after which a web that is held answers anyway, so that a broken test ends
 
 
 class DemoWeb:
@@ -61,6 +64,17 @@ class DemoWeb:
 
     def reset(self) -> None:
         ask(self.port, "reset")
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Within this block nothing is answered, no question about the web either; at the latest after `HELD`."""
+        assert self._loop is not None
+        go = threading.Event()
+        self._loop.call_soon_threadsafe(go.wait, HELD)
+        try:
+            yield
+        finally:
+            go.set()
 
     def __enter__(self) -> DemoWeb:
         self._thread.start()
