@@ -1,8 +1,9 @@
 """Deliberate mistakes in the protocol, to check the checkers: the simulator must catch every one of them.
 
 Each is a patch of one rule, and must be caught within `TRIES` crawls, those with the seeds from 0 on. Where a mistake
-shows under few kinds of fault, the crawls have just these (`AIM`). `python -m tests.simulation.mutations [NAME...]`
-says which seed catches which, and what the checker says.
+shows under few kinds of fault, the crawls have just these (`AIM`). The seed that has caught it last is tried first
+(`CAUGHT`); where it does not any longer, all are. `python -m tests.simulation.mutations [NAME...]` says which seed
+catches which, and what the checker says.
 
 Four rules are too rarely decisive for that (`RARE`): they have tests of their own.
 """
@@ -10,7 +11,7 @@ Four rules are too rarely decisive for that (`RARE`): they have tests of their o
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 from unittest.mock import patch
@@ -400,7 +401,7 @@ def caught(name: str, seed: int) -> str:
         return said(name, seed)
 
 
-def search(name: str, seeds: range) -> tuple[int, str]:
+def search(name: str, seeds: Iterable[int]) -> tuple[int, str]:
     """The first seed that catches a mutation, and what it says. Raises Violation when it is the protocol itself."""
     for seed in seeds:
         if told := caught(name, seed):

@@ -16,6 +16,7 @@ Rules of this module:
 from __future__ import annotations
 
 import atexit
+import gc
 import json
 import os
 import runpy
@@ -235,6 +236,8 @@ def _serve(orders: socket.socket) -> None:
     for name in MODULES:
         __import__(name)
     assert "twisted.internet.reactor" not in sys.modules and threading.active_count() == 1
+    gc.collect()
+    gc.freeze()  # else a process looks through all of it, and so copies it, when it ends: most of its time
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nothing is kept of keepers that have ended
     while True:
         order, fds, _, _ = socket.recv_fds(orders, MOST, 3)
