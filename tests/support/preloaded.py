@@ -106,7 +106,7 @@ class Forked:
     def poll(self) -> int | None:
         """The exit status, as `subprocess` has it; None while it runs."""
         if self.returncode is None and (said := self._said(0)):
-            self.returncode = int(said)
+            self._end(said)
         return self.returncode
 
     def wait(self, timeout: float | None = None) -> int:
@@ -114,8 +114,13 @@ class Forked:
         if self.returncode is None:
             if not (said := self._said(timeout)):
                 raise subprocess.TimeoutExpired(list(self.args), timeout or 0.0)
-            self.returncode = int(said)
+            self._end(said)
+        assert self.returncode is not None
         return self.returncode
+
+    def _end(self, said: bytes) -> None:
+        self.returncode = int(said)
+        self._status.close()
 
     def send_signal(self, number: int) -> None:
         if self.poll() is None:
@@ -270,6 +275,9 @@ def _keep(
     for number, fd in enumerate(outputs, 1):
         os.dup2(fd, number)
         os.close(fd)
+    # The objects of this process were made for the null device.
+    sys.stdout = sys.__stdout__ = open(1, "w", closefd=False)  # noqa: SIM115 - for as long as it lives
+    sys.stderr = sys.__stderr__ = open(2, "w", buffering=1, errors="backslashreplace", closefd=False)  # noqa: SIM115
     _be_scrapy(arguments, cwd, env)
 
 
