@@ -211,12 +211,12 @@ def test_arguments_of_a_script_count_and_an_object_among_them_wants_a_name(proje
     for name in ("a1", "a2"):
         with (project.place / "project" / "settings.py").open("a") as settings:
             settings.write(f"UBI_AGENT_ID = {name!r}\n")
-        process = project.start_python("-c", textwrap.dedent(SCRIPT))
+        process = project.start_script(SCRIPT)
         end(process)
     (crawl,) = (path.name for path in (project.place / ".ubi").iterdir() if path.is_dir())
     assert crawl.startswith("bot:site:") and len(crawl) == len("bot:site:") + 8
     assert {path.name for path in (project.place / ".ubi" / crawl).iterdir()} == {"a1", "a2"}
-    process = project.start_python("-c", textwrap.dedent(SCRIPT), "object")
+    process = project.start_script(SCRIPT, "object")
     output, _ = process.communicate(timeout=LIMIT)
     assert process.returncode == 1, output
     assert "scrapy_ubi: The crawl cannot be named by the spider's arguments" in output

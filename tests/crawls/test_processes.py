@@ -179,7 +179,7 @@ ONE_AFTER_ANOTHER = """
 
 def test_a_crawl_that_is_refused_after_another_one_ends_the_process_too(project: Project, site: Site) -> None:
     """The first one has left threads of Twisted's, which nobody stops when the reactor is left by SystemExit."""
-    with project.start_python("-c", textwrap.dedent(ONE_AFTER_ANOTHER)) as process:
+    with project.start_script(ONE_AFTER_ANOTHER, fresh=True) as process:
         try:
             output, _ = process.communicate(timeout=LIMIT)
         finally:

@@ -18,7 +18,7 @@ from tests.support.server import Server
 from tests.support.web import DemoWeb
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "example_project"
-LIMIT = 120.0  # seconds
+LIMIT = 300.0  # seconds
 HOME = "http://alder.example/"
 AGENTS = ("a", "b", "c")
 

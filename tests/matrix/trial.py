@@ -49,6 +49,7 @@ ADDONS = {"scrapy_ubi.Addon": 500}
 UBI_HEARTBEAT_INTERVAL = 0.5
 UBI_LEASE_TIMEOUT = 3.0
 UBI_FAILURE_TIMEOUT = 5.0
+UBI_START_WAIT = 1  # time for the others to join; this Redis forgets nothing
 """
 
 

@@ -30,8 +30,8 @@ import threading
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from types import TracebackType
-from typing import IO, Protocol
+from types import ModuleType, TracebackType
+from typing import IO, Any, Protocol
 
 ROOT = Path(__file__).resolve().parents[2]
 MOST = 200_000  # bytes of an order: arguments and environment
@@ -169,12 +169,15 @@ def start(
     stderr: IO[bytes] | None = None,
     start_new_session: bool = False,
     fresh: bool = False,
+    script: str = "",
 ) -> Running:
-    """`python -m scrapy` with these arguments. Its output goes to the file `stdout`, or, where there is none, is read
-    from the process, as text; errors go to the file `stderr`, or to where the output goes."""
+    """`python -m scrapy` with these arguments, or `python -c` with this `script` and them. Its output goes to the file
+    `stdout`, or, where there is none, is read from the process, as text; errors go to the file `stderr`, or to where
+    the output goes.
+    """
     if fresh or os.environ.get(FRESH) == "1" or _pythons(env) != _pythons(os.environ):
         return subprocess.Popen(
-            [sys.executable, "-m", "scrapy", *arguments],
+            [sys.executable, *(("-c", script) if script else ("-m", "scrapy")), *arguments],
             cwd=cwd,
             env=env,
             stdin=subprocess.DEVNULL,
@@ -185,7 +188,8 @@ def start(
         )
     read, write = (None, os.dup(stdout.fileno())) if stdout is not None else os.pipe()
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    order = {"arguments": [*arguments], "cwd": str(cwd), "env": dict(env), "session": start_new_session}
+    order = {"arguments": [*arguments], "cwd": str(cwd), "env": dict(env)}
+    order |= {"session": start_new_session, "script": script}
     with theirs:
         errors = write if stderr is None else stderr.fileno()
         socket.send_fds(_forker(), [json.dumps(order).encode()], [theirs.fileno(), write, errors])
@@ -199,10 +203,13 @@ def _pythons(env: Mapping[str, str]) -> dict[str, str]:
 
 
 def run(
-    arguments: Sequence[str], *, cwd: Path, env: Mapping[str, str], timeout: float
+    arguments: Sequence[str], *, cwd: Path, env: Mapping[str, str], timeout: float, script: str = ""
 ) -> subprocess.CompletedProcess[str]:
-    """`python -m scrapy` to its end. Raises subprocess.TimeoutExpired."""
-    with tempfile.TemporaryFile() as errors, start(arguments, cwd=cwd, env=env, stderr=errors) as process:
+    """What `start` starts, to its end. Raises subprocess.TimeoutExpired."""
+    with (
+        tempfile.TemporaryFile() as errors,
+        start(arguments, cwd=cwd, env=env, stderr=errors, script=script) as process,
+    ):
         try:
             output, _ = process.communicate(timeout)
         except subprocess.TimeoutExpired:
@@ -256,9 +263,7 @@ def _serve(orders: socket.socket) -> None:
             os.close(fd)
 
 
-def _keep(
-    status: socket.socket, outputs: list[int], arguments: list[str], cwd: str, env: dict[str, str], session: bool
-) -> None:
+def _keep(status: socket.socket, outputs: list[int], session: bool, cwd: str, env: dict[str, str], **what: Any) -> None:
     """Fork once more: one is the process that was asked for, and returns when it has done its work; the other tells
     its number and its exit status, and does not return."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
@@ -278,21 +283,25 @@ def _keep(
     # The objects of this process were made for the null device.
     sys.stdout = sys.__stdout__ = open(1, "w", closefd=False)  # noqa: SIM115 - for as long as it lives
     sys.stderr = sys.__stderr__ = open(2, "w", buffering=1, errors="backslashreplace", closefd=False)  # noqa: SIM115
-    _be_scrapy(arguments, cwd, env)
-
-
-def _be_scrapy(arguments: list[str], cwd: str, env: dict[str, str]) -> None:
-    """What `python -m scrapy` does there."""
-    from scrapy_ubi import clock
-    from scrapy_ubi.process import process_start
-
-    process_start.IMPORTED = clock.now()  # the process is as young as it would be
     os.chdir(cwd)
     os.environ.clear()
     os.environ.update(env)
     sys.path[0] = cwd
-    sys.argv = ["scrapy", *arguments]
-    runpy.run_module("scrapy", run_name="__main__", alter_sys=True)
+    _run(**what)
+
+
+def _run(arguments: list[str], script: str) -> None:
+    """What `python -c` with that script does, or `python -m scrapy`."""
+    from scrapy_ubi import clock
+    from scrapy_ubi.process import process_start
+
+    process_start.IMPORTED = clock.now()  # the process is as young as it would be
+    sys.argv = ["-c" if script else "scrapy", *arguments]
+    if script:
+        main = sys.modules["__main__"] = ModuleType("__main__")
+        exec(compile(script, "<string>", "exec"), vars(main))  # noqa: S102 - the test's own
+    else:
+        runpy.run_module("scrapy", run_name="__main__", alter_sys=True)
 
 
 if __name__ == "__main__":

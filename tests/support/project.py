@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 import textwrap
 import threading
 import time
@@ -97,15 +95,10 @@ class Project:
         """Start `scrapy` with these arguments."""
         return preloaded.start(arguments, cwd=self.place, env=self.environment, fresh=fresh)
 
-    def start_python(self, *arguments: str) -> subprocess.Popen[str]:
-        return subprocess.Popen(
-            [sys.executable, *arguments],
-            cwd=self.place,
-            env=self.environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
+    def start_script(self, script: str, *arguments: str, fresh: bool = False) -> Running:
+        """Start Python with this script."""
+        text = textwrap.dedent(script)
+        return preloaded.start(arguments, cwd=self.place, env=self.environment, fresh=fresh, script=text)
 
     def run(self, *arguments: str, fresh: bool = False) -> tuple[int, str]:
         """Run `scrapy` to its end: exit status and output."""
