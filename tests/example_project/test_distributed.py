@@ -92,7 +92,7 @@ def as_set(items: list[dict[str, object]]) -> set[str]:
 
 
 def test_several_agents_give_the_items_of_one_process(tmp_path: Path, one_server: Server) -> None:
-    graph = Graph(seed=11, hosts=16, pages=160)
+    graph = Graph(seed=11, hosts=16, pages=96)
     (tmp_path / "one").mkdir()
     (tmp_path / "many").mkdir()
     with DemoWeb(graph, latency=0.005) as web:
@@ -114,5 +114,5 @@ def test_several_agents_give_the_items_of_one_process(tmp_path: Path, one_server
         assert web.fetched() == graph.reachable([HOME])
     assert (stats["duplicates"], stats["violations"], stats["robots_violations"]) == (0, 0, 0)
     assert as_set(after.items()) == as_set(before.items())
-    assert len(after.items()) == 160
+    assert len(after.items()) == 96
     assert set(stats["agents"]) == set(AGENTS)
