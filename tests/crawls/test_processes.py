@@ -80,7 +80,7 @@ def test_our_scheduler_without_the_add_on_is_refused(project: Project, site: Sit
     """It waited for ever: nothing told it what requests come to."""
     settings = ["ADDONS={}", "SCHEDULER=scrapy_ubi.scheduler.UbiScheduler", "LOG_LEVEL=WARNING"]
     arguments = [word for setting in settings for word in ("-s", setting)]
-    status, output = project.run("crawl", "walk", *arguments, fresh=True)
+    status, output = project.run("crawl", "walk", *arguments)
     assert status == 1, output
     assert output.startswith("scrapy_ubi: SCHEDULER is set to scrapy_ubi's, but the add-on") and 'ADDONS = {"' in output
     assert output.count("\n") == 1 and not site.visits
@@ -311,7 +311,7 @@ def test_contracts_of_one_url_are_all_checked(project: Project, site: Site) -> N
                 yield {"url": response.url}
     """
     (project.place / "project" / "spiders" / "checked.py").write_text(textwrap.dedent(contracts))
-    status, output = project.run("check", "checked", fresh=True)
+    status, output = project.run("check", "checked")
     assert status == 1 and "Returned 1 items, expected 2" in output and "Ran 2 contracts" in output, output
 
 
@@ -322,7 +322,7 @@ def test_two_agents_share_a_crawl_by_redis(project: Project, site: Site, one_ser
         site.page(f"{host}deep", "the end")
     agents = ("a1", "a2")
     with until_joined(site, f"{HOST}/", one_server, 2):
-        processes = [project.start("crawl", "walk", *on_redis(one_server.url, agent), fresh=True) for agent in agents]
+        processes = [project.start("crawl", "walk", *on_redis(one_server.url, agent)) for agent in agents]
     outputs = [process.communicate(timeout=LIMIT)[0] for process in processes]
     assert [process.returncode for process in processes] == [0, 0], outputs
     assert all("Closing spider (finished)" in output and "Traceback" not in output for output in outputs)
