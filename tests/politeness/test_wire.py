@@ -23,7 +23,7 @@ from tests.support.resetting import Resetting
 DELAY = 0.15
 EARLY = 0.005  # s: the host may notice the end of an answer later than the crawler does
 PAGES = 6
-LIMIT = 60
+LIMIT = 150
 
 
 class Pages(Spider):
