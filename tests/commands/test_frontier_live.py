@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -13,6 +12,7 @@ import pytest
 
 from scrapy_ubi.transport.redis_keys import ASK, RedisKeys
 from tests.commands.test_ubi import Shell
+from tests.support.preloaded import Running
 from tests.support.project import LIMIT, Project, until_joined
 from tests.support.server import Server
 from tests.support.site import Held, Page, Site, Visit, links
@@ -40,7 +40,7 @@ class Crawl:
 
     def __init__(self, shell: Shell, project: Project, site: Site, server: Server, held: Held) -> None:
         self.shell, self.site, self.held, self.project, self.server = shell, site, held, project, server
-        self.agents: list[subprocess.Popen[str]] = []
+        self.agents: list[Running] = []
 
     def start(self, name: str) -> None:
         """One more agent."""

@@ -23,7 +23,7 @@ from scrapy_ubi.urls.host_rules import name_of, read_properties
 from tests.monitor.by_hand import CRAWL, CrawlByHand, letter
 from tests.support.server import Server, free_port
 
-LIMIT = 60  # seconds for a sub-process on a busy machine
+LIMIT = 150  # seconds for a sub-process on a busy machine
 ADDONS = 'ADDONS = {"scrapy_ubi.Addon": 500}'
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import json
 import signal
-import subprocess
 import textwrap
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.preloaded import Running
 from tests.support.project import LIMIT, Project, read_until, until_joined
 from tests.support.server import Server
 from tests.support.site import Site, links
@@ -63,13 +63,13 @@ def project(tmp_path: Path, site: Site) -> Project:
 _numbers = itertools.count()
 
 
-def start(project: Project, site: str, *options: str) -> tuple[subprocess.Popen[str], str]:
+def start(project: Project, site: str, *options: str) -> tuple[Running, str]:
     """An agent, and the name of its feed."""
     feed = f"{next(_numbers)}.jsonl"
     return project.start("crawl", "site", "-a", f"site={site}", "-o", feed, *options), feed
 
 
-def end(process: subprocess.Popen[str]) -> str:
+def end(process: Running) -> str:
     """Its output, once it has ended well."""
     try:
         output, _ = process.communicate(timeout=LIMIT)
@@ -211,12 +211,12 @@ def test_arguments_of_a_script_count_and_an_object_among_them_wants_a_name(proje
     for name in ("a1", "a2"):
         with (project.place / "project" / "settings.py").open("a") as settings:
             settings.write(f"UBI_AGENT_ID = {name!r}\n")
-        process = project.start_python("-c", textwrap.dedent(SCRIPT))
+        process = project.start_script(SCRIPT)
         end(process)
     (crawl,) = (path.name for path in (project.place / ".ubi").iterdir() if path.is_dir())
     assert crawl.startswith("bot:site:") and len(crawl) == len("bot:site:") + 8
     assert {path.name for path in (project.place / ".ubi" / crawl).iterdir()} == {"a1", "a2"}
-    process = project.start_python("-c", textwrap.dedent(SCRIPT), "object")
+    process = project.start_script(SCRIPT, "object")
     output, _ = process.communicate(timeout=LIMIT)
     assert process.returncode == 1, output
     assert "scrapy_ubi: The crawl cannot be named by the spider's arguments" in output

@@ -7,7 +7,6 @@ from __future__ import annotations
 import json
 import re
 import signal
-import subprocess
 import textwrap
 import time
 from collections import Counter
@@ -19,6 +18,7 @@ from typing import Any
 import pytest
 
 from scrapy_ubi.transport.redis_keys import RedisKeys
+from tests.support.preloaded import Running
 from tests.support.project import LIMIT, Project
 from tests.support.server import Server
 from tests.support.site import Site
@@ -121,9 +121,9 @@ class Parts(Project):
 
     def __init__(self, place: Path, proxy: str) -> None:
         super().__init__(place, proxy)
-        self.started: list[subprocess.Popen[str]] = []
+        self.started: list[Running] = []
 
-    def crawl(self, *arguments: str) -> subprocess.Popen[str]:
+    def crawl(self, *arguments: str) -> Running:
         self.started.append(self.start("crawl", "parts", *arguments))
         return self.started[-1]
 
@@ -159,7 +159,7 @@ def until(condition: Callable[[], object], what: str) -> None:
         time.sleep(0.05)
 
 
-def ended(processes: list[subprocess.Popen[str]]) -> list[str]:
+def ended(processes: list[Running]) -> list[str]:
     """The logs, when all have ended well by themselves."""
     logs = [process.communicate(timeout=LIMIT)[0] for process in processes]
     assert [process.returncode for process in processes] == [0] * len(processes), "\n".join(logs)

@@ -8,11 +8,11 @@ import textwrap
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from subprocess import Popen
 from typing import Any
 
 import pytest
 
+from tests.support.preloaded import Running
 from tests.support.project import LIMIT, Project, read_until
 from tests.support.server import Server
 from tests.support.site import HANG_UP, Page, Site
@@ -87,7 +87,7 @@ def options(**settings: Any) -> list[str]:
     return [part for name, value in {**OPTIONS, **settings}.items() for part in ("-s", f"{name}={value}")]
 
 
-def start(project: Project, server: Server, number: int, agents: int, **settings: Any) -> Popen[str]:
+def start(project: Project, server: Server, number: int, agents: int, **settings: Any) -> Running:
     """One agent of so many, whose requests name it."""
     own = {"UBI_AGENT_ID": f"a{number}", "USER_AGENT": f"a{number}", "UBI_DIR": f"{agents}.{number}"}
     own |= {"UBI_REDIS_URL": server.url, "FILES_STORE": f"store{agents}", **settings}
@@ -103,7 +103,7 @@ def items(project: Project, *feeds: str) -> dict[str, list[tuple[str, str, str]]
     return by_page
 
 
-def ended(processes: list[Popen[str]]) -> list[str]:
+def ended(processes: list[Running]) -> list[str]:
     """What they said; all have ended well."""
     with ExitStack() as stack:
         for process in processes:

@@ -1,4 +1,7 @@
-"""Whole processes, as users start them: refusals, exit codes, signals, feeds, and Scrapy's other commands."""
+"""Whole processes: refusals, exit codes, signals, feeds, and Scrapy's other commands.
+
+One of each kind is started as users start it (`fresh=True`), the others with Scrapy imported (support/preloaded.py).
+"""
 
 from __future__ import annotations
 
@@ -39,7 +42,8 @@ def project(tmp_path: Path, site: Site) -> Project:
 
 
 def test_a_crawl_ends_by_itself_and_feeds_know_the_agent(project: Project, site: Site) -> None:
-    status, output = project.run("crawl", "walk", "-o", "%(ubi_agent)s.jsonl", "-s", "UBI_AGENT_ID=a1")
+    arguments = ("crawl", "walk", "-o", "%(ubi_agent)s.jsonl", "-s", "UBI_AGENT_ID=a1")
+    status, output = project.run(*arguments, fresh=True)
     assert status == 0, output
     assert "Closing spider (finished)" in output
     assert sorted(item["url"] for item in project.items("a1.jsonl")) == [f"{HOST}/", f"{HOST}/a", f"{HOST}/b"]
@@ -175,7 +179,7 @@ ONE_AFTER_ANOTHER = """
 
 def test_a_crawl_that_is_refused_after_another_one_ends_the_process_too(project: Project, site: Site) -> None:
     """The first one has left threads of Twisted's, which nobody stops when the reactor is left by SystemExit."""
-    with project.start_python("-c", textwrap.dedent(ONE_AFTER_ANOTHER)) as process:
+    with project.start_script(ONE_AFTER_ANOTHER, fresh=True) as process:
         try:
             output, _ = process.communicate(timeout=LIMIT)
         finally:
@@ -207,7 +211,7 @@ def test_a_cancelled_transfer_is_repeated_and_nobody_is_told(project: Project, s
 
 def test_sigterm_lets_the_page_under_way_end_and_leaves(project: Project, site: Site) -> None:
     with site.hold(f"{HOST}/a") as held:
-        process = project.start("crawl", "walk", "-o", "items.jsonl")
+        process = project.start("crawl", "walk", "-o", "items.jsonl", fresh=True)
         assert held.arrived.wait(LIMIT)
         process.send_signal(signal.SIGTERM)
         threading.Timer(0.5, held.release).start()  # let the signal arrive; the outcome is the same if it is later
@@ -271,7 +275,7 @@ def test_scrapys_other_commands_join_no_crawl(project: Project, site: Site) -> N
     assert project.run("shell", *nowhere, "-c", code, f"{HOST}/") == (0, "b\n")
     code = f"[fetch(scrapy.Request('{HOST}/a')), fetch('{HOST}/b', redirect=False)] and response.text"
     assert project.run("shell", *nowhere, "--no-redirect", "-c", code, f"{HOST}/") == (0, "b\n")
-    status, output = project.run("fetch", *nowhere, f"{HOST}/a")
+    status, output = project.run("fetch", *nowhere, f"{HOST}/a", fresh=True)
     assert (status, output) == (0, "a\n")
     status, output = project.run("parse", *nowhere, "--spider", "walk", "--noitems", f"{HOST}/")
     assert status == 0 and f"<GET {HOST}/a>" in output
@@ -393,7 +397,7 @@ def test_who_was_still_starting_when_the_crawl_ended_fetches_nothing(
 ) -> None:
     with (project.place / "project" / "settings.py").open("a") as settings:
         settings.write(textwrap.dedent(GATE))
-    with project.start("crawl", "walk", *on_redis(one_server.url, "late")) as late:
+    with project.start("crawl", "walk", *on_redis(one_server.url, "late"), fresh=True) as late:
         end = time.monotonic() + LIMIT
         while not (project.place / "waits").exists():
             assert time.monotonic() < end, "it never came to its settings"

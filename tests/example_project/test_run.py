@@ -93,7 +93,7 @@ def test_three_agents_crawl_all_of_it_and_the_demo_ends_well(tmp_path: Path, run
 
 
 def test_one_is_killed_another_comes_and_coverage_is_one(tmp_path: Path, runners: list[Runner]) -> None:
-    runner = Runner(tmp_path, "--hosts", "30", "--pages", "700", "--latency", "100", "--seed", "5")
+    runner = Runner(tmp_path, "--hosts", "30", "--pages", "450", "--latency", "100", "--seed", "5")
     runners.append(runner)
     status = runner.wait()
     text = runner.text()
@@ -101,16 +101,16 @@ def test_one_is_killed_another_comes_and_coverage_is_one(tmp_path: Path, runners
     assert "FAIL  " not in text and "Traceback" not in text
     events = [text.index(words) for words in ("a2 killed (SIGKILL) at", "a2 is declared dead", " from these hosts")]
     assert events == sorted(events)
-    assert "700 of 700 pages have their item in the result, each once" in text
+    assert "450 of 450 pages have their item in the result, each once" in text
     assert "a4 started at" in text and "3 of 3 agents that were not killed ended by" in text
     assert runner.left() == set()
 
 
 def test_interrupted_demo_leaves_nothing_running(tmp_path: Path, runners: list[Runner]) -> None:
-    runner = Runner(tmp_path, "--hosts", "20", "--pages", "2000", "--latency", "200")
+    runner = Runner(tmp_path, "--agents", "2", "--hosts", "20", "--pages", "2000", "--latency", "200")
     runners.append(runner)
     runner.wait_for("crawling")
-    assert len(runner.left()) == 5  # three agents, the web, Valkey
+    assert len(runner.left()) == 4  # two agents, the web, Valkey
     runner.process.send_signal(signal.SIGINT)
     assert runner.wait() == 130, runner.text()
     assert "nothing is left running" in runner.text()
@@ -118,7 +118,8 @@ def test_interrupted_demo_leaves_nothing_running(tmp_path: Path, runners: list[R
 
 
 def test_demo_that_takes_too_long_is_ended_and_fails(tmp_path: Path, runners: list[Runner]) -> None:
-    runner = Runner(tmp_path, "--hosts", "20", "--pages", "2000", "--latency", "200", "--limit", "1")
+    web = ["--hosts", "20", "--pages", "2000", "--latency", "200"]
+    runner = Runner(tmp_path, "--agents", "1", *web, "--limit", "1")
     runners.append(runner)
     assert runner.wait() == 1
     assert "limit of 1 seconds" in runner.text() and "FAIL  the end" in runner.text()

@@ -7,7 +7,6 @@ The verdict is the web's own log, in which order counts and not time.
 from __future__ import annotations
 
 import re
-import subprocess
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -28,6 +27,7 @@ from tests.support.hostile import (
     Hostile,
     good_pages,
 )
+from tests.support.preloaded import Running
 from tests.support.project import Project
 from tests.support.server import Server
 from tests.support.site import Site
@@ -66,7 +66,7 @@ class Crawl:
                 agent.kill()
                 agent.communicate()
 
-    def _start(self, name: str) -> subprocess.Popen[str]:
+    def _start(self, name: str) -> Running:
         own = {"UBI_AGENT_ID": name, "UBI_DIR": self.place / name, "LOG_FILE": self.place / f"{name}.log"}
         options = [part for setting, value in own.items() for part in ("-s", f"{setting}={value}")]
         return self.project.start("crawl", "walk", *options, *self._options)

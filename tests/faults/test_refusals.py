@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from tests.faults.conftest import MakeGroup
+from tests.support.group import LIMIT
 from tests.support.server import Server, free_port
 
 pytestmark = pytest.mark.processes
@@ -19,7 +20,7 @@ def test_settings_and_servers_that_cannot_be_used_are_refused(make_group: MakeGr
         group.start("unknown", UBI_AGENT_CAPACTIY=2)
         group.start("negative", UBI_AGENT_CAPACITY=-1)
         group.start("locked", UBI_REDIS_URL=locked.url)
-        group.start("away", UBI_REDIS_URL=f"redis://127.0.0.1:{free_port()}/0")
+        group.start("away", UBI_REDIS_URL=f"redis://127.0.0.1:{free_port()}/0", UBI_REDIS_WAIT=1)
         verdict = group.end()
     assert verdict.exits == dict.fromkeys(verdict.exits, 1), verdict.logs
     for said in verdict.logs.values():
@@ -40,16 +41,17 @@ def test_a_second_process_of_one_identifier_is_refused_and_the_first_goes_on(
     make_group: MakeGroup, copied: bool
 ) -> None:
     """Also in a copy of the directory in which the first one runs."""
-    group = make_group(latency=0.05)
+    group = make_group(latency=0.1, hosts=20, pages=200, UBI_START_WAIT=0, UBI_ROBOTS_TIMEOUT=LIMIT)
     group.start("a0")
-    group.until_served(0.01)
+    group.until_served(0.05)
     if copied:
         group.pause("a0")  # else files come and go while they are copied
         shutil.copytree(group.agents["a0"].directory, group.place / "elsewhere")
         group.resume("a0")
     elsewhere = {"UBI_DIR": group.place / "elsewhere", "USER_AGENT": "second", "LOG_LEVEL": "WARNING"}
-    group.start("second", UBI_AGENT_ID="a0", **elsewhere)
-    group.until_ended("second")
+    with group.web.held():  # the first one is at work until the second has ended
+        group.start("second", UBI_AGENT_ID="a0", **elsewhere)
+        group.until_ended("second")
     refused = group.agents.pop("second")
     said = refused.log.read_text()
     assert refused.popen.returncode == 1, said
@@ -82,7 +84,7 @@ def test_a_process_that_wakes_when_another_has_its_identifier_stops_and_that_one
 @pytest.mark.parametrize("paused", [False, True])
 def test_a_line_of_a_former_life_stops_nobody(make_group: MakeGroup, paused: bool) -> None:
     """As a Redis has it that comes back from its file."""
-    group = make_group(latency=0.1, hosts=30)
+    group = make_group(latency=0.2, hosts=30, pages=240)
     group.start("a0", "a1")
     group.until_served(0.05)
     if paused:

@@ -60,11 +60,11 @@ def test_an_agent_alone_that_was_killed_goes_on(make_group: MakeGroup) -> None:
 
 
 def test_two_agents_that_were_killed_go_on(make_group: MakeGroup) -> None:
-    group = make_group(latency=0.03, hosts=20, pages=200)
-    group.start("a0", "a1")
+    group = make_group(latency=0.03, hosts=20, pages=200, UBI_START_WAIT=0)
+    group.start_together("a0", "a1")
     group.until_served(0.4)
     left = kill(group, "a0", "a1")
-    group.start("a0", "a1")
+    group.start_together("a0", "a1")
     verdict = group.end().judge(unwritten=left)
     assert all(GOES_ON in log for log in verdict.logs.values())
 

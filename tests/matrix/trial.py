@@ -16,8 +16,6 @@ import json
 import os
 import re
 import shutil
-import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -27,6 +25,8 @@ from pathlib import Path
 from typing import Any
 
 from scrapy_ubi.outputs.collector import Collector, find
+from tests.support import preloaded
+from tests.support.preloaded import Running
 from tests.support.site import Site, Visit
 
 PROJECTS = Path(__file__).with_name("projects")
@@ -49,6 +49,7 @@ ADDONS = {"scrapy_ubi.Addon": 500}
 UBI_HEARTBEAT_INTERVAL = 0.5
 UBI_LEASE_TIMEOUT = 3.0
 UBI_FAILURE_TIMEOUT = 5.0
+UBI_START_WAIT = 1  # time for the others to join; this Redis forgets nothing
 """
 
 
@@ -93,7 +94,7 @@ class Trial:
 
     def __init__(self, name: str, place: Path, site: Site, redis_url: str, more: str = "") -> None:
         self._name, self._place, self._site, self._redis_url, self._more = name, place, site, redis_url, more
-        self._processes: list[subprocess.Popen[bytes]] = []
+        self._processes: list[Running] = []
 
     def plain(self, arguments: Sequence[Arguments] = ({},)) -> Outcome:
         """By plain Scrapy: one process for each set of spider arguments."""
@@ -151,18 +152,12 @@ class Trial:
 
     def _start(self, place: Path, name: str, feed: str, arguments: Arguments) -> _Start:
         log = place / f"{name}.log"
-        command = [sys.executable, "-m", "scrapy", "crawl", "walk", "-o", feed]
+        command = ["crawl", "walk", "-o", feed]
         command += ["-s", f"USER_AGENT={name}"]  # tells who fetched what
         command += [part for key, value in arguments.items() for part in ("-a", f"{key}={value}")]
         with log.open("ab") as out:
-            popen = subprocess.Popen(
-                command,
-                cwd=place,
-                env=os.environ | {"http_proxy": self._site.proxy, "no_proxy": ""},
-                stdin=subprocess.DEVNULL,
-                stdout=out,
-                stderr=out,
-            )
+            environment = os.environ | {"http_proxy": self._site.proxy, "no_proxy": ""}
+            popen = preloaded.start(command, cwd=place, env=environment, stdout=out)
         self._processes.append(popen)
         return _Start(popen, log)
 
@@ -187,7 +182,7 @@ class Trial:
 
 @dataclass(frozen=True)
 class _Start:
-    popen: subprocess.Popen[bytes]
+    popen: Running
     log: Path
 
 

@@ -14,7 +14,12 @@ from tests.support.group import Group
 from tests.support.server import Server
 from tests.support.web import DemoWeb
 
-SETTINGS = {"UBI_REDIS_URL": None, "UBI_STORES": "items(size=5000)", "CONCURRENT_REQUESTS": 4}
+SETTINGS = {
+    "UBI_REDIS_URL": None,
+    "UBI_STORES": "items(size=5000)",
+    "UBI_START_WAIT": 0,  # this Redis forgets nothing
+    "CONCURRENT_REQUESTS": 4,
+}
 
 
 @pytest.mark.processes
@@ -40,8 +45,7 @@ def test_an_agent_whose_disk_is_lost_with_its_outputs(tmp_path: Path, one_server
     with DemoWeb(Graph(seed=6, hosts=8, pages=70), 0.03) as web:
         group = Group(tmp_path, web, one_server, **{**SETTINGS, "UBI_REDIS_URL": one_server.url})
         try:
-            group.start("a0", "a1", "a2")
-            group.until_settled("a0", "a1", "a2")
+            group.start_together("a0", "a1", "a2")
             group.until(lambda: web.count() > 35, "some pages")
             # Who has most: how hosts are shared out is not for this test to say.
             gone = Counter(row["agent"] for row in web.log()).most_common(1)[0][0]

@@ -6,23 +6,24 @@ With Scrapy's handler on aiohttp and with ours in this process, and with the one
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
+import os
 import textwrap
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import pytest
 from scrapy import Request, Spider
 from scrapy.http import Response
 
+from tests.support import preloaded
 from tests.support.crawls import crawl
 from tests.support.resetting import Resetting
 
 DELAY = 0.15
 EARLY = 0.005  # s: the host may notice the end of an answer later than the crawler does
 PAGES = 6
-LIMIT = 60
+LIMIT = 150
 
 
 class Pages(Spider):
@@ -73,8 +74,9 @@ COUNTED = ("ubi/guard/repeated", "retry/count", "response_received_count")
 def on_twisted(url: str, place: str) -> dict[str, int]:
     """The stats of a crawl with Twisted's reactor."""
     settings = json.dumps({**SETTINGS, "UBI_DIR": place, "TELNETCONSOLE_ENABLED": False})
-    command = [sys.executable, "-c", textwrap.dedent(TWISTED), url, str(PAGES), settings, *COUNTED]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT, cwd=place)
+    arguments = [url, str(PAGES), settings, *COUNTED]
+    script = textwrap.dedent(TWISTED)
+    done = preloaded.run(arguments, cwd=Path(place), env=os.environ, timeout=LIMIT, script=script)
     assert done.returncode == 0, done.stderr
     counts: dict[str, int] = json.loads(done.stdout)
     return counts

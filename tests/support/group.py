@@ -17,7 +17,6 @@ import re
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
@@ -29,6 +28,8 @@ from redis import RedisError
 from demo.graph import Graph
 from scrapy_ubi.protocol.beat import Beat
 from scrapy_ubi.transport.redis_keys import RedisKeys
+from tests.support import preloaded
+from tests.support.preloaded import Running
 from tests.support.server import Server
 from tests.support.web import DemoWeb
 
@@ -43,7 +44,7 @@ TAIL = 6000  # characters of a log that a failure shows
 class Process:
     """One agent's process; `told` when it was told to end, so that it need not finish the crawl."""
 
-    popen: subprocess.Popen[bytes]
+    popen: Running
     log: Path
     directory: Path
     told: bool = False
@@ -85,15 +86,22 @@ class Group:
             output = ["-o", str(self.place / feed)] if feed else ["-O", str(new)]
             log = self.place / f"{name}.log"
             with log.open("ab") as out:
-                popen = subprocess.Popen(
-                    [sys.executable, "-m", "scrapy", "crawl", spider, *output, *options],
+                popen = preloaded.start(
+                    ["crawl", spider, *output, *options],
                     cwd=PROJECT,
                     env=os.environ | {"http_proxy": self.web.proxy, "no_proxy": ""},
-                    stdin=subprocess.DEVNULL,
                     stdout=out,
-                    stderr=out,
                 )
             self.agents[name] = Process(popen, log, directory)
+
+    def start_together(self, *names: str, **more: object) -> None:
+        """Start these agents; the web answers when they are a group, so that each has a part of the crawl."""
+        with self.web.held():
+            self.start(*names, UBI_ROBOTS_TIMEOUT=LIMIT, **more)
+            limit = time.monotonic() + LIMIT
+            while not (there := self.settled(*names)) and time.monotonic() < limit:
+                time.sleep(LOOK)
+        assert there, self._failed(f"never: the group {names}")
 
     def kill(self, *names: str, wipe: bool = False) -> None:
         """kill -9 at once, as by a power cut; `wipe` takes their directories too."""
@@ -135,9 +143,8 @@ class Group:
         return found
 
     def _command(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "scrapy", "ubi", *arguments, "--crawl", CRAWL]
-        command += ["--redis-url", self.server.url]
-        return subprocess.run(command, capture_output=True, text=True, timeout=LIMIT, cwd=self.place, check=False)
+        command = ["ubi", *arguments, "--crawl", CRAWL, "--redis-url", self.server.url]
+        return preloaded.run(command, cwd=self.place, env=os.environ, timeout=LIMIT)
 
     def pause(self, name: str) -> None:
         """SIGSTOP."""

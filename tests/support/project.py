@@ -1,5 +1,6 @@
-"""A Scrapy project in a directory of its own, whose crawls and commands are real processes, as users start them.
+"""A Scrapy project in a directory of its own, whose crawls and commands are real processes.
 
+They are forked of one that has imported Scrapy (preloaded.py), or with `fresh=True` started as users start them.
 Agents with a Redis do not wait before their first page (`UBI_START_WAIT = 0`): the Redis of a test forgets nothing.
 """
 
@@ -7,8 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 import textwrap
 import threading
 import time
@@ -21,6 +20,8 @@ import redis
 
 from scrapy_ubi.protocol.beat import LEFT
 from scrapy_ubi.transport.contract import MEMORY
+from tests.support import preloaded
+from tests.support.preloaded import Running
 from tests.support.server import Server
 from tests.support.site import Site
 
@@ -90,25 +91,20 @@ class Project:
         (spiders / "walk.py").write_text(textwrap.dedent(SPIDER))
         (spiders / "plain.py").write_text(textwrap.dedent(PLAIN))
 
-    def start(self, *arguments: str) -> subprocess.Popen[str]:
+    def start(self, *arguments: str, fresh: bool = False) -> Running:
         """Start `scrapy` with these arguments."""
-        return self.start_python("-m", "scrapy", *arguments)
+        return preloaded.start(arguments, cwd=self.place, env=self.environment, fresh=fresh)
 
-    def start_python(self, *arguments: str) -> subprocess.Popen[str]:
-        return subprocess.Popen(
-            [sys.executable, *arguments],
-            cwd=self.place,
-            env=self.environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
+    def start_script(self, script: str, *arguments: str, fresh: bool = False) -> Running:
+        """Start Python with this script."""
+        text = textwrap.dedent(script)
+        return preloaded.start(arguments, cwd=self.place, env=self.environment, fresh=fresh, script=text)
 
-    def run(self, *arguments: str) -> tuple[int, str]:
+    def run(self, *arguments: str, fresh: bool = False) -> tuple[int, str]:
         """Run `scrapy` to its end: exit status and output."""
-        with self.start(*arguments) as process:
+        with self.start(*arguments, fresh=fresh) as process:
             output, _ = process.communicate(timeout=LIMIT)
-        return process.returncode, output
+        return process.wait(), output
 
     def items(self, name: str = "items.jsonl") -> list[Any]:
         return [json.loads(line) for line in (self.place / name).read_text().splitlines()]
@@ -118,7 +114,7 @@ def on_redis(url: str, agent: str) -> list[str]:
     return ["-s", f"UBI_REDIS_URL={url}", "-s", f"UBI_AGENT_ID={agent}", "-o", f"{agent}.jsonl"]
 
 
-def read_until(process: subprocess.Popen[str], text: str) -> str:
+def read_until(process: Running, text: str) -> str:
     """What the process says, up to the line that has this text. One that does not come to it is killed."""
     assert process.stdout is not None
     limit = threading.Timer(LIMIT, process.kill)
@@ -139,12 +135,17 @@ def until_joined(site: Site, url: str, server: Server, number: int) -> Iterator[
     before all are there."""
     with site.hold(url) as held:
         yield
-        end = time.monotonic() + LIMIT
-        with server.client() as client:
-            while (there := _joined(client)) < number:
-                assert time.monotonic() < end, f"{there} agents of {number} have joined"
-                time.sleep(0.05)
+        until_there(server, number)
         held.release()
+
+
+def until_there(server: Server, number: int) -> None:
+    """Until so many agents have joined their crawls."""
+    end = time.monotonic() + LIMIT
+    with server.client() as client:
+        while (there := _joined(client)) < number:
+            assert time.monotonic() < end, f"{there} agents of {number} have joined"
+            time.sleep(0.05)
 
 
 def _joined(client: redis.Redis) -> int:

@@ -14,7 +14,7 @@ import asyncio
 import threading
 from types import TracebackType
 
-LIMIT = 20.0  # seconds in which the thread must start or end
+LIMIT = 60.0  # seconds in which the thread must start or end
 CHUNK = 65_536
 
 

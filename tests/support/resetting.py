@@ -18,7 +18,7 @@ from time import monotonic
 from types import TracebackType
 from typing import NamedTuple
 
-LIMIT = 20.0  # seconds in which the thread must start or end
+LIMIT = 60.0  # seconds in which the thread must start or end
 ANSWER = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 2\r\n\r\nok"
 
 

@@ -24,7 +24,7 @@ from demo.servers import free_port, valkey_program
 
 __all__ = ["Server", "ServerError", "available", "binary", "free_port"]
 
-START_LIMIT = 20.0  # seconds until a server on a busy two-core machine must answer PING
+START_LIMIT = 60.0  # seconds until a server on a busy two-core machine must answer PING
 PROBE = 0.02  # seconds between two probes of a server that starts
 
 

@@ -20,7 +20,7 @@ from types import TracebackType
 from urllib.parse import urlsplit
 
 POLL = 0.02  # seconds after which the server notices that it is to end
-LIMIT = 30.0  # seconds after which a page that is held answers anyway, so that a broken test ends
+LIMIT = 120.0  # seconds after which a page that is held answers anyway, so that a broken test ends
 
 
 HANG_UP = 0

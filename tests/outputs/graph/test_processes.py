@@ -14,7 +14,12 @@ from tests.support.group import Group
 from tests.support.server import Server
 from tests.support.web import DemoWeb
 
-SETTINGS = {"UBI_STORES": "graph(size=20000)", "UBI_FLUSH_INTERVAL": 0.05, "CONCURRENT_REQUESTS": 4}
+SETTINGS = {
+    "UBI_STORES": "graph(size=20000)",
+    "UBI_FLUSH_INTERVAL": 0.05,
+    "UBI_START_WAIT": 0,  # this Redis forgets nothing
+    "CONCURRENT_REQUESTS": 4,
+}
 
 
 def referee(graph: Graph, reached: set[str]) -> set[tuple[str, str]]:
@@ -34,7 +39,7 @@ def test_the_graph_after_a_kill_is_the_webs(tmp_path: Path, one_server: Server) 
     with DemoWeb(web_graph, 0.02) as web:
         group = Group(tmp_path, web, one_server, **SETTINGS)
         try:
-            group.start("a0", "a1", "a2")
+            group.start_together("a0", "a1", "a2")
             group.until_served(0.2)
             group.kill("a1")
             verdict = group.end()
