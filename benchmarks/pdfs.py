@@ -111,7 +111,13 @@ def row(name: str, size: int, wall: float, watch: Watch, links: int, told: str) 
 
 def cells(one: dict[str, Any]) -> list[str]:
     """One line of the table."""
-    figures = [f"{one['kb']:.0f}", f"{one['wall']:.2f}", f"{one['peak']:.0f}", f"{one['block']:.1f}", f"{one['own']:.1f}"]
+    figures = [
+        f"{one['kb']:.0f}",
+        f"{one['wall']:.2f}",
+        f"{one['peak']:.0f}",
+        f"{one['block']:.1f}",
+        f"{one['own']:.1f}",
+    ]
     return [*figures, str(one["links"]), one["told"]]
 
 

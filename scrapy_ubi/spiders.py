@@ -73,8 +73,8 @@ class _Linking(Spider):
         errback: Method | None = None,
         **others: Any,
     ) -> PlainLinks:
-        """As `links`, in callbacks that are `async def`: `yield await self.links_of(response)`. It gives the links of PDF,
-        too, and lets others have their turns while a large document is read."""
+        """As `links`, in callbacks that are `async def`: `yield await self.links_of(response)`. It gives the links of
+        PDF, too, and lets others have their turns while a large document is read."""
         if not self._has_looked:
             self._look()
         if (content := self._by_content) is None:

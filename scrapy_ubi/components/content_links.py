@@ -124,9 +124,7 @@ class ContentLinks:
             return False
         return content_types.kind_of(received) == PDF
 
-    def _steps(
-        self, response: Response, received: FetchedBody, extractor: Extractor, taken: _Taken
-    ) -> Iterator[None]:
+    def _steps(self, response: Response, received: FetchedBody, extractor: Extractor, taken: _Taken) -> Iterator[None]:
         """Read all but PDF. Yields where others may have their turn."""
         wanted = self._wanted
         if wanted.header is not None and response.headers:
@@ -183,9 +181,10 @@ class _Taken:
         if len(value) > MOST_URL:
             return
         url = self._join(value.strip())
-        if url is not None and url.startswith(WEB) and len(url) <= MOST_URL and url not in self.urls:
-            if self._allows(url):
-                self.urls[url] = None
+        if url is None or not url.startswith(WEB) or len(url) > MOST_URL or url in self.urls:
+            return
+        if self._allows(url):
+            self.urls[url] = None
 
 
 def _any(url: str) -> bool:

@@ -1,7 +1,7 @@
 """PDF files made by code: plain ones, and hostile ones of many kinds.
 
-Rules of this module: nothing is copied from anywhere, and nothing is random but by a seed. Each hostile file says by its
-name what is wrong with it. None is larger than some MB, whatever it unpacks to.
+Rules of this module: nothing is copied from anywhere, and nothing is random but by a seed. Each hostile file says by
+its name what is wrong with it. None is larger than some MB, whatever it unpacks to.
 """
 
 from __future__ import annotations
@@ -97,18 +97,14 @@ def circles() -> Iterator[tuple[str, bytes]]:
             b"/Contents 4 0 R /Resources << /XObject << /X 5 0 R >> >>",
             {
                 4: stream(b"/X Do " * 1000),
-                5: stream(
-                    b"/X Do /X Do", b"/Type /XObject /Subtype /Form /Resources << /XObject << /X 5 0 R >> >>"
-                ),
+                5: stream(b"/X Do /X Do", b"/Type /XObject /Subtype /Form /Resources << /XObject << /X 5 0 R >> >>"),
             },
         ),
     )
     made = bytearray(plain([URL]))
     at = made.rindex(b"/Size")
     previous = made.rindex(b"xref\n0 ")
-    yield "circle: the table of objects is its own predecessor", bytes(
-        made[:at] + b"/Prev %d " % previous + made[at:]
-    )
+    yield "circle: the table of objects is its own predecessor", bytes(made[:at] + b"/Prev %d " % previous + made[at:])
 
 
 def bombs() -> Iterator[tuple[str, bytes]]:
@@ -146,8 +142,9 @@ def bombs() -> Iterator[tuple[str, bytes]]:
         _page(3, fonts, {4: stream(b"BT /F1 9 Tf <0001> Tj ET"), 5: font, 6: stream(unicode_map)}),
     )
     row = b"<< /Predictor 15 /Columns 2000000000 /Colors 32 /BitsPerComponent 16 >>"
-    yield "bomb: a predictor with rows of a terabyte", _page(
-        3, fonts, {4: stream(b"\x02" * 100_000, b"/DecodeParms " + row), 5: FONT}
+    yield (
+        "bomb: a predictor with rows of a terabyte",
+        _page(3, fonts, {4: stream(b"\x02" * 100_000, b"/DecodeParms " + row), 5: FONT}),
     )
     ascii_hex = b"<< /Length 4000000 /Filter [%s] >>\nstream\n%s\nendstream" % (
         b"/ASCIIHexDecode " * 40,
@@ -188,15 +185,17 @@ def deep() -> Iterator[tuple[str, bytes]]:
     yield "deep: brackets", _page(3, b"/Annots " + b"[" * 500_000, {})
     yield "deep: dictionaries", _page(3, b"/Annots " + b"<< /A " * 200_000, {})
     yield "deep: brackets that are closed", _page(3, b"/Annots " + b"[" * 100_000 + b"]" * 100_000, {})
-    yield "deep: names in brackets in content", _page(
-        3, b"/Contents 4 0 R /Resources << >>", {4: stream(b"BT " + b"[" * 3_000_000 + b" TJ ET")}
+    yield (
+        "deep: names in brackets in content",
+        _page(3, b"/Contents 4 0 R /Resources << >>", {4: stream(b"BT " + b"[" * 3_000_000 + b" TJ ET")}),
     )
     wide = b"<< /Type /Pages /Kids [%s] /Count 90000 >>" % (b"3 0 R " * 90_000)
     leaf = b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 9 9] /Annots [%s] >>" % (link(URL) * 1000)
     yield "wide: one page ninety thousand times", _pages(wide, {3: leaf})
     fans = {n: b"<< /Type /Pages /Kids [%s] /Count 9 >>" % (b"%d 0 R " % (n + 1) * 10) for n in range(2, 12)}
-    yield "wide: a tree of ten billion pages", file_of(
-        {1: b"<< /Pages 2 0 R >>", **fans, 12: b"<< /Type /Page /MediaBox [0 0 9 9] >>"}
+    yield (
+        "wide: a tree of ten billion pages",
+        file_of({1: b"<< /Pages 2 0 R >>", **fans, 12: b"<< /Type /Page /MediaBox [0 0 9 9] >>"}),
     )
     many = b"/Annots [%s]" % b" ".join(link(f"{URL}{number}") for number in range(60_000))
     yield "wide: sixty thousand links", _page(3, many, {})

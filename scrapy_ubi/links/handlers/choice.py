@@ -12,9 +12,9 @@ from __future__ import annotations
 import difflib
 import importlib
 import importlib.util
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeGuard
 
 from scrapy_ubi.errors import UbiSettingError
 from scrapy_ubi.links.handlers import css, feed, header, json_urls, sitemap
@@ -130,5 +130,5 @@ def _imported(path: str) -> Any:
         ) from error
 
 
-def _are_texts(value: object) -> bool:
+def _are_texts(value: object) -> TypeGuard[Collection[str]]:
     return isinstance(value, list | tuple | set | frozenset) and all(isinstance(one, str) for one in value)

@@ -32,10 +32,10 @@ _NAMED = {
     "text/json": JSON,
 }
 _VAGUE = frozenset(
-    ["", "text/plain", "text/xml", "application/xml", "application/octet-stream", "binary/octet-stream"]
-    + ["application/download", "application/force-download", "application/x-download", "application/unknown"]
-    + ["application/gzip", "application/x-gzip", "application/x-gunzip"]
-)
+    "text/plain text/xml application/xml application/octet-stream binary/octet-stream application/download "
+    "application/force-download application/x-download application/unknown application/gzip application/x-gzip "
+    "application/x-gunzip".split()
+) | {""}
 _ROOTS = {b"rss": FEED, b"feed": FEED, b"RDF": FEED, b"urlset": SITEMAP, b"sitemapindex": SITEMAP, b"html": HTML}
 
 _LOOKED_AT = 4_096  # bytes

@@ -19,9 +19,8 @@ from scrapy_ubi.links.handlers.xml_reader import XmlLinks, local, values
 MOST_BYTES = 10_000_000
 
 _RELATIONS = frozenset(
-    ["", "alternate", "next", "prev", "previous", "first", "last", "next-archive", "prev-archive"]
-    + ["current", "related", "via", "replies"]
-)
+    "alternate next prev previous first last next-archive prev-archive current related via replies".split()
+) | {""}
 _BASE = "{http://www.w3.org/XML/1998/namespace}base"
 
 

@@ -18,11 +18,10 @@ from scrapy_ubi.links.handlers.bounds import MOST_URL, FetchedBody, LinksCut, Va
 MOST_BYTES = 65_536  # of a field
 
 RELATIONS = frozenset(
-    ["alternate", "amphtml", "appendix", "author", "bookmark", "canonical", "chapter", "collection", "contents"]
-    + ["copyright", "current", "describedby", "first", "glossary", "help", "index", "item", "last", "latest-version"]
-    + ["license", "next", "next-archive", "original", "predecessor-version", "prev", "prev-archive", "previous"]
-    + ["related", "replies", "section", "start", "subsection", "successor-version", "terms-of-service", "up", "version"]
-    + ["version-history", "via"]
+    "alternate amphtml appendix author bookmark canonical chapter collection contents copyright current describedby "
+    "first glossary help index item last latest-version license next next-archive original predecessor-version prev "
+    "prev-archive previous related replies section start subsection successor-version terms-of-service up version "
+    "version-history via".split()
 )
 
 _SPACE = " \t\r\n"

@@ -27,8 +27,7 @@ def read(links: Callable[[FetchedBody], Values], received: FetchedBody) -> tuple
     values: list[str] = []
     try:
         for value in links(received):
-            if value is not None:
-                values.append(value)
+            values += [] if value is None else [value]
     except LinksCut as cut:
         return values, cut
     return values, None

@@ -63,7 +63,7 @@ def test_a_handler_of_ones_own(entry: object) -> None:
     ],
 )
 def test_what_does_not_hold_is_said_with_its_remedy(entry: object, said: str) -> None:
-    with pytest.raises(UbiSettingError, match=f"UBI_LINKS_OF {said}"):
+    with pytest.raises(UbiSettingError, match=f"UBI_LINKS_OF .*{said}"):
         chosen(["html", entry])
 
 
