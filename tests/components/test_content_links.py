@@ -64,6 +64,9 @@ class StubChild:
     def close(self) -> None:
         self.closed.set()
 
+    def prepare(self) -> None:
+        """Nothing runs."""
+
     def end(self) -> None:
         """Nothing runs."""
 

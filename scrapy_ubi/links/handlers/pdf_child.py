@@ -55,6 +55,7 @@ class PdfChild:
     def __init__(self, command: Sequence[str] = COMMAND, seconds: float = SECONDS) -> None:
         self._command, self._seconds = command, seconds
         self._process: subprocess.Popen[bytes] | None = None
+        self._ready = False  # whether the child has said so, and has been given no PDF since
         self._closed = False
         self._lock = threading.Lock()  # of the two above
         self.started = 0
@@ -70,6 +71,7 @@ class PdfChild:
             return PdfAnswer(refused="bytes")
         try:
             process = self._running()
+            self._ready = False
             end = time.monotonic() + self._seconds
             self._write(process, _LENGTH.pack(len(body)), end)
             self._write(process, body, end)
@@ -77,8 +79,6 @@ class PdfChild:
         except _Gone as gone:
             self._end()
             return PdfAnswer(refused=str(gone.args[0]))
-        if answer.pop("spent", False):
-            self._end()
         return PdfAnswer(**answer)
 
     def close(self) -> None:
@@ -88,13 +88,23 @@ class PdfChild:
             if self._process is not None:
                 self._process.kill()
 
+    def prepare(self) -> None:
+        """Wait for a child that is ready, so that the next PDF need not; in the thread of `read`."""
+        try:
+            self._running()
+        except _Gone:
+            self._end()
+
     def end(self) -> None:
         """Take the child that was killed from the table of processes; in the thread of `read`."""
         self._end()
 
     def _running(self) -> subprocess.Popen[bytes]:
         if self._process is not None:
-            return self._process
+            try:
+                return self._prepared(self._process)
+            except _Gone:  # it held too much memory, and has ended
+                self._end()
         with self._lock:
             if self._closed:
                 raise _Gone("closed")
@@ -114,9 +124,15 @@ class PdfChild:
         os.set_blocking(process.stdin.fileno(), False)
         os.set_blocking(process.stdout.fileno(), False)
         try:
-            self._frame(process, time.monotonic() + START_SECONDS)  # it is ready
+            return self._prepared(process)
         except _Gone:
-            raise _Gone("unstarted") from None
+            raise _Gone("closed" if self._closed else "unstarted") from None
+
+    def _prepared(self, process: subprocess.Popen[bytes]) -> subprocess.Popen[bytes]:
+        """A child that is ready. Raises _Gone."""
+        if not self._ready:
+            self._frame(process, time.monotonic() + START_SECONDS)
+            self._ready = True
         return process
 
     def _write(self, process: subprocess.Popen[bytes], data: bytes, end: float) -> None:
@@ -154,6 +170,7 @@ class PdfChild:
     def _end(self) -> None:
         with self._lock:
             process, self._process = self._process, None
+        self._ready = False
         if process is None:
             return
         process.kill()
@@ -179,10 +196,10 @@ def _checked(frame: bytes) -> dict[str, Any]:
         said = json_object(frame)
     except Malformed:
         raise _Gone("died") from None
-    links, spent = said.get("links"), said.get("spent")
+    links = said.get("links")
     reasons = {name: said.get(name) for name in ("cut", "refused")}
-    if not isinstance(links, list) or not all(is_text(link, MOST_URL) for link in links) or type(spent) is not bool:
+    if not isinstance(links, list) or not all(is_text(link, MOST_URL) for link in links):
         raise _Gone("died")
     if any(reason is not None and reason not in _REASONS for reason in reasons.values()):
         raise _Gone("died")
-    return {"links": links, "spent": spent, **reasons}
+    return {"links": links, **reasons}

@@ -35,9 +35,12 @@ class PdfQueue:
             return PdfAnswer(refused="queue")
         self._waiting += 1
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._thread, self.child.read, body)
+            answer = await asyncio.get_running_loop().run_in_executor(self._thread, self.child.read, body)
         finally:
             self._waiting -= 1
+        if not self._closed:
+            self._thread.submit(self.child.prepare)
+        return answer
 
     def close(self) -> None:
         """The crawl has ended: end the child. Returns at once; what still waits is refused."""

@@ -5,16 +5,17 @@
 It is run by path, and imports the standard library and pypdf only. Rules of this module:
 
 * Frames: four bytes of length, the most significant first, and that many bytes. It says `{}` when it is ready; then it
-  takes a PDF and answers in JSON, `{"links": [...], "cut": reason or null, "refused": reason or null}`, until its
-  standard input ends: then it ends, as its parent has.
+  takes a PDF and answers in JSON, `{"links": [...], "cut": reason or null, "refused": reason or null}`; then it cleans
+  up, and is ready again. When its standard input ends it ends, as its parent has.
 * A PDF is hostile. Time ends the reading by a timer (`SECONDS`), memory by RLIMIT_AS, a loop in C by RLIMIT_CPU; the
   parent kills what does not answer. What was found before counts.
-* After an end by time or memory the answer has "spent": this process ends, and the parent starts another one.
+* Where much memory is still held after a PDF, this process ends, and the parent starts another one.
 """
 
 from __future__ import annotations
 
 import contextlib
+import gc
 import json
 import logging
 import os
@@ -31,6 +32,7 @@ from urllib.parse import urljoin
 SECONDS = 2.0  # for a PDF
 CPU_SECONDS = 4  # for a PDF, when the timer has had no effect; the kernel counts whole seconds
 MEMORY = 600_000_000  # bytes of address space
+HELD = 150_000_000  # resident bytes between two PDFs with which this process is ended; some 35 MB are usual
 MOST_LINKS = 10_000
 MOST_URL = 8_192
 MOST_OUT = 1_000_000  # characters of all links together
@@ -72,7 +74,7 @@ class Gathered:
 def read(data: bytes, seconds: float = SECONDS) -> dict[str, Any]:
     """The answer for one PDF. Whatever its bytes, nothing is raised; needs the main thread."""
     found = Gathered()
-    answer: dict[str, Any] = {"cut": None, "refused": None, "spent": False}
+    answer: dict[str, Any] = {"cut": None, "refused": None}
     try:
         with _timer(seconds):
             cut = _gather(data, found)
@@ -80,9 +82,9 @@ def read(data: bytes, seconds: float = SECONDS) -> dict[str, Any]:
     except Full as full:
         answer["cut"] = full.args[0]
     except Late:
-        answer.update(spent=True, **_ended("time", found))
+        answer.update(_ended("time", found))
     except MemoryError:
-        answer.update(spent=True, **_ended("memory", found))
+        answer.update(_ended("memory", found))
     except Exception as error:  # noqa: BLE001 - of pypdf, about bytes of the web
         encrypted = type(error).__name__ in ("FileNotDecryptedError", "WrongPasswordError", "DependencyError")
         answer.update(_ended("encrypted" if encrypted else "malformed", found))
@@ -214,6 +216,12 @@ def _say(file: int, answer: dict[str, Any]) -> None:
         data = data[os.write(file, data) :]
 
 
+def _resident() -> int:
+    """Bytes of this process in memory."""
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * resource.getpagesize()
+
+
 def _limit_cpu() -> None:
     """Let this process have so many seconds more than it has had."""
     used = resource.getrusage(resource.RUSAGE_SELF)
@@ -235,14 +243,16 @@ def main() -> None:
     import pypdf  # noqa: F401 - before the limit: what it loads is not what a PDF asks for
 
     _limit(resource.RLIMIT_AS, MEMORY)
-    _say(out, {})
-    while (data := _frame(0)) is not None:
+    while _resident() < HELD:
+        _say(out, {})
+        data = _frame(0)
+        if data is None:
+            return
         _limit_cpu()
         answer = read(data)
         del data
         _say(out, answer)
-        if answer["spent"]:
-            return
+        gc.collect()  # a document is full of circles
 
 
 if __name__ == "__main__":
