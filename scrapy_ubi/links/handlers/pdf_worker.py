@@ -52,7 +52,7 @@ class Full(Exception):
     """A bound is met: `args[0]` is its name."""
 
 
-class Gathered:
+class PdfUrls:
     """The links of one PDF, as far as it was read."""
 
     def __init__(self) -> None:
@@ -73,11 +73,11 @@ class Gathered:
 
 def read(data: bytes, seconds: float = SECONDS) -> dict[str, Any]:
     """The answer for one PDF. Whatever its bytes, nothing is raised; needs the main thread."""
-    found = Gathered()
+    found = PdfUrls()
     answer: dict[str, Any] = {"cut": None, "refused": None}
     try:
         with _timer(seconds):
-            cut = _gather(data, found)
+            cut = gather(data, found)
         answer["cut"] = cut
     except Full as full:
         answer["cut"] = full.args[0]
@@ -92,7 +92,7 @@ def read(data: bytes, seconds: float = SECONDS) -> dict[str, Any]:
     return answer
 
 
-def _ended(reason: str, found: Gathered) -> dict[str, str]:
+def _ended(reason: str, found: PdfUrls) -> dict[str, str]:
     """What found something was cut, what found nothing was refused."""
     return {"cut" if found.links else "refused": reason}
 
@@ -116,7 +116,7 @@ def _timer(seconds: float) -> Iterator[None]:
         signal.signal(signal.SIGALRM, before)
 
 
-def _gather(data: bytes, found: Gathered) -> str | None:
+def gather(data: bytes, found: PdfUrls) -> str | None:
     """Annotations of all pages first: they are exact, and cheap. Returns the bound that was met, if one was."""
     from pypdf import PdfReader
 

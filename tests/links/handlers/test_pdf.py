@@ -53,7 +53,7 @@ def test_what_is_wrong_with_one_is_a_word(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_what_was_found_when_the_time_is_over_counts(monkeypatch: pytest.MonkeyPatch) -> None:
-    def gather(data: bytes, found: pdf_worker.Gathered) -> None:
+    def gather(data: bytes, found: pdf_worker.PdfUrls) -> None:
         if data:
             found.add("http://a.example/")
         end = time.monotonic() + LIMIT
@@ -63,7 +63,7 @@ def test_what_was_found_when_the_time_is_over_counts(monkeypatch: pytest.MonkeyP
             except Exception:  # noqa: BLE001 - as a library may do it
                 continue
 
-    monkeypatch.setattr(pdf_worker, "_gather", gather)
+    monkeypatch.setattr(pdf_worker, "gather", gather)
     answer = pdf_worker.read(b"x", 0.01)
     assert answer == {"links": ["http://a.example/"], "cut": "time", "refused": None}
     assert pdf_worker.read(b"", 0.01)["refused"] == "time"
