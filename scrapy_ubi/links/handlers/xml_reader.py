@@ -5,7 +5,7 @@ Rules of this module:
 * No entity is replaced, no DTD loaded, nothing fetched; libxml2's own limits hold (`huge_tree` off). What is broken is
   read as far as the parser gets (`recover`).
 * Elements deeper than `MOST_DEPTH`, and bytes beyond a bound, end the reading: `LinksCut` says so.
-* The text of an element is kept only where it may be a link, and no more of it than a URL may have.
+* The text of an element is kept only where it may be a link, and not beyond the length that a URL may have.
 """
 
 from __future__ import annotations
