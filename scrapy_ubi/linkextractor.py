@@ -163,6 +163,10 @@ class UbiLinkExtractor(LxmlLinkExtractor):
         joiner = Joiner(_base(response, text), response.url, response.encoding)
         return list(urls(values_of(page.elements(self._places), usual), joiner, self._allowed, self._stripped))
 
+    def allows(self, url: str) -> bool:
+        """Whether an absolute URL passes what is said of URLs: `allow`, `deny`, their domains, `deny_extensions`."""
+        return self._allowed.passes(url)
+
     def _links_of_scrapys(self, response: TextResponse) -> list[Link]:
         """The links that Scrapy's own finds; none where a page would make it raise: by a base that is no URL, or
         by JSON, which may be nested too deeply for any parser; nor with a base longer than any URL."""

@@ -5,29 +5,28 @@ as a request for each link; without it they crawl as spiders do.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 from scrapy import Spider
 from scrapy.http import Response, TextResponse
 from scrapy.link import Link
 from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
 
+from scrapy_ubi.components.content_links import ContentLinks, Extractor, urls_of
 from scrapy_ubi.components.expand_middleware import INNERMOST, PlainLinksMiddleware
 from scrapy_ubi.linkextractor import UbiLinkExtractor
 from scrapy_ubi.plainlinks import Method, PlainLinks, find_method
 from scrapy_ubi.scrapy_private.crawl_rules import RulesByPage
 
-
-class Extractor(Protocol):
-    """What a link extractor is asked for."""
-
-    def extract_links(self, response: TextResponse) -> list[Link]: ...
+_USUAL = UbiLinkExtractor()
 
 
 class _Linking(Spider):
     """What spiders of either kind have. `link_extractor`: what finds links where nothing else is given."""
 
-    link_extractor: ClassVar[Extractor] = UbiLinkExtractor()
+    link_extractor: ClassVar[Extractor] = _USUAL
+    _by_content: ContentLinks | None = None  # None also where UBI_LINKS_OF asks for HTML only
+    _has_looked = False  # at UBI_LINKS_OF: settings are not whole when a spider is made
 
     @classmethod
     def update_settings(cls, settings: BaseSettings) -> None:
@@ -51,14 +50,49 @@ class _Linking(Spider):
         headers: Mapping[str, Any] | None = None,
         referer: bool = False,
     ) -> PlainLinks:
-        """The links of a page, to be yielded; none where the page is no text. Other arguments: see `PlainLinks`.
+        """The links of a page, to be yielded; none where the page is no text, unless UBI_LINKS_OF has a handler for it.
+        Other arguments: see `PlainLinks`.
 
         Raises ValueError for a callback or errback that is no method of the spider's.
         """
         for method, kind in ((callback, "callback"), (errback, "errback")):
             find_method(self, method, kind)
-        urls = _urls(extractor or self.link_extractor, response) if isinstance(response, TextResponse) else []
+        if not self._has_looked:
+            self._look()
+        if self._by_content is not None:
+            urls: Iterable[str] = self._by_content.urls(response, extractor or self._own_extractor(self._by_content))
+        else:
+            urls = urls_of(extractor or self.link_extractor, response) if isinstance(response, TextResponse) else []
         return PlainLinks(urls, callback, errback, cb_kwargs, meta, priority, headers, referer)
+
+    async def links_of(
+        self,
+        response: Response,
+        extractor: Extractor | None = None,
+        callback: Method | None = None,
+        errback: Method | None = None,
+        **others: Any,
+    ) -> PlainLinks:
+        """As `links`, in callbacks that are `async def`: `yield await self.links_of(response)`. It gives the links of
+        PDF, too, and lets others have their turns while a large document is read."""
+        if not self._has_looked:
+            self._look()
+        if (content := self._by_content) is None:
+            return self.links(response, extractor, callback, errback, **others)
+        for method, kind in ((callback, "callback"), (errback, "errback")):
+            find_method(self, method, kind)
+        urls = await content.read_urls(response, extractor or self._own_extractor(content))
+        return PlainLinks(urls, callback, errback, **others)
+
+    def _look(self) -> None:
+        """Read UBI_LINKS_OF. A spider without a crawler, as in users' tests, has no settings."""
+        self._has_looked = True
+        if (crawler := getattr(self, "crawler", None)) is not None:
+            self._by_content = ContentLinks.of(crawler)
+
+    def _own_extractor(self, content: ContentLinks) -> Extractor:
+        """The spider's own extractor; where it has none, one that lets pass what handlers read."""
+        return content.extractor if self.link_extractor is _USUAL else self.link_extractor
 
 
 class UbiSpider(_Linking):
@@ -76,11 +110,3 @@ class UbiCrawlSpider(_Linking, RulesByPage):
         """See the base class."""
         texts = [link.text for link in links]
         return PlainLinks([link.url for link in links], callback, errback, meta={"rule": rule}, link_texts=texts)
-
-
-def _urls(extractor: Extractor, response: TextResponse) -> Iterable[str]:
-    # One derived from ours may have an extract_links of its own.
-    if getattr(type(extractor), "extract_links", None) is UbiLinkExtractor.extract_links:
-        assert isinstance(extractor, UbiLinkExtractor)
-        return extractor.extract_urls(response)
-    return [link.url for link in extractor.extract_links(response)]

@@ -19,6 +19,7 @@ from scrapy.http import Response
 from scrapy.settings import BaseSettings
 from scrapy.utils.misc import load_object
 
+from scrapy_ubi.components.content_links import check as check_links_of
 from scrapy_ubi.plainlinks import NO_SCHEDULER, PlainLinks, expanded
 from scrapy_ubi.scheduling.scrapy_rules import watcher_of
 from scrapy_ubi.scrapy_private.middlewares import take_items_of
@@ -35,7 +36,9 @@ class PlainLinksMiddleware:
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> PlainLinksMiddleware:
-        """Raises NotConfigured where plain links may pass: then this takes no time."""
+        """Raises NotConfigured where plain links may pass: then this takes no time. Raises SystemExit with one sentence
+        where UBI_LINKS_OF does not hold."""
+        check_links_of(crawler.settings)
         why = watcher_of(crawler.settings) if _is_ours(crawler.settings) else NO_SCHEDULER
 
         def opened(sender: Crawler) -> None:

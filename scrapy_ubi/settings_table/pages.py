@@ -77,6 +77,13 @@ ROWS: tuple[Setting, ...] = (
         default_text="None",
     ),
     Setting(
+        "links_of",
+        "handlers",
+        ("html",),
+        "Of which documents `links(response)` of a UbiSpider gives the links: HTML, headers, feeds, sitemaps, PDF, ...",
+        default_text='["html"]',
+    ),
+    Setting(
         "stores",
         "stores",
         (),

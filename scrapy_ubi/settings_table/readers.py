@@ -127,6 +127,14 @@ def _read_filters(row: Setting, value: object) -> tuple[object, ...]:
     return tuple(value) if isinstance(value, list | tuple) else (_text(row, value),)
 
 
+def _read_handlers(row: Setting, value: object) -> tuple[object, ...]:
+    """Handlers, as given: in a list or, as on the command line, in one text with commas between them."""
+    entries = [word.strip() for word in value.split(",")] if isinstance(value, str) else value
+    if not isinstance(entries, list | tuple) or not entries or "" in entries:
+        raise _wrong(row, value)
+    return tuple(entries)
+
+
 def _read_files(row: Setting, value: object) -> tuple[str, ...]:
     """Paths and globs, in a list or, as on the command line, in one text with commas between them."""
     paths = value.split(",") if isinstance(value, str) else [value] if isinstance(value, Path) else value
@@ -174,6 +182,7 @@ READERS: Mapping[Kind, Reader] = {
     "words": _read_words,
     "filters": _read_filters,
     "stores": _read_filters,
+    "handlers": _read_handlers,
     "duplicates": _read_duplicates,
     "files": _read_files,
     "path": read_path,

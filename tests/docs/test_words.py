@@ -57,7 +57,15 @@ PAGES = [
     DOCS / "decisions" / "old-and-new-names.md",
 ]
 ROOMS = sorted(part.stem for part in PACKAGE.iterdir() if part.suffix == ".py" or (part / "__init__.py").exists())
-WORDS = {"stopped", "body", "finish", "leaving", "garbage", "asking"}  # old names of modules that are values as well
+WORDS = {
+    "link",
+    "stopped",
+    "body",
+    "finish",
+    "leaving",
+    "garbage",
+    "asking",
+}  # old names of modules that are values as well
 
 
 def sources(room: str) -> list[Path]:
