@@ -50,15 +50,24 @@ class _Linking(Spider):
         priority: int = 0,
         headers: Mapping[str, Any] | None = None,
         referer: bool = False,
+        anchors: bool = False,
     ) -> PlainLinks:
-        """The links of a page, to be yielded; none where the page is no text. Other arguments: see `PlainLinks`.
+        """The links of a page, to be yielded; none where the page is no text. `anchors`: with the text of each link,
+        for UBI_SCORE; to read them takes longer. Other arguments: see `PlainLinks`.
 
         Raises ValueError for a callback or errback that is no method of the spider's.
         """
         for method, kind in ((callback, "callback"), (errback, "errback")):
             find_method(self, method, kind)
-        urls = _urls(extractor or self.link_extractor, response) if isinstance(response, TextResponse) else []
-        return PlainLinks(urls, callback, errback, cb_kwargs, meta, priority, headers, referer)
+        texts: list[str] | None = None
+        if not isinstance(response, TextResponse):
+            urls: Iterable[str] = []
+        elif anchors:
+            links = (extractor or self.link_extractor).extract_links(response)
+            urls, texts = [link.url for link in links], [link.text for link in links]
+        else:
+            urls = _urls(extractor or self.link_extractor, response)
+        return PlainLinks(urls, callback, errback, cb_kwargs, meta, priority, headers, referer, anchors=texts)
 
 
 class UbiSpider(_Linking):

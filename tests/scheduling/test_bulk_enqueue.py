@@ -35,7 +35,7 @@ from scrapy_ubi.protocol.host import Entry
 from scrapy_ubi.protocol.records import MOST_OUTLINKS
 from scrapy_ubi.requests.check import NONCE
 from scrapy_ubi.requests.inflight import Flight
-from scrapy_ubi.scheduling.bulk_enqueue import SLICE, SLICE_LENGTH, slices
+from scrapy_ubi.scheduling.page_links import SLICE, SLICE_LENGTH, slices
 from scrapy_ubi.scheduling.scrapy_rules import ScrapyRules, host_name
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.transport import Transport
