@@ -1,10 +1,10 @@
 """`scrapy ubi status | agents | inbox AGENT | owner URL | report | drain AGENT | crawls | hosts | url URL | failed |
-requeue | reset | collect | quality | search | wacz`: a crawl, seen from outside. `scrapy ubi run SPIDER`: its agents,
-on this machine.
+requeue | reset | collect | quality | rank | search | wacz`: a crawl, seen from outside. `scrapy ubi run SPIDER`: its
+agents, on this machine.
 
-The commands only read, but for `run`, `drain`, `requeue` and `reset`; `collect`, `quality` and `wacz` write the files
-that they are told, and `search` its index. Errors are one sentence on standard error and exit status 1 (2 for a wrong
-command line); a traceback is a fault of this program.
+The commands only read, but for `run`, `drain`, `requeue` and `reset`; `collect`, `quality`, `rank` and `wacz` write the
+files that they are told, and `search` its index. Errors are one sentence on standard error and exit status 1 (2 for a
+wrong command line); a traceback is a fault of this program.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from scrapy.exceptions import UsageError
 from scrapy.settings import BaseSettings, get_settings_priority
 from scrapy.utils.conf import arglist_to_dict
 
-from scrapy_ubi.commands import collect, collect_graph, crawls, failed, host_report, reset, run, search, url, wacz
+from scrapy_ubi.commands import collect, collect_graph, crawls, failed, host_report, rank, reset, run, search, url, wacz
 from scrapy_ubi.commands.addon_remark import addon_remark
 from scrapy_ubi.commands.crawl_choice import UbiNoCrawl, choose_crawl
 from scrapy_ubi.commands.drain import Drain
@@ -60,6 +60,7 @@ FRONTIER: Mapping[str, Callable[[BaseSettings, argparse.Namespace], QueryReport]
     "reset": reset.run,
     "collect": collect.run,
     "quality": collect_graph.run_quality,
+    "rank": rank.run,
     "search": search.run,
     "wacz": wacz.run,
 }

@@ -48,8 +48,8 @@ class Enqueue:
         self._asked: dict[Request, Asked] = {}  # what `is_known` did not know
 
     def mark_child(self, request: Request, parent: Request | None) -> None:
-        """The page of `parent` yields `request`: its score is added to its priority. What is to be fetched anyway gets a
-        nonce: the same one if the page is fetched again after a crash and yields the same."""
+        """The page of `parent` yields `request`: its score is added to its priority. What is to be fetched anyway gets
+        a nonce: the same one if the page is fetched again after a crash and yields the same."""
         flight = self._tools.flights.get(parent)
         page = self._children[request] = flight.visit if flight is not None else None
         if self._tools.scores is not None and not request.dont_filter:
