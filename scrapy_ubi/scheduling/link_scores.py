@@ -40,7 +40,7 @@ class LinkScores:
     """The scorers of one agent's settings. `now` is unix time."""
 
     def __init__(self, chain: ScoreChain, stats: StatBuffer, now: Callable[[], float] = time.time) -> None:
-        self._chain, self._sums, self._count, self._now = chain, stats.sums, stats.count, now
+        self._chain, self._count, self._now = chain, stats.count, now
         self._said: set[str] = set()
         chain.on_error = self._failed
 
@@ -63,15 +63,12 @@ class LinkScores:
         anchor = text if isinstance(text, str) else ""
         links = LinkBatch((request.url,), (anchor,), depth_of(request), page, self._now())
         request.priority += self._chain.scores(links)[0]
-        self._sums["ubi/score/links"] += 1
 
     def of_links(self, plain: PlainLinks, start: int, stop: int, depth: int, page: str) -> list[int]:
         """The scores of some plain links, found so deep on `page`."""
         urls = [url if isinstance(url, str) else "" for url in plain.urls[start:stop]]
         anchors = _anchors(plain, start, stop) or [""] * len(urls)
-        scores = self._chain.scores(LinkBatch(urls, anchors, depth, page, self._now()))
-        self._sums["ubi/score/links"] += len(scores)
-        return scores
+        return self._chain.scores(LinkBatch(urls, anchors, depth, page, self._now()))
 
     def _failed(self, scorer: Scorer, reason: str, error: Exception) -> None:
         """A scorer of the user's failed: it adds nothing to that link's priority."""

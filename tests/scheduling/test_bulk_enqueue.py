@@ -281,6 +281,8 @@ SETTINGS: list[dict[str, Any]] = [
     {"UBI_HOST_MAX_KNOWN": 3},
     {"UBI_PRIVATE_HOSTS": "allow", "UBI_LINK_SCHEMES": ["ftp"]},
     {"UBI_CRAWL_MAX_DEPTH": 2},
+    {"UBI_SCORE": ["keywords(a, here, x)", "depth(-3)", "path(/a=3, *b=-7)"]},
+    {"UBI_SCORE": ["keywords(a)"], "UBI_FILTERS": ["visited"], "DEPTH_PRIORITY": -1, "UBI_NORMALISE": "larm"},
     {"DEPTH_LIMIT": 2, "DEPTH_STATS_VERBOSE": True},
     {"DEPTH_PRIORITY": 1, "URLLENGTH_LIMIT": 40},
     {"SPIDER_MIDDLEWARES": {"scrapy.spidermiddlewares.depth.DepthMiddleware": None}, "UBI_MAX_URL_LENGTH": 100},

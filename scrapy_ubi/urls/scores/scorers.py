@@ -120,8 +120,11 @@ class PathScore:
 
 def _target(url: str) -> str:
     """Path and query of a URL as found."""
-    at = url.find("/", _IN_HOST)
-    return url[at:].partition("#")[0] if at >= 0 else "/"
+    url = url.partition("#")[0]
+    path, query = url.find("/", _IN_HOST), url.find("?", _IN_HOST)
+    if 0 <= query < path or (path < 0 <= query):
+        return f"/{url[query:]}"
+    return url[path:] if path >= 0 else "/"
 
 
 def _matcher(pattern: str) -> Callable[[str], bool]:
