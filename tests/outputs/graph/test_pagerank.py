@@ -76,7 +76,7 @@ def test_by_hand(tmp_path: Path) -> None:
 
 
 def test_what_leads_nowhere_begins_again_anywhere(tmp_path: Path) -> None:
-    """0 leads to 1, which leads only to itself: as if nowhere. x0 = (1 - d + d x1) / 2, x0 + x1 = 1: x0 = 1 / (2 + d)."""
+    """0 leads to 1, which leads only to itself: as if nowhere. x0 = (1 - d + d x1) / 2 and x0 + x1 = 1."""
     graph = CollectedGraph(write(tmp_path, 2, [(0, 1), (1, 1)]), tmp_path)
     assert graph.arcs == 1
     assert pagerank.pagerank(graph, 0.85, 1e-12).values[0] == pytest.approx(1 / 2.85)
