@@ -40,7 +40,7 @@ class Counts(StatBuffer):
 
     def told(self) -> dict[str, Any]:
         self.page_done()
-        return dict(self.collector.get_Counts())
+        return dict(self.collector.get_stats())
 
 
 def read(counts: StatBuffer, **settings: Any) -> LinkScores | None:

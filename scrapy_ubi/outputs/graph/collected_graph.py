@@ -15,7 +15,7 @@ import re
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import IO
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,8 +64,8 @@ class CollectedGraph:
                     apart[:, 2].astype(np.float64).tofile(weights)
         self.offsets: Numbers = np.cumsum(degrees)
         self.arcs = int(self.offsets[-1])
-        self.targets = self._mapped("targets", np.dtype(np.uint32))
-        self.weights: Floats | None = self._mapped("weights", np.dtype(np.float64)) if hosts else None
+        self.targets: NDArray[np.uint32] = self._mapped("targets", np.uint32)
+        self.weights: Floats | None = self._mapped("weights", np.float64) if hosts else None
 
     def names(self) -> Iterator[str]:
         """The URL, or host, of each node, in the order of the numbers. Raises UbiGraphDamaged, OSError."""
@@ -73,19 +73,21 @@ class CollectedGraph:
         with _reading(self._names) as file:
             for number, line in enumerate(iter(lambda: file.readline(MOST_LINE), b""), 1):
                 found = matches(line[:-1])  # a long line has no end
-                wrong = found is None or line[-1:] != b"\n" or number > MOST_NODES
-                if wrong or (self._hosts and int(found[1]) != number - 1):
+                if found is None or line[-1:] != b"\n" or number > MOST_NODES:
+                    raise UbiGraphDamaged(f"Line {number} of {self._names} is no node.")
+                if self._hosts and int(found[1]) != number - 1:
                     raise UbiGraphDamaged(f"Line {number} of {self._names} is not the node of that number.")
                 yield _turned(found[2].decode("ascii")) if self._hosts else line[:-1].decode("ascii")
 
-    def _mapped(self, name: str, kind: np.dtype[np.generic]) -> NDArray[np.generic]:
+    def _mapped(self, name: str, kind: type[Any]) -> NDArray[Any]:
         return np.memmap(self._place / name, kind, "r") if self.arcs else np.empty(0, kind)
 
     def _rows(self, progress: Progress) -> Iterator[Numbers]:
         """All arcs, some thousand at a time: from, to, and the weight of one between hosts."""
         width, matches = (3, _WEIGHED) if self._hosts else (2, _ARCS)
-        size, last, line = Path(self._arcs).stat().st_size, -1, 1
+        last, line = -1, 1
         with _reading(self._arcs) as file:
+            size = Path(self._arcs).stat().st_size
             while chunk := file.read(CHUNK):
                 chunk += file.readline(MOST_LINE)
                 if matches(chunk) is None:
@@ -98,7 +100,7 @@ class CollectedGraph:
                     )
                 last, line = int(both[-1]), line + len(rows)
                 yield rows
-                progress(min(_read_of(file), size - 1), size)
+                progress(min(file.read_so_far(), size - 1), size)
         progress(size, size)
 
 
@@ -130,13 +132,9 @@ class _Reading(gzip.GzipFile):
         return self._below.tell()
 
 
-def _reading(path: str) -> IO[bytes]:
+def _reading(path: str) -> _Reading:
     try:
-        return _Reading(path)  # type: ignore[return-value]
+        return _Reading(path)
     except FileNotFoundError:
         remedy = "scrapy ubi collect graph -o NAME --hosts" if "-hosts-" in path else "scrapy ubi collect graph -o NAME"
         raise UbiGraphDamaged(f"There is no file {path}: `{remedy}` writes it.") from None
-
-
-def _read_of(file: IO[bytes]) -> int:
-    return file.read_so_far() if isinstance(file, _Reading) else 0

@@ -98,4 +98,5 @@ def _followed(graph: CollectedGraph, blocks: list[tuple[int, int]], shares: Floa
 
 def scores(ranks: Floats) -> Numbers:
     """Ranks as scores: 0 for the average, `POINTS` more for each doubling, rounded."""
-    return np.rint(POINTS * np.log2(ranks * len(ranks))).astype(np.int64)
+    found: Numbers = np.rint(POINTS * np.log2(ranks * len(ranks))).astype(np.int64)
+    return found

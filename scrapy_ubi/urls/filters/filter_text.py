@@ -113,7 +113,7 @@ def calls_of(entry: object, problem: str, remedy: str) -> list[Call]:
     """The calls of an entry of a list of settings: a text, or a tuple of a name and its arguments. Raises FilterError,
     for what is neither, or cannot be read, with this remedy."""
     if isinstance(entry, tuple) and entry and isinstance(entry[0], str):
-        return [Call(entry[0], arguments_of(entry[1:]))]
+        return [Call(entry[0], arguments_of(entry[1:], fractions=True))]
     if not isinstance(entry, str):
         raise FilterError(problem, remedy)
     try:
@@ -122,26 +122,28 @@ def calls_of(entry: object, problem: str, remedy: str) -> list[Call]:
         raise FilterError(error.problem, remedy) from error
 
 
-def arguments_of(given: tuple[object, ...]) -> Arguments:
-    """Those of a tuple: values, and a dict of the ones with a key at the end. Raises FilterError."""
+def arguments_of(given: tuple[object, ...], fractions: bool = False) -> Arguments:
+    """Those of a tuple: values, and a dict of the ones with a key at the end. `fractions`: numbers need not be whole.
+    Raises FilterError."""
+
+    def text(value: object) -> str:
+        if isinstance(value, bool):
+            return "yes" if value else "no"
+        if isinstance(value, str | int) or (fractions and isinstance(value, float)):
+            return str(value)
+        kind = "numbers" if fractions else "whole numbers"
+        raise FilterError(f"has the value {value!r}", f"give texts, {kind}, or lists of them")
+
     named = given[-1] if given and isinstance(given[-1], Mapping) else {}
     positional = given[:-1] if given and isinstance(given[-1], Mapping) else given
-    arguments: dict[str, tuple[str, ...]] = {"": tuple(map(_text, positional))} if positional else {}
+    arguments: dict[str, tuple[str, ...]] = {"": tuple(map(text, positional))} if positional else {}
     for key, value in named.items():
         if not isinstance(key, str) or not _BARE.fullmatch(key):
             raise FilterError(f"has the key {key!r}", "give names of arguments")
         values = value if isinstance(value, list | tuple) else (value,)
         if values:
-            arguments[key] = tuple(map(_text, values))
+            arguments[key] = tuple(map(text, values))
     return arguments
-
-
-def _text(value: object) -> str:
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, str | int | float):
-        return str(value)
-    raise FilterError(f"has the value {value!r}", "give texts, numbers, or lists of them")
 
 
 def made_with(cls: Callable[..., Made], arguments: Arguments) -> Made:

@@ -13,6 +13,7 @@ Rules of this module:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from math import fsum, isnan
 
 from scrapy_ubi.errors import UbiSettingError
@@ -55,10 +56,9 @@ class ScoreChain:
         return [round(cut(fsum(each))) for each in zip(*columns, strict=True)] if columns else [0] * len(links.urls)
 
     def _column(self, scorer: Scorer, links: LinkBatch) -> list[float]:
-        try:
+        with suppress(Exception):  # users' own scorers, and links of any kind: no page is lost by it
             return _numbers(scorer.score, links)
-        except Exception:  # noqa: BLE001 - users' own scorers, and links of any kind: no page is lost by it
-            return [self._alone(scorer, links, at) for at in range(len(links.urls))]
+        return [self._alone(scorer, links, at) for at in range(len(links.urls))]
 
     def _alone(self, scorer: Scorer, links: LinkBatch, at: int) -> float:
         one = links._replace(urls=links.urls[at : at + 1], anchors=links.anchors[at : at + 1])
@@ -66,7 +66,7 @@ class ScoreChain:
             return _numbers(scorer.score, one)[0]
         except _NotNumbers as error:
             self.on_error(scorer, str(error), error)
-        except Exception as error:  # noqa: BLE001 - as above
+        except Exception as error:  # noqa: BLE001 - likewise
             self.on_error(scorer, "raised", error)
         return 0.0
 

@@ -9,6 +9,7 @@ Rules of this module:
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime
@@ -176,7 +177,7 @@ class FreshScore:
         first, last = _days(found[1], found[3] or "", found[4] or "")
         if first > today + 1:  # where the page is it may be tomorrow
             return 0.0
-        return self._weight * 0.5 ** (max(0, today - last) / self._days)
+        return self._weight * math.exp2(-max(0, today - last) / self._days)
 
 
 @lru_cache(4_096)

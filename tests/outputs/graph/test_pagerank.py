@@ -121,7 +121,7 @@ def test_the_command_writes_what_the_setting_reads(tmp_path: Path) -> None:
     first, second, third = table(LinkBatch([url(0), url(1), url(2)], [""] * 3, 0, "", 0.0))
     assert first > second > 0 > third
     assert done.document["best"][0] == {"url": url(0), "score": first}  # type: ignore[index]
-    assert done.document["converged"] and done.lines[4].split() == [f"+{first}", url(0)]
+    assert done.document["converged"] and done.lines[3].split() == [f"+{first}", url(0)]
 
 
 @pytest.mark.parametrize("output", ["scores.gz", "scores.tsv"])
