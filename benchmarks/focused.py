@@ -10,7 +10,10 @@ in 10 say so in their text, 3 in 10 in their URL, and of all others 2 in 100 in 
 (Chakrabarti, van den Berg, Dom, 1999) is the share of pages about the topic among the first `--loads`. The seeds are
 the fronts of hosts.
 
-*cost*: CPU of scoring a page of 40 links at once: microseconds a link.
+*cost*: CPU of scoring a page of 40 links at once, microseconds a link; beside it the normal form and the key of its
+URL, which is what a known link costs at least.
+
+*reading*: a file of UBI_SCORES with `--lines`.
 """
 
 from __future__ import annotations
@@ -32,14 +35,14 @@ from scrapy.crawler import AsyncCrawlerRunner, Crawler
 from scrapy.http import HtmlResponse, Response
 
 from scrapy_ubi import UbiSpider
-from scrapy_ubi.urls import normal_form
+from scrapy_ubi.urls import normal_form, url_key
 from scrapy_ubi.urls.scores import LinkBatch, ScoreChain, read_scores
 
 LINKS, TOPICAL, LOCAL = 12, 0.1, 4.0
 IN_TEXT, IN_URL, NOISE = 0.6, 0.3, 0.02
 SETTINGS: dict[str, Any] = {
     "ADDONS": {"scrapy_ubi.Addon": 500},
-    "DOWNLOAD_HANDLERS": {"http": "focused.Web"},
+    "DOWNLOAD_HANDLERS": {"http": "focused.Web", "https": "focused.Web"},
     "TWISTED_REACTOR_ENABLED": False,
     "TELNETCONSOLE_ENABLED": False,
     "REMOTE_CONTROL_ENABLED": False,
@@ -147,7 +150,7 @@ def measure_cost(rounds: int) -> dict[str, float]:
         "keywords(crawler, scrapy, archive)", "depth(-1)", "path(/docs/=5, */tag/=-5)", "fresh(10)",
     )}  # fmt: skip
     chains["all four"] = ScoreChain.read(list(chains)).scores
-    asked: dict[str, Any] = {**chains, "UBI_SCORES": known}
+    asked: dict[str, Any] = {**chains, "UBI_SCORES": known, "beside: normal form and key": _keys}
 
     def way(score: Any) -> Way:
         def ask(turn: int) -> None:
@@ -159,6 +162,10 @@ def measure_cost(rounds: int) -> dict[str, float]:
     found = take_turns({name: way(score) for name, score in asked.items()}, 40 * len(urls), rounds)
     table("scoring 40 links at once", ["us a link"], {name: [f"{value * 1e6:.2f}"] for name, value in found.items()})
     return found
+
+
+def _keys(links: LinkBatch) -> list[int]:
+    return [url_key("GET", normal_form(url) or "") for url in links.urls]
 
 
 def measure_reading(lines: int) -> dict[str, float]:
@@ -177,6 +184,7 @@ def measure_reading(lines: int) -> dict[str, float]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", choices=("harvest", "cost", "reading"), help="one of the three")
     parser.add_argument("--pages", type=int, default=20_000, help="pages of the web (%(default)s)")
     parser.add_argument("--hosts", type=int, default=4, help="hosts that they are on (%(default)s)")
     parser.add_argument("--loads", type=int, default=1_500, help="pages that are fetched (%(default)s)")
@@ -185,9 +193,13 @@ def main() -> None:
     parser.add_argument("--lines", type=int, default=1_000_000, help="lines of a file of scores (%(default)s)")
     parser.add_argument("--json", metavar="FILE", help="write the figures there, too")
     args = parser.parse_args()
-    figures: dict[str, Any] = {"harvest": measure_harvest(args.pages, args.hosts, args.loads, args.webs)}
-    figures["seconds_a_link"] = measure_cost(args.rounds)
-    figures["reading"] = measure_reading(args.lines)
+    figures: dict[str, Any] = {}
+    if args.only in (None, "harvest"):
+        figures["harvest"] = measure_harvest(args.pages, args.hosts, args.loads, args.webs)
+    if args.only in (None, "cost"):
+        figures["seconds_a_link"] = measure_cost(args.rounds)
+    if args.only in (None, "reading"):
+        figures["reading"] = measure_reading(args.lines)
     save(args.json, {"arguments": vars(args), **figures})
 
 
