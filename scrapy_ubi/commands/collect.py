@@ -11,15 +11,15 @@ from __future__ import annotations
 
 import argparse
 import os
-import sqlite3
 import sys
 from pathlib import Path
 
 from scrapy.settings import BaseSettings
 
-from scrapy_ubi.commands import collect_duplicates, collect_graph
+from scrapy_ubi.commands import collect_duplicates, collect_graph, search_forms
 from scrapy_ubi.commands.collect_choice import bar, choose, remarks
 from scrapy_ubi.commands.query import QueryReport
+from scrapy_ubi.commands.search_forms import IndexForm
 from scrapy_ubi.errors import UbiDirectoryError
 from scrapy_ubi.monitor.table import count
 from scrapy_ubi.outputs.collector import Collector, CollectTally
@@ -35,7 +35,6 @@ KINDS = {
     "warc": ("warc", "warc.gz"),
     "index": (IndexStore.name, index_store.ENDING),
 }
-DATABASE = ".db"  # the ending of an index that is to be a database
 
 
 def run(settings: BaseSettings, opts: argparse.Namespace) -> QueryReport:
@@ -50,8 +49,8 @@ def run(settings: BaseSettings, opts: argparse.Namespace) -> QueryReport:
     collector: Collector
     if opts.kind == "warc":
         collector = WarcCollector(chosen.outs, output, bar())
-    elif opts.kind == "index" and opts.output.endswith(DATABASE):
-        collector = IndexCollector(chosen.outs, store, ending, output and output.parent, bar())
+    elif opts.kind == "index" and (form := _form(opts.output)) is not None:
+        collector = IndexCollector(chosen.outs, output and output.parent, bar(), form.opened)
     else:
         collector = Collector(chosen.outs, store, ending, output and output.parent, bar())
     try:
@@ -59,7 +58,7 @@ def run(settings: BaseSettings, opts: argparse.Namespace) -> QueryReport:
     except OSError as error:
         name = error.filename or opts.output
         raise UbiDirectoryError(f"{name} cannot be used ({error.strerror or error}).") from error
-    except sqlite3.Error as error:
+    except search_forms.ERRORS as error:
         raise UbiDirectoryError(f"{opts.output} cannot be written ({error}).") from error
     for sentence in remarks(opts.kind, tally, chosen):
         print(f"scrapy ubi: {sentence}", file=sys.stderr)
@@ -75,12 +74,19 @@ def run(settings: BaseSettings, opts: argparse.Namespace) -> QueryReport:
     return QueryReport([] if opts.output == "-" else [line], document)
 
 
+def _form(output: str) -> IndexForm | None:
+    """The index that a file of this name is to be; None: the records as they are."""
+    return next((form for form in (search_forms.FTS5, search_forms.TANTIVY) if output.endswith(form.ending)), None)
+
+
 def _written(collector: Collector, output: str) -> CollectTally:
     if output == "-":
         tally = collector.collect(sys.stdout.buffer)
         sys.stdout.buffer.flush()
         return tally
     beside = Path(f"{output}.part")
+    if isinstance(collector, IndexCollector) and _form(output) is search_forms.TANTIVY:
+        return _directory(collector, Path(output), beside)
     try:
         with beside.open("wb") as file:
             tally = collector.collect(file)
@@ -88,5 +94,20 @@ def _written(collector: Collector, output: str) -> CollectTally:
         collector.place_beside()
     except BaseException:
         beside.unlink(missing_ok=True)
+        raise
+    return tally
+
+
+def _directory(collector: IndexCollector, output: Path, beside: Path) -> CollectTally:
+    """The same for an index that is a directory: what is there under its name is an index, or is left alone."""
+    if output.exists():
+        search_forms.existing(output)
+    search_forms.remove(beside)
+    try:
+        tally = collector.collect_into(beside)
+        search_forms.remove(output)
+        beside.rename(output)
+    except BaseException:
+        search_forms.remove(beside)
         raise
     return tally

@@ -72,7 +72,7 @@ who has fetched it.
   links  the links, as LARM's links.log has them: store `larm`
   graph  pages and arcs, numbered: OUT.urls.gz and OUT.arcs.gz, with --hosts the graph of hosts, too: store `graph`
   index  titles and texts, as NDJSON for the bulk interface of OpenSearch; OUT.db is a database for
-         `scrapy ubi search`: store `index`
+         `scrapy ubi search`, OUT.tantivy an index of tantivy: store `index`
   warc   the responses, as WARC, with a CDXJ beside it: store `warc`; in the order of the agents' files
   duplicates  groups of pages that are copies of each other, as JSON lines: store `duplicates`
 
@@ -193,7 +193,9 @@ def add_frontier_subcommands(sub: Sub) -> None:
     search = sub("search", "the pages that have some words, the best first", SEARCH, EXAMPLES["search"])
     search.add_argument("words", metavar="WORDS", nargs="+", help="what is searched for")
     _limit(search, "pages")
-    search.add_argument("--index", metavar="FILE", help="search in a file that `collect index -o FILE.db` has made")
+    search.add_argument(
+        "--index", metavar="FILE", help="search in what `collect index -o FILE.db` has made (or FILE.tantivy)"
+    )
     _outputs(search)
     wacz = sub("wacz", "WARC files, or those of all agents, as one WACZ file", WACZ, EXAMPLES["wacz"])
     wacz.add_argument("warc", metavar="WARC", nargs="*", help="WARC files, or globs (default: what the agents kept)")

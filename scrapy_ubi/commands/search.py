@@ -3,7 +3,7 @@
 Rules of this module:
 
 * Before it searches it reads what agents have written since (`catch_up`): the first search of a crawl takes long. The
-  database lies beside the outputs of one of the agents, or, where that cannot be written, in a temporary directory.
+  index lies beside the outputs of one of the agents, or, where that cannot be written, in a temporary directory.
 * Nothing is asked of Redis, and nothing waits for an agent: it works beside a running crawl.
 * What pages say is shown in printable characters only.
 """
@@ -11,7 +11,6 @@ Rules of this module:
 from __future__ import annotations
 
 import argparse
-import sqlite3
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -20,26 +19,24 @@ from pathlib import Path
 
 from scrapy.settings import BaseSettings
 
+from scrapy_ubi.commands import search_forms
 from scrapy_ubi.commands.collect_choice import Chosen, bar, choose
 from scrapy_ubi.commands.query import QueryReport
 from scrapy_ubi.errors import UbiDirectoryError
 from scrapy_ubi.monitor.table import count, room
 from scrapy_ubi.outputs.index import search_words
 from scrapy_ubi.outputs.index.catch_up import catch_up
-from scrapy_ubi.outputs.index.search_database import FoundPage, SearchDatabase, UbiNoIndex
+from scrapy_ubi.outputs.index.search_index import FoundPage, SearchIndex, UbiNoIndex
 from scrapy_ubi.untrusted.terminal_text import cut, cut_middle, plain
-
-DATABASE = "search.db"  # in the `out` of one agent
-BESIDE = ("", "-journal")  # files of a database
 
 
 def run(settings: BaseSettings, opts: argparse.Namespace) -> QueryReport:
     """Search. Raises UbiError."""
     query = search_words.query(opts.words)
     try:
-        with _database(settings, opts) as database:
-            found, total, pages = database.search(query, opts.limit), database.count(query), database.pages
-    except sqlite3.Error as error:
+        with _index(settings, opts) as index:
+            found, total, pages = index.search(query, opts.limit), index.count(query), index.pages
+    except search_forms.ERRORS as error:
         raise UbiNoIndex(f"The search index {opts.index or 'of this crawl'} cannot be used ({error}).") from error
     except OSError as error:
         raise UbiDirectoryError(f"{error.filename} cannot be read ({error.strerror or error}).") from error
@@ -49,51 +46,37 @@ def run(settings: BaseSettings, opts: argparse.Namespace) -> QueryReport:
 
 
 @contextmanager
-def _database(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[SearchDatabase]:
-    """The database to search in, with all that agents have written. Raises UbiError, OSError, sqlite3.Error."""
+def _index(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[SearchIndex]:
+    """The index to search in, with all that agents have written. Raises UbiError, OSError, and its own errors."""
     if opts.index:
-        if not Path(opts.index).is_file():
-            raise UbiNoIndex(f"There is no file {opts.index}: scrapy ubi collect index -o {opts.index} makes one.")
-        with SearchDatabase(Path(opts.index), read_only=True) as database:
-            yield database
+        with search_forms.existing(Path(opts.index)) as index:
+            yield index
         return
-    chosen = choose(settings, opts)
-    path = min(out.path for out in chosen.outs) / DATABASE
+    chosen, form = choose(settings, opts), search_forms.form_of(settings)
+    path = min(out.path for out in chosen.outs) / form.name
     try:
-        database = _made(path)
-    except sqlite3.OperationalError as error:
+        index = search_forms.made(form, path)
+    except search_forms.Unwritable as error:
         with tempfile.TemporaryDirectory(prefix="ubi-search-") as place:
             print(
                 f"scrapy ubi: {path} cannot be written ({error}): the index is made for this search.", file=sys.stderr
             )
-            with SearchDatabase(Path(place) / DATABASE) as database:
-                yield _caught_up(database, chosen)
+            with form.opened(Path(place) / form.name) as index:
+                yield _caught_up(index, chosen)
         return
-    with database:
-        yield _caught_up(database, chosen)
+    with index:
+        yield _caught_up(index, chosen)
 
 
-def _made(path: Path) -> SearchDatabase:
-    """The database there; made again where it is damaged. Raises sqlite3.Error."""
-    try:
-        return SearchDatabase(path)
-    except sqlite3.OperationalError:
-        raise
-    except sqlite3.DatabaseError:
-        for ending in BESIDE:
-            path.with_name(path.name + ending).unlink(missing_ok=True)
-        return SearchDatabase(path)
-
-
-def _caught_up(database: SearchDatabase, chosen: Chosen) -> SearchDatabase:
-    done = catch_up(database, chosen.outs, bar())
+def _caught_up(index: SearchIndex, chosen: Chosen) -> SearchIndex:
+    done = catch_up(index, chosen.outs, bar())
     if not done.parts:
         where = ", ".join(str(out.path) for out in chosen.outs)
         raise UbiNoIndex(f"No text was kept in {where}: set UBI_STORES = ['index'] before the crawl begins.")
     if done.refused:
         print(f"scrapy ubi: {done.refused} records are damaged, and are left out.", file=sys.stderr)
-    database.commit()
-    return database
+    index.commit()
+    return index
 
 
 def _lines(number: int, page: FoundPage) -> list[str]:

@@ -18,6 +18,7 @@ import atexit
 import logging
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from scrapy import Request, Spider, signals
 from scrapy.core.scheduler import BaseScheduler
@@ -28,7 +29,6 @@ from scrapy.utils.defer import deferred_from_coro
 from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
 
-from scrapy_ubi import clock
 from scrapy_ubi.components import wiring
 from scrapy_ubi.components.ending import Ending, say_cut_short, say_lost
 from scrapy_ubi.downloads.gate import Gate
@@ -39,8 +39,6 @@ from scrapy_ubi.node import Node
 from scrapy_ubi.node.disk import AgentDisk
 from scrapy_ubi.outputs import feed_params
 from scrapy_ubi.outputs.feed_claims import FeedClaims
-from scrapy_ubi.outputs.page_outputs import PageOutputs
-from scrapy_ubi.outputs.setup import Outputs
 from scrapy_ubi.plainlinks import PlainLinks
 from scrapy_ubi.politeness.robots.sitemaps import Sitemaps
 from scrapy_ubi.process.agent_directory import AgentDirectory
@@ -64,6 +62,10 @@ from scrapy_ubi.scrapy_private.runs import is_trial
 from scrapy_ubi.scrapy_private.steady_timers import steady_timers
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.transport import Transport, TransportError
+
+if TYPE_CHECKING:
+    from scrapy_ubi.outputs.page_outputs import PageOutputs
+    from scrapy_ubi.outputs.setup import Outputs
 
 logger = logging.getLogger("scrapy_ubi.scheduler")
 
@@ -134,11 +136,8 @@ class UbiScheduler(BaseScheduler):
         self._claim_feeds(spider)
         parts = wiring.make_parts(self, spider, stats, links)
         self.hooks = EngineHooks(self.crawler.engine)
-        self._stores = Outputs.of(self.crawler, self.settings) if self.trial is None else None
-        writer = self._stores.writer if self._stores is not None else None
-        disk = None
-        if self.trial is None:
-            disk = await AgentDisk.open(self.settings.dir, self.settings, clock.now, writer)
+        self._stores = wiring.make_stores(self) if self.trial is None else None
+        disk = await wiring.open_disk(self.settings, self._stores) if self.trial is None else None
         self.put_together(parts, disk)
         await self.node.open()
         self.begin()

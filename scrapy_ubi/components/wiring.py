@@ -18,8 +18,10 @@ from scrapy import Spider
 from scrapy.crawler import Crawler
 from scrapy.settings import BaseSettings
 
+from scrapy_ubi import clock
 from scrapy_ubi.downloads.reach import Reach
 from scrapy_ubi.downloads.resolver import Resolver
+from scrapy_ubi.node.disk import AgentDisk
 from scrapy_ubi.node.group.origin import Origin
 from scrapy_ubi.node.start import NodeEvents, Start
 from scrapy_ubi.process import arguments, ignored_settings, process_start
@@ -41,6 +43,7 @@ from scrapy_ubi.transport.redis import RedisTransport
 
 if TYPE_CHECKING:
     from scrapy_ubi.components.scheduler import UbiScheduler
+    from scrapy_ubi.outputs.setup import Outputs
 
 logger = logging.getLogger("scrapy_ubi.scheduler")
 
@@ -56,6 +59,21 @@ def check_addon(settings: BaseSettings) -> None:
     refusal = settings.get(REFUSAL) if REFUSAL in settings else NO_ADDON
     if refusal:
         raise process_ended(refusal)
+
+
+def make_stores(scheduler: UbiScheduler) -> Outputs | None:
+    """None where UBI_STORES and UBI_DUPLICATES ask for none: their modules are not loaded then. Raises
+    UbiSettingError."""
+    if not scheduler.settings.stores and scheduler.settings.duplicates is None:
+        return None
+    from scrapy_ubi.outputs.setup import Outputs
+
+    return Outputs.of(scheduler.crawler, scheduler.settings)
+
+
+async def open_disk(settings: UbiSettings, stores: Outputs | None) -> AgentDisk:
+    """The directory's frontier and files. Raises UbiError."""
+    return await AgentDisk.open(settings.dir, settings, clock.now, stores.writer if stores is not None else None)
 
 
 def read_settings(crawler: Crawler, spider: Spider) -> tuple[UbiSettings, Origin]:

@@ -8,7 +8,9 @@ A view is *complete*, for an agent, when one read shows that everybody alive (th
   one of the `t` successors with no agent before it in that host's order still alive: its copy is whole and no
   living agent can be fetching;
 * otherwise from the moment it has read that everybody alive has published *settled* for the present view, unless
-  somebody lists the host as pending; or, at the latest, when the handoff time-out has passed.
+  somebody lists the host as pending;
+* otherwise, where somebody alive has not published *settled* when the handoff time-out has passed, from then on. A host
+  that is listed waits however long that takes: who lists it is alive, and may be loading one of its pages.
 
 "Every view it entered since" is more than a complete view asks: having published *settled* for a view, an agent has
 given the others the right to think it complete, though it has not seen that itself (decision 0003).
@@ -46,7 +48,7 @@ class Tenure:
         self.released = False  # everybody has settled in the present view, but for the hosts listed
         self.copied = False  # everybody has handed on all, whatever is pending
         self.agreed = False  # everybody has published the present view, so all know how many there are
-        self.forced = False  # the handoff time-out has passed, and no agent has agreed to that
+        self.forced = False  # the handoff time-out has passed, and not everybody had settled
         self.listed: frozenset[str] = frozenset()
         self.since = 0.0
 
@@ -95,8 +97,8 @@ class Tenure:
 
     @property
     def waits(self) -> bool:
-        """Whether hosts wait, for the view or as they are listed."""
-        return not self.forced and (not self.released or bool(self.listed))
+        """Whether hosts wait for somebody to settle."""
+        return not self.forced and not self.released
 
     def force(self) -> None:
         """The handoff time-out has passed: fetch without agreement. No copy is counted on for that."""
@@ -104,7 +106,10 @@ class Tenure:
 
     def free(self, host: str, alive: Alive) -> bool:
         """Whether the owner of this host may fetch it now, as far as views are concerned."""
-        if self.forced or (self.released and (not self.listed or point(host) not in self.listed)):
+        if self.released:
+            if not self.listed or point(host) not in self.listed:
+                return True
+        elif self.forced:
             return True
         return self._has_been_heir(host, alive)
 

@@ -14,7 +14,7 @@ Rules of this module:
 from __future__ import annotations
 
 import logging
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from scrapy import Request, Spider
 from scrapy.crawler import Crawler
@@ -26,8 +26,6 @@ from twisted.python.failure import Failure
 from scrapy_ubi.downloads.gate import Gate, Withdrawn
 from scrapy_ubi.node import Visit
 from scrapy_ubi.node.hosts.learned_forms import CUT, content_of
-from scrapy_ubi.outputs.duplicates.judge import Judge
-from scrapy_ubi.outputs.page_outputs import PageOutputs
 from scrapy_ubi.politeness.robots.sitemaps import Sitemaps
 from scrapy_ubi.process.error_signals import ErrorWatch
 from scrapy_ubi.requests.callbacks import errback_lost
@@ -40,6 +38,10 @@ from scrapy_ubi.scheduling.hostless import Hostless
 from scrapy_ubi.scheduling.kept_requests import KeptRequests
 from scrapy_ubi.scheduling.sessions import Sessions
 from scrapy_ubi.scheduling.stats import StatBuffer
+
+if TYPE_CHECKING:  # a crawl without stores does not load them
+    from scrapy_ubi.outputs.duplicates.judge import Judge
+    from scrapy_ubi.outputs.page_outputs import PageOutputs
 
 logger = logging.getLogger("scrapy_ubi.scheduler")  # people know what is said here by that name
 

@@ -104,7 +104,8 @@ def test_all_of_it_ends_when_nothing_is_set_but_limits_of_pages(tmp_path: Path, 
     with Site() as site, Hostile(site, asked=5) as web:
         crawl = Crawl(tmp_path, web, one_server, LONG)
         report = judge(crawl, web)
-        assert len(web.drips) == 3
+        # Once more where its host was handed over meanwhile: the new owner counts its own tries.
+        assert 3 <= len(web.drips) <= 4
         named(report, DRIPS, "exception/DownloadTimeoutError")
 
 

@@ -75,7 +75,7 @@ def test_what_is_no_page_to_search_is_left_out() -> None:
 def test_the_form_is_one_that_there_is() -> None:
     (store,) = make(["index(ndjson, size=1e6)"], Settings())
     assert isinstance(store, IndexStore) and (store.form, store.size) == ("ndjson", 1e6)
-    with pytest.raises(UbiSettingError, match="has the form 'lucene': give one of fts5, ndjson"):
+    with pytest.raises(UbiSettingError, match="has the form 'lucene': give one of fts5, tantivy, ndjson"):
         make(["index(lucene)"], Settings())
 
 

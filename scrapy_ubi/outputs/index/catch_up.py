@@ -1,10 +1,10 @@
-"""Read into the database what the agents' files have that it has not.
+"""Read into a search index what the agents' files have that it has not.
 
 Rules of this module:
 
 * Parts are read on from where the last search has stopped, also those that a running agent writes. As far as
   they are whole: what an agent is writing just now comes with the next search.
-* A part that has become shorter (its agent was killed, and cut it at its start), or is gone, makes the database begin
+* A part that has become shorter (its agent was killed, and cut it at its start), or is gone, makes the index begin
   again: what it has read may be of no page that is done.
 * Names of parts never meet, so a part is known wherever its directory is moved or copied to.
 """
@@ -19,8 +19,10 @@ from scrapy_ubi.outputs.choice import Claim, order
 from scrapy_ubi.outputs.collector import Collector, CollectTally, Frame, Out, frame_of
 from scrapy_ubi.outputs.index.index_record import BadIndexRecord, unpacked
 from scrapy_ubi.outputs.index.index_store import ENDING, IndexStore
-from scrapy_ubi.outputs.index.search_database import SearchDatabase
+from scrapy_ubi.outputs.index.search_index import SearchIndex
 from scrapy_ubi.outputs.part_files import INDEX, OPEN, SHORT
+
+Told = Callable[[int, int], None]
 
 BATCH = 2000  # pages between two commits
 MOST_LINE = 4096  # bytes of a line of an index
@@ -42,14 +44,15 @@ class CatchUp(NamedTuple):
 
 
 def catch_up(
-    database: SearchDatabase, outs: Sequence[Out], told: Callable[[int, int], None] = lambda done, total: None
+    index: SearchIndex, outs: Sequence[Out], told: Callable[[int, int], None] = lambda done, total: None
 ) -> CatchUp:
-    """Bring a database up to these outputs. `told(done, total)`: bytes of indexes. Raises OSError, sqlite3.Error."""
+    """Bring an index up to these outputs. `told(done, total)`: bytes of the parts' own indexes. Raises OSError, and the
+    errors of the index."""
     parts = [part for out in outs for part in _parts(out.path / IndexStore.name)]
-    before = database.read()
+    before = index.read()
     sizes = {part.name: part.size for part in parts}
     if any(sizes.get(name, -1) < end for name, (end, _) in before.items()):
-        database.clear()
+        index.clear()
         before = {}
     total = sum(sizes.values())
     done = read = refused = 0
@@ -58,25 +61,25 @@ def catch_up(
         for frame, *place in _frames(part, *begin):
             end, lines = place
             read += 1
-            refused += not _put(database, part, frame, lines)
+            refused += not _put(index, part, frame, lines)
             if read % BATCH == 0:
-                database.has_read(part.name, end, lines)
-                database.commit()
+                index.has_read(part.name, end, lines)
+                index.commit()
                 told(done + min(end, part.size), total)
-        database.has_read(part.name, end, lines)
+        index.has_read(part.name, end, lines)
         done += part.size
     if read:
         told(total, total)
     return CatchUp(read, refused, len(parts))
 
 
-def _put(database: SearchDatabase, part: _FoundPart, frame: Frame, line: int) -> bool:
+def _put(index: SearchIndex, part: _FoundPart, frame: Frame, line: int) -> bool:
     try:
         record = unpacked(frame.data)
     except BadIndexRecord:
         return False
     rank, newest, _, place = order(Claim(frame.kind, frame.attempt, 0, line))
-    database.put(record, (rank, newest, part.name, place))
+    index.put(record, (rank, newest, part.name, place))
     return True
 
 
@@ -116,15 +119,27 @@ def _opened(path: Path) -> IO[bytes]:
 
 
 class IndexCollector(Collector):
-    """`collect index -o OUT.db`: a database of every page, as it is searched."""
+    """`collect index -o OUT.db`, `-o OUT.tantivy`: an index of every page, as it is searched."""
+
+    def __init__(
+        self, outs: Sequence[Out], place: Path | None, told: Told, opened: Callable[[Path], SearchIndex]
+    ) -> None:
+        super().__init__(outs, IndexStore.name, ENDING, place, told)
+        self._opened = opened
 
     def collect(self, file: IO[bytes]) -> CollectTally:
-        """Write it to the file of this name. Raises UbiNothingCollected, OSError, sqlite3.Error."""
-        with SearchDatabase(Path(file.name)) as database:
+        """Write it to the file of this name. Raises UbiNothingCollected, OSError, and the errors of the index."""
+        return self.collect_into(Path(file.name))
+
+    def collect_into(self, path: Path) -> CollectTally:
+        """Write it there."""
+        with self._opened(path) as index:
             for number, records in enumerate(self.pages()):
                 for data in records:
                     try:
-                        database.put(unpacked(data), (0, 0, "", number))
+                        index.put(unpacked(data), (0, 0, "", number))
                     except BadIndexRecord:
                         self.tally.damaged += 1
+                if number % BATCH == BATCH - 1:
+                    index.commit()
         return self.tally

@@ -3,9 +3,9 @@
 Rules of this module:
 
 * Kept are pages of status 2xx that are HTML or plain text; others are counted (`ubi/store/index/left_out`).
-* Text is read off a page in the writer's thread. The crawl makes no database: `scrapy ubi search` and
+* Text is read off a page in the writer's thread. The crawl makes no index: `scrapy ubi search` and
   `scrapy ubi collect index` do, of these files. So the files are under the same promise as those of any store.
-* The files are the same for every form of index (`fts5`, `ndjson`).
+* The files are the same for every form of index (`fts5`, `tantivy`, `ndjson`).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from scrapy_ubi.outputs.stores import Page, Store
 from scrapy_ubi.urls.filters.filter_text import FilterError
 
 ENDING = "ndjson"
-FORMS = ("fts5", "ndjson")
+FORMS = ("fts5", "tantivy", "ndjson")
 
 
 class _IndexPayload(NamedTuple):

@@ -16,14 +16,12 @@ from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
 from types import TracebackType
-from typing import NamedTuple
 
-from scrapy_ubi.errors import UbiError
 from scrapy_ubi.outputs.index.index_record import IndexRecord
+from scrapy_ubi.outputs.index.search_index import BOOSTS, SNIPPET, WAIT, FoundPage, Rank, SearchIndex
+from scrapy_ubi.outputs.index.search_words import Query
 
 VERSION = 0x5542_0001  # user_version: UB, 1
-WAIT = 60.0  # seconds for another search that reads new pages in
-SNIPPET = 28  # words
 
 _SCHEMA = f"""
 CREATE TABLE parts(part TEXT PRIMARY KEY, read INTEGER NOT NULL, lines INTEGER NOT NULL) WITHOUT ROWID;
@@ -37,36 +35,16 @@ _PAGE = (
     "INSERT OR REPLACE INTO pages(id, name, rank, newest, part, place, language, status, time, digest) "
     "VALUES(?,?,?,?,?,?,?,?,?,?)"
 )
-# A word in the title says most, then one in the address.
+_SCORE = f"bm25(words, {', '.join(map(str, BOOSTS.values()))})"  # columns stand as in BOOSTS
 _FOUND = f"""
-SELECT words.title, words.url, snippet(words, 2, '', '', '…', {SNIPPET}), -bm25(words, 5.0, 2.0, 1.0), pages.status,
+SELECT words.title, words.url, snippet(words, 2, '', '', '…', {SNIPPET}), -{_SCORE}, pages.status,
   pages.time, pages.language, pages.digest, pages.name
-FROM words JOIN pages ON pages.id = words.rowid WHERE words MATCH ? ORDER BY bm25(words, 5.0, 2.0, 1.0), pages.name
+FROM words JOIN pages ON pages.id = words.rowid WHERE words MATCH ? ORDER BY {_SCORE}, pages.name
 LIMIT ?"""
 
-Rank = tuple[int, int, str, int]  # what counts comes first: kind, attempt (negative), part, place
 
-
-class UbiNoIndex(UbiError):
-    """There is no index to search in, or it cannot be used."""
-
-
-class FoundPage(NamedTuple):
-    """A page that was found. `score`: the higher, the better (BM25)."""
-
-    title: str
-    url: str
-    snippet: str
-    score: float
-    status: int
-    time: str
-    language: str
-    digest: str
-    name: str
-
-
-class SearchDatabase:
-    """The database in a file; a context manager. Raises sqlite3.Error in all it does."""
+class SearchDatabase(SearchIndex):
+    """The database in a file. Raises sqlite3.Error in all it does."""
 
     def __init__(self, path: Path, read_only: bool = False) -> None:
         place = f"{path.absolute().as_uri()}?mode={'ro' if read_only else 'rwc'}"
@@ -137,10 +115,10 @@ class SearchDatabase:
         """How many there are."""
         return int(self._db.execute("SELECT count(*) FROM pages").fetchone()[0])
 
-    def search(self, query: str, limit: int) -> list[FoundPage]:
+    def search(self, query: Query, limit: int) -> list[FoundPage]:
         """The best pages, the best first."""
-        return [FoundPage(*row) for row in self._db.execute(_FOUND, (query, limit))]
+        return [FoundPage(*row) for row in self._db.execute(_FOUND, (query.fts5, limit))]
 
-    def count(self, query: str) -> int:
+    def count(self, query: Query) -> int:
         """How many pages are found."""
-        return int(self._db.execute("SELECT count(*) FROM words WHERE words MATCH ?", (query,)).fetchone()[0])
+        return int(self._db.execute("SELECT count(*) FROM words WHERE words MATCH ?", (query.fts5,)).fetchone()[0])

@@ -1,7 +1,7 @@
-"""What a user searches for, made a query of FTS5.
+"""What a user searches for, read once for every kind of index, and made a query of FTS5.
 
 Words must all be on a page. `"some words"` is a phrase, `word*` the beginning of a word, `-word` must not be there.
-Nothing else has a meaning: every word is quoted, so that no text is an error of FTS5's own syntax.
+Nothing else has a meaning: every word is quoted, so that no text is an error of an index's own syntax.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from scrapy_ubi.errors import UbiError
 
@@ -22,26 +23,49 @@ class UbiBadQuery(UbiError):
     """What is searched for says nothing; the sentence says why."""
 
 
-def query(words: Sequence[str]) -> str:
-    """The query, for `MATCH`. Raises UbiBadQuery."""
+class Term(NamedTuple):
+    """A word or a phrase; `begins`: it is the beginning of a word."""
+
+    text: str
+    begins: bool
+
+
+class Query(NamedTuple):
+    """What must be on a page, and what must not."""
+
+    wanted: tuple[Term, ...]
+    unwanted: tuple[Term, ...]
+
+    @property
+    def fts5(self) -> str:
+        """The query, for `MATCH`."""
+        found = " AND ".join(map(_quoted, self.wanted))
+        return f"({found}) NOT ({' OR '.join(map(_quoted, self.unwanted))})" if self.unwanted else found
+
+
+def query(words: Sequence[str]) -> Query:
+    """Read it. Raises UbiBadQuery."""
     text = " ".join(words).encode("utf-8", "replace").decode()
     if len(text) > MOST_CHARACTERS:
         raise UbiBadQuery(f"The search has more than {MOST_CHARACTERS} characters: give fewer words.")
     if text.count('"') % 2:
         raise UbiBadQuery('The search has a quotation mark without another one: a phrase is written "some words".')
-    wanted: list[str] = []
-    unwanted: list[str] = []
+    wanted: list[Term] = []
+    unwanted: list[Term] = []
     for minus, phrase, word in _terms.findall(text):
         term = phrase or word
         if _has_word(term):
-            quoted = '"' + "".join(" " if ord(one) < 32 else one for one in term.rstrip("*")) + '"'
-            (unwanted if minus else wanted).append(quoted + (" *" if word.endswith("*") else ""))
+            printable = "".join(" " if ord(one) < 32 else one for one in term.rstrip("*"))
+            (unwanted if minus else wanted).append(Term(printable, word.endswith("*")))
     if not wanted:
         raise UbiBadQuery("The search has no word that a page could have: give one with letters or digits, without -.")
     if len(wanted) + len(unwanted) > MOST_WORDS:
         raise UbiBadQuery(f"The search has more than {MOST_WORDS} words: give fewer.")
-    found = " AND ".join(wanted)
-    return f"({found}) NOT ({' OR '.join(unwanted)})" if unwanted else found
+    return Query(tuple(wanted), tuple(unwanted))
+
+
+def _quoted(term: Term) -> str:
+    return f'"{term.text}"' + (" *" if term.begins else "")
 
 
 def _has_word(term: str) -> bool:

@@ -5,6 +5,7 @@ Rules of this module:
 
 * What the user has set does not win here: with their handler, proxy delay or Redis a replay would send something, or
   wait for hosts that are not asked.
+* What reads files is loaded where there are some to replay: each agent imports this module.
 * The agent is alone. Its crawl and its directory are others than those of the crawl that wrote the files
   (`UbiSettings.from_scrapy`): what is known there is not known here.
 """
@@ -16,8 +17,6 @@ from typing import Any
 from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
 
 from scrapy_ubi.errors import UbiSettingError
-from scrapy_ubi.outputs.replay.archive import files_of
-from scrapy_ubi.outputs.replay.archive_handler import ReplayHandler
 from scrapy_ubi.settings import UbiSettings
 
 # No file, and no request within the process.
@@ -45,6 +44,8 @@ def place_replay(settings: BaseSettings) -> None:
     """Put the handler in place, where UBI_REPLAY names files."""
     if not settings.get("UBI_REPLAY"):
         return
+    from scrapy_ubi.outputs.replay.archive_handler import ReplayHandler
+
     for name, value in OFFLINE.items():
         settings.set(name, value, _over(settings, name))
     theirs = settings.getdict("DOWNLOAD_HANDLERS")
@@ -55,6 +56,10 @@ def place_replay(settings: BaseSettings) -> None:
 
 def check(settings: UbiSettings) -> None:
     """Raises UbiSettingError where there is nothing to replay."""
+    if not settings.replay:
+        return
+    from scrapy_ubi.outputs.replay.archive import files_of
+
     _, empty = files_of(settings.replay)
     if empty:
         raise UbiSettingError(
