@@ -1,19 +1,24 @@
-"""The link graph: what the store costs a page, and what merging takes in time and memory.
+"""The link graph: what the store costs a page, and what merging and ranking take in time and memory.
 
-    python benchmarks/graph.py                    # both: two minutes
+    python benchmarks/graph.py                    # all: three minutes
     python benchmarks/graph.py --only store       # what is done for a page, in the loop and in the writer's thread
     python benchmarks/graph.py --only merge --arcs 10000000
+    python benchmarks/graph.py --only rank --rank-arcs 1000000
 
 *store*: CPU of pages with 40 links, of which one in ten is news to this agent. Shown is what the loop does (noting
 links while they are taken, handing over) and what the thread does: milliseconds to add to a page.
 
 *merge*: pages with 40 links of a web whose pages are linked to by a power law, in the files of three agents, one in
 twenty in two of them; then `collect graph --hosts` in a process of its own, with its time and its peak memory.
+
+*rank*: the files of a graph of such a web, of as many arcs; then `rank` in a process of its own: read, iterated until
+ranks change by less than 10^-6, written.
 """
 
 from __future__ import annotations
 
 import argparse
+import gzip
 import json
 import os
 import random
@@ -22,16 +27,19 @@ import subprocess
 import sys
 import tempfile
 import time
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from rounds import Way, save, table, take_turns
 from scrapy import Request
 from scrapy.http import Response
 from scrapy.settings import Settings
 
 from scrapy_ubi.outputs.collector import Collector, find
-from scrapy_ubi.outputs.graph import files
+from scrapy_ubi.outputs.graph import files, pagerank, scores_file
+from scrapy_ubi.outputs.graph.collected_graph import CollectedGraph
 from scrapy_ubi.outputs.graph.graph_store import ENDING, GraphStore, _Payload
 from scrapy_ubi.outputs.graph.numbered import Numbered
 from scrapy_ubi.outputs.part_files import INDEX, OUT, write_record
@@ -190,11 +198,57 @@ def measure_merge(arcs: int) -> dict[str, Any]:
     return found
 
 
+# -- ranking
+
+
+def make_graph(name: str, arcs: int) -> None:
+    """The files of a collected graph: five nodes a page, as of a crawl that has fetched a fifth of what it knows."""
+    draws = np.random.default_rng(7)
+    nodes = arcs // LINKS * 5
+    froms = np.repeat(np.arange(0, nodes, 5, dtype=np.int64), LINKS)
+    both = np.unique(froms << 32 | (nodes * draws.random(len(froms)) ** 3).astype(np.int64))
+    forms = _Forms(nodes)
+    with gzip.open(f"{name}{files.URLS}", "wt", 1) as file:
+        file.writelines(f"{forms[number]}\n" for number in range(nodes))
+    with gzip.open(f"{name}{files.ARCS}", "wt", 1) as file:
+        file.writelines(f"{arc >> 32}\t{arc & 0xFFFFFFFF}\n" for arc in both.tolist())
+
+
+def ranked(name: str) -> dict[str, Any]:
+    """In a process of its own: its seconds and its peak memory."""
+    steps = [time.process_time()]
+    with tempfile.TemporaryDirectory(dir=Path(name).parent) as place:
+        graph = CollectedGraph(name, Path(place))
+        steps.append(time.process_time())
+        ranks = pagerank.pagerank(graph)
+        steps.append(time.process_time())
+        scores_file.write(graph, pagerank.scores(ranks.values), f"{name}.scores.gz")
+        steps.append(time.process_time())
+    read, iterated, written = (end - begin for begin, end in pairwise(steps))
+    return {
+        "cpu": steps[-1] - steps[0], "read": read, "iterated": iterated, "written": written,
+        "iterations": ranks.iterations, "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+        "arcs": graph.arcs, "nodes": graph.nodes,
+    }  # fmt: skip
+
+
+def measure_rank(arcs: int) -> dict[str, Any]:
+    with tempfile.TemporaryDirectory() as place:
+        name = os.path.join(place, "web")
+        make_graph(name, arcs)
+        command = [sys.executable, __file__, "--rank-here", name]
+        found: dict[str, Any] = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    table("rank", ["       value"], {name: [f"{value:,.1f}"] for name, value in found.items()})
+    return found
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", choices=("store", "merge"), help="one of the two")
+    parser.add_argument("--only", choices=("store", "merge", "rank"), help="one of the three")
     parser.add_argument("--rounds", type=int, default=9, help="rounds, of which the median counts (%(default)s)")
     parser.add_argument("--arcs", type=int, default=10_000_000, help="arcs to merge (%(default)s)")
+    parser.add_argument("--rank-arcs", type=int, default=1_000_000, help="arcs to rank by (%(default)s)")
+    parser.add_argument("--rank-here", help=argparse.SUPPRESS)
     parser.add_argument("--json", metavar="FILE", help="write the figures there, too")
     parser.add_argument("--merge-here", nargs="+", help=argparse.SUPPRESS)
     parser.add_argument("--name", help=argparse.SUPPRESS)
@@ -202,11 +256,16 @@ def main() -> None:
     if args.merge_here:
         print(json.dumps(merge([Path(path) for path in args.merge_here], args.name)))
         return
+    if args.rank_here:
+        print(json.dumps(ranked(args.rank_here)))
+        return
     figures: dict[str, Any] = {}
-    if args.only != "merge":
+    if args.only in (None, "store"):
         figures["store_seconds_a_page"] = measure_store(args.rounds)
-    if args.only != "store":
+    if args.only in (None, "merge"):
         figures["merge"] = measure_merge(args.arcs)
+    if args.only in (None, "rank"):
+        figures["rank"] = measure_rank(args.rank_arcs)
     save(args.json, figures)
 
 

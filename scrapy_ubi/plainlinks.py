@@ -34,10 +34,11 @@ class PlainLinks:
     `urls`: absolute URLs; each counts once. What is no URL is dropped and counted, as it comes from a page. `callback`
     and `errback`: methods of the spider, or their names; without, the spider's default. `cb_kwargs`, `meta`, `priority`
     and `headers` as a Request has them, for all links alike. `referer`: let Scrapy's RefererMiddleware say where a link
-    was found. `link_texts`: a text for each of `urls`, which becomes `link_text` in the meta of its request.
+    was found. `link_texts`: a text for each of `urls`, which becomes `link_text` in the meta of its request; `anchors`:
+    the same, but for UBI_SCORE only: it does not travel, and costs nothing where that is not set.
 
     Raises TypeError for `urls` that is one text and for a `priority` that is no whole number, ValueError for
-    `link_texts` of another length.
+    `link_texts` or `anchors` of another length.
     """
 
     urls: list[Any]
@@ -49,6 +50,7 @@ class PlainLinks:
     headers: Mapping[str, Any]
     referer: bool
     link_texts: list[str] = field(repr=False)
+    anchors: list[str] = field(repr=False)
 
     def __init__(
         self,
@@ -61,12 +63,18 @@ class PlainLinks:
         headers: Mapping[str, Any] | None = None,
         referer: bool = False,
         link_texts: Iterable[str] | None = None,
+        anchors: Iterable[str] | None = None,
     ) -> None:
         if isinstance(urls, str | bytes):
             raise TypeError("PlainLinks takes a list of URLs, not one text")
         if not isinstance(priority, int):
             raise TypeError(f"PlainLinks: priority is {priority!r}: give a whole number")
-        self.urls, self.link_texts = _distinct(urls, link_texts)
+        listed = list(urls)
+        if link_texts is None and anchors is None:
+            self.urls, self.link_texts, self.anchors = _distinct(listed), [], []
+        else:
+            self.urls, texts = _distinct_with(listed, link_texts=link_texts, anchors=anchors)
+            self.link_texts, self.anchors = texts
         self.callback, self.errback = callback, errback
         self.cb_kwargs, self.meta, self.headers = cb_kwargs or {}, meta or {}, headers or {}
         self.priority, self.referer = priority, referer
@@ -116,21 +124,27 @@ class PlainLinks:
         return find_method(spider, self.callback, "callback"), find_method(spider, self.errback, "errback")
 
 
-def _distinct(urls: Iterable[Any], texts: Iterable[str] | None) -> tuple[list[Any], list[str]]:
+def _distinct(listed: list[Any]) -> list[Any]:
     """Each URL once, where it is first. What cannot be told apart is no URL either, and stays."""
-    listed = list(urls)
-    titles = None if texts is None else list(texts)
-    if titles is not None and len(titles) != len(listed):
-        raise ValueError(f"PlainLinks: {len(listed)} urls, but {len(titles)} link_texts")
     try:
-        if titles is None:
-            return list(dict.fromkeys(listed)), []
-        first: dict[Any, str] = {}
-        for url, title in zip(listed, titles, strict=True):
-            first.setdefault(url, title)
-        return list(first), list(first.values())
+        return list(dict.fromkeys(listed))
     except TypeError:  # one of them has no hash
-        return listed, titles or []
+        return listed
+
+
+def _distinct_with(listed: list[Any], **given: Iterable[str] | None) -> tuple[list[Any], list[list[str]]]:
+    """The same, and the texts of these."""
+    texts = [list(each or ()) for each in given.values()]
+    for (name, said), each in zip(given.items(), texts, strict=True):
+        if said is not None and len(each) != len(listed):
+            raise ValueError(f"PlainLinks: {len(listed)} urls, but {len(each)} {name}")
+    first: dict[Any, int] = {}
+    try:
+        for number, url in enumerate(listed):
+            first.setdefault(url, number)
+    except TypeError:
+        return listed, texts
+    return list(first), [[each[number] for number in first.values()] if each else [] for each in texts]
 
 
 def find_method(spider: Spider, method: Method | None, kind: str) -> Callable[..., Any] | None:

@@ -108,6 +108,8 @@ class UbiSettings:
     filters: tuple[object, ...] = DEFAULT.filters  # as given: `urls.filters` makes the chain of them
     filter_log: Path | None = DEFAULT.filter_log
     links_of: tuple[object, ...] = DEFAULT.links_of  # as given: `links.handlers.choice` makes them
+    score: tuple[object, ...] = DEFAULT.score  # as given: `urls.scores` makes the chain of them
+    scores: Path | None = DEFAULT.scores
     stores: tuple[object, ...] = DEFAULT.stores  # as given: `outputs.stores` makes them
     store_mb: int = DEFAULT.store_mb
     duplicates: str | None = DEFAULT.duplicates  # "exact" or "near(N)"

@@ -49,9 +49,11 @@ class _Linking(Spider):
         priority: int = 0,
         headers: Mapping[str, Any] | None = None,
         referer: bool = False,
+        anchors: bool = False,
     ) -> PlainLinks:
         """The links of a page, to be yielded; none where the page is no text, unless UBI_LINKS_OF has a handler for it.
-        Other arguments: see `PlainLinks`.
+        `anchors`: with the text of each link, for UBI_SCORE; to read them takes longer, and with UBI_LINKS_OF there are
+        none. Other arguments: see `PlainLinks`.
 
         Raises ValueError for a callback or errback that is no method of the spider's.
         """
@@ -59,11 +61,17 @@ class _Linking(Spider):
             find_method(self, method, kind)
         if not self._has_looked:
             self._look()
+        texts: list[str] | None = None
         if self._by_content is not None:
             urls: Iterable[str] = self._by_content.urls(response, extractor or self._own_extractor(self._by_content))
+        elif not isinstance(response, TextResponse):
+            urls = []
+        elif anchors:
+            links = (extractor or self.link_extractor).extract_links(response)
+            urls, texts = [link.url for link in links], [link.text for link in links]
         else:
-            urls = urls_of(extractor or self.link_extractor, response) if isinstance(response, TextResponse) else []
-        return PlainLinks(urls, callback, errback, cb_kwargs, meta, priority, headers, referer)
+            urls = urls_of(extractor or self.link_extractor, response)
+        return PlainLinks(urls, callback, errback, cb_kwargs, meta, priority, headers, referer, anchors=texts)
 
     async def links_of(
         self,
@@ -81,6 +89,7 @@ class _Linking(Spider):
             return self.links(response, extractor, callback, errback, **others)
         for method, kind in ((callback, "callback"), (errback, "errback")):
             find_method(self, method, kind)
+        others.pop("anchors", None)  # with UBI_LINKS_OF there are no texts of links
         urls = await content.read_urls(response, extractor or self._own_extractor(content))
         return PlainLinks(urls, callback, errback, **others)
 

@@ -73,11 +73,13 @@ def run_quality(settings: BaseSettings, opts: argparse.Namespace) -> QueryReport
     columns = [Column("pages fetched", figures=True), *(Column(name, figures=True) for name, _, _ in CURVES)]
     rows = [[count(pages), *(f"{value:.2f}" for value in values)] for pages, *values in quality.rows(found)]
     lines = ["Average indegree of the pages fetched so far", "", *table(columns, rows)]
+    crawled, breadth = quality.areas(found)
+    lines += ["", f"Area, of that of the best order: as crawled {crawled:.3f}, breadth first {breadth:.3f}."]
     if opts.output:
         lines += ["", f"Drawn in {opts.output}."]
     document = _document(opened) | {
         "arcs": found.arcs, "fetched": found.pages, "crawled": found.crawled, "breadth_first": found.breadth,
-        "best": found.best,
+        "best": found.best, "areas": {"crawled": crawled, "breadth_first": breadth},
     }  # fmt: skip
     return QueryReport(lines, document)
 

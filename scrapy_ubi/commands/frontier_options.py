@@ -87,6 +87,14 @@ hosts, and the best order, by indegree. This is Figure 2 of UbiCrawler's paper f
 
 Read are the records of the store `graph` (UBI_STORES), as by collect.
 """
+RANK = """\
+Computes PageRank over a graph that `scrapy ubi collect graph` has written, and writes a score for each URL, which the
+next crawl adds to its priority (UBI_SCORES): 0 for a page of average rank, 10 more for each doubling.
+
+Pages that were linked to and not fetched count as pages from which a reader begins again anywhere. --hosts ranks the
+hosts in place of the pages, by the arcs between them; the next crawl has no use for that file, as it orders the pages
+of each host.
+"""
 SEARCH = """\
 Searches the pages of a crawl (store `index`): all words must be on a page. The best come first, by BM25; words in a
 title count most.
@@ -108,6 +116,8 @@ EXAMPLES = {
     "  scrapy ubi search --dir a1 --dir a2 -- crawl* -robots\n  scrapy ubi search hashing --index pages.db",
     "quality": "examples:\n  scrapy ubi quality\n  scrapy ubi quality -o quality.svg\n"
     "  scrapy ubi quality --dir a1 --dir a2 --json",
+    "rank": "examples:\n  scrapy ubi collect graph -o web\n  scrapy ubi rank --graph web -o scores.gz\n"
+    "  scrapy ubi rank --graph web -o hosts.tsv --hosts --damping 0.9 --json",
     "wacz": "examples:\n  scrapy ubi wacz -o crawl.wacz\n  scrapy ubi wacz 'parts/*.warc.gz' -o crawl.wacz --force",
     "collect": "examples:\n  scrapy ubi collect items -o items.jsonl\n"
     "  scrapy ubi collect items --dir a1 --dir a2 -o items.jsonl\n  scrapy ubi collect items -o - | jq .title\n"
@@ -168,6 +178,18 @@ def add_frontier_subcommands(sub: Sub) -> None:
     quality = sub("quality", "how good the pages fetched first were", QUALITY, EXAMPLES["quality"])
     quality.add_argument("-o", "--output", metavar="FILE", help="draw the curves there (SVG)")
     _outputs(quality)
+    rank = sub("rank", "PageRank of a collected graph, as scores for the next crawl", RANK, EXAMPLES["rank"])
+    rank.add_argument("--graph", metavar="NAME", required=True, help="the graph: what its files' names begin with")
+    rank.add_argument("-o", "--output", metavar="OUT", required=True, help="the file to write; OUT.gz is packed")
+    rank.add_argument("--hosts", action="store_true", help="rank hosts in place of pages")
+    rank.add_argument(
+        "--damping", metavar="D", type=_damping, default=0.85, help="how often an arc is followed (default: 0.85)"
+    )
+    rank.add_argument(
+        "--tolerance", metavar="T", type=_tolerance, default=1e-6,
+        help="end when all ranks, which add up to 1, change by less than this (default: 1e-06)",
+    )  # fmt: skip
+    rank.add_argument("--iterations", metavar="N", type=_rows, default=200, help="iterations, at most (default: 200)")
     search = sub("search", "the pages that have some words, the best first", SEARCH, EXAMPLES["search"])
     search.add_argument("words", metavar="WORDS", nargs="+", help="what is searched for")
     _limit(search, "pages")
@@ -242,6 +264,14 @@ def _rows(text: str) -> int:
 
 def _seconds(text: str) -> float:
     return float(_number(text, float, 0, MOST_SECONDS, "number of seconds"))
+
+
+def _damping(text: str) -> float:
+    return float(_number(text, float, 0, 0.999, "number"))
+
+
+def _tolerance(text: str) -> float:
+    return float(_number(text, float, 1e-15, 1, "number"))
 
 
 def span(text: str) -> float:

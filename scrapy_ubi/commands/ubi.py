@@ -1,10 +1,10 @@
 """`scrapy ubi status | agents | inbox AGENT | owner URL | report | drain AGENT | crawls | hosts | url URL | failed |
-requeue | reset | collect | quality | search | wacz`: a crawl, seen from outside. `scrapy ubi run SPIDER`: its agents,
-on this machine. `scrapy ubi crawl URL`: the same without a project.
+requeue | reset | collect | quality | rank | search | wacz`: a crawl, seen from outside. `scrapy ubi run SPIDER`: its
+agents, on this machine. `scrapy ubi crawl URL`: the same without a project.
 
-The commands only read, but for `run`, `crawl`, `drain`, `requeue` and `reset`; `collect`, `quality` and `wacz` write
-the files that they are told, and `search` its index. Errors are one sentence on standard error and exit status 1 (2 for
-a wrong command line); a traceback is a fault of this program.
+The commands only read, but for `run`, `crawl`, `drain`, `requeue` and `reset`; `collect`, `quality`, `rank` and `wacz`
+write the files that they are told, and `search` its index. Errors are one sentence on standard error and exit status 1
+(2 for a wrong command line); a traceback is a fault of this program.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from scrapy_ubi.commands import (
     crawls,
     failed,
     host_report,
+    rank,
     reset,
     run,
     search,
@@ -73,6 +74,7 @@ FRONTIER: Mapping[str, Callable[[BaseSettings, argparse.Namespace], QueryReport]
     "reset": reset.run,
     "collect": collect.run,
     "quality": collect_graph.run_quality,
+    "rank": rank.run,
     "search": search.run,
     "wacz": wacz.run,
 }

@@ -53,7 +53,6 @@ from scrapy_ubi.scheduling.duplicate_links import DuplicateLinks
 from scrapy_ubi.scheduling.enqueue import Enqueue
 from scrapy_ubi.scheduling.hostless import SHARE, Hostless
 from scrapy_ubi.scheduling.inspect_mode import Trial
-from scrapy_ubi.scheduling.link_filter import LinkFilter
 from scrapy_ubi.scheduling.page_links import PageLinks
 from scrapy_ubi.scheduling.seeds import Seeds
 from scrapy_ubi.scheduling.sessions import Sessions
@@ -127,7 +126,7 @@ class UbiScheduler(BaseScheduler):
         steady_timers()
         wanted, self._origin = wiring.read_settings(self.crawler, spider)
         stats = StatBuffer(self.crawler.stats)
-        link_filter = LinkFilter.from_settings(wanted, stats.count)
+        links = await wiring.LinkRules.read(wanted, stats)
         if is_trial(self.crawler):
             self.trial = Trial()
             wanted = self.trial.settings(wanted)
@@ -135,7 +134,7 @@ class UbiScheduler(BaseScheduler):
         self.agent_id = self.directory.agent_id
         self.settings = replace(wanted, agent_id=self.agent_id, dir=self.directory.path, dir_given=True)
         self._claim_feeds(spider)
-        parts = wiring.make_parts(self, spider, stats, link_filter)
+        parts = wiring.make_parts(self, spider, stats, links)
         self.hooks = EngineHooks(self.crawler.engine)
         self._stores = wiring.make_stores(self) if self.trial is None else None
         disk = await wiring.open_disk(self.settings, self._stores) if self.trial is None else None
@@ -175,6 +174,7 @@ class UbiScheduler(BaseScheduler):
         engine is not needed before `begin`."""
         self._stat_buffer, self._link_filter, self._codec = parts.stats, parts.link_filter, parts.codec
         self._keys, self._kept, self._errors, self.reach = parts.keys, parts.kept, parts.errors, parts.reach
+        self._scores = parts.scores
         self.node = self.make_node(self.make_transport(), disk)
         self.sitemaps = Sitemaps(self.crawler, self.settings.sitemaps, self._found)
         let_reach(self.crawler, self.reach)
@@ -198,7 +198,7 @@ class UbiScheduler(BaseScheduler):
         drops = Drops(count, self.notices, self._kept, settings.max_letter_bytes, self.alone, self.is_trial)
         self._tools = Tools(
             settings, self._codec, self._keys, self.node, self.flights, self._link_filter, drops, self.reach,
-            Seeds(self._keys, self._codec),
+            Seeds(self._keys, self._codec), self._scores,
         )  # fmt: skip
         self._enqueue = Enqueue(self._tools, self._local, self._stat_buffer)
         self._link_filter.ask_frontier(self._enqueue.is_visited)

@@ -33,6 +33,7 @@ from scrapy_ubi.requests.fingerprints import FingerprintKeys
 from scrapy_ubi.requests.identity import NO_FILTER, RequestKeys
 from scrapy_ubi.scheduling.kept_requests import MOST_ALONE, MOST_HOLDERS_ALONE, KeptRequests
 from scrapy_ubi.scheduling.link_filter import LinkFilter
+from scrapy_ubi.scheduling.link_scores import LinkScores
 from scrapy_ubi.scheduling.stats import StatBuffer
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.settings_table import home
@@ -106,9 +107,23 @@ class Parts:
     kept: KeptRequests
     errors: ErrorWatch
     reach: Reach
+    scores: LinkScores | None = None
 
 
-def make_parts(scheduler: UbiScheduler, spider: Spider, stats: StatBuffer, link_filter: LinkFilter) -> Parts:
+@dataclass(frozen=True)
+class LinkRules:
+    """What the settings say of links, read before anything is opened."""
+
+    filter: LinkFilter
+    scores: LinkScores | None
+
+    @classmethod
+    async def read(cls, settings: UbiSettings, stats: StatBuffer) -> LinkRules:
+        """Raises UbiSettingError."""
+        return cls(LinkFilter.from_settings(settings, stats.count), await LinkScores.from_settings(settings, stats))
+
+
+def make_parts(scheduler: UbiScheduler, spider: Spider, stats: StatBuffer, links: LinkRules) -> Parts:
     """The parts of a scheduler in a crawl, as its settings and those of its crawler want them. Raises UbiError."""
     crawler, settings = scheduler.crawler, scheduler.settings
     proxies = ("*",) if scheduler.alone else settings.proxies  # alone: no other agent writes what it reads
@@ -119,12 +134,13 @@ def make_parts(scheduler: UbiScheduler, spider: Spider, stats: StatBuffer, link_
     resolve = Resolver(crawler.settings).addresses
     return Parts(
         stats,
-        link_filter,
+        links.filter,
         Codec(spider, crawler.settings, proxies),
         make_keys(crawler, settings, stats),
         kept,
         ErrorWatch(crawler, settings, scheduler.directory.path, _note_at(scheduler), scheduler.ending.burst),
         Reach(settings, crawler.settings, resolve, scheduler.notices, stats.count),
+        links.scores,
     )
 
 

@@ -8,13 +8,12 @@ Rules of this module:
   that is not in normal form, its normal form as well). Those that are news are told the node
   at once, host by host.
 * What is no link of a host (`data:`, `ftp:`), and what cannot be said once for all links, goes the ordinary way.
-* Nothing that a page contains raises anything, and after `SLICE` links, or `SLICE_LENGTH` characters of them, others
-  have their turn.
+* Nothing that a page contains raises anything. `page_links` says how many links are taken without a break.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -36,8 +35,6 @@ from scrapy_ubi.urls.canonical import usual_parts
 from scrapy_ubi.urls.filters import Link
 from scrapy_ubi.urls.key import URL_SEED
 
-SLICE = 500  # links between two turns of the loop: 10 to 20 ms where all are news
-SLICE_LENGTH = 100_000  # characters of links: of those that are not written as usual, 2,000 take a millisecond
 _LOW = (1 << 64) - 1
 _SHRINKS = 100  # characters, besides white space, that a URL may lose when it is made safe: in its host, or `?` and `#`
 
@@ -64,24 +61,6 @@ def _from_nowhere(key: int, depth: int, priority: int) -> bool:
 def _off_site(key: int, depth: int, priority: int) -> bool:
     """Stands for a host whose links are dropped."""
     return False
-
-
-def slices(links: Sequence[Any]) -> Iterator[tuple[int, int]]:
-    """From which link to which others do not have their turn. What is no text counts for no characters."""
-    try:
-        short = sum(map(len, links)) <= SLICE_LENGTH
-    except TypeError:
-        short = False
-    if short:
-        yield from ((start, start + SLICE) for start in range(0, len(links), SLICE))
-        return
-    start = length = 0
-    for number, link in enumerate(links):
-        if number - start >= SLICE or length >= SLICE_LENGTH:
-            yield start, number
-            start, length = number, 0
-        length += len(link) if isinstance(link, str) else 0
-    yield start, len(links)
 
 
 class BulkEnqueue:
@@ -111,7 +90,8 @@ class BulkEnqueue:
         self._host_of = None if self._tools.keys.by_name else self._tools.keys.host_of  # None: its name is its host
         self._longest = min(self._tools.settings.max_url_length, self._passing.longest)
         self._holder: Callable[[str], Holds] = lambda host: _from_nowhere
-        self._taken = self._known = self._apart = 0
+        self._taken = self._known = self._apart = self._first = 0
+        self._priorities: Sequence[int] | None = None
 
     def run(self, start: int, stop: int) -> int:
         """Take the links from one number to another, without a break; how many were no ordinary requests."""
@@ -120,6 +100,7 @@ class BulkEnqueue:
         hosts.clear()  # the view may have changed meanwhile
         out, strays, longest, quick = self._tools.flights.keys, agent.closing.strays, self._longest, self._quick
         filters, depth, priority, met = self._filters, self._shared.depth, self._shared.priority, 0
+        scores = self._score(start, stop) if self._tools.scores is not None else None
         suspects, seeds = self._suspects, self._tools.seeds.pages
         forms = self._links.forms if self._links is not None else None
         host_of, alike, text = self._host_of, self._shared.template is None, self._shared.text
@@ -127,6 +108,8 @@ class BulkEnqueue:
         form_of = self._tools.keys.normal_form if quick else normal_form
         found: dict[str, list[Entry]] = {}  # by host: links that are news, as far as was looked
         for number, url in enumerate(links, start):
+            if scores is not None:
+                priority = scores[number - start]
             match = usual_parts(url) if type(url) is str and len(url) <= longest else None
             if match is None or "/." in url:
                 self._discover_all(found)  # a host's links are queued in the order of the page
@@ -147,7 +130,7 @@ class BulkEnqueue:
                 continue
             if filters:
                 self._discover_all(found)  # a filter may ask whether it is known
-                if self._is_filtered(url, normal if rest is None else normal_form(url) or ""):
+                if self._is_filtered(number, url, normal if rest is None else normal_form(url) or ""):
                     continue
             key = hash128(normal, URL_SEED) & _LOW
             if key in out:
@@ -167,6 +150,14 @@ class BulkEnqueue:
         self._discover_all(found)
         return self._count(met, len(links))
 
+    def _score(self, start: int, stop: int) -> Sequence[int]:
+        """The priorities of the links from one number to another, which have scores."""
+        assert self._tools.scores is not None
+        shared, page = self._shared, self._page.entry.url if self._page is not None else ""
+        scores = self._tools.scores.of_links(self._plain, start, stop, shared.depth, page)
+        self._first, self._priorities = start, [shared.priority + score for score in scores]
+        return self._priorities
+
     def _note(self, url: str) -> None:
         """A link whose normal form is not known here, for the stores that keep links."""
         if self._links is not None:
@@ -176,7 +167,8 @@ class BulkEnqueue:
         """What becomes of a link: counted by what the decision says. `asked`: it is no duplicate."""
         tools, shared = self._tools, self._shared
         spelling = url_key("GET", place.safe) if tools.keys.lossy else None
-        found = Found(url, place, key, shared.depth, shared.priority, self._page, False, "", spelling, False)
+        priority = shared.priority if self._priorities is None else self._priorities[number - self._first]
+        found = Found(url, place, key, shared.depth, priority, self._page, False, "", spelling, False)
         if key in tools.flights.keys:
             verdict = tools.known(found)
         else:
@@ -184,7 +176,7 @@ class BulkEnqueue:
                 found,
                 asked,
                 lambda: self._request(url, key),
-                lambda: Entry(key, url, shared.depth, shared.priority, self._text(number, url)),
+                lambda: Entry(key, url, shared.depth, priority, self._text(number, url)),
             )
         self._taken += verdict is Verdict.FOUND
         self._known += verdict is Verdict.KNOWN
@@ -254,19 +246,20 @@ class BulkEnqueue:
         self._tools.drops.look_at_size(request, text)
         return text
 
-    def _is_filtered(self, url: str, safe: str) -> bool:
+    def _is_filtered(self, number: int, url: str, safe: str) -> bool:
         page = self._page.entry.url if self._page is not None else ""
         link = Link(url, safe, self._shared.depth, page)
-        return self._tools.link_filter.refuses_link(link, partial(self._is_visited, url))
+        return self._tools.link_filter.refuses_link(link, partial(self._is_visited, number, url))
 
-    def _is_visited(self, url: str) -> bool:
+    def _is_visited(self, number: int, url: str) -> bool:
         """As `Enqueue.is_visited`."""
         keys, shared = self._tools.keys, self._shared
         place = None if keys.lossy else keys.place_of(url)
         if place is None:
             return False
         key = url_key("GET", place.normal)
-        if self._tools.node.met(place.host, key, shared.depth, shared.priority):
+        priority = shared.priority if self._priorities is None else self._priorities[number - self._first]
+        if self._tools.node.met(place.host, key, shared.depth, priority):
             return True
         return key in self._tools.seeds.pages and self._is_seed(url, key, place.host)
 
@@ -318,7 +311,7 @@ class BulkEnqueue:
         if self._offsite and self._passing.off_site(name):
             self._passing.refuse_off_site(name, url)
             return
-        if self._filters and self._is_filtered(url, safe):
+        if self._filters and self._is_filtered(number, url, safe):
             return
         place = tools.keys.place_of(url)
         if place is None:

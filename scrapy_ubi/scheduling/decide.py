@@ -25,6 +25,7 @@ from scrapy_ubi.requests.identity import Place, RequestKeys
 from scrapy_ubi.requests.inflight import Flights
 from scrapy_ubi.scheduling.drops import Drops
 from scrapy_ubi.scheduling.link_filter import LinkFilter
+from scrapy_ubi.scheduling.link_scores import LinkScores
 from scrapy_ubi.scheduling.seeds import LEAST, Seeds
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.urls.key import seed_key
@@ -49,7 +50,7 @@ class Found(NamedTuple):
 
 
 class Tools(NamedTuple):
-    """What requests are taken with, and plain links."""
+    """What requests are taken with, and plain links. `scores`: None where neither UBI_SCORE nor UBI_SCORES is set."""
 
     settings: UbiSettings
     codec: Codec
@@ -60,6 +61,7 @@ class Tools(NamedTuple):
     drops: Drops
     reach: Reach
     seeds: Seeds
+    scores: LinkScores | None = None
 
     def is_known(self, found: Found, request: Callable[[], Request]) -> bool:
         """Whether it is a duplicate of what the node knows, or of a seed of its page; counted by the node if so."""

@@ -48,10 +48,12 @@ class Enqueue:
         self._asked: dict[Request, Asked] = {}  # what `is_known` did not know
 
     def mark_child(self, request: Request, parent: Request | None) -> None:
-        """The page of `parent` yields `request`. What is to be fetched anyway gets a nonce: the same one if the page is
-        fetched again after a crash and yields the same."""
+        """The page of `parent` yields `request`: its score is added to its priority. What is to be fetched anyway gets
+        a nonce: the same one if the page is fetched again after a crash and yields the same."""
         flight = self._tools.flights.get(parent)
-        self._children[request] = flight.visit if flight is not None else None
+        page = self._children[request] = flight.visit if flight is not None else None
+        if self._tools.scores is not None and not request.dont_filter:
+            self._tools.scores.raise_request(request, page.entry.url if page is not None else "")
         if self._tools.keys.wants_nonce(request) and flight is not None and flight.visit is not None:
             flight.nonces += 1
             request.meta[NONCE] = f"{name_of(flight.visit.entry):016x}.{flight.nonces}"
@@ -122,6 +124,8 @@ class Enqueue:
             self._look_at_redirect(request, page)
         if seed:
             tools.reach.seed(request.url)
+            if tools.scores is not None:
+                tools.scores.raise_request(request, "")
         if asked is not None:
             return self._take_placed(request, asked, page, seed, asked=True)
         url = request.url

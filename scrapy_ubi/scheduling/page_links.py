@@ -5,12 +5,13 @@ Rules of this module:
 * What cannot be said once for all links of an object (meta that does not travel), or is to be seen by somebody for each
   of them, makes ordinary requests of them, and so do those of `start()`, which are seeds. Nothing is lost by that but
   time; one line in the log says why.
+* After `SLICE` links, or `SLICE_LENGTH` characters of them, others have their turn.
 * A callback that cannot travel is the spider's mistake, and raised to it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from scrapy import Request
@@ -20,9 +21,30 @@ from scrapy.http import Response
 from scrapy_ubi.node import Visit
 from scrapy_ubi.plainlinks import PlainLinks, count_expanded, spider_of
 from scrapy_ubi.requests.check import NONCE
-from scrapy_ubi.scheduling.bulk_enqueue import SLICE, BulkEnqueue, Ordinary, Shared, slices
+from scrapy_ubi.scheduling.bulk_enqueue import BulkEnqueue, Ordinary, Shared
 from scrapy_ubi.scheduling.decide import Tools
 from scrapy_ubi.scheduling.scrapy_rules import ScrapyRules
+
+SLICE = 500  # links between two turns of the loop: 10 to 20 ms where all are news
+SLICE_LENGTH = 100_000  # characters of links: of those that are not written as usual, 2,000 take a millisecond
+
+
+def slices(links: Sequence[Any]) -> Iterator[tuple[int, int]]:
+    """From which link to which others do not have their turn. What is no text counts for no characters."""
+    try:
+        short = sum(map(len, links)) <= SLICE_LENGTH
+    except TypeError:
+        short = False
+    if short:
+        yield from ((start, start + SLICE) for start in range(0, len(links), SLICE))
+        return
+    start = length = 0
+    for number, link in enumerate(links):
+        if number - start >= SLICE or length >= SLICE_LENGTH:
+            yield start, number
+            start, length = number, 0
+        length += len(link) if isinstance(link, str) else 0
+    yield start, len(links)
 
 
 class PageLinks:

@@ -84,6 +84,20 @@ ROWS: tuple[Setting, ...] = (
         default_text='["html"]',
     ),
     Setting(
+        "score",
+        "scorers",
+        (),
+        "The scorers of links, whose sum is added to the priority of a link where it is found.",
+        default_text="[]",
+    ),
+    Setting(
+        "scores",
+        "file",
+        None,
+        "A file of URLs and scores, which are added to the priorities of these: `scrapy ubi rank` writes one.",
+        default_text="None",
+    ),
+    Setting(
         "stores",
         "stores",
         (),

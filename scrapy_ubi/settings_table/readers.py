@@ -123,7 +123,7 @@ def _read_url(row: Setting, value: object) -> str:
 
 
 def _read_filters(row: Setting, value: object) -> tuple[object, ...]:
-    """Filters, as given: one, or several."""
+    """Filters, scorers or stores, as given: one, or several."""
     return tuple(value) if isinstance(value, list | tuple) else (_text(row, value),)
 
 
@@ -181,6 +181,7 @@ READERS: Mapping[Kind, Reader] = {
     "flag": _read_flag,
     "words": _read_words,
     "filters": _read_filters,
+    "scorers": _read_filters,
     "stores": _read_filters,
     "handlers": _read_handlers,
     "duplicates": _read_duplicates,

@@ -35,7 +35,7 @@ from scrapy_ubi.protocol.host import Entry
 from scrapy_ubi.protocol.records import MOST_OUTLINKS
 from scrapy_ubi.requests.check import NONCE
 from scrapy_ubi.requests.inflight import Flight
-from scrapy_ubi.scheduling.bulk_enqueue import SLICE, SLICE_LENGTH, slices
+from scrapy_ubi.scheduling.page_links import SLICE, SLICE_LENGTH, slices
 from scrapy_ubi.scheduling.scrapy_rules import ScrapyRules, host_name
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.transport import Transport
@@ -281,6 +281,8 @@ SETTINGS: list[dict[str, Any]] = [
     {"UBI_HOST_MAX_KNOWN": 3},
     {"UBI_PRIVATE_HOSTS": "allow", "UBI_LINK_SCHEMES": ["ftp"]},
     {"UBI_CRAWL_MAX_DEPTH": 2},
+    {"UBI_SCORE": ["keywords(a, here, x)", "depth(-3)", "path(/a=3, *b=-7)"]},
+    {"UBI_SCORE": ["keywords(a)"], "UBI_FILTERS": ["visited"], "DEPTH_PRIORITY": -1, "UBI_NORMALISE": "larm"},
     {"DEPTH_LIMIT": 2, "DEPTH_STATS_VERBOSE": True},
     {"DEPTH_PRIORITY": 1, "URLLENGTH_LIMIT": 40},
     {"SPIDER_MIDDLEWARES": {"scrapy.spidermiddlewares.depth.DepthMiddleware": None}, "UBI_MAX_URL_LENGTH": 100},

@@ -16,7 +16,9 @@ from scrapy_ubi.requests.codec import Codec
 from scrapy_ubi.requests.identity import RequestKeys
 from scrapy_ubi.scheduling.kept_requests import KeptRequests
 from scrapy_ubi.scheduling.link_filter import LinkFilter
+from scrapy_ubi.scheduling.link_scores import LinkScores
 from scrapy_ubi.scheduling.stats import StatBuffer
+from scrapy_ubi.urls.scores import ScoreChain
 from tests.support.reaching import reach
 
 
@@ -49,4 +51,5 @@ def parts_of(scheduler: UbiScheduler, kept: KeptRequests | None = None) -> Parts
         kept if kept is not None else KeptRequests(),
         ErrorWatch(crawler, settings, Path("nowhere"), lambda what: scheduler.node.note(what), scheduler.ending.burst),
         reach(settings, count=stats.count),
+        LinkScores(ScoreChain.read(settings.score), stats) if settings.score else None,
     )

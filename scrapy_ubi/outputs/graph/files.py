@@ -49,7 +49,7 @@ def write(graph: Numbered, name: str, with_hosts: bool) -> GraphFiles:
     written = GraphFiles()
     try:
         with ExitStack() as stack:
-            files = {ending: stack.enter_context(_opened(path)) for ending, path in beside.items()}
+            files = {ending: stack.enter_context(packed_file(path)) for ending, path in beside.items()}
             begins = _write_nodes(graph, files, written)
             _write_arcs(graph, files, begins, written)
         for ending, path in beside.items():
@@ -75,7 +75,8 @@ class _Packed(gzip.GzipFile):
             self._below.close()
 
 
-def _opened(path: Path) -> IO[bytes]:
+def packed_file(path: Path) -> IO[bytes]:
+    """A file to write, packed so that the same bytes give the same file."""
     return _Packed(path)  # type: ignore[return-value]
 
 

@@ -94,6 +94,14 @@ def _ranges(begins: Ints, ends: Ints) -> Ints:
     return found
 
 
+def areas(quality: Quality) -> tuple[float, float]:
+    """The areas under the curves as crawled and breadth first, as shares of that of the best order; 1 where that has
+    none."""
+    widths = np.diff(np.array([0, *quality.pages]))
+    crawled, breadth, best = (float(np.dot(widths, one)) for one in (quality.crawled, quality.breadth, quality.best))
+    return (crawled / best, breadth / best) if best else (1.0, 1.0)
+
+
 def rows(quality: Quality, parts: int = 10) -> Sequence[tuple[int, float, float, float]]:
     """So many rows of the curves."""
     last = len(quality.pages) - 1

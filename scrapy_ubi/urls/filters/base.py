@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, NamedTuple
 
-from scrapy_ubi.urls.filters.filter_text import Arguments, Call, FilterError, write
+from scrapy_ubi.urls.filters.filter_text import Arguments, Call, FilterError, made_with, write
 
 
 class Link(NamedTuple):
@@ -79,16 +79,7 @@ class UrlFilter:
     @classmethod
     def parse(cls, arguments: Arguments) -> UrlFilter:
         """The filter with these arguments. Raises FilterError."""
-        positional = arguments.get("", ())
-        named: dict[str, Any] = {
-            key: values[0] if len(values) == 1 else values for key, values in arguments.items() if key
-        }
-        try:
-            return cls(*positional, **named)
-        except FilterError:
-            raise
-        except Exception as error:  # the code of users may raise anything
-            raise FilterError(f"cannot be made ({error})", "give it the arguments that it takes") from error
+        return made_with(cls, arguments)
 
     @classmethod
     def title(cls) -> str:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from scrapy_ubi.errors import UbiSettingError
 from scrapy_ubi.urls.filters.base import Link, SuiteFilter, UrlFilter
-from scrapy_ubi.urls.filters.filter_text import Arguments, Call, FilterError, named_class, parse_calls
+from scrapy_ubi.urls.filters.filter_text import Call, FilterError, arguments_of, named_class, parse_calls
 from scrapy_ubi.urls.filters.knownpaths import KnownPaths
 from scrapy_ubi.urls.filters.scope import Scope
 from scrapy_ubi.urls.filters.simple import Depth, Extensions, Length, Schemes
@@ -102,7 +102,7 @@ def _filters(entry: object) -> Iterator[UrlFilter]:
         elif isinstance(entry, UrlFilter):
             yield _whole(entry)
         elif isinstance(entry, tuple) and entry and isinstance(entry[0], str):
-            yield _make(Call(entry[0], _arguments(entry[1:])))
+            yield _make(Call(entry[0], arguments_of(entry[1:])))
         else:
             raise FilterError(
                 "is no filter", "give texts such as 'length(2048)', tuples such as ('length', 2048), or UrlFilters"
@@ -111,28 +111,6 @@ def _filters(entry: object) -> Iterator[UrlFilter]:
         shown = repr(entry)
         shown = shown if len(shown) <= 200 else f"{shown[:197]}..."
         raise UbiSettingError(SETTING, f"has {shown}, which {error.problem}", error.remedy) from error
-
-
-def _arguments(given: tuple[object, ...]) -> Arguments:
-    """Those of a tuple: values, and a dict of the ones with a key at the end."""
-    named = given[-1] if given and isinstance(given[-1], Mapping) else {}
-    positional = given[:-1] if given and isinstance(given[-1], Mapping) else given
-    arguments: dict[str, tuple[str, ...]] = {"": tuple(map(_text, positional))} if positional else {}
-    for key, value in named.items():
-        if not isinstance(key, str) or not key.isidentifier():
-            raise FilterError(f"has the key {key!r}", "give names of arguments")
-        values = value if isinstance(value, list | tuple) else (value,)
-        if values:
-            arguments[key] = tuple(map(_text, values))
-    return arguments
-
-
-def _text(value: object) -> str:
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, str | int):
-        return str(value)
-    raise FilterError(f"has the value {value!r}", "give texts, whole numbers, or lists of them")
 
 
 def _make(call: Call) -> UrlFilter:

@@ -1,4 +1,4 @@
-"""The text form of filters: `name(value, value, key=value, value)`.
+"""The text form of filters, stores and scorers: `name(value, value, key=value, value)`.
 
 Rules of this module:
 
@@ -7,6 +7,7 @@ Rules of this module:
 * A value is written as it is, or between double quotes, where `""` stands for one `"` and a backslash for itself: so
   regular expressions need no second escaping. Quotes are needed around spaces and any of `, ; ( ) = " '` and around
   nothing at all.
+* A key is a name, or, for what takes patterns as keys (`path(/docs/=5)` of UBI_SCORE), any value written as it is.
 * `parse_calls(write(call)) == [call]`, whatever the values.
 """
 
@@ -14,13 +15,14 @@ from __future__ import annotations
 
 import importlib
 import re
-from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple, TypeVar
 
 Arguments = Mapping[str, tuple[str, ...]]
+Made = TypeVar("Made")
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*")
-_KEY = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)\s*=\s*")
+_KEY = re.compile(r"""([^\s,;()="']+)\s*=\s*""")
 _BARE = re.compile(r"""[^\s,;()="']+""")
 _QUOTED = re.compile(r'"((?:[^"]|"")*)"')
 _SPACE = re.compile(r"\s*")
@@ -105,6 +107,55 @@ def _read_value(text: str, at: int) -> tuple[str, int]:
     if bare := _BARE.match(text, at):
         return bare[0], bare.end()
     raise _wrong(text, at, "a value (between double quotes if it holds any of , ; ( ) = \" ')")
+
+
+def calls_of(entry: object, problem: str, remedy: str) -> list[Call]:
+    """The calls of an entry of a list of settings: a text, or a tuple of a name and its arguments. Raises FilterError,
+    for what is neither, or cannot be read, with this remedy."""
+    if isinstance(entry, tuple) and entry and isinstance(entry[0], str):
+        return [Call(entry[0], arguments_of(entry[1:], fractions=True))]
+    if not isinstance(entry, str):
+        raise FilterError(problem, remedy)
+    try:
+        return parse_calls(entry)
+    except FilterError as error:
+        raise FilterError(error.problem, remedy) from error
+
+
+def arguments_of(given: tuple[object, ...], fractions: bool = False) -> Arguments:
+    """Those of a tuple: values, and a dict of the ones with a key at the end. `fractions`: numbers need not be whole.
+    Raises FilterError."""
+
+    def text(value: object) -> str:
+        if isinstance(value, bool):
+            return "yes" if value else "no"
+        if isinstance(value, str | int) or (fractions and isinstance(value, float)):
+            return str(value)
+        kind = "numbers" if fractions else "whole numbers"
+        raise FilterError(f"has the value {value!r}", f"give texts, {kind}, or lists of them")
+
+    named = given[-1] if given and isinstance(given[-1], Mapping) else {}
+    positional = given[:-1] if given and isinstance(given[-1], Mapping) else given
+    arguments: dict[str, tuple[str, ...]] = {"": tuple(map(text, positional))} if positional else {}
+    for key, value in named.items():
+        if not isinstance(key, str) or not _BARE.fullmatch(key):
+            raise FilterError(f"has the key {key!r}", "give names of arguments")
+        values = value if isinstance(value, list | tuple) else (value,)
+        if values:
+            arguments[key] = tuple(map(text, values))
+    return arguments
+
+
+def made_with(cls: Callable[..., Made], arguments: Arguments) -> Made:
+    """An object of a user's class: positional arguments as texts, those with a key as a text, or as a tuple of them
+    where there are several. Raises FilterError."""
+    named: dict[str, Any] = {key: values[0] if len(values) == 1 else values for key, values in arguments.items() if key}
+    try:
+        return cls(*arguments.get("", ()), **named)
+    except FilterError:
+        raise
+    except Exception as error:  # the code of users may raise anything
+        raise FilterError(f"cannot be made ({error})", "give it the arguments that it takes") from error
 
 
 def gather(given: Iterable[tuple[str, str]]) -> Arguments:

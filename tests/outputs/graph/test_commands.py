@@ -73,6 +73,8 @@ def test_quality(tmp_path: Path) -> None:
     done = command("quality", "--dir", str(place), "-o", str(picture))
     assert done.document["fetched"] == [1, 2, 3]
     assert done.document["crawled"] == [0, 0.5, 1] and done.document["best"] == [2, 1.5, 1]
+    assert done.document["areas"] == {"crawled": pytest.approx(1.5 / 4.5), "breadth_first": pytest.approx(1.5 / 4.5)}
+    assert any(line.endswith("as crawled 0.333, breadth first 0.333.") for line in done.lines)
     assert max(map(len, done.lines)) <= 80
     root = ElementTree.fromstring(picture.read_text())
     curves = [one for one in root if one.tag.endswith("polyline")]
