@@ -54,10 +54,11 @@ def test_lines_that_do_not_hold_are_left_out_and_counted(tmp_path: Path, monkeyp
     [
         (b"", "none of 0 lines"),
         (b"a,b\n", "none of 1 lines holds (line)"),
-        (gzip.compress(b"http://h.example/\t1\n" * 1000)[:-9], "cannot be read"),
+        (gzip.compress(b"http://h.example/\t1\n" * 1000, mtime=0)[:-9], "cannot be read"),
         (b"\x1f\x8bnot gzip", "cannot be read"),
         (b"http://h.example/\t1\n" * 6, "more than 5 lines"),
     ],
+    ids=["empty", "no-score", "cut-gzip", "no-gzip", "too-many"],
 )
 def test_a_file_that_is_none_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, data: bytes, says: str
