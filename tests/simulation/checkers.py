@@ -175,6 +175,8 @@ class Referee:
         self.grant(keys)
         if keep:
             self._kept.setdefault(process.name, set()).update(keys)
+            if self._over:  # it comes back alone, as one that was away when the end was found
+                self.grant(self._fetched_keys() - process.disk.done_keys() - keys)
         else:
             self.losses.lose(process)
 
