@@ -323,7 +323,8 @@ def test_command_runs_in_a_project_with_its_settings(crawl: CrawlByHand, one_ser
     assert (run.returncode, err) == (0, "")
     assert out.startswith(f"crawl {CRAWL}: running")
     listing = _process(cwd=tmp_path)
-    assert "  ubi           Crawl a site; run agents of a spider; look at a crawl" in listing.communicate(timeout=LIMIT)[0]
+    listed = listing.communicate(timeout=LIMIT)[0]
+    assert "  ubi           Crawl a site; run agents of a spider; look at a crawl" in listed
 
 
 @pytest.mark.processes
