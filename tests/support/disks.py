@@ -12,6 +12,7 @@ from scrapy_ubi.frontier import ledger
 from scrapy_ubi.frontier.disk_frontier import DiskFrontier
 from scrapy_ubi.frontier.restore import open_frontier
 from scrapy_ubi.urls import normal_form, url_key
+from scrapy_ubi.urls.key import seed_key
 
 LITTLE = 32 << 20  # bytes of memory
 
@@ -27,13 +28,16 @@ class Disk:
         self.facts = ledger.load_crawl(self.frontier.store)
 
     def done(self, urls: Iterable[str]) -> set[str]:
-        """Those of these URLs that are done: fetched by GET, with hosts as partition keys."""
+        """Those of these URLs that are done: fetched by GET as links or as seeds, with hosts as partition keys."""
         return {url for url in urls if self._is_done(url)}
 
     def _is_done(self, url: str) -> bool:
         state = self.frontier.find(str(urlsplit(url).hostname))
         normal = normal_form(url)
-        return state is not None and normal is not None and state.is_done(url_key("GET", normal))
+        if state is None or normal is None:
+            return False
+        key = url_key("GET", normal)
+        return state.is_done(key) or state.is_done(seed_key(key))
 
     @property
     def done_count(self) -> int:
