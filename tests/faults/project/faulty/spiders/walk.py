@@ -75,8 +75,8 @@ class Tracer(Walk):
                 cb_kwargs={"number": number},
                 priority=number % 5,
             )
-        for url in filter(None, self.seeds.split(",")):
-            yield scrapy.Request(url, dont_filter=True, meta={"trail": []})
+        for url in filter(None, self.seeds.split(",")):  # with dont_filter a link to it would be fetched once more
+            yield scrapy.Request(url, meta={"trail": []})
 
     def answered(self, response, number):
         echo = response.json()
