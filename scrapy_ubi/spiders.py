@@ -12,7 +12,7 @@ from scrapy.http import Response, TextResponse
 from scrapy.link import Link
 from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
 
-from scrapy_ubi.components.content_links import ContentLinks, Extractor, urls_of
+from scrapy_ubi.components.content_links import ContentLinks, Extractor, urls_of, with_texts
 from scrapy_ubi.components.expand_middleware import INNERMOST, PlainLinksMiddleware
 from scrapy_ubi.linkextractor import UbiLinkExtractor
 from scrapy_ubi.plainlinks import Method, PlainLinks, find_method
@@ -52,8 +52,8 @@ class _Linking(Spider):
         anchors: bool = False,
     ) -> PlainLinks:
         """The links of a page, to be yielded; none where the page is no text, unless UBI_LINKS_OF has a handler for it.
-        `anchors`: with the text of each link, for UBI_SCORE; to read them takes longer, and with UBI_LINKS_OF there are
-        none. Other arguments: see `PlainLinks`.
+        `anchors`: with the text of each link, for UBI_SCORE; to read them takes longer. Other arguments: see
+        `PlainLinks`.
 
         Raises ValueError for a callback or errback that is no method of the spider's.
         """
@@ -61,16 +61,16 @@ class _Linking(Spider):
             find_method(self, method, kind)
         if not self._has_looked:
             self._look()
-        texts: list[str] | None = None
-        if self._by_content is not None:
-            urls: Iterable[str] = self._by_content.urls(response, extractor or self._own_extractor(self._by_content))
+        urls: Iterable[str] | dict[str, str]
+        if (content := self._by_content) is not None:
+            urls = content.urls(response, extractor or self._own_extractor(content), anchors)
         elif not isinstance(response, TextResponse):
-            urls = []
+            urls = {}
         elif anchors:
-            links = (extractor or self.link_extractor).extract_links(response)
-            urls, texts = [link.url for link in links], [link.text for link in links]
+            urls = with_texts(extractor or self.link_extractor, response)
         else:
             urls = urls_of(extractor or self.link_extractor, response)
+        texts = urls.values() if anchors and isinstance(urls, dict) else None
         return PlainLinks(urls, callback, errback, cb_kwargs, meta, priority, headers, referer, anchors=texts)
 
     async def links_of(
@@ -79,6 +79,7 @@ class _Linking(Spider):
         extractor: Extractor | None = None,
         callback: Method | None = None,
         errback: Method | None = None,
+        anchors: bool = False,
         **others: Any,
     ) -> PlainLinks:
         """As `links`, in callbacks that are `async def`: `yield await self.links_of(response)`. It gives the links of
@@ -86,12 +87,11 @@ class _Linking(Spider):
         if not self._has_looked:
             self._look()
         if (content := self._by_content) is None:
-            return self.links(response, extractor, callback, errback, **others)
+            return self.links(response, extractor, callback, errback, anchors=anchors, **others)
         for method, kind in ((callback, "callback"), (errback, "errback")):
             find_method(self, method, kind)
-        others.pop("anchors", None)  # with UBI_LINKS_OF there are no texts of links
-        urls = await content.read_urls(response, extractor or self._own_extractor(content))
-        return PlainLinks(urls, callback, errback, **others)
+        urls = await content.read_urls(response, extractor or self._own_extractor(content), anchors)
+        return PlainLinks(urls, callback, errback, anchors=urls.values() if anchors else None, **others)
 
     def _look(self) -> None:
         """Read UBI_LINKS_OF. A spider without a crawler, as in users' tests, has no settings."""

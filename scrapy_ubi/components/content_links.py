@@ -50,6 +50,14 @@ class Extractor(Protocol):
     def extract_links(self, response: TextResponse) -> list[Link]: ...
 
 
+def with_texts(extractor: Extractor, response: TextResponse) -> dict[str, str]:
+    """The URLs of the links that an extractor finds, and the text of each where it is first."""
+    found: dict[str, str] = {}
+    for link in extractor.extract_links(response):
+        found.setdefault(link.url, link.text)
+    return found
+
+
 def urls_of(extractor: Extractor, response: TextResponse) -> Iterable[str]:
     """The URLs of the links that an extractor finds."""
     # One derived from ours may have an extract_links of its own.
@@ -89,9 +97,10 @@ class ContentLinks:
         wanted = wanted_of(crawler.settings)
         return None if wanted.only_html else cls(crawler, wanted)
 
-    def urls(self, response: Response, extractor: Extractor) -> list[str]:
-        """The URLs that a response leads to, all at once; none of a PDF."""
-        taken = _Taken(response.url, extractor)
+    def urls(self, response: Response, extractor: Extractor, anchors: bool = False) -> dict[str, str]:
+        """The URLs that a response leads to, all at once; none of a PDF. With the texts of links of HTML where
+        `anchors` are asked for, else with empty ones."""
+        taken = _Taken(response.url, extractor, anchors)
         received = _fetched(response)
         for _ in self._steps(response, received, extractor, taken):
             pass
@@ -102,17 +111,17 @@ class ContentLinks:
                 "UBI_LINKS_OF has 'pdf', but links() gives none of a PDF, since reading it takes time: "
                 "write `yield await self.links_of(response)` in an `async def` callback",
             )
-        return list(taken.urls)
+        return taken.urls
 
-    async def read_urls(self, response: Response, extractor: Extractor) -> list[str]:
-        """The URLs that a response leads to; others have their turns meanwhile."""
-        taken = _Taken(response.url, extractor)
+    async def read_urls(self, response: Response, extractor: Extractor, anchors: bool = False) -> dict[str, str]:
+        """The same, and of a PDF, too; others have their turns meanwhile."""
+        taken = _Taken(response.url, extractor, anchors)
         received = _fetched(response)
         await _in_turns(self._steps(response, received, extractor, taken))
         if self._pdf is not None and self._is_pdf(received):
             answer = await self._pdf.read(response.body)
             await _in_turns(self._read(PDF, _told(answer.links, answer.cut, answer.refused), taken))
-        return list(taken.urls)
+        return taken.urls
 
     def close(self) -> None:
         """The spider is closed: end what reads PDF."""
@@ -137,7 +146,7 @@ class ContentLinks:
         if (reader := wanted.by_kind.get(kind)) is not None:
             yield from self._read(kind, reader(received), taken)
         elif wanted.html and isinstance(response, TextResponse) and not (wanted.pdf and kind == PDF):
-            taken.urls.update(dict.fromkeys(urls_of(extractor, response)))
+            taken.add_page(response)
 
     def _read(self, name: str, values: Iterator[str | None], taken: _Taken) -> Iterator[None]:
         """Take the links that a handler gives, within bounds, and count them."""
@@ -159,6 +168,8 @@ class ContentLinks:
             self._count(f"ubi/links/cut/{name}/{cut.reason}")
         self._count(f"ubi/links/read/{name}")
         self._count(f"ubi/links/found/{name}", len(taken.urls) - before)
+        self._count(f"ubi/links/long/{name}", taken.long)
+        taken.long = 0
 
     def _count(self, stat: str, number: int = 1) -> None:
         if number and self._stats is not None:
@@ -166,10 +177,13 @@ class ContentLinks:
 
 
 class _Taken:
-    """The URLs of one response, each once, in their order."""
+    """The URLs of one response, each once, in their order, with their texts where these are asked for. `long`: links
+    that were longer than any server takes."""
 
-    def __init__(self, address: str, extractor: Extractor) -> None:
-        self.urls: dict[str, None] = {}
+    def __init__(self, address: str, extractor: Extractor, anchors: bool) -> None:
+        self.urls: dict[str, str] = {}
+        self.long = 0
+        self._extractor, self._anchors = extractor, anchors
         self._join = Joiner(address, address, "utf-8").join
         allows = extractor.allows if isinstance(extractor, UbiLinkExtractor) else getattr(extractor, "matches", None)
         self._allows: Callable[[str], bool] = allows or _any
@@ -178,13 +192,19 @@ class _Taken:
         """Take a link as it is written. Raises TypeError for what is no text."""
         if not isinstance(value, str):
             raise TypeError(f"UBI_LINKS_OF: the handler {handler} has given {value!r:.100}: give texts, URLs")
-        if len(value) > MOST_URL:
-            return
-        url = self._join(value.strip())
-        if url is None or not url.startswith(WEB) or len(url) > MOST_URL or url in self.urls:
-            return
-        if self._allows(url):
-            self.urls[url] = None
+        url = self._join(value.strip()) if len(value) <= MOST_URL else ""
+        if url is not None and (len(value) > MOST_URL or len(url) > MOST_URL):
+            self.long += 1
+        elif url is not None and url.startswith(WEB) and url not in self.urls and self._allows(url):
+            self.urls[url] = ""
+
+    def add_page(self, page: TextResponse) -> None:
+        """Take the links that the extractor finds."""
+        if self._anchors:
+            found = with_texts(self._extractor, page)
+        else:
+            found = dict.fromkeys(urls_of(self._extractor, page), "")
+        self.urls.update(found)
 
 
 def _any(url: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
@@ -46,7 +47,7 @@ class ToLinks:
     types = ("text/x-other",)
 
     def links(self, body: bytes, url: str, headers: Any) -> Any:
-        return eval(body)  # noqa: S307 - of these tests
+        return json.loads(body)
 
 
 class StubChild:
@@ -213,15 +214,24 @@ def test_a_handler_of_ones_own_goes_first_and_its_mistakes_are_seen() -> None:
         response = TextResponse(HOME, body=body, headers={"Content-Type": "text/x-other; charset=x"})
         return spider.links(response).urls
 
-    assert links(b'["a", "http://b.example/", "mailto:c", " d ", "a", "e" * 10000]') == [
-        f"{HOME}/a",
-        "http://b.example/",
-        f"{HOME}/d",
-    ]
-    with pytest.raises(TypeError, match=r"the handler ToLinks has given b'a': give texts, URLs"):
-        links(b'[b"a"]')
-    with pytest.raises(ZeroDivisionError):
-        links(b"1/0")
+    given = ["a", "http://b.example/", "mailto:c", " d ", "a", "e" * 10_000]
+    assert links(json.dumps(given).encode()) == [f"{HOME}/a", "http://b.example/", f"{HOME}/d"]
+    assert spider.crawler.stats.get_value("ubi/links/long/ToLinks") == 1
+    with pytest.raises(TypeError, match=r"the handler ToLinks has given 1: give texts, URLs"):
+        links(b"[1]")
+    with pytest.raises(json.JSONDecodeError):
+        links(b"[")
+
+
+def test_links_of_html_have_their_texts_where_these_are_asked_for() -> None:
+    body = b"<a href=/1>one</a><a href=/2>two</a><a href=/1>again</a>"
+    headers = {"Content-Type": "text/html", "Link": "</3>; rel=next"}
+    page = HtmlResponse(HOME, body=body, encoding="utf-8", headers=headers)
+    for names, texts in ((["html"], ["one", "two"]), (["html", "header"], ["", "one", "two"])):
+        spider = spider_with(names)
+        found = [spider.links(page, anchors=True), asyncio.run(spider.links_of(page, anchors=True))]
+        assert [one.anchors for one in found] == [texts, texts]
+        assert spider.links(page).anchors == []
 
 
 def test_what_does_not_hold_refuses_the_start() -> None:

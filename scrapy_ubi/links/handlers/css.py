@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from scrapy_ubi.links.handlers.bounds import MOST_URL, FetchedBody, LinksCut, Values
+from scrapy_ubi.links.handlers.bounds import FetchedBody, LinksCut, Values
 
 MOST_BYTES = 4_000_000
 _TURN = 500  # tokens between two turns of the loop
@@ -28,7 +28,7 @@ def links(received: FetchedBody) -> Values:
     at, count = 0, 0
     while (token := _token.search(text, at)) is not None:
         at, value = _after(text, token)
-        if value and len(value) <= MOST_URL and not value.lower().startswith("data:"):
+        if value and value[:5].lower() != "data:":
             yield unescaped(value)
         count += 1
         if count % _TURN == 0:
