@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 from pathlib import Path
 from typing import Any
 
@@ -9,11 +10,19 @@ from scrapy import Request
 from scrapy.http import HtmlResponse, Response
 from scrapy.settings import Settings
 
+from scrapy_ubi.commands import collect, search
+from scrapy_ubi.commands.options import add_subcommands
+from scrapy_ubi.commands.query import QueryReport
 from scrapy_ubi.outputs.index.index_store import IndexStore
 from scrapy_ubi.outputs.part_writer import Bundle
 from scrapy_ubi.outputs.stores import Page
 from tests.outputs.kept import Kept
 
+BODIES = [
+    ("01", "<title>Hashing</title><p>by consistent rings"),
+    ("02", "<p>hashing is said once here, and much else"),
+    ("03", "<p>rings of Saturn"),
+]
 HTML = {"Content-Type": "text/html; charset=utf-8"}
 
 
@@ -48,3 +57,29 @@ def pages_of(directory: Path, *texts: tuple[str, str], agent: str = "a") -> Path
     kept.flush()
     kept.close()
     return directory
+
+
+def two_attempts(directory: Path) -> None:
+    """Two agents' directories, a and b: b has fetched the page again."""
+    for agent, body, attempt in (("a", "<p>old word", 0), ("b", "<p>new word", 1)):
+        kept = KeptPages(directory / agent, agent=agent)
+        kept.keep("01", body, attempt=attempt)
+        kept.flush()
+        kept.close()
+
+
+class IndexCommands:
+    """`scrapy ubi search` and `collect index` in this process, with these settings."""
+
+    def __init__(self, **settings: Any) -> None:
+        self._settings = Settings(settings)
+
+    def __call__(self, *arguments: str) -> QueryReport:
+        parser = argparse.ArgumentParser()
+        add_subcommands(parser)
+        opts = parser.parse_args(list(arguments))
+        return (search.run if opts.what == "search" else collect.run)(self._settings, opts)
+
+    def names(self, *arguments: str) -> list[str]:
+        """The pages that are found."""
+        return [result["name"] for result in self("search", *arguments).document["results"]]

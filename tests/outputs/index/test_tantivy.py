@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import tempfile
 from pathlib import Path
@@ -10,11 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scrapy.settings import Settings
 
-from scrapy_ubi.commands import collect, search
-from scrapy_ubi.commands.options import add_subcommands
-from scrapy_ubi.commands.query import QueryReport
 from scrapy_ubi.errors import UbiError
 from scrapy_ubi.outputs.collector import find
 from scrapy_ubi.outputs.index import tantivy_index
@@ -24,25 +19,10 @@ from scrapy_ubi.outputs.index.search_database import SearchDatabase
 from scrapy_ubi.outputs.index.search_index import SearchIndex
 from scrapy_ubi.outputs.index.search_words import UbiBadQuery, query
 from scrapy_ubi.outputs.index.tantivy_index import TantivyBusy, TantivyIndex
-from tests.outputs.index.kept_pages import KeptPages, pages_of
+from tests.outputs.index.kept_pages import BODIES, IndexCommands, KeptPages, pages_of, two_attempts
 
-WANTED = Settings({"UBI_STORES": ["index(tantivy)"]})
-BODIES = [
-    ("01", "<title>Hashing</title><p>by consistent rings"),
-    ("02", "<p>hashing is said once here, and much else"),
-    ("03", "<p>rings of Saturn"),
-]
-
-
-def command(*arguments: str) -> QueryReport:
-    parser = argparse.ArgumentParser()
-    add_subcommands(parser)
-    opts = parser.parse_args(list(arguments))
-    return (search.run if opts.what == "search" else collect.run)(WANTED, opts)
-
-
-def names(*arguments: str) -> list[str]:
-    return [result["name"] for result in command("search", *arguments).document["results"]]
+command = IndexCommands(UBI_STORES=["index(tantivy)"])
+names = command.names
 
 
 def test_the_best_comes_first_of_all_agents(tmp_path: Path) -> None:
@@ -73,12 +53,7 @@ def test_later_pages_are_added_and_what_was_cut_is_not_found(tmp_path: Path) -> 
 
 
 def test_the_last_attempt_counts(tmp_path: Path) -> None:
-    one, two = KeptPages(tmp_path / "a"), KeptPages(tmp_path / "b", agent="b")
-    one.keep("01", "<p>old word", attempt=0)
-    two.keep("01", "<p>new word", attempt=1)
-    for kept in (one, two):
-        kept.flush()
-        kept.close()
+    two_attempts(tmp_path)
     for order in (("a", "b"), ("b", "a")):
         dirs = [part for name in order for part in ("--dir", str(tmp_path / name))]
         assert names("new", *dirs) == ["01"] and names("old", *dirs) == []
