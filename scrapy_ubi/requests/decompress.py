@@ -5,31 +5,45 @@ Scrapy's own decompression is bounded too, but gives up beyond its bound. Rules 
 * At most `most` bytes come out, and little more than that is in memory at any moment: a bomb of a gigabyte costs what a
   page of `most` bytes costs. Where several encodings lie on each other, each of them is bounded.
 * What Scrapy reads, this reads: streams that end too early (a transfer that was stopped), wrong checksums, raw deflate.
+* Encodings whose module is not installed are Scrapy's matter (`can_unpack`); Scrapy 2.19 brings them all.
 * Bytes that are no such stream give None: what to say of them is Scrapy's matter.
 """
 
 from __future__ import annotations
 
 import struct
-import sys
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from gzip import GzipFile
+from importlib import import_module
 from io import BytesIO
+from typing import Any
 
-try:
-    import brotli
-except ImportError:  # as in Scrapy
-    import brotlicffi as brotli
 
-if sys.version_info >= (3, 14):
-    from compression import zstd
-else:
-    from backports import zstd
+def _first_installed(*names: str) -> Any:
+    """The first of these modules that there is; None where there is none. Scrapy 2.19 brings those below, older ones do
+    not."""
+    for name in names:
+        try:
+            return import_module(name)
+        except ImportError:
+            continue
+    return None
+
+
+brotli = _first_installed("brotli", "brotlicffi")
+zstd = _first_installed("compression.zstd", "backports.zstd")
 
 CHUNK = 65_536  # bytes that come out at a time
 MOST_LAYERS = 4  # encodings on each other; honest servers use one
-BROKEN = (OSError, EOFError, struct.error, zlib.error, zstd.ZstdError, brotli.error)
+BROKEN: tuple[type[Exception], ...] = (
+    OSError,
+    EOFError,
+    struct.error,
+    zlib.error,
+    *([zstd.ZstdError] if zstd is not None else []),
+    *([brotli.error] if brotli is not None else []),
+)
 
 
 def can_unpack(encodings: Sequence[str]) -> bool:
@@ -107,6 +121,6 @@ _READERS: dict[str, Callable[[bytes], Iterator[bytes]]] = {
     "gzip": _gzip,
     "x-gzip": _gzip,
     "deflate": _deflate,
-    "br": _brotli,
-    "zstd": _zstd,
+    **({"br": _brotli} if brotli is not None else {}),
+    **({"zstd": _zstd} if zstd is not None else {}),
 }

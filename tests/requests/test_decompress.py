@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gzip
+import importlib.util
 import random
+import sys
 import tracemalloc
 import zlib
 from collections.abc import Callable
@@ -12,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from scrapy_ubi.requests import decompress
 from scrapy_ubi.requests.decompress import MOST_LAYERS, brotli, can_unpack, unpack, zstd
 
 
@@ -113,3 +116,15 @@ def test_a_damaged_stream_is_never_an_exception(name: str, place: int, byte: int
     packed[place % len(packed)] = byte
     out = unpack(bytes(packed), [encoding], 5000)
     assert out is None or len(out) <= 5000
+
+
+def test_what_is_not_installed_is_scrapys_matter(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("brotli", "brotlicffi", "compression.zstd", "backports.zstd"):
+        monkeypatch.setitem(sys.modules, name, None)
+    spec = importlib.util.spec_from_file_location("decompress_alone", decompress.__file__)
+    assert spec is not None and spec.loader is not None
+    alone = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(alone)
+    assert not alone.can_unpack(["br"]) and not alone.can_unpack(["zstd"]) and alone.can_unpack(["gzip", "deflate"])
+    assert alone.unpack(gzip.compress(PAGE), ["gzip"], len(PAGE)) == PAGE
+    assert alone.unpack(b"no gzip", ["gzip"], 10) is None
