@@ -53,7 +53,9 @@ class World:
     def __init__(self, scheduler: Any = None) -> None:
         self.scheduler = scheduler or Recorder()
         self.crawled: list[Request] = []
-        self.crawler: Any = SimpleNamespace(engine=SimpleNamespace(scheduler=self.scheduler, crawl=self.crawled.append))
+        slot = SimpleNamespace(scheduler=self.scheduler)  # where Scrapy before 2.19 has it
+        engine = SimpleNamespace(scheduler=self.scheduler, _slot=slot, crawl=self.crawled.append)
+        self.crawler: Any = SimpleNamespace(engine=engine)
         self.crawler.settings = {"SCHEDULER": UbiScheduler}
         self.crawler.signals = SignalManager(self.crawler)
         self.middleware = UbiSpiderMiddleware.from_crawler(self.crawler)
@@ -125,8 +127,9 @@ def test_a_start_that_waits_ends_when_the_crawl_is_closed() -> None:
                 pass
 
         draining = asyncio.ensure_future(drain())
-        while world.scheduler.waits == 10**9:
-            await asyncio.sleep(0)
+        async with asyncio.timeout(60):
+            while world.scheduler.waits == 10**9:
+                await asyncio.sleep(0)
         draining.cancel()
         with pytest.raises(asyncio.CancelledError):
             await draining
