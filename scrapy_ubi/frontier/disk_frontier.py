@@ -28,6 +28,7 @@ from scrapy_ubi.frontier.entries import Entries
 from scrapy_ubi.frontier.failures import Failures
 from scrapy_ubi.frontier.flush import Extra, Flush
 from scrapy_ubi.frontier.flushes import LEAST_GARBAGE, Flushes
+from scrapy_ubi.frontier.rerank import Rerank
 from scrapy_ubi.frontier.scan import Result, Scan, read_all
 from scrapy_ubi.frontier.seen import Seen
 from scrapy_ubi.frontier.store import Store
@@ -63,6 +64,8 @@ class DiskFrontier:
         self._flushes = Flushes(self.keys, self.window, offset, saved)
         self.log = self._flushes.log
         self._entries = Entries(store, self.keys, self.window, self._flushes)
+        self._rerank = Rerank(self.window, self._entries, self._flushes)
+        self.reorder = self._rerank.ask
         self.note_status, self.status_of = self._entries.note_status, self._entries.status_of
         failures = Failures(store, self._flushes)
         self.fail, self.failed, self.forgive = failures.fail, failures.failed, failures.forgive
@@ -121,6 +124,7 @@ class DiskFrontier:
         state = self._states.pop(host)
         self.window.remove(state)
         self._entries.drop(state)
+        self._rerank.forget(state)
         self._flushes.drop(state)
 
     # -- what is known and done
@@ -238,6 +242,10 @@ class DiskFrontier:
         """Parked hosts wait again."""
         self.window.look_again()
 
+    def look_at(self, state: HostState) -> None:
+        """If this host is parked, it waits again."""
+        self.workbench.look_at(self._own(state), state.next_at)
+
     def defer(self, state: HostState, now: float) -> None:
         """The host is not fetched before its delay has passed from now on."""
         self.postpone(state, now + max(self.delay, state.pause))
@@ -270,13 +278,14 @@ class DiskFrontier:
 
     def next_read(self) -> float | None:
         """The time from which on `needs` has something; None when it has nothing whatever the time."""
-        return self.window.next_read()
+        return 0.0 if self._rerank.wants else self.window.next_read()
 
     # -- reading
 
     def needs(self, now: float, allowed: Callable[[HostState], bool]) -> list[Scan]:
         """What is to be read now: each is read once, and must be taken."""
-        return self.window.needs(now, allowed)
+        scans = self.window.needs(now, allowed)
+        return scans + self._rerank.needs() if self._rerank.wants else scans
 
     def read(self, scans: Iterable[Scan]) -> list[Result]:
         """Read these, in any thread. Raises `StoreDamaged`."""
@@ -287,7 +296,9 @@ class DiskFrontier:
         for scan, read in results:
             if self._states.get(scan.state.host) is not scan.state:
                 continue  # dropped meanwhile
-            if scan.tidy:
+            if scan.ranks:
+                self._rerank.read(scan, read)
+            elif scan.tidy:
                 self._entries.tidied(scan, read)
             else:
                 self.window.loaded(scan, read)

@@ -73,7 +73,8 @@ class DiskState(HostState):
     `hid`: its number; `salt`: of its keys. `garbage`: rows of the queue whose key is done. `arrival`: the number of the
     next entry. `head`, `complete`: see above; `low`: no row before this one waits but for those of the head. `deepest`:
     an entry that is found so deep, with no priority, is better than no entry of the head.
-    `logged`: the row of the log that has its latest sums, -1 where its own row has them.
+    `logged`: the row of the log that has its latest sums, -1 where its own row has them. `readers`: how many read its
+    queue in pieces.
     `fresh`, `writing`: its changes that are not in a flush yet, and those in the flush that is being written.
     """
 
@@ -90,6 +91,7 @@ class DiskState(HostState):
         "hid",
         "logged",
         "low",
+        "readers",
         "salt",
         "waiting",
         "writing",
@@ -111,6 +113,7 @@ class DiskState(HostState):
         self.deepest = 0
         self.low = b""
         self.logged = -1
+        self.readers = 0
         self.fresh: HostChanges | None = None
         self.writing: HostChanges | None = None
         self._keys = keys
@@ -230,10 +233,14 @@ class DiskState(HostState):
         out meanwhile has its row still; what was out before may come back in front of where this has come to.
         """
         out = {**self.out}
-        for queued in self.queue_rows():
-            key = queue_rows.queued_key(queued)
-            if key not in out and not self.is_done(key):
-                yield queue_rows.read_queue(self.host, queued)
+        self.readers += 1
+        try:
+            for queued in self.queue_rows():
+                key = queue_rows.queued_key(queued)
+                if key not in out and not self.is_done(key):
+                    yield queue_rows.read_queue(self.host, queued)
+        finally:
+            self.readers -= 1
         yield from [entry for key, entry in out.items() if not self.is_done(key)]
         yield from [*self.closing.values()]
 

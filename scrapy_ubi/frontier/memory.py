@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from scrapy_ubi.frontier.queue import HostQueue
+from scrapy_ubi.frontier.scan import Priorities
 from scrapy_ubi.frontier.workbench import Workbench
 from scrapy_ubi.protocol.frontier_contract import MOST_FAILED
 from scrapy_ubi.protocol.host import Entry, Failure, HostState, Notes
@@ -98,6 +99,20 @@ class MemoryFrontier:
     def look_again(self) -> None:
         """Parked hosts wait again."""
         self.workbench.look_again(lambda host: self._states[host].next_at)
+
+    def look_at(self, state: HostState) -> None:
+        """If this host is parked, it waits again."""
+        self.workbench.look_at(state.host, state.next_at)
+
+    def reorder(self, state: HostState, priorities: Priorities, done: Callable[[], None]) -> None:
+        """Give what waits of this host new priorities."""
+        own, queue = self._states[state.host], self._queues[state.host]
+        entries = [*own.queued.values()]
+        for entry, priority in zip(entries, priorities(entries) or (), strict=False):
+            if priority != entry.priority:
+                own.queued[entry.key] = entry._replace(priority=priority)
+                queue.push(own.queued[entry.key])
+        done()
 
     def defer(self, state: HostState, now: float) -> None:
         """The host is not fetched before its delay has passed from now on."""

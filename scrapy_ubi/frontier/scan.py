@@ -6,18 +6,19 @@ read, and takes in heads; `entries` takes in pieces that are looked through for 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from scrapy_ubi.frontier import queue_rows
 from scrapy_ubi.frontier.disk_state import DiskState, Head
 from scrapy_ubi.frontier.queue_rows import HEAVY
 from scrapy_ubi.frontier.store import Store
+from scrapy_ubi.protocol.host import Entry
 
 
 class Scan(NamedTuple):
     """What is to be read: rows of `state` from `start` on, before `end`; `tidy`: to find garbage, not for its head;
-    `whole`: at most `most` rows were there when this was asked.
+    `whole`: at most `most` rows were there when this was asked; `ranks`: to put them in another order.
     """
 
     state: DiskState
@@ -26,9 +27,13 @@ class Scan(NamedTuple):
     most: int
     tidy: bool = False
     whole: bool = False
+    ranks: bool = False
 
 
 Result = tuple[Scan, Head]
+
+Priorities = Callable[[Sequence[Entry]], Sequence[int] | None]
+"""The priorities that these entries get, in their order; None: they stay as they are."""
 
 
 def cut(scan: Scan, read: Head) -> Result:

@@ -13,7 +13,8 @@ waiting there means that its turn to be read has not come, busy there that it is
   seen the rows of before or of after one. So what is written from the asking on is kept beside it (`_late` for heads,
   `_tidying` for garbage), and is laid over what was read, with the changes that no flush has written yet. Rows that
   were thrown away with all of their queue (`clear`) are known by their arrival, until no read can bring them any more
-  (`_cleared`). A host that is forgotten takes its reads along.
+  (`_cleared`). A host that is forgotten takes its reads along. The same holds for a queue that is read to be put in
+  another order (`ranking`, `rerank`).
 """
 
 from __future__ import annotations
@@ -51,6 +52,7 @@ class Window:
         self._late: dict[DiskState, HostChanges] = {}  # being read: changes written since that was asked
         self._untidy: dict[DiskState, bytes] = {}  # -> the row from which on its queue is to be looked through
         self._tidying: dict[DiskState, HostChanges] = {}  # of these, being read: changes written since, too
+        self.ranking: dict[DiskState, HostChanges] = {}  # whose order is to be another one, being read: likewise
 
     @property
     def _roomy(self) -> bool:
@@ -72,6 +74,7 @@ class Window:
         del self._cleared[state]
         self.workbench.remove(state)
         self.resting.remove(state)
+        self.ranking.pop(state, None)
         if self._late.pop(state, None) is not None:
             self._coming -= self.head
 
@@ -275,11 +278,11 @@ class Window:
 
     def written(self, hosts: Mapping[DiskState, HostChanges]) -> None:
         """These changes are in the store; what is being read may have been read before."""
-        for late in (self._late, self._tidying):
+        for late in (self._late, self._tidying, self.ranking):
             for state in late.keys() & hosts.keys():
                 late[state].update((row, value) for row, value in hosts[state].items() if queue_rows.is_queued(row))
         for state in self._cleared.keys() & hosts.keys():
-            if state not in self._late and state not in self._tidying:
+            if not (state in self._late or state in self._tidying or state in self.ranking):
                 del self._cleared[state]
 
     # -- garbage
@@ -304,6 +307,16 @@ class Window:
     def is_read(self, state: DiskState) -> bool:
         """Whether the host's head is being read."""
         return state in self._late
+
+    def ranked(self, scan: Scan, read: Head) -> Head:
+        """What waits of a queue that was read to be put in another order."""
+        late, end = self.ranking.pop(scan.state), scan.end if len(read) < scan.most else read[-1][: queue_rows.ROW]
+        return [queued for queued in self._merged(scan.state, read, late, end) if scan.state.waits(queued)]
+
+    def read_again(self, state: DiskState) -> None:
+        """A host's head is not its head any more, or not in the order of the store: it is read."""
+        if state.head:
+            self._give_up(state)
 
     def tidied(self, scan: Scan, read: Head) -> HostChanges | None:
         """The changes written since this was asked, which may be later than what was read; None when all garbage is

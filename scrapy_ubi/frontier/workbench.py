@@ -6,7 +6,7 @@ A host is in exactly one of four states:
 * *waiting*: in the heap or in a line, with the time from which it may be fetched;
 * *busy*: handed out; one load at a time of a host;
 * *parked*: its time had come but it may not be fetched here (another agent's host, or one held in a handoff), until
-  `look_again`.
+  `look_again` or `look_at`.
 
 Most hosts have the same delay, so they come back in the order of their times: they stand in a *line*, which costs a
 fifth of a place in a heap. A host that comes out of order, or much later than the last in line, is in the heap.
@@ -153,6 +153,13 @@ class Workbench(Generic[Host]):
         parked, self._parked, self._unasked = self._parked, {}, {}
         for host in parked:
             self._push(host, at(host), self._line)
+
+    def look_at(self, host: Host, at: float) -> None:
+        """If this host is parked, it waits again, from that time on."""
+        if self._places.get(host) == _PARKED:
+            del self._parked[host]
+            self._unasked.pop(host, None)
+            self._push(host, at, self._line)
 
     def next_ready(self) -> float | None:
         """The time at which the first waiting host is ready; None when none waits."""

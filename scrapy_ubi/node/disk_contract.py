@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
+from scrapy_ubi.frontier.scan import Priorities
 from scrapy_ubi.frontier.store import Store, StoreDamaged, StoreError
 from scrapy_ubi.protocol.frontier_contract import Frontier
 from scrapy_ubi.protocol.host import HostState
@@ -24,6 +25,13 @@ class NodeFrontier(Frontier, Protocol):
 
     def next_read(self) -> float | None:
         """When there is something to be read; None when there is nothing."""
+
+    def look_at(self, state: HostState, /) -> None:
+        """If this host may not be fetched when its time comes, it is asked again whether it may."""
+
+    def reorder(self, state: HostState, priorities: Priorities, done: Callable[[], None], /) -> None:
+        """Give the first entries of this host's queue new priorities; then `done` is called, at once or later. It is
+        not called if the host is forgotten before."""
 
 
 class Disk(Protocol):
