@@ -92,6 +92,7 @@ class UbiSettings:
     host_max_iterations: int = DEFAULT.host_max_iterations
     host_stable_iterations: int = DEFAULT.host_stable_iterations
     host_load_take: int = DEFAULT.host_load_take
+    host_iterate: bool = DEFAULT.host_iterate
     max_load_seconds: float = DEFAULT.max_load_seconds
     crawl_max_pages: int = DEFAULT.crawl_max_pages
     crawl_max_known: int = DEFAULT.crawl_max_known
@@ -110,6 +111,7 @@ class UbiSettings:
     links_of: tuple[object, ...] = DEFAULT.links_of  # as given: `links.handlers.choice` makes them
     score: tuple[object, ...] = DEFAULT.score  # as given: `urls.scores` makes the chain of them
     scores: Path | None = DEFAULT.scores
+    rank: object = DEFAULT.rank  # as given: `ranking` makes the ranker
     stores: tuple[object, ...] = DEFAULT.stores  # as given: `outputs.stores` makes them
     store_mb: int = DEFAULT.store_mb
     duplicates: str | None = DEFAULT.duplicates  # "exact" or "near(N)"
@@ -129,9 +131,11 @@ class UbiSettings:
     robots_give_up: float = DEFAULT.robots_give_up
     max_crawl_delay: float = DEFAULT.max_crawl_delay
     sitemaps: int = DEFAULT.sitemaps
-    # No settings of their own: the user chose the directory (UBI_DIR or JOBDIR); who tells requests apart.
+    # No settings of their own: the user chose the directory (UBI_DIR or JOBDIR); who tells requests apart; how many hosts
+    # are in an iteration at once.
     dir_given: bool = False
     fingerprinter: str = FINGERPRINTER
+    hosts_at_once: int = 1
 
     def __post_init__(self) -> None:
         _check_relations(self)
@@ -168,7 +172,13 @@ class UbiSettings:
         if values["host_delay"] is None:
             values["host_delay"] = _download_delay(settings.get("DOWNLOAD_DELAY"))
         fingerprinter = _class_name(settings.get("REQUEST_FINGERPRINTER_CLASS") or FINGERPRINTER)
-        return cls(dir_given=given, fingerprinter=fingerprinter, **cast("dict[str, Any]", values))
+        at_once = int(settings.get("CONCURRENT_REQUESTS") or 1) // cast("int", values["host_load_take"])
+        return cls(
+            dir_given=given,
+            fingerprinter=fingerprinter,
+            hosts_at_once=max(1, at_once),
+            **cast("dict[str, Any]", values),
+        )
 
 
 def _class_name(cls: object) -> str:
@@ -283,11 +293,34 @@ def _check_relations(settings: UbiSettings) -> None:
         )
     if settings.redis_url is not None:
         _check_turns(settings)
+    _check_iterations(settings)
     if settings.ring_replicas > MOST_REPLICAS:
         raise UbiSettingError(
             "UBI_REPLICAS",
             f"times UBI_AGENT_CAPACITY is {settings.ring_replicas}",
             f"make one of them smaller, an agent has at most {MOST_REPLICAS} replicas",
+        )
+
+
+def _check_iterations(settings: UbiSettings) -> None:
+    """One load that does not end would hold a host up, and so does what knows nothing of iterations."""
+    if settings.host_iterate and not settings.max_load_seconds:
+        raise UbiSettingError(
+            "UBI_MAX_LOAD_SECONDS",
+            "is 0 and UBI_HOST_ITERATE is True",
+            "say how long a load may take, as one that does not end would hold up its iteration",
+        )
+    if settings.rank is not None and not settings.host_iterate:
+        raise UbiSettingError(
+            "UBI_RANK",
+            "is set and UBI_HOST_ITERATE is False",
+            "set UBI_HOST_ITERATE = True: hosts are ranked between iterations",
+        )
+    if settings.rank is not None and settings.fingerprints:
+        raise UbiSettingError(
+            "UBI_RANK",
+            f"is set and REQUEST_FINGERPRINTER_CLASS is {settings.fingerprinter}",
+            "use Scrapy's own fingerprinter: a ranker tells pages apart by the normal form of their URLs",
         )
 
 

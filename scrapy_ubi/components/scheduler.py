@@ -54,6 +54,7 @@ from scrapy_ubi.scheduling.enqueue import Enqueue
 from scrapy_ubi.scheduling.hostless import SHARE, Hostless
 from scrapy_ubi.scheduling.inspect_mode import Trial
 from scrapy_ubi.scheduling.page_links import PageLinks
+from scrapy_ubi.scheduling.ranked_pages import RankedPages
 from scrapy_ubi.scheduling.seeds import Seeds
 from scrapy_ubi.scheduling.sessions import Sessions
 from scrapy_ubi.scheduling.stats import StatBuffer
@@ -167,14 +168,16 @@ class UbiScheduler(BaseScheduler):
         """The node of this agent; tests put another in its place."""
         start = wiring.make_start(self.directory, self._spider, self._origin)
         events = wiring.SchedulerEvents(self)
-        return Node(self.settings, transport, start, self._codec.check, self._keys, events, disk=disk)
+        return Node(
+            self.settings, transport, start, self._codec.check, self._keys, events, disk=disk, ranker=self._ranker
+        )
 
     def put_together(self, parts: wiring.Parts, disk: AgentDisk | None = None) -> None:
         """Put together, of these parts and a node, what requests go through. `settings` and `agent_id` are set; the
         engine is not needed before `begin`."""
         self._stat_buffer, self._link_filter, self._codec = parts.stats, parts.link_filter, parts.codec
         self._keys, self._kept, self._errors, self.reach = parts.keys, parts.kept, parts.errors, parts.reach
-        self._scores = parts.scores
+        self._scores, self._ranker = parts.scores, parts.ranker
         self.node = self.make_node(self.make_transport(), disk)
         self.sitemaps = Sitemaps(self.crawler, self.settings.sitemaps, self._found)
         let_reach(self.crawler, self.reach)
@@ -185,6 +188,7 @@ class UbiScheduler(BaseScheduler):
             normal, named = self._keys.normal_form, self._tools.seeds.name
             self.outputs = self._stores.of_pages(self.flights, normal, named, self._stat_buffer.count)
             self._stores.writer.on_room(self.hooks.wake)
+        self.flights.keep_links |= self._ranker is not None
         self.duplicates = DuplicateLinks(self.flights, self._stat_buffer)
         own = type(self) if type(self).enqueue_request is not UbiScheduler.enqueue_request else None
         self._page_links = PageLinks(self.crawler, self._tools, wiring.why_one_by_one(self._keys, self.settings, own))
@@ -207,9 +211,10 @@ class UbiScheduler(BaseScheduler):
         count, stores = self._stat_buffer.count, self._stores
         sessions = Sessions(self.crawler, self.node, self.settings, self.notices, count)
         judge = stores.judge_of(count, self.node.note) if stores is not None else None
+        pages = RankedPages(self._keys) if self._ranker is not None and self.trial is None else None
         return Dequeue(
             self.crawler, self._spider, self._tools, self._local, self._kept, self.gate,
-            PageReaders(self._errors, self.sitemaps, sessions, self.outputs, judge), self._stat_buffer,
+            PageReaders(self._errors, self.sitemaps, sessions, self.outputs, judge, pages), self._stat_buffer,
         )  # fmt: skip
 
     def begin(self) -> None:

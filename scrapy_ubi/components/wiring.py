@@ -28,6 +28,7 @@ from scrapy_ubi.process import arguments, ignored_settings, process_start
 from scrapy_ubi.process.agent_directory import AgentDirectory
 from scrapy_ubi.process.error_signals import ErrorWatch
 from scrapy_ubi.process.start_errors import process_ended
+from scrapy_ubi.ranking import Ranker, read_rank
 from scrapy_ubi.requests.codec import Codec
 from scrapy_ubi.requests.fingerprints import FingerprintKeys
 from scrapy_ubi.requests.identity import NO_FILTER, RequestKeys
@@ -108,6 +109,7 @@ class Parts:
     errors: ErrorWatch
     reach: Reach
     scores: LinkScores | None = None
+    ranker: Ranker | None = None
 
 
 @dataclass(frozen=True)
@@ -116,11 +118,14 @@ class LinkRules:
 
     filter: LinkFilter
     scores: LinkScores | None
+    ranker: Ranker | None
 
     @classmethod
     async def read(cls, settings: UbiSettings, stats: StatBuffer) -> LinkRules:
         """Raises UbiSettingError."""
-        return cls(LinkFilter.from_settings(settings, stats.count), await LinkScores.from_settings(settings, stats))
+        ranker = read_rank(settings.rank) if settings.rank is not None else None
+        scores = await LinkScores.from_settings(settings, stats)
+        return cls(LinkFilter.from_settings(settings, stats.count), scores, ranker)
 
 
 def make_parts(scheduler: UbiScheduler, spider: Spider, stats: StatBuffer, links: LinkRules) -> Parts:
@@ -141,6 +146,7 @@ def make_parts(scheduler: UbiScheduler, spider: Spider, stats: StatBuffer, links
         ErrorWatch(crawler, settings, scheduler.directory.path, _note_at(scheduler), scheduler.ending.burst),
         Reach(settings, crawler.settings, resolve, scheduler.notices, stats.count),
         links.scores,
+        links.ranker,
     )
 
 

@@ -26,6 +26,7 @@ from scrapy_ubi.protocol.host import HostState
 RANKED = 10_000  # rows of a queue: some tens of milliseconds
 AT_ONCE = 2  # queues read at a time: 3 MB each
 
+
 class Rerank:
     """Puts the queues of one frontier in order."""
 

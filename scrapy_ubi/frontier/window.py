@@ -164,9 +164,7 @@ class Window:
     def _give_up(self, state: DiskState) -> None:
         """A host that waits on the workbench rests from now on."""
         if not self.workbench.is_busy(state):
-            self._evict(state)
-            self.workbench.remove(state)
-            self.settle(state)
+            self.read_again(state)
 
     def _evict(self, state: DiskState) -> None:
         self.held -= state.release()
@@ -314,9 +312,12 @@ class Window:
         return [queued for queued in self._merged(scan.state, read, late, end) if scan.state.waits(queued)]
 
     def read_again(self, state: DiskState) -> None:
-        """A host's head is not its head any more, or not in the order of the store: it is read."""
+        """What a host's head has may not be first any more: it is read, where the host is busy when it comes back."""
         if state.head:
-            self._give_up(state)
+            self._evict(state)
+            if not self.workbench.is_busy(state):
+                self.workbench.remove(state)
+                self.settle(state)
 
     def tidied(self, scan: Scan, read: Head) -> HostChanges | None:
         """The changes written since this was asked, which may be later than what was read; None when all garbage is

@@ -50,13 +50,16 @@ from scrapy_ubi.node.report.publish import Publisher, published
 from scrapy_ubi.node.report.queries import Answer, Question, answer
 from scrapy_ubi.node.report.query_inbox import QueryInbox
 from scrapy_ubi.node.start import NodeEvents, Start
+from scrapy_ubi.node.work.barrier import Barrier, iterated
 from scrapy_ubi.node.work.discover import Discoverer
 from scrapy_ubi.node.work.engine_wakeup import EngineWakeup
 from scrapy_ubi.node.work.host_access import HostAccess
+from scrapy_ubi.node.work.iterations import Iterations
 from scrapy_ubi.node.work.next_request import NextRequest
 from scrapy_ubi.node.work.visits import Visit, Visits
 from scrapy_ubi.protocol.beat import Beat
 from scrapy_ubi.protocol.host import Entry, HostState
+from scrapy_ubi.ranking import Ranker
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.transport import Transport
 from scrapy_ubi.transport.redis_keys import drain_field
@@ -70,7 +73,7 @@ class Node:
 
     `start` says who it is. `check` says why a request's JSON text cannot be accepted (None: it can); `keys` makes the
     keys of requests. `events` hears what happens. `disk` is where the node keeps what it knows; without it that is
-    forgotten with the process.
+    forgotten with the process. `ranker` is that of UBI_RANK, if it is set.
     """
 
     def __init__(
@@ -83,6 +86,7 @@ class Node:
         events: NodeEvents | None = None,
         clock: Callable[[], float] = clock.now,
         disk: Disk | None = None,
+        ranker: Ranker | None = None,
     ) -> None:
         self.settings, self.agent_id, self.transport = settings, start.agent_id, transport
         self._check, self._clock, self._keys = check, clock, keys
@@ -93,7 +97,7 @@ class Node:
         self._fatal = Fatal(self._crawl.disk, events.fatal)
         self._waker = EngineWakeup(self._crawl, self._fatal, clock, events.wake)
         self._make_mail(start)
-        self._make_work()
+        self._make_work(ranker)
         self._follow()
 
     def _make_crawl(self, start: Start, disk: Disk) -> None:
@@ -103,7 +107,9 @@ class Node:
         self.foreign = ForeignHosts(self._clock)
         self.hosts = HostNotes(self._clock, unix)
         self.limits = HostLimits(settings, self.hosts, unix, self.note)
-        policy = host_policy(self.hosts, self.limits, self.addresses)
+        self._iterations = Iterations.of(settings)
+        may_take = self._iterations.may_take if self._iterations is not None else None
+        policy = host_policy(self.hosts, self.limits, self.addresses, may_take)
         fixed = figures.fixed(settings, start.agent_id, start.spider, start.origin)
         self._crawl = Crawl(
             settings, start.agent_id, disk, fixed, self._events.incarnation, self._clock, start.predecessor, policy
@@ -122,20 +128,25 @@ class Node:
         self._join = Join(crawl, settings, io, transport, start, self._beats.line, self._follow, clock)
         self._leave = Leave(crawl, settings, fatal, self._exchanges, self._publisher, clock, self._lost_agents.look)
 
-    def _make_work(self) -> None:
+    def _make_work(self, ranker: Ranker | None) -> None:
         """The parts that choose requests, follow their visits, and take what they find."""
         settings, crawl, waker = self.settings, self._crawl, self._waker
         self.crawl_limits = CrawlLimits(settings, self.agent_id, self._events.limit)
         self._limit_watch = LimitWatch(self.crawl_limits, crawl, self._io, self.transport)
-        discoverer = Discoverer(crawl, self.crawl_limits, self.limits, waker, self._exchanges.look_for_much)
+        turns = self._iterations
+        discovers, visits = (Discoverer, Visits) if turns is None else iterated(turns)
+        discoverer = discovers(crawl, self.crawl_limits, self.limits, waker, self._exchanges.look_for_much)
         self.met, self.discover, self.discover_all = discoverer.met, discoverer.discover, discoverer.discover_all
         self._take_again = discoverer.take_again
         self.learner = LearnedForms.of(settings, self._keys, discoverer.take_again)
-        self._visits = Visits(crawl, self.learner, self.addresses, self._clock)
+        self._visits = visits(crawl, self.learner, self.addresses, self._clock)
+        if turns is not None:
+            turns.barrier = Barrier(crawl, turns, ranker, waker, self._visits.settle, self.note)
         self.access = HostAccess(crawl, self._visits, waker, self._fatal, self.foreign, self._clock)
         self._choice = NextRequest(
-            crawl, self._fatal, self.hosts, self.limits, self.learner, self._events.given_up, waker.arm
-        )
+            crawl, self._fatal, self.hosts, self.limits, self.learner, self._events.given_up, waker.arm,
+            turns,
+        )  # fmt: skip
 
     def _follow(self) -> None:
         """Work for the agent that the crawl has now."""
@@ -177,6 +188,7 @@ class Node:
         self.access.permits.close()
         for visit in self._visits.under_way():
             self.put_back(visit)
+        self._visits.settle_all()
         if not self._ticker.started:  # it never joined
             await self._crawl.disk.close()
             return
@@ -218,8 +230,15 @@ class Node:
         self._beats.publish(beat)
         self.access.permits.look_again()
         self._limit_watch.look(now)
+        if self._iterations is not None:
+            self._iterations.look(self._goes_on)
         self._choice.read_ahead(now)
         self._waker.arm()
+
+    def _goes_on(self, state: HostState) -> bool:
+        """Whether requests of a host may still be taken here, now or later."""
+        work, full = self.agent.work, self.crawl_limits.full(self.tally.pages + self.agent.work.out)
+        return self.access.is_own(state.host) and not (work.stopped or full)
 
     def _judge(self, host: str, entry: Entry) -> str | None:
         """Why an entry cannot be accepted: a URL under another host's name, a request this spider cannot make."""

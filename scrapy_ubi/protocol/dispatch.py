@@ -53,7 +53,7 @@ class Work:
         self._closing = closing
         self._handover = handover
         self._quiescence = quiescence
-        self._on_turn = policy.on_turn
+        self._on_turn, self._may_take = policy.on_turn, policy.may_take
         self.out = 0
         self.stopped = False
         self._uncounted: Iterator[HostState] | None = None  # hosts that `overdue` has to look at yet
@@ -76,11 +76,16 @@ class Work:
 
     def next(self, now: float) -> tuple[HostState, Entry] | None:
         """Hand out the next request, None when nothing may be fetched now: as where the outbox is full."""
-        outbox, most = self._outbox, self._config.outbox_records
+        outbox, most, may_take = self._outbox, self._config.outbox_records, self._may_take
         if not self._lease.holds(now) or len(outbox) > most or len(outbox.thin) > most:
             return None
         while True:
-            found = self._frontier.pop(now, lambda state: self.may_fetch(state, now) and self._polite(state, now))
+            found = self._frontier.pop(
+                now,
+                lambda state: (
+                    self.may_fetch(state, now) and (may_take is None or may_take(state)) and self._polite(state, now)
+                ),
+            )
             if found is None:
                 return None
             state, entry = found

@@ -35,13 +35,15 @@ class HostPolicy:
     """`refuses(state, entry)` says of a URL of an own host, whose state may be None, that it is not taken. `on_turn`
     is told of a host whose turn it is at that time (s), and may put it off. `on_notes` is told of a host when notes of
     it come from elsewhere; `on_request` of an entry with a text that comes from elsewhere, of an own host met before,
-    before it is judged.
+    before it is judged. `may_take` says of a host, whose turn it is, whether a request of it may be handed out; where it
+    says no, the frontier is told when to look again.
     """
 
     refuses: Callable[[HostState | None, Entry], bool] = nothing
     on_turn: Callable[[HostState, float], None] = _pass_turn
     on_notes: Callable[[HostState], None] = _pass_notes
     on_request: Callable[[HostState, Entry], None] = _pass_request
+    may_take: Callable[[HostState], bool] | None = None
 
 
 FREE = HostPolicy()  # no limits, and no interest in what comes

@@ -36,6 +36,7 @@ from scrapy_ubi.requests.transfer import Transfer
 from scrapy_ubi.scheduling.decide import Tools
 from scrapy_ubi.scheduling.hostless import Hostless
 from scrapy_ubi.scheduling.kept_requests import KeptRequests
+from scrapy_ubi.scheduling.ranked_pages import RankedPages
 from scrapy_ubi.scheduling.sessions import Sessions
 from scrapy_ubi.scheduling.stats import StatBuffer
 
@@ -58,6 +59,7 @@ class PageReaders(NamedTuple):
     sessions: Sessions
     outputs: PageOutputs | None
     judge: Judge | None = None  # of duplicates
+    ranked: RankedPages | None = None  # for a ranker
 
 
 class Dequeue:
@@ -78,7 +80,7 @@ class Dequeue:
         self._node, self._codec, self._flights = tools.node, tools.codec, tools.flights
         self._reach, self._seeds = tools.reach, tools.seeds
         self._local, self._kept, self._gate, self._stat_buffer = local, kept, gate, stat_buffer
-        self._errors, self._sitemaps, self._sessions, self._outputs, self._judge = readers
+        self._errors, self._sitemaps, self._sessions, self._outputs, self._judge, self._ranked = readers
         self._told = 0  # pages that failed as they could not travel
         # The URLs of a sitemap begin at depth 0 as well.
         counted = crawler.get_spider_middleware(DepthMiddleware) is not None
@@ -105,6 +107,8 @@ class Dequeue:
                 flight = self._flights.add(Flight(request, visit.host, visit))
                 if self._outputs is not None:
                     self._outputs.begin(flight)
+                if self._ranked is not None:
+                    self._ranked.begin(flight)
                 return request
         return None
 
@@ -177,6 +181,8 @@ class Dequeue:
             if flight.failed is not None:
                 flight.failed = self._lacking(request, flight.failed)
                 self._stat_buffer.count(f"ubi/failed/{flight.failed}")
+            if self._ranked is not None:
+                self._ranked.ended(flight, flight.visit)
             self._node.ended(
                 flight.visit,
                 failed=flight.failed,

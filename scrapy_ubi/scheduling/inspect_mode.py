@@ -25,7 +25,8 @@ class Trial:
     def settings(self, wanted: UbiSettings) -> UbiSettings:
         """What is left of the project's settings."""
         alone = replace(wanted, redis_url=None, agent_id=None, dir=Path(self._directory.name), dir_given=True)
-        return replace(alone, max_retry_after=0, host_failures=0)  # a user who looks does not want to wait
+        alone = replace(alone, rank=None, host_iterate=False)  # a user who looks does not want to wait
+        return replace(alone, max_retry_after=0, host_failures=0)
 
     def close(self) -> None:
         """Leave no trace."""

@@ -62,6 +62,12 @@ ROWS: tuple[Setting, ...] = (
         high=1_000_000,
     ),
     Setting(
+        "host_iterate",
+        "flag",
+        False,
+        "Whether a host waits, after the pages of an iteration were taken, until all of them have ended (DLC).",
+    ),
+    Setting(
         "max_load_seconds",
         "seconds",
         0.0,

@@ -98,6 +98,13 @@ ROWS: tuple[Setting, ...] = (
         default_text="None",
     ),
     Setting(
+        "rank",
+        "ranker",
+        None,
+        "What puts the queue of a host in order after each iteration: 'backlinks', 'opic', 'keywords(...)', or your own.",
+        default_text="None",
+    ),
+    Setting(
         "stores",
         "stores",
         (),

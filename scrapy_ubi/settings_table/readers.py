@@ -127,6 +127,11 @@ def _read_filters(row: Setting, value: object) -> tuple[object, ...]:
     return tuple(value) if isinstance(value, list | tuple) else (_text(row, value),)
 
 
+def _read_ranker(row: Setting, value: object) -> object:
+    """A ranker, as given: a text, or a name and its arguments."""
+    return value if isinstance(value, tuple) else _text(row, value)
+
+
 def _read_handlers(row: Setting, value: object) -> tuple[object, ...]:
     """Handlers, as given: in a list or, as on the command line, in one text with commas between them."""
     entries = [word.strip() for word in value.split(",")] if isinstance(value, str) else value
@@ -182,6 +187,7 @@ READERS: Mapping[Kind, Reader] = {
     "words": _read_words,
     "filters": _read_filters,
     "scorers": _read_filters,
+    "ranker": _read_ranker,
     "stores": _read_filters,
     "handlers": _read_handlers,
     "duplicates": _read_duplicates,

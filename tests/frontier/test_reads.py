@@ -5,6 +5,7 @@ meanwhile is taken in before or after. Lives of a frontier drawn at random, besi
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from contextlib import ExitStack
 from copy import deepcopy
 from dataclasses import dataclass, field
@@ -13,7 +14,7 @@ from unittest.mock import patch
 
 import pytest
 
-from scrapy_ubi.frontier import disk_frontier, flushes, window
+from scrapy_ubi.frontier import disk_frontier, flushes, rerank, window
 from scrapy_ubi.frontier import restore as opening
 from scrapy_ubi.frontier.disk_state import DiskState
 from scrapy_ubi.frontier.flush import Flush
@@ -138,6 +139,21 @@ class Life:
                 self.state(self.chance.choice([*self.hosts])), self.now + self.chance.choice([1, 90])
             )
 
+    def reorder(self) -> None:
+        if self.hosts:
+            host = self.chance.choice([*self.hosts])
+            draws = random.Random(self.chance.random())
+
+            def priorities(entries: Sequence[Entry]) -> list[int]:
+                assert {entry.key for entry in entries} <= self.hosts[host].waiting.keys()
+                return [draws.choice([-1, 0, 0, 1, 5]) for _ in entries]
+
+            self.frontier.reorder(self.state(host), priorities, lambda: None)
+
+    def look_at(self) -> None:
+        if self.hosts:
+            self.frontier.look_at(self.state(self.chance.choice([*self.hosts])))
+
     def look_again(self) -> None:
         self.mine = {host for host in self.names if self.chance.random() < 0.6}
         self.frontier.look_again()
@@ -225,7 +241,8 @@ class Life:
     def run(self) -> None:
         steps = [self.add, self.pop, self.free, self.end, self.mark, self.ask, self.read, self.take] * 3
         steps += [self.collect, self.write, self.written, self.pass_time] * 2
-        steps += [self.drop, self.postpone, self.look_again, self.flush_all]
+        steps += [self.drop, self.postpone, self.look_again, self.look_at, self.flush_all]
+        steps += [self.reorder] * self.chance.choice([0, 1, 8])
         for _ in range(self.chance.choice(STEPS)):
             self.chance.choice(steps if self.chance.random() < 0.995 else [self.crash])()
             if self.chance.random() < 0.2:
@@ -252,6 +269,7 @@ def live(seed: int) -> None:
     garbage = chance.choice([1, 2, 16])
     sizes = {(flushes, "LEAST_GARBAGE"): garbage, (disk_frontier, "LEAST_GARBAGE"): garbage}
     sizes |= {(window, "LEAST_TIDY"): chance.choice([2, 64]), (window, "TIDY"): chance.choice([1, 3, 1024])}
+    sizes |= {(rerank, "RANKED"): chance.choice([1, 3, 10_000])}
     with ExitStack() as stack:
         for (module, name), size in sizes.items():
             stack.enter_context(patch.object(module, name, size))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from scrapy_ubi.node.hosts.host_limits import HostLimits
 from scrapy_ubi.node.hosts.host_notes import HostNotes
 from scrapy_ubi.node.hosts.ip_politeness import IpPoliteness
@@ -9,7 +11,12 @@ from scrapy_ubi.protocol.host import HostState
 from scrapy_ubi.protocol.host_policy import FREE, HostPolicy
 
 
-def host_policy(hosts: HostNotes, limits: HostLimits, addresses: IpPoliteness | None) -> HostPolicy:
+def host_policy(
+    hosts: HostNotes,
+    limits: HostLimits,
+    addresses: IpPoliteness | None,
+    may_take: Callable[[HostState], bool] | None = None,
+) -> HostPolicy:
     """The policy that these make; without `addresses` hosts of one address do not wait for each other."""
 
     def wait_for_address(state: HostState, now: float) -> None:
@@ -23,4 +30,5 @@ def host_policy(hosts: HostNotes, limits: HostLimits, addresses: IpPoliteness | 
         on_turn=FREE.on_turn if addresses is None else wait_for_address,
         on_notes=hosts.arrived,
         on_request=hosts.lift_for,
+        may_take=may_take,
     )

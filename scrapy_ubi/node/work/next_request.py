@@ -19,6 +19,7 @@ from scrapy_ubi.node.fatal import Fatal
 from scrapy_ubi.node.hosts.host_limits import HostLimits
 from scrapy_ubi.node.hosts.host_notes import HostNotes
 from scrapy_ubi.node.hosts.learned_forms import LearnedForms
+from scrapy_ubi.node.work.iterations import Iterations
 from scrapy_ubi.protocol.done_marks import Outlinks
 from scrapy_ubi.protocol.host import Entry, HostState
 
@@ -29,7 +30,7 @@ Found = tuple[HostState, Entry]
 
 class NextRequest:
     """Chooses for one agent. `on_given_up` is told why a request failed without a load; `arm` is called when there may
-    be something to fetch, some time after it was asked for."""
+    be something to fetch, some time after it was asked for; `iterations` are those of hosts, if these have any."""
 
     def __init__(
         self,
@@ -40,10 +41,11 @@ class NextRequest:
         learner: LearnedForms | None,
         on_given_up: Callable[[str], None],
         arm: Callable[[], None],
+        iterations: Iterations | None = None,
     ) -> None:
         self._crawl, self._halt = crawl, halt
         self._hosts, self._limits, self._learner = hosts, limits, learner
-        self._given_up, self._arm = on_given_up, arm
+        self._given_up, self._arm, self._iterations = on_given_up, arm, iterations
 
     def next(self, now: float) -> Found | None:
         """The next request that is to be fetched; those that are joined with others are done on the way, some at a
@@ -87,6 +89,8 @@ class NextRequest:
         agent.freed(state, now)
         agent.ended(state, entry.key, outlinks)
         self._crawl.frontier.hasten(state, now)  # nothing was loaded
+        if self._iterations is not None:
+            self._iterations.passed(state)
 
     def read_ahead(self, now: float) -> None:
         """Let the queues of hosts be read whose turn has come."""

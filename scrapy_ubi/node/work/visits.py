@@ -13,18 +13,20 @@ Rules of this module:
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 from scrapy_ubi.node.crawl import Crawl
 from scrapy_ubi.node.hosts.ip_politeness import IpPoliteness
 from scrapy_ubi.node.hosts.learned_forms import LearnedForms
 from scrapy_ubi.protocol.done_marks import Outlinks
 from scrapy_ubi.protocol.host import Entry, HostState
+from scrapy_ubi.ranking import Page
 
 
 class Visit:
     """One request handed out. `entry` is what to fetch; `host` its partition key."""
 
-    __slots__ = ("again", "closed", "entry", "freed", "host", "outlinks", "state", "strays")
+    __slots__ = ("again", "closed", "entry", "freed", "host", "outlinks", "page", "state", "strays")
 
     def __init__(self, state: HostState, entry: Entry, strays: int) -> None:
         self.state = state
@@ -35,9 +37,20 @@ class Visit:
         self.freed = False
         self.closed = False
         self.again: Entry | None = None
+        self.page: Page | None = None  # as a ranker is told of it, where there is one
 
     def __repr__(self) -> str:
         return f"<Visit {self.entry.url}>"
+
+
+class Ending(NamedTuple):
+    """How a visit ended: the arguments of `Visits.end`."""
+
+    visit: Visit
+    failed: str | None
+    fetched: bool
+    status: int
+    content: int | None
 
 
 class Visits:
@@ -91,6 +104,12 @@ class Visits:
         self._close(visit, loaded=True)
         self._wait_again(visit)
         return True
+
+    def settle(self, ending: Ending) -> None:
+        """The end of a visit counts that was held until now; here none is."""
+
+    def settle_all(self) -> None:
+        """No request is handed out from now on: what an end waits for does not come."""
 
     def _wait_again(self, visit: Visit) -> None:
         self._crawl.agent.put_back(visit.state, visit.entry.key, visit.again)
