@@ -23,9 +23,11 @@ from typing import Any, Literal, cast
 
 from scrapy_ubi.errors import UbiSettingError
 from scrapy_ubi.settings_table import PREFIX, SETTINGS, Kind, Setting, home
+from scrapy_ubi.settings_table.host_loads import LoadsByHost
+from scrapy_ubi.settings_table.iterations import check_iterations, hosts_at_once, loads_of_iteration
 from scrapy_ubi.settings_table.readers import NUMBERS, READERS, Reader, read_number, read_path
 from scrapy_ubi.untrusted.checks import NAME
-from scrapy_ubi.urls import HostRules, host_rules, normaliser
+from scrapy_ubi.urls import HostRules, host_rules, normaliser, partition_key
 
 __all__ = ["SETTINGS", "Setting", "UbiSettings", "default_crawl", "listing", "read_value", "refuse_unknown"]
 
@@ -65,6 +67,7 @@ class UbiSettings:
     start_wait: float | None = DEFAULT.start_wait
     failure_timeout: float = DEFAULT.failure_timeout
     stall_timeout: float = DEFAULT.stall_timeout
+    host_concurrency: LoadsByHost = DEFAULT.host_concurrency
     host_delay: float = 0.0
     delay_factor: float = DEFAULT.delay_factor
     max_delay: float = DEFAULT.max_delay
@@ -131,8 +134,8 @@ class UbiSettings:
     robots_give_up: float = DEFAULT.robots_give_up
     max_crawl_delay: float = DEFAULT.max_crawl_delay
     sitemaps: int = DEFAULT.sitemaps
-    # No settings of their own: the user chose the directory (UBI_DIR or JOBDIR); who tells requests apart; how many hosts
-    # are in an iteration at once.
+    # No settings of their own: the user chose the directory (UBI_DIR or JOBDIR); who tells requests apart; how many
+    # hosts are loaded at once in iterations.
     dir_given: bool = False
     fingerprinter: str = FINGERPRINTER
     hosts_at_once: int = 1
@@ -172,13 +175,11 @@ class UbiSettings:
         if values["host_delay"] is None:
             values["host_delay"] = _download_delay(settings.get("DOWNLOAD_DELAY"))
         fingerprinter = _class_name(settings.get("REQUEST_FINGERPRINTER_CLASS") or FINGERPRINTER)
-        at_once = int(settings.get("CONCURRENT_REQUESTS") or 1) // cast("int", values["host_load_take"])
-        return cls(
-            dir_given=given,
-            fingerprinter=fingerprinter,
-            hosts_at_once=max(1, at_once),
-            **cast("dict[str, Any]", values),
-        )
+        if values["host_iterate"] and settings.get("UBI_HOST_CONCURRENCY") is None:
+            values["host_concurrency"] = loads_of_iteration(cast("int", values["host_load_take"]))
+        at_once = hosts_at_once(settings.get("CONCURRENT_REQUESTS"), cast("int", values["host_load_take"]))
+        found = cast("dict[str, Any]", values)
+        return cls(dir_given=given, fingerprinter=fingerprinter, hosts_at_once=at_once, **found)
 
 
 def _class_name(cls: object) -> str:
@@ -293,7 +294,13 @@ def _check_relations(settings: UbiSettings) -> None:
         )
     if settings.redis_url is not None:
         _check_turns(settings)
-    _check_iterations(settings)
+    _check_hosts(settings)
+    check_iterations(
+        settings.host_iterate,
+        settings.max_load_seconds,
+        settings.rank,
+        settings.fingerprinter if settings.fingerprints else None,
+    )
     if settings.ring_replicas > MOST_REPLICAS:
         raise UbiSettingError(
             "UBI_REPLICAS",
@@ -302,25 +309,18 @@ def _check_relations(settings: UbiSettings) -> None:
         )
 
 
-def _check_iterations(settings: UbiSettings) -> None:
-    """One load that does not end would hold a host up, and so does what knows nothing of iterations."""
-    if settings.host_iterate and not settings.max_load_seconds:
+def _check_hosts(settings: UbiSettings) -> None:
+    """A host that is named and that no URL has would be passed over in silence."""
+    for name in settings.host_concurrency.named:
+        key = partition_key(f"http://{name}/", settings.partition, settings.host_rules)
+        if key != name:
+            remedy = f"name {key!r}, under which all its pages are" if key else "name a host as it stands in URLs"
+            raise UbiSettingError("UBI_HOST_CONCURRENCY", f"names {name!r}, which is no host of this crawl", remedy)
+    if settings.polite_by_ip and settings.host_concurrency.others.most > 1:
         raise UbiSettingError(
-            "UBI_MAX_LOAD_SECONDS",
-            "is 0 and UBI_HOST_ITERATE is True",
-            "say how long a load may take, as one that does not end would hold up its iteration",
-        )
-    if settings.rank is not None and not settings.host_iterate:
-        raise UbiSettingError(
-            "UBI_RANK",
-            "is set and UBI_HOST_ITERATE is False",
-            "set UBI_HOST_ITERATE = True: hosts are ranked between iterations",
-        )
-    if settings.rank is not None and settings.fingerprints:
-        raise UbiSettingError(
-            "UBI_RANK",
-            f"is set and REQUEST_FINGERPRINTER_CLASS is {settings.fingerprinter}",
-            "use Scrapy's own fingerprinter: a ranker tells pages apart by the normal form of their URLs",
+            "UBI_HOST_CONCURRENCY",
+            f"is {settings.host_concurrency.others} for all hosts, and UBI_POLITE_BY_IP is on",
+            "name the hosts that may have more than one load at once, or turn UBI_POLITE_BY_IP off",
         )
 
 

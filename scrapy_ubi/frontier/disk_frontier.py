@@ -28,6 +28,7 @@ from scrapy_ubi.frontier.entries import Entries
 from scrapy_ubi.frontier.failures import Failures
 from scrapy_ubi.frontier.flush import Extra, Flush
 from scrapy_ubi.frontier.flushes import LEAST_GARBAGE, Flushes
+from scrapy_ubi.frontier.host_loads import HostLoads
 from scrapy_ubi.frontier.rerank import Rerank
 from scrapy_ubi.frontier.scan import Result, Scan, read_all
 from scrapy_ubi.frontier.seen import Seen
@@ -49,13 +50,15 @@ class DiskFrontier:
     """Host states by host, their sets on disk. `restore.open_frontier` makes one.
 
     `delay` is the politeness delay in seconds, measured from the end of a load; `offset` is unix time less the agent's
-    clock; `most` is how many rows of queues may be in memory; `saved` is what the store says of the frontier.
+    clock; `most` is how many rows of queues may be in memory; `saved` is what the store says of the frontier. `loads`:
+    of hosts of which several requests may be handed out at once, if there are any.
     """
 
     def __init__(
         self, store: Store, seen: Seen, saved: Mapping[str, int], *, delay: float, offset: float, most: int
     ) -> None:
         self.delay = delay
+        self.loads: HostLoads | None = None
         self.store = store
         self.seen = seen
         self.keys = KeyStates(seen)
@@ -225,6 +228,8 @@ class DiskFrontier:
                 else:
                     state.out = {key: entry}
                 self._entries.taken[key ^ state.salt] = queued[: queue_rows.ROW]
+                if self.loads is not None and self.loads.handed_out(state.host):
+                    window.release(state, now, now + max(self.delay, state.pause))
                 return state, entry
             window.release(state, now)
         return None
@@ -232,7 +237,10 @@ class DiskFrontier:
     def free(self, state: HostState, now: float) -> None:
         """The load of a busy host has ended at this time."""
         assert isinstance(state, DiskState)
-        if self.workbench.is_busy(state):
+        if self.loads is not None and (more := self.loads.freed(state.host)) is not None:
+            if more and self.workbench.is_busy(state):
+                self.window.release(state, now)
+        elif self.workbench.is_busy(state):
             state.next_at = max(state.next_at, now + max(self.delay, state.pause))
             if state.fresh is None:
                 self._flushes.of(state)

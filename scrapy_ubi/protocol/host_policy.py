@@ -35,8 +35,8 @@ class HostPolicy:
     """`refuses(state, entry)` says of a URL of an own host, whose state may be None, that it is not taken. `on_turn`
     is told of a host whose turn it is at that time (s), and may put it off. `on_notes` is told of a host when notes of
     it come from elsewhere; `on_request` of an entry with a text that comes from elsewhere, of an own host met before,
-    before it is judged. `may_take` says of a host, whose turn it is, whether a request of it may be handed out; where it
-    says no, the frontier is told when to look again.
+    before it is judged. `may_take` says of a host whose turn it is whether a request of it may be handed out;
+    where it says no, the frontier is told when to look again.
     """
 
     refuses: Callable[[HostState | None, Entry], bool] = nothing

@@ -64,7 +64,7 @@ class KeywordRank:
 
 
 class Backlinks:
-    """`backlinks`: how many pages of the host link to it, as far as they are loaded (Cho, Garcia-Molina, Page, 1998)."""
+    """`backlinks`: how many loaded pages of the host link to it (Cho, Garcia-Molina, Page, 1998)."""
 
     def __init__(self, most: int = MOST_KEYS) -> None:
         self._counts: HostTables[int] = HostTables(most)

@@ -101,7 +101,7 @@ ROWS: tuple[Setting, ...] = (
         "rank",
         "ranker",
         None,
-        "What puts the queue of a host in order after each iteration: 'backlinks', 'opic', 'keywords(...)', or your own.",
+        "What orders the queue of a host after each iteration: 'backlinks', 'opic', 'keywords(...)', or your own.",
         default_text="None",
     ),
     Setting(

@@ -19,7 +19,7 @@ from scrapy_ubi import UbiSpider
 from scrapy_ubi.components.scheduler import UbiScheduler
 from tests.support.crawls import FAST, LIMIT
 
-PAGES, LINKS, RUNS = 40, 5, 20
+PAGES, LINKS, RUNS = 24, 5, 20
 HOST = "http://h.example"
 SLOWEST = 0.02  # s that a load takes, at most: crawls beside each other make it more
 
