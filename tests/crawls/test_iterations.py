@@ -15,7 +15,7 @@ from scrapy.core.downloader.handlers.base import BaseDownloadHandler
 from scrapy.crawler import AsyncCrawlerRunner, Crawler
 from scrapy.http import HtmlResponse, Response
 
-from scrapy_ubi import UbiSpider
+from scrapy_ubi import PlainLinks, UbiSpider
 from scrapy_ubi.components.scheduler import UbiScheduler
 from tests.support.crawls import FAST, LIMIT
 
@@ -116,7 +116,7 @@ SETTINGS: dict[str, Any] = {
 }
 
 
-def crawled(count: int, spider: type[Follow] = Follow, **settings: Any) -> list[Run]:
+def crawled(count: int, spider: type[Follow] = Follow, expected: str = "finished", **settings: Any) -> list[Run]:
     """So many crawls beside each other, each with latencies of its own."""
 
     async def crawl(place: Path) -> None:
@@ -127,7 +127,7 @@ def crawled(count: int, spider: type[Follow] = Follow, **settings: Any) -> list[
             crawlers.append(Crawler(spider, {**SETTINGS, **own, **settings}))
         async with asyncio.timeout(LIMIT):
             await asyncio.gather(*map(runner.crawl, crawlers))
-        assert {crawler.stats.get_value("finish_reason") for crawler in crawlers} == {"finished"}
+        assert {crawler.stats.get_value("finish_reason") for crawler in crawlers} == {expected}
 
     with tempfile.TemporaryDirectory() as place:
         asyncio.run(crawl(Path(place)))
@@ -153,3 +153,38 @@ def test_that_holds_for_any_ranker_and_for_links_that_are_requests(rank: str | N
 
 def test_without_the_barrier_the_order_depends_on_how_long_loads_take() -> None:
     assert len(orders(crawled(6, UBI_HOST_ITERATE=False, UBI_HOST_CONCURRENCY=4))) > 1
+
+
+@pytest.mark.parametrize(
+    ("limit", "reason"),
+    [
+        ({"UBI_HOST_MAX_PAGES": 6}, "finished"),
+        ({"UBI_HOST_MAX_ITERATIONS": 2}, "finished"),
+        ({"UBI_CRAWL_MAX_PAGES": 6}, "limit/crawl_pages"),
+        ({"CLOSESPIDER_PAGECOUNT": 6}, "closespider_pagecount"),
+    ],
+    ids=["host_pages", "host_iterations", "crawl_pages", "closespider"],
+)
+def test_an_iteration_that_a_limit_cuts_short_ends(limit: dict[str, int], reason: str) -> None:
+    """Its pages are done, and the crawl ends as without iterations."""
+    runs = crawled(3, UBI_HOST_LOAD_TAKE=4, UBI_RANK="backlinks", expected=reason, **limit)
+    assert len(orders(runs)) == 1 and 5 <= len(runs[0].taken) < PAGES / 2 + 4, runs[0].taken
+
+
+class Many(Follow):
+    """Links to many pages at once: more than are in memory of a queue."""
+
+    async def parse(self, response: Response) -> Any:
+        yield self.links(response)
+        if response.url.endswith("/0"):
+            yield PlainLinks([f"{HOST}/{number}-x" for number in range(1, 700)])
+
+
+def test_a_queue_that_is_not_in_memory_is_ranked() -> None:
+    """Pages that others link to come first, whatever is read and flushed in between."""
+    settings = {"UBI_HOST_LOAD_TAKE": 8, "CLOSESPIDER_PAGECOUNT": 24, "UBI_FLUSH_INTERVAL": 0.02}
+    runs = crawled(3, Many, UBI_RANK="backlinks", expected="closespider_pagecount", **settings)
+    assert len({tuple(run.taken[:17]) for run in runs}) == 1
+    counts = Counter(to for path in runs[0].taken[:9] for to in set(links_of(int(path.partition("-")[0]))))
+    best = {str(number) for number, count in counts.items() if count > 1} - {*runs[0].taken[:9]}
+    assert best and best <= {*runs[0].taken[9:17]}, "pages that one page links to came before those that several do"
