@@ -13,8 +13,10 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from itertools import count
 from random import Random
+from typing import Any
 from unittest.mock import patch
 
 import pytest
@@ -38,6 +40,14 @@ WEBS = ((6, 8), (3, 15), (15, 3), (1, 30))  # hosts, pages of each
 ABSENCES = (0.5, 2.0, FAILURE + 1.5)  # s
 
 
+def _iterations(chance: Random) -> dict[str, Any]:
+    """Of a third of all crawls; by draws of their own, so that those of older seeds are what they were."""
+    if chance.random() > 0.33:
+        return {}
+    rank, take = chance.choice([None, "backlinks", "bfs"]), chance.choice([1, 2, 5])
+    return {"host_iterate": True, "host_load_take": take, "rank": rank, "max_load_seconds": 60.0, "hosts_at_once": take}
+
+
 class World:
     """One crawl."""
 
@@ -50,7 +60,7 @@ class World:
         self.concurrency, self.max_letters = chance.choice([1, 4, 16]), chance.choice([1, 3, 64])
         self._pauses = chance.choice([(0.0,), (0.0, 0.03), (0.0, 0.05, 0.3), (0.01, 0.2, 1.0)])
         self._slow = chance.choice([0.002, 0.02, 0.1])
-        self.settings = self._drawn()
+        self.settings = replace(self._drawn(), **_iterations(Random(f"iterations {seed}")))
         self.processes: dict[str, Process] = {}
         self.files: dict[str, Files] = {}
         self.loads: dict[str, tuple[Process, str]] = {}

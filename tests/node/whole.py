@@ -24,6 +24,7 @@ from scrapy_ubi.frontier.store import StoreFull
 from scrapy_ubi.node import Node, NodeEvents, Start, Visit
 from scrapy_ubi.node.disk import AgentDisk
 from scrapy_ubi.protocol.host import retried, retries_of
+from scrapy_ubi.ranking import read_rank
 from scrapy_ubi.requests.identity import RequestKeys
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.transport import Incoming, Outgoing, TransportDown, TransportFull
@@ -248,6 +249,7 @@ class Process:
             Told(self),
             self.clock,
             keeper,
+            read_rank(world.settings.rank) if world.settings.rank is not None else None,
         )
 
     async def _run(self) -> None:
