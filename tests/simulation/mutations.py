@@ -248,7 +248,8 @@ def _one_load_more_after_a_handoff() -> Any:
 
     def one_ended(self: Handover, state: HostState) -> None:
         closed_work(self, state)
-        self.pending.pop(state.host, None)
+        if state.out:
+            self.pending.pop(state.host, None)
 
     return patch.object(Handover, "closed_work", one_ended)
 
