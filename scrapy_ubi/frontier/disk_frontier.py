@@ -235,7 +235,7 @@ class DiskFrontier:
         assert isinstance(state, DiskState)
         if self.loads is not None and (more := self.loads.freed(state.host)) is not None:
             if more and self.workbench.is_busy(state):
-                self.window.release(state, now)
+                self.window.release(state, now, now)
         elif self.workbench.is_busy(state):
             state.next_at = max(state.next_at, now + max(self.delay, state.pause))
             if state.fresh is None:

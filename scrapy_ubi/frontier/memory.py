@@ -89,7 +89,7 @@ class MemoryFrontier:
         """The load of a busy host has ended at this time."""
         if self.loads is not None and (more := self.loads.freed(state.host)) is not None:
             if more:
-                self.workbench.release(state.host, state.next_at if state.waiting else None)
+                self.workbench.release(state.host, max(state.next_at, now) if state.waiting else None)
         elif self.workbench.is_busy(state.host):
             state.next_at = max(state.next_at, now + max(self.delay, state.pause))
             self.workbench.release(state.host, state.next_at if state.waiting else None)

@@ -60,6 +60,11 @@ class HostConcurrency:
             if began >= slowed_at:
                 self._keep(host, pace, load_pace.slowed(pace), now)
 
+    @property
+    def rounds(self) -> int:
+        """Of how many hosts a round is under way."""
+        return len(self._rounds)
+
     def _pace(self, host: str, most: int) -> tuple[LoadPace, float]:
         state = self._notes.find(host)
         noted = read_pace(self._notes.get(state, PACE) if state is not None else None, most)
