@@ -1,6 +1,6 @@
 """One big site: pages a second from one host, by how many of its loads may be open at once.
 
-    python benchmarks/one_site.py [--pages 20000] [--latency 50] [--seconds 20] [--quick] [--only NAME;...] [--json FILE]
+    python benchmarks/one_site.py [--pages 20000] [--latency 50] [--seconds 20] [--quick] [--only NAME;NAME]
 
 The web is one host on loopback, each answer of which takes `--latency` ms. Each way crawls it in processes of its own,
 and is measured for `--seconds`, from the moment at which all its agents crawl, or until the pages are used up. What can

@@ -412,6 +412,7 @@ CAUGHT: dict[str, int] = {
     "mail_of_the_dead_forgotten": 3,
     "no_lease_at_dispatch": 10,
     "notes_of_the_sender_win": 32,
+    "one_load_more_after_a_handoff": 152,
     "one_window_for_both_lanes": 5,
     "pending_hosts_not_listed": 18,
     "resent_never": 4,

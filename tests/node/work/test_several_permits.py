@@ -1,4 +1,4 @@
-"""Permits of a host with several loads at once: at most n, of all kinds together, with the delay between their starts."""
+"""Permits of a host with several loads at once: at most n, of all kinds together, with the delay between starts."""
 
 from __future__ import annotations
 
