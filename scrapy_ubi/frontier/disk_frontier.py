@@ -20,7 +20,6 @@ What a crash leaves is the last flush that was written: what was out waits again
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Protocol
 
 from scrapy_ubi.frontier import queue_rows, rows
 from scrapy_ubi.frontier.disk_state import DiskState, KeyStates
@@ -38,20 +37,11 @@ from scrapy_ubi.frontier.workbench import Workbench
 from scrapy_ubi.protocol.host import NONE, Entry, Failure, HostState, Notes
 
 
-class Find(Protocol):
-    """How a host's state is found."""
-
-    def __call__(self, host: str, /) -> HostState | None:
-        """The state of a host, None when nothing of it is held."""
-        ...
-
-
 class DiskFrontier:
     """Host states by host, their sets on disk. `restore.open_frontier` makes one.
 
     `delay` is the politeness delay in seconds, measured from the end of a load; `offset` is unix time less the agent's
-    clock; `most` is how many rows of queues may be in memory; `saved` is what the store says of the frontier. `loads`:
-    of hosts of which several requests may be handed out at once, if there are any.
+    clock; `most` is how many rows of queues may be in memory; `saved` is what the store says of the frontier.
     """
 
     def __init__(
@@ -77,7 +67,9 @@ class DiskFrontier:
         """How many of the last flushes the store has lost, when it was opened (`restore`)."""
         self._offset = offset
         self._states: dict[str, DiskState] = {}
-        self.find: Find = self._states.get  # it is asked for every link: the dict itself answers
+        self.find: Callable[[str], HostState | None] = (
+            self._states.get
+        )  # it is asked for every link: the dict itself answers
 
     # -- hosts
 
@@ -213,8 +205,11 @@ class DiskFrontier:
 
     def pop(self, now: float, allowed: Callable[[HostState], bool]) -> tuple[HostState, Entry] | None:
         """Hand out the next entry of the first host that is ready, allowed and in memory; the host is then busy."""
-        window, read = self.window, queue_rows.read_queue
+        window, read, loads = self.window, queue_rows.read_queue, self.loads
         while (state := window.next(now, allowed)) is not None:
+            if loads is not None and (at := loads.next_at(state.host)) > now:
+                window.release(state, now, at)
+                continue
             while state.head:
                 queued = window.first(state)
                 entry = read(state.host, queued)
@@ -228,8 +223,8 @@ class DiskFrontier:
                 else:
                     state.out = {key: entry}
                 self._entries.taken[key ^ state.salt] = queued[: queue_rows.ROW]
-                if self.loads is not None and self.loads.handed_out(state.host):
-                    window.release(state, now, now + max(self.delay, state.pause))
+                if loads is not None and loads.handed_out(state.host, at := now + max(self.delay, state.pause)):
+                    window.release(state, now, at)
                 return state, entry
             window.release(state, now)
         return None
@@ -239,7 +234,7 @@ class DiskFrontier:
         assert isinstance(state, DiskState)
         if self.loads is not None and (more := self.loads.freed(state.host)) is not None:
             if more and self.workbench.is_busy(state):
-                self.window.release(state, now)
+                self.window.release(state, now, now)
         elif self.workbench.is_busy(state):
             state.next_at = max(state.next_at, now + max(self.delay, state.pause))
             if state.fresh is None:

@@ -76,11 +76,13 @@ class MemoryFrontier:
             if state.next_at > now:  # put off since it was put on the workbench
                 self.workbench.release(host, state.next_at)
                 continue
+            if self.loads is not None and (at := self.loads.next_at(host)) > now:
+                self.workbench.release(host, at)
+                continue
             key = self._queues[host].pop(state.queued)
             if key is not None:
                 entry = state.hand_out(key)
-                if self.loads is not None and self.loads.handed_out(host):
-                    at = max(state.next_at, now + max(self.delay, state.pause))
+                if self.loads is not None and self.loads.handed_out(host, at := now + max(self.delay, state.pause)):
                     self.workbench.release(host, at if state.waiting else None)
                 return state, entry
             self.workbench.release(host, None)
@@ -90,7 +92,7 @@ class MemoryFrontier:
         """The load of a busy host has ended at this time."""
         if self.loads is not None and (more := self.loads.freed(state.host)) is not None:
             if more:
-                self.workbench.release(state.host, state.next_at if state.waiting else None)
+                self.workbench.release(state.host, max(state.next_at, now) if state.waiting else None)
         elif self.workbench.is_busy(state.host):
             state.next_at = max(state.next_at, now + max(self.delay, state.pause))
             self.workbench.release(state.host, state.next_at if state.waiting else None)

@@ -248,7 +248,8 @@ def _one_load_more_after_a_handoff() -> Any:
 
     def one_ended(self: Handover, state: HostState) -> None:
         closed_work(self, state)
-        self.pending.pop(state.host, None)
+        if state.out:
+            self.pending.pop(state.host, None)
 
     return patch.object(Handover, "closed_work", one_ended)
 
@@ -411,6 +412,7 @@ CAUGHT: dict[str, int] = {
     "mail_of_the_dead_forgotten": 3,
     "no_lease_at_dispatch": 10,
     "notes_of_the_sender_win": 32,
+    "one_load_more_after_a_handoff": 152,
     "one_window_for_both_lanes": 5,
     "pending_hosts_not_listed": 18,
     "resent_never": 4,

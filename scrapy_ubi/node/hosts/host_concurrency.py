@@ -60,6 +60,16 @@ class HostConcurrency:
             if began >= slowed_at:
                 self._keep(host, pace, load_pace.slowed(pace), now)
 
+    def shown(self, host: str) -> str:
+        """The same for people: "8", "3 of auto(8)"; empty for one page at a time."""
+        wanted = self._wanted.of(host)
+        return f"{self.limit(host)} of {wanted}" if wanted.auto else str(self.limit(host) or "")
+
+    @property
+    def rounds(self) -> int:
+        """Of how many hosts a round is under way."""
+        return len(self._rounds)
+
     def _pace(self, host: str, most: int) -> tuple[LoadPace, float]:
         state = self._notes.find(host)
         noted = read_pace(self._notes.get(state, PACE) if state is not None else None, most)
