@@ -24,17 +24,6 @@ SIZE = (6.4, 3.6)  # inches
 
 def draw(figures: dict[str, Any], folder: Path) -> None:
     """Write all plots into this folder."""
-    style()
-    balance([row for row in figures["ring"] if row["capacities"] == "1"], folder)
-    moved([row for row in figures["ring"] if row["capacities"] == "1"], folder)
-    agreement(figures["group"], folder)
-    beats(figures["group"], folder)
-    letters([row for row in figures["crawl"] if row["what"] == "group"], folder)
-    sent([row for row in figures["crawl"] if row["what"] == "long"], folder)
-
-
-def style() -> None:
-    """How all plots look."""
     plt.rcParams.update(
         {
             "svg.fonttype": "none",
@@ -48,6 +37,12 @@ def style() -> None:
             "figure.facecolor": "white",
         }
     )
+    balance([row for row in figures["ring"] if row["capacities"] == "1"], folder)
+    moved([row for row in figures["ring"] if row["capacities"] == "1"], folder)
+    agreement(figures["group"], folder)
+    beats(figures["group"], folder)
+    letters([row for row in figures["crawl"] if row["what"] == "group"], folder)
+    sent([row for row in figures["crawl"] if row["what"] == "long"], folder)
 
 
 def balance(rows: Rows, folder: Path) -> None:

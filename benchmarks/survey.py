@@ -23,6 +23,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from html import escape
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -36,6 +37,7 @@ from scrapy.http import HtmlResponse, Response
 from scrapy_ubi import UbiSpider
 
 LINKS, OUTSIDE, EXPONENT, BEST = 12, 0.02, 0.8, 100
+BLUE, ORANGE = "#1f5fa8", "#c8641e"
 TAKES, HOSTS_AT_ONCE = (1, 2, 4, 8, 16, 32), (1, 2, 4, 8)
 RANKERS: dict[str, str | None] = {
     "breadth first": None,
@@ -170,29 +172,55 @@ def _cells(found: Found) -> list[str]:
 
 
 def draw(figures: dict[str, Any], folder: Path) -> None:
-    """Two plots: against LT and against TC. Needs matplotlib (pip install '.[bench]')."""
-    from scale_plots import BLUE, ORANGE, SIZE, plt, style
-
-    style()
+    """Two plots: against LT and against TC."""
     for name, label in (("load_take", "LT: requests of an iteration"), ("hosts_at_once", "TC: hosts at once")):
-        figure, axes = plt.subplots(figsize=SIZE, layout="constrained")
-        x, found = [*map(str, figures[name])], figures[name].values()
-        axes.plot(x, [100 * each.by_rank for each in found], "o-", color=BLUE)
-        axes.set(xlabel=label, ylim=(0, 100))
-        axes.set_ylabel(f"of the {BEST} best pages, %", color=BLUE)
-        beside = axes.twinx()
-        beside.plot(x, [each.seconds for each in found], "s--", color=ORANGE)
-        beside.set_ylabel("seconds", color=ORANGE)
-        beside.set_ylim(bottom=0)
-        beside.grid(visible=False)
-        figure.savefig(folder / f"survey-{name.replace('_', '-')}.svg", metadata={"Date": None})
-        plt.close(figure)
+        found = figures[name]
+        (folder / f"survey-{name.replace('_', '-')}.svg").write_text(
+            plot(
+                label,
+                [str(x) for x in found],
+                [100 * each.by_rank for each in found.values()],
+                [each.seconds for each in found.values()],
+            )
+        )
+
+
+def plot(label: str, names: Sequence[str], quality: Sequence[float], seconds: Sequence[float]) -> str:
+    """A picture, as text: quality by the axis on the left, seconds by that on the right."""
+    left, right, top, floor, font = 60, 580, 40, 280, "font-family='sans-serif' font-size='12'"
+    step, most = (right - left) / len(names), 10 * (1 + int(max(seconds) / 10))
+    xs = [left + step * (place + 0.5) for place in range(len(names))]
+
+    def text(x: float, y: float, what: str, colour: str = "#333333", anchor: str = "middle") -> str:
+        return f"<text x='{x:.0f}' y='{y:.0f}' {font} fill='{colour}' text-anchor='{anchor}'>{escape(what)}</text>"
+
+    def line(values: Sequence[float], of: float, colour: str, dashes: str) -> str:
+        points = " ".join(f"{x:.0f},{floor - (floor - top) * v / of:.1f}" for x, v in zip(xs, values, strict=True))
+        return (
+            f"<polyline points='{points}' fill='none' stroke='{colour}' stroke-width='2' stroke-dasharray='{dashes}'/>"
+        )
+
+    parts = [
+        "<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 640 330' width='640' height='330'>",
+        f"<title>{escape(label)}</title><rect width='640' height='330' fill='#ffffff'/>",
+        text(left, 22, f"of the {BEST} best pages, %", BLUE, "start"),
+        text(right, 22, "seconds (dashed)", ORANGE, "end"),
+        text((left + right) / 2, 318, label),
+        *[text(x, floor + 18, name) for x, name in zip(xs, names, strict=True)],
+    ]
+    for part in range(5):
+        y = floor - (floor - top) * part / 4
+        parts.append(f"<line x1='{left}' x2='{right}' y1='{y:.0f}' y2='{y:.0f}' stroke='#dddddd'/>")
+        parts.append(text(left - 8, y + 4, f"{25 * part}", BLUE, "end"))
+        parts.append(text(right + 8, y + 4, f"{most * part / 4:g}", ORANGE, "start"))
+    parts += [line(quality, 100, BLUE, "none"), line(seconds, most, ORANGE, "6 4")]
+    return "\n".join([*parts, "</svg>", ""])
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="every second LT and TC, fewer loads")
-    parser.add_argument("--pages", type=int, default=4_000, help="pages of the web (%(default)s)")
+    parser.add_argument("--pages", type=int, default=8_000, help="pages of the web (%(default)s)")
     parser.add_argument("--hosts", type=int, default=8, help="hosts, where there are several (%(default)s)")
     parser.add_argument("--loads", type=int, default=500, help="pages that are fetched (%(default)s)")
     parser.add_argument("--rank", default="backlinks", help="UBI_RANK against LT and TC (%(default)s)")

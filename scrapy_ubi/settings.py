@@ -295,12 +295,8 @@ def _check_relations(settings: UbiSettings) -> None:
     if settings.redis_url is not None:
         _check_turns(settings)
     _check_hosts(settings)
-    check_iterations(
-        settings.host_iterate,
-        settings.max_load_seconds,
-        settings.rank,
-        settings.fingerprinter if settings.fingerprints else None,
-    )
+    fingerprinter = settings.fingerprinter if settings.fingerprints else None
+    check_iterations(settings.host_iterate, settings.max_load_seconds, settings.rank, fingerprinter)
     if settings.ring_replicas > MOST_REPLICAS:
         raise UbiSettingError(
             "UBI_REPLICAS",

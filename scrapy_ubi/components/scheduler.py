@@ -166,15 +166,12 @@ class UbiScheduler(BaseScheduler):
 
     def make_node(self, transport: Transport, disk: AgentDisk | None) -> Node:
         """The node of this agent; tests put another in its place."""
-        start = wiring.make_start(self.directory, self._spider, self._origin)
-        events = wiring.SchedulerEvents(self)
-        return Node(
-            self.settings, transport, start, self._codec.check, self._keys, events, disk=disk, ranker=self._ranker
-        )
+        who = wiring.make_start(self.directory, self._spider, self._origin)
+        events, rank = wiring.SchedulerEvents(self), self._ranker
+        return Node(self.settings, transport, who, self._codec.check, self._keys, events, disk=disk, ranker=rank)
 
     def put_together(self, parts: wiring.Parts, disk: AgentDisk | None = None) -> None:
-        """Put together, of these parts and a node, what requests go through. `settings` and `agent_id` are set; the
-        engine is not needed before `begin`."""
+        """Put together, of these and a node, what requests go through. `settings` and `agent_id` are set before."""
         self._stat_buffer, self._link_filter, self._codec = parts.stats, parts.link_filter, parts.codec
         self._keys, self._kept, self._errors, self.reach = parts.keys, parts.kept, parts.errors, parts.reach
         self._scores, self._ranker = parts.scores, parts.ranker
@@ -188,7 +185,6 @@ class UbiScheduler(BaseScheduler):
             normal, named = self._keys.normal_form, self._tools.seeds.name
             self.outputs = self._stores.of_pages(self.flights, normal, named, self._stat_buffer.count)
             self._stores.writer.on_room(self.hooks.wake)
-        self.flights.keep_links |= self._ranker is not None
         self.duplicates = DuplicateLinks(self.flights, self._stat_buffer)
         own = type(self) if type(self).enqueue_request is not UbiScheduler.enqueue_request else None
         self._page_links = PageLinks(self.crawler, self._tools, wiring.why_one_by_one(self._keys, self.settings, own))
@@ -209,9 +205,9 @@ class UbiScheduler(BaseScheduler):
 
     def _make_dequeue(self) -> Dequeue:
         count, stores = self._stat_buffer.count, self._stores
+        pages = RankedPages.of(self._ranker, self._keys, self.flights)
         sessions = Sessions(self.crawler, self.node, self.settings, self.notices, count)
         judge = stores.judge_of(count, self.node.note) if stores is not None else None
-        pages = RankedPages(self._keys) if self._ranker is not None and self.trial is None else None
         return Dequeue(
             self.crawler, self._spider, self._tools, self._local, self._kept, self.gate,
             PageReaders(self._errors, self.sitemaps, sessions, self.outputs, judge, pages), self._stat_buffer,

@@ -20,6 +20,7 @@ What a crash leaves is the last flush that was written: what was out waits again
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 
 from scrapy_ubi.frontier import queue_rows, rows
 from scrapy_ubi.frontier.disk_state import DiskState, KeyStates
@@ -58,7 +59,9 @@ class DiskFrontier:
         self.log = self._flushes.log
         self._entries = Entries(store, self.keys, self.window, self._flushes)
         self._rerank = Rerank(self.window, self._entries, self._flushes)
-        self.reorder = self._rerank.ask
+        self.written = self._flushes.written
+        self.reorder, self.look_at, self.look_again = self._rerank.ask, self._rerank.look_at, self.window.look_again
+        self.read: Callable[[Iterable[Scan]], list[Result]] = partial(read_all, store)  # in any thread
         self.note_status, self.status_of = self._entries.note_status, self._entries.status_of
         failures = Failures(store, self._flushes)
         self.fail, self.failed, self.forgive = failures.fail, failures.failed, failures.forgive
@@ -241,14 +244,6 @@ class DiskFrontier:
                 self._flushes.of(state)
             self.window.release(state, now)
 
-    def look_again(self) -> None:
-        """Parked hosts wait again."""
-        self.window.look_again()
-
-    def look_at(self, state: HostState) -> None:
-        """If this host is parked, it waits again."""
-        self.workbench.look_at(self._own(state), state.next_at)
-
     def defer(self, state: HostState, now: float) -> None:
         """The host is not fetched before its delay has passed from now on."""
         self.postpone(state, now + max(self.delay, state.pause))
@@ -290,10 +285,6 @@ class DiskFrontier:
         scans = self.window.needs(now, allowed)
         return scans + self._rerank.needs() if self._rerank.wants else scans
 
-    def read(self, scans: Iterable[Scan]) -> list[Result]:
-        """Read these, in any thread. Raises `StoreDamaged`."""
-        return read_all(self.store, scans)
-
     def take(self, results: Iterable[Result]) -> None:
         """Take in what was read: hosts are ready, or rid of garbage. Raises `StoreDamaged`."""
         for scan, read in results:
@@ -333,10 +324,6 @@ class DiskFrontier:
     def collect(self, extra: Iterable[Extra] = ()) -> Flush:
         """Everything since the last flush, with rows of the agent's own (key, value; None deletes)."""
         return self._flushes.collect(len(self._states), extra)
-
-    def written(self, flush: Flush) -> None:
-        """This flush is durable. Raises `StoreFull` when the seen table cannot grow: call it again."""
-        self._flushes.written(flush)
 
     def flush(self, extra: Iterable[Extra] = ()) -> None:
         """Collect and write, here and now. Raises what `Store.write` does; then the flush is `unwritten`."""

@@ -44,6 +44,11 @@ class Rerank:
             return
         self._asked[state] = priorities, done
 
+    def look_at(self, state: HostState) -> None:
+        """If this host is parked, it waits again: its order is what it was parked for."""
+        assert isinstance(state, DiskState)
+        self._window.workbench.look_at(state, state.next_at)
+
     @property
     def wants(self) -> bool:
         """Whether there is something to be read."""

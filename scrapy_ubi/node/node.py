@@ -44,7 +44,7 @@ from scrapy_ubi.node.keys import Keys
 from scrapy_ubi.node.mail.disk_flush import DiskFlush
 from scrapy_ubi.node.mail.exchange import Exchange
 from scrapy_ubi.node.mail.exchange_loop import ExchangeLoop
-from scrapy_ubi.node.mail.inbox_check import InboxCheck
+from scrapy_ubi.node.mail.inbox_check import InboxCheck, judge_of
 from scrapy_ubi.node.mail.io_thread import IoThread
 from scrapy_ubi.node.mail.run_state import RunState
 from scrapy_ubi.node.report import figures, query_source
@@ -52,20 +52,18 @@ from scrapy_ubi.node.report.publish import Publisher, published
 from scrapy_ubi.node.report.queries import Answer, Question, answer
 from scrapy_ubi.node.report.query_inbox import QueryInbox
 from scrapy_ubi.node.start import NodeEvents, Start
-from scrapy_ubi.node.work.barrier import Barrier, iterated
-from scrapy_ubi.node.work.discover import Discoverer
+from scrapy_ubi.node.work.barrier import Barrier, made_by
 from scrapy_ubi.node.work.engine_wakeup import EngineWakeup
 from scrapy_ubi.node.work.host_access import HostAccess
 from scrapy_ubi.node.work.iterations import Iterations
 from scrapy_ubi.node.work.next_request import NextRequest
-from scrapy_ubi.node.work.visits import Visit, Visits
+from scrapy_ubi.node.work.visits import Visit
 from scrapy_ubi.protocol.beat import Beat
 from scrapy_ubi.protocol.host import Entry, HostState
 from scrapy_ubi.ranking import Ranker
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.transport import Transport
 from scrapy_ubi.transport.redis_keys import drain_field
-from scrapy_ubi.urls import partition_key
 
 logger = logging.getLogger("scrapy_ubi")
 
@@ -112,8 +110,7 @@ class Node:
         self.concurrency = HostConcurrency.of(settings, self.hosts)
         self._limit = self.concurrency.limit if self.concurrency is not None else None
         self._iterations = Iterations.of(settings)
-        may_take = self._iterations.may_take if self._iterations is not None else None
-        policy = host_policy(self.hosts, self.limits, self.addresses, self._limit, may_take)
+        policy = host_policy(self.hosts, self.limits, self.addresses, self._limit, self._iterations)
         fixed = figures.fixed(settings, start.agent_id, start.spider, start.origin)
         self._crawl = Crawl(
             settings, start.agent_id, disk, fixed, self._events.incarnation, self._clock, start.predecessor, policy
@@ -123,7 +120,7 @@ class Node:
         """The parts that exchange mail and beats with the others, and those that the time calls."""
         settings, crawl, fatal, clock, transport = self.settings, self._crawl, self._fatal, self._clock, self.transport
         self._io = io = IoThread(own_thread=settings.redis_url is not None)
-        self._publisher = Publisher(crawl, self._doing, clock)
+        self._publisher = Publisher(crawl, lambda: self.state, clock)
         self._exchanges = ExchangeLoop(crawl, self._publisher, settings.flush_records, self._exchanged, clock)
         self._ticker = Ticker(crawl, settings, fatal, self._exchanges.turn, self._events.cancel, self._ticked, clock)
         self._beats = Beats(crawl, transport, settings, self._heard, clock)
@@ -137,20 +134,18 @@ class Node:
         settings, crawl, waker = self.settings, self._crawl, self._waker
         self.crawl_limits = CrawlLimits(settings, self.agent_id, self._events.limit)
         self._limit_watch = LimitWatch(self.crawl_limits, crawl, self._io, self.transport)
-        turns = self._iterations
-        discovers, visits = (Discoverer, Visits) if turns is None else iterated(turns)
+        discovers, visits = made_by(turns := self._iterations)
         discoverer = discovers(crawl, self.crawl_limits, self.limits, waker, self._exchanges.look_for_much)
         self.met, self.discover, self.discover_all = discoverer.met, discoverer.discover, discoverer.discover_all
         self._take_again = discoverer.take_again
         self.learner = LearnedForms.of(settings, self._keys, discoverer.take_again)
         self._visits = visits(crawl, self.learner, self.addresses, self._clock, self._limit)
         if turns is not None:
-            turns.barrier = Barrier(crawl, turns, ranker, waker, self._visits.settle, self.note)
+            turns.barrier = Barrier(crawl, self.crawl_limits, turns, ranker, waker, self._visits.settle, self.note)
         self.access = HostAccess(crawl, self._visits, waker, self._fatal, self.foreign, self._clock, self._limit)
         self._choice = NextRequest(
-            crawl, self._fatal, self.hosts, self.limits, self.learner, self._events.given_up, waker.arm,
-            turns,
-        )  # fmt: skip
+            crawl, self._fatal, self.hosts, self.limits, self.learner, self._events.given_up, waker.arm, turns
+        )
 
     def _follow(self) -> None:
         """Work for the agent that the crawl has now."""
@@ -184,7 +179,7 @@ class Node:
         agent, crawl, settings = self.agent, self._crawl, self.settings
         run = RunState(agent, control, str(crawl.disk.facts.get("run", "")))
         queries = QueryInbox(self.agent_id, self._answer, time.time)
-        check = InboxCheck(agent, self._judge, settings.max_url_length, queries)
+        check = InboxCheck(agent, judge_of(settings, self._check), settings.max_url_length, queries)
         flush = DiskFlush(agent, crawl.disk, crawl.facts, self._events.flush)
         return Exchange(agent, self.transport, self._io, settings, run, check, flush, self._exchanges.arrived)
 
@@ -236,20 +231,9 @@ class Node:
         self.access.permits.look_again()
         self._limit_watch.look(now)
         if self._iterations is not None:
-            self._iterations.look(self._goes_on)
+            self._iterations.barrier.look()
         self._choice.read_ahead(now)
         self._waker.arm()
-
-    def _goes_on(self, state: HostState) -> bool:
-        """Whether requests of a host may still be taken here, now or later."""
-        work, full = self.agent.work, self.crawl_limits.full(self.tally.pages + self.agent.work.out)
-        return self.access.is_own(state.host) and not (work.stopped or full)
-
-    def _judge(self, host: str, entry: Entry) -> str | None:
-        """Why an entry cannot be accepted: a URL under another host's name, a request this spider cannot make."""
-        if partition_key(entry.url, self.settings.partition, self.settings.host_rules) != host:
-            return f"{entry.url[:100]!r} does not belong to host {host[:100]!r}"
-        return self._check(entry.request) if entry.request else None
 
     def _answer(self, question: Question) -> Answer:
         now = self._clock()
@@ -353,9 +337,6 @@ class Node:
     @property
     def state(self) -> str:
         """What this agent is doing, for people."""
-        return self._doing()
-
-    def _doing(self) -> str:
         if self._leave.stage:
             return self._leave.stage
         if not self.agent.lease.holds(self._clock()):

@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from scrapy_ubi.node import Visit
-from scrapy_ubi.ranking import Page, PageLink
+from scrapy_ubi.ranking import Page, PageLink, Ranker
 from scrapy_ubi.requests.identity import RequestKeys
-from scrapy_ubi.requests.inflight import Flight, FoundLinks
+from scrapy_ubi.requests.inflight import Flight, Flights, FoundLinks
 from scrapy_ubi.urls import url_key
 
 
@@ -23,6 +23,14 @@ class RankedPages:
 
     def __init__(self, keys: RequestKeys) -> None:
         self._keys = keys
+
+    @classmethod
+    def of(cls, ranker: Ranker | None, keys: RequestKeys, flights: Flights) -> RankedPages | None:
+        """None without a ranker; with one, links of pages are kept from now on."""
+        if ranker is None:
+            return None
+        flights.keep_links = True
+        return cls(keys)
 
     @staticmethod
     def begin(flight: Flight) -> None:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from scrapy_ubi.frontier.host_loads import Limit
 from scrapy_ubi.node.hosts.host_limits import HostLimits
 from scrapy_ubi.node.hosts.host_notes import HostNotes
 from scrapy_ubi.node.hosts.ip_politeness import IpPoliteness
+from scrapy_ubi.node.work.iterations import Iterations
 from scrapy_ubi.protocol.host import HostState
 from scrapy_ubi.protocol.host_policy import FREE, HostPolicy
 
@@ -17,10 +16,10 @@ def host_policy(
     limits: HostLimits,
     addresses: IpPoliteness | None,
     limit: Limit | None = None,
-    may_take: Callable[[HostState], bool] | None = None,
+    iterations: Iterations | None = None,
 ) -> HostPolicy:
     """The policy that these make; without `addresses` hosts of one address do not wait for each other, nor do those
-    with several loads at once, as `limit` says."""
+    with several loads at once, as `limit` says; `iterations` are those of hosts, if these have any."""
 
     def wait_for_address(state: HostState, now: float) -> None:
         if addresses is not None and not (limit is not None and limit(state.host)) and not hosts.ended(state):
@@ -33,5 +32,5 @@ def host_policy(
         on_turn=FREE.on_turn if addresses is None else wait_for_address,
         on_notes=hosts.arrived,
         on_request=hosts.lift_for,
-        may_take=may_take,
+        may_take=iterations.may_take if iterations is not None else None,
     )

@@ -25,8 +25,10 @@ from scrapy_ubi.protocol.bundle import opened
 from scrapy_ubi.protocol.host import Entry
 from scrapy_ubi.protocol.received import OtherVersion, Refused, sift
 from scrapy_ubi.protocol.wire import decode, decode_header
+from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.transport import Fields, RawFields
 from scrapy_ubi.untrusted.checks import Malformed
+from scrapy_ubi.urls import partition_key
 
 logger = logging.getLogger("scrapy_ubi")
 
@@ -38,6 +40,17 @@ MOST_REASONS = 5  # of one letter's requests that are said
 MOST_HELD = 64  # letters that wait for their senders' first beats; those beyond are dead at once
 
 Judge = Callable[[str, Entry], str | None]  # host, entry -> why it cannot be accepted, None when it can
+
+
+def judge_of(settings: UbiSettings, check: Callable[[str], str | None]) -> Judge:
+    """Refuses a URL under another host's name, and a request that this spider cannot make: `check` says why."""
+
+    def judge(host: str, entry: Entry) -> str | None:
+        if partition_key(entry.url, settings.partition, settings.host_rules) != host:
+            return f"{entry.url[:100]!r} does not belong to host {host[:100]!r}"
+        return check(entry.request) if entry.request else None
+
+    return judge
 
 
 class InboxCheck:

@@ -21,6 +21,7 @@ from math import isfinite
 from typing import Any
 
 from scrapy_ubi.node.crawl import Crawl
+from scrapy_ubi.node.hosts.crawl_limits import CrawlLimits
 from scrapy_ubi.node.work.discover import Discoverer
 from scrapy_ubi.node.work.engine_wakeup import EngineWakeup
 from scrapy_ubi.node.work.iterations import Iteration, Iterations
@@ -98,8 +99,10 @@ class IteratedDiscoverer(Discoverer):
         return host == page.host and self._iterations.holds(page) and not self._crawl_limits.refuses(entry.depth)
 
 
-def iterated(iterations: Iterations) -> tuple[Callable[..., Discoverer], Callable[..., Visits]]:
-    """What makes a discoverer and visits whose work counts at the barriers of these."""
+def made_by(iterations: Iterations | None) -> tuple[Callable[..., Discoverer], Callable[..., Visits]]:
+    """What makes a discoverer and visits, whose work counts at the barriers of these, if there are any."""
+    if iterations is None:
+        return Discoverer, Visits
     return partial(IteratedDiscoverer, iterations), partial(IteratedVisits, iterations)
 
 
@@ -110,6 +113,7 @@ class Barrier:
     def __init__(
         self,
         crawl: Crawl,
+        crawl_limits: CrawlLimits,
         iterations: Iterations,
         ranker: Ranker | None,
         waker: EngineWakeup,
@@ -117,7 +121,7 @@ class Barrier:
         note: Callable[[str, str], object],
     ) -> None:
         self._crawl, self._iterations, self._ranker, self._waker = crawl, iterations, ranker, waker
-        self._settle, self._note = settle, note
+        self._crawl_limits, self._settle, self._note = crawl_limits, settle, note
         self._said = False
 
     def again(self, endings: list[Ending]) -> None:
@@ -127,6 +131,16 @@ class Barrier:
             if visit.again is not None:
                 visit.again = visit.again._replace(priority=RETRIED)
             self._settle(ending)
+
+    def look(self) -> None:
+        """Close the iterations that nothing else would close."""
+        self._iterations.look(self._goes_on)
+
+    def _goes_on(self, state: HostState) -> bool:
+        """Whether requests of a host may still be taken here, now or later."""
+        agent, pages = self._crawl.agent, self._crawl.tally.pages
+        full = self._crawl_limits.full(pages + agent.work.out)
+        return agent.keeping.owns(state.host) and not (agent.work.stopped or full)
 
     def wake(self, state: HostState) -> None:
         """This host may be asked for again."""

@@ -69,6 +69,9 @@ class AtBarrier(Protocol):
     def wake(self, state: HostState, /) -> None:
         """This host may be asked for again."""
 
+    def look(self) -> None:
+        """Call `Iterations.look`."""
+
 
 class Iterations:
     """The iterations of one agent's hosts, of `take` requests each, of `hosts` hosts at once. `barrier` is to be given

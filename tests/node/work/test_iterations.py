@@ -76,6 +76,8 @@ class Crawl:
         else:
             self.iterations.closed(iteration)
 
+    def look(self) -> None: ...
+
     def wake(self, state: HostState) -> None:
         self.woken.append(state.host)
 
