@@ -32,7 +32,7 @@ def refusal(**values: Any) -> str:
 
 def test_the_table_and_the_fields_are_alike() -> None:
     fields = [field.name for field in dataclasses.fields(UbiSettings)]
-    assert fields == [*(row.name for row in SETTINGS), "dir_given", "fingerprinter"]
+    assert fields == [*(row.name for row in SETTINGS), "dir_given", "fingerprinter", "hosts_at_once"]
 
 
 def test_the_table_and_the_field_defaults_are_alike() -> None:
@@ -180,6 +180,18 @@ def test_replicas_that_do_not_hold_are_refused(value: Any) -> None:
 def test_a_choice_that_does_not_hold_is_refused() -> None:
     assert "'host' or 'domain'" in refusal(UBI_PARTITION="ip")
     assert "as a text" in refusal(UBI_PARTITION=1)
+
+
+def test_iterations_need_a_limit_of_loads_and_rankings_need_iterations() -> None:
+    said = refusal(UBI_HOST_ITERATE=True)
+    assert "UBI_MAX_LOAD_SECONDS" in said and "UBI_HOST_ITERATE" in said and said.count("\n") == 0
+    assert "UBI_HOST_ITERATE = True" in refusal(UBI_RANK="opic")
+    on = {"UBI_HOST_ITERATE": True, "UBI_MAX_LOAD_SECONDS": 60}
+    assert "own fingerprinter" in refusal(**on, UBI_RANK="opic", REQUEST_FINGERPRINTER_CLASS="my.Fingerprinter")
+    found = read(**on, UBI_RANK="opic", UBI_HOST_LOAD_TAKE=4, CONCURRENT_REQUESTS=18)
+    assert found.hosts_at_once == 4 and str(found.host_concurrency) == "4"
+    assert str(read(**on, UBI_HOST_LOAD_TAKE=4, UBI_HOST_CONCURRENCY=2).host_concurrency) == "2"
+    assert str(read(UBI_HOST_LOAD_TAKE=4).host_concurrency) == "1" and read(CONCURRENT_REQUESTS=1).hosts_at_once == 1
 
 
 def test_the_lease_ends_before_the_others_take_over() -> None:

@@ -1,4 +1,4 @@
-"""New priorities for what waits of a host: the rows of its queue are written anew, in another order.
+"""New priorities for what waits of a host: the rows of its queue are written again, in another order.
 
 Rules of this module:
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
-RANKED_ROWS = 10_000  # of a host's queue that a ranking may write anew (TTmax); what waits behind them stays as it is
+RANKED_ROWS = 10_000  # of a host's queue that a ranking may write again (TTmax); what waits behind them stays as it is
 
 
 class PageLink(NamedTuple):

@@ -138,11 +138,12 @@ def orders(runs: list[Run]) -> set[tuple[str, ...]]:
     return {tuple(run.taken) for run in runs}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("take", [1, 4, 8])
 def test_the_order_is_the_same_whatever_loads_take(take: int) -> None:
     runs = crawled(RUNS, UBI_HOST_LOAD_TAKE=take, UBI_RANK="backlinks")
     assert len(orders(runs)) == 1, [run.taken[:20] for run in runs]
-    assert len(runs[0].taken) > PAGES / 2 and {run.most for run in runs} == {take}
+    assert len(runs[0].taken) > PAGES / 2 and take / 2 < max(run.most for run in runs) <= take
 
 
 @pytest.mark.parametrize("rank", [None, "composite(opic, shortest_path, weights=1, 10)"], ids=["unranked", "sum"])

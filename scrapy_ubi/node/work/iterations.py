@@ -172,7 +172,7 @@ class Iterations:
             self._look(iteration, on)
 
     def close_all(self) -> None:
-        """This agent takes no more."""
+        """This agent takes no further requests."""
         self.look(lambda state: False)
 
     def _look(self, iteration: Iteration, goes_on: bool = True) -> None:
