@@ -7,7 +7,7 @@ another matter (`urls.scores`). Nothing here imports Scrapy.
 
 from __future__ import annotations
 
-from scrapy_ubi.ranking.contract import RANKED_ROWS, Candidate, Page, PageLink, Ranker
+from scrapy_ubi.ranking.ranker_contract import RANKED_ROWS, Candidate, Page, PageLink, Ranker
 from scrapy_ubi.ranking.read_rank import read_rank
 
 __all__ = ["RANKED_ROWS", "Candidate", "Page", "PageLink", "Ranker", "read_rank"]

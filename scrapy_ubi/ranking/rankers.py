@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from scrapy_ubi.ranking.contract import Candidate, Page
 from scrapy_ubi.ranking.host_tables import MOST_KEYS, HostTables
+from scrapy_ubi.ranking.ranker_contract import Candidate, Page
 from scrapy_ubi.urls.filters.base import only
 from scrapy_ubi.urls.filters.filter_text import Arguments
 from scrapy_ubi.urls.scores import LinkBatch

@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from math import fsum
 
 from scrapy_ubi.errors import UbiSettingError
-from scrapy_ubi.ranking.contract import Candidate, Page, Ranker
 from scrapy_ubi.ranking.opic import Opic
+from scrapy_ubi.ranking.ranker_contract import Candidate, Page, Ranker
 from scrapy_ubi.ranking.rankers import Backlinks, BreadthFirst, KeywordRank, ShortestPath, SuiteRanker
 from scrapy_ubi.urls.filters.base import only
 from scrapy_ubi.urls.filters.filter_text import (

@@ -26,7 +26,7 @@ from scrapy_ubi.node.work.discover import Discoverer
 from scrapy_ubi.node.work.engine_wakeup import EngineWakeup
 from scrapy_ubi.node.work.iterations import Iteration, Iterations
 from scrapy_ubi.node.work.verdict import Verdict
-from scrapy_ubi.node.work.visits import Ending, Visit, Visits
+from scrapy_ubi.node.work.visits import Visit, VisitEnd, Visits
 from scrapy_ubi.protocol.host import Entry, HostState
 from scrapy_ubi.ranking import Ranker
 from scrapy_ubi.urls.scores import MOST_SCORE
@@ -56,7 +56,7 @@ class IteratedVisits(Visits):
         if visit.closed:
             return False
         self._close(visit, fetched)
-        self._iterations.ended(Ending(visit, failed, fetched, status, content))
+        self._iterations.ended(VisitEnd(visit, failed, fetched, status, content))
         return True
 
     def put_back(self, visit: Visit) -> bool:
@@ -66,7 +66,7 @@ class IteratedVisits(Visits):
             self._iterations.put_back(visit)
         return over
 
-    def settle(self, ending: Ending) -> None:
+    def settle(self, ending: VisitEnd) -> None:
         """The end of a visit counts."""
         ending.visit.closed = False
         super().end(*ending)
@@ -117,14 +117,14 @@ class Barrier:
         iterations: Iterations,
         ranker: Ranker | None,
         waker: EngineWakeup,
-        settle: Callable[[Ending], None],
+        settle: Callable[[VisitEnd], None],
         note: Callable[[str, str], object],
     ) -> None:
         self._crawl, self._iterations, self._ranker, self._waker = crawl, iterations, ranker, waker
         self._crawl_limits, self._settle, self._note = crawl_limits, settle, note
         self._said = False
 
-    def again(self, endings: list[Ending]) -> None:
+    def again(self, endings: list[VisitEnd]) -> None:
         """These are fetched again, before all else of their host."""
         for ending in endings:
             visit = ending.visit
@@ -176,7 +176,7 @@ class Barrier:
                 entries = [entry._replace(priority=priority) for entry in entries]
             discovery.discover_all(host, entries, found[0].page.outlinks)
 
-    def _tell(self, host: str, endings: Sequence[Ending]) -> bool:
+    def _tell(self, host: str, endings: Sequence[VisitEnd]) -> bool:
         """Tell the ranker of the pages; whether it has heard of all."""
         assert self._ranker is not None
         try:

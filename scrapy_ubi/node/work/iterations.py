@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
-from scrapy_ubi.node.work.visits import Ending, Visit
+from scrapy_ubi.node.work.visits import Visit, VisitEnd
 from scrapy_ubi.protocol.host import Entry, HostState
 from scrapy_ubi.settings import UbiSettings
 
@@ -44,11 +44,11 @@ class Iteration:
         self.state, self.targets = state, targets
         self.taken = self.out = self.found = 0
         self.numbers: dict[int, int] = {}
-        self.endings: list[Ending] = []
+        self.endings: list[VisitEnd] = []
         self.held: dict[int, HeldLink] = {}
         self.closing = False
 
-    def in_order(self, endings: list[Ending]) -> list[Ending]:
+    def in_order(self, endings: list[VisitEnd]) -> list[VisitEnd]:
         """These, in the order in which their pages were taken."""
         return sorted(endings, key=lambda ending: self.numbers[ending.visit.entry.key])
 
@@ -60,7 +60,7 @@ class Iteration:
 class AtBarrier(Protocol):
     """What becomes of iterations."""
 
-    def again(self, endings: list[Ending], /) -> None:
+    def again(self, endings: list[VisitEnd], /) -> None:
         """Put back these visits, in this order: they are taken next of their host."""
 
     def reached(self, iteration: Iteration, goes_on: bool, /) -> None:
@@ -117,7 +117,7 @@ class Iterations:
         iteration.out += 1
         iteration.numbers.setdefault(visit.entry.key, len(iteration.numbers))
 
-    def ended(self, ending: Ending) -> None:
+    def ended(self, ending: VisitEnd) -> None:
         """A visit has ended; its end counts at the barrier."""
         iteration = self._open[ending.visit.host]
         iteration.endings.append(ending)

@@ -45,7 +45,7 @@ class Visit:
         return f"<Visit {self.entry.url}>"
 
 
-class Ending(NamedTuple):
+class VisitEnd(NamedTuple):
     """How a visit ended: the arguments of `Visits.end`."""
 
     visit: Visit
@@ -113,7 +113,7 @@ class Visits:
         self._wait_again(visit)
         return True
 
-    def settle(self, ending: Ending) -> None:
+    def settle(self, ending: VisitEnd) -> None:
         """The end of a visit counts that was held until now; here none is."""
 
     def settle_all(self) -> None:

@@ -7,7 +7,7 @@ import random
 import pytest
 
 from scrapy_ubi.node.work.iterations import Iteration, Iterations
-from scrapy_ubi.node.work.visits import Ending, Visit
+from scrapy_ubi.node.work.visits import Visit, VisitEnd
 from scrapy_ubi.protocol.host import Entry, HostState
 from scrapy_ubi.protocol.memory_state import SetState
 
@@ -51,7 +51,7 @@ class Crawl:
     def end(self, *visits: Visit) -> None:
         for visit in visits:
             visit.closed = True
-            self.iterations.ended(Ending(visit, None, True, 200, None))
+            self.iterations.ended(VisitEnd(visit, None, True, 200, None))
 
     def put_back(self, visit: Visit) -> None:
         self.states[visit.host].put_back(visit.entry.key, None)
@@ -59,7 +59,7 @@ class Crawl:
 
     # -- the barrier
 
-    def again(self, endings: list[Ending]) -> None:
+    def again(self, endings: list[VisitEnd]) -> None:
         for ending in endings:
             self.retried.append(ending.visit.entry.key)
             ending.visit.again = None
