@@ -17,7 +17,7 @@ from tests.node.hosts.test_host_notes import HOST, OTHER, House
 class Loads(SeveralLoads):
     """Those of a host with four at once, at a time that only a test moves."""
 
-    def __init__(self, value: object = {HOST: 4}) -> None:  # noqa: B006 - not changed
+    def __init__(self, value: object = {HOST: 4}) -> None:
         self.house = House()
         self.house.state()
         self.now = 50.0
