@@ -247,7 +247,7 @@ def _forker() -> socket.socket:
 def _serve(orders: socket.socket) -> None:
     """Fork for each order until there are no more. Returns in the process that was asked for, too."""
     for name in MODULES:
-        with contextlib.suppress(ModuleNotFoundError):  # an older Scrapy has not all of them
+        with contextlib.suppress(ImportError):  # an older Scrapy has not all of them
             __import__(name)
     assert "twisted.internet.reactor" not in sys.modules and threading.active_count() == 1
     gc.collect()
