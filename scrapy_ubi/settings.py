@@ -150,8 +150,8 @@ class UbiSettings:
 
     @property
     def ring_replicas(self) -> int:
-        """Points of this agent on the ring: `round(UBI_REPLICAS * capacity)`, at least one."""
-        return max(1, round(self.replicas * self.capacity))
+        """Points of this agent on the ring."""
+        return replicas_for(self.replicas, self.capacity)
 
     @classmethod
     def from_scrapy(
@@ -180,6 +180,11 @@ class UbiSettings:
         at_once = hosts_at_once(settings.get("CONCURRENT_REQUESTS"), cast("int", values["host_load_take"]))
         found = cast("dict[str, Any]", values)
         return cls(dir_given=given, fingerprinter=fingerprinter, hosts_at_once=at_once, **found)
+
+
+def replicas_for(replicas: int, capacity: float) -> int:
+    """Points on the ring of an agent of this capacity where one of capacity 1 has `replicas`; at least one."""
+    return max(1, round(replicas * capacity))
 
 
 def _class_name(cls: object) -> str:

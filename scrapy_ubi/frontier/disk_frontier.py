@@ -70,9 +70,7 @@ class DiskFrontier:
         """How many of the last flushes the store has lost, when it was opened (`restore`)."""
         self._offset = offset
         self._states: dict[str, DiskState] = {}
-        self.find: Callable[[str], HostState | None] = (
-            self._states.get
-        )  # it is asked for every link: the dict itself answers
+        self.find: Callable[[str], HostState | None] = self._states.get  # for every link: the dict answers
 
     # -- hosts
 

@@ -51,8 +51,8 @@ from scrapy_ubi.politeness.robots import record
 from scrapy_ubi.politeness.robots.fetch import load_of
 from scrapy_ubi.politeness.several_loads import SeveralLoads
 from scrapy_ubi.protocol.host import HostState
-from scrapy_ubi.requests.failure_reasons import TooLong, status_reason
 from scrapy_ubi.requests.inflight import Flight
+from scrapy_ubi.requests.page_outcome import TooLong, status_reason
 from scrapy_ubi.scrapy_private.downloader import is_no_tunnel, slot_delay
 from scrapy_ubi.settings import UbiSettings
 
@@ -130,8 +130,8 @@ class HostFeedback:
             self._leave_alone(state, asked, self._several.is_late(flight))
             return flight.visit is not None and self._is_retried(flight.request, response)
         if flight.visit is not None and self._is_error(flight.request, response):
-            gateway = failing.says_unreachable(response.status, flight.request)
-            return self._several.is_late(flight) or self._count_error(flight.visit, str(response.status), gateway)
+            gone = failing.says_unreachable(response.status, flight.request)
+            return self._several.is_late(flight) or self._count_error(flight.visit, str(response.status), gone)
         if state.notes.text:
             self._forget(state, BUSY)
             self._forget(state, FAILING)
@@ -139,6 +139,8 @@ class HostFeedback:
 
     def failed(self, flight: Flight, error: Exception) -> bool:
         """A load has ended without a response. True: the page is to be fetched again, later."""
+        if flight.host is not None and isinstance(error, NO_ANSWER):
+            self._several.failed(flight.host, flight.began)
         if not self._policy.failures or load_of(flight.request) is not None:
             return False
         if flight.visit is not None and is_no_tunnel(error):
@@ -151,7 +153,6 @@ class HostFeedback:
             return False
         if (state := self._state(flight)) is None:
             return False
-        self._several.failed(state.host, flight.began)
         if self._several.is_late(flight):
             return flight.visit is not None and self._is_tried_again(flight.request, error)
         hosts = self._node.hosts
@@ -220,19 +221,16 @@ class HostFeedback:
         return asked
 
     def _leave_alone(self, state: HostState, seconds: float, late: bool) -> None:
-        hosts, most = self._node.hosts, self._settings.max_retry_after
-        if late:
-            hosts.postpone(state, min(seconds, most), "retry-after")
-            return
+        hosts = self._node.hosts
         noted = hosts.get(state, BUSY)
-        times = 1 + (noted if type(noted) is int and 0 <= noted < health.MOST_COUNT else 0)
+        times = (noted if type(noted) is int and 0 <= noted < health.MOST_COUNT else 0) + (not late)
         hosts.put(state, BUSY, times)
         if times > self._settings.retry_after_times:
             self._give_up(state, BUSY_HOST, f"has asked {times} times in a row to come back later")
         else:
             if times > 1:
                 seconds = max(seconds, self._settings.host_pause / GROWTH * 2.0 ** min(times - 1, 60))
-            self._put_off(state, min(seconds, most), "retry-after")
+            self._put_off(state, min(seconds, self._settings.max_retry_after), "retry-after")
 
     def _is_retried(self, request: Request, response: Response) -> bool:
         """Whether Scrapy would fetch this page again by itself, and neither request, spider nor settings want to see

@@ -56,8 +56,8 @@ class BigHost:
     def _say(self, state: HostState, queued: int) -> None:
         logger.warning(
             "%s has %d of the %d requests that wait at this agent, and is loaded one page at a time, so that agents "
-            "have little to do: UBI_HOST_CONCURRENCY = {%r: 8} allows several loads at once, where the site bears them, and "
-            "UBI_HOST_SHARDS = {%r: 4} divides it among agents.",
+            "have little to do: UBI_HOST_CONCURRENCY = {%r: 8} allows more loads at once, where the site bears them, "
+            "and UBI_HOST_SHARDS = {%r: 4} divides it among agents.",
             state.host,
             state.waiting,
             queued,

@@ -21,7 +21,7 @@ def told(caplog: pytest.LogCaptureFixture, waiting: Mapping[str, int], in_flight
     part.hold_lease()
     for host, count in waiting.items():
         for key in range(count):
-            part.crawl.agent.discover(host, Entry(hash((host, key)) & 0xFFFF_FFFF, f"http://{host}/{key}", 0))
+            part.crawl.agent.discover(host, Entry(len(host) << 32 | key, f"http://{host}/{key}", 0))
     watch = BigHost(part.crawl)
     for look in range(3 * LOOKS):
         watch.look(sum(waiting.values()), in_flight)

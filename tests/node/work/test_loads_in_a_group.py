@@ -1,4 +1,4 @@
-"""A host with several loads at once changes its owner while they are open: never more than allowed, by the web's log."""
+"""A host with several loads at once changes its owner while they are open: never more than allowed, by its log."""
 
 from __future__ import annotations
 
