@@ -24,7 +24,7 @@ from typing import Any, Literal, cast
 from scrapy_ubi.errors import UbiSettingError
 from scrapy_ubi.settings_table import PREFIX, SETTINGS, Kind, Setting, home
 from scrapy_ubi.settings_table.host_loads import LoadsByHost
-from scrapy_ubi.settings_table.iteration_settings import check_iterations, hosts_at_once, loads_of_iteration
+from scrapy_ubi.settings_table.iteration_settings import check_iterations, of_iterations
 from scrapy_ubi.settings_table.readers import NUMBERS, READERS, Reader, read_number, read_path
 from scrapy_ubi.untrusted.checks import NAME
 from scrapy_ubi.urls import HostRules, host_rules, normaliser, partition_key
@@ -134,8 +134,7 @@ class UbiSettings:
     robots_give_up: float = DEFAULT.robots_give_up
     max_crawl_delay: float = DEFAULT.max_crawl_delay
     sitemaps: int = DEFAULT.sitemaps
-    # No settings of their own: the user chose the directory (UBI_DIR or JOBDIR); who tells requests apart; how many
-    # hosts are loaded at once in iterations.
+    # No settings of their own: the user chose the directory; who tells requests apart; hosts at once in iterations.
     dir_given: bool = False
     fingerprinter: str = FINGERPRINTER
     hosts_at_once: int = 1
@@ -175,11 +174,8 @@ class UbiSettings:
         if values["host_delay"] is None:
             values["host_delay"] = _download_delay(settings.get("DOWNLOAD_DELAY"))
         fingerprinter = _class_name(settings.get("REQUEST_FINGERPRINTER_CLASS") or FINGERPRINTER)
-        if values["host_iterate"] and settings.get("UBI_HOST_CONCURRENCY") is None:
-            values["host_concurrency"] = loads_of_iteration(cast("int", values["host_load_take"]))
-        at_once = hosts_at_once(settings.get("CONCURRENT_REQUESTS"), cast("int", values["host_load_take"]))
-        found = cast("dict[str, Any]", values)
-        return cls(dir_given=given, fingerprinter=fingerprinter, hosts_at_once=at_once, **found)
+        values |= of_iterations(values, settings)
+        return cls(dir_given=given, fingerprinter=fingerprinter, **cast("dict[str, Any]", values))
 
 
 def replicas_for(replicas: int, capacity: float) -> int:

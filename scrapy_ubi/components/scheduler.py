@@ -166,9 +166,9 @@ class UbiScheduler(BaseScheduler):
 
     def make_node(self, transport: Transport, disk: AgentDisk | None) -> Node:
         """The node of this agent; tests put another in its place."""
-        who = wiring.make_start(self.directory, self._spider, self._origin)
-        events, rank = wiring.SchedulerEvents(self), self._ranker
-        return Node(self.settings, transport, who, self._codec.check, self._keys, events, disk=disk, ranker=rank)
+        start = wiring.make_start(self.directory, self._spider, self._origin)
+        events = wiring.SchedulerEvents(self)
+        return Node(self.settings, transport, start, self._codec.check, self._keys, events, disk=disk)
 
     def put_together(self, parts: wiring.Parts, disk: AgentDisk | None = None) -> None:
         """Put together, of these and a node, what requests go through. `settings` and `agent_id` are set before."""
@@ -205,7 +205,7 @@ class UbiScheduler(BaseScheduler):
 
     def _make_dequeue(self) -> Dequeue:
         count, stores = self._stat_buffer.count, self._stores
-        pages = RankedPages.of(self._ranker, self._keys, self.flights)
+        pages = RankedPages.of(self._ranker, self._keys, self.flights, self.node)
         sessions = Sessions(self.crawler, self.node, self.settings, self.notices, count)
         judge = stores.judge_of(count, self.node.note) if stores is not None else None
         return Dequeue(

@@ -60,7 +60,6 @@ from scrapy_ubi.node.work.next_request import NextRequest
 from scrapy_ubi.node.work.visits import Visit
 from scrapy_ubi.protocol.beat import Beat
 from scrapy_ubi.protocol.host import Entry, HostState
-from scrapy_ubi.ranking import Ranker
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.transport import Transport
 from scrapy_ubi.transport.redis_keys import drain_field
@@ -73,7 +72,7 @@ class Node:
 
     `start` says who it is. `check` says why a request's JSON text cannot be accepted (None: it can); `keys` makes the
     keys of requests. `events` hears what happens. `disk` is where the node keeps what it knows; without it that is
-    forgotten with the process. `ranker` is that of UBI_RANK, if it is set.
+    forgotten with the process.
     """
 
     def __init__(
@@ -86,7 +85,6 @@ class Node:
         events: NodeEvents | None = None,
         clock: Callable[[], float] = clock.now,
         disk: Disk | None = None,
-        ranker: Ranker | None = None,
     ) -> None:
         self.settings, self.agent_id, self.transport = settings, start.agent_id, transport
         self._check, self._clock, self._keys = check, clock, keys
@@ -97,7 +95,7 @@ class Node:
         self._fatal = Fatal(self._crawl.disk, events.fatal)
         self._waker = EngineWakeup(self._crawl, self._fatal, clock, events.wake)
         self._make_mail(start)
-        self._make_work(ranker)
+        self._make_work()
         self._follow()
 
     def _make_crawl(self, start: Start, disk: Disk) -> None:
@@ -109,8 +107,8 @@ class Node:
         self.limits = HostLimits(settings, self.hosts, unix, self.note)
         self.concurrency = HostConcurrency.of(settings, self.hosts)
         self._limit = self.concurrency.limit if self.concurrency is not None else None
-        self._iterations = Iterations.of(settings)
-        policy = host_policy(self.hosts, self.limits, self.addresses, self._limit, self._iterations)
+        self.iterations = Iterations.of(settings)
+        policy = host_policy(self.hosts, self.limits, self.addresses, self._limit, self.iterations)
         fixed = figures.fixed(settings, start.agent_id, start.spider, start.origin)
         self._crawl = Crawl(
             settings, start.agent_id, disk, fixed, self._events.incarnation, self._clock, start.predecessor, policy
@@ -129,19 +127,19 @@ class Node:
         self._join = Join(crawl, settings, io, transport, start, self._beats.line, self._follow, clock)
         self._leave = Leave(crawl, settings, fatal, self._exchanges, self._publisher, clock, self._lost_agents.look)
 
-    def _make_work(self, ranker: Ranker | None) -> None:
+    def _make_work(self) -> None:
         """The parts that choose requests, follow their visits, and take what they find."""
         settings, crawl, waker = self.settings, self._crawl, self._waker
         self.crawl_limits = CrawlLimits(settings, self.agent_id, self._events.limit)
         self._limit_watch = LimitWatch(self.crawl_limits, crawl, self._io, self.transport)
-        discovers, visits = made_by(turns := self._iterations)
+        discovers, visits = made_by(turns := self.iterations)
         discoverer = discovers(crawl, self.crawl_limits, self.limits, waker, self._exchanges.look_for_much)
         self.met, self.discover, self.discover_all = discoverer.met, discoverer.discover, discoverer.discover_all
         self._take_again = discoverer.take_again
         self.learner = LearnedForms.of(settings, self._keys, discoverer.take_again)
         self._visits = visits(crawl, self.learner, self.addresses, self._clock, self._limit)
         if turns is not None:
-            turns.barrier = Barrier(crawl, self.crawl_limits, turns, ranker, waker, self._visits.settle, self.note)
+            turns.barrier = Barrier(crawl, self.crawl_limits, turns, waker, self._visits.settle, self.note)
         self.access = HostAccess(crawl, self._visits, waker, self._fatal, self.foreign, self._clock, self._limit)
         self._choice = NextRequest(
             crawl, self._fatal, self.hosts, self.limits, self.learner, self._events.given_up, waker.arm, turns
@@ -230,8 +228,8 @@ class Node:
         self._beats.publish(beat)
         self.access.permits.look_again()
         self._limit_watch.look(now)
-        if self._iterations is not None:
-            self._iterations.barrier.look()
+        if self.iterations is not None:
+            self.iterations.barrier.look()
         self._choice.read_ahead(now)
         self._waker.arm()
 

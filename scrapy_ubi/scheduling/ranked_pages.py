@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from scrapy_ubi.node import Visit
+from scrapy_ubi.node import Node, Visit
 from scrapy_ubi.ranking import Page, PageLink, Ranker
 from scrapy_ubi.requests.identity import RequestKeys
 from scrapy_ubi.requests.inflight import Flight, Flights, FoundLinks
@@ -25,10 +25,12 @@ class RankedPages:
         self._keys = keys
 
     @classmethod
-    def of(cls, ranker: Ranker | None, keys: RequestKeys, flights: Flights) -> RankedPages | None:
-        """None without a ranker; with one, links of pages are kept from now on."""
-        if ranker is None:
+    def of(cls, ranker: Ranker | None, keys: RequestKeys, flights: Flights, node: Node) -> RankedPages | None:
+        """None without a ranker, or iterations; else links of pages are kept from now on, for what the node ranks by
+        it."""
+        if ranker is None or node.iterations is None:
             return None
+        node.iterations.ranker = ranker
         flights.keep_links = True
         return cls(keys)
 

@@ -1,9 +1,12 @@
 """What settings of iterations mean together: UBI_HOST_ITERATE, UBI_HOST_LOAD_TAKE, UBI_RANK.
 
-Rules of this module: nothing here is read of Scrapy's settings; values are those that `settings` has read.
+Rules of this module: values are those that `settings` has read and checked, one by one.
 """
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
 
 from scrapy_ubi.errors import UbiSettingError
 from scrapy_ubi.settings_table.host_loads import MOST, Loads, LoadsByHost
@@ -32,14 +35,18 @@ def check_iterations(iterate: bool, load_seconds: float, rank: object, fingerpri
         )
 
 
-def loads_of_iteration(take: int) -> LoadsByHost:
-    """UBI_HOST_CONCURRENCY, where UBI_HOST_ITERATE is True and it is not set: the requests of an iteration are loaded
-    together."""
-    return LoadsByHost(others=Loads(min(take, MOST)))
+def of_iterations(values: Mapping[str, object], given: Mapping[Any, Any]) -> dict[str, object]:
+    """What these values make of others, where these are not `given` among Scrapy's settings: the requests of an
+    iteration are loaded together, and so many hosts at once (TC)."""
+    take = values["host_load_take"]
+    assert isinstance(take, int)
+    found: dict[str, object] = {"hosts_at_once": _hosts_at_once(given.get("CONCURRENT_REQUESTS"), take)}
+    if values["host_iterate"] and given.get("UBI_HOST_CONCURRENCY") is None:
+        found["host_concurrency"] = LoadsByHost(others=Loads(min(take, MOST)))
+    return found
 
 
-def hosts_at_once(concurrent_requests: object, take: int) -> int:
-    """Hosts whose iterations are loaded at once (TC), of Scrapy's CONCURRENT_REQUESTS."""
+def _hosts_at_once(concurrent_requests: object, take: int) -> int:
     try:
         return max(1, int(str(concurrent_requests)) // take)
     except ValueError:  # Scrapy says so

@@ -240,7 +240,7 @@ class Process:
         started = self.clock()
         world, files, keeper = self.world, self.files, SlowKeeper(self.world, self.files, self.clock)
         await keeper.start()
-        return Node(
+        node = Node(
             world.settings,
             self.transport,
             Start(self.name, "test", predecessor=files.incarnation, started=started),
@@ -249,8 +249,10 @@ class Process:
             Told(self),
             self.clock,
             keeper,
-            read_rank(world.settings.rank) if world.settings.rank is not None else None,
         )
+        if node.iterations is not None and world.settings.rank is not None:
+            node.iterations.ranker = read_rank(world.settings.rank)
+        return node
 
     async def _run(self) -> None:
         world, node = self.world, await self._begin()

@@ -25,10 +25,9 @@ from scrapy_ubi.node.hosts.crawl_limits import CrawlLimits
 from scrapy_ubi.node.work.discover import Discoverer
 from scrapy_ubi.node.work.engine_wakeup import EngineWakeup
 from scrapy_ubi.node.work.iterations import Iteration, Iterations
-from scrapy_ubi.node.work.verdict import Verdict
+from scrapy_ubi.node.work.link_verdict import Verdict
 from scrapy_ubi.node.work.visits import Visit, VisitEnd, Visits
 from scrapy_ubi.protocol.host import Entry, HostState
-from scrapy_ubi.ranking import Ranker
 from scrapy_ubi.urls.scores import MOST_SCORE
 
 logger = logging.getLogger("scrapy_ubi")
@@ -115,12 +114,11 @@ class Barrier:
         crawl: Crawl,
         crawl_limits: CrawlLimits,
         iterations: Iterations,
-        ranker: Ranker | None,
         waker: EngineWakeup,
         settle: Callable[[VisitEnd], None],
         note: Callable[[str, str], object],
     ) -> None:
-        self._crawl, self._iterations, self._ranker, self._waker = crawl, iterations, ranker, waker
+        self._crawl, self._iterations, self._waker = crawl, iterations, waker
         self._crawl_limits, self._settle, self._note = crawl_limits, settle, note
         self._said = False
 
@@ -151,7 +149,7 @@ class Barrier:
     def reached(self, iteration: Iteration, goes_on: bool) -> None:
         """All requests of an iteration have ended."""
         closed, state = self._iterations.closed, iteration.state
-        ranks = goes_on and self._ranker is not None
+        ranks = goes_on and self._iterations.ranker is not None
         self._discover(iteration, UNRANKED if ranks else None)
         endings = iteration.in_order(iteration.endings)
         for ending in endings:
@@ -178,11 +176,12 @@ class Barrier:
 
     def _tell(self, host: str, endings: Sequence[VisitEnd]) -> bool:
         """Tell the ranker of the pages; whether it has heard of all."""
-        assert self._ranker is not None
+        ranker = self._iterations.ranker
+        assert ranker is not None
         try:
             for ending in endings:
                 if ending.visit.page is not None:
-                    self._ranker.page(host, ending.visit.page)
+                    ranker.page(host, ending.visit.page)
         except Exception as error:  # noqa: BLE001 - the code of users may raise anything
             self._failed(host, "raised", error)
             return False
@@ -190,9 +189,10 @@ class Barrier:
 
     def _priorities(self, host: str, entries: Sequence[Entry]) -> list[int] | None:
         """What the ranker says of these, None where that does not hold."""
-        assert self._ranker is not None
+        ranker = self._iterations.ranker
+        assert ranker is not None
         try:
-            scores = [float(score) for score in self._ranker.scores(host, entries)]
+            scores = [float(score) for score in ranker.scores(host, entries)]
         except Exception as error:  # noqa: BLE001 - likewise
             self._failed(host, "raised", error)
             return None

@@ -20,6 +20,7 @@ from typing import NamedTuple, Protocol
 
 from scrapy_ubi.node.work.visits import Visit, VisitEnd
 from scrapy_ubi.protocol.host import Entry, HostState
+from scrapy_ubi.ranking import Ranker
 from scrapy_ubi.settings import UbiSettings
 
 MOST_HELD = 100_000  # links of all hosts together; what is found beyond is queued as it is found
@@ -75,9 +76,10 @@ class AtBarrier(Protocol):
 
 class Iterations:
     """The iterations of one agent's hosts, of `take` requests each, of `hosts` hosts at once. `barrier` is to be given
-    before a request is taken."""
+    before a request is taken, and `ranker`, that of UBI_RANK, if it is set."""
 
     barrier: AtBarrier
+    ranker: Ranker | None = None
 
     def __init__(self, take: int, hosts: int) -> None:
         self._take, self._most = take, max(1, hosts)
