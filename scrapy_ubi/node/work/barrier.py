@@ -149,7 +149,7 @@ class Barrier:
     def reached(self, iteration: Iteration, goes_on: bool) -> None:
         """All requests of an iteration have ended."""
         closed, state = self._iterations.closed, iteration.state
-        ranks = goes_on and self._iterations.ranker is not None
+        ranks = goes_on and self._iterations.ranker is not None and self._goes_on(state)
         self._discover(iteration, UNRANKED if ranks else None)
         endings = iteration.in_order(iteration.endings)
         for ending in endings:

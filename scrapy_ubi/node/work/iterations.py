@@ -16,6 +16,7 @@ Rules of this module:
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import islice
 from typing import NamedTuple, Protocol
 
 from scrapy_ubi.node.work.visits import Visit, VisitEnd
@@ -23,6 +24,7 @@ from scrapy_ubi.protocol.host import Entry, HostState
 from scrapy_ubi.ranking import Ranker
 from scrapy_ubi.settings import UbiSettings
 
+MOST_LET_IN = 100  # hosts in line that are asked again at a look, where there are places
 MOST_HELD = 100_000  # links of all hosts together; what is found beyond is queued as it is found
 
 
@@ -101,6 +103,9 @@ class Iterations:
     def may_take(self, state: HostState) -> bool:
         """Whether a request of this host may be taken now; else `barrier.wake` tells when it may be asked again."""
         iteration = self._open.get(state.host)
+        if iteration is not None and iteration.closing and iteration.state is not state:
+            del self._open[state.host]  # the host was forgotten while it was ranked, and has come again
+            iteration = None
         if iteration is not None and (iteration.closing or iteration.taken >= iteration.targets):
             return False
         if (iteration is None or not iteration.out) and self._busy >= self._most:
@@ -135,11 +140,14 @@ class Iterations:
         iteration.out -= 1
         if not iteration.out:
             self._busy -= 1
-            if self._in_line:
-                first = next(iter(self._in_line))
-                del self._in_line[first]
-                self.barrier.wake(first)
+            self._let_in(2 * (self._most - self._busy))
         self._look(iteration)
+
+    def _let_in(self, most: int) -> None:
+        """Ask so many of the hosts in line again: more than there are places, as some may have to wait for others."""
+        for state in [*islice(self._in_line, most)]:
+            del self._in_line[state]
+            self.barrier.wake(state)
 
     # -- links
 
@@ -170,8 +178,9 @@ class Iterations:
         """Close the iterations that nothing else would close: what they wait for was done elsewhere, or the host is not
         fetched here any more."""
         for iteration in [*self._open.values()]:
-            on = goes_on(iteration.state)
-            self._look(iteration, on)
+            self._look(iteration, goes_on(iteration.state))
+        if self._busy < self._most:
+            self._let_in(MOST_LET_IN)
 
     def close_all(self) -> None:
         """This agent takes no further requests."""

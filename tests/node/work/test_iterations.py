@@ -186,8 +186,31 @@ def test_requests_of_so_many_hosts_are_out_at_once() -> None:
     (a, b), others = [crawl.take_all("a"), crawl.take_all("b")], [crawl.take_all("c"), crawl.take_all("d")]
     assert len(a) == len(b) == 2 and others == [[], []]
     crawl.end(*a)
-    assert crawl.woken == ["c", "a"], "the first in line, then the host itself"
-    assert len(crawl.take_all("c")) == 2 and not crawl.take_all("a")
+    assert crawl.woken == ["c", "d", "a"], "those in line, then the host itself"
+    assert len(crawl.take_all("c")) == 2 and not crawl.take_all("a") and not crawl.take_all("d")
+    crawl.iterations.look(lambda state: True)
+    assert crawl.woken == ["c", "d", "a"], "there is no place"
+
+
+def test_hosts_in_line_are_asked_again_though_the_first_ones_do_not_take_their_place() -> None:
+    crawl = Crawl(take=1, hosts=1)
+    for host in "abcdef":
+        crawl.waits(1, host=host)
+    (a,) = crawl.take_all("a")
+    assert not any(crawl.take_all(host) for host in "bcdef")
+    crawl.end(a)
+    assert crawl.woken == ["b", "c", "a"]
+    crawl.iterations.look(lambda state: True)
+    assert crawl.woken[3:] == ["d", "e", "f"]
+
+
+def test_a_host_that_was_forgotten_while_it_was_ranked_may_come_again() -> None:
+    crawl = Crawl(take=1, ranks=True)
+    crawl.waits(1)
+    crawl.end(*crawl.take_all())
+    crawl.states["h"] = SetState("h")
+    crawl.waits(2)
+    assert len(crawl.take_all()) == 1
 
 
 @pytest.mark.parametrize("goes_on", [True, False])
