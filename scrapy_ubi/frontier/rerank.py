@@ -23,7 +23,7 @@ from scrapy_ubi.frontier.scan import Priorities, Scan
 from scrapy_ubi.frontier.window import Window
 from scrapy_ubi.protocol.host import HostState
 
-RANKED = 10_000  # rows of a queue: some tens of milliseconds
+RANKED = 10_000  # rows of a queue: 30 to 130 ms
 AT_ONCE = 2  # queues read at a time: 3 MB each
 
 

@@ -3,7 +3,7 @@
 Rules of this module:
 
 * A ranker is made of the arguments of its text in UBI_RANK (`of`), and says by `FilterError` what is wrong with them.
-* Each takes a microsecond or two a link and a candidate: ranking 10,000 candidates takes some tens of milliseconds.
+* Each takes a microsecond or less a link and a candidate, so that what a ranking takes is the reading of rows.
 """
 
 from __future__ import annotations
