@@ -6,6 +6,7 @@ import asyncio
 import random
 import tempfile
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -116,8 +117,10 @@ SETTINGS: dict[str, Any] = {
 }
 
 
-def crawled(count: int, spider: type[Follow] = Follow, expected: str = "finished", **settings: Any) -> list[Run]:
-    """So many crawls beside each other, each with latencies of its own."""
+def crawled(
+    count: int, spider: type[Follow] = Follow, expected: str = "finished", kept: Path | None = None, **settings: Any
+) -> list[Run]:
+    """So many crawls beside each other, each with latencies of its own; their directories are kept in that one."""
 
     async def crawl(place: Path) -> None:
         runner, crawlers = AsyncCrawlerRunner({"TWISTED_REACTOR_ENABLED": False}), []
@@ -130,7 +133,7 @@ def crawled(count: int, spider: type[Follow] = Follow, expected: str = "finished
         assert {crawler.stats.get_value("finish_reason") for crawler in crawlers} == {expected}
 
     with tempfile.TemporaryDirectory() as place:
-        asyncio.run(crawl(Path(place)))
+        asyncio.run(crawl(kept or Path(place)))
     return [RUN.pop(seed) for seed in range(count)]
 
 
@@ -172,6 +175,16 @@ def test_an_iteration_that_a_limit_cuts_short_ends(limit: dict[str, int], reason
     assert len(orders(runs)) == 1 and 5 <= len(runs[0].taken) < PAGES / 2 + 4, runs[0].taken
 
 
+def test_a_crawl_that_is_stopped_goes_on_with_the_last_scores(tmp_path: Path) -> None:
+    """In the same order whatever loads take, and with each page once."""
+    settings = {"UBI_HOST_LOAD_TAKE": 4, "UBI_RANK": "backlinks"}
+    first = crawled(4, kept=tmp_path, expected="closespider_pagecount", CLOSESPIDER_PAGECOUNT=6, **settings)
+    second = crawled(4, kept=tmp_path, **settings)
+    assert len(orders(first)) == len(orders(second)) == 1
+    whole = crawled(1, **settings)[0]
+    assert Counter(first[0].taken + second[0].taken) == Counter(whole.taken)
+
+
 class Many(Follow):
     """Links to many pages at once: more than are in memory of a queue."""
 
@@ -189,3 +202,23 @@ def test_a_queue_that_is_not_in_memory_is_ranked() -> None:
     counts = Counter(to for path in runs[0].taken[:9] for to in set(links_of(int(path.partition("-")[0]))))
     best = {str(number) for number, count in counts.items() if count > 1} - {*runs[0].taken[:9]}
     assert best and best <= {*runs[0].taken[9:17]}, "pages that one page links to came before those that several do"
+
+
+class Broken:
+    """A ranker of a user's."""
+
+    def __init__(self, where: str) -> None:
+        self.where = where
+
+    def page(self, host: str, page: Any) -> None:
+        assert self.where != "page"
+
+    def scores(self, host: str, candidates: Sequence[Any]) -> list[float]:
+        return [float("nan")] * (len(candidates) - (self.where == "few"))
+
+
+@pytest.mark.parametrize("where", ["page", "few", "nan"])
+def test_a_ranker_that_fails_leaves_the_order_as_it_is(where: str, caplog: pytest.LogCaptureFixture) -> None:
+    runs = crawled(1, UBI_HOST_LOAD_TAKE=4, UBI_RANK=f"{__name__}.Broken({where})")
+    assert len(set(runs[0].taken)) > PAGES / 2
+    assert caplog.text.count("The ranker of UBI_RANK failed at h.example") == 1
