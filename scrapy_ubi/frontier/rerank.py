@@ -64,7 +64,9 @@ class Rerank:
                 self._window.ranking[state] = {}
                 start, end = rows.of_host(rows.QUEUE, state.hid)
                 first = min(state.low, state.head[0]) if state.head else state.low
-                scans.append(Scan(state, max(start, first[: queue_rows.ROW]), end, RANKED, ranks=True))
+                changed = sum(len(changes) for changes in (state.fresh, state.writing) if changes)
+                most = RANKED + min(changed, 2 * RANKED)  # rows of the store may have moved since
+                scans.append(Scan(state, max(start, first[: queue_rows.ROW]), end, most, ranks=True))
         return scans
 
     def forget(self, state: DiskState) -> None:
