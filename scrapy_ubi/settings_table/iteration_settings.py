@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from scrapy_ubi.errors import UbiSettingError
-from scrapy_ubi.settings_table.host_loads import MOST, Loads, LoadsByHost
+from scrapy_ubi.settings_table.loads_at_once import MOST, Loads, LoadsByHost
 
 
 def check_iterations(iterate: bool, load_seconds: float, rank: object, fingerprinter: str | None) -> None:
