@@ -35,7 +35,7 @@ from scrapy_ubi.downloads.gate import Gate, Withdrawn
 from scrapy_ubi.downloads.unscheduled import ForeignHost
 from scrapy_ubi.politeness import failing, retry_after
 from scrapy_ubi.politeness.robots import fetch, record, text
-from scrapy_ubi.politeness.robots.authority import authority_of
+from scrapy_ubi.politeness.robots.authority import asked_for
 from scrapy_ubi.politeness.robots.cache import Cache, Known
 from scrapy_ubi.politeness.robots.record import SECTION, RobotsRecord, Step, may_insist
 from scrapy_ubi.politeness.robots.rules import Parsers
@@ -45,6 +45,7 @@ from scrapy_ubi.scrapy_private.downloader import is_no_tunnel
 from scrapy_ubi.scrapy_private.engines import scheduler_in
 from scrapy_ubi.scrapy_private.runs import is_trial
 from scrapy_ubi.scrapy_private.versions import robots_parsed
+from scrapy_ubi.urls.shards import MARK
 
 if TYPE_CHECKING:
     from scrapy_ubi.components.scheduler import UbiScheduler
@@ -85,14 +86,16 @@ class UbiRobotsMiddleware:
         when that is to be seen later.
         """
         scheduler = self._scheduler()
-        authority = authority_of(request)
+        authority, url = asked_for(request)
         if scheduler is None or authority is None or request.meta.get("dont_obey_robotstxt"):
             return
         agent = self._agent_of(request)
         known = await self._known(authority, request, agent, scheduler)
-        if not known.noted and (state := scheduler.gate.hosts.state_of(request)) is not None:
+        state = scheduler.gate.hosts.state_of(request)
+        if state is not None and (not known.noted or (MARK in state.host and state.host not in known.shards)):
             known.noted = True
-            if authority not in self._noted(state):
+            known.shards.add(state.host)
+            if authority not in self._noted(state) or MARK in state.host:
                 self._note(state, authority, known.record, scheduler)
         if known.record.delay and not scheduler.gate.hosts.is_page(request):
             most = scheduler.settings.max_crawl_delay
@@ -100,7 +103,7 @@ class UbiRobotsMiddleware:
         if known.sitemaps is not None and scheduler.gate.hosts.is_page(request):
             named, known.sitemaps = known.sitemaps, None
             scheduler.sitemaps.named(*named, request)
-        if not self._parsers.allows(known, request.url, agent):
+        if not self._parsers.allows(known, url, agent):
             logger.debug("Forbidden by robots.txt: %s", request, extra={"spider": self._crawler.spider})
             self._count("robotstxt/forbidden")
             raise IgnoreRequest(FORBIDDEN)
@@ -190,6 +193,7 @@ class UbiRobotsMiddleware:
                 timeout,
                 self._crawler.engine.download_async,
                 scheduler.reach.follows,
+                scheduler.gate.hosts.key_for(request),
             )
         except (Withdrawn, ForeignHost, PrivateHost):
             raise

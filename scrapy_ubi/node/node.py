@@ -38,7 +38,7 @@ from scrapy_ubi.node.hosts.ip_politeness import IpPoliteness
 from scrapy_ubi.node.hosts.learned_forms import LearnedForms
 from scrapy_ubi.node.hosts.merged_urls import MergedUrls
 from scrapy_ubi.node.hosts.policy import host_policy
-from scrapy_ubi.node.keys import Keys
+from scrapy_ubi.node.keys import NAMES_HOST, Keys
 from scrapy_ubi.node.mail.disk_flush import DiskFlush
 from scrapy_ubi.node.mail.exchange import Exchange
 from scrapy_ubi.node.mail.exchange_loop import ExchangeLoop
@@ -60,7 +60,6 @@ from scrapy_ubi.protocol.host import Entry, HostState
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.transport import Transport
 from scrapy_ubi.transport.redis_keys import drain_field
-from scrapy_ubi.urls import partition_key
 
 logger = logging.getLogger("scrapy_ubi")
 
@@ -86,6 +85,7 @@ class Node:
     ) -> None:
         self.settings, self.agent_id, self.transport = settings, start.agent_id, transport
         self._check, self._clock, self._keys = check, clock, keys
+        self._host_of = settings.host_of()
         self._events = events = events if events is not None else NodeEvents()
         self._asked = False  # to leave
         self.published: dict[str, str] = {}  # agent -> its profile, when this one had left
@@ -223,7 +223,8 @@ class Node:
 
     def _judge(self, host: str, entry: Entry) -> str | None:
         """Why an entry cannot be accepted: a URL under another host's name, a request this spider cannot make."""
-        if partition_key(entry.url, self.settings.partition, self.settings.host_rules) != host:
+        named = NAMES_HOST in entry.request
+        if (self._keys.named_host(entry) if named else self._host_of(entry.url)) != host:
             return f"{entry.url[:100]!r} does not belong to host {host[:100]!r}"
         return self._check(entry.request) if entry.request else None
 

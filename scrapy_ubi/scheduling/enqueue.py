@@ -21,10 +21,11 @@ from scrapy_ubi.node import Visit
 from scrapy_ubi.node.keys import before_loss, name_of
 from scrapy_ubi.node.work.verdict import Verdict
 from scrapy_ubi.protocol.host import Entry, retried
-from scrapy_ubi.requests.check import NONCE
-from scrapy_ubi.requests.codec import Encoded, depth_of
+from scrapy_ubi.requests.check import HOST, NONCE
+from scrapy_ubi.requests.codec import Encoded, depth_in, depth_of
 from scrapy_ubi.requests.identity import Place
 from scrapy_ubi.requests.inflight import Flight, FoundLinks
+from scrapy_ubi.requests.named_hosts import BadHost
 from scrapy_ubi.scheduling.decide import Found, Tools
 from scrapy_ubi.scheduling.hostless import Hostless
 from scrapy_ubi.scheduling.stats import StatBuffer
@@ -81,13 +82,14 @@ class Enqueue:
             return False
         if not tools.link_filter.idle or tools.keys.wants_nonce(request):
             return False
-        url = request.url
-        place = tools.keys.place_of(url)
+        url, meta = request.url, request.meta
+        named = HOST in meta or tools.keys.asks
+        place = tools.keys.place(request) if named else tools.keys.place_of(url)
         if place is None or len(url) > tools.settings.max_url_length:
             return False
         if tools.flights.keep_links:
             self._links_of(self._children[request]).forms.append(place.normal)
-        key, depth = tools.keys.key(request, place), depth_of(request)
+        key, depth = tools.keys.key(request, place), depth_in(meta)
         met = key not in self._out and tools.node.met(place.host, key, depth, request.priority)
         if not met and not (key in self._seed_pages and self._is_seed(request, place, key)):
             self._asked[request] = (place, key, depth)
@@ -128,15 +130,20 @@ class Enqueue:
                 tools.scores.raise_request(request, "")
         if asked is not None:
             return self._take_placed(request, asked, page, seed, asked=True)
-        url = request.url
-        place = tools.keys.place_of(url)
+        url, meta = request.url, request.meta
+        try:
+            named = HOST in meta or tools.keys.asks
+            place = tools.keys.named_place(request) if named else tools.keys.place_of(url)
+        except BadHost as error:
+            tools.drops.drop("bad_host", f"{request!s:.200} names its host wrongly ({error})")
+            return Verdict.BAD_HOST
         if place is None:
             return self._take_local(request, page)
         if len(url) > tools.settings.max_url_length:
             return tools.too_long(url)
         if seed and request.dont_filter:
             tools.seeds.mark(request, place)
-        placed = place, tools.keys.key(request, place), depth_of(request)
+        placed = place, tools.keys.key(request, place), depth_in(meta)
         return self._take_placed(request, placed, page, seed, asked=False)
 
     def _links_of(self, page: Visit | None) -> FoundLinks:

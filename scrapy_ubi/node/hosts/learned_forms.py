@@ -36,6 +36,7 @@ from scrapy_ubi.protocol.host import Entry, HostState
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.urls import learned, partition_key, url_key
 from scrapy_ubi.urls.normaliser import parse, tried
+from scrapy_ubi.urls.shards import host_of_key
 
 SAMPLE = 20
 MOST_PAGES = 50_000  # 10 MB
@@ -314,5 +315,5 @@ class LearnedForms:
         """Whether both are URLs of the host: `www.` may be another one's."""
         return (
             learned.site_of(form) == learned.site_of(to)
-            or partition_key(to, self._partition, self._rules) == state.host
+            or partition_key(to, self._partition, self._rules) == host_of_key(state.host)
         )

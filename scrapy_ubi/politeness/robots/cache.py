@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from scrapy.robotstxt import RobotParser
 
@@ -20,7 +20,8 @@ class Known:
     `parser`: None where all is allowed, or where the record is not known; `agent`: the digest of the user agent for
     which alone the parser holds, None where it holds for all; `size`: characters of what the parser was made of,
     and of `sitemaps`: those it names, with its URL, for the first page that comes, where no page had it fetched;
-    `noted`: whether the record was put into the host's notes; else the first page does so, unless another is there.
+    `noted`: whether the record was put into the host's notes; else the first page does so, unless another is there;
+    `shards`: those in whose notes it is, of a host that is cut.
     """
 
     record: RobotsRecord
@@ -29,6 +30,7 @@ class Known:
     size: int = 0
     sitemaps: tuple[list[str], str] | None = None
     noted: bool = True
+    shards: set[str] = field(default_factory=set)
 
     @property
     def weight(self) -> int:
