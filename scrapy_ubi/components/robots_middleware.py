@@ -91,12 +91,8 @@ class UbiRobotsMiddleware:
             return
         agent = self._agent_of(request)
         known = await self._known(authority, request, agent, scheduler)
-        state = scheduler.gate.hosts.state_of(request)
-        if state is not None and (not known.noted or (MARK in state.host and state.host not in known.shards)):
-            known.noted = True
-            known.shards.add(state.host)
-            if authority not in self._noted(state) or MARK in state.host:
-                self._note(state, authority, known.record, scheduler)
+        if not known.noted or scheduler.settings.host_shards is not None:
+            self._note_there(authority, known, request, scheduler)
         if known.record.delay and not scheduler.gate.hosts.is_page(request):
             most = scheduler.settings.max_crawl_delay
             scheduler.gate.hosts.want_abroad(request, SECTION, min(known.record.delay, most))
@@ -302,8 +298,19 @@ class UbiRobotsMiddleware:
         assert scheduler is not None
         return record.from_section(scheduler.node.hosts.get(state, SECTION), self._wall())
 
-    def _note(self, state: HostState | None, authority: str, after: RobotsRecord, scheduler: UbiScheduler) -> None:
-        """Note what is known with the host, and the largest Crawl-delay of its authorities."""
+    def _note_there(self, authority: str, known: Known, request: Request, scheduler: UbiScheduler) -> None:
+        """Note what is known of an authority with the host of this page, unless it is noted there."""
+        state = scheduler.gate.hosts.state_of(request)
+        if state is not None and known.is_news_to(state.host):
+            shard = MARK in state.host
+            if shard or authority not in self._noted(state):
+                self._note(state, authority, known.record, scheduler, loaded=not shard)
+
+    def _note(
+        self, state: HostState | None, authority: str, after: RobotsRecord, scheduler: UbiScheduler, loaded: bool = True
+    ) -> None:
+        """Note what is known with the host, and the largest Crawl-delay of its authorities. `loaded`: under its
+        permit, not for another shard."""
         if state is None:
             return
         records = self._noted(state)
@@ -311,8 +318,12 @@ class UbiRobotsMiddleware:
         records[authority] = after
         node = scheduler.node
         node.hosts.put(state, SECTION, record.to_section(records))
-        if self._follow_delay(state, records, scheduler) and node.frontier.find(state.host) is state:
+        if not self._follow_delay(state, records, scheduler) or node.frontier.find(state.host) is not state:
+            return
+        if loaded:
             node.frontier.defer(state, clock.now())  # it holds between this load and the first page
+        else:
+            node.hosts.stagger(state)
 
     def _follow_delay(self, state: HostState, records: dict[str, RobotsRecord], scheduler: UbiScheduler) -> bool:
         """Let the host have the largest Crawl-delay of its authorities, within bounds; whether it has or had one."""

@@ -55,6 +55,7 @@ class DiskFrontier:
         self, store: Store, seen: Seen, saved: Mapping[str, int], *, delay: float, offset: float, most: int
     ) -> None:
         self.delay = delay
+        self.on_new: Callable[[HostState], None] | None = None
         self.store = store
         self.seen = seen
         self.keys = KeyStates(seen)
@@ -87,6 +88,8 @@ class DiskFrontier:
         state = self._states[host] = DiskState(host, flushes.next, self.keys, self.store)
         flushes.next += 1
         flushes.name(state)
+        if self.on_new is not None:
+            self.on_new(state)
         return state
 
     def restore(self, hid: int, record: rows.HostRecord) -> DiskState:

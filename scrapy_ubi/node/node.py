@@ -100,8 +100,8 @@ class Node:
         """The crawl, and what is known of its hosts."""
         settings = self.settings
         self.addresses = IpPoliteness() if settings.polite_by_ip else None
-        self.foreign = ForeignHosts(self._clock)
-        self.hosts = HostNotes(self._clock, unix)
+        self.foreign = ForeignHosts(self._clock, settings.host_shards)
+        self.hosts = HostNotes(self._clock, unix, settings.host_shards)
         self.limits = HostLimits(settings, self.hosts, unix, self.note)
         policy = host_policy(self.hosts, self.limits, self.addresses)
         fixed = figures.fixed(settings, start.agent_id, start.spider, start.origin)
@@ -168,7 +168,7 @@ class Node:
         agent, crawl, settings = self.agent, self._crawl, self.settings
         run = RunState(agent, control, str(crawl.disk.facts.get("run", "")))
         queries = QueryInbox(self.agent_id, self._answer, time.time)
-        check = InboxCheck(agent, self._judge, settings.max_url_length, queries)
+        check = InboxCheck(agent, self._judge, settings.max_url_length, queries, settings.host_shards)
         flush = DiskFlush(agent, crawl.disk, crawl.facts, self._events.flush)
         return Exchange(agent, self.transport, self._io, settings, run, check, flush, self._exchanges.arrived)
 

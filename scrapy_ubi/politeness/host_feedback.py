@@ -14,6 +14,8 @@ The gate reports every load that had the host's permit: pages, robots.txt, media
   settings handle their status, let the host rest, and at last it is given up: `host/failing`, or `host/dead` where a
   proxy says that it cannot be reached (`failing`). Other answers of 5xx are as any answer.
 * A load that lets the host rest, or ends it, uses up none of its page's retries: the page goes back to its queue.
+* What follows for one shard of a host that is cut (a rest, the end) follows for all of them that this agent keeps; what
+  leads to it is counted for each.
 * A robots.txt that asks to come back later, or that cannot be loaded, is the matter of `scrapy_ubi.politeness.robots`.
 * Of a host that is given up everything that waits fails with that reason (`HostNotes.end`), so that the crawl ends;
   `scrapy ubi requeue` brings it back. What bypasses the scheduler fails as well: the gate asks `given_up`.
@@ -53,6 +55,7 @@ from scrapy_ubi.requests.failure_reasons import TooLong, status_reason
 from scrapy_ubi.requests.inflight import Flight
 from scrapy_ubi.scrapy_private.downloader import is_no_tunnel, slot_delay
 from scrapy_ubi.settings import UbiSettings
+from scrapy_ubi.urls.shards import MARK
 
 if TYPE_CHECKING:
     from scrapy_ubi.node import Node, Visit
@@ -188,6 +191,8 @@ class HostFeedback:
     def _learn_address(self, state: HostState, request: Request, response: Response) -> None:
         """Note where the response came from; that of a proxy says nothing."""
         addresses = self._node.addresses
+        if MARK in state.host:  # its shards are on one address, and may be loaded side by side
+            return
         if addresses is not None and response.ip_address is not None and not request.meta.get("proxy"):
             addresses.learn(state.host, str(response.ip_address))
 
@@ -216,7 +221,7 @@ class HostFeedback:
         else:
             if times > 1:
                 seconds = max(seconds, self._settings.host_pause / GROWTH * 2.0 ** min(times - 1, 60))
-            hosts.postpone(state, min(seconds, self._settings.max_retry_after), "retry-after")
+            self._postpone(state, min(seconds, self._settings.max_retry_after), "retry-after")
 
     def _is_retried(self, request: Request, response: Response) -> bool:
         """Whether Scrapy would fetch this page again by itself, and neither request, spider nor settings want to see
@@ -232,7 +237,11 @@ class HostFeedback:
     def _exclude(self, state: HostState, why: str, seconds: float) -> None:
         logger.info("%s %s: it is left alone for %g s.", state.host, why, seconds)
         self._node.note("host/excluded", state.host)
-        self._node.hosts.postpone(state, seconds, HEALTH)
+        self._postpone(state, seconds, HEALTH)
+
+    def _postpone(self, state: HostState, seconds: float, why: str) -> None:
+        for one in self._node.hosts.together(state) if MARK in state.host else (state,):
+            self._node.hosts.postpone(one, seconds, why)
 
     def _is_tried_again(self, request: Request, error: Exception) -> bool:
         """Whether Scrapy would fetch this page again by itself after this error."""
@@ -264,7 +273,7 @@ class HostFeedback:
         elif verdict.pause:
             logger.info("%s answers with errors (%s): it is left alone for %g s.", state.host, what, verdict.pause)
             self._node.note("host/failing", state.host)
-            hosts.postpone(state, verdict.pause, FAILING)
+            self._postpone(state, verdict.pause, FAILING)
         return verdict.spared
 
     def _has_answered(self, state: HostState) -> bool:
@@ -319,6 +328,8 @@ class HostFeedback:
         if self._node.hosts.ended(state):
             return
         self._node.hosts.end(state, reason)
+        for one in self._node.hosts.together(state) if MARK in state.host else ():
+            self._node.hosts.end(one, reason)
         self._node.note(f"ended/{reason}", state.host)
         number = self._node.hosts.counted[f"ended/{reason}"]
         logger.log(

@@ -24,8 +24,9 @@ from scrapy_ubi.urls.key import URL_SEED
 from scrapy_ubi.urls.partition import partition_key
 
 MARK = "#"
+FIRST = "#0"  # of it a host that is cut is counted as one
 NONE = "none"  # the name of no table
-MOST_HOSTS, MOST_SHARDS = 1000, 1024
+MOST_HOSTS, MOST_SHARDS = 100, 1024  # agents publish the table
 FAST = "fast"
 
 _KEY = re.compile(r"([^#]+)#(0|[1-9][0-9]{0,3})")

@@ -30,6 +30,7 @@ from scrapy_ubi.protocol.frontier_contract import Frontier
 from scrapy_ubi.protocol.host import MOST_NOTES, Entry, HostState, Notes
 from scrapy_ubi.protocol.notes import canonical
 from scrapy_ubi.untrusted.checks import is_number
+from scrapy_ubi.urls.shards import MARK, Shards
 
 MOST_POSTPONE = 86_400.0  # s: a day; whatever a host has said, it is asked again then
 DELAY, UNTIL, END = "delay", "until", "end"
@@ -46,12 +47,13 @@ Change = Callable[[HostState], None]
 class HostNotes:
     """The notes of one agent's hosts. `clock` is the agent's, `wall` gives unix time (both s).
 
-    `counted` counts: `notes_too_large` (a section left out), `postponed/<why>`, `clipped` (a time beyond
+    With `shards` the delays of a host that is cut are as many times as long (`Shards.slowed`): what is noted is what
+    the host wants, `pause` of a shard's state what follows. `counted` counts: `notes_too_large` (a section left out), `postponed/<why>`, `clipped` (a time beyond
     `MOST_POSTPONE`).
     """
 
-    def __init__(self, clock: Callable[[], float], wall: Callable[[], float]) -> None:
-        self._clock, self._wall = clock, wall
+    def __init__(self, clock: Callable[[], float], wall: Callable[[], float], shards: Shards | None = None) -> None:
+        self._clock, self._wall, self._shards = clock, wall, shards
         self.counted: Counter[str] = Counter()
         self._callbacks: list[Change] = []
         self._parsed: dict[str, dict[str, object]] = {}
@@ -63,7 +65,11 @@ class HostNotes:
         all else."""
         self._agent, self._frontier = agent, frontier
         self._brief.clear()
+        if self._shards is not None:
+            frontier.on_new = self._met
         for state in frontier.states():
+            if self._shards is not None:
+                self._follow_delays(state)
             if state.notes.version:
                 self.arrived(state)
                 if state.pause:  # what was under way when the last process ended is not known
@@ -262,7 +268,31 @@ class HostNotes:
             callback(state)
 
     def _follow_delays(self, state: HostState) -> None:
-        state.pause = max(self.delays(state).values(), default=0.0)
+        pause = max(self.delays(state).values(), default=0.0)
+        if self._shards is not None and MARK in state.host:
+            pause = min(self._shards.slowed(state.host, max(pause, self._frontier.delay)), MOST_POSTPONE)
+        state.pause = pause
+
+    # -- shards
+
+    def stagger(self, state: HostState) -> None:
+        """Put off the first load of a shard by its place among the others, so that these do not begin at once."""
+        if self._shards is not None and MARK in state.host:
+            place = self._shards.siblings(state.host).index(state.host) / self._shards.number(state.host)
+            self._put_off(state, place * state.pause)
+
+    def together(self, state: HostState) -> list[HostState]:
+        """The states here of all shards of a host that is cut, this one among them; itself where it is not cut."""
+        if self._shards is None or MARK not in state.host:
+            return [state]
+        found = map(self._frontier.find, self._shards.siblings(state.host))
+        return [one for one in found if one is not None]
+
+    def _met(self, state: HostState) -> None:
+        """A host is met for the first time."""
+        if MARK in state.host:
+            self._follow_delays(state)
+            self.stagger(state)
 
     def _put_off(self, state: HostState, seconds: float) -> None:
         if self._frontier.find(state.host) is state:

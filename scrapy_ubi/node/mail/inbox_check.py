@@ -9,6 +9,7 @@ Rules of this module:
 * Agents that start together may each have named the run. A letter under another name from one whose first beat has
   not come yet waits (`settle`) until it is known whether that agent is there: then its letter comes again, under the
   name that stays.
+* A letter of what is no host (`#` is in the names of shards only) is set aside whole.
 * Of a letter that holds, what this agent's spider cannot take is set aside alone.
 * The log says so `MOST_SAID` times of each, so that a sender of thousands does not fill it. The rest is counted.
 """
@@ -27,6 +28,7 @@ from scrapy_ubi.protocol.received import OtherVersion, Refused, sift
 from scrapy_ubi.protocol.wire import decode, decode_header
 from scrapy_ubi.transport import Fields, RawFields
 from scrapy_ubi.untrusted.checks import Malformed
+from scrapy_ubi.urls.shards import MARK, Shards
 
 logger = logging.getLogger("scrapy_ubi")
 
@@ -41,11 +43,18 @@ Judge = Callable[[str, Entry], str | None]  # host, entry -> why it cannot be ac
 
 
 class InboxCheck:
-    """Sorts for `agent`. `judge` knows what only the adapters can; `longest_url` is in characters. `set_aside`: so many
-    dead letters there were so far."""
+    """Sorts for `agent`. `judge` knows what only the adapters can; `longest_url` is in characters; `shards` are the
+    hosts that are cut. `set_aside`: so many dead letters there were so far."""
 
-    def __init__(self, agent: Agent, judge: Judge, longest_url: int, queries: QueryInbox | None = None) -> None:
-        self._queries = queries
+    def __init__(
+        self,
+        agent: Agent,
+        judge: Judge,
+        longest_url: int,
+        queries: QueryInbox | None = None,
+        shards: Shards | None = None,
+    ) -> None:
+        self._queries, self._shards = queries, shards
         self._agent, self._judge, self._longest_url = agent, judge, longest_url
         self._dead: list[Fields] = []
         self._held: list[tuple[str, RawFields, str]] = []  # sender, letter, why it is none of this run
@@ -103,6 +112,12 @@ class InboxCheck:
             if not there:
                 self._held.append((letter.sender, raw, _of_another(named, run)))
             return False
+        shards = self._shards
+        for delta in letter.deltas:
+            host = delta.host
+            if MARK in host if shards is None else not shards.holds(host):
+                self._refuse(raw, f"{host[:100]!r} is no host, or no shard of one", fields)
+                return True
         letter, refused = sift(letter, self._judge)
         if refused:
             self._leave_out(letter.sender, refused)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from scrapy.robotstxt import RobotParser
 
 from scrapy_ubi.politeness.robots.record import RobotsRecord
+from scrapy_ubi.urls.shards import MARK
 
 WEIGHT_A_CHARACTER = 12  # bytes of a parser for each character of its text, about
 WEIGHT_EACH = 1000  # bytes of an entry, about
@@ -31,6 +32,14 @@ class Known:
     sitemaps: tuple[list[str], str] | None = None
     noted: bool = True
     shards: set[str] = field(default_factory=set)
+
+    def is_news_to(self, host: str) -> bool:
+        """Whether the record is not in this host's notes, as far as was said here; it is from now on."""
+        if self.noted and (MARK not in host or host in self.shards):
+            return False
+        self.noted = True
+        self.shards.add(host)
+        return True
 
     @property
     def weight(self) -> int:
