@@ -39,6 +39,9 @@ from scrapy_ubi.settings import FINGERPRINTER
 from scrapy_ubi.untrusted.terminal_text import plain
 from scrapy_ubi.urls.host_rules import name_of
 from scrapy_ubi.urls.normaliser import is_composition
+from scrapy_ubi.urls.setting_readers import PARTITIONS
+from scrapy_ubi.urls.shards import name_of as shards_name
+from scrapy_ubi.urls.shards import read_name
 
 
 class QueryReport(NamedTuple):
@@ -225,6 +228,9 @@ def _group(
         rules_name = str(kept.get("host_rules", name_of(rules)))
         fingerprinter = str(kept.get("fingerprinter", FINGERPRINTER))
         by = (str(said["partition"]), int(said["replication"]))
-        return GroupSettings(of_agents, *by, normalise, rules_name, rules, fingerprinter)
+        shards = str(kept.get("host_shards", shards_name(setting(settings, "host_shards"))))
+        read_name(shards)
+        named_by = str(kept.get("named_by", "" if by[0] in PARTITIONS else by[0]))
+        return GroupSettings(of_agents, *by, normalise, rules_name, rules, fingerprinter, shards, named_by)
     except (TypeError, ValueError):  # the settings kept are not what an agent writes
         return GroupSettings({})

@@ -9,12 +9,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from scrapy import Request
+
 from scrapy_ubi.errors import UbiSettingError
 from scrapy_ubi.monitor.status import DEAD, AgentStatus, CrawlStatus
 from scrapy_ubi.protocol.ring import Ring
+from scrapy_ubi.requests.named_hosts import HostNames
 from scrapy_ubi.settings import FINGERPRINTER, UbiSettings
-from scrapy_ubi.urls import HostRules, Partition, partition_key
+from scrapy_ubi.urls import HostRules, Partition
 from scrapy_ubi.urls.host_rules import NONE, name_of
+from scrapy_ubi.urls.shards import read_name
 
 _NOT_OWNERS = frozenset((DEAD, "left", "leaving", "joining"))
 
@@ -45,7 +49,8 @@ class GroupSettings:
     """What the answer depends on: replicas by agent, the partition, and how many copies there are; `normalise` is how
     the crawl compares URLs, which their keys depend on, and so are its rules for hosts: `rules_name` is what the agents
     call theirs, `rules` are those that the one who asks has. With a `fingerprinter` that is not Scrapy's own, keys
-    depend on more than URLs."""
+    depend on more than URLs. `shards` is the table of hosts that are cut, as agents call it; `named_by` the function of
+    UBI_PARTITION."""
 
     replicas: Mapping[str, int]
     partition: str = "host"
@@ -54,6 +59,8 @@ class GroupSettings:
     rules_name: str = NONE
     rules: HostRules | None = None
     fingerprinter: str = FINGERPRINTER
+    shards: str = NONE
+    named_by: str = ""
 
     @property
     def settings(self) -> UbiSettings:
@@ -66,7 +73,12 @@ class GroupSettings:
             )
         partition: Partition = "domain" if self.partition == "domain" else "host"
         return UbiSettings(
-            partition=partition, normalise=self.normalise, host_rules=self.rules, fingerprinter=self.fingerprinter
+            partition=partition,
+            normalise=self.normalise,
+            host_rules=self.rules,
+            host_shards=read_name(self.shards),
+            fingerprinter=self.fingerprinter,
+            named_by=self.named_by,
         )
 
 
@@ -77,7 +89,7 @@ def ownership(url: str, group: GroupSettings) -> Ownership | None:
     does; `group.replicas` must not be empty.
     """
     settings = group.settings
-    host = partition_key(url, settings.partition, settings.host_rules)
+    host = HostNames(settings).of_request(Request(url)) if settings.named_by else settings.host_of()(url)
     if host is None:
         return None
     order = Ring.of(group.replicas).order(host)
@@ -99,6 +111,8 @@ def group_of(status: CrawlStatus, rules: HostRules | None = None) -> GroupSettin
         rules_name=_common(agents, "host_rules", NONE),
         rules=rules,
         fingerprinter=_common(agents, "fingerprinter", FINGERPRINTER),
+        shards=_common(agents, "host_shards", NONE),
+        named_by=_common(agents, "named_by", ""),
     )
 
 

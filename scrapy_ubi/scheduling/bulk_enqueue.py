@@ -209,7 +209,8 @@ class BulkEnqueue:
     def _look(self, name: str, normal: str) -> Holds:
         """What is known of the host of this normal form, for the links that follow: of all of that name, but where
         they may be of several shards."""
-        place, holds = name, _from_nowhere  # what comes from no page is told the node in any case
+        place = name
+        holds: Holds = _from_nowhere  # what comes from no page is told the node in any case
         if self._offsite and self._passing.off_site(name):
             holds = _off_site
         elif self._page is not None:

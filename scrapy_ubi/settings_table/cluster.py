@@ -90,8 +90,8 @@ ROWS: tuple[Setting, ...] = (
         "host_shards",
         "shards",
         None,
-        "Giant hosts, each cut into so many shards, which agents own and fetch side by side; delays are as many times as "
-        "long, so that the site feels the same rate, unless it is 'fast'.",
+        "Giant hosts, each cut into so many shards, which agents own and fetch side by side; delays are as many times "
+        "as long, so that the site feels the same rate, unless it is 'fast'.",
         default_text="None",
     ),
     Setting(

@@ -29,7 +29,12 @@ FIXED = {
     "fingerprinter": "REQUEST_FINGERPRINTER_CLASS",
     "steps": "the rules of its steps",
 }  # as agents publish them -> as people know them
-BEFORE: Mapping[str, Any] = {"fingerprinter": FINGERPRINTER, "steps": 1, "host_shards": "none", "named_by": ""}  # what is meant by those who do not say it
+BEFORE: Mapping[str, Any] = {
+    "fingerprinter": FINGERPRINTER,
+    "steps": 1,
+    "host_shards": "none",
+    "named_by": "",
+}  # what is meant by those who do not say it
 
 
 def check_settings(path: Path, facts: Mapping[str, Any], own: Mapping[str, Any]) -> None:

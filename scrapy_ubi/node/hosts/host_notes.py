@@ -48,7 +48,9 @@ class HostNotes:
     """The notes of one agent's hosts. `clock` is the agent's, `wall` gives unix time (both s).
 
     With `shards` the delays of a host that is cut are as many times as long (`Shards.slowed`): what is noted is what
-    the host wants, `pause` of a shard's state what follows. `counted` counts: `notes_too_large` (a section left out), `postponed/<why>`, `clipped` (a time beyond
+    the host wants, the `pause` of a shard's state what follows.
+
+    `counted` counts: `notes_too_large` (a section left out), `postponed/<why>`, `clipped` (a time beyond
     `MOST_POSTPONE`).
     """
 

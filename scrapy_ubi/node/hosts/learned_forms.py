@@ -313,7 +313,6 @@ class LearnedForms:
 
     def _stays(self, state: HostState, form: str, to: str) -> bool:
         """Whether both are URLs of the host: `www.` may be another one's."""
-        return (
-            learned.site_of(form) == learned.site_of(to)
-            or partition_key(to, self._partition, self._rules) == host_of_key(state.host)
-        )
+        return learned.site_of(form) == learned.site_of(to) or partition_key(
+            to, self._partition, self._rules
+        ) == host_of_key(state.host)
