@@ -51,7 +51,7 @@ def _read_partition(row: Setting, value: object) -> str:
     """How hosts are found: by a word, or by the dotted path of a function."""
     if isinstance(value, str) and (value in PARTITIONS or _DOTTED.fullmatch(value)):
         return value
-    raise UbiSettingError(row.setting, f"is {value!r}", f"give {row.bounds}")
+    raise UbiSettingError(row.setting, f"is {value!r}", f"give {row.bounds}, as a text")
 
 
 def _read_shards(row: Setting, value: object) -> Shards | None:
