@@ -23,9 +23,10 @@ from typing import Any, Literal, cast
 
 from scrapy_ubi.errors import UbiSettingError
 from scrapy_ubi.settings_table import PREFIX, SETTINGS, Kind, Setting, home
+from scrapy_ubi.settings_table.host_loads import LoadsByHost
 from scrapy_ubi.settings_table.readers import NUMBERS, READERS, Reader, read_number
 from scrapy_ubi.untrusted.checks import NAME
-from scrapy_ubi.urls import HostRules, setting_readers
+from scrapy_ubi.urls import HostRules, partition_key, setting_readers
 from scrapy_ubi.urls.host_keys import HostOf, host_keys
 from scrapy_ubi.urls.normaliser import Normaliser, parse
 from scrapy_ubi.urls.shards import Shards
@@ -69,6 +70,7 @@ class UbiSettings:
     start_wait: float | None = DEFAULT.start_wait
     failure_timeout: float = DEFAULT.failure_timeout
     stall_timeout: float = DEFAULT.stall_timeout
+    host_concurrency: LoadsByHost = DEFAULT.host_concurrency
     host_delay: float = 0.0
     delay_factor: float = DEFAULT.delay_factor
     max_delay: float = DEFAULT.max_delay
@@ -268,11 +270,27 @@ def _check_relations(settings: UbiSettings) -> None:
     if settings.redis_url is not None:
         _check_turns(settings)
     setting_readers.check_shards(settings.host_shards, settings.partition, settings.host_rules)
+    _check_hosts(settings)
     if settings.ring_replicas > MOST_REPLICAS:
         raise UbiSettingError(
             "UBI_REPLICAS",
             f"times UBI_AGENT_CAPACITY is {settings.ring_replicas}",
             f"make one of them smaller, an agent has at most {MOST_REPLICAS} replicas",
+        )
+
+
+def _check_hosts(settings: UbiSettings) -> None:
+    """A host that is named and that no URL has would be passed over in silence."""
+    for name in settings.host_concurrency.named:
+        key = partition_key(f"http://{name}/", settings.partition, settings.host_rules)
+        if key != name:
+            remedy = f"name {key!r}, under which all its pages are" if key else "name a host as it stands in URLs"
+            raise UbiSettingError("UBI_HOST_CONCURRENCY", f"names {name!r}, which is no host of this crawl", remedy)
+    if settings.polite_by_ip and settings.host_concurrency.others.most > 1:
+        raise UbiSettingError(
+            "UBI_HOST_CONCURRENCY",
+            f"is {settings.host_concurrency.others} for all hosts, and UBI_POLITE_BY_IP is on",
+            "name the hosts that may have more than one load at once, or turn UBI_POLITE_BY_IP off",
         )
 
 

@@ -19,6 +19,7 @@ from typing import Any
 
 from scrapy_ubi import clock
 from scrapy_ubi.clock import unix
+from scrapy_ubi.frontier.host_loads import HostLoads
 from scrapy_ubi.frontier.store import StoreError
 from scrapy_ubi.node.crawl import Crawl
 from scrapy_ubi.node.disk import NoDisk
@@ -32,6 +33,7 @@ from scrapy_ubi.node.group.lost_agents import LostAgents
 from scrapy_ubi.node.group.ticker import Ticker
 from scrapy_ubi.node.hosts.crawl_limits import CrawlLimits, LimitWatch
 from scrapy_ubi.node.hosts.foreign_hosts import ForeignHosts
+from scrapy_ubi.node.hosts.host_concurrency import HostConcurrency
 from scrapy_ubi.node.hosts.host_limits import HostLimits
 from scrapy_ubi.node.hosts.host_notes import HostNotes
 from scrapy_ubi.node.hosts.ip_politeness import IpPoliteness
@@ -103,7 +105,9 @@ class Node:
         self.foreign = ForeignHosts(self._clock, settings.host_shards)
         self.hosts = HostNotes(self._clock, unix, settings.host_shards)
         self.limits = HostLimits(settings, self.hosts, unix, self.note)
-        policy = host_policy(self.hosts, self.limits, self.addresses)
+        self.concurrency = HostConcurrency.of(settings, self.hosts)
+        self._limit = self.concurrency.limit if self.concurrency is not None else None
+        policy = host_policy(self.hosts, self.limits, self.addresses, self._limit)
         fixed = figures.fixed(settings, start.agent_id, start.spider, start.origin)
         self._crawl = Crawl(
             settings, start.agent_id, disk, fixed, self._events.incarnation, self._clock, start.predecessor, policy
@@ -131,8 +135,8 @@ class Node:
         self.met, self.discover, self.discover_all = discoverer.met, discoverer.discover, discoverer.discover_all
         self._take_again = discoverer.take_again
         self.learner = LearnedForms.of(settings, self._keys, discoverer.take_again)
-        self._visits = Visits(crawl, self.learner, self.addresses, self._clock)
-        self.access = HostAccess(crawl, self._visits, waker, self._fatal, self.foreign, self._clock)
+        self._visits = Visits(crawl, self.learner, self.addresses, self._clock, self._limit)
+        self.access = HostAccess(crawl, self._visits, waker, self._fatal, self.foreign, self._clock, self._limit)
         self._choice = NextRequest(
             crawl, self._fatal, self.hosts, self.limits, self.learner, self._events.given_up, waker.arm
         )
@@ -140,6 +144,7 @@ class Node:
     def _follow(self) -> None:
         """Work for the agent that the crawl has now."""
         self.agent, self.frontier, self.tally = self._crawl.agent, self._crawl.frontier, self._crawl.tally
+        self.frontier.loads = HostLoads(self._limit) if self._limit is not None else None
         self.hosts.begin(self.agent, self.frontier)
         self.access.begin()
         if self.learner is not None:

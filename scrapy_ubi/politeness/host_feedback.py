@@ -19,6 +19,7 @@ The gate reports every load that had the host's permit: pages, robots.txt, media
 * A robots.txt that asks to come back later, or that cannot be loaded, is the matter of `scrapy_ubi.politeness.robots`.
 * Of a host that is given up everything that waits fails with that reason (`HostNotes.end`), so that the crawl ends;
   `scrapy ubi requeue` brings it back. What bypasses the scheduler fails as well: the gate asks `given_up`.
+* Of several loads at once of a host those that began before it was put off say nothing more (`several_loads`).
 * All of it is noted with the host, so that it travels and survives; what is noted may come from another agent.
 * A load beside the scheduler from another agent's host says the same of that host, but to this agent alone
   (`foreign`): the same delays and bounds hold here for the next such load, and nothing is noted. Where it does not
@@ -50,12 +51,12 @@ from scrapy_ubi.node.hosts.foreign_hosts import GIVEN_UP_FOR
 from scrapy_ubi.politeness import failing, retry_after
 from scrapy_ubi.politeness.robots import record
 from scrapy_ubi.politeness.robots.fetch import load_of
+from scrapy_ubi.politeness.several_loads import SeveralLoads
 from scrapy_ubi.protocol.host import HostState
 from scrapy_ubi.requests.failure_reasons import TooLong, status_reason
 from scrapy_ubi.requests.inflight import Flight
 from scrapy_ubi.scrapy_private.downloader import is_no_tunnel, slot_delay
 from scrapy_ubi.settings import UbiSettings
-from scrapy_ubi.urls.shards import MARK
 
 if TYPE_CHECKING:
     from scrapy_ubi.node import Node, Visit
@@ -108,6 +109,7 @@ class HostFeedback:
         self._abroad = self._policy._replace(pause=min(settings.host_pause, PAUSE_ABROAD))
         self._throttled = crawler.settings.getbool("AUTOTHROTTLE_ENABLED")
         self._obeys = crawler.settings.getbool("ROBOTSTXT_OBEY")
+        self._several = SeveralLoads(node.concurrency)
 
     def responded(self, flight: Flight, response: Response, seconds: float) -> bool:
         """A load has ended with a response, after so many seconds. True: the page is to be fetched again, later."""
@@ -123,13 +125,15 @@ class HostFeedback:
             self._forget(state, HEALTH)
         if load_of(flight.request) is not None:
             return False
+        if self._node.concurrency is not None:
+            self._several.responded(state.host, flight.began, response.status, seconds)
         asked = self._asked(response)
         if asked is not None:
-            self._leave_alone(state, asked)
+            self._leave_alone(state, asked, self._several.is_late(flight))
             return flight.visit is not None and self._is_retried(flight.request, response)
         if flight.visit is not None and self._is_error(flight.request, response):
             gateway = failing.says_unreachable(response.status, flight.request)
-            return self._count_error(flight.visit, str(response.status), gateway)
+            return self._several.is_late(flight) or self._count_error(flight.visit, str(response.status), gateway)
         if state.notes.text:
             self._forget(state, BUSY)
             self._forget(state, FAILING)
@@ -140,7 +144,8 @@ class HostFeedback:
         if not self._policy.failures or load_of(flight.request) is not None:
             return False
         if flight.visit is not None and is_no_tunnel(error):
-            return self._count_error(flight.visit, "no tunnel", True) and self._is_tried_again(flight.request, error)
+            spared = self._several.is_late(flight) or self._count_error(flight.visit, "no tunnel", True)
+            return spared and self._is_tried_again(flight.request, error)
         if not isinstance(error, NO_ANSWER):
             return False
         if flight.visit is None and (host := self._foreign_host(flight)) is not None:
@@ -148,6 +153,9 @@ class HostFeedback:
             return False
         if (state := self._state(flight)) is None:
             return False
+        self._several.failed(state.host, flight.began)
+        if self._several.is_late(flight):
+            return flight.visit is not None and self._is_tried_again(flight.request, error)
         hosts = self._node.hosts
         verdict = health.failed(health.read(hosts.get(state, HEALTH)), self._policy)
         hosts.put(state, HEALTH, verdict.health.value())
@@ -157,6 +165,10 @@ class HostFeedback:
             self._exclude(state, "does not answer", verdict.pause)
         rests = verdict.dead or verdict.pause > 0
         return rests and flight.visit is not None and self._is_tried_again(flight.request, error)
+
+    def _put_off(self, state: HostState, seconds: float, why: str) -> None:
+        self._node.hosts.postpone(state, seconds, why)
+        self._several.put_off(state.host)
 
     def _state(self, flight: Flight) -> HostState | None:
         if flight.visit is not None:
@@ -191,8 +203,6 @@ class HostFeedback:
     def _learn_address(self, state: HostState, request: Request, response: Response) -> None:
         """Note where the response came from; that of a proxy says nothing."""
         addresses = self._node.addresses
-        if MARK in state.host:  # its shards are on one address, and may be loaded side by side
-            return
         if addresses is not None and response.ip_address is not None and not request.meta.get("proxy"):
             addresses.learn(state.host, str(response.ip_address))
 
@@ -211,8 +221,11 @@ class HostFeedback:
             self._crawler.stats.inc_value("ubi/politeness/retry_after_unread")
         return asked
 
-    def _leave_alone(self, state: HostState, seconds: float) -> None:
-        hosts = self._node.hosts
+    def _leave_alone(self, state: HostState, seconds: float, late: bool) -> None:
+        hosts, most = self._node.hosts, self._settings.max_retry_after
+        if late:
+            hosts.postpone(state, min(seconds, most), "retry-after")
+            return
         noted = hosts.get(state, BUSY)
         times = 1 + (noted if type(noted) is int and 0 <= noted < health.MOST_COUNT else 0)
         hosts.put(state, BUSY, times)
@@ -221,7 +234,7 @@ class HostFeedback:
         else:
             if times > 1:
                 seconds = max(seconds, self._settings.host_pause / GROWTH * 2.0 ** min(times - 1, 60))
-            self._postpone(state, min(seconds, self._settings.max_retry_after), "retry-after")
+            self._put_off(state, min(seconds, most), "retry-after")
 
     def _is_retried(self, request: Request, response: Response) -> bool:
         """Whether Scrapy would fetch this page again by itself, and neither request, spider nor settings want to see
@@ -237,11 +250,7 @@ class HostFeedback:
     def _exclude(self, state: HostState, why: str, seconds: float) -> None:
         logger.info("%s %s: it is left alone for %g s.", state.host, why, seconds)
         self._node.note("host/excluded", state.host)
-        self._postpone(state, seconds, HEALTH)
-
-    def _postpone(self, state: HostState, seconds: float, why: str) -> None:
-        for one in self._node.hosts.together(state) if MARK in state.host else (state,):
-            self._node.hosts.postpone(one, seconds, why)
+        self._put_off(state, seconds, HEALTH)
 
     def _is_tried_again(self, request: Request, error: Exception) -> bool:
         """Whether Scrapy would fetch this page again by itself after this error."""
@@ -273,7 +282,7 @@ class HostFeedback:
         elif verdict.pause:
             logger.info("%s answers with errors (%s): it is left alone for %g s.", state.host, what, verdict.pause)
             self._node.note("host/failing", state.host)
-            self._postpone(state, verdict.pause, FAILING)
+            self._put_off(state, verdict.pause, FAILING)
         return verdict.spared
 
     def _has_answered(self, state: HostState) -> bool:
@@ -327,9 +336,7 @@ class HostFeedback:
     def _give_up(self, state: HostState, reason: str, why: str) -> None:
         if self._node.hosts.ended(state):
             return
-        self._node.hosts.end(state, reason)
-        for one in self._node.hosts.together(state) if MARK in state.host else ():
-            self._node.hosts.end(one, reason)
+        self._node.hosts.end(state, reason, whole=True)
         self._node.note(f"ended/{reason}", state.host)
         number = self._node.hosts.counted[f"ended/{reason}"]
         logger.log(

@@ -45,7 +45,7 @@ class FakeHosts:
     def ended(self, state: HostState) -> str:
         return self.why.get(state.host, "")
 
-    def end(self, state: HostState, reason: str) -> None:
+    def end(self, state: HostState, reason: str, whole: bool = False) -> None:
         self.why[state.host] = reason
 
     def delays(self, state: HostState) -> dict[str, float]:
@@ -75,6 +75,7 @@ class FakeNode:
         self.again: list[str] = []  # hosts whose permit was asked for once more, before all others
         self.joins = MergedUrls()
         self.learner = None
+        self.concurrency = None
         self.published: dict[str, str] = {}
         self.lost_agents: tuple[str, ...] = ()
         self.calls: list[tuple[Any, ...]] = []

@@ -77,6 +77,10 @@ class HostNotes:
                 if state.pause:  # what was under way when the last process ended is not known
                     frontier.defer(state, self._clock())
 
+    def find(self, host: str) -> HostState | None:
+        """The state of a host that is held, None of any other."""
+        return self._frontier.find(host)
+
     # -- sections
 
     def get(self, state: HostState, section: str) -> object | None:
@@ -128,15 +132,16 @@ class HostNotes:
         self._frontier.postpone(state, turn)
 
     def postpone(self, state: HostState, seconds: float, why: str) -> None:
-        """The host is not fetched for so long from now on, `MOST_POSTPONE` at most, unless that is so already. `why` is
-        a word that people see.
+        """The host, with all of its shards that are here, is not fetched for so long from now on, `MOST_POSTPONE` at
+        most, unless that is so already. `why` is a word that people see.
         """
         seconds = self._clipped(seconds)
         until = self._wall() + seconds
-        self._put_off(state, seconds)
-        if until > self._until(state):
-            self.counted[f"postponed/{why}"] += 1
-            self.put(state, UNTIL, [round(until, 3), why])
+        for one in self._together(state):
+            self._put_off(one, seconds)
+            if until > self._until(one):
+                self.counted[f"postponed/{why}"] += 1
+                self.put(one, UNTIL, [round(until, 3), why])
 
     def set_delay(self, state: HostState, source: str, seconds: float, kept: bool = True) -> None:
         """This source wants so many seconds between the end of one load and the start of the next, 0 for none.
@@ -204,14 +209,15 @@ class HostNotes:
 
     # -- when it is fetched no longer
 
-    def end(self, state: HostState, reason: str) -> None:
-        """Fetch nothing of this host any more: what waits of it fails. `reason` is a short word as `host/dead`."""
-        if self.ended(state):
-            return
-        self.counted[f"ended/{reason}"] += 1
-        self._agent.keeping.note(state, canonical({END: reason, LOADED: max(0, self.before(state))}))
-        self._follow_delays(state)
-        self._hasten(state)
+    def end(self, state: HostState, reason: str, whole: bool = False) -> None:
+        """Fetch nothing of this host any more: what waits of it fails. `reason` is a short word as `host/dead`.
+        `whole`: nor of its other shards that are here."""
+        for one in self._together(state) if whole else [state]:
+            if not self.ended(one):
+                self.counted[f"ended/{reason}"] += 1
+                self._agent.keeping.note(one, canonical({END: reason, LOADED: max(0, self.before(one))}))
+                self._follow_delays(one)
+                self._hasten(one)
 
     def ended(self, state: HostState) -> str:
         """Why nothing of this host is fetched any more; empty while it is."""
@@ -283,7 +289,7 @@ class HostNotes:
             place = self._shards.siblings(state.host).index(state.host) / self._shards.number(state.host)
             self._put_off(state, place * state.pause)
 
-    def together(self, state: HostState) -> list[HostState]:
+    def _together(self, state: HostState) -> list[HostState]:
         """The states here of all shards of a host that is cut, this one among them; itself where it is not cut."""
         if self._shards is None or MARK not in state.host:
             return [state]

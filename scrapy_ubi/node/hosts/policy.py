@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from scrapy_ubi.frontier.host_loads import Limit
 from scrapy_ubi.node.hosts.host_limits import HostLimits
 from scrapy_ubi.node.hosts.host_notes import HostNotes
 from scrapy_ubi.node.hosts.ip_politeness import IpPoliteness
@@ -9,11 +10,14 @@ from scrapy_ubi.protocol.host import HostState
 from scrapy_ubi.protocol.host_policy import FREE, HostPolicy
 
 
-def host_policy(hosts: HostNotes, limits: HostLimits, addresses: IpPoliteness | None) -> HostPolicy:
-    """The policy that these make; without `addresses` hosts of one address do not wait for each other."""
+def host_policy(
+    hosts: HostNotes, limits: HostLimits, addresses: IpPoliteness | None, limit: Limit | None = None
+) -> HostPolicy:
+    """The policy that these make; without `addresses` hosts of one address do not wait for each other, nor do those
+    with several loads at once, as `limit` says."""
 
     def wait_for_address(state: HostState, now: float) -> None:
-        if addresses is not None and not hosts.ended(state):
+        if addresses is not None and not (limit is not None and limit(state.host)) and not hosts.ended(state):
             turn = addresses.turn(state.host, now)
             if turn > now:
                 hosts.wait_until(state, turn)

@@ -83,12 +83,19 @@ def test_a_host_that_is_fast_has_its_delay_in_each_shard() -> None:
     assert house.state().pause == 3.0
 
 
-def test_shards_here_are_found_together() -> None:
+def test_what_follows_for_one_shard_follows_for_all_that_are_here() -> None:
     house = House()
     states = [house.state(f"shop.example#{number}") for number in (0, 3)]
-    assert house.hosts.together(states[1]) == states
-    alone = house.state("other.example")
-    assert house.hosts.together(alone) == [alone]
+    other = house.state("other.example")
+    house.hosts.postpone(states[1], 60.0, "retry-after")
+    assert [state.next_at for state in states] == [house.now + 60.0] * 2
+    assert other.next_at <= house.now
+    house.hosts.end(states[0], "limit/host_pages")
+    assert [house.hosts.ended(state) for state in states] == ["limit/host_pages", ""]
+    house.hosts.end(states[0], "host/dead", whole=True)
+    house.hosts.end(states[1], "host/dead", whole=True)
+    assert [house.hosts.ended(state) for state in states] == ["limit/host_pages", "host/dead"]
+    assert not house.hosts.ended(other)
 
 
 def test_the_pages_of_all_shards_are_the_limit() -> None:
