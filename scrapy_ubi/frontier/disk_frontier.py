@@ -65,9 +65,8 @@ class DiskFrontier:
         """How many of the last flushes the store has lost, when it was opened (`restore`)."""
         self._offset = offset
         self._states: dict[str, DiskState] = {}
-        self.find: Callable[[str], HostState | None] = (
-            self._states.get
-        )  # it is asked for every link: the dict itself answers
+        # Asked for every link: the dict itself answers.
+        self.find: Callable[[str], HostState | None] = self._states.get
 
     # -- hosts
 

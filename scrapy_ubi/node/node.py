@@ -234,9 +234,9 @@ class Node:
         return self._check(entry.request) if entry.request else None
 
     def _answer(self, question: Question) -> Answer:
-        """Answer what a person asks of this agent's frontier (`QueryInbox`)."""
+        now = self._clock()
         try:
-            source = query_source.source(self.agent, self.hosts, self._keys, self._take_again, self._clock())
+            source = query_source.source(self.agent, self.hosts, self._keys, self._take_again, now, self.concurrency)
             return answer(question, source)
         except StoreError as error:
             self._fatal.broken(error)

@@ -141,6 +141,8 @@ class HostFeedback:
 
     def failed(self, flight: Flight, error: Exception) -> bool:
         """A load has ended without a response. True: the page is to be fetched again, later."""
+        if flight.host is not None and isinstance(error, NO_ANSWER):
+            self._several.failed(flight.host, flight.began)
         if not self._policy.failures or load_of(flight.request) is not None:
             return False
         if flight.visit is not None and is_no_tunnel(error):
@@ -153,7 +155,6 @@ class HostFeedback:
             return False
         if (state := self._state(flight)) is None:
             return False
-        self._several.failed(state.host, flight.began)
         if self._several.is_late(flight):
             return flight.visit is not None and self._is_tried_again(flight.request, error)
         hosts = self._node.hosts
@@ -224,8 +225,7 @@ class HostFeedback:
     def _leave_alone(self, state: HostState, seconds: float, late: bool) -> None:
         hosts, most = self._node.hosts, self._settings.max_retry_after
         if late:
-            hosts.postpone(state, min(seconds, most), "retry-after")
-            return
+            return hosts.postpone(state, min(seconds, most), "retry-after")
         noted = hosts.get(state, BUSY)
         times = 1 + (noted if type(noted) is int and 0 <= noted < health.MOST_COUNT else 0)
         hosts.put(state, BUSY, times)

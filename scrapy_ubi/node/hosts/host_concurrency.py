@@ -62,6 +62,11 @@ class HostConcurrency:
             if began >= slowed_at:
                 self._keep(host, pace, load_pace.slowed(pace), now)
 
+    def shown(self, host: str) -> str:
+        """The same for people: "8", "3 of auto(8)"; empty for one page at a time."""
+        wanted = self._wanted.of(host)
+        return f"{self.limit(host)} of {wanted}" if wanted.auto else str(self.limit(host) or "")
+
     @property
     def rounds(self) -> int:
         """Of how many hosts a round is under way."""

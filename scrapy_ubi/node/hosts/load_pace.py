@@ -4,7 +4,7 @@ Rules of this module (additive increase, multiplicative decrease, as TCP has it)
 
 * It begins with one load at a time. The responses of a *round*, as many as there may be loads at once, are looked at
   together: where their mean time is less than `SLOWER` x the best mean of a round so far, there may be one more.
-* Slower than that: as many as before. The host has no more to give; more loads would only wait in its queue.
+* Slower than that: as many as before. More loads would only wait in the queue of the host.
 * The best mean is forgotten slowly (`FADES`): else a round of short error pages would be the measure of all others.
 * A response that asks to slow down (429, 503) and a load that does not end in time halve the number, and begin a new
   round. Loads that began before that are of the former number: they say nothing more, else eight time-outs at once

@@ -41,6 +41,12 @@ def test_auto_is_noted_with_the_host_when_the_number_changes() -> None:
     assert made(house, "auto(2)").limit(HOST) == 2
 
 
+def test_people_see_the_number_where_it_is_not_one() -> None:
+    house = House()
+    assert [made(house, {HOST: 3}).shown(host) for host in (HOST, OTHER)] == ["3", ""]
+    assert made(house, "auto(8)").shown(HOST) == "1 of auto(8)"
+
+
 def test_what_comes_with_a_handoff_counts() -> None:
     house = House()
     auto, state = made(house, "auto(8)"), house.state()
