@@ -65,6 +65,8 @@ def _added_up(rows: list[Answer]) -> list[Answer]:
 
 
 def _sum(host: str, parts: list[Answer]) -> Answer:
+    """Of a shard that several have, as stopped agents or as copies, what the one says that knows the most is done."""
+    parts = [*{row["host"]: row for row in sorted(parts, key=lambda row: row["done"])}.values()]
     agents = sorted({row["agent"] for row in parts})
     states = {row["state"] for row in parts}
     times = [row["next"] for row in parts if row["next"] is not None]
@@ -77,7 +79,8 @@ def _sum(host: str, parts: list[Answer]) -> Answer:
         "next": min(times, default=None),
         "error": next((row["error"] for row in parts if row["error"]), ""),
         "learned": "",
-        "shards": len({row["host"] for row in parts}),
+        "loads": next((row["loads"] for row in parts if row["loads"]), ""),
+        "shards": len(parts),
         "agents": agents,
     }
 
