@@ -28,8 +28,8 @@ from scrapy_ubi.settings_table.readers import NUMBERS, READERS, Reader, read_num
 from scrapy_ubi.untrusted.checks import NAME
 from scrapy_ubi.urls import HostRules, partition_key, setting_readers
 from scrapy_ubi.urls.host_keys import HostOf, host_keys
+from scrapy_ubi.urls.host_shards import HostShards
 from scrapy_ubi.urls.normaliser import Normaliser, parse
-from scrapy_ubi.urls.shards import Shards
 
 __all__ = ["SETTINGS", "Setting", "UbiSettings", "default_crawl", "listing", "read_value", "refuse_unknown"]
 
@@ -60,7 +60,7 @@ class UbiSettings:
     partition: Literal["host", "domain"] = DEFAULT.partition
     normalise: str = DEFAULT.normalise  # the one name of the composition (urls.normaliser.name_of)
     host_rules: HostRules | None = DEFAULT.host_rules
-    host_shards: Shards | None = DEFAULT.host_shards
+    host_shards: HostShards | None = DEFAULT.host_shards
     dir: Path = Path(".ubi/scrapybot:spider")
     memory_mb: int = DEFAULT.memory_mb
     seen: Literal["exact", "bloom"] = DEFAULT.seen

@@ -13,7 +13,7 @@ from scrapy_ubi.commands.query import Gathered, QueryReport, gather
 from scrapy_ubi.monitor.answers import Answer
 from scrapy_ubi.monitor.table import Column, count, folded, span, table
 from scrapy_ubi.node.report.queries import COPY, Question
-from scrapy_ubi.urls.shards import MARK, host_of_key
+from scrapy_ubi.urls.host_shards import MARK, host_of_key
 
 _COLUMNS = (
     Column("host"),

@@ -11,8 +11,8 @@ from scrapy_ubi.requests.identity import RequestKeys
 from scrapy_ubi.urls import Partition, normal_form, partition_key
 from scrapy_ubi.urls.filters import FilterChain, Link
 from scrapy_ubi.urls.host_rules import name_of
-from scrapy_ubi.urls.shards import MARK
-from scrapy_ubi.urls.shards import read_name as shards_named
+from scrapy_ubi.urls.host_shards import MARK
+from scrapy_ubi.urls.host_shards import read_name as shards_named
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,7 @@ from scrapy_ubi.commands.stopped_agents import Stopped, opened
 from scrapy_ubi.monitor.status import AgentStatus, CrawlStatus
 from scrapy_ubi.node.report.profile import Profile, read_profile
 from scrapy_ubi.protocol.config import Counters
-from scrapy_ubi.urls.shards import FIRST, MARK
+from scrapy_ubi.urls.host_shards import FIRST, MARK
 
 _OWN = tuple(asdict(Counters()))
 

@@ -45,7 +45,7 @@ from scrapy_ubi.scrapy_private.downloader import is_no_tunnel
 from scrapy_ubi.scrapy_private.engines import scheduler_in
 from scrapy_ubi.scrapy_private.runs import is_trial
 from scrapy_ubi.scrapy_private.versions import robots_parsed
-from scrapy_ubi.urls.shards import MARK
+from scrapy_ubi.urls.host_shards import MARK
 
 if TYPE_CHECKING:
     from scrapy_ubi.components.scheduler import UbiScheduler
@@ -301,16 +301,12 @@ class UbiRobotsMiddleware:
     def _note_there(self, authority: str, known: Known, request: Request, scheduler: UbiScheduler) -> None:
         """Note what is known of an authority with the host of this page, unless it is noted there."""
         state = scheduler.gate.hosts.state_of(request)
-        if state is not None and known.is_news_to(state.host):
-            shard = MARK in state.host
-            if shard or authority not in self._noted(state):
-                self._note(state, authority, known.record, scheduler, loaded=not shard)
+        news = state is not None and known.is_news_to(state.host)
+        if state is not None and news and (MARK in state.host or authority not in self._noted(state)):
+            self._note(state, authority, known.record, scheduler)
 
-    def _note(
-        self, state: HostState | None, authority: str, after: RobotsRecord, scheduler: UbiScheduler, loaded: bool = True
-    ) -> None:
-        """Note what is known with the host, and the largest Crawl-delay of its authorities. `loaded`: under its
-        permit, not for another shard."""
+    def _note(self, state: HostState | None, authority: str, after: RobotsRecord, scheduler: UbiScheduler) -> None:
+        """Note what is known with the host, and the largest Crawl-delay of its authorities."""
         if state is None:
             return
         records = self._noted(state)
@@ -318,12 +314,8 @@ class UbiRobotsMiddleware:
         records[authority] = after
         node = scheduler.node
         node.hosts.put(state, SECTION, record.to_section(records))
-        if not self._follow_delay(state, records, scheduler) or node.frontier.find(state.host) is not state:
-            return
-        if loaded:
-            node.frontier.defer(state, clock.now())  # it holds between this load and the first page
-        else:
-            node.hosts.stagger(state)
+        if self._follow_delay(state, records, scheduler) and node.frontier.find(state.host) is state:
+            node.hosts.begin_delay(state)  # it holds between this load and the first page
 
     def _follow_delay(self, state: HostState, records: dict[str, RobotsRecord], scheduler: UbiScheduler) -> bool:
         """Let the host have the largest Crawl-delay of its authorities, within bounds; whether it has or had one."""

@@ -61,12 +61,10 @@ class DiskFrontier:
         failures = Failures(store, self._flushes)
         self.fail, self.failed, self.forgive = failures.fail, failures.failed, failures.forgive
         self.keep_elsewhere, self.know_outputs = self._entries.elsewhere.keep, self._entries.elsewhere.start
-        self.lost = 0
-        """How many of the last flushes the store has lost, when it was opened (`restore`)."""
+        self.lost = 0  # of the last flushes the store had lost so many, when it was opened (`restore`)
         self._offset = offset
         self._states: dict[str, DiskState] = {}
-        # Asked for every link: the dict itself answers.
-        self.find: Callable[[str], HostState | None] = self._states.get
+        self.find: Callable[[str], HostState | None] = self._states.get  # asked for every link: the dict itself
 
     # -- hosts
 
@@ -78,10 +76,8 @@ class DiskFrontier:
         return [*self._states.values()]
 
     def _new(self, host: str) -> DiskState:
-        flushes = self._flushes
-        state = self._states[host] = DiskState(host, flushes.next, self.keys, self.store)
-        flushes.next += 1
-        flushes.name(state)
+        state = self._states[host] = DiskState(host, self._flushes.next, self.keys, self.store)
+        self._flushes.add(state)
         if self.on_new is not None:
             self.on_new(state)
         return state

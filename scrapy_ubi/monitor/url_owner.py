@@ -18,7 +18,7 @@ from scrapy_ubi.requests.named_hosts import HostNames
 from scrapy_ubi.settings import FINGERPRINTER, UbiSettings
 from scrapy_ubi.urls import HostRules, Partition
 from scrapy_ubi.urls.host_rules import NONE, name_of
-from scrapy_ubi.urls.shards import read_name
+from scrapy_ubi.urls.host_shards import read_name
 
 _NOT_OWNERS = frozenset((DEAD, "left", "leaving", "joining"))
 

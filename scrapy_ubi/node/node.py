@@ -228,8 +228,7 @@ class Node:
 
     def _judge(self, host: str, entry: Entry) -> str | None:
         """Why an entry cannot be accepted: a URL under another host's name, a request this spider cannot make."""
-        named = NAMES_HOST in entry.request
-        if (self._keys.named_host(entry) if named else self._host_of(entry.url)) != host:
+        if (self._keys.named_host(entry) if NAMES_HOST in entry.request else self._host_of(entry.url)) != host:
             return f"{entry.url[:100]!r} does not belong to host {host[:100]!r}"
         return self._check(entry.request) if entry.request else None
 

@@ -14,8 +14,6 @@ The gate reports every load that had the host's permit: pages, robots.txt, media
   settings handle their status, let the host rest, and at last it is given up: `host/failing`, or `host/dead` where a
   proxy says that it cannot be reached (`failing`). Other answers of 5xx are as any answer.
 * A load that lets the host rest, or ends it, uses up none of its page's retries: the page goes back to its queue.
-* What follows for one shard of a host that is cut (a rest, the end) follows for all of them that this agent keeps; what
-  leads to it is counted for each.
 * A robots.txt that asks to come back later, or that cannot be loaded, is the matter of `scrapy_ubi.politeness.robots`.
 * Of a host that is given up everything that waits fails with that reason (`HostNotes.end`), so that the crawl ends;
   `scrapy ubi requeue` brings it back. What bypasses the scheduler fails as well: the gate asks `given_up`.

@@ -325,12 +325,7 @@ def _refused(name: str, key: str | None) -> Loss:
 
 def depth_of(request: Request) -> int:
     """How many links lead to this request, 0 where that is not known."""
-    return depth_in(request.meta)
-
-
-def depth_in(meta: Mapping[str, Any]) -> int:
-    """The same by its meta."""
-    depth = meta.get("depth", 0)
+    depth = request.meta.get("depth", 0)
     return depth if type(depth) is int and depth >= 0 else 0
 
 

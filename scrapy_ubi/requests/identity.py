@@ -98,6 +98,14 @@ class RequestKeys:
             return place
         return place._replace(host=self._names.key(request, place.host, place.normal))
 
+    def why_no_place(self, request: Request) -> str:
+        """What is wrong with the host that a request names; empty where nothing is."""
+        try:
+            self.named_place(request)
+        except BadHost as error:
+            return str(error)
+        return ""
+
     def named_host(self, entry: Entry) -> str | None:
         """The partition key of an entry whose text may name it; None where it has none."""
         return self._names.key_said(entry.request, entry.url, self.normal_form(entry.url) or entry.url)

@@ -33,8 +33,8 @@ from scrapy_ubi.scheduling.scrapy_rules import ScrapyRules, host_name
 from scrapy_ubi.urls import normal_form, url_key
 from scrapy_ubi.urls.canonical import usual_parts
 from scrapy_ubi.urls.filters import Link
+from scrapy_ubi.urls.host_shards import MARK
 from scrapy_ubi.urls.key import URL_SEED
-from scrapy_ubi.urls.shards import MARK
 
 _LOW = (1 << 64) - 1
 _SHRINKS = 100  # characters, besides white space, that a URL may lose when it is made safe: in its host, or `?` and `#`

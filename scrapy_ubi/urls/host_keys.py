@@ -14,8 +14,8 @@ from collections.abc import Callable
 from functools import partial
 
 from scrapy_ubi.urls.host_rules import HostRules
+from scrapy_ubi.urls.host_shards import HostShards
 from scrapy_ubi.urls.partition import Partition, partition_key
-from scrapy_ubi.urls.shards import Shards
 
 HostOf = Callable[[str], str | None]
 
@@ -23,7 +23,7 @@ MOST_NAME = 253 + 6  # characters: of a name in the DNS, and a port
 _NAME = re.compile(r"[A-Za-z0-9_.-]+(?::[0-9]{1,5})?|\[[0-9A-Fa-f:.]+\](?::[0-9]{1,5})?")
 
 
-def host_keys(partition: Partition, rules: HostRules | None, shards: Shards | None, normal_form: HostOf) -> HostOf:
+def host_keys(partition: Partition, rules: HostRules | None, shards: HostShards | None, normal_form: HostOf) -> HostOf:
     """The partition key of any URL, None for what is none of http; `normal_form` is that by which URLs are compared."""
     whole = partial(partition_key, partition=partition, rules=rules)
     if shards is None:

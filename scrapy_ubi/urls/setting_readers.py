@@ -9,10 +9,10 @@ from pathlib import Path
 from scrapy_ubi.errors import UbiSettingError
 from scrapy_ubi.settings_table.readers import Reader, read_path
 from scrapy_ubi.settings_table.row import Kind, Setting
-from scrapy_ubi.urls import host_rules, normaliser, shards
+from scrapy_ubi.urls import host_rules, host_shards, normaliser
 from scrapy_ubi.urls.host_rules import HostRules
+from scrapy_ubi.urls.host_shards import HostShards
 from scrapy_ubi.urls.partition import Partition, partition_key
-from scrapy_ubi.urls.shards import Shards
 
 PARTITIONS: tuple[Partition, ...] = ("host", "domain")
 _DOTTED = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)+")
@@ -54,15 +54,15 @@ def _read_partition(row: Setting, value: object) -> str:
     raise UbiSettingError(row.setting, f"is {value!r}", f"give {row.bounds}, as a text")
 
 
-def _read_shards(row: Setting, value: object) -> Shards | None:
+def _read_shards(row: Setting, value: object) -> HostShards | None:
     """Hosts that are cut into shards."""
     try:
-        return shards.read_shards(value)
+        return host_shards.read_shards(value)
     except ValueError as error:
         raise UbiSettingError(row.setting, f"is {value!r:.200}: {error}", f"give {row.bounds}") from None
 
 
-def check_shards(cut: Shards | None, partition: Partition, rules: HostRules | None) -> None:
+def check_shards(cut: HostShards | None, partition: Partition, rules: HostRules | None) -> None:
     """Raise UbiSettingError where a host that is cut is none that the other settings make partition keys of."""
     for host in cut.numbers if cut is not None else ():
         if (key := partition_key(f"http://{host}/", partition, rules)) != host:

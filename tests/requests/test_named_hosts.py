@@ -16,7 +16,7 @@ from scrapy_ubi.requests.codec import Codec
 from scrapy_ubi.requests.identity import RequestKeys
 from scrapy_ubi.requests.named_hosts import BadHost
 from scrapy_ubi.settings import UbiSettings
-from scrapy_ubi.urls.shards import Shards
+from scrapy_ubi.urls.host_shards import HostShards
 
 GATE = "http://gate.example/get?url=http://target.example/a"
 HERE = "tests.requests.test_named_hosts"
@@ -60,7 +60,7 @@ def test_other_agents_see_in_the_text_where_it_belongs() -> None:
 
 
 def test_a_named_host_may_be_cut_into_shards() -> None:
-    cut = keys(host_shards=Shards({"target.example": 4}))
+    cut = keys(host_shards=HostShards({"target.example": 4}))
     request = Request(GATE, meta={HOST: "target.example"})
     place = cut.place(request)
     assert place is not None and place.host.startswith("target.example#")
@@ -114,6 +114,6 @@ def test_the_setting_takes_a_word_or_a_path() -> None:
 
 def test_shards_of_what_is_no_partition_key_are_refused() -> None:
     with pytest.raises(UbiSettingError, match=r"UBI_HOST_SHARDS names 'www.shop.com'.*name 'shop.com'"):
-        UbiSettings(partition="domain", host_shards=Shards({"www.shop.com": 2}))
+        UbiSettings(partition="domain", host_shards=HostShards({"www.shop.com": 2}))
     with pytest.raises(UbiSettingError, match="UBI_HOST_SHARDS is"):
         UbiSettings.from_scrapy(Settings({"UBI_HOST_SHARDS": {"shop.example": 1}}))

@@ -17,7 +17,7 @@ from random import Random
 from scrapy_ubi.protocol.beat import Beat
 from scrapy_ubi.protocol.config import Config
 from scrapy_ubi.protocol.lane import Bounds
-from scrapy_ubi.urls.shards import Shards
+from scrapy_ubi.urls.host_shards import HostShards
 from tests.simulation.checkers import Referee, key_of
 from tests.simulation.mailstore import Incoming, Outgoing, Redis
 from tests.simulation.outputs import Outputs
@@ -98,7 +98,7 @@ class World:
         self.concurrency = concurrency
         self.on_disk = on_disk
         self.loads = loads  # of most hosts that may be open at once
-        self.cut = Shards({f"h{host}.example": shards for host in range(0, hosts, 2)} if shards > 1 else {})
+        self.cut = HostShards({f"h{host}.example": shards for host in range(0, hosts, 2)} if shards > 1 else {})
         self._places: dict[str, str] = {}
         self.loss = self.duplication = self.shuffling = 0.0
         self.slow = 0.005

@@ -20,7 +20,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 
 from scrapy_ubi.node.hosts.health import Health, HealthVerdict, Policy, failed
-from scrapy_ubi.urls.shards import Shards
+from scrapy_ubi.urls.host_shards import HostShards
 
 MOST_HOSTS = 10_000  # some 400 bytes each
 GIVEN_UP_FOR = 600.0  # s
@@ -45,7 +45,7 @@ class ForeignHosts:
     """The hosts of other agents from which this agent has loaded something. `clock` is the agent's (s); `met` tells
     which they are; `shards` are the hosts that are cut."""
 
-    def __init__(self, clock: Callable[[], float], shards: Shards | None = None) -> None:
+    def __init__(self, clock: Callable[[], float], shards: HostShards | None = None) -> None:
         self._clock, self._shards = clock, shards
         self.met: OrderedDict[str, _Met] = OrderedDict()
         self.forgotten = 0

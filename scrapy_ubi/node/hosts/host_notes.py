@@ -30,7 +30,7 @@ from scrapy_ubi.protocol.frontier_contract import Frontier
 from scrapy_ubi.protocol.host import MOST_NOTES, Entry, HostState, Notes
 from scrapy_ubi.protocol.notes import canonical
 from scrapy_ubi.untrusted.checks import is_number
-from scrapy_ubi.urls.shards import MARK, Shards
+from scrapy_ubi.urls.host_shards import MARK, HostShards
 
 MOST_POSTPONE = 86_400.0  # s: a day; whatever a host has said, it is asked again then
 DELAY, UNTIL, END = "delay", "until", "end"
@@ -47,14 +47,15 @@ Change = Callable[[HostState], None]
 class HostNotes:
     """The notes of one agent's hosts. `clock` is the agent's, `wall` gives unix time (both s).
 
-    With `shards` the delays of a host that is cut are as many times as long (`Shards.slowed`): what is noted is what
-    the host wants, the `pause` of a shard's state what follows.
+    With `shards` the delays of a host that is cut are as many times as long (`HostShards.slowed`): what is noted is
+    what the host wants, the `pause` of a shard's state what follows. What follows for one shard (a rest, the end of
+    the host) follows for all that are here; what leads to it is counted for each.
 
     `counted` counts: `notes_too_large` (a section left out), `postponed/<why>`, `clipped` (a time beyond
     `MOST_POSTPONE`).
     """
 
-    def __init__(self, clock: Callable[[], float], wall: Callable[[], float], shards: Shards | None = None) -> None:
+    def __init__(self, clock: Callable[[], float], wall: Callable[[], float], shards: HostShards | None = None) -> None:
         self._clock, self._wall, self._shards = clock, wall, shards
         self.counted: Counter[str] = Counter()
         self._callbacks: list[Change] = []
@@ -283,11 +284,12 @@ class HostNotes:
 
     # -- shards
 
-    def stagger(self, state: HostState) -> None:
-        """Put off the first load of a shard by its place among the others, so that these do not begin at once."""
-        if self._shards is not None and MARK in state.host:
-            place = self._shards.siblings(state.host).index(state.host) / self._shards.number(state.host)
-            self._put_off(state, place * state.pause)
+    def begin_delay(self, state: HostState) -> None:
+        """The delay of this host begins now. Shards wait each by its place, so that they do not begin all at once."""
+        if self._shards is None or MARK not in state.host:
+            self._frontier.defer(state, self._clock())
+        else:
+            self._put_off(state, (self._shards.place(state.host) + 1) / self._shards.number(state.host) * state.pause)
 
     def _together(self, state: HostState) -> list[HostState]:
         """The states here of all shards of a host that is cut, this one among them; itself where it is not cut."""
@@ -300,7 +302,8 @@ class HostNotes:
         """A host is met for the first time."""
         if MARK in state.host:
             self._follow_delays(state)
-            self.stagger(state)
+            assert self._shards is not None
+            self._put_off(state, self._shards.place(state.host) / self._shards.number(state.host) * state.pause)
 
     def _put_off(self, state: HostState, seconds: float) -> None:
         if self._frontier.find(state.host) is state:

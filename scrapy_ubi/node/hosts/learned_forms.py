@@ -35,8 +35,8 @@ from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.host import Entry, HostState
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.urls import learned, partition_key, url_key
+from scrapy_ubi.urls.host_shards import host_of_key
 from scrapy_ubi.urls.normaliser import parse, tried
-from scrapy_ubi.urls.shards import host_of_key
 
 SAMPLE = 20
 MOST_PAGES = 50_000  # 10 MB

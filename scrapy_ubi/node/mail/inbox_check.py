@@ -24,11 +24,11 @@ from scrapy_ubi.node.report.query_inbox import QueryInbox
 from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.bundle import opened
 from scrapy_ubi.protocol.host import Entry
-from scrapy_ubi.protocol.received import OtherVersion, Refused, sift
+from scrapy_ubi.protocol.received import OtherVersion, Received, Refused, sift
 from scrapy_ubi.protocol.wire import decode, decode_header
 from scrapy_ubi.transport import Fields, RawFields
 from scrapy_ubi.untrusted.checks import Malformed
-from scrapy_ubi.urls.shards import MARK, Shards
+from scrapy_ubi.urls.host_shards import MARK, HostShards
 
 logger = logging.getLogger("scrapy_ubi")
 
@@ -52,7 +52,7 @@ class InboxCheck:
         judge: Judge,
         longest_url: int,
         queries: QueryInbox | None = None,
-        shards: Shards | None = None,
+        shards: HostShards | None = None,
     ) -> None:
         self._queries, self._shards = queries, shards
         self._agent, self._judge, self._longest_url = agent, judge, longest_url
@@ -112,12 +112,9 @@ class InboxCheck:
             if not there:
                 self._held.append((letter.sender, raw, _of_another(named, run)))
             return False
-        shards = self._shards
-        for delta in letter.deltas:
-            host = delta.host
-            if MARK in host if shards is None else not shards.holds(host):
-                self._refuse(raw, f"{host[:100]!r} is no host, or no shard of one", fields)
-                return True
+        if strange := self._strange(letter):
+            self._refuse(raw, f"{strange[:100]!r} is no host, or no shard of one", fields)
+            return True
         letter, refused = sift(letter, self._judge)
         if refused:
             self._leave_out(letter.sender, refused)
@@ -127,6 +124,14 @@ class InboxCheck:
         if not refused or any(any(delta[1:]) for delta in letter.deltas):  # else nothing of it is left to be refused
             self._refuse(raw, _of_another(named, run))
         return False
+
+    def _strange(self, letter: Received) -> str:
+        """A name in this letter that is no host's and no shard's; empty where there is none."""
+        shards = self._shards
+        for delta in letter.deltas:
+            if MARK in delta.host if shards is None else not shards.holds(delta.host):
+                return delta.host
+        return ""
 
     def settle(self) -> None:
         """All who have named the run are known by now: held letters of others are dead."""

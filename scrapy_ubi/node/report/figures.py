@@ -20,8 +20,8 @@ from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.view import View
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.untrusted.checks import is_count
-from scrapy_ubi.urls import host_rules, normaliser, shards
-from scrapy_ubi.urls.shards import FIRST, MARK, host_of_key
+from scrapy_ubi.urls import host_rules, host_shards, normaliser
+from scrapy_ubi.urls.host_shards import FIRST, MARK, host_of_key
 
 MOST_REASONS = 100  # kinds of failure, and of what is noted, counted by name; what comes beyond is counted as `other`
 PUBLISH = 2.0  # s between two profiles of an agent: for people, who look about once a second
@@ -94,7 +94,7 @@ def fixed(settings: UbiSettings, agent: str, spider: str, origin: Origin = UNKNO
         "steps": normaliser.version_of(normaliser.parse(settings.normalise)),
         "fingerprinter": settings.fingerprinter,
         "host_rules": host_rules.name_of(settings.host_rules),
-        "host_shards": shards.name_of(settings.host_shards),
+        "host_shards": host_shards.name_of(settings.host_shards),
         "named_by": settings.named_by,
         "replication": settings.replication,
         "max_letter_bytes": settings.max_letter_bytes,

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from scrapy_ubi.settings import FINGERPRINTER
 from scrapy_ubi.untrusted.checks import Fields, Malformed, is_list, is_mapping, is_text, json_object
-from scrapy_ubi.urls import shards
+from scrapy_ubi.urls import host_shards
 from scrapy_ubi.urls.normaliser import is_composition
 
 MAX_PROFILE = 65_536  # bytes; a real one has about 1,000
@@ -160,7 +160,7 @@ def _profile(agent: str, data: Mapping[str, object]) -> Profile:
 def _shards(name: str) -> str:
     """The name of a table of shards."""
     try:
-        shards.read_name(name)
+        host_shards.read_name(name)
     except ValueError:
         raise Malformed("unknown shards") from None
     return name

@@ -27,8 +27,8 @@ from scrapy_ubi.protocol.frontier_contract import Frontier
 from scrapy_ubi.protocol.host import Entry, Failure, HostState
 from scrapy_ubi.untrusted.checks import KEY, NAME, Malformed, fits, is_number, is_text, is_whole, json_object
 from scrapy_ubi.urls import learned
+from scrapy_ubi.urls.host_shards import MARK, host_of_key
 from scrapy_ubi.urls.key import seed_key
-from scrapy_ubi.urls.shards import MARK, host_of_key
 
 ASKS = ("hosts", "url", "failed", "requeue")
 OWNER, COPY = "owner", "copy"

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from scrapy.robotstxt import RobotParser
 
 from scrapy_ubi.politeness.robots.record import RobotsRecord
-from scrapy_ubi.urls.shards import MARK
+from scrapy_ubi.urls.host_shards import MARK
 
 WEIGHT_A_CHARACTER = 12  # bytes of a parser for each character of its text, about
 WEIGHT_EACH = 1000  # bytes of an entry, about

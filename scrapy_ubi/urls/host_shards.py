@@ -39,7 +39,7 @@ def host_of_key(key: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Shards:
+class HostShards:
     """Into how many shards which hosts are cut, by partition key; those of `fast` have their delays in each shard."""
 
     numbers: Mapping[str, int]
@@ -71,6 +71,10 @@ class Shards:
         """How many shards the host of this partition key has, 1 where it is not cut."""
         return self.numbers.get(host_of_key(key), 1) if MARK in key else 1
 
+    def place(self, key: str) -> int:
+        """Which of its host's shards this one is, from 0 on."""
+        return int(key.rpartition(MARK)[2])
+
     def siblings(self, key: str) -> list[str]:
         """The keys of all shards of the host of this key, which is one of them; itself alone where there are none."""
         host = host_of_key(key)
@@ -83,15 +87,15 @@ class Shards:
     def share(self, key: str, limit: int) -> int:
         """The part of a limit of the host that is this key's: the limit, of a host that is not cut."""
         number = self.number(key)
-        return limit if number == 1 else limit // number + (int(key.rpartition(MARK)[2]) < limit % number)
+        return limit if number == 1 else limit // number + (self.place(key) < limit % number)
 
 
-def name_of(shards: Shards | None) -> str:
+def name_of(shards: HostShards | None) -> str:
     """What agents compare."""
     return NONE if shards is None else shards.name
 
 
-def read_name(text: str) -> Shards | None:
+def read_name(text: str) -> HostShards | None:
     """The table with this name. Raises ValueError."""
     if text == NONE:
         return None
@@ -103,10 +107,10 @@ def read_name(text: str) -> Shards | None:
         numbers[found[1]] = _number(found[1], int(found[2]))
         if found[3]:
             fast.add(found[1])
-    return Shards(_bounded(numbers), frozenset(fast))
+    return HostShards(_bounded(numbers), frozenset(fast))
 
 
-def read_shards(value: object) -> Shards | None:
+def read_shards(value: object) -> HostShards | None:
     """The table in the value of a setting: a mapping, or its JSON. None where it names no host. Raises ValueError."""
     if isinstance(value, str):
         try:
@@ -123,7 +127,7 @@ def read_shards(value: object) -> Shards | None:
         numbers[host] = _number(host, number)
         if number is not said:
             fast.add(host)
-    return Shards(_bounded(numbers), frozenset(fast)) if numbers else None
+    return HostShards(_bounded(numbers), frozenset(fast)) if numbers else None
 
 
 def _number(host: str, number: object) -> int:

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from scrapy_ubi.urls import normal_form, url_key
 from scrapy_ubi.urls.host_keys import host_keys, named_key
-from scrapy_ubi.urls.shards import Shards, host_of_key, name_of, read_name, read_shards
+from scrapy_ubi.urls.host_shards import HostShards, host_of_key, name_of, read_name, read_shards
 
-CUT = Shards({"shop.example": 8, "big.example:8080": 3}, frozenset({"big.example:8080"}))
+CUT = HostShards({"shop.example": 8, "big.example:8080": 3}, frozenset({"big.example:8080"}))
 KEY = host_keys("host", None, CUT, normal_form)
 
 

@@ -1,4 +1,4 @@
-"""Shards of a host at one agent: delays, rests, limits, and what comes under a name that is none."""
+"""HostShards of a host at one agent: delays, rests, limits, and what comes under a name that is none."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from scrapy_ubi.protocol.config import Config
 from scrapy_ubi.protocol.frontier_contract import Frontier
 from scrapy_ubi.protocol.host import Entry, Failure, HostState
 from scrapy_ubi.settings import UbiSettings
-from scrapy_ubi.urls.shards import Shards
+from scrapy_ubi.urls.host_shards import HostShards
 from tests.frontier.frontiers import DictKind, reopened
 from tests.node.office import Office, found, letter
 
-SHARDS = Shards({"shop.example": 4})
+SHARDS = HostShards({"shop.example": 4})
 SHARD = "shop.example#2"
 EPOCH = 1_800_000_000.0
 
@@ -32,7 +32,9 @@ EPOCH = 1_800_000_000.0
 class House:
     """Agent `a`, alone, with a host in four shards."""
 
-    def __init__(self, delay: float = 0.0, frontier: Frontier | None = None, shards: Shards = SHARDS, **limits: Any):
+    def __init__(
+        self, delay: float = 0.0, frontier: Frontier | None = None, shards: HostShards = SHARDS, **limits: Any
+    ):
         self.now = 100.0
         self.hosts = HostNotes(lambda: self.now, lambda: self.now + EPOCH, shards)
         self.frontier = MemoryFrontier(delay) if frontier is None else frontier
@@ -78,7 +80,7 @@ def test_a_wish_of_the_host_is_noted_as_it_is_and_waited_for_as_many_times_as_lo
 
 
 def test_a_host_that_is_fast_has_its_delay_in_each_shard() -> None:
-    house = House(delay=0.5, shards=Shards({"shop.example": 4}, frozenset({"shop.example"})))
+    house = House(delay=0.5, shards=HostShards({"shop.example": 4}, frozenset({"shop.example"})))
     house.hosts.set_delay(house.state(), "robots", 3.0)
     assert house.state().pause == 3.0
 
@@ -124,7 +126,7 @@ def test_loads_from_another_agents_shard_keep_the_longer_delay_too() -> None:
 
 @pytest.mark.parametrize("shards", [None, SHARDS], ids=["whole", "cut"])
 @pytest.mark.parametrize("host", ["shop.example#4", "shop.example#x", "other.example#0"])
-def test_a_letter_about_no_shard_is_set_aside_whole(host: str, shards: Shards | None) -> None:
+def test_a_letter_about_no_shard_is_set_aside_whole(host: str, shards: HostShards | None) -> None:
     office = Office()
     check = InboxCheck(office.agent, lambda host, entry: None, 2000, shards=shards)
     assert check.receive(letter([{"host": host, "done": [f"{7:016x}"]}], run="r"), "r")
