@@ -64,7 +64,7 @@ class DiskFrontier:
         self.lost = 0  # of the last flushes the store had lost so many, when it was opened (`restore`)
         self._offset = offset
         self._states: dict[str, DiskState] = {}
-        self.find: Callable[[str], HostState | None] = self._states.get  # asked for every link: the dict itself
+        self.find: Callable[[str], HostState | None] = self._states.get  # for every link: the dict answers
 
     # -- hosts
 

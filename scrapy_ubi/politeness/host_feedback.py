@@ -130,8 +130,8 @@ class HostFeedback:
             self._leave_alone(state, asked, self._several.is_late(flight))
             return flight.visit is not None and self._is_retried(flight.request, response)
         if flight.visit is not None and self._is_error(flight.request, response):
-            gateway = failing.says_unreachable(response.status, flight.request)
-            return self._several.is_late(flight) or self._count_error(flight.visit, str(response.status), gateway)
+            gone = failing.says_unreachable(response.status, flight.request)
+            return self._several.is_late(flight) or self._count_error(flight.visit, str(response.status), gone)
         if state.notes.text:
             self._forget(state, BUSY)
             self._forget(state, FAILING)
@@ -221,18 +221,16 @@ class HostFeedback:
         return asked
 
     def _leave_alone(self, state: HostState, seconds: float, late: bool) -> None:
-        hosts, most = self._node.hosts, self._settings.max_retry_after
-        if late:
-            return hosts.postpone(state, min(seconds, most), "retry-after")
+        hosts = self._node.hosts
         noted = hosts.get(state, BUSY)
-        times = 1 + (noted if type(noted) is int and 0 <= noted < health.MOST_COUNT else 0)
+        times = (noted if type(noted) is int and 0 <= noted < health.MOST_COUNT else 0) + (not late)
         hosts.put(state, BUSY, times)
         if times > self._settings.retry_after_times:
             self._give_up(state, BUSY_HOST, f"has asked {times} times in a row to come back later")
         else:
             if times > 1:
                 seconds = max(seconds, self._settings.host_pause / GROWTH * 2.0 ** min(times - 1, 60))
-            self._put_off(state, min(seconds, most), "retry-after")
+            self._put_off(state, min(seconds, self._settings.max_retry_after), "retry-after")
 
     def _is_retried(self, request: Request, response: Response) -> bool:
         """Whether Scrapy would fetch this page again by itself, and neither request, spider nor settings want to see
