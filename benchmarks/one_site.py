@@ -7,7 +7,8 @@ and is measured for `--seconds`, from the moment at which all its agents crawl, 
 be trusted on a shared machine are the ratios to the first row of the same spider, which waits for the web most of the
 time.
 
-Ways: `walk` is an unmodified spider, `short` the short path (UbiSpider). `N loads` is UBI_HOST_CONCURRENCY.
+Ways: `walk` is an unmodified spider, `short` the short path (UbiSpider). `N loads` is UBI_HOST_CONCURRENCY, `N shards`
+UBI_HOST_SHARDS.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ from rounds import save, table
 from systems import AGENT, METHOD, SHORT, System
 
 FIRST = 50  # pages before the measure begins: the queue is long then
-CONCURRENCY = "UBI_HOST_CONCURRENCY"
+CONCURRENCY, SHARDS = "UBI_HOST_CONCURRENCY", "UBI_HOST_SHARDS"
+CUT = '{"h0000.example": 8}'
 
 
 def system(processes: int, short: bool, **settings: Any) -> System:
@@ -38,6 +40,9 @@ WAYS = {
     "walk, auto(8)": system(1, False, **{CONCURRENCY: "auto(8)"}),
     "short, 1 load": system(1, True),
     "short, 8 loads": system(1, True, **{CONCURRENCY: 8}),
+    "short, 8 shards": system(1, True, **{SHARDS: CUT}),
+    "short, 4 agents, 8 shards": system(4, True, **{SHARDS: CUT}),
+    "short, 4 agents, 8 shards of 2 loads": system(4, True, **{SHARDS: CUT, CONCURRENCY: 2}),
     "short, 16 loads": system(1, True, **{CONCURRENCY: 16}),
 }
 
