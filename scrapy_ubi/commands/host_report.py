@@ -45,7 +45,7 @@ def run(settings: BaseSettings, opts: argparse.Namespace) -> QueryReport:
     rows = found.rows()
     cut = {row["host"] if opts.shards else host_of_key(row["host"]) for row in rows if MARK in row["host"]}
     total = found.total("total") + len(cut)
-    rows = rows if opts.shards else _added_up(rows)
+    rows = rows if opts.shards else added_up(rows)
     rows = sorted(rows, key=lambda row: (order(row), row["host"], row["agent"]))[: opts.limit]
     document = {**found.document(), "sort": opts.sort, "total": total, "hosts": rows}
     return QueryReport(_lines(found, opts, rows, total), document, found.answers.complaint)
@@ -54,7 +54,7 @@ def run(settings: BaseSettings, opts: argparse.Namespace) -> QueryReport:
 _STATES = ("busy", "waiting", "resting", "held")  # of a host that is cut, the first that any of its shards is in
 
 
-def _added_up(rows: list[Answer]) -> list[Answer]:
+def added_up(rows: list[Answer]) -> list[Answer]:
     """The rows, with one for all shards of a host that is cut; its copies apart."""
     shards: dict[tuple[str, bool], list[Answer]] = {}
     for row in rows:

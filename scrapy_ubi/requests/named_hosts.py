@@ -4,7 +4,7 @@ Rules of this module:
 
 * `meta["ubi_host"]` is the spider's own word. Else the function that UBI_PARTITION names is asked; what it answers is
   put into the meta (`ASKED`), so that it travels, and another agent need not ask to see where the request belongs. It
-  is asked of each request anew: spiders copy the meta of one request into the next.
+  is asked again for each request: spiders copy the meta of one request into the next.
 * What is named has to be a host name, with a port where it has one. A request that names anything else, or of which the
   function raises, is dropped where it is found, with a reason (`BadHost`).
 """

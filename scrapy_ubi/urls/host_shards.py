@@ -7,7 +7,7 @@ To the protocol a shard is a host like any other: it has an owner, copies and a 
 * No host has a `#` in its name, so nothing that a page says is taken for a shard; what comes from elsewhere under a
   name with a `#` is a shard of this table or refused (`holds`).
 * A delay of the host is waited for in each shard, as many times as long as there are shards: so the site feels the same
-  rate, whoever owns how many of them. A host that is *fast* has its delays in each shard as they are.
+  rate, whichever agents own them. A host that is *fast* has its delays in each shard as they are.
 * A limit of the host is divided: the shares of all shards are the limit.
 """
 
