@@ -200,3 +200,21 @@ def test_the_robots_txt_of_a_named_host_is_that_of_the_url_in_the_arguments(site
     urls = site.urls()
     assert {url for url in urls if url.endswith("/robots.txt")} == {f"http://t{n}.example/robots.txt" for n in range(4)}
     assert len(items_of(outcomes)) == 5 * 3 + 2
+
+
+def test_where_no_argument_is_that_url_the_robots_txt_of_the_gateway_holds(site: Site) -> None:
+    class Numbered(Gateway):
+        def ask(self, number: int, page: int) -> Request:
+            return Request(f"{GATE}/{number}/{page}", meta={"ubi_host": f"t{number}.example"})
+
+        def parse(self, response: Response) -> Any:
+            yield {"url": response.url}
+
+    for number in range(4):
+        site.page(f"{GATE}/{number}/0", "a page")
+    site.page(f"{GATE}/robots.txt", "User-agent: *\nDisallow: /2/\n")
+    for agents in (1, 3):
+        site.visits.clear()
+        outcomes = crawl(Numbered, site.proxy, agents, {"ROBOTSTXT_OBEY": True})
+        assert [item["url"] for item in items_of(outcomes)] == [f"{GATE}/{number}/0" for number in (0, 1, 3)]
+        assert 1 <= site.urls()[f"{GATE}/robots.txt"] <= agents
