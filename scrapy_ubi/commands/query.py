@@ -109,7 +109,7 @@ def gather(settings: BaseSettings, opts: argparse.Namespace, question: Asker) ->
 def _of_the_living(
     settings: BaseSettings, to: RedisConnection, status: CrawlStatus, opts: argparse.Namespace, question: Asker
 ) -> Gathered:
-    group = group_of(status, setting(settings, "host_rules"))
+    group = group_of(status, setting(settings, "host_rules"), setting(settings, "partition"))
     return Gathered(status.crawl, group, True, ask(to, status, question(group), opts.timeout))
 
 
@@ -213,7 +213,10 @@ def _group(
 ) -> GroupSettings:
     """Those who shared the crawl out, as Redis shows them; else the agents of these directories, by the settings kept
     there, else by the project's."""
-    if status is not None and (group := group_of(status, setting(settings, "host_rules"))).replicas:
+    if (
+        status is not None
+        and (group := group_of(status, setting(settings, "host_rules"), setting(settings, "partition"))).replicas
+    ):
         return group
     written = [one["settings"] for one in facts.values() if isinstance(one.get("settings"), dict)]
     kept: Mapping[str, Any] = written[0] if written else {}
@@ -230,7 +233,8 @@ def _group(
         by = (str(said["partition"]), int(said["replication"]))
         shards = str(kept.get("host_shards", shards_name(setting(settings, "host_shards"))))
         read_name(shards)
-        named_by = str(kept.get("named_by", "" if by[0] in PARTITIONS else by[0]))
-        return GroupSettings(of_agents, *by, normalise, rules_name, rules, fingerprinter, shards, named_by)
+        own_namer = "" if (own := str(setting(settings, "partition"))) in PARTITIONS else own
+        named_by = str(kept.get("named_by", own_namer))
+        return GroupSettings(of_agents, *by, normalise, rules_name, rules, fingerprinter, shards, named_by, own_namer)
     except (TypeError, ValueError):  # the settings kept are not what an agent writes
         return GroupSettings({})

@@ -240,7 +240,7 @@ def _group_given(settings: BaseSettings, opts: argparse.Namespace) -> GroupSetti
 
 
 def _group_now(settings: BaseSettings, status: CrawlStatus) -> GroupSettings:
-    group = group_of(status, setting(settings, "host_rules"))
+    group = group_of(status, setting(settings, "host_rules"), setting(settings, "partition"))
     if not group.replicas:
         raise UbiNotFound(f"No agent of crawl {plain(status.crawl, 64)} is alive; name some with --agents a,b,c.")
     return group

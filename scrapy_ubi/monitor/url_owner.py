@@ -19,6 +19,7 @@ from scrapy_ubi.settings import FINGERPRINTER, UbiSettings
 from scrapy_ubi.urls import HostRules, Partition
 from scrapy_ubi.urls.host_rules import NONE, name_of
 from scrapy_ubi.urls.host_shards import read_name
+from scrapy_ubi.urls.setting_readers import PARTITIONS
 
 _NOT_OWNERS = frozenset((DEAD, "left", "leaving", "joining"))
 
@@ -50,7 +51,7 @@ class GroupSettings:
     the crawl compares URLs, which their keys depend on, and so are its rules for hosts: `rules_name` is what the agents
     call theirs, `rules` are those that the one who asks has. With a `fingerprinter` that is not Scrapy's own, keys
     depend on more than URLs. `shards` is the table of hosts that are cut, as agents call it; `named_by` the function of
-    UBI_PARTITION."""
+    UBI_PARTITION there, `own_namer` that of the one who asks: what agents say is never imported."""
 
     replicas: Mapping[str, int]
     partition: str = "host"
@@ -61,6 +62,7 @@ class GroupSettings:
     fingerprinter: str = FINGERPRINTER
     shards: str = NONE
     named_by: str = ""
+    own_namer: str = ""
 
     @property
     def settings(self) -> UbiSettings:
@@ -70,6 +72,12 @@ class GroupSettings:
                 "UBI_HOST_RULES",
                 f"is {name_of(self.rules)!r} here, and {self.rules_name!r} in the crawl",
                 "ask from the project that the agents run in, or give the same rules with -s",
+            )
+        if self.named_by != self.own_namer:
+            raise UbiSettingError(
+                "UBI_PARTITION",
+                f"is {self.own_namer or self.partition!r} here, and {self.named_by or self.partition!r} in the crawl",
+                "ask from the project that the agents run in, or give the same one with -s",
             )
         partition: Partition = "domain" if self.partition == "domain" else "host"
         return UbiSettings(
@@ -96,10 +104,11 @@ def ownership(url: str, group: GroupSettings) -> Ownership | None:
     return Ownership(url, host, group.partition, group.replication, order)
 
 
-def group_of(status: CrawlStatus, rules: HostRules | None = None) -> GroupSettings:
+def group_of(status: CrawlStatus, rules: HostRules | None = None, partition: str = "host") -> GroupSettings:
     """The group among which hosts are shared out now; of a crawl that is over, the agents that ended it.
 
-    `rules` are those of the one who asks. A silent agent belongs to it until the others have declared it dead.
+    `rules` and `partition` are those of the one who asks. A silent agent belongs to it until the others have declared
+    it dead.
     `replicas` is empty when no agent is left.
     """
     agents = [agent for agent in status.agents if agent.state not in _NOT_OWNERS]
@@ -113,6 +122,7 @@ def group_of(status: CrawlStatus, rules: HostRules | None = None) -> GroupSettin
         fingerprinter=_common(agents, "fingerprinter", FINGERPRINTER),
         shards=_common(agents, "host_shards", NONE),
         named_by=_common(agents, "named_by", ""),
+        own_namer="" if partition in PARTITIONS else partition,
     )
 
 

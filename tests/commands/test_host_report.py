@@ -8,6 +8,7 @@ import pytest
 
 from scrapy_ubi.commands.host_report import added_up
 from scrapy_ubi.commands.locate import host_of, spot
+from scrapy_ubi.errors import UbiSettingError
 from scrapy_ubi.monitor.url_owner import GroupSettings, ownership
 
 GROUP = GroupSettings({"a": 200, "b": 200}, shards="shop.example 8")
@@ -61,3 +62,9 @@ def test_a_url_is_of_one_shard_and_has_its_owner() -> None:
 )
 def test_a_host_is_named_whole_or_by_shard(text: str, host: str | None) -> None:
     assert host_of(text, GROUP) == host
+
+
+def test_a_function_that_agents_name_is_never_imported() -> None:
+    named = GroupSettings({"a": 200}, named_by="no.such.module")
+    with pytest.raises(UbiSettingError, match=r"UBI_PARTITION is 'host' here, and 'no.such.module' in the crawl"):
+        spot("http://shop.example/a", named, 1000)
