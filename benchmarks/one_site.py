@@ -8,7 +8,8 @@ be trusted on a shared machine are the ratios to the first row of the same spide
 time, as long as the CPU that a page takes leaves room: a row is bound by it beyond 1000 / that pages a second, or less
 where the processor has other work.
 
-Ways: `walk` is an unmodified spider, `short` the short path (UbiSpider). `N loads` is UBI_HOST_CONCURRENCY.
+Ways: `walk` is an unmodified spider, `short` the short path (UbiSpider). `N loads` is UBI_HOST_CONCURRENCY, `N shards`
+UBI_HOST_SHARDS.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ from rounds import save, table
 from systems import AGENT, METHOD, SHORT, System
 
 FIRST = 50  # pages before the measure begins: the queue is long then
-CONCURRENCY = "UBI_HOST_CONCURRENCY"
+CONCURRENCY, SHARDS = "UBI_HOST_CONCURRENCY", "UBI_HOST_SHARDS"
+CUT = '{"h0000.example": 8}'
 
 
 def system(processes: int, short: bool, **settings: Any) -> System:
@@ -39,6 +41,9 @@ WAYS = {
     "walk, auto(8)": system(1, False, **{CONCURRENCY: "auto(8)"}),
     "short, 1 load": system(1, True),
     "short, 8 loads": system(1, True, **{CONCURRENCY: 8}),
+    "short, 8 shards": system(1, True, **{SHARDS: CUT}),
+    "short, 4 agents, 8 shards": system(4, True, **{SHARDS: CUT}),
+    "short, 4 agents, 8 shards of 2 loads": system(4, True, **{SHARDS: CUT, CONCURRENCY: 2}),
     "short, 16 loads": system(1, True, **{CONCURRENCY: 16}),
 }
 

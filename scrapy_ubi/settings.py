@@ -25,9 +25,12 @@ from scrapy_ubi.errors import UbiSettingError
 from scrapy_ubi.settings_table import PREFIX, SETTINGS, Kind, Setting, home
 from scrapy_ubi.settings_table.iteration_settings import check_iterations, of_iterations
 from scrapy_ubi.settings_table.loads_at_once import LoadsByHost
-from scrapy_ubi.settings_table.readers import NUMBERS, READERS, Reader, read_number, read_path
+from scrapy_ubi.settings_table.readers import NUMBERS, READERS, Reader, read_number
 from scrapy_ubi.untrusted.checks import NAME
-from scrapy_ubi.urls import HostRules, host_rules, normaliser, partition_key
+from scrapy_ubi.urls import HostRules, partition_key, setting_readers
+from scrapy_ubi.urls.host_keys import HostOf, host_keys
+from scrapy_ubi.urls.host_shards import HostShards
+from scrapy_ubi.urls.normaliser import Normaliser, parse
 
 __all__ = ["SETTINGS", "Setting", "UbiSettings", "default_crawl", "listing", "read_value", "refuse_unknown"]
 
@@ -58,6 +61,7 @@ class UbiSettings:
     partition: Literal["host", "domain"] = DEFAULT.partition
     normalise: str = DEFAULT.normalise  # the one name of the composition (urls.normaliser.name_of)
     host_rules: HostRules | None = DEFAULT.host_rules
+    host_shards: HostShards | None = DEFAULT.host_shards
     dir: Path = Path(".ubi/scrapybot:spider")
     memory_mb: int = DEFAULT.memory_mb
     seen: Literal["exact", "bloom"] = DEFAULT.seen
@@ -134,7 +138,9 @@ class UbiSettings:
     robots_give_up: float = DEFAULT.robots_give_up
     max_crawl_delay: float = DEFAULT.max_crawl_delay
     sitemaps: int = DEFAULT.sitemaps
-    # No settings of their own: the user chose the directory; who tells requests apart; hosts at once in iterations.
+    # No settings of their own: the function that UBI_PARTITION names, if it does, "" else; the user chose the directory
+    # (UBI_DIR or JOBDIR); who tells requests apart; hosts at once in iterations.
+    named_by: str = ""
     dir_given: bool = False
     fingerprinter: str = FINGERPRINTER
     hosts_at_once: int = 1
@@ -146,6 +152,11 @@ class UbiSettings:
     def fingerprints(self) -> bool:
         """Whether a fingerprinter that is not Scrapy's own tells requests apart."""
         return self.fingerprinter != FINGERPRINTER
+
+    def host_of(self) -> HostOf:
+        """What tells the partition key of any URL, None for what is none of http."""
+        form = Normaliser(parse(self.normalise), self.host_rules).function
+        return host_keys(self.partition, self.host_rules, self.host_shards, form)
 
     @property
     def ring_replicas(self) -> int:
@@ -163,6 +174,8 @@ class UbiSettings:
         """
         refuse_unknown(name for name in settings if isinstance(name, str))
         values = {row.name: read_value(row, settings.get(row.setting)) for row in SETTINGS}
+        if values["partition"] not in setting_readers.PARTITIONS:
+            values["named_by"], values["partition"] = values["partition"], DEFAULT.partition
         if values["crawl"] is None:
             values["crawl"] = default_crawl(str(bot or bot_name(settings)), spider, arguments)
         given = values["dir"] is not None or bool(settings.get("JOBDIR"))
@@ -236,36 +249,7 @@ def flag(settings: Mapping[Any, Any], name: str) -> bool:
         return bool(row.default)
 
 
-def _read_steps(row: Setting, value: object) -> str:
-    """A composition of the normal form, by its one name."""
-    if not isinstance(value, str | list | tuple):
-        raise UbiSettingError(row.setting, f"is {value!r}", f"give {row.bounds}")
-    try:
-        return normaliser.name_of(normaliser.parse(value))
-    except ValueError as error:
-        known = ", ".join(normaliser.STEPS)
-        raise UbiSettingError(
-            row.setting, f"is {value!r}: {error}", f"give {row.bounds}; the steps are {known}"
-        ) from None
-
-
-def _read_rules(row: Setting, value: object) -> HostRules | None:
-    """Rules for hosts, from a list or from a file."""
-    where = f" in {str(value)!r}" if isinstance(value, str | Path) else ""
-    try:
-        if isinstance(value, str | Path):
-            return host_rules.read_properties(read_path(row, value).read_text(encoding="utf-8"))
-        if isinstance(value, list | tuple) and all(isinstance(rule, str) for rule in value):
-            return host_rules.read_rules(value)
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is no UTF-8 text"
-        raise UbiSettingError(row.setting, f"cannot be read{where} ({reason})", f"give {row.bounds}") from None
-    except ValueError as error:
-        raise UbiSettingError(row.setting, f"does not hold{where}: {error}", f"write {host_rules.GRAMMAR}") from None
-    raise UbiSettingError(row.setting, f"is {value!r}", f"give {row.bounds}")
-
-
-_READERS: Mapping[Kind, Reader] = {**READERS, "steps": _read_steps, "rules": _read_rules}
+_READERS: Mapping[Kind, Reader] = {**READERS, **setting_readers.READERS}
 
 
 def _download_delay(value: object) -> float:
@@ -295,6 +279,7 @@ def _check_relations(settings: UbiSettings) -> None:
         )
     if settings.redis_url is not None:
         _check_turns(settings)
+    setting_readers.check_shards(settings.host_shards, settings.partition, settings.host_rules)
     _check_hosts(settings)
     fingerprinter = settings.fingerprinter if settings.fingerprints else None
     check_iterations(settings.host_iterate, settings.max_load_seconds, settings.rank, fingerprinter)

@@ -32,7 +32,8 @@ def refusal(**values: Any) -> str:
 
 def test_the_table_and_the_fields_are_alike() -> None:
     fields = [field.name for field in dataclasses.fields(UbiSettings)]
-    assert fields == [*(row.name for row in SETTINGS), "dir_given", "fingerprinter", "hosts_at_once"]
+    extra = ["named_by", "dir_given", "fingerprinter", "hosts_at_once"]
+    assert fields == [*(row.name for row in SETTINGS), *extra]
 
 
 def test_the_table_and_the_field_defaults_are_alike() -> None:
@@ -178,7 +179,7 @@ def test_replicas_that_do_not_hold_are_refused(value: Any) -> None:
 
 
 def test_a_choice_that_does_not_hold_is_refused() -> None:
-    assert "'host' or 'domain'" in refusal(UBI_PARTITION="ip")
+    assert "'host', 'domain' or" in refusal(UBI_PARTITION="ip")
     assert "as a text" in refusal(UBI_PARTITION=1)
 
 

@@ -15,7 +15,8 @@ MOST_SECONDS = 3600
 HOSTS = """\
 Shows the hosts of the crawl, from its living agents or from the directories of stopped ones.
 
-  host        the host (or registered domain) that is fetched one page at a time
+  host        the host (or registered domain) that is fetched one page at a time; the shards of one that is cut
+              (UBI_HOST_SHARDS) are added up, or shown as host#0, host#1, ... with --shards
   agent       its owner
   state       busy (a page is being fetched), waiting, held (not yet handed over to this agent), resting (its URLs are
               on disk, and its turn is yet to come), idle (nothing waits), excluded (it does not answer),
@@ -145,6 +146,7 @@ def add_frontier_subcommands(sub: Sub) -> None:
     hosts.add_argument("--sort", choices=SORTS, default="queued", help="in which order (default: queued, most first)")
     _limit(hosts, "hosts")
     hosts.add_argument("--copies", action="store_true", help="also the copies that successors keep")
+    hosts.add_argument("--shards", action="store_true", help="each shard of a host (UBI_HOST_SHARDS) by itself")
     url = _look(sub("url", "where a URL is, and what became of it", URL, EXAMPLES["url"]))
     url.add_argument("url", metavar="URL", help="an absolute http or https URL")
     failed = _look(sub("failed", "the requests that failed permanently", FAILED, EXAMPLES["failed"]))

@@ -12,7 +12,8 @@ from scrapy.settings import BaseSettings
 from scrapy_ubi.commands.query import Gathered, QueryReport, gather
 from scrapy_ubi.monitor.answers import Answer
 from scrapy_ubi.monitor.table import Column, count, folded, span, table
-from scrapy_ubi.node.report.queries import Question
+from scrapy_ubi.node.report.queries import COPY, Question
+from scrapy_ubi.urls.host_shards import MARK, host_of_key
 
 _COLUMNS = (
     Column("host"),
@@ -41,10 +42,47 @@ def run(settings: BaseSettings, opts: argparse.Namespace) -> QueryReport:
     asked = Question("hosts", 0.0, agent=opts.agent or "", sort=opts.sort, limit=opts.limit, copies=opts.copies)
     found = gather(settings, opts, lambda group: asked)
     order = _ORDERS[opts.sort]
-    rows = sorted(found.rows(), key=lambda row: (order(row), row["host"], row["agent"]))[: opts.limit]
-    total = found.total("total")
+    rows = found.rows()
+    cut = {row["host"] if opts.shards else host_of_key(row["host"]) for row in rows if MARK in row["host"]}
+    total = found.total("total") + len(cut)
+    rows = rows if opts.shards else added_up(rows)
+    rows = sorted(rows, key=lambda row: (order(row), row["host"], row["agent"]))[: opts.limit]
     document = {**found.document(), "sort": opts.sort, "total": total, "hosts": rows}
     return QueryReport(_lines(found, opts, rows, total), document, found.answers.complaint)
+
+
+_STATES = ("busy", "waiting", "resting", "held")  # of a host that is cut, the first that any of its shards is in
+
+
+def added_up(rows: list[Answer]) -> list[Answer]:
+    """The rows, with one for all shards of a host that is cut; its copies apart."""
+    shards: dict[tuple[str, bool], list[Answer]] = {}
+    for row in rows:
+        if MARK in row["host"]:
+            shards.setdefault((host_of_key(row["host"]), row["role"] == COPY), []).append(row)
+    whole = [row for row in rows if MARK not in row["host"]]
+    return [*whole, *(_sum(host, parts) for (host, _), parts in shards.items())]
+
+
+def _sum(host: str, parts: list[Answer]) -> Answer:
+    """Of a shard that several have, as stopped agents or as copies, what the one says that knows the most is done."""
+    parts = [*{row["host"]: row for row in sorted(parts, key=lambda row: row["done"])}.values()]
+    agents = sorted({row["agent"] for row in parts})
+    states = {row["state"] for row in parts}
+    times = [row["next"] for row in parts if row["next"] is not None]
+    return {
+        "agent": agents[0] if len(agents) == 1 else f"{len(agents)} agents",
+        "host": host,
+        "state": next((state for state in _STATES if state in states), parts[0]["state"]),
+        "role": parts[0]["role"],
+        **{name: sum(row[name] for row in parts) for name in ("queued", "done", "failed")},
+        "next": min(times, default=None),
+        "error": next((row["error"] for row in parts if row["error"]), ""),
+        "learned": "",
+        "loads": next((row["loads"] for row in parts if row["loads"]), ""),
+        "shards": len(parts),
+        "agents": agents,
+    }
 
 
 def _lines(found: Gathered, opts: argparse.Namespace, rows: list[Answer], total: int) -> list[str]:
@@ -61,4 +99,5 @@ def _cells(row: Answer) -> list[str]:
     state = f"{row['state']} (copy)" if row["role"] == "copy" else row["state"]
     wait = "" if row["next"] is None else "now" if not row["next"] else span(row["next"])
     counts = [count(row[name]) if row[name] else "" for name in ("queued", "done", "failed")]
-    return [row["host"], row["agent"], state, *counts, wait, row["error"]]
+    host = f"{row['host']} ({row['shards']} shards)" if "shards" in row else row["host"]
+    return [host, row["agent"], state, *counts, wait, row["error"]]

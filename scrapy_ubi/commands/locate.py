@@ -11,13 +11,15 @@ from scrapy_ubi.requests.identity import RequestKeys
 from scrapy_ubi.urls import Partition, normal_form, partition_key
 from scrapy_ubi.urls.filters import FilterChain, Link
 from scrapy_ubi.urls.host_rules import name_of
+from scrapy_ubi.urls.host_shards import MARK
+from scrapy_ubi.urls.host_shards import read_name as shards_named
 
 
 @dataclass(frozen=True, slots=True)
 class Spot:
     """A plain GET of a URL as the scheduler would take it. `filtered`: the filter that drops it, '' when none does;
     `why` says what that means. `host` and `key` are '' for what has no host. `fingerprinter`: who makes keys of more
-    than the URL, so that `key` is not that of such a request; '' where none does."""
+    than the URL, so that `key` is not that of such a request; '' where none does. `shards`: how many its host has."""
 
     url: str
     host: str = ""
@@ -25,13 +27,15 @@ class Spot:
     filtered: str = ""
     why: str = ""
     fingerprinter: str = ""
+    shards: int = 1
 
 
 def spot(url: str, group: GroupSettings, longest: int, chain: FilterChain | None = None) -> Spot:
     """The place of `url` in a crawl with URLs of at most `longest` characters, as a link that the filters of `chain`
     judge.
     """
-    keys = RequestKeys(group.settings)
+    settings = group.settings
+    keys = RequestKeys(settings)
     try:
         request = Request(url)  # escapes what it escapes for the spider, too
     except ValueError:
@@ -48,10 +52,11 @@ def spot(url: str, group: GroupSettings, longest: int, chain: FilterChain | None
             "fetches it by itself",
         )
     key = f"{keys.key(request, place):016x}"
-    by = group.fingerprinter if group.settings.fingerprints else ""
+    by = group.fingerprinter if settings.fingerprints else ""
+    shards = settings.host_shards.number(place.host) if settings.host_shards is not None else 1
     if len(request.url) > longest:
-        return Spot(url, place.host, key, "url_too_long", f"it is longer than UBI_MAX_URL_LENGTH, {longest}", by)
-    return Spot(url, place.host, key, name, why, by)
+        name, why = "url_too_long", f"it is longer than UBI_MAX_URL_LENGTH, {longest}"
+    return Spot(url, place.host, key, name, why, by, shards)
 
 
 def _refusal(request: Request, chain: FilterChain) -> tuple[str, str]:
@@ -68,11 +73,16 @@ def key_of(url: str, group: GroupSettings) -> str:
 
 
 def host_of(text: str, group: GroupSettings) -> str | None:
-    """The host that a person means by its name, in whatever spelling, or by a URL; None for what is none. Rules for
-    hosts count where they are known.
+    """The host that a person means by its name, in whatever spelling, or by a URL, or the shard of one; None for what
+    is none. Rules for hosts count where they are known.
     """
     rules = group.rules if name_of(group.rules) == group.rules_name else None
     partition: Partition = "domain" if group.partition == "domain" else "host"
+    name, mark, number = text.partition(MARK)
+    if mark and "://" not in name:
+        shards, host = shards_named(group.shards), partition_key(as_requested(f"http://{name}/"), partition, rules)
+        key = f"{host}{MARK}{number}"
+        return key if shards is not None and shards.holds(key) else None
     return partition_key(as_requested(text if "://" in text else f"http://{text}/"), partition, rules)
 
 

@@ -38,7 +38,10 @@ from scrapy_ubi.requests.identity import RequestKeys
 from scrapy_ubi.settings import FINGERPRINTER
 from scrapy_ubi.untrusted.terminal_text import plain
 from scrapy_ubi.urls.host_rules import name_of
+from scrapy_ubi.urls.host_shards import name_of as shards_name
+from scrapy_ubi.urls.host_shards import read_name
 from scrapy_ubi.urls.normaliser import is_composition
+from scrapy_ubi.urls.setting_readers import PARTITIONS
 
 
 class QueryReport(NamedTuple):
@@ -106,7 +109,7 @@ def gather(settings: BaseSettings, opts: argparse.Namespace, question: Asker) ->
 def _of_the_living(
     settings: BaseSettings, to: RedisConnection, status: CrawlStatus, opts: argparse.Namespace, question: Asker
 ) -> Gathered:
-    group = group_of(status, setting(settings, "host_rules"))
+    group = group_of(status, setting(settings, "host_rules"), setting(settings, "partition"))
     return Gathered(status.crawl, group, True, ask(to, status, question(group), opts.timeout))
 
 
@@ -210,7 +213,10 @@ def _group(
 ) -> GroupSettings:
     """Those who shared the crawl out, as Redis shows them; else the agents of these directories, by the settings kept
     there, else by the project's."""
-    if status is not None and (group := group_of(status, setting(settings, "host_rules"))).replicas:
+    if (
+        status is not None
+        and (group := group_of(status, setting(settings, "host_rules"), setting(settings, "partition"))).replicas
+    ):
         return group
     written = [one["settings"] for one in facts.values() if isinstance(one.get("settings"), dict)]
     kept: Mapping[str, Any] = written[0] if written else {}
@@ -225,6 +231,10 @@ def _group(
         rules_name = str(kept.get("host_rules", name_of(rules)))
         fingerprinter = str(kept.get("fingerprinter", FINGERPRINTER))
         by = (str(said["partition"]), int(said["replication"]))
-        return GroupSettings(of_agents, *by, normalise, rules_name, rules, fingerprinter)
+        shards = str(kept.get("host_shards", shards_name(setting(settings, "host_shards"))))
+        read_name(shards)
+        own_namer = "" if (own := str(setting(settings, "partition"))) in PARTITIONS else own
+        named_by = str(kept.get("named_by", own_namer))
+        return GroupSettings(of_agents, *by, normalise, rules_name, rules, fingerprinter, shards, named_by, own_namer)
     except (TypeError, ValueError):  # the settings kept are not what an agent writes
         return GroupSettings({})

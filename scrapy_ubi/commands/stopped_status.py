@@ -28,6 +28,7 @@ from scrapy_ubi.commands.stopped_agents import Stopped, opened
 from scrapy_ubi.monitor.status import AgentStatus, CrawlStatus
 from scrapy_ubi.node.report.profile import Profile, read_profile
 from scrapy_ubi.protocol.config import Counters
+from scrapy_ubi.urls.host_shards import FIRST, MARK
 
 _OWN = tuple(asdict(Counters()))
 
@@ -111,9 +112,11 @@ def _kept(facts: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _counters(place: FoundDirectory, facts: Mapping[str, Any], hosts: Mapping[str, _Host]) -> dict[str, Any]:
-    own = [one for one in hosts.values() if one.agent == place.agent]
+    names = [name for name, one in hosts.items() if one.agent == place.agent]
+    own = [hosts[name] for name in names]
+    number = sum(MARK not in name or name.endswith(FIRST) for name in names)
     done, waiting = sum(one.done for one in own), sum(one.waiting for one in own)
-    stock = {"unique": done, "queued": waiting, "known": done + waiting, "hosts": len(own)}
+    stock = {"unique": done, "queued": waiting, "known": done + waiting, "hosts": number}
     kept = facts.get("counters")
     if not isinstance(kept, Mapping):
         return stock

@@ -53,6 +53,7 @@ from scrapy_ubi.protocol.ring import RingCollision
 from scrapy_ubi.settings import MOST_REPLICAS, refuse_unknown, replicas_for
 from scrapy_ubi.untrusted.terminal_text import plain
 from scrapy_ubi.urls.host_rules import name_of
+from scrapy_ubi.urls.host_shards import name_of as shards_name
 
 WATCH_EVERY = 1.0  # seconds
 CLEAR = "\x1b[H\x1b[J"  # cursor home, erase below: less flicker than erasing all first
@@ -233,11 +234,13 @@ def _group_given(settings: BaseSettings, opts: argparse.Namespace) -> GroupSetti
         if number > MOST_REPLICAS:
             problem = f"times the capacity of '{plain(name, 64)}' is {number}"
             raise UbiSettingError("--replicas", problem, f"an agent has at most {MOST_REPLICAS}, make one smaller")
-    return GroupSettings(replicas, opts.partition, opts.replication, rules_name=name_of(rules), rules=rules)
+    shards = shards_name(setting(settings, "host_shards"))
+    named = {"rules_name": name_of(rules), "shards": shards}
+    return GroupSettings(replicas, opts.partition, opts.replication, rules=rules, **named)
 
 
 def _group_now(settings: BaseSettings, status: CrawlStatus) -> GroupSettings:
-    group = group_of(status, setting(settings, "host_rules"))
+    group = group_of(status, setting(settings, "host_rules"), setting(settings, "partition"))
     if not group.replicas:
         raise UbiNotFound(f"No agent of crawl {plain(status.crawl, 64)} is alive; name some with --agents a,b,c.")
     return group

@@ -84,6 +84,7 @@ def _document(place: Spot, owned: Ownership | None) -> Document:
         "key": place.key if not place.fingerprinter else None,
         "fingerprinter": place.fingerprinter or None,
         "host": place.host,
+        "shards": place.shards if place.shards > 1 else None,
         "owner": _owner(owned) or None,
         "successors": list(owned.successors) if owned is not None else [],
     }
@@ -95,7 +96,7 @@ def _place_rows(place: Spot, owned: Ownership | None) -> list[tuple[str, str]]:
     return [
         ("url", place.url),
         *([("key", place.key)] if not place.fingerprinter else []),
-        ("host", place.host),
+        ("host", place.host if place.shards == 1 else f"{place.host}, one of {place.shards} shards"),
         ("owner", _owner(owned) or "not known: no agent lives"),
         *_row("then", successors or "no agent"),
     ]

@@ -35,7 +35,7 @@ from scrapy_ubi.downloads.gate import Gate, Withdrawn
 from scrapy_ubi.downloads.unscheduled import ForeignHost
 from scrapy_ubi.politeness import failing, retry_after
 from scrapy_ubi.politeness.robots import fetch, record, text
-from scrapy_ubi.politeness.robots.authority import authority_of
+from scrapy_ubi.politeness.robots.authority import asked_for
 from scrapy_ubi.politeness.robots.cache import Cache, Known
 from scrapy_ubi.politeness.robots.record import SECTION, RobotsRecord, Step, may_insist
 from scrapy_ubi.politeness.robots.rules import Parsers
@@ -45,6 +45,7 @@ from scrapy_ubi.scrapy_private.downloader import is_no_tunnel
 from scrapy_ubi.scrapy_private.engines import scheduler_in
 from scrapy_ubi.scrapy_private.runs import is_trial
 from scrapy_ubi.scrapy_private.versions import robots_parsed
+from scrapy_ubi.urls.host_shards import MARK
 
 if TYPE_CHECKING:
     from scrapy_ubi.components.scheduler import UbiScheduler
@@ -85,22 +86,20 @@ class UbiRobotsMiddleware:
         when that is to be seen later.
         """
         scheduler = self._scheduler()
-        authority = authority_of(request)
+        authority, url = asked_for(request)
         if scheduler is None or authority is None or request.meta.get("dont_obey_robotstxt"):
             return
         agent = self._agent_of(request)
         known = await self._known(authority, request, agent, scheduler)
-        if not known.noted and (state := scheduler.gate.hosts.state_of(request)) is not None:
-            known.noted = True
-            if authority not in self._noted(state):
-                self._note(state, authority, known.record, scheduler)
+        if not known.noted or scheduler.settings.host_shards is not None:
+            self._note_there(authority, known, request, scheduler)
         if known.record.delay and not scheduler.gate.hosts.is_page(request):
             most = scheduler.settings.max_crawl_delay
             scheduler.gate.hosts.want_abroad(request, SECTION, min(known.record.delay, most))
         if known.sitemaps is not None and scheduler.gate.hosts.is_page(request):
             named, known.sitemaps = known.sitemaps, None
             scheduler.sitemaps.named(*named, request)
-        if not self._parsers.allows(known, request.url, agent):
+        if not self._parsers.allows(known, url, agent):
             logger.debug("Forbidden by robots.txt: %s", request, extra={"spider": self._crawler.spider})
             self._count("robotstxt/forbidden")
             raise IgnoreRequest(FORBIDDEN)
@@ -190,6 +189,7 @@ class UbiRobotsMiddleware:
                 timeout,
                 self._crawler.engine.download_async,
                 scheduler.reach.follows,
+                scheduler.gate.hosts.key_for(request),
             )
         except (Withdrawn, ForeignHost, PrivateHost):
             raise
@@ -298,6 +298,13 @@ class UbiRobotsMiddleware:
         assert scheduler is not None
         return record.from_section(scheduler.node.hosts.get(state, SECTION), self._wall())
 
+    def _note_there(self, authority: str, known: Known, request: Request, scheduler: UbiScheduler) -> None:
+        """Note what is known of an authority with the host of this page, unless it is noted there."""
+        state = scheduler.gate.hosts.state_of(request)
+        news = state is not None and known.is_news_to(state.host)
+        if state is not None and news and (MARK in state.host or authority not in self._noted(state)):
+            self._note(state, authority, known.record, scheduler)
+
     def _note(self, state: HostState | None, authority: str, after: RobotsRecord, scheduler: UbiScheduler) -> None:
         """Note what is known with the host, and the largest Crawl-delay of its authorities."""
         if state is None:
@@ -308,7 +315,7 @@ class UbiRobotsMiddleware:
         node = scheduler.node
         node.hosts.put(state, SECTION, record.to_section(records))
         if self._follow_delay(state, records, scheduler) and node.frontier.find(state.host) is state:
-            node.frontier.defer(state, clock.now())  # it holds between this load and the first page
+            node.hosts.begin_delay(state)  # it holds between this load and the first page
 
     def _follow_delay(self, state: HostState, records: dict[str, RobotsRecord], scheduler: UbiScheduler) -> bool:
         """Let the host have the largest Crawl-delay of its authorities, within bounds; whether it has or had one."""

@@ -276,7 +276,7 @@ class UbiScheduler(BaseScheduler):
         """Whether a request that a page yields (`mark_child`) is a duplicate; counted then, and it need not be
         enqueued. The same decision as that of `enqueue_request`, for the most frequent case.
         """
-        return self._enqueue.is_known(request)
+        return not self._keys.asks and self._enqueue.is_known(request)
 
     def take_links(self, plain: PlainLinks, response: Response, ordinary: Ordinary, unheard: bool) -> Iterator[None]:
         """Take all links of a page, some between two yields; arguments and errors are those of `PageLinks.take`."""

@@ -179,6 +179,8 @@ def why_one_by_one(keys: RequestKeys, settings: UbiSettings, own: type | None) -
         return "DUPEFILTER_CLASS lets every request be fetched"
     if settings.fingerprints:
         return f"REQUEST_FINGERPRINTER_CLASS, {settings.fingerprinter}, is asked for each request"
+    if settings.named_by:
+        return f"UBI_PARTITION, {settings.named_by}, is asked for each request"
     return f"{own.__qualname__} has an enqueue_request of its own" if own is not None else ""
 
 

@@ -15,8 +15,8 @@ from scrapy import Request
 
 from scrapy_ubi.node.group.retry_until import wait_briefly
 from scrapy_ubi.requests.inflight import Flights
+from scrapy_ubi.requests.named_hosts import HostNames
 from scrapy_ubi.settings import UbiSettings
-from scrapy_ubi.urls import partition_key
 
 if TYPE_CHECKING:
     from scrapy_ubi.node import Node
@@ -27,7 +27,9 @@ class RequestHosts:
     """The hosts of one agent's requests."""
 
     def __init__(self, node: Node, settings: UbiSettings, flights: Flights) -> None:
-        self._node, self._settings, self._flights = node, settings, flights
+        self._node, self._flights = node, flights
+        names = HostNames(settings)
+        self.of_url, self.of_request = names.of_url, names.of_request
         self._closes = asyncio.Event()
 
     def is_page(self, request: Request) -> bool:
@@ -45,18 +47,19 @@ class RequestHosts:
         state = self.state_of(request)
         return "" if state is None else state.host
 
+    def key_for(self, request: Request) -> str:
+        """Under which host a robots.txt is loaded for this request: that of the page, or of what bypasses the
+        scheduler; empty for what has none."""
+        return self.name_of(request) or self.of_request(request) or ""
+
     def own_state(self, request: Request) -> HostState | None:
         """The state of the host of any request, None where this agent may not load from it now."""
-        host = self.of_url(request.url)
+        host = self.of_request(request)
         return self._node.frontier.find(host) if host is not None and self._node.access.may_fetch(host) else None
-
-    def of_url(self, url: str) -> str | None:
-        """The host of any URL, None for what is none of http."""
-        return partition_key(url, self._settings.partition, self._settings.host_rules)
 
     def want_abroad(self, request: Request, source: str, seconds: float) -> None:
         """This source wants a delay (s, 0: none) of the host of this request, where that is another agent's."""
-        host = self.of_url(request.url)
+        host = self.of_request(request)
         if host is not None and not self._node.access.is_own(host):
             self._node.foreign.want(host, source, seconds)
 

@@ -30,9 +30,9 @@ from scrapy.utils.httpobj import urlparse_cached
 from scrapy_ubi.politeness.robots.fetch import load_of
 from scrapy_ubi.process.log_once import Notices
 from scrapy_ubi.requests.inflight import Flight
+from scrapy_ubi.requests.named_hosts import HostNames
 from scrapy_ubi.scrapy_private.robots_parsers import forget_robots, robots_known
 from scrapy_ubi.settings import UbiSettings
-from scrapy_ubi.urls import partition_key
 
 if TYPE_CHECKING:
     from scrapy_ubi.node import Node
@@ -55,15 +55,13 @@ class Unscheduled:
     ) -> None:
         self._crawler, self._node, self._settings = crawler, node, settings
         self._notices, self._given_up = notices, given_up
+        self._hosts = HostNames(settings)
         self._robots_unread: set[str] = set()  # network locations whose robots.txt was withdrawn
 
     def flight(self, request: Request) -> Flight:
         """A flight of it; it ends when the engine removes the request."""
-        return Flight(request, self.host_of(request.url))
-
-    def host_of(self, url: str) -> str | None:
-        """The host of any URL, None for what is none of http."""
-        return partition_key(url, self._settings.partition, self._settings.host_rules)
+        load = load_of(request)
+        return Flight(request, self._hosts.of_request(request) if load is None or not load.host else load.host)
 
     # Hosts of other agents
 
@@ -133,7 +131,7 @@ class Unscheduled:
         load = load_of(flight.request)
         if load is not None:
             return load.of_page and not load.redirected
-        return is_robots(flight.request) and self.host_of(_first_url(flight.request)) == flight.host
+        return is_robots(flight.request) and self._hosts.of_url(_first_url(flight.request)) == flight.host
 
     def withdrawn(self, flight: Flight) -> None:
         """Note a robots.txt that is not read for now, of a middleware that would take that for "all is allowed"."""

@@ -49,6 +49,7 @@ class DiskFrontier:
         self, store: Store, seen: Seen, saved: Mapping[str, int], *, delay: float, offset: float, most: int
     ) -> None:
         self.delay = delay
+        self.on_new: Callable[[HostState], None] | None = None
         self.loads: HostLoads | None = None
         self.store = store
         self.seen = seen
@@ -66,8 +67,7 @@ class DiskFrontier:
         failures = Failures(store, self._flushes)
         self.fail, self.failed, self.forgive = failures.fail, failures.failed, failures.forgive
         self.keep_elsewhere, self.know_outputs = self._entries.elsewhere.keep, self._entries.elsewhere.start
-        self.lost = 0
-        """How many of the last flushes the store has lost, when it was opened (`restore`)."""
+        self.lost = 0  # of the last flushes the store had lost so many, when it was opened (`restore`)
         self._offset = offset
         self._states: dict[str, DiskState] = {}
         self.find: Callable[[str], HostState | None] = self._states.get  # for every link: the dict answers
@@ -82,10 +82,10 @@ class DiskFrontier:
         return [*self._states.values()]
 
     def _new(self, host: str) -> DiskState:
-        flushes = self._flushes
-        state = self._states[host] = DiskState(host, flushes.next, self.keys, self.store)
-        flushes.next += 1
-        flushes.name(state)
+        state = self._states[host] = DiskState(host, self._flushes.next, self.keys, self.store)
+        self._flushes.add(state)
+        if self.on_new is not None:
+            self.on_new(state)
         return state
 
     def restore(self, hid: int, record: rows.HostRecord) -> DiskState:

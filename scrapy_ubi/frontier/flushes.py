@@ -57,6 +57,11 @@ class Flushes:
             change = state.fresh = self.changes.hosts[state] = {}
         return change
 
+    def add(self, state: DiskState) -> None:
+        """A host has got the next number."""
+        self.next += 1
+        self.name(state)
+
     def name(self, state: DiskState) -> None:
         """The coming flush writes the host's own row."""
         self.of(state)

@@ -23,6 +23,7 @@ class MemoryFrontier:
 
     def __init__(self, delay: float = 0.0) -> None:
         self.delay = delay
+        self.on_new: Callable[[HostState], None] | None = None
         self.loads: HostLoads | None = None
         self.workbench: Workbench[str] = Workbench()
         self._states: dict[str, SetState] = {}
@@ -47,6 +48,8 @@ class MemoryFrontier:
         if state is None:
             state = self._states[host] = SetState(host)
             self._queues[host] = HostQueue()
+            if self.on_new is not None:
+                self.on_new(state)
         news = [entry for entry in entries if state.learn(entry)]
         for entry in news:
             self._queues[host].push(entry)

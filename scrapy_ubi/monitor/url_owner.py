@@ -9,12 +9,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from scrapy import Request
+
 from scrapy_ubi.errors import UbiSettingError
 from scrapy_ubi.monitor.status import DEAD, AgentStatus, CrawlStatus
 from scrapy_ubi.protocol.ring import Ring
+from scrapy_ubi.requests.named_hosts import HostNames
 from scrapy_ubi.settings import FINGERPRINTER, UbiSettings
-from scrapy_ubi.urls import HostRules, Partition, partition_key
+from scrapy_ubi.urls import HostRules, Partition
 from scrapy_ubi.urls.host_rules import NONE, name_of
+from scrapy_ubi.urls.host_shards import read_name
+from scrapy_ubi.urls.setting_readers import PARTITIONS
 
 _NOT_OWNERS = frozenset((DEAD, "left", "leaving", "joining"))
 
@@ -45,7 +50,8 @@ class GroupSettings:
     """What the answer depends on: replicas by agent, the partition, and how many copies there are; `normalise` is how
     the crawl compares URLs, which their keys depend on, and so are its rules for hosts: `rules_name` is what the agents
     call theirs, `rules` are those that the one who asks has. With a `fingerprinter` that is not Scrapy's own, keys
-    depend on more than URLs."""
+    depend on more than URLs. `shards` is the table of hosts that are cut, as agents call it; `named_by` the function of
+    UBI_PARTITION there, `own_namer` that of the one who asks: what agents say is never imported."""
 
     replicas: Mapping[str, int]
     partition: str = "host"
@@ -54,6 +60,9 @@ class GroupSettings:
     rules_name: str = NONE
     rules: HostRules | None = None
     fingerprinter: str = FINGERPRINTER
+    shards: str = NONE
+    named_by: str = ""
+    own_namer: str = ""
 
     @property
     def settings(self) -> UbiSettings:
@@ -64,9 +73,20 @@ class GroupSettings:
                 f"is {name_of(self.rules)!r} here, and {self.rules_name!r} in the crawl",
                 "ask from the project that the agents run in, or give the same rules with -s",
             )
+        if self.named_by != self.own_namer:
+            raise UbiSettingError(
+                "UBI_PARTITION",
+                f"is {self.own_namer or self.partition!r} here, and {self.named_by or self.partition!r} in the crawl",
+                "ask from the project that the agents run in, or give the same one with -s",
+            )
         partition: Partition = "domain" if self.partition == "domain" else "host"
         return UbiSettings(
-            partition=partition, normalise=self.normalise, host_rules=self.rules, fingerprinter=self.fingerprinter
+            partition=partition,
+            normalise=self.normalise,
+            host_rules=self.rules,
+            host_shards=read_name(self.shards),
+            fingerprinter=self.fingerprinter,
+            named_by=self.named_by,
         )
 
 
@@ -77,17 +97,18 @@ def ownership(url: str, group: GroupSettings) -> Ownership | None:
     does; `group.replicas` must not be empty.
     """
     settings = group.settings
-    host = partition_key(url, settings.partition, settings.host_rules)
+    host = HostNames(settings).of_request(Request(url)) if settings.named_by else settings.host_of()(url)
     if host is None:
         return None
     order = Ring.of(group.replicas).order(host)
     return Ownership(url, host, group.partition, group.replication, order)
 
 
-def group_of(status: CrawlStatus, rules: HostRules | None = None) -> GroupSettings:
+def group_of(status: CrawlStatus, rules: HostRules | None = None, partition: str = "host") -> GroupSettings:
     """The group among which hosts are shared out now; of a crawl that is over, the agents that ended it.
 
-    `rules` are those of the one who asks. A silent agent belongs to it until the others have declared it dead.
+    `rules` and `partition` are those of the one who asks. A silent agent belongs to it until the others have declared
+    it dead.
     `replicas` is empty when no agent is left.
     """
     agents = [agent for agent in status.agents if agent.state not in _NOT_OWNERS]
@@ -99,6 +120,9 @@ def group_of(status: CrawlStatus, rules: HostRules | None = None) -> GroupSettin
         rules_name=_common(agents, "host_rules", NONE),
         rules=rules,
         fingerprinter=_common(agents, "fingerprinter", FINGERPRINTER),
+        shards=_common(agents, "host_shards", NONE),
+        named_by=_common(agents, "named_by", ""),
+        own_namer="" if partition in PARTITIONS else partition,
     )
 
 

@@ -24,6 +24,8 @@ from scrapy_ubi.protocol.host import Entry, Failure
 REQUEUED, UNJOINED, LOST = "requeued", "unjoined", "lost"  # why a request is taken in again
 AGAIN = "ubi-"  # the nonces of such begin with it
 
+NAMES_HOST = '"ubi_host'  # in the texts of requests that name their hosts; in few others
+
 MOST_NONCE = 256  # characters
 _NONCE = re.compile(r'"ubi_nonce": ?"([^"\\]*)"')
 _LOST = re.compile(r"ubi-lost\.([0-9a-f]{16})\.[0-9a-f]{16}\.?(.*)")
@@ -36,6 +38,9 @@ class Keys(Protocol):
     @property
     def normal_form(self) -> Callable[[str], str | None]:
         """The normal form of a URL; None where it has none."""
+
+    def named_host(self, entry: Entry) -> str | None:
+        """The partition key of an entry whose text may name its host (`NAMES_HOST`); None where it has none."""
 
     def again(self, entry: Entry, nonce: str) -> Entry | None:
         """The same request under a key of its own, with its retries before it again; None when the entry's text cannot

@@ -88,6 +88,7 @@ class Node:
     ) -> None:
         self.settings, self.agent_id, self.transport = settings, start.agent_id, transport
         self._check, self._clock, self._keys = check, clock, keys
+        self._host_of = settings.host_of()
         self._events = events = events if events is not None else NodeEvents()
         self._asked = False  # to leave
         self.published: dict[str, str] = {}  # agent -> its profile, when this one had left
@@ -102,8 +103,8 @@ class Node:
         """The crawl, and what is known of its hosts."""
         settings = self.settings
         self.addresses = IpPoliteness() if settings.polite_by_ip else None
-        self.foreign = ForeignHosts(self._clock)
-        self.hosts = HostNotes(self._clock, unix)
+        self.foreign = ForeignHosts(self._clock, settings.host_shards)
+        self.hosts = HostNotes(self._clock, unix, settings.host_shards)
         self.limits = HostLimits(settings, self.hosts, unix, self.note)
         self.concurrency = HostConcurrency.of(settings, self.hosts)
         self._limit = self.concurrency.limit if self.concurrency is not None else None
@@ -177,7 +178,8 @@ class Node:
         agent, crawl, settings = self.agent, self._crawl, self.settings
         run = RunState(agent, control, str(crawl.disk.facts.get("run", "")))
         queries = QueryInbox(self.agent_id, self._answer, time.time)
-        check = InboxCheck(agent, judge_of(settings, self._check), settings.max_url_length, queries)
+        judge = judge_of(self._keys, self._host_of, self._check)
+        check = InboxCheck(agent, judge, settings.max_url_length, queries, settings.host_shards)
         flush = DiskFlush(agent, crawl.disk, crawl.facts, self._events.flush)
         return Exchange(agent, self.transport, self._io, settings, run, check, flush, self._exchanges.arrived)
 

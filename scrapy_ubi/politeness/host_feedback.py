@@ -332,7 +332,7 @@ class HostFeedback:
     def _give_up(self, state: HostState, reason: str, why: str) -> None:
         if self._node.hosts.ended(state):
             return
-        self._node.hosts.end(state, reason)
+        self._node.hosts.end(state, reason, whole=True)
         self._node.note(f"ended/{reason}", state.host)
         number = self._node.hosts.counted[f"ended/{reason}"]
         logger.log(

@@ -42,6 +42,11 @@ def remarks(settings: BaseSettings) -> Iterator[str]:
     if settings.getint("CONCURRENT_REQUESTS_PER_IP") > 0 and not wanted.polite_by_ip:
         yield "CONCURRENT_REQUESTS_PER_IP is set, but hosts on one address share a delay only by UBI_POLITE_BY_IP."
     delay = settings.getfloat("DOWNLOAD_DELAY")
+    if delay and wanted.host_shards is not None and wanted.host_shards.fast:
+        yield (
+            f"DOWNLOAD_DELAY is {delay:g} s, which Scrapy waits at each agent between two loads of a host, of a fast "
+            "one of UBI_HOST_SHARDS as well: set UBI_HOST_DELAY in its place."
+        )
     if wanted.host_delay < delay:
         yield (
             f"UBI_HOST_DELAY is {wanted.host_delay:g} s and DOWNLOAD_DELAY {delay:g} s: the longer one counts. "
@@ -74,16 +79,23 @@ def _remarks_on_loads(settings: BaseSettings, loads: LoadsByHost) -> Iterator[st
 
 
 def let_through(settings: BaseSettings, priority: int) -> None:
-    """Let Scrapy's slots hold back no load that UBI_HOST_CONCURRENCY allows. Nothing where that does not hold."""
-    if not settings.get("UBI_HOST_CONCURRENCY"):
+    """Let Scrapy's slots hold back no load that UBI_HOST_CONCURRENCY and UBI_HOST_SHARDS allow. Nothing where these do
+    not hold."""
+    if not (settings.get("UBI_HOST_CONCURRENCY") or settings.get("UBI_HOST_SHARDS")):
         return
     try:
-        most = UbiSettings.from_scrapy(settings).host_concurrency.most
+        most = _most_at_once(UbiSettings.from_scrapy(settings))
     except UbiSettingError:
         return
     for name in PER_HOST if most > 1 else ():
         if (name == PER_HOST[0] or _is_given(settings, name)) and 0 < settings.getint(name) < most:
             settings.set(name, most, max(priority, settings.getpriority(name) or 0))
+
+
+def _most_at_once(wanted: UbiSettings) -> int:
+    """How many loads of one host an agent may have open: an agent may own all shards of one."""
+    loads, cut = wanted.host_concurrency, wanted.host_shards.numbers if wanted.host_shards is not None else {}
+    return max([loads.most, *(number * loads.of(host).most for host, number in cut.items())])
 
 
 def _is_given(settings: BaseSettings, name: str) -> bool:

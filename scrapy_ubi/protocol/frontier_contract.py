@@ -19,10 +19,12 @@ class Frontier(Protocol):
     """Where an agent keeps its host states, in memory or on disk; what the protocol asks of it.
 
     Every change of a host's sets goes through it, so that the queue order and the workbench follow. Times are seconds
-    of the agent's clock. `delay` (s) is that between the end of a load and the next of the same host.
+    of the agent's clock. `delay` (s) is that between the end of a load and the next of the same host. `on_new`, where
+    there is one, is told of the state of each host that is met for the first time, before anything of it is queued.
     """
 
     delay: float
+    on_new: Callable[[HostState], None] | None
 
     def __len__(self) -> int:
         """How many hosts are held."""

@@ -26,8 +26,11 @@ from scrapy_ubi.requests.known_classes import is_request_class
 from scrapy_ubi.requests.untravelled import LONGEST_SHOWN, LOST, NEEDED
 from scrapy_ubi.requests.values import ItemClasses, unpack
 from scrapy_ubi.untrusted.checks import is_count, is_text, json_object, strict_json
+from scrapy_ubi.urls.host_keys import named_key
 
 NONCE = "ubi_nonce"  # meta key: makes the key of a request that is meant to be fetched again its own
+HOST = "ubi_host"  # meta key: the host that the request is for, where that is not the URL's
+ASKED = "ubi_host_asked"  # meta key: the same, as the function of UBI_PARTITION says it
 
 # In the place of a callback's name. No method can have these names.
 NO_CALLBACK_NAME = "<none>"
@@ -226,6 +229,10 @@ def _is_count_or_none(value: object) -> bool:
     return value is None or is_count(value)
 
 
+def _is_host_or_none(value: object) -> bool:
+    return value is None or named_key(value, "host", None) is not None
+
+
 def _is_cookie_text(value: object) -> bool:
     return value is None or isinstance(value, _SCALARS | bytes)
 
@@ -260,6 +267,8 @@ def _is_proxy(value: object) -> bool:
 # Meta that Scrapy or this package reads while a request is on its way through them: a wrong type would raise there.
 META_CHECKS: dict[str, Callable[[object], bool]] = {
     NONCE: lambda value: is_text(value, 256),
+    HOST: _is_host_or_none,
+    ASKED: _is_host_or_none,
     "proxy": _is_proxy,
     "_auth_proxy": _is_proxy,
     "retry_times": _is_count_or_none,

@@ -30,11 +30,13 @@ from scrapy.dupefilters import BaseDupeFilter
 from w3lib.url import canonicalize_url
 
 from scrapy_ubi.protocol.host import Entry
-from scrapy_ubi.requests.check import NONCE, parse_object
+from scrapy_ubi.requests.check import HOST, NONCE, parse_object
+from scrapy_ubi.requests.named_hosts import BadHost, HostNames
 from scrapy_ubi.requests.values import unpack
 from scrapy_ubi.settings import UbiSettings
-from scrapy_ubi.urls import Normaliser, normal_form, partition_key, url_key
+from scrapy_ubi.urls import Normaliser, normal_form, url_key
 from scrapy_ubi.urls.canonical import canonical_form
+from scrapy_ubi.urls.host_keys import host_keys
 from scrapy_ubi.urls.key import SEED, seed_key
 from scrapy_ubi.urls.normaliser import parse
 
@@ -65,11 +67,16 @@ class RequestKeys:
     """Keys under one agent's settings. `unfiltered`: all requests are to be fetched, however often they come."""
 
     def __init__(self, settings: UbiSettings, unfiltered: bool = False) -> None:
-        self._partition = settings.partition
         self._unfiltered = unfiltered
-        self._rules = settings.host_rules
-        self._normaliser = Normaliser(parse(settings.normalise), self._rules)
+        self._normaliser = Normaliser(parse(settings.normalise), settings.host_rules)
         self.normal_form = self._normaliser.function
+        self._whole = host_keys(settings.partition, settings.host_rules, None, self.normal_form)
+        self._shards = settings.host_shards
+        self._names = HostNames(settings)
+        self.asks = self._names.asks  # whether UBI_PARTITION is a function, which is asked of each request
+        by_name = settings.partition == "host" and settings.host_rules is None
+        self.by_name = by_name and self._shards is None
+        """Whether the partition key of a URL without a port is the name of its host."""
         self.lossy = bool(self._normaliser.changed)  # whether any step is
 
     @property
@@ -78,11 +85,33 @@ class RequestKeys:
         return self._normaliser.changed
 
     def place(self, request: Request) -> Place | None:
-        """The request's host and normal form; None when it has none: not http(s), or malformed."""
-        return self.place_of(request.url)
+        """The request's host and normal form; None when it has none: not http(s), or malformed, or named wrongly."""
+        try:
+            return self.named_place(request)
+        except BadHost:
+            return None
+
+    def named_place(self, request: Request) -> Place | None:
+        """The same, but raises BadHost for a request that names its host wrongly."""
+        place = self.place_of(request.url)
+        if place is None or not (self.asks or HOST in request.meta):
+            return place
+        return place._replace(host=self._names.key(request, place.host, place.normal))
+
+    def why_no_place(self, request: Request) -> str:
+        """What is wrong with the host that a request names; empty where nothing is."""
+        try:
+            self.named_place(request)
+        except BadHost as error:
+            return str(error)
+        return ""
+
+    def named_host(self, entry: Entry) -> str | None:
+        """The partition key of an entry whose text may name it; None where it has none."""
+        return self._names.key_said(entry.request, entry.url, self.normal_form(entry.url) or entry.url)
 
     def place_of(self, url: str) -> Place | None:
-        """The same for a URL."""
+        """The place of a URL."""
         if self.lossy:
             form = self._normaliser.judged(url)
             if form is None:
@@ -93,8 +122,10 @@ class RequestKeys:
             if found is None:
                 return None
             safe, normal, steps = found, found, ()
-        host = partition_key(normal, self._partition, self._rules)
-        return Place(host, normal, safe, steps) if host is not None else None
+        host = self._whole(normal)
+        if host is None:
+            return None
+        return Place(host if self._shards is None else self._shards.key(host, normal), normal, safe, steps)
 
     def key(self, request: Request, place: Place) -> int:
         """The key, 64 bits unsigned."""
@@ -119,16 +150,11 @@ class RequestKeys:
         """Whether one look at most links tells their normal form: by the preset `scrapy` or `safe`, and no synonyms."""
         return self.normal_form in (canonical_form, normal_form)
 
-    @property
-    def by_name(self) -> bool:
-        """Whether the partition key of a URL without a port is the name of its host."""
-        return self._partition == "host" and self._rules is None
-
     def host_of(self, normal: str) -> str:
         """The partition key of a normal form."""
-        host = partition_key(normal, self._partition, self._rules)
+        host = self._whole(normal)
         assert host is not None, normal
-        return host
+        return host if self._shards is None else self._shards.key(host, normal)
 
     @property
     def unfiltered(self) -> bool:

@@ -33,6 +33,7 @@ from scrapy_ubi.scheduling.scrapy_rules import ScrapyRules, host_name
 from scrapy_ubi.urls import normal_form, url_key
 from scrapy_ubi.urls.canonical import usual_parts
 from scrapy_ubi.urls.filters import Link
+from scrapy_ubi.urls.host_shards import MARK
 from scrapy_ubi.urls.key import URL_SEED
 
 _LOW = (1 << 64) - 1
@@ -206,16 +207,20 @@ class BulkEnqueue:
         return name if self._host_of is None else self._host_of(normal)
 
     def _look(self, name: str, normal: str) -> Holds:
-        """What is known of the host of this normal form, for the links that follow."""
+        """What is known of the host of this normal form, for the links that follow: of all of that name, but where
+        they may be of several shards."""
+        place = name
+        holds: Holds = _from_nowhere  # what comes from no page is told the node in any case
         if self._offsite and self._passing.off_site(name):
-            holds: Holds = _off_site
-        elif self._page is None:  # what comes from no page is told the node in any case
-            holds = _from_nowhere
-        else:
+            holds = _off_site
+        elif self._page is not None:
             if name.endswith("localhost") and self._tools.reach.suspects(normal):
                 self._suspects.add(name)  # an address is never written as usual: it does not come here
-            holds = self._holder(self._host(name, normal))
-        self._hosts[name] = holds
+            host = self._host(name, normal)
+            if MARK in host:
+                place = host
+            holds = self._hosts.get(place) or self._holder(host)
+        self._hosts[place] = holds
         return holds
 
     def _discover_all(self, found: dict[str, list[Entry]]) -> None:

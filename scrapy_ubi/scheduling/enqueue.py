@@ -15,13 +15,16 @@ Plain links, as long as they are as usual, are taken by a loop of their own (`bu
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from scrapy import Request
 
 from scrapy_ubi.node import Visit
 from scrapy_ubi.node.keys import before_loss, name_of
 from scrapy_ubi.node.work.link_verdict import Verdict
 from scrapy_ubi.protocol.host import Entry, retried
-from scrapy_ubi.requests.check import NONCE
+from scrapy_ubi.requests.check import HOST, NONCE
 from scrapy_ubi.requests.codec import Encoded, depth_of
 from scrapy_ubi.requests.identity import Place
 from scrapy_ubi.requests.inflight import Flight, FoundLinks
@@ -79,15 +82,15 @@ class Enqueue:
         tools = self._tools
         if request not in self._children or self._children[request] is None:
             return False
-        if not tools.link_filter.idle or tools.keys.wants_nonce(request):
+        url, meta = request.url, request.meta
+        if not tools.link_filter.idle or HOST in meta or tools.keys.wants_nonce(request):
             return False
-        url = request.url
         place = tools.keys.place_of(url)
         if place is None or len(url) > tools.settings.max_url_length:
             return False
         if tools.flights.keep_links:
             self._links_of(self._children[request]).forms.append(place.normal)
-        key, depth = tools.keys.key(request, place), depth_of(request)
+        key, depth = tools.keys.key(request, place), _depth_in(meta)
         met = key not in self._out and tools.node.met(place.host, key, depth, request.priority)
         if not met and not (key in self._seed_pages and self._is_seed(request, place, key)):
             self._asked[request] = (place, key, depth)
@@ -129,7 +132,7 @@ class Enqueue:
         if asked is not None:
             return self._take_placed(request, asked, page, seed, asked=True)
         url = request.url
-        place = tools.keys.place_of(url)
+        place = tools.keys.place(request)
         if place is None:
             return self._take_local(request, page)
         if len(url) > tools.settings.max_url_length:
@@ -175,6 +178,9 @@ class Enqueue:
         return link_filter.refuses(request, came_by, redirect=bool(came_by))
 
     def _take_local(self, request: Request, page: Visit | None) -> Verdict:
+        if why := self._tools.keys.why_no_place(request):
+            self._tools.drops.drop("bad_host", f"{request!s:.200} names its host wrongly ({why})")
+            return Verdict.BAD_HOST
         found_on = page.entry.url if page is not None else _came_by(request)
         if self._tools.is_unreachable(request.url, found_on, depth_of(request)):
             return Verdict.UNREACHABLE
@@ -256,6 +262,12 @@ class Enqueue:
             self._tools.drops.keep(request, found.key, encoded)
             self._count("ubi/scheduler/retries")
         return Verdict.RETRIED
+
+
+def _depth_in(meta: Mapping[str, Any]) -> int:
+    """As `depth_of`, of a request with this meta."""
+    depth = meta.get("depth", 0)
+    return depth if type(depth) is int and depth >= 0 else 0
 
 
 def _drop_loss(request: Request, parent: Request) -> None:

@@ -20,7 +20,7 @@ from scrapy.http import Response
 
 from scrapy_ubi.node import Visit
 from scrapy_ubi.plainlinks import PlainLinks, count_expanded, spider_of
-from scrapy_ubi.requests.check import NONCE
+from scrapy_ubi.requests.check import HOST, NONCE
 from scrapy_ubi.scheduling.bulk_enqueue import BulkEnqueue, Ordinary, Shared
 from scrapy_ubi.scheduling.decide import Tools
 from scrapy_ubi.scheduling.scrapy_rules import ScrapyRules
@@ -114,7 +114,7 @@ class PageLinks:
             if loss.kind in ("callback", "errback"):
                 raise ValueError(f"PlainLinks: {loss.what} cannot travel: give a method of the spider, or its name")
         texts_travel = all(text is None or isinstance(text, str) for text in plain.link_texts)
-        if encoded.losses or template.meta.get("verbatim_url") or not texts_travel:
+        if encoded.losses or template.meta.get("verbatim_url") or HOST in template.meta or not texts_travel:
             return None
         self.tools.drops.look_at_size(plain, encoded.text)
         if encoded.depth and not (template.headers or template.cb_kwargs or template.meta.keys() - {"depth"}):

@@ -66,10 +66,10 @@ ROWS: tuple[Setting, ...] = (
     ),
     Setting(
         "partition",
-        "choice",
+        "partition",
         "host",
-        "What is owned as one and fetched one at a time: a host, or all hosts of a registered domain.",
-        choices=("host", "domain"),
+        "What is owned as one and fetched one at a time: a host, all hosts of a registered domain, or what a function "
+        "of a request names as its host.",
     ),
     Setting(
         "normalise",
@@ -84,6 +84,14 @@ ROWS: tuple[Setting, ...] = (
         None,
         "Which host names are names of one host: rules for beginnings, ends and whole names, or the path of a file of "
         "them as LARM reads it.",
+        default_text="None",
+    ),
+    Setting(
+        "host_shards",
+        "shards",
+        None,
+        "Giant hosts, each cut into so many shards, which agents own and fetch side by side; delays are as many times "
+        "as long, so that the site feels the same rate, unless it is 'fast'.",
         default_text="None",
     ),
     Setting(

@@ -22,6 +22,8 @@ Kind = Literal[
     "files",
     "steps",
     "rules",
+    "partition",
+    "shards",
     "host_loads",
     "words",
     "flag",
@@ -52,6 +54,8 @@ _BOUNDS: Mapping[str, str] = {
     "files": "a list of paths and globs",
     "steps": "'scrapy', 'safe', 'larm' or 'learned', with +step or -step after it, or a list of steps",
     "rules": "a list of rules, or the path of a file of them",
+    "partition": "'host', 'domain' or the dotted path of a function of the project",
+    "shards": "a mapping from hosts to numbers of shards, 2 to 1024: {'shop.example': 8}, or (8, 'fast')",
     "host_loads": "a whole number of 1 to 1000, 'auto(8)', or a mapping of host -> one of these ('*': all others)",
 }
 _UNITS: Mapping[str, str] = {"int": "a whole number", "float": "a number", "seconds": "a number of seconds"}

@@ -127,8 +127,9 @@ class Referee:
     # -- the web's side
 
     def begin(self, now: float, agent: str, url: str) -> int:
-        """A request arrives. P2: never more at once at one host than are allowed, one unless the world says more."""
-        host = url.split("/")[2]
+        """A request arrives. P2: never more at once at one host, or one shard of it, than are allowed, one unless the
+        world says more."""
+        host = self.world.host_of(url)
         open_loads = self.open.setdefault(host, set())
         self.most_open = max(self.most_open, len(open_loads) + 1)
         if len(open_loads) >= self.world.loads_of(host):
@@ -146,7 +147,7 @@ class Referee:
         """The answer was sent, or the connection closed."""
         load_ = self.loads.pop(load, None)
         if load_ is not None:
-            self.open[load_[2].split("/")[2]].discard(load)
+            self.open[self.world.host_of(load_[2])].discard(load)
 
     def loaded(self, process: Process, url: str) -> None:
         """A process has received the whole page. P4: not again, but with a token. P8: not what its disk has as done."""
@@ -193,7 +194,7 @@ class Referee:
         others = [p.frontier for p in self.world.alive() if p is not process and not self.world.declared_dead(p)]
         keys = process.unsettled()
         for url in self.fetched:
-            key, host = key_of(url), url.split("/", 3)[2]
+            key, host = key_of(url), self.world.host_of(url)
             states = (frontier.find(host) for frontier in others)
             if not any(state is not None and state.is_done(key) for state in states):
                 keys.add(key)

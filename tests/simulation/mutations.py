@@ -145,6 +145,12 @@ def _no_lease_at_dispatch() -> Any:
     return patch.object(Membership, "may_act", lambda self, now: self.sure)
 
 
+def _two_owners_of_a_shard() -> Any:
+    """Who comes to own a shard of a host fetches at once, beside the agent that owned it."""
+    free = Tenure.free
+    return patch.object(Tenure, "free", lambda self, host, alive: "#" in host or free(self, host, alive))
+
+
 def _two_loads_of_a_host_for_one() -> Any:
     pop = MemoryFrontier.pop
 
@@ -399,6 +405,8 @@ AIM: dict[str, tuple[str, ...]] = {
 # Where it shows with several loads of a host at once only.
 LOADS: dict[str, int] = {"one_load_more_after_a_handoff": 2}
 
+SHARDS: dict[str, int] = {"two_owners_of_a_shard": 4}  # where it shows with hosts in shards only
+
 # Seeds that have caught a mistake, where the first ones do not: to be tried first.
 CAUGHT: dict[str, int] = {
     "acknowledged_before_successors": 8,
@@ -438,7 +446,7 @@ def mutated(name: str) -> Iterator[None]:
 def said(name: str, seed: int) -> str:
     """What the simulator says of the protocol as it is, in the crawl of that seed for this mutation; '' if nothing."""
     try:
-        Plan(seed, kinds=AIM.get(name), loads=LOADS.get(name, 1)).run()
+        Plan(seed, kinds=AIM.get(name), loads=LOADS.get(name, 1), shards=SHARDS.get(name, 1)).run()
     except (Violation, AssertionError) as violation:
         return str(violation) or "an invariant does not hold"
     return ""

@@ -51,11 +51,13 @@ class Plan:
         kinds: Sequence[str] | None = None,
         on_disk: bool = False,
         loads: int | None = 1,
+        shards: int | None = 1,
     ) -> None:
         """`kinds`: only these faults (None: drawn). `tight` (None: drawn): letters and windows so small that they are
         often full, beats that list few pending hosts or none, absences that end about when others notice them, agents
         that leave as soon as they have joined, and sometimes no copies at all. `on_disk`: with the frontier on disk,
-        not the one in memory. `loads`: how many of a host may be open at once (None: drawn)."""
+        not the one in memory. `loads`: how many of a host may be open at once; `shards`: into how many every other host
+        is cut (None: drawn)."""
         self.seed = seed
         random = self.random = Random(f"plan {seed}")
         self.tight = random.random() < 0.4 if tight is None else tight
@@ -65,7 +67,8 @@ class Plan:
         hosts, pages = random.choice(((12, 12), (4, 30), (30, 5), (2, 60)))
         self.loads = Random(f"loads {seed}").choice((1, 2, 2, 4)) if loads is None else loads  # draws from no other
         concurrency = random.choice((1, 4, 8))
-        self.world = World(seed, hosts, pages, self.replication, concurrency, on_disk, self.loads)
+        self.shards = Random(f"shards {seed}").choice((1, 1, 2, 4)) if shards is None else shards  # likewise
+        self.world = World(seed, hosts, pages, self.replication, concurrency, on_disk, self.loads, self.shards)
         if self.tight:
             self.world.config = self.world.config._replace(
                 bounds=Bounds(window=1, records=3, size=100_000, resend=2.0),
@@ -99,6 +102,7 @@ class Plan:
         faults = ", ".join(f"{kind} at {time:.1f}" for time, kind in sorted(self.faults))
         tight = (", tight" if self.tight else "") + (", careless" if self.careless else "")
         tight += f", {self.loads} loads of a host" if self.loads > 1 else ""
+        tight += f", {self.shards} shards" if self.shards > 1 else ""
         return f"seed {self.seed}: {self.agents} agents, t={self.replication}{tight}, {faults or 'no faults'}"
 
     @property

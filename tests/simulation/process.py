@@ -133,7 +133,7 @@ class Process:
     def begin(self) -> None:
         """The spider's start()."""
         for url in self.seeds:
-            self.agent.discover(host_of(url), entry(url, 0))
+            self.agent.discover(self.world.host_of(url), entry(url, 0))
         self.agent.start_exhausted = True
         self.work()
 
@@ -326,7 +326,7 @@ class Process:
         """The spider has seen it."""
         learned: list[tuple[str, Entry]] = []
         for url in self.world.web.links(visit.entry.url):
-            self.agent.discover(host_of(url), entry(url, visit.entry.depth + 1), learned)
+            self.agent.discover(self.world.host_of(url), entry(url, visit.entry.depth + 1), learned)
         self.visits.remove(visit)
         if self.world.scribe.random() < self.world.noting:
             self.note(visit.state)

@@ -63,14 +63,14 @@ class Watchers:
 
     def __init__(self, world: World) -> None:
         self.world = world
-        self.hosts = list(dict.fromkeys(url.split("/")[2] for url in world.keys.values()))
+        self.hosts = list(dict.fromkeys(world.host_of(url) for url in world.keys.values()))
         self.nearest = Nearest(world.config.replicas)
         self.views: set[str] = set()
         self.safe: set[int] = set()  # pages whose outlinks were found safe when their done marks left
         self._parents: dict[str, list[tuple[str, int]]] = {}
         for key, url in world.keys.items():
             for link in world.web.links(url):
-                self._parents.setdefault(link, []).append((url.split("/")[2], key))
+                self._parents.setdefault(link, []).append((world.host_of(url), key))
 
     def view(self, process: Process) -> None:
         """P1: a process believes in this view."""
@@ -124,7 +124,7 @@ class Watchers:
         need = self._copies(process)
         there = [other for other in self.world.all if self._counts(other)]
         for link in self.world.web.links(url):
-            host, key = link.split("/", 3)[2], key_of(link)
+            host, key = self.world.host_of(link), key_of(link)
             if sum(other.disk.knows(host, key) for other in there) < need:
                 self._is_safe(process, url, link, there, need)
 
@@ -161,7 +161,7 @@ class Watchers:
 
     def _leads_to(self, process: Process, link: str) -> bool:
         disk = process.disk
-        if disk.knows(link.split("/")[2], key_of(link)):
+        if disk.knows(self.world.host_of(link), key_of(link)):
             return True
         return any(key in disk.undone.get(host, ()) for host, key in self._parents.get(link, ()))
 

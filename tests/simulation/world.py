@@ -17,10 +17,11 @@ from random import Random
 from scrapy_ubi.protocol.beat import Beat
 from scrapy_ubi.protocol.config import Config
 from scrapy_ubi.protocol.lane import Bounds
+from scrapy_ubi.urls.host_shards import HostShards
 from tests.simulation.checkers import Referee, key_of
 from tests.simulation.mailstore import Incoming, Outgoing, Redis
 from tests.simulation.outputs import Outputs
-from tests.simulation.process import FAILURE, LEASE, Process
+from tests.simulation.process import FAILURE, LEASE, Process, host_of
 from tests.simulation.watchers import Watchers
 
 STRIDE = 50  # events between two checks of every invariant of every agent (1 where `check` asks for it: 10 x slower)
@@ -83,6 +84,7 @@ class World:
         concurrency: int = 4,
         on_disk: bool = False,
         loads: int = 1,
+        shards: int = 1,
     ) -> None:
         self.seed = seed
         self.random = Random(seed)
@@ -96,6 +98,8 @@ class World:
         self.concurrency = concurrency
         self.on_disk = on_disk
         self.loads = loads  # of most hosts that may be open at once
+        self.cut = HostShards({f"h{host}.example": shards for host in range(0, hosts, 2)} if shards > 1 else {})
+        self._places: dict[str, str] = {}
         self.loss = self.duplication = self.shuffling = 0.0
         self.slow = 0.005
         self.drift = 0.0
@@ -117,6 +121,12 @@ class World:
         self.watch = Watchers(self)
         self._declared: set[str] = set()
         self._lines: dict[str, Beat | None] = {}
+
+    def host_of(self, url: str) -> str:
+        """The partition key of a page: its host, or one of the shards that every other host is cut into."""
+        if (host := self._places.get(url)) is None:
+            host = self._places[url] = self.cut.key(host_of(url), url)
+        return host
 
     def loads_of(self, host: str) -> int:
         """How many loads of this host may be open at once: of one host in three one, whatever the others may."""

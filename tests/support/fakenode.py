@@ -45,7 +45,7 @@ class FakeHosts:
     def ended(self, state: HostState) -> str:
         return self.why.get(state.host, "")
 
-    def end(self, state: HostState, reason: str) -> None:
+    def end(self, state: HostState, reason: str, whole: bool = False) -> None:
         self.why[state.host] = reason
 
     def delays(self, state: HostState) -> dict[str, float]:

@@ -50,6 +50,8 @@ AGREE = {
     "replication": "UBI_REPLICATION",
     "normaliser": "UBI_NORMALISE",
     "host_rules": "UBI_HOST_RULES",
+    "host_shards": "UBI_HOST_SHARDS",
+    "named_by": "the function of UBI_PARTITION",
     "fingerprinter": "REQUEST_FINGERPRINTER_CLASS",
     "steps": "rules of the steps of UBI_NORMALISE (version)",
     "max_letter_bytes": "UBI_MAX_LETTER_BYTES",

@@ -24,10 +24,17 @@ FIXED = {
     "replication": "UBI_REPLICATION",
     "normaliser": "UBI_NORMALISE",
     "host_rules": "UBI_HOST_RULES",
+    "host_shards": "UBI_HOST_SHARDS",
+    "named_by": "the function of UBI_PARTITION",
     "fingerprinter": "REQUEST_FINGERPRINTER_CLASS",
     "steps": "the rules of its steps",
 }  # as agents publish them -> as people know them
-BEFORE: Mapping[str, Any] = {"fingerprinter": FINGERPRINTER, "steps": 1}  # what is meant by those who do not say it
+BEFORE: Mapping[str, Any] = {
+    "fingerprinter": FINGERPRINTER,
+    "steps": 1,
+    "host_shards": "none",
+    "named_by": "",
+}  # what is meant by those who do not say it
 
 
 def check_settings(path: Path, facts: Mapping[str, Any], own: Mapping[str, Any]) -> None:

@@ -20,6 +20,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 
 from scrapy_ubi.node.hosts.health import Health, HealthVerdict, Policy, failed
+from scrapy_ubi.urls.host_shards import HostShards
 
 MOST_HOSTS = 10_000  # some 400 bytes each
 GIVEN_UP_FOR = 600.0  # s
@@ -42,10 +43,10 @@ class _Met:
 
 class ForeignHosts:
     """The hosts of other agents from which this agent has loaded something. `clock` is the agent's (s); `met` tells
-    which they are."""
+    which they are; `shards` are the hosts that are cut."""
 
-    def __init__(self, clock: Callable[[], float]) -> None:
-        self._clock = clock
+    def __init__(self, clock: Callable[[], float], shards: HostShards | None = None) -> None:
+        self._clock, self._shards = clock, shards
         self.met: OrderedDict[str, _Met] = OrderedDict()
         self.forgotten = 0
 
@@ -57,6 +58,10 @@ class ForeignHosts:
             return LONG_AGO
         return max(met.until, met.ended_at + max(delay, *met.delays.values(), 0.0))
 
+    def slowed(self, host: str, seconds: float) -> float:
+        """A delay that is wanted of this host, as it holds for one of its shards, if this is one."""
+        return seconds if self._shards is None else self._shards.slowed(host, seconds)
+
     def forget(self, host: str) -> None:
         """The host has become this agent's own: it has notes."""
         self.met.pop(host, None)
@@ -65,7 +70,7 @@ class ForeignHosts:
         """This source wants so many seconds between the end of one load and the start of the next, 0 for none."""
         met = self.met.get(host)
         if seconds:
-            self._at(host).delays[source] = seconds
+            self._at(host).delays[source] = self.slowed(host, seconds)
         elif met is not None:
             met.delays.pop(source, None)
 

@@ -5,6 +5,7 @@ Rules of this module:
 * The owner of a host alone counts its loads: a new one begins when nothing of the host is open at the former (P2).
 * `limit` is 0 for a host that is loaded one page at a time, and so never differs in time for any of these. Of all
   others the delay counts from start to start, also while `auto` is at one.
+* Of a host that is cut into shards each has the number of the host: the product of both is what the site may see.
 * What `auto(n)` has found out (`load_pace`) is noted with the host (section `pace`), when the number has changed. The
   round under way is here only, for at most `MOST_ROUNDS` hosts: one that is forgotten begins a new round, as does one
   of which the notes say another number, since another agent owned it.
@@ -19,6 +20,7 @@ from scrapy_ubi.node.hosts.host_notes import HostNotes
 from scrapy_ubi.node.hosts.load_pace import LoadPace, read_pace
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.settings_table.loads_at_once import LoadsByHost
+from scrapy_ubi.urls.host_shards import host_of_key
 
 PACE = "pace"  # section of a host's notes
 MOST_ROUNDS = 10_000  # some 300 bytes each
@@ -38,7 +40,7 @@ class HostConcurrency:
 
     def limit(self, host: str) -> int:
         """How many loads of this host may be open at once; 0 where it is loaded one page at a time."""
-        wanted = self._wanted.of(host)
+        wanted = self._wanted.of(host_of_key(host))
         if wanted.auto:
             return self._pace(host, wanted.most)[0].loads
         return wanted.most if wanted.most > 1 else 0
@@ -46,7 +48,7 @@ class HostConcurrency:
     def answered(self, host: str, seconds: float, began: float) -> None:
         """A load that began then (s, any clock that all calls share) has ended with a response, after so many
         seconds."""
-        wanted = self._wanted.of(host)
+        wanted = self._wanted.of(host_of_key(host))
         if wanted.auto:
             pace, slowed_at = self._pace(host, wanted.most)
             if began >= slowed_at:
@@ -54,7 +56,7 @@ class HostConcurrency:
 
     def slow_down(self, host: str, began: float, now: float) -> None:
         """A load that began then has ended, now, with the wish to slow down, or with none in time."""
-        wanted = self._wanted.of(host)
+        wanted = self._wanted.of(host_of_key(host))
         if wanted.auto:
             pace, slowed_at = self._pace(host, wanted.most)
             if began >= slowed_at:

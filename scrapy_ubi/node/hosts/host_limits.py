@@ -11,6 +11,8 @@ module:
 * URLs beyond `host_known` and `host_depth`, and new ones of a host that a limit has ended, are not taken where they
   are found or arrive; what came in otherwise (by a handoff) fails when its turn comes.
 * What is taken in again (requeued, or joined wrongly) is no new URL: those limits do not refuse it.
+* Of a host that is cut into shards each has its share of the limits of pages, URLs and iterations; depth and time are
+  counted from its own first page, and iterations without a new URL are its own.
 * An *iteration* is as many pages as UBI_HOST_LOAD_TAKE says (imbWBI's load take, LT).
 """
 
@@ -59,6 +61,7 @@ class HostLimits:
         self, settings: UbiSettings, hosts: HostNotes, wall: Callable[[], float], note: Callable[[str, str], object]
     ) -> None:
         self._settings, self._hosts, self._wall, self._note = settings, hosts, wall, note
+        self._shards = settings.host_shards
         self._watched: dict[str, tuple[int, int]] = {}  # host -> number of the iteration, URLs known at its beginning
         self._notes = bool(settings.host_max_seconds or settings.host_max_depth or settings.host_stable_iterations)
         self.refused = 0
@@ -76,7 +79,7 @@ class HostLimits:
         reason = self._hosts.ended(state)
         if not reason.startswith(PREFIX):
             most = self._settings.host_max_known
-            reason = KNOWN if 0 < most <= state.known else ""
+            reason = KNOWN if most and self._share(state, most) <= state.known else ""
             if not reason and self._settings.host_max_depth:
                 reason = DEPTH if self._too_deep(self._facts(state), entry) else ""
         if reason:
@@ -126,12 +129,17 @@ class HostLimits:
 
     def _reached(self, state: HostState, entry: Entry) -> str:
         """The limit that the host's state has reached, if any, where it is this page's turn."""
-        settings, done = self._settings, self._hosts.before(state)
-        if 0 < settings.host_max_pages <= done:
+        settings, done, share = self._settings, self._hosts.before(state), self._share
+        if settings.host_max_pages and share(state, settings.host_max_pages) <= done:
             return PAGES
-        if 0 < settings.host_max_known <= done and not _is_again(state, entry):
+        if settings.host_max_known and share(state, settings.host_max_known) <= done and not _is_again(state, entry):
             return KNOWN  # more were known, from elsewhere: these are the first
-        return ITERATIONS if 0 < settings.host_max_iterations <= done // settings.host_load_take else ""
+        most = settings.host_max_iterations
+        return ITERATIONS if most and share(state, most) <= done // settings.host_load_take else ""
+
+    def _share(self, state: HostState, limit: int) -> int:
+        """The share of a host in its limit, all of it where the host is not cut."""
+        return limit if self._shards is None else self._shards.share(state.host, limit)
 
     def _begun(self, facts: _Facts, entry: Entry) -> _Facts:
         """With what is to be known of the first page."""

@@ -30,6 +30,7 @@ from scrapy_ubi.protocol.frontier_contract import Frontier
 from scrapy_ubi.protocol.host import MOST_NOTES, Entry, HostState, Notes
 from scrapy_ubi.protocol.notes import canonical
 from scrapy_ubi.untrusted.checks import is_number
+from scrapy_ubi.urls.host_shards import MARK, HostShards
 
 MOST_POSTPONE = 86_400.0  # s: a day; whatever a host has said, it is asked again then
 DELAY, UNTIL, END = "delay", "until", "end"
@@ -46,12 +47,16 @@ Change = Callable[[HostState], None]
 class HostNotes:
     """The notes of one agent's hosts. `clock` is the agent's, `wall` gives unix time (both s).
 
+    With `shards` the delays of a host that is cut are as many times as long (`HostShards.slowed`): what is noted is
+    what the host wants, the `pause` of a shard's state what follows. What follows for one shard (a rest, the end of
+    the host) follows for all that are here; what leads to it is counted for each.
+
     `counted` counts: `notes_too_large` (a section left out), `postponed/<why>`, `clipped` (a time beyond
     `MOST_POSTPONE`).
     """
 
-    def __init__(self, clock: Callable[[], float], wall: Callable[[], float]) -> None:
-        self._clock, self._wall = clock, wall
+    def __init__(self, clock: Callable[[], float], wall: Callable[[], float], shards: HostShards | None = None) -> None:
+        self._clock, self._wall, self._shards = clock, wall, shards
         self.counted: Counter[str] = Counter()
         self._callbacks: list[Change] = []
         self._parsed: dict[str, dict[str, object]] = {}
@@ -63,7 +68,11 @@ class HostNotes:
         all else."""
         self._agent, self._frontier = agent, frontier
         self._brief.clear()
+        if self._shards is not None:
+            frontier.on_new = self._met
         for state in frontier.states():
+            if self._shards is not None:
+                self._follow_delays(state)
             if state.notes.version:
                 self.arrived(state)
                 if state.pause:  # what was under way when the last process ended is not known
@@ -124,15 +133,16 @@ class HostNotes:
         self._frontier.postpone(state, turn)
 
     def postpone(self, state: HostState, seconds: float, why: str) -> None:
-        """The host is not fetched for so long from now on, `MOST_POSTPONE` at most, unless that is so already. `why` is
-        a word that people see.
+        """The host, with all of its shards that are here, is not fetched for so long from now on, `MOST_POSTPONE` at
+        most, unless that is so already. `why` is a word that people see.
         """
         seconds = self._clipped(seconds)
         until = self._wall() + seconds
-        self._put_off(state, seconds)
-        if until > self._until(state):
-            self.counted[f"postponed/{why}"] += 1
-            self.put(state, UNTIL, [round(until, 3), why])
+        for one in self._together(state):
+            self._put_off(one, seconds)
+            if until > self._until(one):
+                self.counted[f"postponed/{why}"] += 1
+                self.put(one, UNTIL, [round(until, 3), why])
 
     def set_delay(self, state: HostState, source: str, seconds: float, kept: bool = True) -> None:
         """This source wants so many seconds between the end of one load and the start of the next, 0 for none.
@@ -200,14 +210,15 @@ class HostNotes:
 
     # -- when it is fetched no longer
 
-    def end(self, state: HostState, reason: str) -> None:
-        """Fetch nothing of this host any more: what waits of it fails. `reason` is a short word as `host/dead`."""
-        if self.ended(state):
-            return
-        self.counted[f"ended/{reason}"] += 1
-        self._agent.keeping.note(state, canonical({END: reason, LOADED: max(0, self.before(state))}))
-        self._follow_delays(state)
-        self._hasten(state)
+    def end(self, state: HostState, reason: str, whole: bool = False) -> None:
+        """Fetch nothing of this host any more: what waits of it fails. `reason` is a short word as `host/dead`.
+        `whole`: nor of its other shards that are here."""
+        for one in self._together(state) if whole else [state]:
+            if not self.ended(one):
+                self.counted[f"ended/{reason}"] += 1
+                self._agent.keeping.note(one, canonical({END: reason, LOADED: max(0, self.before(one))}))
+                self._follow_delays(one)
+                self._hasten(one)
 
     def ended(self, state: HostState) -> str:
         """Why nothing of this host is fetched any more; empty while it is."""
@@ -266,7 +277,33 @@ class HostNotes:
             callback(state)
 
     def _follow_delays(self, state: HostState) -> None:
-        state.pause = max(self.delays(state).values(), default=0.0)
+        pause = max(self.delays(state).values(), default=0.0)
+        if self._shards is not None and MARK in state.host:
+            pause = min(self._shards.slowed(state.host, max(pause, self._frontier.delay)), MOST_POSTPONE)
+        state.pause = pause
+
+    # -- shards
+
+    def begin_delay(self, state: HostState) -> None:
+        """The delay of this host begins now. Shards wait each by its place, so that they do not begin all at once."""
+        if self._shards is None or MARK not in state.host:
+            self._frontier.defer(state, self._clock())
+        else:
+            self._put_off(state, (self._shards.place(state.host) + 1) / self._shards.number(state.host) * state.pause)
+
+    def _together(self, state: HostState) -> list[HostState]:
+        """The states here of all shards of a host that is cut, this one among them; itself where it is not cut."""
+        if self._shards is None or MARK not in state.host:
+            return [state]
+        found = map(self._frontier.find, self._shards.siblings(state.host))
+        return [one for one in found if one is not None]
+
+    def _met(self, state: HostState) -> None:
+        """A host is met for the first time."""
+        if MARK in state.host:
+            self._follow_delays(state)
+            assert self._shards is not None
+            self._put_off(state, self._shards.place(state.host) / self._shards.number(state.host) * state.pause)
 
     def _put_off(self, state: HostState, seconds: float) -> None:
         if self._frontier.find(state.host) is state:

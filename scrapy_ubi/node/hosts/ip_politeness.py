@@ -8,10 +8,13 @@ Rules of this module:
   to wait is given a turn of its own behind those that wait already, so that a thousand hosts of one address are looked
   at about once a load, and not all of them after each.
 * It holds within one agent: other agents own other hosts of the address, and load from them.
+* HostShards of a host are on one address and meant to be loaded side by side: nothing is learned of them.
 * What is known is bounded (`MOST_HOSTS`); what was learned longest ago is forgotten first.
 """
 
 from __future__ import annotations
+
+from scrapy_ubi.urls.host_shards import MARK
 
 MOST_HOSTS = 100_000  # about 20 MB
 SMOOTHING = 0.3  # of how long loads take: the last three or so count
@@ -52,6 +55,8 @@ class IpPoliteness:
 
     def learn(self, host: str, address: str) -> None:
         """A response of this host came from this address."""
+        if MARK in host:
+            return
         self._of.pop(host, None)  # it is the last one learned now
         self._of[host] = address
         if address not in self._addresses:

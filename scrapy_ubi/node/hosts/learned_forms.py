@@ -35,6 +35,7 @@ from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.host import Entry, HostState
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.urls import learned, partition_key, url_key
+from scrapy_ubi.urls.host_shards import host_of_key
 from scrapy_ubi.urls.normaliser import parse, tried
 
 SAMPLE = 20
@@ -312,7 +313,6 @@ class LearnedForms:
 
     def _stays(self, state: HostState, form: str, to: str) -> bool:
         """Whether both are URLs of the host: `www.` may be another one's."""
-        return (
-            learned.site_of(form) == learned.site_of(to)
-            or partition_key(to, self._partition, self._rules) == state.host
-        )
+        return learned.site_of(form) == learned.site_of(to) or partition_key(
+            to, self._partition, self._rules
+        ) == host_of_key(state.host)

@@ -9,6 +9,7 @@ Rules of this module:
 * Agents that start together may each have named the run. A letter under another name from one whose first beat has
   not come yet waits (`settle`) until it is known whether that agent is there: then its letter comes again, under the
   name that stays.
+* A letter of what is no host (`#` is in the names of shards only) is set aside whole.
 * Of a letter that holds, what this agent's spider cannot take is set aside alone.
 * The log says so `MOST_SAID` times of each, so that a sender of thousands does not fill it. The rest is counted.
 """
@@ -19,16 +20,17 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 
+from scrapy_ubi.node.keys import NAMES_HOST, Keys
 from scrapy_ubi.node.report.query_inbox import QueryInbox
 from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.bundle import opened
 from scrapy_ubi.protocol.host import Entry
-from scrapy_ubi.protocol.received import OtherVersion, Refused, sift
+from scrapy_ubi.protocol.received import OtherVersion, Received, Refused, sift
 from scrapy_ubi.protocol.wire import decode, decode_header
-from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.transport import Fields, RawFields
 from scrapy_ubi.untrusted.checks import Malformed
-from scrapy_ubi.urls import partition_key
+from scrapy_ubi.urls.host_keys import HostOf
+from scrapy_ubi.urls.host_shards import MARK, HostShards
 
 logger = logging.getLogger("scrapy_ubi")
 
@@ -42,11 +44,11 @@ MOST_HELD = 64  # letters that wait for their senders' first beats; those beyond
 Judge = Callable[[str, Entry], str | None]  # host, entry -> why it cannot be accepted, None when it can
 
 
-def judge_of(settings: UbiSettings, check: Callable[[str], str | None]) -> Judge:
+def judge_of(keys: Keys, host_of: HostOf, check: Callable[[str], str | None]) -> Judge:
     """Refuses a URL under another host's name, and a request that this spider cannot make: `check` says why."""
 
     def judge(host: str, entry: Entry) -> str | None:
-        if partition_key(entry.url, settings.partition, settings.host_rules) != host:
+        if (keys.named_host(entry) if NAMES_HOST in entry.request else host_of(entry.url)) != host:
             return f"{entry.url[:100]!r} does not belong to host {host[:100]!r}"
         return check(entry.request) if entry.request else None
 
@@ -54,11 +56,18 @@ def judge_of(settings: UbiSettings, check: Callable[[str], str | None]) -> Judge
 
 
 class InboxCheck:
-    """Sorts for `agent`. `judge` knows what only the adapters can; `longest_url` is in characters. `set_aside`: so many
-    dead letters there were so far."""
+    """Sorts for `agent`. `judge` knows what only the adapters can; `longest_url` is in characters; `shards` are the
+    hosts that are cut. `set_aside`: so many dead letters there were so far."""
 
-    def __init__(self, agent: Agent, judge: Judge, longest_url: int, queries: QueryInbox | None = None) -> None:
-        self._queries = queries
+    def __init__(
+        self,
+        agent: Agent,
+        judge: Judge,
+        longest_url: int,
+        queries: QueryInbox | None = None,
+        shards: HostShards | None = None,
+    ) -> None:
+        self._queries, self._shards = queries, shards
         self._agent, self._judge, self._longest_url = agent, judge, longest_url
         self._dead: list[Fields] = []
         self._held: list[tuple[str, RawFields, str]] = []  # sender, letter, why it is none of this run
@@ -116,6 +125,9 @@ class InboxCheck:
             if not there:
                 self._held.append((letter.sender, raw, _of_another(named, run)))
             return False
+        if strange := self._strange(letter):
+            self._refuse(raw, f"{strange[:100]!r} is no host, or no shard of one", fields)
+            return True
         letter, refused = sift(letter, self._judge)
         if refused:
             self._leave_out(letter.sender, refused)
@@ -125,6 +137,14 @@ class InboxCheck:
         if not refused or any(any(delta[1:]) for delta in letter.deltas):  # else nothing of it is left to be refused
             self._refuse(raw, _of_another(named, run))
         return False
+
+    def _strange(self, letter: Received) -> str:
+        """A name in this letter that is no host's and no shard's; empty where there is none."""
+        shards = self._shards
+        for delta in letter.deltas:
+            if MARK in delta.host if shards is None else not shards.holds(delta.host):
+                return delta.host
+        return ""
 
     def settle(self) -> None:
         """All who have named the run are known by now: held letters of others are dead."""

@@ -15,6 +15,7 @@ import logging
 
 from scrapy_ubi.node.crawl import Crawl
 from scrapy_ubi.protocol.host import HostState
+from scrapy_ubi.urls.host_shards import MARK
 
 logger = logging.getLogger("scrapy_ubi")
 
@@ -50,7 +51,7 @@ class BigHost:
         return max(own, key=lambda state: state.waiting, default=None)
 
     def _is_meant(self, state: HostState) -> bool:
-        several = self._crawl.settings.host_concurrency.of(state.host).most > 1
+        several = MARK in state.host or self._crawl.settings.host_concurrency.of(state.host).most > 1
         return several or max(self._crawl.frontier.delay, state.pause) > LONG
 
     def _say(self, state: HostState, queued: int) -> None:

@@ -20,7 +20,8 @@ from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.view import View
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.untrusted.checks import is_count
-from scrapy_ubi.urls import host_rules, normaliser
+from scrapy_ubi.urls import host_rules, host_shards, normaliser
+from scrapy_ubi.urls.host_shards import FIRST, MARK, host_of_key
 
 MOST_REASONS = 100  # kinds of failure, and of what is noted, counted by name; what comes beyond is counted as `other`
 PUBLISH = 2.0  # s between two profiles of an agent: for people, who look about once a second
@@ -61,13 +62,13 @@ class Tally:
         """A URL of this host failed after all retries."""
         _count(self.failed, reason)
         if host:
-            self.failed_at.add(reason, host)
+            self.failed_at.add(reason, host_of_key(host))
 
     def note(self, what: str, host: str = "") -> None:
         """Something happened in the crawl, at this host if it has one, that is no failure: `truncated`."""
         _count(self.noted, what)
         if host:
-            self.noted_at.add(what, host)
+            self.noted_at.add(what, host_of_key(host))
 
     def rate(self, now: float) -> float:
         """Pages a second, over the last seconds."""
@@ -93,6 +94,8 @@ def fixed(settings: UbiSettings, agent: str, spider: str, origin: Origin = UNKNO
         "steps": normaliser.version_of(normaliser.parse(settings.normalise)),
         "fingerprinter": settings.fingerprinter,
         "host_rules": host_rules.name_of(settings.host_rules),
+        "host_shards": host_shards.name_of(settings.host_shards),
+        "named_by": settings.named_by,
         "replication": settings.replication,
         "max_letter_bytes": settings.max_letter_bytes,
         "max_url_length": settings.max_url_length,
@@ -113,7 +116,7 @@ def counters(agent: Agent, tally: Tally, now: float, last: View | None = None) -
     for state in agent.frontier.states():
         if (by_ring(state.host) if by_ring is not None else "".join(agent.keeping.keepers(state)[:1])) != agent.me:
             continue
-        hosts += 1
+        hosts += MARK not in state.host or state.host.endswith(FIRST)
         unique += state.done_count
         queued += state.waiting
         held += bool(state.waiting) and not agent.tenure.free(state.host, agent.group.alive)

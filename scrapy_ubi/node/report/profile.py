@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from scrapy_ubi.settings import FINGERPRINTER
 from scrapy_ubi.untrusted.checks import Fields, Malformed, is_list, is_mapping, is_text, json_object
+from scrapy_ubi.urls import host_shards
 from scrapy_ubi.urls.normaliser import is_composition
 
 MAX_PROFILE = 65_536  # bytes; a real one has about 1,000
@@ -65,6 +66,8 @@ class Profile:
     partition: str = "host"
     normaliser: str = "safe"
     host_rules: str = "none"
+    host_shards: str = "none"
+    named_by: str = ""
     fingerprinter: str = FINGERPRINTER
     replication: int = 0
     spider: str = ""
@@ -129,6 +132,8 @@ def _profile(agent: str, data: Mapping[str, object]) -> Profile:
         partition=partition,
         normaliser=normaliser,
         host_rules=said.text("host_rules", "none"),
+        host_shards=_shards(said.text("host_shards", "none")),
+        named_by=said.text("named_by"),
         fingerprinter=said.text("fingerprinter", FINGERPRINTER),
         replication=said.count("replication"),
         spider=said.text("spider"),
@@ -150,6 +155,15 @@ def _profile(agent: str, data: Mapping[str, object]) -> Profile:
         seconds=counted.number("seconds"),
         pages_per_second=counted.number("pages_per_second"),
     )
+
+
+def _shards(name: str) -> str:
+    """The name of a table of shards."""
+    try:
+        host_shards.read_name(name)
+    except ValueError:
+        raise Malformed("unknown shards") from None
+    return name
 
 
 _NO_REASONS = "is not an object of reasons"

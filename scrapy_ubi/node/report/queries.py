@@ -7,6 +7,7 @@ Rules of this module:
 * A question is data from outside: `Question.parse` takes it whole or not at all, and says why.
 * Answers are bounded, in rows (`MOST_ROWS`) and in bytes (`MOST_BYTES`): each agent gives the first rows in the wanted
   order, so that the first of all agents are among them. How many there are in all is always said.
+* A host that is cut into shards is answered for by all of them that the agent has; the one who asks adds them up.
 * Nothing looks at every URL: an answer is linear in the hosts or in the failures kept, and at most `LOOKED` entries of
   one host are looked at.
 """
@@ -26,6 +27,7 @@ from scrapy_ubi.protocol.frontier_contract import Frontier
 from scrapy_ubi.protocol.host import Entry, Failure, HostState
 from scrapy_ubi.untrusted.checks import KEY, NAME, Malformed, fits, is_number, is_text, is_whole, json_object
 from scrapy_ubi.urls import learned
+from scrapy_ubi.urls.host_shards import MARK, host_of_key
 from scrapy_ubi.urls.key import seed_key
 
 ASKS = ("hosts", "url", "failed", "requeue")
@@ -108,7 +110,9 @@ class Question:
 
     def wants(self, failure: Failure) -> bool:
         """Whether a failure is among the chosen. A reason stands for all that begin with it and a slash, too."""
-        if (self.host and failure.host != self.host) or 0 < self.before <= failure.when:
+        if (
+            self.host and self.host not in (failure.host, host_of_key(failure.host))
+        ) or 0 < self.before <= failure.when:
             return False
         if self.reason and failure.reason != self.reason and not failure.reason.startswith(f"{self.reason}/"):
             return False
@@ -179,8 +183,10 @@ def _hosts(question: Question, source: Source) -> Answer:
     if not question.copies:
         states = [state for state in states if source.role(state) != COPY]
     order, now = _ORDERS[question.sort], source.now
-    first = heapq.nsmallest(question.limit, states, lambda state: (order(state, failed[state.host], now), state.host))
-    return _bounded({"total": len(states)}, [_host(state, source) for state in first])
+    whole = [state for state in states if MARK not in state.host]
+    cut = [state for state in states if MARK in state.host]  # all of them, so that their sum is the host's
+    first = heapq.nsmallest(question.limit, whole, lambda state: (order(state, failed[state.host], now), state.host))
+    return _bounded({"total": len(whole)}, [_host(state, source) for state in [*cut, *first][:MOST_ROWS]])
 
 
 _ORDERS: Mapping[str, Callable[[HostState, int, float], float]] = {
@@ -282,7 +288,7 @@ def _failed(question: Question, source: Source) -> Answer:
     reasons = Counter[str]()
 
     def chosen() -> Iterable[Failure]:
-        for failure in source.frontier.failed(question.host or None):
+        for failure in _failures(question.host, source.frontier):
             if question.wants(failure):
                 reasons[failure.reason] += 1
                 yield failure
@@ -304,9 +310,15 @@ def _failed(question: Question, source: Source) -> Answer:
     return _bounded({"total": sum(reasons.values()), "reasons": by_reason}, rows)
 
 
+def _failures(host: str, frontier: Frontier) -> Iterable[Failure]:
+    """The failures of a host, "" for all; of one that is not known, and may be cut into shards, all are gone
+    through."""
+    return frontier.failed(host if host and frontier.find(host) is not None else None)
+
+
 def _requeue(question: Question, source: Source) -> Answer:
     frontier, lost = source.frontier, question.outputs_of
-    found = frontier.elsewhere(lost) if lost else frontier.failed(question.host or None)
+    found = frontier.elsewhere(lost) if lost else _failures(question.host, frontier)
     chosen = (one for one in found if question.wants(one))
     now = [*islice(chosen, MOST_REQUEUED)]
     more = next(chosen, None) is not None

@@ -15,6 +15,7 @@ class Verdict(Enum):
     LIMITED = "limited"  # beyond a limit of the crawl or of its host
     FILTERED = "filtered"  # a filter refuses it
     UNREACHABLE = "unreachable"  # a page may not lead there
+    BAD_HOST = "bad host"  # the host that it names is none
     TOO_LONG = "too long"  # its URL
     TOO_LARGE = "too large"  # for a letter, and its host is another agent's
     LATE = "late"  # the crawl is over

@@ -166,15 +166,17 @@ class Permits:
         frontier = self._agent.frontier
         state = frontier.find(host)
         if state is None:
-            return self.foreign.next_at(host, frontier.delay)
+            return self.foreign.next_at(host, self.foreign.slowed(host, frontier.delay))
         return max(state.next_at, self.foreign.next_at(host, max(frontier.delay, state.pause)))
 
     def _since_foreign(self, state: HostState, held: bool) -> float:
         """`next_at` of an own host. What was met there while it was another agent's goes into its state, where that is
         `held` by the frontier: so the queue follows it as well."""
-        next_at = self.next_at(state.host) if held else self.foreign.next_at(state.host, self._agent.frontier.delay)
+        host = state.host
+        least = self.foreign.slowed(host, self._agent.frontier.delay)
+        next_at = self.next_at(host) if held else self.foreign.next_at(host, least)
         if held:
-            self.foreign.forget(state.host)
+            self.foreign.forget(host)
             if next_at > state.next_at:
                 self._agent.frontier.postpone(state, next_at)
         return next_at

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from scrapy.robotstxt import RobotParser
 
 from scrapy_ubi.politeness.robots.record import RobotsRecord
+from scrapy_ubi.urls.host_shards import MARK
 
 WEIGHT_A_CHARACTER = 12  # bytes of a parser for each character of its text, about
 WEIGHT_EACH = 1000  # bytes of an entry, about
@@ -20,7 +21,8 @@ class Known:
     `parser`: None where all is allowed, or where the record is not known; `agent`: the digest of the user agent for
     which alone the parser holds, None where it holds for all; `size`: characters of what the parser was made of,
     and of `sitemaps`: those it names, with its URL, for the first page that comes, where no page had it fetched;
-    `noted`: whether the record was put into the host's notes; else the first page does so, unless another is there.
+    `noted`: whether the record was put into the host's notes; else the first page does so, unless another is there;
+    `shards`: those in whose notes it is, of a host that is cut.
     """
 
     record: RobotsRecord
@@ -29,6 +31,15 @@ class Known:
     size: int = 0
     sitemaps: tuple[list[str], str] | None = None
     noted: bool = True
+    shards: set[str] = field(default_factory=set)
+
+    def is_news_to(self, host: str) -> bool:
+        """Whether the record is not in this host's notes, as far as was said here; it is from now on."""
+        if self.noted and (MARK not in host or host in self.shards):
+            return False
+        self.noted = True
+        self.shards.add(host)
+        return True
 
     @property
     def weight(self) -> int:

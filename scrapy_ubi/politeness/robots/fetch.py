@@ -34,13 +34,14 @@ class RobotsLoad:
     """One transfer of a robots.txt.
 
     `of_page`: a page of the queue waits for it, not a download that bypasses the scheduler; `redirected`: a redirect
-    led here; `timeout`: seconds it may take. `received`: bytes so far; `cut`: it was stopped, as there were too many.
+    led here; `timeout`: seconds it may take; `host`: the partition key of what waits for it, "" for that of its URL.
+    `received`: bytes so far; `cut`: it was stopped, as there were too many.
     """
 
-    __slots__ = ("began", "cut", "of_page", "received", "redirected", "timeout")
+    __slots__ = ("began", "cut", "host", "of_page", "received", "redirected", "timeout")
 
-    def __init__(self, of_page: bool, redirected: bool, timeout: float) -> None:
-        self.of_page, self.redirected, self.timeout = of_page, redirected, timeout
+    def __init__(self, of_page: bool, redirected: bool, timeout: float, host: str = "") -> None:
+        self.of_page, self.redirected, self.timeout, self.host = of_page, redirected, timeout, host
         self.begin()
 
     def begin(self) -> None:
@@ -108,16 +109,18 @@ async def fetch(
     timeout: float,
     download: Callable[[Request], Awaitable[Response]],
     follows: Callable[[str, str], bool] = lambda url, target: True,
+    host: str = "",
 ) -> tuple[Response | None, int]:
     """The response that a robots.txt ends in, None after too many redirects, or one that is not followed; and how many
-    were. `follows(url, target)`: whether a redirect may lead there.
+    were. `follows(url, target)`: whether a redirect may lead there; `host`: under whose permit it is loaded, where its
+    URL does not say that.
 
     Raises what `download` raises.
     """
     hops = 0
     while True:
         try:
-            response = await download(request_for(url, RobotsLoad(of_page, hops > 0, timeout)))
+            response = await download(request_for(url, RobotsLoad(of_page, hops > 0, timeout, "" if hops else host)))
         except PrivateHost:
             if not hops:
                 raise

@@ -1,0 +1,81 @@
+"""Values of settings about URLs and hosts, read: as `settings_table.readers`, with the same rules."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from scrapy_ubi.errors import UbiSettingError
+from scrapy_ubi.settings_table.readers import Reader, read_path
+from scrapy_ubi.settings_table.row import Kind, Setting
+from scrapy_ubi.urls import host_rules, host_shards, normaliser
+from scrapy_ubi.urls.host_rules import HostRules
+from scrapy_ubi.urls.host_shards import HostShards
+from scrapy_ubi.urls.partition import Partition, partition_key
+
+PARTITIONS: tuple[Partition, ...] = ("host", "domain")
+_DOTTED = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)+")
+
+
+def _read_steps(row: Setting, value: object) -> str:
+    """A composition of the normal form, by its one name."""
+    if not isinstance(value, str | list | tuple):
+        raise UbiSettingError(row.setting, f"is {value!r}", f"give {row.bounds}")
+    try:
+        return normaliser.name_of(normaliser.parse(value))
+    except ValueError as error:
+        known = ", ".join(normaliser.STEPS)
+        raise UbiSettingError(
+            row.setting, f"is {value!r}: {error}", f"give {row.bounds}; the steps are {known}"
+        ) from None
+
+
+def _read_rules(row: Setting, value: object) -> HostRules | None:
+    """Rules for hosts, from a list or from a file."""
+    where = f" in {str(value)!r}" if isinstance(value, str | Path) else ""
+    try:
+        if isinstance(value, str | Path):
+            return host_rules.read_properties(read_path(row, value).read_text(encoding="utf-8"))
+        if isinstance(value, list | tuple) and all(isinstance(rule, str) for rule in value):
+            return host_rules.read_rules(value)
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is no UTF-8 text"
+        raise UbiSettingError(row.setting, f"cannot be read{where} ({reason})", f"give {row.bounds}") from None
+    except ValueError as error:
+        raise UbiSettingError(row.setting, f"does not hold{where}: {error}", f"write {host_rules.GRAMMAR}") from None
+    raise UbiSettingError(row.setting, f"is {value!r}", f"give {row.bounds}")
+
+
+def _read_partition(row: Setting, value: object) -> str:
+    """How hosts are found: by a word, or by the dotted path of a function."""
+    if isinstance(value, str) and (value in PARTITIONS or _DOTTED.fullmatch(value)):
+        return value
+    raise UbiSettingError(row.setting, f"is {value!r}", f"give {row.bounds}, as a text")
+
+
+def _read_shards(row: Setting, value: object) -> HostShards | None:
+    """Hosts that are cut into shards."""
+    try:
+        return host_shards.read_shards(value)
+    except ValueError as error:
+        raise UbiSettingError(row.setting, f"is {value!r:.200}: {error}", f"give {row.bounds}") from None
+
+
+def check_shards(cut: HostShards | None, partition: Partition, rules: HostRules | None) -> None:
+    """Raise UbiSettingError where a host that is cut is none that the other settings make partition keys of."""
+    for host in cut.numbers if cut is not None else ():
+        if (key := partition_key(f"http://{host}/", partition, rules)) != host:
+            raise UbiSettingError(
+                "UBI_HOST_SHARDS",
+                f"names {host!r}, which is a part of {key!r} by UBI_PARTITION and UBI_HOST_RULES",
+                f"name {key!r} instead",
+            )
+
+
+READERS: Mapping[Kind, Reader] = {
+    "steps": _read_steps,
+    "rules": _read_rules,
+    "partition": _read_partition,
+    "shards": _read_shards,
+}
