@@ -87,6 +87,24 @@ class FilterChain:
         return "; ".join(map(str, self.filters))
 
 
+def check_live(entries: Sequence[object]) -> None:
+    """Check the filters of a running crawl, which may come from outside: texts that name filters of the suite, without
+    files, which are one machine's. Raises UbiSettingError."""
+    for entry in entries:
+        try:
+            for call in parse_calls(entry) if isinstance(entry, str) else ():
+                if call.name not in SUITE or "file" in call.arguments:
+                    raise FilterError(
+                        "is a class of yours, or reads a file",
+                        "a running crawl takes filters of the suite without files: set others in settings.py",
+                    )
+            if not isinstance(entry, str):
+                raise FilterError("is no text", "give texts such as 'length(2048)'")
+        except FilterError as error:
+            raise UbiSettingError(SETTING, f"has {entry!r:.200}, which {error.problem}", error.remedy) from error
+    FilterChain.read(entries)
+
+
 def parse(text: str) -> UrlFilter:
     """The one filter that a text stands for. Raises FilterError."""
     calls = parse_calls(text)
