@@ -49,8 +49,7 @@ SCRAPYS: tuple[Setting, ...] = (
 )
 
 _ROWS: Mapping[str, Setting] = {
-    row.setting: row
-    for row in (*cluster.ROWS, *host_load.ROWS, *delivery.ROWS, *limits.ROWS, *pages.ROWS, *SCRAPYS)
+    row.setting: row for row in (*cluster.ROWS, *host_load.ROWS, *delivery.ROWS, *limits.ROWS, *pages.ROWS, *SCRAPYS)
 }
 LIVE: Mapping[str, Setting] = {name: row for name, row in _ROWS.items() if row.live}
 

@@ -4,8 +4,8 @@ Rules of this module:
 
 * A longer delay holds from the end of the next load of a host on. A shorter one holds at once: who waits by the former
   one waits no longer than by the new one, but for what else postpones its host.
-* A host's own delay (`scrapy ubi set --host`) is one of its sources of delays beside its robots.txt and others, of which
-  the largest counts, the crawl's among them. It holds here and now, and is not noted: every agent knows it.
+* A host's own delay (`scrapy ubi set --host`) is one of its sources of delays beside its robots.txt and others, of
+  which the largest counts, the crawl's among them. It holds here and now, and is not noted: every agent knows it.
 * A paused host is put off a little whenever its turn comes. Nothing of that is kept: it goes on when it is let go.
 """
 

@@ -77,6 +77,13 @@ class FilterChain:
             except Exception as error:  # noqa: BLE001 - as above
                 self.on_error(judge, error)
 
+    def know_seeds_of(self, former: FilterChain) -> None:
+        """Its filters know the seeds that such filters of a former chain have met."""
+        for judge in self.filters:
+            for other in former.filters:
+                if isinstance(judge, Scope) and isinstance(other, Scope):
+                    judge.know_seeds_of(other)
+
     def __iter__(self) -> Iterator[UrlFilter]:
         return iter(self.filters)
 
