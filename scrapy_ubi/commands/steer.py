@@ -4,8 +4,8 @@ Rules of this module:
 
 * What is said is an entry of the crawl's control hash (`node.live.entries`). It is judged here by the rules of the
   agents before it is written: what they would refuse is refused with the same sentence, and nothing is written.
-* The version of what is written is higher than all that is to be seen, in Redis and in what agents publish, and no lower
-  than the clock of Redis: so it is the newest after Redis has forgotten, too.
+* The version of what is written is higher than all that is to be seen, in Redis and in what agents publish, and no
+  lower than the clock of Redis: so it is the newest after Redis has forgotten, too.
 * Then it is waited for: until every agent that works publishes that it knows all that is there. A Redis that forgets
   meanwhile is told again. Agents that start later are told by Redis, or by the others.
 """

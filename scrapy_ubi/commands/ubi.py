@@ -4,8 +4,8 @@ seen from outside. `scrapy ubi run SPIDER`: its agents, on this machine. `scrapy
 project.
 
 The commands only read, but for `run`, `crawl`, `drain`, `requeue`, `reset`, and those that change a running crawl;
-`collect`, `quality`, `rank` and `wacz` write the files that they are told, and `search` its index. Errors are one sentence on standard error and exit status 1
-(2 for a wrong command line); a traceback is a fault of this program.
+`collect`, `quality`, `rank` and `wacz` write the files that they are told, and `search` its index. Errors are one
+sentence on standard error and exit status 1 (2 for a wrong command line); a traceback is a fault of this program.
 """
 
 from __future__ import annotations

@@ -46,7 +46,8 @@ class Crawl:
     """The crawl of agent `me`, kept on `disk`. `fixed` is the part of its profile that does not change,
     `on_incarnation` notes durably which incarnation runs now; `incarnations` are those of this process; `predecessor`
     is the one that ran in its directory before. `policy`
-    is asked about hosts, `live` holds what people say of the running crawl. `handed_over`: it has left, and others have all that it knew.
+    is asked about hosts, `live` holds what people say of the running crawl. `handed_over`: it has left, and others have
+    all that it knew.
     """
 
     def __init__(
