@@ -155,8 +155,9 @@ def test_what_the_disk_keeps_comes_back_and_garbage_there_does_not() -> None:
     again = LiveTable(refusal)
     again.load(json.loads(json.dumps({**table.kept, "set:pause": 7, "set:nonsense": "?"})))
     assert (again.entries, again.mark) == (table.entries, table.mark)
-    for garbage in (None, [], "x", 7):
-        again.load(garbage)
+    garbage: list[object] = [None, [], "x", 7]
+    for one in garbage:
+        again.load(one)
         assert again.entries == {}
 
 
