@@ -18,7 +18,7 @@ import json
 import platform
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from scrapy.settings import BaseSettings
@@ -180,13 +180,13 @@ def _say(settings: BaseSettings, opts: argparse.Namespace, wishes: Wishes) -> Qu
         spoken = look(to, choose_crawl(settings, opts, to), again=False)
         host = _host(settings, opts, spoken.status)
         entries = _entries(spoken, wishes(spoken, host))
-        _check_room(spoken, entries)
-        begun, lost = time.monotonic(), entries
+        again = _said_again(spoken, entries)
+        begun, lost = time.monotonic(), [*entries, *again]
         while True:
             _write(to, spoken, lost)
             spoken = look(to, spoken.status)
             waited = time.monotonic() - begun
-            lost = [entry for entry in entries if _is_lost(spoken, entry)]
+            lost = [entry for entry in (*entries, *again) if _is_lost(spoken, entry)]
             done = not lost and (opts.no_wait or not spoken.behind or spoken.status.finished)
             if not entries or done or waited > opts.timeout:
                 return _report(opts, spoken, host, entries, waited)
@@ -221,15 +221,21 @@ def _user() -> str:
         return "?"
 
 
-def _check_room(spoken: Spoken, entries: list[LiveEntry]) -> None:
-    """Raises UbiNotSet where a value that stands would be forgotten."""
-    after = merged(*spoken.entries.values(), *entries)
-    gone = [entry for entry in spoken.entries.values() if entry.stands and entry.field not in after]
-    if gone:
-        raise UbiNotSet(
-            f"A crawl keeps {MOST} values, and '{plain(gone[0].field, 100)}' would be forgotten: take back, with "
-            "`scrapy ubi unset`, what is not needed."
-        )
+def _said_again(spoken: Spoken, entries: list[LiveEntry]) -> list[LiveEntry]:
+    """The values that stand and would be forgotten with these entries, as the oldest are, before others that were taken
+    back: said once more, with the same version as these. Raises UbiNotSet where too many stand."""
+    again: list[LiveEntry] = []
+    while True:
+        after = merged(*spoken.entries.values(), *entries, *again)
+        gone = [entry for entry in (*spoken.entries.values(), *again) if entry.stands and entry.field not in after]
+        if not gone:
+            return again
+        if sum(entry.stands for entry in after.values()) == MOST:
+            raise UbiNotSet(
+                f"A crawl keeps {MOST} values, and '{plain(gone[0].field, 100)}' would be forgotten: take back, with "
+                "`scrapy ubi unset`, what is not needed."
+            )
+        again += [replace(entry, n=entries[0].n) for entry in gone]
 
 
 def _write(to: RedisConnection, spoken: Spoken, entries: list[LiveEntry]) -> None:
