@@ -1,4 +1,4 @@
-"""`scrapy ubi set | unset | pause | resume | finish | settings`: what they write, what they refuse, what they wait for."""
+"""`scrapy ubi set | unset | pause | resume | finish | settings`: what they write, refuse, and wait for."""
 
 from __future__ import annotations
 

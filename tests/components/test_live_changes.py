@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from types import SimpleNamespace
 from typing import Any
@@ -148,7 +147,7 @@ async def test_how_many_failures_exclude_a_host_is_said_while_it_runs() -> None:
         await world.gate.admit(page.request)
         world.node.hosts.calls.clear()
         try:
-            world.gate.failed(page.request, asyncio.TimeoutError())
+            world.gate.failed(page.request, TimeoutError())
         except Exception:  # noqa: BLE001 - it may be withdrawn
             assert excluded
         assert any(call[0] == "postpone" for call in world.node.hosts.calls) == excluded
