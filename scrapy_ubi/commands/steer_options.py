@@ -21,7 +21,7 @@ Shows the settings that can be changed while the crawl runs, with their values.
   host     the host it was given for; empty: the whole crawl
   value    its value
   since    how long ago it was given
-  by       who has given it; settings.py: nobody has, this is this project's
+  by       who has given it; settings.py: it is the value of this project
 
 Below: the agents that have not heard of all of it yet, and what agents refuse, and why.
 """
@@ -33,7 +33,7 @@ RESUME = """\
 Lets a paused crawl go on, or with --host a paused host.
 """
 FINISH = """\
-Asks a crawl that waits for seeds (UBI_SERVE) to end when it is empty. Any other crawl ends then anyway.
+Asks a crawl that waits for seeds to end when it is empty. Any other crawl ends then anyway.
 """
 EXAMPLES = {
     "set": (
@@ -60,7 +60,7 @@ def add_steering_subcommands(add: AddSub) -> None:
     take.add_argument("--all", action="store_true", help="all that were given")
     show = add("settings", "the settings of a running crawl", SETTINGS, EXAMPLES["settings"])
     show.add_argument("--changed", action="store_true", help="only those that were given while it runs")
-    pause = add("pause", "request no more pages, until resume", PAUSE, EXAMPLES["pause"])
+    pause = add("pause", "request no page until resume", PAUSE, EXAMPLES["pause"])
     resume = add("resume", "let a paused crawl, or host, go on", RESUME, EXAMPLES["resume"])
     finish = add("finish", "end a waiting crawl when it is empty", FINISH, EXAMPLES["finish"])
     for sub in (put, take, pause, resume):

@@ -7,7 +7,7 @@ name is that of a live setting, `pause`, or `finish`. Rules of this module:
 * The version of an entry is (n, who, when), and the text itself among equals. Of two entries of one field the higher
   one holds, which one was seen first does not matter: merging is commutative, associative and idempotent. So agents may
   hear of entries in any order, from Redis or from their disks, and be told twice.
-* `n` is that of whoever writes: more than any `n` that is to be seen, and no less than the milliseconds of Redis's
+* Who writes an entry chooses `n`: more than any `n` that is to be seen, and no less than the milliseconds of Redis's
   clock, so that what is said right after Redis has forgotten counts as the newest.
 * An agent keeps `MOST` entries, those of the highest versions; beyond that the oldest is forgotten, which is a merge,
   too. The command that writes refuses before a value that holds would be forgotten.
