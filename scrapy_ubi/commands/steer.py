@@ -2,8 +2,8 @@
 
 Rules of this module:
 
-* What is said is an entry of the crawl's control hash (`node.live.entries`). It is judged here by the rules of the
-  agents before it is written: what they would refuse is refused with the same sentence, and nothing is written.
+* What is said is an entry of the crawl's control hash (`node.steering.live_entries`). It is judged here by the rules
+  of the agents before it is written: what they would refuse is refused with the same sentence, and nothing is written.
 * The version of what is written is higher than all that is to be seen, in Redis and in what agents publish, and no
   lower than the clock of Redis: so it is the newest after Redis has forgotten, too.
 * Then it is waited for: until every agent that works publishes that it knows all that is there. A Redis that forgets
@@ -31,7 +31,7 @@ from scrapy_ubi.errors import UbiError, UbiSettingError
 from scrapy_ubi.monitor.document import Document
 from scrapy_ubi.monitor.status import CrawlStatus, read_status
 from scrapy_ubi.monitor.url_owner import group_of
-from scrapy_ubi.node.live.entries import (
+from scrapy_ubi.node.steering.live_entries import (
     FINISH,
     MOST,
     MOST_N,
@@ -44,7 +44,7 @@ from scrapy_ubi.node.live.entries import (
     merged,
     read_entries,
 )
-from scrapy_ubi.node.live.runtime import refusal
+from scrapy_ubi.node.steering.runtime import refusal
 from scrapy_ubi.settings import read_live
 from scrapy_ubi.settings_table.live import LIVE, why_not_live
 from scrapy_ubi.transport.redis_keys import RedisKeys

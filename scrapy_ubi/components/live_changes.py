@@ -1,4 +1,4 @@
-"""What follows at Scrapy's end when people change the settings of a running crawl (`node.live`).
+"""What follows at Scrapy's end when people change the settings of a running crawl (`node.steering`).
 
 Rules of this module:
 
@@ -18,7 +18,7 @@ from scrapy_ubi.scrapy_private.changed_settings import ChangedSettings
 if TYPE_CHECKING:
     from scrapy_ubi.components.scheduler import UbiScheduler
     from scrapy_ubi.components.wiring import Parts
-    from scrapy_ubi.node.live.runtime import RuntimeSettings
+    from scrapy_ubi.node.steering.runtime import RuntimeSettings
     from scrapy_ubi.outputs.setup import Outputs
 
 logger = logging.getLogger("scrapy_ubi")

@@ -18,9 +18,9 @@ from typing import Any, cast
 
 import redis
 
-from scrapy_ubi.node.live.entries import PAUSE, field_of, read_entry
 from scrapy_ubi.node.mail.run_state import is_finished
 from scrapy_ubi.node.report.profile import Profile, read_profile
+from scrapy_ubi.node.steering.live_entries import PAUSE, field_of, read_entry
 from scrapy_ubi.protocol.beat import FENCED, LEAVING, LEFT, Beat
 from scrapy_ubi.protocol.ring import replicas_for
 from scrapy_ubi.transport.contract import MEMORY

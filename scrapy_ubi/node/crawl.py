@@ -24,8 +24,9 @@ from scrapy_ubi.node.disk_contract import Disk
 from scrapy_ubi.node.group import join_steps
 from scrapy_ubi.node.group.pinned_settings import check_origin, check_settings, check_spider, kept_origin
 from scrapy_ubi.node.group.pinned_settings import fixed as fixed_settings
-from scrapy_ubi.node.live.entries import LiveTable
 from scrapy_ubi.node.report import figures
+from scrapy_ubi.node.steering.live_entries import LiveTable
+from scrapy_ubi.node.steering.runtime import refusal
 from scrapy_ubi.protocol import losses, snapshot
 from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.config import Config
@@ -46,7 +47,7 @@ class Crawl:
     """The crawl of agent `me`, kept on `disk`. `fixed` is the part of its profile that does not change,
     `on_incarnation` notes durably which incarnation runs now; `incarnations` are those of this process; `predecessor`
     is the one that ran in its directory before. `policy`
-    is asked about hosts, `live` holds what people say of the running crawl. `handed_over`: it has left, and others have
+    is asked about hosts, `live` holds what people say of it while it runs. `handed_over`: it has left, and others have
     all that it knew.
     """
 
@@ -60,9 +61,8 @@ class Crawl:
         clock: Callable[[], float],
         predecessor: str | None = None,
         policy: HostPolicy = FREE,
-        live: LiveTable | None = None,
     ) -> None:
-        self.live = live if live is not None else LiveTable(lambda entry: "")
+        self.live = LiveTable(refusal)
         self._settings, self._me, self.fixed = settings, me, fixed
         self._predecessor, self._policy = predecessor, policy
         self._on_incarnation, self._clock = on_incarnation, clock

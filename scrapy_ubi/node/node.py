@@ -39,9 +39,6 @@ from scrapy_ubi.node.hosts.learned_forms import LearnedForms
 from scrapy_ubi.node.hosts.merged_urls import MergedUrls
 from scrapy_ubi.node.hosts.policy import host_policy
 from scrapy_ubi.node.keys import Keys
-from scrapy_ubi.node.live.pace import HostPace
-from scrapy_ubi.node.live.runtime import RuntimeSettings
-from scrapy_ubi.node.live.steered import Steered
 from scrapy_ubi.node.mail.disk_flush import DiskFlush
 from scrapy_ubi.node.mail.exchange import Exchange
 from scrapy_ubi.node.mail.exchange_loop import ExchangeLoop
@@ -53,6 +50,9 @@ from scrapy_ubi.node.report.publish import Publisher, published
 from scrapy_ubi.node.report.queries import Answer, Question, answer
 from scrapy_ubi.node.report.query_inbox import QueryInbox
 from scrapy_ubi.node.start import NodeEvents, Start
+from scrapy_ubi.node.steering.pace import HostPace
+from scrapy_ubi.node.steering.runtime import RuntimeSettings
+from scrapy_ubi.node.steering.steered import Steered
 from scrapy_ubi.node.work.discover import Discoverer
 from scrapy_ubi.node.work.engine_wakeup import EngineWakeup
 from scrapy_ubi.node.work.host_access import HostAccess
@@ -110,9 +110,7 @@ class Node:
         self._pace = HostPace(self.live, self.hosts, self._clock)
         policy = host_policy(self.hosts, self.limits, self.addresses, self._pace.on_turn)
         fixed, told = figures.fixed(settings, start.agent_id, start.spider, start.origin), self._events.incarnation
-        self._crawl = Crawl(
-            settings, start.agent_id, disk, fixed, told, self._clock, start.predecessor, policy, self.live.table
-        )
+        self._crawl = Crawl(settings, start.agent_id, disk, fixed, told, self._clock, start.predecessor, policy)
 
     def _make_mail(self, start: Start) -> None:
         """The parts that exchange mail and beats with the others, and those that the time calls."""
@@ -164,7 +162,7 @@ class Node:
         except BaseException:
             await self._let_go()
             raise
-        self.live.begin(control)
+        self.live.begin(control, self._crawl.live)
         self._exchanges.open(self._make_exchange(control))
         self._beats.start(self._ticker.stalled)
         self._ticker.start()

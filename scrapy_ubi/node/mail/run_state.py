@@ -11,7 +11,7 @@ Rules of this module:
   does not tell of what it holds, for the same pages are to be fetched again.
 * `finished` in the control hash names the run that is over, who saw it first, and `lossy` where agents had been lost
   with what they knew; `finished_at` is when, by the clock of the transport.
-* What people have said of the running crawl (`node.live`) is written there again where it is missing, or older.
+* What people have said of the running crawl (`node.steering`) is written there again where it is missing, or older.
 * At the start of a crawl, and when Redis has forgotten, others may write there what this agent has written, too.
 """
 
@@ -22,7 +22,7 @@ import math
 import secrets
 from collections.abc import Mapping
 
-from scrapy_ubi.node.live.runtime import RuntimeSettings
+from scrapy_ubi.node.steering.runtime import RuntimeSettings
 from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.transport import Fields
 

@@ -14,8 +14,8 @@ from typing import Any
 
 from scrapy_ubi.node.group.origin import UNKNOWN, Origin
 from scrapy_ubi.node.hosts.merged_urls import MergedUrls
-from scrapy_ubi.node.live.entries import LiveTable
 from scrapy_ubi.node.report.heavy_hitters import HeavyHitters
+from scrapy_ubi.node.steering.live_entries import LiveTable
 from scrapy_ubi.protocol import losses
 from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.view import View

@@ -2,8 +2,8 @@
 
 Rules of this module:
 
-* What people have said is in the table of entries (`entries`); here it becomes settings. A value is judged when its
-  entry is taken in, by the same rows as those of settings.py, so what stands in the table can be applied.
+* What people have said is in the table of entries (`live_entries`); here it becomes settings. A value is judged when
+  its entry is taken in, by the same rows as those of settings.py, so what stands in the table can be applied.
 * Parts that use a live setting are told of a change (`follow`) and read it from what they are told: nothing asks here
   for a page. They are told once at the start as well, where people have said something.
 * What is said of a host comes before what is said of the crawl, and both before settings.py. What is taken back is as
@@ -18,7 +18,7 @@ from dataclasses import replace
 from typing import Any
 
 from scrapy_ubi.errors import UbiSettingError
-from scrapy_ubi.node.live.entries import FINISH, PAUSE, LiveEntry, LiveTable
+from scrapy_ubi.node.steering.live_entries import FINISH, PAUSE, LiveEntry, LiveTable
 from scrapy_ubi.settings import UbiSettings, read_live
 from scrapy_ubi.settings_table.live import LIVE
 
@@ -62,9 +62,10 @@ class RuntimeSettings:
         """Tell this part of every change, and at the start."""
         self._followers.append(follower)
 
-    def begin(self, control: Mapping[str, str]) -> None:
-        """The agent has joined: what its disk and the control hash say holds from now on."""
-        self.table.take(control)
+    def begin(self, control: Mapping[str, str], table: LiveTable) -> None:
+        """The agent has joined: what its disk, which `table` comes from, and the control hash say holds from now on."""
+        self.table = table
+        table.take(control)
         self._complain()
         if self.table.mark:
             self._apply()

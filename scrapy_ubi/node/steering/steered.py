@@ -13,8 +13,8 @@ from scrapy_ubi.node.crawl import Crawl
 from scrapy_ubi.node.hosts.crawl_limits import CrawlLimits
 from scrapy_ubi.node.hosts.host_limits import HostLimits
 from scrapy_ubi.node.hosts.policy import refuses_by
-from scrapy_ubi.node.live.pace import HostPace
-from scrapy_ubi.node.live.runtime import RuntimeSettings
+from scrapy_ubi.node.steering.pace import HostPace
+from scrapy_ubi.node.steering.runtime import RuntimeSettings
 from scrapy_ubi.node.work.engine_wakeup import EngineWakeup
 from scrapy_ubi.node.work.host_access import HostAccess
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from scrapy_ubi.node.hosts.host_notes import HostNotes
-from scrapy_ubi.node.live.runtime import RuntimeSettings
+from scrapy_ubi.node.steering.runtime import RuntimeSettings
 from scrapy_ubi.protocol.frontier_contract import Frontier
 from scrapy_ubi.protocol.host import HostState
 

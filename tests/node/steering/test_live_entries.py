@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scrapy_ubi.node.live.entries import (
+from scrapy_ubi.node.steering.live_entries import (
     FIELD,
     MOST,
     LiveEntry,
@@ -18,7 +18,7 @@ from scrapy_ubi.node.live.entries import (
     merged,
     read_entry,
 )
-from scrapy_ubi.node.live.runtime import refusal
+from scrapy_ubi.node.steering.runtime import refusal
 from scrapy_ubi.settings_table.live import LIVE
 from scrapy_ubi.untrusted.checks import Malformed
 

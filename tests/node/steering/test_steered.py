@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
+from scrapy_ubi import clock
 from scrapy_ubi.node import Node, Start
 from scrapy_ubi.node.disk import AgentDisk
-from scrapy_ubi.node.live.entries import FINISH, PAUSE, LiveEntry, field_of
+from scrapy_ubi.node.steering.live_entries import FINISH, PAUSE, LiveEntry, field_of
 from scrapy_ubi.protocol.beat import Beat
 from scrapy_ubi.requests.identity import RequestKeys
 from scrapy_ubi.transport.in_process import MemoryHub, MemoryTransport
@@ -222,7 +223,7 @@ def test_a_longer_delay_holds_from_the_next_load_on_and_a_shorter_one_at_once() 
         alone.node.ended(visit)
         state = alone.node.frontier.find("h0.example")
         assert state is not None
-        assert state.next_at > alone.node._clock() + 3000
+        assert state.next_at > clock.now() + 3000
         assert alone.node.next() is None
         said(alone.hub, "UBI_HOST_DELAY", 0.01, n=2)
         await until(lambda: alone.node.frontier.delay == 0.01)
@@ -241,7 +242,7 @@ def test_a_shorter_delay_lets_nobody_come_who_is_left_alone() -> None:
         alone.node.hosts.postpone(state, 1000.0, "retry-after")
         said(alone.hub, "UBI_HOST_DELAY", 0.0)
         await until(lambda: alone.node.frontier.delay == 0.0)
-        assert state.next_at > alone.node._clock() + 900
+        assert state.next_at > clock.now() + 900
         await alone.node.leave("test")
 
     crawl(test)
