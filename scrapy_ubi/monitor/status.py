@@ -22,7 +22,7 @@ from scrapy_ubi.node.mail.run_state import is_finished
 from scrapy_ubi.node.report.profile import Profile, read_profile
 from scrapy_ubi.node.steering.live_entries import PAUSE, field_of, read_entry
 from scrapy_ubi.protocol.beat import FENCED, LEAVING, LEFT, Beat
-from scrapy_ubi.protocol.ring import replicas_for
+from scrapy_ubi.settings import replicas_for
 from scrapy_ubi.transport.contract import MEMORY
 from scrapy_ubi.transport.redis_keys import RedisKeys
 from scrapy_ubi.untrusted.checks import Malformed

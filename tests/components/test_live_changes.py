@@ -16,7 +16,7 @@ from scrapy_ubi.components.live_changes import LiveChanges
 from scrapy_ubi.node.steering.live_entries import LiveEntry
 from scrapy_ubi.node.steering.runtime import RuntimeSettings
 from scrapy_ubi.process.error_log import Burst
-from scrapy_ubi.requests.failure_reasons import TooLong
+from scrapy_ubi.requests.page_outcome import TooLong
 from scrapy_ubi.scrapy_private.changed_settings import ChangedSettings
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.settings_table.live import LIVE

@@ -17,7 +17,7 @@ from scrapy_ubi.frontier.memory import MemoryFrontier
 from scrapy_ubi.node.hosts.foreign_hosts import ForeignHosts
 from scrapy_ubi.node.hosts.merged_urls import MergedUrls
 from scrapy_ubi.node.steering.runtime import RuntimeSettings
-from scrapy_ubi.node.work.verdict import Verdict
+from scrapy_ubi.node.work.link_verdict import Verdict
 from scrapy_ubi.protocol.host import Entry, HostState
 from scrapy_ubi.protocol.memory_state import SetState
 from scrapy_ubi.settings import UbiSettings

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from scrapy_ubi.transport import scripts
 from scrapy_ubi.transport.beat_text import FROM, encode
 from scrapy_ubi.transport.contract import ANSWER, DEAD_LETTERS, HEAD, INBOX, Fields, Outgoing
-from scrapy_ubi.transport.pipeline import RedisCommand
 from scrapy_ubi.transport.redis_keys import AGENT_KEYS, RedisKeys
+from scrapy_ubi.transport.round_trips import RedisCommand
 
 
 @dataclass(frozen=True, slots=True)
