@@ -189,6 +189,7 @@ class UbiScheduler(BaseScheduler):
         own = type(self) if type(self).enqueue_request is not UbiScheduler.enqueue_request else None
         self._page_links = PageLinks(self.crawler, self._tools, wiring.why_one_by_one(self._keys, self.settings, own))
         self._dequeue = self._make_dequeue()
+        wiring.follow_changes(self, parts, self._stores)
 
     def _assemble(self) -> None:
         """Put together what requests go through, before this agent's node."""

@@ -38,7 +38,6 @@ from scrapy_ubi.node.hosts.host_limits import HostLimits
 from scrapy_ubi.node.hosts.host_notes import HostNotes
 from scrapy_ubi.node.hosts.ip_politeness import IpPoliteness
 from scrapy_ubi.node.hosts.learned_forms import LearnedForms
-from scrapy_ubi.node.hosts.merged_urls import MergedUrls
 from scrapy_ubi.node.hosts.policy import host_policy
 from scrapy_ubi.node.keys import Keys
 from scrapy_ubi.node.mail.disk_flush import DiskFlush
@@ -52,6 +51,9 @@ from scrapy_ubi.node.report.publish import Publisher, published
 from scrapy_ubi.node.report.queries import Answer, Question, answer
 from scrapy_ubi.node.report.query_inbox import QueryInbox
 from scrapy_ubi.node.start import NodeEvents, Start
+from scrapy_ubi.node.steering.pace import HostPace
+from scrapy_ubi.node.steering.runtime import RuntimeSettings
+from scrapy_ubi.node.steering.steered import Steered
 from scrapy_ubi.node.work.barrier import Barrier, made_by
 from scrapy_ubi.node.work.engine_wakeup import EngineWakeup
 from scrapy_ubi.node.work.host_access import HostAccess
@@ -87,8 +89,7 @@ class Node:
         disk: Disk | None = None,
     ) -> None:
         self.settings, self.agent_id, self.transport = settings, start.agent_id, transport
-        self._check, self._clock, self._keys = check, clock, keys
-        self._host_of = settings.host_of()
+        self._check, self._clock, self._keys, self._host_of = check, clock, keys, settings.host_of()
         self._events = events = events if events is not None else NodeEvents()
         self._asked = False  # to leave
         self.published: dict[str, str] = {}  # agent -> its profile, when this one had left
@@ -109,11 +110,11 @@ class Node:
         self.concurrency = HostConcurrency.of(settings, self.hosts)
         self._limit = self.concurrency.limit if self.concurrency is not None else None
         self.iterations = Iterations.of(settings)
-        policy = host_policy(self.hosts, self.limits, self.addresses, self._limit, self.iterations)
-        fixed = figures.fixed(settings, start.agent_id, start.spider, start.origin)
-        self._crawl = Crawl(
-            settings, start.agent_id, disk, fixed, self._events.incarnation, self._clock, start.predecessor, policy
-        )
+        self.live = RuntimeSettings(settings, self.note)
+        self._pace = HostPace(self.live, self.hosts, self._clock)
+        policy = host_policy(self.hosts, self.limits, self.addresses, self._limit, self.iterations, self._pace.on_turn)
+        fixed, told = figures.fixed(settings, start.agent_id, start.spider, start.origin), self._events.incarnation
+        self._crawl = Crawl(settings, start.agent_id, disk, fixed, told, self._clock, start.predecessor, policy)
 
     def _make_mail(self, start: Start) -> None:
         """The parts that exchange mail and beats with the others, and those that the time calls."""
@@ -145,11 +146,14 @@ class Node:
         self._choice = NextRequest(
             crawl, self._fatal, self.hosts, self.limits, self.learner, self._events.given_up, waker.arm, turns
         )
+        self.live.follow(self._publisher.soon)
+        Steered(self.live, self._pace, crawl, (self.limits, self.crawl_limits), self.access, waker)
 
     def _follow(self) -> None:
         """Work for the agent that the crawl has now."""
         self.agent, self.frontier, self.tally = self._crawl.agent, self._crawl.frontier, self._crawl.tally
         self.frontier.loads = HostLoads(self._limit) if self._limit is not None else None
+        self.joins = self.tally.joins  # what lossy steps of the normal form have joined
         self.hosts.begin(self.agent, self.frontier)
         self.access.begin()
         if self.learner is not None:
@@ -167,6 +171,7 @@ class Node:
         except BaseException:
             await self._let_go()
             raise
+        self.live.begin(control, self._crawl.live)
         self._exchanges.open(self._make_exchange(control))
         self._beats.start(self._ticker.stalled)
         self._ticker.start()
@@ -176,7 +181,7 @@ class Node:
     def _make_exchange(self, control: Mapping[str, str]) -> Exchange:
         """What carries the mail from now on; `control` is what the control hash said at the start."""
         agent, crawl, settings = self.agent, self._crawl, self.settings
-        run = RunState(agent, control, str(crawl.disk.facts.get("run", "")))
+        run = RunState(agent, control, str(crawl.disk.facts.get("run", "")), self.live)
         queries = QueryInbox(self.agent_id, self._answer, time.time)
         judge = judge_of(self._keys, self._host_of, self._check)
         check = InboxCheck(agent, judge, settings.max_url_length, queries, settings.host_shards)
@@ -252,8 +257,8 @@ class Node:
         self._exchanges.turn(now)
         self.crawl_limits.begun = True
         self._limit_watch.look(now)
-        found = None
-        if not self._exchanges.choked and not self.crawl_limits.full(self.tally.pages + self.agent.work.out):
+        found, waits = None, self.live.paused or self._exchanges.choked
+        if not waits and not self.crawl_limits.full(self.tally.pages + self.agent.work.out):
             found = self._choice.next(now)
         self._choice.read_ahead(now)
         if found is None:
@@ -309,11 +314,6 @@ class Node:
             self._waker.arm()
 
     @property
-    def joins(self) -> MergedUrls:
-        """What lossy steps of the normal form have joined."""
-        return self.tally.joins
-
-    @property
     def over(self) -> bool:
         """Whether the crawl is over everywhere."""
         return self.agent.finished
@@ -328,7 +328,7 @@ class Node:
         """Whether what comes from outside should wait: too much is to be sent already, or nothing can be written."""
         if self.over or self._fatal.dead:
             return False
-        return self._exchanges.choked or len(self.agent.outbox) > self.settings.outbox_records
+        return self.live.paused or self._exchanges.choked or len(self.agent.outbox) > self.settings.outbox_records
 
     def start_exhausted(self) -> None:
         """The spider's start() has ended."""
@@ -341,8 +341,8 @@ class Node:
             return self._leave.stage
         if not self.agent.lease.holds(self._clock()):
             return "fenced" if self._beats.were_read else "joining"
-        if self._exchanges.blocked:
-            return "blocked"
+        if self._exchanges.blocked or self.live.paused:
+            return "blocked" if self._exchanges.blocked else "paused"
         return "crawling" if self.agent.work.out or self.pending() else "waiting"
 
     def counters(self) -> dict[str, Any]:

@@ -99,15 +99,16 @@ class HostFeedback:
         settings: UbiSettings,
         on_given_up: Callable[[str], None] = lambda host: None,
     ) -> None:
-        self._crawler = crawler
-        self._node = node
+        self._crawler, self._node, self._several = crawler, node, SeveralLoads(node.concurrency)
         self._on_given_up = on_given_up  # told of each host that is given up
+        self.follow(settings)
+        self._throttled, self._obeys = map(crawler.settings.getbool, ("AUTOTHROTTLE_ENABLED", "ROBOTSTXT_OBEY"))
+
+    def follow(self, settings: UbiSettings) -> None:
+        """These are the settings from now on."""
         self._settings = settings
         self._policy = health.Policy(settings.host_failures, settings.host_pause, settings.host_tries)
         self._abroad = self._policy._replace(pause=min(settings.host_pause, PAUSE_ABROAD))
-        self._throttled = crawler.settings.getbool("AUTOTHROTTLE_ENABLED")
-        self._obeys = crawler.settings.getbool("ROBOTSTXT_OBEY")
-        self._several = SeveralLoads(node.concurrency)
 
     def responded(self, flight: Flight, response: Response, seconds: float) -> bool:
         """A load has ended with a response, after so many seconds. True: the page is to be fetched again, later."""

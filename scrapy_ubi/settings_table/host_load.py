@@ -21,6 +21,7 @@ ROWS: tuple[Setting, ...] = (
         default_text="`DOWNLOAD_DELAY`",
         low=0,
         high=86_400,
+        live="host",
     ),
     Setting(
         "delay_factor",
@@ -29,6 +30,7 @@ ROWS: tuple[Setting, ...] = (
         "Politeness: the delay of a host is so many times its last response time, where that is longer; 0: it is not.",
         low=0,
         high=1000,
+        live="crawl",
     ),
     Setting(
         "max_delay",
@@ -37,6 +39,7 @@ ROWS: tuple[Setting, ...] = (
         "The longest delay that UBI_DELAY_FACTOR makes of a response time.",
         low=0,
         high=86_400,
+        live="crawl",
     ),
     Setting(
         "polite_by_ip",
@@ -51,6 +54,7 @@ ROWS: tuple[Setting, ...] = (
         "How long a host that answers 429 or 503 with Retry-After is left alone, at most; 0: the header is ignored.",
         low=0,
         high=86_400,
+        live="crawl",
     ),
     Setting(
         "retry_after_times",
@@ -59,6 +63,7 @@ ROWS: tuple[Setting, ...] = (
         "How often in a row a host may ask to come back later; at the next time it is given up.",
         low=0,
         high=1_000_000,
+        live="crawl",
     ),
     Setting(
         "host_failures",
@@ -67,6 +72,7 @@ ROWS: tuple[Setting, ...] = (
         "Time-outs and connection errors in a row that exclude a host for a while; 0: none do.",
         low=0,
         high=1_000_000,
+        live="crawl",
     ),
     Setting(
         "host_pause",
@@ -75,6 +81,7 @@ ROWS: tuple[Setting, ...] = (
         "How long a host is excluded at first; each time that it still does not answer, twice as long, up to an hour.",
         low=0,
         high=86_400,
+        live="crawl",
     ),
     Setting(
         "host_tries",
@@ -83,5 +90,6 @@ ROWS: tuple[Setting, ...] = (
         "How often a host is excluded before it is given up.",
         low=0,
         high=1000,
+        live="crawl",
     ),
 )

@@ -80,6 +80,10 @@ class HostShards:
         host = host_of_key(key)
         return [f"{host}{MARK}{number}" for number in range(self.number(key))] if MARK in key else [key]
 
+    def keys_of(self, host: str) -> list[str]:
+        """The partition keys of a host: of all its shards where it is cut."""
+        return self.siblings(f"{host}{FIRST}") if host in self.numbers else [host]
+
     def slowed(self, key: str, seconds: float) -> float:
         """How long to wait between two loads under this partition key, where so long is waited for at its host."""
         return seconds if host_of_key(key) in self.fast else seconds * self.number(key)

@@ -72,7 +72,7 @@ class HostNotes:
             frontier.on_new = self._met
         for state in frontier.states():
             if self._shards is not None:
-                self._follow_delays(state)
+                self.follow_delays(state)
             if state.notes.version:
                 self.arrived(state)
                 if state.pause:  # what was under way when the last process ended is not known
@@ -155,7 +155,7 @@ class HostNotes:
             self._note_delay(state, source, seconds)
         else:
             self._set_brief(state.host, source, seconds)
-        self._follow_delays(state)
+        self.follow_delays(state)
 
     def _note_delay(self, state: HostState, source: str, seconds: float) -> None:
         delays = self.delays(state, brief=False)
@@ -217,7 +217,7 @@ class HostNotes:
             if not self.ended(one):
                 self.counted[f"ended/{reason}"] += 1
                 self._agent.keeping.note(one, canonical({END: reason, LOADED: max(0, self.before(one))}))
-                self._follow_delays(one)
+                self.follow_delays(one)
                 self._hasten(one)
 
     def ended(self, state: HostState) -> str:
@@ -264,19 +264,24 @@ class HostNotes:
                 callback(state)
 
     def arrived(self, state: HostState) -> None:
-        self._follow_delays(state)
+        self.follow_delays(state)
         noted = self._read(state).get(UNTIL)
-        left = self._until(state) - self._wall()
-        if left > 0:
-            if isinstance(noted, list) and noted[0] > self._wall() + MOST_POSTPONE:
-                self.counted["clipped"] += 1
-            self._put_off(state, left)
+        if self.put_off_again(state) and isinstance(noted, list) and noted[0] > self._wall() + MOST_POSTPONE:
+            self.counted["clipped"] += 1
         if self.ended(state):
             self._hasten(state)
         for callback in self._callbacks:
             callback(state)
 
-    def _follow_delays(self, state: HostState) -> None:
+    def put_off_again(self, state: HostState) -> bool:
+        """Whether the host is left alone, as is noted; its turn comes no earlier."""
+        left = self._until(state) - self._wall()
+        if left > 0:
+            self._put_off(state, left)
+        return left > 0
+
+    def follow_delays(self, state: HostState) -> None:
+        """Its delay is the largest of those noted; that of a shard hangs on the crawl's, too."""
         pause = max(self.delays(state).values(), default=0.0)
         if self._shards is not None and MARK in state.host:
             pause = min(self._shards.slowed(state.host, max(pause, self._frontier.delay)), MOST_POSTPONE)
@@ -301,7 +306,7 @@ class HostNotes:
     def _met(self, state: HostState) -> None:
         """A host is met for the first time."""
         if MARK in state.host:
-            self._follow_delays(state)
+            self.follow_delays(state)
             assert self._shards is not None
             self._put_off(state, self._shards.place(state.host) / self._shards.number(state.host) * state.pause)
 
