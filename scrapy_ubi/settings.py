@@ -50,6 +50,8 @@ class UbiSettings:
     redis_wait: float = DEFAULT.redis_wait
     crawl: str = "scrapybot:spider"  # this and `dir`, `host_delay`: the table has no constant
     mixed_agents: bool = DEFAULT.mixed_agents
+    serve: bool = DEFAULT.serve
+    seed_list: str = DEFAULT.seed_list
     agent_id: str | None = DEFAULT.agent_id
     capacity: float = DEFAULT.capacity
     replicas: int = DEFAULT.replicas
@@ -157,6 +159,8 @@ class UbiSettings:
         """
         refuse_unknown(name for name in settings if isinstance(name, str))
         values = {row.name: read_value(row, settings.get(row.setting)) for row in SETTINGS}
+        if values["seed_list"] and not values["serve"]:
+            raise UbiSettingError("UBI_SEED_LIST", "is set and UBI_SERVE is not", "set UBI_SERVE = True: the crawl waits")
         if values["crawl"] is None:
             values["crawl"] = default_crawl(str(bot or bot_name(settings)), spider, arguments)
         given = values["dir"] is not None or bool(settings.get("JOBDIR"))

@@ -45,6 +45,7 @@ from scrapy_ubi.node.mail.exchange_loop import ExchangeLoop
 from scrapy_ubi.node.mail.inbox_check import InboxCheck
 from scrapy_ubi.node.mail.io_thread import IoThread
 from scrapy_ubi.node.mail.run_state import RunState
+from scrapy_ubi.node.mail.seed_inbox import SeedInbox
 from scrapy_ubi.node.report import figures, query_source
 from scrapy_ubi.node.report.publish import Publisher, published
 from scrapy_ubi.node.report.queries import Answer, Question, answer
@@ -113,6 +114,7 @@ class Node:
         """The parts that exchange mail and beats with the others, and those that the time calls."""
         settings, crawl, fatal, clock, transport = self.settings, self._crawl, self._fatal, self._clock, self.transport
         self._io = io = IoThread(own_thread=settings.redis_url is not None)
+        self.seeds = SeedInbox(self._events.seed, self._events.wake) if settings.serve else None
         self._publisher = Publisher(crawl, self._doing, clock)
         self._exchanges = ExchangeLoop(crawl, self._publisher, settings.flush_records, self._exchanged, clock)
         self._ticker = Ticker(crawl, settings, fatal, self._exchanges.turn, self._events.cancel, self._ticked, clock)
@@ -170,7 +172,8 @@ class Node:
         queries = QueryInbox(self.agent_id, self._answer, time.time)
         check = InboxCheck(agent, self._judge, settings.max_url_length, queries)
         flush = DiskFlush(agent, crawl.disk, crawl.facts, self._events.flush)
-        return Exchange(agent, self.transport, self._io, settings, run, check, flush, self._exchanges.arrived)
+        arrived = self._exchanges.arrived
+        return Exchange(agent, self.transport, self._io, settings, run, check, flush, arrived, self.seeds)
 
     async def leave(self, reason: str) -> None:
         """Leave: say that the crawl is over, or hand everything over first, for at most `UBI_LEAVE_TIMEOUT`."""

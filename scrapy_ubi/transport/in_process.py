@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
@@ -22,11 +22,11 @@ from scrapy_ubi.transport.contract import (
     INBOX,
     MEMORY,
     NO_FIELDS,
+    SEED_IDLE,
     TEXT,
     Fields,
     Incoming,
     Outgoing,
-    SEED_IDLE,
     RawFields,
     TransportDown,
     TransportFull,
@@ -305,13 +305,13 @@ class MemoryTransport:
             reply = {encode(me): encode(text)}
             yield False, partial(shelf.answers[question].update, {} if self._hub.full else reply)
 
-    def _seeds(self, out: Outgoing) -> list[tuple[str, RawFields]]:
+    def _seeds(self, out: Outgoing) -> Sequence[tuple[str, RawFields]]:
         """Seeds for this agent; what it has answered or handed on is not in its hand any longer."""
         hand, seeds = self._seeds_in_hand, self._shelf.seeds
         hand.deleted([answer.number for answer in out.seeds_answered])
         hand.deleted([number for number, _ in out.seeds_for])
         if not (room := hand.room(out.read_seeds)):
-            return []
+            return ()
         seeds.move(room)
         found = seeds.read(self._agent, room, hand, self._largest, self._seed_idle)
         hand.hand_out(number for number, _ in found)

@@ -210,7 +210,7 @@ class RedisTransport:
             self._in_hand.deleted(leaving)
             for key in garbage:
                 self._garbage.pop(key, None)
-            seeds = self._letters(read.get(self._keys.seeds, []))
+            seeds = self._letters(read[self._keys.seeds]) if self._keys.seeds in read else ()
             if self._seeds is not None:
                 self._seeds.exchanged(out, seeds)
             return self._incoming(written, letters, read, seeds)
@@ -234,7 +234,7 @@ class RedisTransport:
         written: list[Any],
         letters: list[tuple[str, RawFields]],
         read: Mapping[str, Any],
-        seeds: list[tuple[str, RawFields]],
+        seeds: Sequence[tuple[str, RawFields]],
     ) -> Incoming:
         """What was read, by key. Raises TransportFull, which holds it, when writes were refused."""
         acks, control = self._keys.acks(self._agent), self._keys.control

@@ -69,7 +69,7 @@ class RedisKeys:
 
     @property
     def outside(self) -> tuple[str, ...]:
-        """The keys of what comes from outside, with their `:aside` forms. A new run of the crawl finds them as they are."""
+        """The keys of what comes from outside, with their `:aside` forms. A new run finds them as they are."""
         return (self.seeds, self.seeded, self.seeds + ASIDE, self.seeded + ASIDE)
 
     @property

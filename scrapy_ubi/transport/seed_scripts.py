@@ -6,8 +6,8 @@ They are sent as text, as those of `scripts`, and use what Redis 6.2 has (XAUTOC
 from __future__ import annotations
 
 READ = """
--- KEYS[1] seeds. ARGV: group, agent, most seeds, largest, most bytes together, bytes of a head, ms after which a seed of
--- another agent is claimed, ms after which a consumer is forgotten that has none ('' both: not now), ids in hand...
+-- KEYS[1] seeds. ARGV: group, agent, most seeds, largest, most bytes together, bytes of a head, ms after which a seed
+-- of another agent is claimed, ms after which a consumer without any is forgotten ('' both: not now), ids in hand...
 -- Returns {id, size, whole?, {field, value, ...}} for each seed of this agent not in hand: those that are its own
 -- already (handed to it, claimed, or read in an exchange that failed), then new ones.
 local few = 8
@@ -16,8 +16,8 @@ local most, largest, budget, head_length = tonumber(ARGV[3]), tonumber(ARGV[4]),
 local in_hand = {}
 for i = 9, #ARGV do in_hand[ARGV[i]] = true end
 
-local function lacks_group(answer) return type(answer) == 'table' and answer.err and string.find(answer.err, 'NOGROUP', 1, true) end
 local function failed(answer) return type(answer) == 'table' and answer.err end
+local function lacks_group(answer) return failed(answer) and string.find(answer.err, 'NOGROUP', 1, true) end
 
 if ARGV[7] ~= '' then
   local claimed = redis.pcall('XAUTOCLAIM', key, group, me, ARGV[7], '0-0', 'COUNT', math.max(1, most), 'JUSTID')

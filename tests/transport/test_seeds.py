@@ -13,11 +13,25 @@ from redis import Redis
 from scrapy_ubi.transport import Incoming, Outgoing, Transport, TransportError
 from scrapy_ubi.transport import seed_scripts as scripts
 from scrapy_ubi.transport.contract import HEAD, IN_HAND, LIST_AHEAD, SEEDED_FOR, SeedAnswer
+from scrapy_ubi.transport.seed_reader import SeedSource
 from tests.transport.exchanges import play
-from tests.transport.worlds import LIST, RedisWorld, World
+from tests.transport.worlds import LIST, SEED_IDLE, RedisWorld, World
 
 READ = Outgoing(read_seeds=100)
 LIMIT = 20.0  # s
+
+
+@pytest.fixture
+def world(world: World) -> World:
+    if isinstance(world, RedisWorld):
+        world.source = SeedSource(LIST, SEED_IDLE)
+    return world
+
+
+@pytest.fixture
+def redis_world(redis_world: RedisWorld) -> RedisWorld:
+    redis_world.source = SeedSource(LIST, SEED_IDLE)
+    return redis_world
 
 
 def url(number: int) -> dict[bytes, bytes]:
@@ -318,7 +332,7 @@ def test_a_server_too_old_is_refused_in_one_sentence(redis_world: RedisWorld) ->
 
     async def scene() -> None:
         transport = redis_world.transport("a")
-        with pytest.raises(TransportError, match="6.2"):
+        with pytest.raises(TransportError, match=r"version 6\.2"):
             await transport.open()
         await transport.close()
 

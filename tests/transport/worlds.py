@@ -123,11 +123,11 @@ class RedisWorld:
     def __init__(self, server: Server) -> None:
         self.server, self.keys = server, RedisKeys(CRAWL)
         self.timeout = TIMEOUT
+        self.source: SeedSource | None = None  # where the transports read seeds
         self._number: int | None = None  # ids of strangers' entries once the clock of the server is "behind"
 
     def transport(self, agent: str, **limits: int) -> Transport:
-        seeds = SeedSource(LIST, SEED_IDLE)
-        return RedisTransport(self.server.url, CRAWL, agent, timeout=self.timeout, seeds=seeds, **limits)
+        return RedisTransport(self.server.url, CRAWL, agent, timeout=self.timeout, seeds=self.source, **limits)
 
     def seed(self, fields: Mapping[bytes, bytes]) -> str:
         with self.server.client() as client:

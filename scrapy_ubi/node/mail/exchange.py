@@ -39,6 +39,7 @@ from scrapy_ubi.node.mail.inbox_check import RUN, InboxCheck
 from scrapy_ubi.node.mail.io_thread import IoThread
 from scrapy_ubi.node.mail.outage import AWAY, DISK, FULL, SLOW, Outage
 from scrapy_ubi.node.mail.run_state import RunState
+from scrapy_ubi.node.mail.seed_inbox import SeedInbox
 from scrapy_ubi.node.mail.timing import Timing
 from scrapy_ubi.node.mail.unsent import EASY, Unsent
 from scrapy_ubi.protocol.agent import Agent
@@ -63,7 +64,7 @@ Profile = Callable[[], str | None]
 class Exchange:
     """Carries the mail of `agent`, one round trip at a time. `run` is what it knows of the run, `check` judges what
     comes in, `flush` writes the disk before anything leaves; `on_arrival` is called in the loop when there is something
-    to `collect`.
+    to `collect`. `seeds` takes those from outside, None: there are none.
 
     `full`: Redis has refused the last exchange as it has no memory left, and `writes_refused` exchanges so far;
     `disk_full`: the last flush could not be written.
@@ -79,10 +80,12 @@ class Exchange:
         check: InboxCheck,
         flush: DiskFlush,
         on_arrival: Callable[[], None],
+        seeds: SeedInbox | None = None,
     ) -> None:
         self._agent, self._transport, self._io = agent, transport, io
         self.run, self._check, self._flush, self._on_arrival = run, check, flush, on_arrival
         self._absence, self._most_waiting = settings.lease_timeout, settings.flush_records
+        self._seeds, self._most_outbox = seeds, settings.outbox_records
         self._timing = Timing(agent, settings.flush_interval)
         self.outage = Outage()
         self._begin = {State.DISK: self._begin_disk, State.LOOK: self._begin_look, State.MAIL: self._begin_mail}
@@ -100,7 +103,7 @@ class Exchange:
         self._under_way: Future[Incoming] | None = None
         self._absent = False  # the control hash must be looked at before anything is sent
         self._looked = 0.0  # when it was asked for last (s)
-        self._unsent = Unsent(agent, settings.max_letter_bytes // LETTER_BYTES_A_CHARACTER)
+        self._unsent = Unsent(agent, settings.max_letter_bytes // LETTER_BYTES_A_CHARACTER, seeds)
         self.full = self.disk_full = False
         self.writes_refused = 0
 
@@ -194,7 +197,9 @@ class Exchange:
         waits = any(lane.unacknowledged for lane in self._agent.outbox.lanes.values())
         look = self._timing.looks(now) or self.run.has_rivals(now)
         look = (read and look) or bool(out.control or out.forget_control or self.outage.kind)
-        return replace(self._unsent.part(out), read_inbox=read, read_acks=read and waits, read_control=look)
+        seeds = self._seeds.wanted(self._agent, self._most_outbox) if self._seeds is not None and read else 0
+        part = self._unsent.part(out)
+        return replace(part, read_inbox=read, read_acks=read and waits, read_control=look, read_seeds=seeds)
 
     async def _carry(self, out: Outgoing, blocked: str | None) -> Incoming:
         """Write the disk, then exchange. What has happened is durable before others hear of it."""
@@ -314,6 +319,9 @@ class Exchange:
             run = raw.get(RUN.encode(), b"").decode("ascii", "replace")
             if not self.run.is_past(run) and not self._check.receive(raw, self.run.run, rivals):
                 self._timing.look_soon()  # there may be another run by now
+        if self._seeds is not None:
+            self._seeds.receive(incoming.seeds)
+            self._check.bury(self._seeds.dead_letters())
         for lane, text in incoming.acks.items():
             try:
                 self._agent.answered(lane, text, now)

@@ -4,6 +4,7 @@ Rules of this module:
 
 * It leaves in one exchange, or in parts where the line is too slow for that: half as many letters after each exchange
   that was not answered, more again after each that was.
+* Seeds are answered with the drain that follows their being taken, and so on this agent's disk by then.
 * An inbox entry is deleted with the next drain after its merge; where Redis is full, with the next try: reading mail is
   what makes room again.
 """
@@ -14,6 +15,7 @@ from dataclasses import replace
 
 from scrapy_ubi.node.mail.inbox_check import RUN, InboxCheck
 from scrapy_ubi.node.mail.run_state import RunState
+from scrapy_ubi.node.mail.seed_inbox import SeedInbox
 from scrapy_ubi.protocol.agent import Agent, Effects
 from scrapy_ubi.protocol.bundle import gathered
 from scrapy_ubi.transport import Outgoing
@@ -28,8 +30,8 @@ class Unsent:
     when the last drain was (s) of which all has left, with a profile.
     """
 
-    def __init__(self, agent: Agent, largest: int) -> None:
-        self._agent, self._largest = agent, largest
+    def __init__(self, agent: Agent, largest: int, seeds: SeedInbox | None = None) -> None:
+        self._agent, self._largest, self._seeds = agent, largest, seeds
         self.out: Outgoing | None = None
         self.consumed: list[str] = []
         self._filled = 0.0  # when a drain gave it (s)
@@ -52,6 +54,9 @@ class Unsent:
             forget_control=check.forget(),
             replies=check.replies(),
         )
+        if self._seeds is not None:
+            answers, handed = self._seeds.answers(), self._seeds.handed()
+            self.out = replace(self.out, seeds_answered=answers, seeds_for=handed)
 
     def add_profile(self, profile: str | None, now: float, fresh: bool) -> Outgoing:
         """Have this profile leave with it; `fresh`: it was drained just now."""
