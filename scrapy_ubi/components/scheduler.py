@@ -203,7 +203,7 @@ class UbiScheduler(BaseScheduler):
             Seeds(self._keys, self._codec), self._scores,
         )  # fmt: skip
         self._enqueue = Enqueue(self._tools, self._local, self._stat_buffer)
-        self.outside = OutsideSeeds(self._tools, self._enqueue.take, count)
+        self.outside = OutsideSeeds(self._tools, self._enqueue.take)
         self._link_filter.ask_frontier(self._enqueue.is_visited)
 
     def _make_dequeue(self) -> Dequeue:

@@ -36,18 +36,15 @@ _NO_HOST = "no http or https URL"
 class OutsideSeeds:
     """Takes seeds for one scheduler, by `take` (a request, and that it is a seed)."""
 
-    def __init__(self, tools: Tools, take: Callable[[Request, bool], Verdict], count: Callable[[str], object]) -> None:
-        self._tools, self._take, self._count = tools, take, count
+    def __init__(self, tools: Tools, take: Callable[[Request, bool], Verdict]) -> None:
+        self._tools, self._take = tools, take
 
     def take(self, number: str, fields: Mapping[str, str]) -> Outcome:
         """Take the seed of this id, and say what becomes of it."""
         try:
-            outcome = self._judge(number, fields)
+            return self._judge(number, fields)
         except Malformed as error:
-            outcome = Outcome(REFUSED, str(error))
-        if not outcome.owner:
-            self._count(f"ubi/seeds/{outcome.said.lower()}")
-        return outcome
+            return Outcome(REFUSED, str(error))
 
     def _judge(self, number: str, fields: Mapping[str, str]) -> Outcome:
         tools = self._tools
