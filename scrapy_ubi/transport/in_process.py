@@ -310,8 +310,9 @@ class MemoryTransport:
         hand, seeds = self._seeds_in_hand, self._shelf.seeds
         hand.deleted([answer.number for answer in out.seeds_answered])
         hand.deleted([number for number, _ in out.seeds_for])
-        if not (room := hand.room(out.read_seeds)):
+        if not out.read_seeds:
             return ()
+        room = hand.room(out.read_seeds)
         seeds.move(room)
         found = seeds.read(self._agent, room, hand, self._largest, self._seed_idle)
         hand.hand_out(number for number, _ in found)

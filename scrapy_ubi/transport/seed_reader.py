@@ -54,9 +54,9 @@ class SeedReader:
 
     def reads(self, out: Outgoing, budget: int) -> dict[str, RedisCommand]:
         """Key -> the command that reads it."""
-        if not (room := self._in_hand.room(out.read_seeds)):
+        if not out.read_seeds:
             return {}
-        now = clock.now()
+        room, now = self._in_hand.room(out.read_seeds), clock.now()
         look = now >= self._look_at
         if look:
             self._look_at = now + min(LOOK, self._source.idle / 2)

@@ -9,11 +9,13 @@ READ = """
 -- KEYS[1] seeds. ARGV: group, agent, most seeds, largest, most bytes together, bytes of a head, ms after which a seed
 -- of another agent is claimed, ms after which a consumer without any is forgotten ('' both: not now), ids in hand...
 -- Returns {id, size, whole?, {field, value, ...}} for each seed of this agent not in hand: those that are its own
--- already (handed to it, claimed, or read in an exchange that failed), then new ones.
+-- already (handed to it, claimed, or read in an exchange that failed), then new ones. Those in hand are looked at, so
+-- that no other agent claims them.
 local few = 8
 local key, group, me = KEYS[1], ARGV[1], ARGV[2]
 local most, largest, budget, head_length = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6])
 local in_hand = {}
+local held = #ARGV - 8
 for i = 9, #ARGV do in_hand[ARGV[i]] = true end
 
 local function failed(answer) return type(answer) == 'table' and answer.err end
@@ -54,7 +56,7 @@ local function read(cursor)
 end
 
 local cursor = '0-0'
-while #seeds < most and budget > 0 do
+while (cursor ~= '>' and held > 0) or (#seeds < most and budget > 0) do
   local answer = read(cursor)
   if lacks_group(answer) then
     if redis.call('EXISTS', key) == 0 then return {} end
@@ -68,7 +70,9 @@ while #seeds < most and budget > 0 do
     if cursor ~= '>' then cursor = id end
     if not fields or #fields == 0 then
       redis.call('XACK', key, group, id) -- somebody has deleted it
-    elseif not in_hand[id] and #seeds < most then
+    elseif in_hand[id] then
+      held = held - 1
+    elseif #seeds < most and (budget > 0 or cursor == '>') then
       take(id, fields)
     end
   end

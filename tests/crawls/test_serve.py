@@ -78,7 +78,7 @@ class Outside:
     def finish(self) -> None:
         for scheduler in self.schedulers:
             assert scheduler.node.seeds is not None
-            scheduler.node.seeds.finish()
+            scheduler.node.seeds.finishing = True
 
 
 def _idle(scheduler: UbiScheduler) -> bool:
@@ -225,8 +225,8 @@ def test_a_forced_seed_is_fetched_again_once(site: Site) -> None:
         # One that is read twice, as after a crash between disk and answer, is fetched once.
         node = outside.schedulers[0].node
         assert node.seeds is not None
-        node.seeds.receive([(number, {b"url": url.encode(), b"force": b"1"})])
-        assert node.seeds.answers()[-1].said == "KNOWN"
+        node.seeds.receive([(number, {b"url": url.encode(), b"force": b"1"})], 1)
+        assert node.seeds.answers(None)[-1].said == "KNOWN"
 
     serve(site, scene)
     assert site.urls() == {url: 3}

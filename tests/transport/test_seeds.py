@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from redis import Redis
 
-from scrapy_ubi.transport import Incoming, Outgoing, Transport, TransportError
+from scrapy_ubi.transport import Incoming, Outgoing, Transport, TransportError, redis_commands, shelf_seeds
 from scrapy_ubi.transport import seed_scripts as scripts
-from scrapy_ubi.transport.contract import HEAD, IN_HAND, LIST_AHEAD, SEEDED_FOR, SeedAnswer
+from scrapy_ubi.transport.contract import HEAD, IN_HAND, SEEDED_FOR, SeedAnswer
 from scrapy_ubi.transport.seed_reader import SeedSource
 from tests.transport.exchanges import play
 from tests.transport.worlds import LIST, SEED_IDLE, RedisWorld, World
@@ -48,6 +48,17 @@ def numbers(incoming: Incoming) -> list[str]:
 
 def answered(ids: Sequence[str], said: str = "OK", **more: str) -> Outgoing:
     return Outgoing(seeds_answered=[SeedAnswer(one, said, **more) for one in ids], read_seeds=100)
+
+
+def many(world: World, number: int) -> list[str]:
+    """The ids of so many seeds, which are written now."""
+    if not isinstance(world, RedisWorld):
+        return [world.seed(url(one)) for one in range(number)]
+    with world.server.client() as client:
+        pipe = client.pipeline()
+        for one in range(number):
+            pipe.xadd(world.keys.seeds, dict(url(one)))
+        return [written.decode() for written in pipe.execute()]
 
 
 async def come(transport: Transport, wanted: int) -> list[str]:
@@ -130,7 +141,7 @@ def test_seeds_of_an_agent_that_reads_on_are_its_own(world: World) -> None:
     async def scene(a: Transport, b: Transport) -> None:
         one = world.seed(url(1))
         await a.exchange(READ)
-        end = time.monotonic() + 1.0  # some times as long as an agent may look away
+        end = time.monotonic() + 3 * SEED_IDLE
         while time.monotonic() < end:
             assert not (await a.exchange(READ)).seeds
             assert not (await b.exchange(READ)).seeds
@@ -155,7 +166,7 @@ def test_an_agent_that_begins_again_finds_its_seeds_at_once(world: World) -> Non
 
 def test_what_is_in_hand_is_bounded(world: World) -> None:
     async def scene(a: Transport, b: Transport) -> None:
-        ids = [world.seed(url(number)) for number in range(IN_HAND + 20)]
+        ids = many(world, IN_HAND + 20)
         found: list[str] = []
         while news := numbers(await a.exchange(READ)):
             assert len(news) <= READ.read_seeds
@@ -217,14 +228,31 @@ def test_what_is_listed_becomes_seeds(world: World) -> None:
     play(world, scene)
 
 
-def test_a_long_list_stays_where_it_is(world: World) -> None:
+def test_a_long_list_stays_where_it_is(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (redis_commands, shelf_seeds):
+        monkeypatch.setattr(module, "LIST_AHEAD", 5)
+
     async def scene(a: Transport, b: Transport) -> None:
-        for _ in range(LIST_AHEAD - 1):
+        for _ in range(4):
             world.seed(url(0))
         for _ in range(3):
             world.push(b"http://h.example/")
         await a.exchange(READ)
-        assert world.seeds() == LIST_AHEAD
+        assert world.seeds() == 5
+
+    play(world, scene)
+
+
+def test_a_full_hand_is_still_the_own_one(world: World) -> None:
+    """An agent that waits for others with all it can hold in hand reads no more, and is not taken for dead."""
+
+    async def scene(a: Transport, b: Transport) -> None:
+        ids = many(world, IN_HAND)
+        assert await come(a, len(ids)) == ids
+        end = time.monotonic() + 3 * SEED_IDLE
+        while time.monotonic() < end:
+            assert not (await a.exchange(READ)).seeds
+            assert not (await b.exchange(READ)).seeds
 
     play(world, scene)
 

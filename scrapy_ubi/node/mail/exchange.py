@@ -320,7 +320,7 @@ class Exchange:
             if not self.run.is_past(run) and not self._check.receive(raw, self.run.run, rivals):
                 self._timing.look_soon()  # there may be another run by now
         if self._seeds is not None:
-            self._seeds.receive(incoming.seeds)
+            self._seeds.receive(incoming.seeds, self._agent.journal.flush)
             self._check.bury(self._seeds.dead_letters())
         for lane, text in incoming.acks.items():
             try:

@@ -4,8 +4,9 @@ Rules of this module:
 
 * A seed is taken by the agent that owns its host, and handed to that one by every other: what is said of it (known, or
   beyond a limit) is said by who knows.
-* It is answered with the drain that follows, so never before it is on this agent's disk (`Exchange`), and kept in the
-  stream until then. Taken twice, as after a crash, it is known.
+* It is answered, and deleted from the stream, when it is on this agent's disk, and on those of the host's successors:
+  with a drain that comes after its own, once all mail of that flush and of those before is acknowledged. Taken twice,
+  as after a crash, it is known.
 * It is outside data, validated whole by the adapter; what is refused is a dead letter, with the reason.
 * An agent that has much to send, or can neither own nor write anything, reads none: they wait in the stream.
 * An agent that serves is never passive (`agent.start_exhausted` is what says so), so a crawl with one does not end.
@@ -15,7 +16,7 @@ Rules of this module:
 from __future__ import annotations
 
 import logging
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
@@ -44,21 +45,18 @@ Take = Callable[[str, Mapping[str, str]], Outcome]  # id, fields
 
 
 class SeedInbox:
-    """Takes seeds by `take`, as long as it `serves`; `on_end` is called when it does so no longer."""
+    """Takes seeds by `take`, as long as it `serves`; `on_end` is called when it does so no longer. `finishing`: it
+    is to do so only until no seed waits."""
 
     def __init__(self, take: Take, on_end: Callable[[], None]) -> None:
         self.serves = True
         self._take, self._on_end = take, on_end
-        self._finishing = False
+        self.finishing = False
         self._read = False  # the exchange under way reads seeds
-        self._answers: list[SeedAnswer] = []
+        self._taken: deque[tuple[int, SeedAnswer]] = deque()  # with their flush
         self._handed: list[tuple[str, str]] = []
         self._dead: list[Fields] = []
         self.counts: Counter[str] = Counter()  # by what was said
-
-    def finish(self) -> None:
-        """Serve until no seed waits."""
-        self._finishing = True
 
     def wanted(self, agent: Agent, most_waiting: int) -> int:
         """How many seeds the exchange of `agent` that begins now may read; none where so many records wait to be
@@ -68,18 +66,18 @@ class SeedInbox:
         self._read = may and len(agent.outbox) <= most_waiting
         return MOST if self._read else 0
 
-    def receive(self, seeds: Iterable[tuple[str, RawFields]]) -> None:
-        """The exchange has ended, and has read these."""
+    def receive(self, seeds: Iterable[tuple[str, RawFields]], flush: int) -> None:
+        """The exchange has ended, and has read these; what is found now is of this flush."""
         read, self._read = self._read, False
         none = True
         for number, raw in seeds:
             none = False
-            self._receive(number, raw)
-        if none and read and self._finishing and self.serves:
+            self._receive(number, raw, flush)
+        if none and read and self.finishing and self.serves and not self._taken:
             self.serves = False
             self._on_end()
 
-    def _receive(self, number: str, raw: RawFields) -> None:
+    def _receive(self, number: str, raw: RawFields, flush: int) -> None:
         try:
             fields = {name.decode(): value.decode() for name, value in raw.items()}
         except UnicodeDecodeError:
@@ -90,7 +88,8 @@ class SeedInbox:
             self._handed.append((number, outcome.owner))
             return
         self.counts[outcome.said] += 1
-        self._answers.append(SeedAnswer(number, outcome.said, outcome.why[:HEAD], fields.get("id", "")[:MOST_NAME]))
+        answer = SeedAnswer(number, outcome.said, outcome.why[:HEAD], fields.get("id", "")[:MOST_NAME])
+        self._taken.append((flush, answer))
         if outcome.said == REFUSED:
             self._refuse(raw, outcome.why[:HEAD])
 
@@ -104,9 +103,11 @@ class SeedInbox:
         if self.counts[REFUSED] == MOST_SAID:
             logger.warning("More of this kind is not said any more, only counted (ubi/seeds/refused).")
 
-    def answers(self) -> list[SeedAnswer]:
-        """What was taken or refused since the last call."""
-        answers, self._answers = self._answers, []
+    def answers(self, oldest: int | None) -> list[SeedAnswer]:
+        """What is to be answered now; `oldest` is the first flush of which mail is not acknowledged (None: of none)."""
+        answers = []
+        while self._taken and (oldest is None or self._taken[0][0] < oldest):
+            answers.append(self._taken.popleft()[1])
         return answers
 
     def handed(self) -> list[tuple[str, str]]:

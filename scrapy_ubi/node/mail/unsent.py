@@ -4,7 +4,6 @@ Rules of this module:
 
 * It leaves in one exchange, or in parts where the line is too slow for that: half as many letters after each exchange
   that was not answered, more again after each that was.
-* Seeds are answered with the drain that follows their being taken, and so on this agent's disk by then.
 * An inbox entry is deleted with the next drain after its merge; where Redis is full, with the next try: reading mail is
   what makes room again.
 """
@@ -55,7 +54,7 @@ class Unsent:
             replies=check.replies(),
         )
         if self._seeds is not None:
-            answers, handed = self._seeds.answers(), self._seeds.handed()
+            answers, handed = self._seeds.answers(self._agent.outbox.oldest()), self._seeds.handed()
             self.out = replace(self.out, seeds_answered=answers, seeds_for=handed)
 
     def add_profile(self, profile: str | None, now: float, fresh: bool) -> Outgoing:
