@@ -41,6 +41,14 @@ ROWS: tuple[Setting, ...] = (
         "Agents whose spiders were started with other arguments, or are of other classes, may share a crawl.",
     ),
     Setting(
+        "again",
+        "choice",
+        "always",
+        "What a start after the end of the crawl does: 'always' begins a new one, 'never' says that it is finished, "
+        "and ends.",
+        choices=("always", "never"),
+    ),
+    Setting(
         "serve",
         "flag",
         False,

@@ -81,11 +81,10 @@ def test_each_url_is_fetched_though_agents_are_killed_and_leave(tmp_path: Path, 
     def start(agent: str) -> Running:
         settings = {
             "UBI_REDIS_URL": one_server.url, "UBI_AGENT_ID": agent, "UBI_SERVE": 1, "UBI_SEED_LIST": LIST,
-            "UBI_LEASE_TIMEOUT": 1.5, "UBI_FAILURE_TIMEOUT": 2.5,
+            "UBI_LEASE_TIMEOUT": 1.0, "UBI_FAILURE_TIMEOUT": 1.6,
         }  # fmt: skip
-        return project.start(
-            "crawl", "served", *(part for one in settings.items() for part in ("-s", "=".join(map(str, one))))
-        )
+        given = [part for name, value in settings.items() for part in ("-s", f"{name}={value}")]
+        return project.start("crawl", "served", *given)
 
     agents = [start(name) for name in ("a1", "a2", "a3")]
     until_there(one_server, 3)
