@@ -24,7 +24,7 @@ from scrapy_ubi.downloads.resolver import Resolver
 from scrapy_ubi.errors import UbiSettingError
 from scrapy_ubi.node.disk import AgentDisk
 from scrapy_ubi.node.group.origin import Origin
-from scrapy_ubi.node.mail.seed_inbox import Outcome
+from scrapy_ubi.node.mail.seed_inbox import SeedOutcome
 from scrapy_ubi.node.start import NodeEvents, Start
 from scrapy_ubi.process import arguments, ignored_settings, process_start
 from scrapy_ubi.process.agent_directory import AgentDirectory
@@ -154,9 +154,11 @@ def _note_at(scheduler: UbiScheduler) -> Callable[[str], None]:
 
 def make_transport(settings: UbiSettings, agent_id: str) -> Transport:
     """Redis where there is one, else this process's memory: a crawl of one agent. Raises UbiSettingError."""
+    if settings.serve and settings.redis_url is None:
+        raise UbiSettingError("UBI_SERVE", "is set and UBI_REDIS_URL is not", "name the Redis by which URLs come")
+    if settings.seed_list and not settings.serve:
+        raise UbiSettingError("UBI_SEED_LIST", "is set and UBI_SERVE is not", "set UBI_SERVE = True, too")
     if settings.redis_url is None:
-        if settings.serve:
-            raise UbiSettingError("UBI_SERVE", "is set and UBI_REDIS_URL is not", "name the Redis by which URLs come")
         return MemoryTransport(MemoryHub(), agent_id, settings.crawl, settings.max_letter_bytes)
     # Before an agent is held dead it may come back, and answer what it has taken.
     seeds = SeedSource(settings.seed_list, 2 * settings.failure_timeout) if settings.serve else None
@@ -210,7 +212,7 @@ class SchedulerEvents(NodeEvents):
     def incarnation(self, incarnation: str) -> None:
         self._scheduler.directory.record_incarnation(incarnation)
 
-    def seed(self, number: str, fields: Mapping[str, str]) -> Outcome:
+    def seed(self, number: str, fields: Mapping[str, str]) -> SeedOutcome:
         return self._scheduler.outside.take(number, fields)
 
     def flush(self) -> str:

@@ -170,10 +170,9 @@ class Node:
         agent, crawl, settings = self.agent, self._crawl, self.settings
         run = RunState(agent, control, str(crawl.disk.facts.get("run", "")))
         queries = QueryInbox(self.agent_id, self._answer, time.time)
-        check = InboxCheck(agent, self._judge, settings.max_url_length, queries)
+        check = InboxCheck(agent, self._judge, settings.max_url_length, queries, self.seeds)
         flush = DiskFlush(agent, crawl.disk, crawl.facts, self._events.flush)
-        arrived = self._exchanges.arrived
-        return Exchange(agent, self.transport, self._io, settings, run, check, flush, arrived, self.seeds)
+        return Exchange(agent, self.transport, self._io, settings, run, check, flush, self._exchanges.arrived)
 
     async def leave(self, reason: str) -> None:
         """Leave: say that the crawl is over, or hand everything over first, for at most `UBI_LEAVE_TIMEOUT`."""

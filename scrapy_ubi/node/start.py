@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from scrapy_ubi.node.group.origin import UNKNOWN, Origin
-from scrapy_ubi.node.mail.seed_inbox import REFUSED, Outcome
+from scrapy_ubi.node.mail.seed_inbox import REFUSED, SeedOutcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +53,9 @@ class NodeEvents:
     def incarnation(self, incarnation: str) -> None:
         """Record durably that this incarnation runs now."""
 
-    def seed(self, number: str, fields: Mapping[str, str]) -> Outcome:
+    def seed(self, number: str, fields: Mapping[str, str]) -> SeedOutcome:
         """Take this seed, which has come from outside and has this id, or say why not."""
-        return Outcome(REFUSED, "this crawl takes none")
+        return SeedOutcome(REFUSED, "this crawl takes none")
 
     def flush(self) -> str:
         """Make outlast this process what the pages have given that are done by now. Why that cannot be, as a sentence;

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 
 from scrapy import Request
 
-from scrapy_ubi.node.mail.seed_inbox import KNOWN, REFUSED, Outcome
+from scrapy_ubi.node.mail.seed_inbox import KNOWN, REFUSED, SeedOutcome
 from scrapy_ubi.node.work.verdict import Verdict
 from scrapy_ubi.requests.check import NONCE
 from scrapy_ubi.requests.codec import depth_of
@@ -39,28 +39,30 @@ class OutsideSeeds:
     def __init__(self, tools: Tools, take: Callable[[Request, bool], Verdict]) -> None:
         self._tools, self._take = tools, take
 
-    def take(self, number: str, fields: Mapping[str, str]) -> Outcome:
+    def take(self, number: str, fields: Mapping[str, str]) -> SeedOutcome:
         """Take the seed of this id, and say what becomes of it."""
         try:
             return self._judge(number, fields)
         except Malformed as error:
-            return Outcome(REFUSED, str(error))
+            return SeedOutcome(REFUSED, str(error))
 
-    def _judge(self, number: str, fields: Mapping[str, str]) -> Outcome:
+    def _judge(self, number: str, fields: Mapping[str, str]) -> SeedOutcome:
         tools = self._tools
         seed = read_seed(fields, tools.codec)
         request = seed.request
         place = tools.keys.place(request)
         if place is None:
-            return Outcome(REFUSED, _NO_HOST)
+            return SeedOutcome(REFUSED, _NO_HOST)
         agent = tools.node.agent
         if (owner := agent.keeping.owner(place.host)) != agent.me:
-            return Outcome(owner=owner)
+            return SeedOutcome(owner=owner)
         if seed.again:
             request.dont_filter, request.meta[NONCE] = True, f"{FORCED}{number}"
         elif tools.is_seed(place.host, tools.keys.key(request, place), depth_of(request), request):
-            return Outcome(KNOWN)
+            return SeedOutcome(KNOWN)
         verdict = self._take(request, True)
         if verdict.is_taken:
-            return Outcome()
-        return Outcome(KNOWN) if verdict is Verdict.KNOWN else Outcome(REFUSED, _WHY.get(verdict, verdict.value))
+            return SeedOutcome()
+        return (
+            SeedOutcome(KNOWN) if verdict is Verdict.KNOWN else SeedOutcome(REFUSED, _WHY.get(verdict, verdict.value))
+        )

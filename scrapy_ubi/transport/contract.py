@@ -62,8 +62,8 @@ ANSWER = 120  # seconds an answer to a person's question is kept: the one that a
 SEEDED = 10_000  # answers to seeds: a writer of so many at once reads them meanwhile
 SEEDED_FOR = 3600  # seconds they are kept after the last one
 SEED_IDLE = 30.0  # seconds after which a seed that an agent has taken, and not looked at since, is another's
-LIST_AHEAD = 1000  # seeds that wait, from which on no more of a list are made: the list itself is where they wait
-LISTED = "listed"  # the field of a seed that was in a list; the others are written by whoever wrote the seed
+LIST_AHEAD = 1000  # seeds that wait, from which on none are made of a list: that is where the rest waits
+LISTED = "listed"  # the only field of a seed that was in a list
 INBOX = 10_000  # entries; windows of unacknowledged letters keep it far below, this bounds a flood of garbage
 
 MEMORY = "*"

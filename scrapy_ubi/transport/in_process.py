@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
@@ -260,7 +260,9 @@ class MemoryTransport:
             self._in_hand.hand_out(one for one, _ in letters)
             acks = self._texts(self._shelf.acks[self._agent]) if out.read_acks else {}
             control = self._texts(self._shelf.control) if out.read_control else None
-            incoming = Incoming(letters, acks, control, self._seeds(out))
+            hand, idle = self._seeds_in_hand, self._seed_idle
+            seeds = self._shelf.seeds.handed_out(out, self._agent, hand, self._largest, idle)
+            incoming = Incoming(letters, acks, control, seeds)
             await asyncio.sleep(0)  # the way back
             if refused:
                 raise TransportFull("the hub is full", incoming)
@@ -304,19 +306,6 @@ class MemoryTransport:
         for question, text in out.replies.items():
             reply = {encode(me): encode(text)}
             yield False, partial(shelf.answers[question].update, {} if self._hub.full else reply)
-
-    def _seeds(self, out: Outgoing) -> Sequence[tuple[str, RawFields]]:
-        """Seeds for this agent; what it has answered or handed on is not in its hand any longer."""
-        hand, seeds = self._seeds_in_hand, self._shelf.seeds
-        hand.deleted([answer.number for answer in out.seeds_answered])
-        hand.deleted([number for number, _ in out.seeds_for])
-        if not out.read_seeds:
-            return ()
-        room = hand.room(out.read_seeds)
-        seeds.move(room)
-        found = seeds.read(self._agent, room, hand, self._largest, self._seed_idle)
-        hand.hand_out(number for number, _ in found)
-        return found
 
     def _letters(self, most: int) -> list[tuple[str, RawFields]]:
         letters: list[tuple[str, RawFields]] = []

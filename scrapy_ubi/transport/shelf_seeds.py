@@ -5,6 +5,7 @@ those of a Redis.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import count
 
@@ -51,6 +52,20 @@ class ShelfSeeds:
         """Make seeds of what is listed."""
         for _ in range(min(most, LIST_AHEAD - len(self.waiting), len(self.listed))):
             self.append({LISTED.encode(): self.listed.popleft()})
+
+    def handed_out(
+        self, out: Outgoing, agent: str, hand: InHand, largest: int, idle: float
+    ) -> Sequence[tuple[str, RawFields]]:
+        """What an exchange reads. What it has answered or handed on is not in the agent's `hand` any longer."""
+        hand.deleted([answer.number for answer in out.seeds_answered])
+        hand.deleted([number for number, _ in out.seeds_for])
+        if not out.read_seeds:
+            return ()
+        room = hand.room(out.read_seeds)
+        self.move(room)
+        found = self.read(agent, room, hand, largest, idle)
+        hand.hand_out(number for number, _ in found)
+        return found
 
     def read(self, agent: str, most: int, in_hand: InHand, largest: int, idle: float) -> list[tuple[str, RawFields]]:
         """Seeds for this agent to take, up to so many."""

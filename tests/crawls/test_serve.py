@@ -14,9 +14,12 @@ from scrapy.crawler import Crawler
 from scrapy.http import Response
 
 from scrapy_ubi import clock
+from scrapy_ubi.components import wiring
 from scrapy_ubi.components.scheduler import UbiScheduler
+from scrapy_ubi.errors import UbiSettingError
 from scrapy_ubi.frontier.disk_frontier import DiskFrontier
 from scrapy_ubi.frontier.store import every
+from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.transport.in_process import MemoryHub
 from tests.support.crawls import Outcome, agent_of, crawl, items_of, total
 from tests.support.site import Site, links
@@ -122,6 +125,24 @@ def serve(
     tasks[0].result()
     assert [outcome.reason for outcome in outcomes] == ["finished"] * agents
     return outcomes
+
+
+def test_settings_that_do_not_go_together_are_refused() -> None:
+    with pytest.raises(UbiSettingError, match="UBI_SERVE is set and UBI_REDIS_URL is not"):
+        wiring.make_transport(UbiSettings(serve=True), "a")
+    with pytest.raises(UbiSettingError, match="UBI_SEED_LIST is set and UBI_SERVE is not"):
+        wiring.make_transport(UbiSettings(redis_url="redis://127.0.0.1", seed_list="x"), "a")
+
+
+@pytest.mark.parametrize(
+    "value", ["", "ubi:x:seeds", "a b", "x" * 513, 5], ids=["none", "ours", "space", "long", "number"]
+)
+def test_the_key_of_a_list_has_to_be_one(value: object) -> None:
+    if value == "":
+        assert UbiSettings.from_scrapy({"UBI_SEED_LIST": value}).seed_list == ""
+        return
+    with pytest.raises(UbiSettingError, match="UBI_SEED_LIST"):
+        UbiSettings.from_scrapy({"UBI_SEED_LIST": value})
 
 
 @pytest.mark.parametrize("agents", [1, 3])

@@ -39,7 +39,6 @@ from scrapy_ubi.node.mail.inbox_check import RUN, InboxCheck
 from scrapy_ubi.node.mail.io_thread import IoThread
 from scrapy_ubi.node.mail.outage import AWAY, DISK, FULL, SLOW, Outage
 from scrapy_ubi.node.mail.run_state import RunState
-from scrapy_ubi.node.mail.seed_inbox import SeedInbox
 from scrapy_ubi.node.mail.timing import Timing
 from scrapy_ubi.node.mail.unsent import EASY, Unsent
 from scrapy_ubi.protocol.agent import Agent
@@ -64,7 +63,7 @@ Profile = Callable[[], str | None]
 class Exchange:
     """Carries the mail of `agent`, one round trip at a time. `run` is what it knows of the run, `check` judges what
     comes in, `flush` writes the disk before anything leaves; `on_arrival` is called in the loop when there is something
-    to `collect`. `seeds` takes those from outside, None: there are none.
+    to `collect`.
 
     `full`: Redis has refused the last exchange as it has no memory left, and `writes_refused` exchanges so far;
     `disk_full`: the last flush could not be written.
@@ -80,12 +79,11 @@ class Exchange:
         check: InboxCheck,
         flush: DiskFlush,
         on_arrival: Callable[[], None],
-        seeds: SeedInbox | None = None,
     ) -> None:
         self._agent, self._transport, self._io = agent, transport, io
         self.run, self._check, self._flush, self._on_arrival = run, check, flush, on_arrival
         self._absence, self._most_waiting = settings.lease_timeout, settings.flush_records
-        self._seeds, self._most_outbox = seeds, settings.outbox_records
+        self._seeds, self._most_outbox = check.seeds, settings.outbox_records
         self._timing = Timing(agent, settings.flush_interval)
         self.outage = Outage()
         self._begin = {State.DISK: self._begin_disk, State.LOOK: self._begin_look, State.MAIL: self._begin_mail}
@@ -103,7 +101,7 @@ class Exchange:
         self._under_way: Future[Incoming] | None = None
         self._absent = False  # the control hash must be looked at before anything is sent
         self._looked = 0.0  # when it was asked for last (s)
-        self._unsent = Unsent(agent, settings.max_letter_bytes // LETTER_BYTES_A_CHARACTER, seeds)
+        self._unsent = Unsent(agent, settings.max_letter_bytes // LETTER_BYTES_A_CHARACTER)
         self.full = self.disk_full = False
         self.writes_refused = 0
 

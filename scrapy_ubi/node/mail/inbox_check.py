@@ -19,6 +19,7 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 
+from scrapy_ubi.node.mail.seed_inbox import SeedInbox
 from scrapy_ubi.node.report.query_inbox import QueryInbox
 from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.bundle import opened
@@ -42,10 +43,17 @@ Judge = Callable[[str, Entry], str | None]  # host, entry -> why it cannot be ac
 
 class InboxCheck:
     """Sorts for `agent`. `judge` knows what only the adapters can; `longest_url` is in characters. `set_aside`: so many
-    dead letters there were so far."""
+    dead letters there were so far; `seeds` takes those from outside, None: there are none."""
 
-    def __init__(self, agent: Agent, judge: Judge, longest_url: int, queries: QueryInbox | None = None) -> None:
-        self._queries = queries
+    def __init__(
+        self,
+        agent: Agent,
+        judge: Judge,
+        longest_url: int,
+        queries: QueryInbox | None = None,
+        seeds: SeedInbox | None = None,
+    ) -> None:
+        self._queries, self.seeds = queries, seeds
         self._agent, self._judge, self._longest_url = agent, judge, longest_url
         self._dead: list[Fields] = []
         self._held: list[tuple[str, RawFields, str]] = []  # sender, letter, why it is none of this run

@@ -33,7 +33,7 @@ MOST_SAID = 20  # refusals in the log
 OK, KNOWN, REFUSED = "OK", "KNOWN", "REFUSED"
 
 
-class Outcome(NamedTuple):
+class SeedOutcome(NamedTuple):
     """What becomes of a seed: one word and why, or the agent that it is for."""
 
     said: str = OK
@@ -41,7 +41,7 @@ class Outcome(NamedTuple):
     owner: str = ""
 
 
-Take = Callable[[str, Mapping[str, str]], Outcome]  # id, fields
+Take = Callable[[str, Mapping[str, str]], SeedOutcome]  # id, fields
 
 
 class SeedInbox:
@@ -81,9 +81,9 @@ class SeedInbox:
         try:
             fields = {name.decode(): value.decode() for name, value in raw.items()}
         except UnicodeDecodeError:
-            outcome, fields = Outcome(REFUSED, "not UTF-8 text"), {}
+            outcome, fields = SeedOutcome(REFUSED, "not UTF-8 text"), {}
         else:
-            outcome = Outcome(REFUSED, "too large") if "oversized" in fields else self._take(number, fields)
+            outcome = SeedOutcome(REFUSED, "too large") if "oversized" in fields else self._take(number, fields)
         if outcome.owner:
             self._handed.append((number, outcome.owner))
             return

@@ -14,7 +14,6 @@ from dataclasses import replace
 
 from scrapy_ubi.node.mail.inbox_check import RUN, InboxCheck
 from scrapy_ubi.node.mail.run_state import RunState
-from scrapy_ubi.node.mail.seed_inbox import SeedInbox
 from scrapy_ubi.protocol.agent import Agent, Effects
 from scrapy_ubi.protocol.bundle import gathered
 from scrapy_ubi.transport import Outgoing
@@ -29,8 +28,8 @@ class Unsent:
     when the last drain was (s) of which all has left, with a profile.
     """
 
-    def __init__(self, agent: Agent, largest: int, seeds: SeedInbox | None = None) -> None:
-        self._agent, self._largest, self._seeds = agent, largest, seeds
+    def __init__(self, agent: Agent, largest: int) -> None:
+        self._agent, self._largest = agent, largest
         self.out: Outgoing | None = None
         self.consumed: list[str] = []
         self._filled = 0.0  # when a drain gave it (s)
@@ -53,8 +52,8 @@ class Unsent:
             forget_control=check.forget(),
             replies=check.replies(),
         )
-        if self._seeds is not None:
-            answers, handed = self._seeds.answers(self._agent.outbox.oldest()), self._seeds.handed()
+        if check.seeds is not None:
+            answers, handed = check.seeds.answers(self._agent.outbox.oldest()), check.seeds.handed()
             self.out = replace(self.out, seeds_answered=answers, seeds_for=handed)
 
     def add_profile(self, profile: str | None, now: float, fresh: bool) -> Outgoing:
