@@ -68,7 +68,7 @@ OWNERS: tuple[tuple[str, str, str | None], ...] = (
     ("mail", "scrapy_ubi/protocol/received.py", None),
     ("mail", "scrapy_ubi/protocol/inbound.py", None),
     ("mail", "scrapy_ubi/protocol/outbound.py", None),
-    ("mail", "scrapy_ubi/protocol/commit.py", None),
+    ("mail", "scrapy_ubi/protocol/custody.py", None),
     ("protocol (the rest)", "scrapy_ubi/protocol/", None),
     ("node", "scrapy_ubi/", None),
     ("Scrapy's scheduler", "scrapy/core/scheduler.py", None),

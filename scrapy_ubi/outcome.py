@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from scrapy_ubi.requests.failure_reasons import TooLong
+from scrapy_ubi.requests.page_outcome import TooLong
 
 __all__ = ["TooLong"]

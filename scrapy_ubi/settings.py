@@ -146,8 +146,8 @@ class UbiSettings:
 
     @property
     def ring_replicas(self) -> int:
-        """Points of this agent on the ring: `round(UBI_REPLICAS * capacity)`, at least one."""
-        return max(1, round(self.replicas * self.capacity))
+        """Points of this agent on the ring."""
+        return replicas_for(self.replicas, self.capacity)
 
     @classmethod
     def from_scrapy(
@@ -172,6 +172,11 @@ class UbiSettings:
             values["host_delay"] = _download_delay(settings.get("DOWNLOAD_DELAY"))
         fingerprinter = _class_name(settings.get("REQUEST_FINGERPRINTER_CLASS") or FINGERPRINTER)
         return cls(dir_given=given, fingerprinter=fingerprinter, **cast("dict[str, Any]", values))
+
+
+def replicas_for(replicas: int, capacity: float) -> int:
+    """Points on the ring of an agent of this capacity where one of capacity 1 has `replicas`; at least one."""
+    return max(1, round(replicas * capacity))
 
 
 def _class_name(cls: object) -> str:

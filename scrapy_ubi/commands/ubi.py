@@ -50,8 +50,8 @@ from scrapy_ubi.monitor import document, render, render_letters, render_report
 from scrapy_ubi.monitor.inbox_text import read_dead, read_inbox
 from scrapy_ubi.monitor.status import CrawlStatus, read_status
 from scrapy_ubi.monitor.url_owner import GroupSettings, group_of, ownership
-from scrapy_ubi.protocol.ring import RingCollision, replicas_for
-from scrapy_ubi.settings import MOST_REPLICAS, refuse_unknown
+from scrapy_ubi.protocol.ring import RingCollision
+from scrapy_ubi.settings import MOST_REPLICAS, refuse_unknown, replicas_for
 from scrapy_ubi.untrusted.terminal_text import plain
 from scrapy_ubi.urls.host_rules import name_of
 

@@ -16,9 +16,9 @@ from typing import TypeVar
 from scrapy import Request
 from scrapy.http import Response
 
-from scrapy_ubi.requests.failure_reasons import TooLong
 from scrapy_ubi.requests.inflight import Flight
-from scrapy_ubi.requests.transfer import Transfer
+from scrapy_ubi.requests.page_outcome import TooLong
+from scrapy_ubi.requests.transfer_states import Transfer
 from scrapy_ubi.scrapy_private.engine import Download
 
 T = TypeVar("T")

@@ -46,7 +46,7 @@ from scrapy_ubi.politeness.host_feedback import HostFeedback
 from scrapy_ubi.politeness.robots.fetch import load_of
 from scrapy_ubi.process.log_once import Notices
 from scrapy_ubi.requests.inflight import Flight, Flights
-from scrapy_ubi.requests.transfer import BUSY, HOLDING, Transfer
+from scrapy_ubi.requests.transfer_states import BUSY, HOLDING, Transfer
 from scrapy_ubi.scrapy_private import socket_gate
 from scrapy_ubi.scrapy_private.engine import Download
 from scrapy_ubi.settings import UbiSettings

@@ -29,7 +29,7 @@ from scrapy.crawler import Crawler
 from scrapy.settings import BaseSettings
 
 from scrapy_ubi.process.log_once import Notices
-from scrapy_ubi.requests.failure_reasons import PrivateHost
+from scrapy_ubi.requests.page_outcome import PrivateHost
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.urls.private import canonical, host_of, is_private_address, is_private_host, may_be_private
 

@@ -23,7 +23,7 @@ from scrapy.http import Response
 from scrapy_ubi.downloads.gate import Withdrawn
 from scrapy_ubi.downloads.unscheduled import ForeignHost, GivenUp, is_robots
 from scrapy_ubi.politeness.robots.fetch import load_of
-from scrapy_ubi.requests.failure_reasons import reason_of
+from scrapy_ubi.requests.page_outcome import reason_of
 from scrapy_ubi.scrapy_private.engine import Download
 
 logger = logging.getLogger("scrapy_ubi")

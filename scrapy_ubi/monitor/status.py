@@ -21,7 +21,7 @@ import redis
 from scrapy_ubi.node.mail.run_state import is_finished
 from scrapy_ubi.node.report.profile import Profile, read_profile
 from scrapy_ubi.protocol.beat import FENCED, LEAVING, LEFT, Beat
-from scrapy_ubi.protocol.ring import replicas_for
+from scrapy_ubi.settings import replicas_for
 from scrapy_ubi.transport.contract import MEMORY
 from scrapy_ubi.transport.redis_keys import RedisKeys
 from scrapy_ubi.untrusted.terminal_text import plain

@@ -49,8 +49,8 @@ from scrapy_ubi.politeness import failing, retry_after
 from scrapy_ubi.politeness.robots import record
 from scrapy_ubi.politeness.robots.fetch import load_of
 from scrapy_ubi.protocol.host import HostState
-from scrapy_ubi.requests.failure_reasons import TooLong, status_reason
 from scrapy_ubi.requests.inflight import Flight
+from scrapy_ubi.requests.page_outcome import TooLong, status_reason
 from scrapy_ubi.scrapy_private.downloader import is_no_tunnel, slot_delay
 from scrapy_ubi.settings import UbiSettings
 

@@ -1,8 +1,8 @@
 """Since when this process has been on its way to its crawl.
 
 `scrapy crawl` takes a second and more to come to its spider. A crawl that ends meanwhile has ended after this agent was
-started, not before: joining.py makes something of it. A process that was not started for the crawl (a notebook, a
-service) is none of this: its crawl begins when it is asked for.
+started, not before: node/group/join_steps.py makes something of it. A process that was not started for the crawl (a
+notebook, a service) is none of this: its crawl begins when it is asked for.
 """
 
 from __future__ import annotations

@@ -23,7 +23,6 @@ from dataclasses import dataclass, field, replace
 from scrapy_ubi.protocol.beat import BLANK, LEFT, LOSSY, OVER, Beat
 from scrapy_ubi.protocol.config import Config, Counters
 from scrapy_ubi.protocol.discovery import Discovery
-from scrapy_ubi.protocol.dispatch import Work
 from scrapy_ubi.protocol.done_marks import Closing
 from scrapy_ubi.protocol.frontier_contract import Frontier
 from scrapy_ubi.protocol.handover import Handover
@@ -40,6 +39,7 @@ from scrapy_ubi.protocol.records import Record
 from scrapy_ubi.protocol.ring import Ring
 from scrapy_ubi.protocol.self_status import Standing
 from scrapy_ubi.protocol.view import View
+from scrapy_ubi.protocol.work import Work
 
 
 @dataclass(frozen=True, slots=True)

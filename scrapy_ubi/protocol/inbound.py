@@ -16,7 +16,7 @@ from collections import OrderedDict
 from collections.abc import Mapping
 
 from scrapy_ubi.protocol.answer import Outcome
-from scrapy_ubi.protocol.commit import Custody, Held
+from scrapy_ubi.protocol.custody import Custody, Held
 from scrapy_ubi.protocol.discovery import Discovery
 from scrapy_ubi.protocol.handover import Handover
 from scrapy_ubi.protocol.host import Entry, HostState

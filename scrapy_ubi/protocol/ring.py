@@ -3,8 +3,8 @@
 The assignment of UbiCrawler (Boldi, Codenotti, Santini, Vigna: technical report, 2002, sections 4.1 to 4.3):
 
 * The *ring* is the circle of 64-bit numbers. An agent stands on it at its *replicas*: as many points as its capacity
-  gives, drawn from a Mersenne Twister seeded with nothing but the agent's identifier (4.3). So an agent that
-  knows the identifiers of a group knows the whole assignment: no table travels, no agent is asked.
+  gives (`settings.replicas_for`), drawn from a Mersenne Twister seeded with nothing but the agent's identifier (4.3).
+  So an agent that knows the identifiers of a group knows the whole assignment: no table travels, no agent is asked.
 * A host stands at one point, a hash of its partition key. Its *owner* is the agent of the nearest replica, **in either
   direction**; who comes next is found going on outward, skipping agents already met. Not the clockwise successor of
   most consistent hashing: docs/decisions/0001-nearest-replica.md has the figures that tell them apart.
@@ -92,11 +92,6 @@ def replica_points(agent: str, replicas: int) -> list[int]:
     while len(points) < replicas:
         points[draw(64)] = None
     return list(points)
-
-
-def replicas_for(replicas: int, capacity: float) -> int:
-    """How many replicas an agent of this capacity has where one of capacity 1 has `replicas`; at least one."""
-    return max(1, round(replicas * capacity))
 
 
 class Ring:

@@ -12,7 +12,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 from scrapy_ubi.protocol.beat import BLANK, FENCED, LEAVING, LEFT, LOSSY, MANY, NEW, OVER, PASSIVE, Beat
-from scrapy_ubi.protocol.dispatch import Work
 from scrapy_ubi.protocol.done_marks import Closing
 from scrapy_ubi.protocol.handover import Handover
 from scrapy_ubi.protocol.inbound import Reception
@@ -20,6 +19,7 @@ from scrapy_ubi.protocol.lane import STATE
 from scrapy_ubi.protocol.ownership import point
 from scrapy_ubi.protocol.placement import Keeping
 from scrapy_ubi.protocol.quiescence import Quiescence
+from scrapy_ubi.protocol.work import Work
 
 
 class Standing:

@@ -6,7 +6,7 @@ from copy import copy
 
 from scrapy.http import Response
 
-from scrapy_ubi.requests.reason import keep_reason, reason_of
+from scrapy_ubi.requests.reason_phrase import keep_reason, reason_of
 
 
 def as_it_came(response: Response) -> Response:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from scrapy import Request
 
 from scrapy_ubi.requests.judged import Judged
-from scrapy_ubi.requests.transfer import ALLOWED, HOLDING, Transfer, WrongTransition
+from scrapy_ubi.requests.transfer_states import ALLOWED, HOLDING, Transfer, WrongTransition
 
 if TYPE_CHECKING:
     from scrapy_ubi.node import Visit

@@ -24,7 +24,7 @@ from scrapy.http import Response
 
 from scrapy_ubi.node import Visit
 from scrapy_ubi.node.work.discover import Holds, holders
-from scrapy_ubi.node.work.verdict import Verdict
+from scrapy_ubi.node.work.link_verdict import Verdict
 from scrapy_ubi.plainlinks import PlainLinks, spider_of
 from scrapy_ubi.protocol.host import Entry
 from scrapy_ubi.requests.identity import Place

@@ -18,7 +18,7 @@ from scrapy import Request
 
 from scrapy_ubi.downloads.reach import Reach
 from scrapy_ubi.node import Node, Visit
-from scrapy_ubi.node.work.verdict import Verdict
+from scrapy_ubi.node.work.link_verdict import Verdict
 from scrapy_ubi.protocol.host import Entry
 from scrapy_ubi.requests.codec import Codec
 from scrapy_ubi.requests.identity import Place, RequestKeys

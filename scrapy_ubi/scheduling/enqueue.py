@@ -19,7 +19,7 @@ from scrapy import Request
 
 from scrapy_ubi.node import Visit
 from scrapy_ubi.node.keys import before_loss, name_of
-from scrapy_ubi.node.work.verdict import Verdict
+from scrapy_ubi.node.work.link_verdict import Verdict
 from scrapy_ubi.protocol.host import Entry, retried
 from scrapy_ubi.requests.check import NONCE
 from scrapy_ubi.requests.codec import Encoded, depth_of

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from scrapy import Request
 
 from scrapy_ubi.node.mail.seed_inbox import KNOWN, REFUSED, SeedOutcome
-from scrapy_ubi.node.work.verdict import Verdict
+from scrapy_ubi.node.work.link_verdict import Verdict
 from scrapy_ubi.requests.check import NONCE
 from scrapy_ubi.requests.codec import depth_of
 from scrapy_ubi.requests.outside import read_seed

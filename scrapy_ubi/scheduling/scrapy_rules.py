@@ -98,7 +98,7 @@ class ScrapyRules:
     def prepare(self, template: Request, response: Response) -> None:
         """Set depth and priority of what all links of this page have in common."""
         if self._depth is not None:
-            reset = template.meta.pop("depth_reset", False)
+            reset = self._depth.resets and template.meta.pop("depth_reset", False)
             depth = 0 if reset else response.meta["depth"] + 1
             template.meta["depth"] = depth
             template.priority -= depth * self._depth.step

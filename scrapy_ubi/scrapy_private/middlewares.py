@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
-from scrapy import Spider
+from scrapy import Spider, version_info
 from scrapy.crawler import Crawler
 from scrapy.downloadermiddlewares.offsite import OffsiteMiddleware
 from scrapy.spidermiddlewares.base import BaseSpiderMiddleware
@@ -28,11 +28,12 @@ from scrapy_ubi.scrapy_private.engines import engine_of
 @dataclass(frozen=True, slots=True)
 class DepthRules:
     """What DepthMiddleware does: a page's links get `step` less priority for each level, and are followed down to
-    level `most` (0: all); `verbose`: each level has a stat."""
+    level `most` (0: all); `verbose`: each level has a stat; `resets`: the meta key `depth_reset` has a meaning."""
 
     step: int
     most: int
     verbose: bool
+    resets: bool
 
 
 def spider_middlewares(crawler: Crawler) -> list[BaseSpiderMiddleware]:
@@ -44,7 +45,9 @@ def spider_middlewares(crawler: Crawler) -> list[BaseSpiderMiddleware]:
 def depth_rules(crawler: Crawler) -> DepthRules | None:
     """The rules of this crawl's DepthMiddleware, None where it has none."""
     found = crawler.get_spider_middleware(DepthMiddleware)
-    return DepthRules(found.prio, found.maxdepth, found.verbose_stats) if found is not None else None
+    if found is None:
+        return None
+    return DepthRules(found.prio, found.maxdepth, found.verbose_stats, version_info >= (2, 18))
 
 
 def longest_url(middleware: UrlLengthMiddleware) -> int:

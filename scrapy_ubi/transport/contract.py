@@ -1,6 +1,6 @@
 """What the mail of a crawl promises, by every transport: the Transport contract.
 
-Two things carry mail: `redis.RedisTransport` (production) and `memory.MemoryTransport` (tests, and crawls of one
+Two things carry mail: `redis.RedisTransport` (production) and `in_process.MemoryTransport` (tests, and crawls of one
 process). Both pass tests/transport/test_conformance.py. The protocol relies on what stands here and on nothing else.
 
 **What may happen to anything written** (so everything in an `Outgoing` must be idempotent):

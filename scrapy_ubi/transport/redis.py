@@ -2,7 +2,7 @@
 
 Rules of this module:
 * One exchange is one pipelined round trip, not a transaction: everything is idempotent, so nothing needs to be atomic.
-* The pool is roundtrip.py's; the beating thread has a connection of its own (heartbeat.py says why).
+* The pool is round_trips.py's; the beating thread has a connection of its own (heartbeat.py says why).
 * The inbox is read from its beginning by a script that leaves out what is in hand and cuts what is too large.
 * After an exchange that failed the next one reads less: a slow line may not carry so much within the time-out, and a
   server may bound what it answers (client-output-buffer-limit). Otherwise the same would be asked for without end.
@@ -37,10 +37,10 @@ from scrapy_ubi.transport.contract import (
     always,
 )
 from scrapy_ubi.transport.delivered import InHand
+from scrapy_ubi.transport.exchange_commands import ExchangeCommands
 from scrapy_ubi.transport.heartbeat import BeatCallbacks, Heartbeat
-from scrapy_ubi.transport.pipeline import RedisCommand, RoundTrips, paired
-from scrapy_ubi.transport.redis_commands import ExchangeCommands
 from scrapy_ubi.transport.redis_keys import RedisKeys
+from scrapy_ubi.transport.round_trips import RedisCommand, RoundTrips, paired
 from scrapy_ubi.transport.seed_reader import SeedReader, SeedSource
 
 logger = logging.getLogger(__name__)

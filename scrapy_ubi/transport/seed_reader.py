@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from scrapy_ubi import clock
 from scrapy_ubi.transport.contract import SEED_IDLE, Outgoing, RawFields
 from scrapy_ubi.transport.delivered import InHand
-from scrapy_ubi.transport.pipeline import RedisCommand
-from scrapy_ubi.transport.redis_commands import ExchangeCommands
+from scrapy_ubi.transport.exchange_commands import ExchangeCommands
+from scrapy_ubi.transport.round_trips import RedisCommand
 
 logger = logging.getLogger(__name__)
 

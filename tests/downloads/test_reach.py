@@ -12,7 +12,7 @@ from scrapy.settings import Settings
 
 from scrapy_ubi.downloads.reach import Reach
 from scrapy_ubi.process.log_once import Notices
-from scrapy_ubi.requests.failure_reasons import PrivateHost, reason_of
+from scrapy_ubi.requests.page_outcome import PrivateHost, reason_of
 from scrapy_ubi.settings import UbiSettings
 
 PUBLIC, PRIVATE = "93.184.216.34", "10.0.0.5"

@@ -16,7 +16,7 @@ from scrapy_ubi.downloads.gate import Withdrawn
 from scrapy_ubi.downloads.unscheduled import ForeignHost, GivenUp
 from scrapy_ubi.downloads.unscheduled_results import MOST_NAMED, UnscheduledResults
 from scrapy_ubi.politeness.robots.fetch import RobotsLoad, request_for
-from scrapy_ubi.requests.failure_reasons import FORBIDDEN
+from scrapy_ubi.requests.page_outcome import FORBIDDEN
 
 URL = "http://h1.example/x.png"
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import scrapy
 from scrapy.settings import Settings
 
 import scrapy_ubi
@@ -24,6 +25,8 @@ from tests.support.builders import applied
 from tests.support.site import Site
 
 ROOM = "scrapy_ubi.fast"
+OUT = {"OneTask"} if scrapy.version_info < (2, 18) else set()  # it takes a name that Scrapy 2.17 lacks
+FITTING = [part for part in PARTS if part.name not in OUT]
 
 
 def class_of(part: FastPart) -> Any:
@@ -31,7 +34,7 @@ def class_of(part: FastPart) -> Any:
 
 
 def extensions() -> set[Any]:
-    return {class_of(part) for part in PARTS if part.kind == "extension"}
+    return {class_of(part) for part in FITTING if part.kind == "extension"}
 
 
 @pytest.mark.parametrize("users", [{}, {"UBI_LEAN": True}, {"UBI_LEAN": "1"}, {"UBI_LEAN": None}])
@@ -53,7 +56,7 @@ def test_a_value_that_is_none_is_refused() -> None:
     assert applied(UBI_LEAN="perhaps")[REFUSAL].startswith("UBI_LEAN is 'perhaps'")
 
 
-@pytest.mark.parametrize("part", PARTS, ids=[part.name for part in PARTS])
+@pytest.mark.parametrize("part", FITTING, ids=[part.name for part in FITTING])
 def test_every_part_says_what_it_gives_and_what_it_stands_for(part: FastPart) -> None:
     assert part.gives and part.stands_for
     assert class_of(part).__module__ == f"{ROOM}.{part.module}"
@@ -77,12 +80,13 @@ def test_a_part_that_does_not_fit_this_scrapy_is_left_out(
         settings = applied()
     assert extensions_but(left) <= set(settings.getwithbase("EXTENSIONS"))
     assert left not in settings.getwithbase("EXTENSIONS")
-    [record] = [record for record in caplog.records if record.name == ROOM]
-    assert "UBI_LEAN: LeanSignals is left out" in record.getMessage()
+    said = [record.getMessage() for record in caplog.records if record.name == ROOM]
+    assert len(said) == 1 + len(OUT)
+    assert any("UBI_LEAN: LeanSignals is left out" in line for line in said)
 
 
 def extensions_but(left: Any) -> set[Any]:
-    return {class_of(part) for part in PARTS if part.kind == "extension" and part.name != left.__name__}
+    return {class_of(part) for part in FITTING if part.kind == "extension" and part.name != left.__name__}
 
 
 SPIDER = """

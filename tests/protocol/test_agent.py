@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scrapy_ubi.protocol import dispatch
+from scrapy_ubi.protocol import work
 from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.beat import BLANK, LEFT, LOSSY, OVER, Beat
 from scrapy_ubi.protocol.host import Entry
@@ -318,7 +318,7 @@ def test_an_agent_that_never_settles_holds_the_others_up_for_the_handoff_timeout
 
 def village_of_overdue(count: int, monkeypatch: pytest.MonkeyPatch) -> tuple[Village, Agent]:
     """Three agents; nobody has handed so many hosts over to the third, which counts four of them a tick."""
-    monkeypatch.setattr(dispatch, "COUNTED", 4)
+    monkeypatch.setattr(work, "COUNTED", 4)
     village = Village("a", "b", handoff_timeout=20.0)
     c = village.start("c")
     hosts = [ordered("c", "a", "b", nth=number) for number in range(count)]

@@ -18,7 +18,8 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from scrapy_ubi.protocol import ring as ring_module
-from scrapy_ubi.protocol.ring import Arc, Ring, RingCollision, point, replica_points, replicas_for
+from scrapy_ubi.protocol.ring import Arc, Ring, RingCollision, point, replica_points
+from scrapy_ubi.settings import replicas_for
 
 CIRCLE = 1 << 64
 HALF = CIRCLE >> 1

@@ -12,7 +12,7 @@ from scrapy.crawler import Crawler
 from scrapy.statscollectors import MemoryStatsCollector
 from scrapy.utils.request import RequestFingerprinter
 
-from scrapy_ubi.node.work.verdict import Verdict
+from scrapy_ubi.node.work.link_verdict import Verdict
 from scrapy_ubi.process.log_once import Notices
 from scrapy_ubi.protocol.host import Entry
 from scrapy_ubi.requests.codec import Codec

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from typing import Any
 from unittest.mock import patch
 
-from scrapy_ubi.protocol import commit, handover, ownership, snapshot
+from scrapy_ubi.protocol import custody, handover, ownership, snapshot
 from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.beat import Beat
 from scrapy_ubi.protocol.detector import Detector
@@ -54,7 +54,7 @@ def _done_marks_in_handoffs_early() -> Any:
 
 
 def _acknowledged_before_successors() -> Any:
-    return patch.object(commit, "_told", lambda outbox, successor, flush: True)
+    return patch.object(custody, "_told", lambda outbox, successor, flush: True)
 
 
 def _one_window_for_both_lanes() -> Any:

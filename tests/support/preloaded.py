@@ -16,6 +16,7 @@ Rules of this module:
 from __future__ import annotations
 
 import atexit
+import contextlib
 import gc
 import json
 import os
@@ -246,7 +247,8 @@ def _forker() -> socket.socket:
 def _serve(orders: socket.socket) -> None:
     """Fork for each order until there are no more. Returns in the process that was asked for, too."""
     for name in MODULES:
-        __import__(name)
+        with contextlib.suppress(ImportError):  # an older Scrapy has not all of them
+            __import__(name)
     assert "twisted.internet.reactor" not in sys.modules and threading.active_count() == 1
     gc.collect()
     gc.freeze()  # else a process looks through all of it, and so copies it, when it ends: most of its time

@@ -14,8 +14,8 @@ from scrapy_ubi.transport import (
     TransportDown,
     TransportError,
     TransportFull,
+    exchange_commands,
     in_process,
-    redis_commands,
 )
 from scrapy_ubi.transport.contract import DEAD_LETTERS, HEAD
 from tests.transport.exchanges import ids, letter, play, seqs, take
@@ -253,7 +253,7 @@ def test_dead_letters_are_kept_for_people_and_bounded(world: World) -> None:
 
 
 def test_an_inbox_that_nobody_reads_is_bounded_and_the_oldest_go(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (in_process, redis_commands):
+    for module in (in_process, exchange_commands):
         monkeypatch.setattr(module, "INBOX", 300)
 
     async def scene(a: Transport, b: Transport) -> None:

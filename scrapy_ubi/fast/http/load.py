@@ -29,7 +29,7 @@ from twisted.internet.ssl import Certificate
 from twisted.web.iweb import UNKNOWN_LENGTH
 
 from scrapy_ubi.fast.http import scrapys
-from scrapy_ubi.requests.reason import keep_reason
+from scrapy_ubi.requests.reason_phrase import keep_reason
 
 logger = logging.getLogger(__name__)
 

@@ -17,7 +17,7 @@ from scrapy_ubi.node.crawl import Crawl
 from scrapy_ubi.node.hosts.crawl_limits import CrawlLimits
 from scrapy_ubi.node.hosts.host_limits import HostLimits
 from scrapy_ubi.node.work.engine_wakeup import EngineWakeup
-from scrapy_ubi.node.work.verdict import Verdict
+from scrapy_ubi.node.work.link_verdict import Verdict
 from scrapy_ubi.node.work.visits import Visit
 from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.host import Entry

@@ -26,7 +26,7 @@ from scrapy_ubi.outputs.warc import cdxj, members
 from scrapy_ubi.outputs.warc.http_heads import request_head, response_head
 from scrapy_ubi.outputs.warc.members import Fields, date, digest, new_id, new_ids
 from scrapy_ubi.outputs.warc.met import PROFILE, Met, Payloads
-from scrapy_ubi.requests.reason import REPLAYED
+from scrapy_ubi.requests.reason_phrase import REPLAYED
 from scrapy_ubi.urls.filters.filter_text import FilterError
 
 WARC, LINES = "warc.gz", "cdxj"

@@ -23,7 +23,7 @@ from scrapy.http.request import NO_CALLBACK
 
 from scrapy_ubi.politeness.robots.text import MOST_BYTES
 from scrapy_ubi.requests.decompress import can_unpack, unpack
-from scrapy_ubi.requests.failure_reasons import PrivateHost
+from scrapy_ubi.requests.page_outcome import PrivateHost
 
 LOAD = "ubi_robots"  # meta key of a request for a robots.txt: its `RobotsLoad`
 MOST_REDIRECTS = 5  # RFC 9309, section 2.3.1.2

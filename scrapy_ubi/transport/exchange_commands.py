@@ -25,13 +25,11 @@ from scrapy_ubi.transport.contract import (
     Fields,
     Outgoing,
 )
-from scrapy_ubi.transport.pipeline import RedisCommand
 from scrapy_ubi.transport.redis_keys import AGENT_KEYS, RedisKeys
+from scrapy_ubi.transport.round_trips import RedisCommand
 
 GROUP = "agents"  # of the seeds' readers
-CONSUMER_FOR = (
-    3_600_000  # ms after which the name of an agent that reads no seeds any longer, and has none, is forgotten
-)
+CONSUMER_FOR = 3_600_000  # ms after which the name of an agent that reads no seeds, and has none, is forgotten
 
 
 @dataclass(frozen=True, slots=True)

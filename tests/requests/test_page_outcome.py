@@ -9,7 +9,7 @@ from scrapy import Request, Spider
 from scrapy.exceptions import IgnoreRequest
 from scrapy.settings import Settings
 
-from scrapy_ubi.requests.failure_reasons import reason_of, status_reason
+from scrapy_ubi.requests.page_outcome import reason_of, status_reason
 
 
 class Deaf(Spider):

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable
 
 import pytest
 
-from scrapy_ubi.protocol import commit
+from scrapy_ubi.protocol import custody
 from scrapy_ubi.protocol.answer import Outcome
-from scrapy_ubi.protocol.commit import Custody, Held
+from scrapy_ubi.protocol.custody import Custody, Held
 from scrapy_ubi.protocol.host import Entry
 from scrapy_ubi.protocol.lane import STATE, Bounds, LaneIn
 from scrapy_ubi.protocol.outbox import Outbox
@@ -209,7 +209,7 @@ def test_out_of_every_view_all_is_refused_without_a_name() -> None:
 
 def test_letters_are_judged_anew_some_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """With hundreds of thousands of hosts in them a change of view would hold the agent up for seconds."""
-    monkeypatch.setattr(commit, "JUDGED", 4, raising=False)
+    monkeypatch.setattr(custody, "JUDGED", 4, raising=False)
     owner, hosts = Owner("a", "b"), [ordered("a", "b", nth=number) for number in range(9)]
     for seq in range(3):
         owner.hold(*hosts[3 * seq : 3 * seq + 3], seq=seq + 1)

@@ -8,7 +8,7 @@ import pytest
 from scrapy import Request
 
 from scrapy_ubi.requests.inflight import Flight
-from scrapy_ubi.requests.transfer import ALLOWED, BUSY, HOLDING, Transfer, WrongTransition
+from scrapy_ubi.requests.transfer_states import ALLOWED, BUSY, HOLDING, Transfer, WrongTransition
 
 # As docs and code have it, drawn a second time: from > to.
 DRAWN = """
