@@ -311,6 +311,28 @@ def test_a_seed_beyond_a_limit_is_refused_with_the_reason(site: Site) -> None:
     serve(site, scene, UBI_HOST_MAX_KNOWN=1)
 
 
+def test_a_redis_that_is_emptied_loses_only_what_was_not_answered(site: Site) -> None:
+    """And a writer that writes that again loses nothing, and has nothing fetched twice."""
+    urls = [f"{host}/{number}" for host in HOSTS for number in range(20)]
+    for url in urls:
+        site.page(url)
+
+    async def scene(outside: Outside) -> None:
+        written = {outside.push(url): url for url in urls}
+        lost = outside.seeds
+        await until(lambda: len(lost.answers) > 10, 60)
+        outside.hub.flush()
+        told = {answer[b"seed"].decode() for answer in lost.answers}
+        again = [url for number, url in written.items() if number not in told]
+        assert told and again
+        said = await outside.told(*map(outside.push, again))
+        assert set(said) <= {"OK", "KNOWN"}
+        await outside.quiet()
+
+    serve(site, scene, 2)
+    assert site.urls() == dict.fromkeys(urls, 1)
+
+
 def test_idle_agents_keep_nothing(site: Site) -> None:
     """A month's flushes are thirteen million: what grew with each of some hundred would fill a disk."""
     site.page(f"{HOSTS[0]}/")
