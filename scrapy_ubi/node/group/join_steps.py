@@ -11,7 +11,8 @@ Rules of this module:
   those who ended it knew no URL at all: they had nothing to do, as the seeds are the one's that comes late.
 * Nor does an agent that was killed before that end, and has kept outputs: what it has written is a part of the result
   of that run, so it ends it as the others did. The next start begins a new one. Who has left begins it at once.
-* Agents must agree on what decides where a URL belongs (partition, normal form, fingerprinter, replicas, replication).
+* Agents must agree on what decides where a URL belongs (partition, normal form, fingerprinter, replicas, replication),
+  and on whether they serve.
   One that differs is refused, and told in what. So is one that was started from something else (`origin`). An agent
   that has published lately is there; by a clock that is wrong none may have: then it is there if it beats on. One with
   another spider is warned only: that may have the same callbacks.
@@ -59,6 +60,7 @@ AGREE = {
     "steps": "rules of the steps of UBI_NORMALISE (version)",
     "max_letter_bytes": "UBI_MAX_LETTER_BYTES",
     "max_url_length": "UBI_MAX_URL_LENGTH",
+    "serve": "UBI_SERVE",  # seeds are handed to the owners of their hosts: one that does not serve takes none
 }
 
 
