@@ -26,6 +26,7 @@ from scrapy_ubi.settings_table import PREFIX, SETTINGS, Kind, Setting, home
 from scrapy_ubi.settings_table.readers import NUMBERS, READERS, Reader, read_number, read_path
 from scrapy_ubi.untrusted.checks import NAME
 from scrapy_ubi.urls import HostRules, host_rules, normaliser
+from scrapy_ubi.urls.filters.chain import check_live
 
 __all__ = ["SETTINGS", "Setting", "UbiSettings", "default_crawl", "listing", "read_value", "refuse_unknown"]
 
@@ -220,6 +221,17 @@ def read_value(row: Setting, value: object) -> object:
     if value is None or (value == "" and row.kind not in NUMBERS):
         return row.default
     return _READERS[row.kind](row, value)
+
+
+def read_live(row: Setting, value: object) -> object:
+    """The checked value of a setting of a running crawl. It may come from outside: nothing is loaded, and no file is
+    read, because it says so. Raises `UbiSettingError`."""
+    if not isinstance(value, bool | int | float | str | list):
+        raise UbiSettingError(row.setting, f"is a {type(value).__name__}", f"give {row.bounds}")
+    read = read_value(row, value)
+    if row.kind == "filters":
+        check_live(cast("tuple[object, ...]", read))
+    return read
 
 
 def flag(settings: Mapping[Any, Any], name: str) -> bool:

@@ -14,6 +14,7 @@ from scrapy_ubi.commands.frontier_options import add_frontier_subcommands
 from scrapy_ubi.commands.help_text import filled
 from scrapy_ubi.commands.run_options import add_run_subcommand
 from scrapy_ubi.commands.seed_options import add_seed_subcommand
+from scrapy_ubi.commands.steer_options import add_steering_subcommands
 
 MOST_LETTERS = 10_000  # asked for at once; a letter may have a megabyte
 MOST_SECONDS = 86_400  # to wait
@@ -22,9 +23,9 @@ STATUS = """\
 Shows the crawl at one look: one row for each agent, and the sum.
 
   agent      its identifier
-  state      joining, crawling, waiting (nothing to fetch now), blocked (Redis is full, or its disk), fenced (cut off
-             from Redis, fetches nothing), leaving, left, finished; dead (the others declared it so), silent (no news
-             for 15 s), unreadable
+  state      joining, crawling, waiting (nothing to fetch now), paused (`scrapy ubi pause`), blocked (Redis is full, or
+             its disk), fenced (cut off from Redis, fetches nothing), leaving, left, finished; dead (the others declared
+             it so), silent (no news for 15 s), unreadable
   pages      responses fetched
   pages/s    in the last seconds
   hosts      hosts it owns
@@ -91,6 +92,7 @@ def add_subcommands(parser: argparse.ArgumentParser) -> None:
     add_run_subcommand(lambda name, short, long, examples: _sub(what, name, short, long, examples))
     add_crawl_subcommand(lambda name, short, long, examples: _sub(what, name, short, long, examples))
     add_seed_subcommand(lambda name, short, long, examples: _sub(what, name, short, long, examples))
+    add_steering_subcommands(lambda name, short, long, examples: _sub(what, name, short, long, examples))
     add_frontier_subcommands(lambda name, short, long, examples: _sub(what, name, short, long, examples))
 
 

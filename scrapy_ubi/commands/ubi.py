@@ -1,10 +1,11 @@
 """`scrapy ubi status | agents | inbox AGENT | owner URL | report | drain AGENT | crawls | hosts | url URL | failed |
-requeue | seed URL | reset | collect | quality | rank | search | wacz`: a crawl, seen from outside. `scrapy ubi run
-SPIDER`: its agents, on this machine. `scrapy ubi crawl URL`: the same without a project.
+requeue | seed URL | reset | set | unset | settings | pause | resume | finish | collect | quality | rank | search |
+wacz`: a crawl, seen from outside. `scrapy ubi run SPIDER`: its agents, on this machine. `scrapy ubi crawl URL`: the
+same without a project.
 
-The commands only read, but for `run`, `crawl`, `drain`, `requeue`, `seed` and `reset`; `collect`, `quality`, `rank` and
-`wacz` write the files that they are told, and `search` its index. Errors are one sentence on standard error and exit
-status 1 (2 for a wrong command line); a traceback is a fault of this program.
+The commands only read, but for `run`, `crawl`, `drain`, `requeue`, `seed`, `reset`, and those that change a running
+crawl; `collect`, `quality`, `rank` and `wacz` write the files that they are told, and `search` its index. Errors are
+one sentence on standard error and exit status 1 (2 for a wrong command line); a traceback is a fault of this program.
 """
 
 from __future__ import annotations
@@ -29,11 +30,13 @@ from scrapy_ubi.commands import (
     crawls,
     failed,
     host_report,
+    live_settings,
     rank,
     reset,
     run,
     search,
     seed,
+    steer,
     url,
     wacz,
 )
@@ -79,6 +82,12 @@ FRONTIER: Mapping[str, Callable[[BaseSettings, argparse.Namespace], QueryReport]
     "rank": rank.run,
     "search": search.run,
     "wacz": wacz.run,
+    "set": steer.run_set,
+    "unset": steer.run_unset,
+    "pause": steer.run_pause,
+    "resume": steer.run_resume,
+    "finish": steer.run_finish,
+    "settings": live_settings.run,
 }
 
 

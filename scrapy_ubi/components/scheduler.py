@@ -191,6 +191,7 @@ class UbiScheduler(BaseScheduler):
         own = type(self) if type(self).enqueue_request is not UbiScheduler.enqueue_request else None
         self._page_links = PageLinks(self.crawler, self._tools, wiring.why_one_by_one(self._keys, self.settings, own))
         self._dequeue = self._make_dequeue()
+        wiring.follow_changes(self, parts, self._stores)
 
     def _assemble(self) -> None:
         """Put together what requests go through, before this agent's node."""
@@ -340,8 +341,7 @@ class UbiScheduler(BaseScheduler):
         who holds the spider open, or as seeds."""
         if self._opened:
             serves = self.node.seeds is not None and self.node.seeds.serves
-            over = self._start_ended and self._local.over
-            self.node.agent.start_exhausted = over and not self._held and not serves
+            self.node.agent.start_exhausted = self._start_ended and self._local.over and not (self._held or serves)
 
     def _idle(self, held: bool) -> bool:
         """The engine is idle; whether a handler of the user's holds the spider open. True when it has to stay open."""

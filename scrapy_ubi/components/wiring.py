@@ -19,6 +19,7 @@ from scrapy.crawler import Crawler
 from scrapy.settings import BaseSettings
 
 from scrapy_ubi import clock
+from scrapy_ubi.components.live_changes import LiveChanges
 from scrapy_ubi.downloads.reach import Reach
 from scrapy_ubi.downloads.resolver import Resolver
 from scrapy_ubi.errors import UbiSettingError
@@ -145,6 +146,11 @@ def make_parts(scheduler: UbiScheduler, spider: Spider, stats: StatBuffer, links
         Reach(settings, crawler.settings, resolve, scheduler.notices, stats.count),
         links.scores,
     )
+
+
+def follow_changes(scheduler: UbiScheduler, parts: Parts, stores: Outputs | None) -> None:
+    """From now on the scheduler's parts hear of settings that people change while the crawl runs."""
+    LiveChanges(scheduler, parts, stores)
 
 
 def _note_at(scheduler: UbiScheduler) -> Callable[[str], None]:

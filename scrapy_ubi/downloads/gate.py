@@ -77,12 +77,17 @@ class Gate:
         self._unscheduled = Unscheduled(crawler, node, settings, notices, self._feedback.given_up)
         self._crawler = crawler
         self._node = node
-        self._settings = settings
+        self._most_seconds = settings.max_load_seconds
         self._flights = flights
         self.hosts = RequestHosts(node, settings, flights)
         self._reach = reach
         self._waiting: dict[str, dict[Flight, None]] = {}  # host -> the flights that wait for its permit, in order
         self._closing = False
+
+    def follow(self, settings: UbiSettings) -> None:
+        """These are the settings from now on."""
+        self._most_seconds = settings.max_load_seconds
+        self._feedback.follow(settings)
 
     # -- the way of a request
 
@@ -141,7 +146,7 @@ class Gate:
         before = socket_gate.may_write.set(right)
         flight.began = monotonic()
         try:
-            if (most := self._settings.max_load_seconds) and flight.visit is not None:
+            if (most := self._most_seconds) and flight.visit is not None:
                 return await within(most, flight.request, download)
             return await download(flight.request)
         except Exception:  # whatever a handler makes of a connection that the socket gate has aborted

@@ -20,10 +20,12 @@ import redis
 
 from scrapy_ubi.node.mail.run_state import is_finished
 from scrapy_ubi.node.report.profile import Profile, read_profile
+from scrapy_ubi.node.steering.live_entries import PAUSE, field_of, read_entry
 from scrapy_ubi.protocol.beat import FENCED, LEAVING, LEFT, Beat
 from scrapy_ubi.settings import replicas_for
 from scrapy_ubi.transport.contract import MEMORY
 from scrapy_ubi.transport.redis_keys import RedisKeys
+from scrapy_ubi.untrusted.checks import Malformed
 from scrapy_ubi.untrusted.terminal_text import plain
 
 SILENT_AFTER = 15.0  # seconds without a new profile: the default failure timeout; said to people, nothing hangs on it
@@ -109,6 +111,15 @@ class CrawlStatus:
             if agent.profile is not None and agent.profile.arguments and dict(agent.profile.arguments) not in sets:
                 sets.append(dict(agent.profile.arguments))
         return sets
+
+    @property
+    def paused(self) -> bool:
+        """Whether people have paused it."""
+        field = field_of(PAUSE)
+        try:
+            return field in self.control and read_entry(field, self.control[field]).stands
+        except Malformed:
+            return False
 
     @property
     def finished(self) -> bool:

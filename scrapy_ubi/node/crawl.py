@@ -26,6 +26,8 @@ from scrapy_ubi.node.group.pinned_settings import check_origin, check_settings, 
 from scrapy_ubi.node.group.pinned_settings import fixed as fixed_settings
 from scrapy_ubi.node.mail.run_state import is_finished
 from scrapy_ubi.node.report import figures
+from scrapy_ubi.node.steering.live_entries import LiveTable
+from scrapy_ubi.node.steering.runtime import refusal
 from scrapy_ubi.protocol import losses, snapshot
 from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.config import Config
@@ -46,7 +48,8 @@ class Crawl:
     """The crawl of agent `me`, kept on `disk`. `fixed` is the part of its profile that does not change,
     `on_incarnation` notes durably which incarnation runs now; `incarnations` are those of this process; `predecessor`
     is the one that ran in its directory before. `policy`
-    is asked about hosts. `handed_over`: it has left, and others have all that it knew.
+    is asked about hosts, `live` holds what people say of it while it runs. `handed_over`: it has left, and others have
+    all that it knew.
     """
 
     def __init__(
@@ -60,6 +63,7 @@ class Crawl:
         predecessor: str | None = None,
         policy: HostPolicy = FREE,
     ) -> None:
+        self.live = LiveTable(refusal)
         self._settings, self._me, self.fixed = settings, me, fixed
         self._predecessor, self._policy = predecessor, policy
         self._on_incarnation, self._clock = on_incarnation, clock
@@ -67,12 +71,13 @@ class Crawl:
         self.last_view: View | None = None  # in which it was, once it leaves
         self.incarnations: set[str] = set()
         self.handed_over = False
-        self._lives: list[str] = []  # the same, in their order
+        self.lives: list[str] = []  # the same, in their order
         self._begin()
 
     def _begin(self) -> None:
         """As the disk has it."""
         now, disk, config = self._clock(), self.disk, protocol_config(self._settings)
+        self.live.load(disk.facts.get("live"))
         self.frontier = disk.frontier
         store = secrets.token_hex(4)
         if (saved := disk.saved) is not None:
@@ -88,7 +93,7 @@ class Crawl:
         self.agent.group.losses = losses.read_losses(disk.facts.get("losses"))
         self._former = self._former_lives()
         self._facts_at = 0.0
-        self._kept = ("", False, 0)  # the run, whether it is over, and how many losses, as last written
+        self._kept = ("", False, 0, "")  # the run, whether it is over, how many losses, what people said: as written
 
     def _former_lives(self) -> list[str]:
         """The incarnations whose disk this one is."""
@@ -101,13 +106,13 @@ class Crawl:
     @property
     def former(self) -> list[str]:
         """The incarnations that have run on this disk before the present one, oldest first."""
-        own = (*self._former, *self._lives)
+        own = (*self._former, *self.lives)
         return [life for life in dict.fromkeys(own) if life != self.agent.incarnation][-MOST_FORMER:]
 
     def _new_incarnation(self) -> str:
         incarnation = secrets.token_hex(4)
         self.incarnations.add(incarnation)
-        self._lives.append(incarnation)
+        self.lives.append(incarnation)
         self._on_incarnation(incarnation)
         return incarnation
 
@@ -179,10 +184,12 @@ class Crawl:
     def facts(self, run: str) -> dict[str, Any] | None:
         """What the disk is to hold of the crawl beside the protocol's matter, when that is due."""
         now, over, lost = self._clock(), self.agent.finished, self.agent.group.losses
-        if now < self._facts_at and (run, over, len(lost)) == self._kept:
+        kept = (run, over, len(lost), self.live.mark)
+        if now < self._facts_at and kept == self._kept:
             return None
-        self._facts_at, self._kept = now + FACTS_EVERY, (run, over, len(lost))
+        self._facts_at, self._kept = now + FACTS_EVERY, kept
         return {
+            **({"live": self.live.kept} if self.live.entries else {}),
             "agent": self._me,
             "run": run,
             "finished": over,

@@ -51,6 +51,9 @@ from scrapy_ubi.node.report.publish import Publisher, published
 from scrapy_ubi.node.report.queries import Answer, Question, answer
 from scrapy_ubi.node.report.query_inbox import QueryInbox
 from scrapy_ubi.node.start import NodeEvents, Start
+from scrapy_ubi.node.steering.pace import HostPace
+from scrapy_ubi.node.steering.runtime import RuntimeSettings
+from scrapy_ubi.node.steering.steered import Steered
 from scrapy_ubi.node.work.discover import Discoverer
 from scrapy_ubi.node.work.engine_wakeup import EngineWakeup
 from scrapy_ubi.node.work.host_access import HostAccess
@@ -104,18 +107,18 @@ class Node:
         self.foreign = ForeignHosts(self._clock)
         self.hosts = HostNotes(self._clock, unix)
         self.limits = HostLimits(settings, self.hosts, unix, self.note)
-        policy = host_policy(self.hosts, self.limits, self.addresses)
-        fixed = figures.fixed(settings, start.agent_id, start.spider, start.origin)
-        self._crawl = Crawl(
-            settings, start.agent_id, disk, fixed, self._events.incarnation, self._clock, start.predecessor, policy
-        )
+        self.live = RuntimeSettings(settings, self.note)
+        self._pace = HostPace(self.live, self.hosts, self._clock)
+        policy = host_policy(self.hosts, self.limits, self.addresses, self._pace.on_turn)
+        fixed, told = figures.fixed(settings, start.agent_id, start.spider, start.origin), self._events.incarnation
+        self._crawl = Crawl(settings, start.agent_id, disk, fixed, told, self._clock, start.predecessor, policy)
 
     def _make_mail(self, start: Start) -> None:
         """The parts that exchange mail and beats with the others, and those that the time calls."""
         settings, crawl, fatal, clock, transport = self.settings, self._crawl, self._fatal, self._clock, self.transport
         self._io = io = IoThread(own_thread=settings.redis_url is not None)
         self.seeds = SeedInbox(self._events.seed, self._events.wake) if settings.serve else None
-        self._publisher = Publisher(crawl, self._doing, clock)
+        self._publisher = Publisher(crawl, lambda: self.state, clock)
         self._exchanges = ExchangeLoop(crawl, self._publisher, settings.flush_records, self._exchanged, clock)
         self._ticker = Ticker(crawl, settings, fatal, self._exchanges.turn, self._events.cancel, self._ticked, clock)
         self._beats = Beats(crawl, transport, settings, self._heard, clock)
@@ -138,6 +141,8 @@ class Node:
         self._choice = NextRequest(
             crawl, self._fatal, self.hosts, self.limits, self.learner, self._events.given_up, waker.arm
         )
+        self.live.follow(self._publisher.soon)
+        Steered(self.live, self._pace, crawl, (self.limits, self.crawl_limits), self.access, waker, self.seeds)
 
     def _follow(self) -> None:
         """Work for the agent that the crawl has now."""
@@ -159,6 +164,7 @@ class Node:
         except BaseException:
             await self._let_go()
             raise
+        self.live.begin(control, self._crawl.live)
         self._exchanges.open(self._make_exchange(control))
         self._beats.start(self._ticker.stalled)
         self._ticker.start()
@@ -168,7 +174,7 @@ class Node:
     def _make_exchange(self, control: Mapping[str, str]) -> Exchange:
         """What carries the mail from now on; `control` is what the control hash said at the start."""
         agent, crawl, settings = self.agent, self._crawl, self.settings
-        run = RunState(agent, control, str(crawl.disk.facts.get("run", "")))
+        run = RunState(agent, control, str(crawl.disk.facts.get("run", "")), self.live)
         queries = QueryInbox(self.agent_id, self._answer, time.time)
         check = InboxCheck(agent, self._judge, settings.max_url_length, queries, self.seeds)
         flush = DiskFlush(agent, crawl.disk, crawl.facts, self._events.flush)
@@ -246,8 +252,8 @@ class Node:
         self._exchanges.turn(now)
         self.crawl_limits.begun = True
         self._limit_watch.look(now)
-        found = None
-        if not self._exchanges.choked and not self.crawl_limits.full(self.tally.pages + self.agent.work.out):
+        found, waits = None, self.live.paused or self._exchanges.choked
+        if not waits and not self.crawl_limits.full(self.tally.pages + self.agent.work.out):
             found = self._choice.next(now)
         self._choice.read_ahead(now)
         if found is None:
@@ -322,7 +328,7 @@ class Node:
         """Whether what comes from outside should wait: too much is to be sent already, or nothing can be written."""
         if self.over or self._fatal.dead:
             return False
-        return self._exchanges.choked or len(self.agent.outbox) > self.settings.outbox_records
+        return self.live.paused or self._exchanges.choked or len(self.agent.outbox) > self.settings.outbox_records
 
     def start_exhausted(self) -> None:
         """The spider's start() has ended."""
@@ -331,15 +337,12 @@ class Node:
     @property
     def state(self) -> str:
         """What this agent is doing, for people."""
-        return self._doing()
-
-    def _doing(self) -> str:
         if self._leave.stage:
             return self._leave.stage
         if not self.agent.lease.holds(self._clock()):
             return "fenced" if self._beats.were_read else "joining"
-        if self._exchanges.blocked:
-            return "blocked"
+        if self._exchanges.blocked or self.live.paused:
+            return "blocked" if self._exchanges.blocked else "paused"
         return "crawling" if self.agent.work.out or self.pending() else "waiting"
 
     def counters(self) -> dict[str, Any]:

@@ -100,11 +100,15 @@ class HostFeedback:
         self._crawler = crawler
         self._node = node
         self._on_given_up = on_given_up  # told of each host that is given up
+        self.follow(settings)
+        self._throttled = crawler.settings.getbool("AUTOTHROTTLE_ENABLED")
+        self._obeys = crawler.settings.getbool("ROBOTSTXT_OBEY")
+
+    def follow(self, settings: UbiSettings) -> None:
+        """These are the settings from now on."""
         self._settings = settings
         self._policy = health.Policy(settings.host_failures, settings.host_pause, settings.host_tries)
         self._abroad = self._policy._replace(pause=min(settings.host_pause, PAUSE_ABROAD))
-        self._throttled = crawler.settings.getbool("AUTOTHROTTLE_ENABLED")
-        self._obeys = crawler.settings.getbool("ROBOTSTXT_OBEY")
 
     def responded(self, flight: Flight, response: Response, seconds: float) -> bool:
         """A load has ended with a response, after so many seconds. True: the page is to be fetched again, later."""

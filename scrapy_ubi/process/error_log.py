@@ -100,9 +100,14 @@ class Burst:
     as many as there were pages done in the meantime. A spider that fails at times in a fast crawl does not match."""
 
     def __init__(self, number: int, seconds: float) -> None:
-        self.number, self.seconds = number, seconds
-        self._last: deque[tuple[float, int]] = deque(maxlen=max(1, number))  # when, and pages done before
+        self._last: deque[tuple[float, int]] = deque()  # when, and pages done before
         self.pages = 0
+        self.set(number, seconds)
+
+    def set(self, number: int, seconds: float) -> None:
+        """What makes a burst from now on."""
+        self.number, self.seconds = number, seconds
+        self._last = deque(self._last, maxlen=max(1, number))
 
     def error(self, now: float) -> bool:
         """An error was met at this time (s); True when it makes a burst."""

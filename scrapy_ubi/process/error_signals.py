@@ -29,7 +29,7 @@ class ErrorWatch:
     ) -> None:
         """Raises UbiSettingError when UBI_ERROR_LOG cannot be written."""
         self._crawler = crawler
-        burst = Burst(settings.error_burst, settings.error_burst_seconds)
+        self._burst = burst = Burst(settings.error_burst, settings.error_burst_seconds)
         path = settings.error_log or directory / NAME
         self._log = ErrorLog(
             path, burst, clock.now, count=crawler.stats.inc_value, note=note, stop=stop, spider=crawler.spider
@@ -37,6 +37,10 @@ class ErrorWatch:
         self._log.check(named=settings.error_log is not None)
         self.page_done = self._log.page_done
         self.close = self._log.close
+
+    def follow(self, settings: UbiSettings) -> None:
+        """These are the settings from now on."""
+        self._burst.set(settings.error_burst, settings.error_burst_seconds)
 
     def listen(self) -> None:
         """Begin."""

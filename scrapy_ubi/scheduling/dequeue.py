@@ -81,12 +81,11 @@ class Dequeue:
         self._errors, self._sitemaps, self._sessions, self._outputs, self._judge = readers
         self._told = 0  # pages that failed as they could not travel
         # The URLs of a sitemap begin at depth 0 as well.
-        counted = crawler.get_spider_middleware(DepthMiddleware) is not None
-        self._seeds_known_by_depth = counted and not self._sitemaps.most
+        self._depth_counted = crawler.get_spider_middleware(DepthMiddleware) is not None
 
     def next(self) -> Request | None:
         """The next request that may be fetched now; None when there is none, though some may be pending."""
-        if self._outputs is not None and self._outputs.full:
+        if self._node.live.paused or (self._outputs is not None and self._outputs.full):
             return None
         if (local := self._local.next()) is not None:
             flight = self._flights.add(Flight(local, None, local=True))
@@ -100,7 +99,7 @@ class Dequeue:
                 passed += 1  # of a host that is free again at once: the engine is told to ask once more
             elif request is not None:
                 self._sessions.restore(visit)
-                if not visit.entry.depth and self._seeds_known_by_depth:
+                if not visit.entry.depth and self._depth_counted and not self._sitemaps.most:
                     self._look_at_seed(request)
                 flight = self._flights.add(Flight(request, visit.host, visit))
                 if self._outputs is not None:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from scrapy import Request
@@ -36,13 +36,25 @@ class LinkFilter:
 
     def __init__(self, chain: FilterChain, count: Callable[[str], object], log: Path | None = None) -> None:
         """Raises UbiSettingError when the log cannot be written."""
-        self._chain, self._count = chain, count
-        self._chain.on_error = self._failed
+        self._count, self._first = count, chain
+        self._put(chain)
         self._log = FilterLog(log) if log is not None else None
         self._said: set[str] = set()
         self._is_known: Callable[[Request], bool] = lambda request: False
         self._asked: Callable[[], bool] = lambda: False  # whether the link in hand is known
+
+    def _put(self, chain: FilterChain) -> None:
+        self._chain, chain.on_error = chain, self._failed
         self.idle = not chain  # nothing to ask: one look at an attribute is all that it costs
+
+    def follow(self, entries: Sequence[object]) -> None:
+        """These are the filters from now on; what those of the start, and those before, have met of seeds they know.
+        Raises UbiSettingError."""
+        chain = FilterChain.read(entries)
+        chain.know_seeds_of(self._first)
+        chain.know_seeds_of(self._chain)
+        self._put(chain)
+        self.ask_frontier(self._is_known)
 
     @classmethod
     def from_settings(cls, settings: UbiSettings, count: Callable[[str], object]) -> LinkFilter:
@@ -63,7 +75,10 @@ class LinkFilter:
 
     def seed(self, request: Request) -> None:
         """A seed was met."""
-        self._chain.seed(Link(request.url, normal_form(request.url) or ""))
+        link = Link(request.url, normal_form(request.url) or "")
+        self._chain.seed(link)
+        if self._first is not self._chain:
+            self._first.seed(link)
 
     def refuses(self, request: Request, page: str, redirect: bool) -> bool:
         """Whether a filter refuses the request, found on `page` ("" where that is not known); counted if so.

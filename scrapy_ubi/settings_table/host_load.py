@@ -13,6 +13,7 @@ ROWS: tuple[Setting, ...] = (
         default_text="`DOWNLOAD_DELAY`",
         low=0,
         high=86_400,
+        live="host",
     ),
     Setting(
         "delay_factor",
@@ -21,6 +22,7 @@ ROWS: tuple[Setting, ...] = (
         "Politeness: the delay of a host is so many times its last response time, where that is longer; 0: it is not.",
         low=0,
         high=1000,
+        live="crawl",
     ),
     Setting(
         "max_delay",
@@ -29,6 +31,7 @@ ROWS: tuple[Setting, ...] = (
         "The longest delay that UBI_DELAY_FACTOR makes of a response time.",
         low=0,
         high=86_400,
+        live="crawl",
     ),
     Setting(
         "polite_by_ip",
@@ -43,6 +46,7 @@ ROWS: tuple[Setting, ...] = (
         "How long a host that answers 429 or 503 with Retry-After is left alone, at most; 0: the header is ignored.",
         low=0,
         high=86_400,
+        live="crawl",
     ),
     Setting(
         "retry_after_times",
@@ -51,6 +55,7 @@ ROWS: tuple[Setting, ...] = (
         "How often in a row a host may ask to come back later; at the next time it is given up.",
         low=0,
         high=1_000_000,
+        live="crawl",
     ),
     Setting(
         "host_failures",
@@ -59,6 +64,7 @@ ROWS: tuple[Setting, ...] = (
         "Time-outs and connection errors in a row that exclude a host for a while; 0: none do.",
         low=0,
         high=1_000_000,
+        live="crawl",
     ),
     Setting(
         "host_pause",
@@ -67,6 +73,7 @@ ROWS: tuple[Setting, ...] = (
         "How long a host is excluded at first; each time that it still does not answer, twice as long, up to an hour.",
         low=0,
         high=86_400,
+        live="crawl",
     ),
     Setting(
         "host_tries",
@@ -75,5 +82,6 @@ ROWS: tuple[Setting, ...] = (
         "How often a host is excluded before it is given up.",
         low=0,
         high=1000,
+        live="crawl",
     ),
 )

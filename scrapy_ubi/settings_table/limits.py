@@ -12,6 +12,7 @@ ROWS: tuple[Setting, ...] = (
         "Pages of a host that are done before it is ended (PLmax); 0: any number.",
         low=0,
         high=1_000_000_000_000,
+        live="host",
     ),
     Setting(
         "host_max_known",
@@ -20,6 +21,7 @@ ROWS: tuple[Setting, ...] = (
         "URLs of a host that are known before new ones of it are dropped (TTmax); 0: any number.",
         low=0,
         high=1_000_000_000_000,
+        live="host",
     ),
     Setting(
         "host_max_depth",
@@ -28,6 +30,7 @@ ROWS: tuple[Setting, ...] = (
         "How many links deeper than the first page of a host its pages may be; 0: any number.",
         low=0,
         high=1_000_000,
+        live="host",
     ),
     Setting(
         "host_max_seconds",
@@ -36,6 +39,7 @@ ROWS: tuple[Setting, ...] = (
         "Time after the first load of a host at which it is ended (TDLmax); 0: never.",
         low=0,
         high=315_360_000,
+        live="host",
     ),
     Setting(
         "host_max_iterations",
@@ -44,6 +48,7 @@ ROWS: tuple[Setting, ...] = (
         "Iterations of a host, of UBI_HOST_LOAD_TAKE pages each, before it is ended (Imax); 0: any number.",
         low=0,
         high=1_000_000_000_000,
+        live="host",
     ),
     Setting(
         "host_stable_iterations",
@@ -52,6 +57,7 @@ ROWS: tuple[Setting, ...] = (
         "Iterations in a row without a new URL of the host before it is ended (TSTmax); 0: any number.",
         low=0,
         high=1_000_000,
+        live="host",
     ),
     Setting(
         "host_load_take",
@@ -68,6 +74,7 @@ ROWS: tuple[Setting, ...] = (
         "The longest that the load of a page may take (TLLmax); 0: as long as DOWNLOAD_TIMEOUT says.",
         low=0,
         high=86_400,
+        live="crawl",
     ),
     Setting(
         "crawl_max_pages",
@@ -76,6 +83,7 @@ ROWS: tuple[Setting, ...] = (
         "Pages that all agents together load before the crawl ends; 0: any number.",
         low=0,
         high=1_000_000_000_000_000,
+        live="crawl",
     ),
     Setting(
         "crawl_max_known",
@@ -84,6 +92,7 @@ ROWS: tuple[Setting, ...] = (
         "URLs known to all agents together before new ones are dropped; 0: any number.",
         low=0,
         high=1_000_000_000_000_000,
+        live="crawl",
     ),
     Setting(
         "crawl_max_depth",
@@ -92,6 +101,7 @@ ROWS: tuple[Setting, ...] = (
         "How many links from the seeds pages may be; 0: any number.",
         low=0,
         high=1_000_000,
+        live="crawl",
     ),
     Setting(
         "crawl_max_seconds",
@@ -100,5 +110,6 @@ ROWS: tuple[Setting, ...] = (
         "How long the crawl may run before it ends; 0: any time.",
         low=0,
         high=315_360_000,
+        live="crawl",
     ),
 )

@@ -19,6 +19,7 @@ ROWS: tuple[Setting, ...] = (
         "Bytes of a page that are loaded and kept: of a larger one only the beginning; 0 keeps all.",
         low=0,
         high=2_000_000_000,
+        live="crawl",
     ),
     Setting(
         "max_body_types",
@@ -26,6 +27,7 @@ ROWS: tuple[Setting, ...] = (
         "html",
         "What UBI_MAX_BODY cuts: HTML, of which a beginning is of use, or everything that callbacks get.",
         choices=("html", "all"),
+        live="crawl",
     ),
     Setting(
         "error_log",
@@ -41,6 +43,7 @@ ROWS: tuple[Setting, ...] = (
         "So many unanticipated errors within UBI_ERROR_BURST_SECONDS stop the agent; 0: none do.",
         low=0,
         high=1_000_000,
+        live="crawl",
     ),
     Setting(
         "error_burst_seconds",
@@ -49,6 +52,7 @@ ROWS: tuple[Setting, ...] = (
         "The time in which UBI_ERROR_BURST errors are a burst.",
         above=0,
         high=86_400,
+        live="crawl",
     ),
     Setting(
         "fast",
@@ -68,6 +72,7 @@ ROWS: tuple[Setting, ...] = (
         (),
         "The filters that links have to pass, in their order.",
         default_text="[]",
+        live="crawl",
     ),
     Setting(
         "filter_log",
@@ -111,6 +116,7 @@ ROWS: tuple[Setting, ...] = (
         "MB of outputs that may wait to be written; with more the agent takes no further request.",
         low=1,
         high=65_536,
+        live="crawl",
     ),
     Setting(
         "duplicates",
@@ -203,6 +209,7 @@ ROWS: tuple[Setting, ...] = (
         "How long a robots.txt that was read is obeyed before it is fetched again.",
         low=1,
         high=31_536_000,
+        live="crawl",
     ),
     Setting(
         "robots_timeout",
@@ -211,6 +218,7 @@ ROWS: tuple[Setting, ...] = (
         "How long the load of a robots.txt may take; DOWNLOAD_TIMEOUT where that is less.",
         above=0,
         high=3600,
+        live="crawl",
     ),
     Setting(
         "robots_give_up",
@@ -219,6 +227,7 @@ ROWS: tuple[Setting, ...] = (
         "How long a robots.txt that cannot be read is tried, the host's pages waiting, before they fail.",
         low=0,
         high=31_536_000,
+        live="crawl",
     ),
     Setting(
         "max_crawl_delay",
@@ -227,6 +236,7 @@ ROWS: tuple[Setting, ...] = (
         "The longest Crawl-delay of a robots.txt that is honoured; longer ones count as this; 0 ignores them.",
         low=0,
         high=86_400,
+        live="crawl",
     ),
     Setting(
         "sitemaps",
@@ -235,5 +245,6 @@ ROWS: tuple[Setting, ...] = (
         "How many URLs are taken of the sitemaps that a robots.txt names; 0: none of them is fetched.",
         low=0,
         high=1_000_000,
+        live="crawl",
     ),
 )

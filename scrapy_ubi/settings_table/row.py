@@ -59,7 +59,7 @@ class Setting(NamedTuple):
     """One row of the table.
 
     `default` None means that the default is not a constant: `default_text` then says what it is. `low` and `high` are
-    inclusive, `above` is exclusive.
+    inclusive, `above` is exclusive. `live`: it can be changed while a crawl runs, for the crawl, or for a host as well.
     """
 
     name: str
@@ -72,11 +72,13 @@ class Setting(NamedTuple):
     above: float | None = None
     choices: tuple[str, ...] = ()
     longer_name: str = ""
+    live: Literal["", "crawl", "host"] = ""
+    prefix: str = PREFIX
 
     @property
     def setting(self) -> str:
         """The name in settings.py: UBI_REPLICAS for `replicas`."""
-        return PREFIX + (self.longer_name or self.name).upper()
+        return self.prefix + (self.longer_name or self.name).upper()
 
     @property
     def shown_default(self) -> str:

@@ -19,6 +19,7 @@ from scrapy_ubi.components.scheduler import UbiScheduler
 from scrapy_ubi.errors import UbiSettingError
 from scrapy_ubi.frontier.disk_frontier import DiskFrontier
 from scrapy_ubi.frontier.store import every
+from scrapy_ubi.node.steering.live_entries import FINISH, LiveEntry
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.transport.in_process import MemoryHub
 from tests.support.crawls import Outcome, agent_of, crawl, items_of, total
@@ -79,9 +80,9 @@ class Outside:
         await until(lambda: all(_idle(one) for one in self.schedulers), 60)
 
     def finish(self) -> None:
-        for scheduler in self.schedulers:
-            assert scheduler.node.seeds is not None
-            scheduler.node.seeds.finishing = True
+        """As by `scrapy ubi finish`."""
+        said = LiveEntry(FINISH, "", True, 1, "ann", 1.0)
+        self.hub.shelf(self.schedulers[0].settings.crawl).control[said.field.encode()] = said.text.encode()
 
 
 def _idle(scheduler: UbiScheduler) -> bool:

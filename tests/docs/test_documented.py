@@ -12,6 +12,7 @@ import pytest
 from scrapy_ubi.commands.options import add_subcommands
 from scrapy_ubi.node.report.profile import COUNTERS, STATES
 from scrapy_ubi.settings import SETTINGS, Setting
+from scrapy_ubi.settings_table.live import LIVE
 
 ROOT = Path(__file__).parents[2]
 REFERENCE = ROOT / "docs" / "reference"
@@ -118,3 +119,16 @@ def anchors(page: Path) -> set[str]:
     """The anchors of a page's headings, as GitHub makes them."""
     titles = re.findall(r"^#+ (.+)$", page.read_text(), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+@pytest.mark.parametrize("row", SETTINGS, ids=lambda row: row.setting)
+def test_a_live_setting_is_said_to_be_one_and_no_other(row: Setting) -> None:
+    wanted = {"": None, "crawl": "the crawl", "host": "the crawl, or a host"}[row.live]
+    said = re.findall(r"^\[Live\]\(\S+\): (.+)\.$", sections("settings.md")[row.setting], re.MULTILINE)
+    assert said == ([] if wanted is None else [wanted])
+
+
+def test_the_page_on_running_crawls_names_every_live_setting() -> None:
+    page = (ROOT / "docs" / "how-to" / "change-a-running-crawl.md").read_text()
+    table = page.partition("| live setting |")[2].partition("\n\n")[0]
+    assert set(re.findall(r"`([A-Z_]{6,})`", table)) == set(LIVE)

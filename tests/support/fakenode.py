@@ -16,9 +16,11 @@ from typing import Any
 from scrapy_ubi.frontier.memory import MemoryFrontier
 from scrapy_ubi.node.hosts.foreign_hosts import ForeignHosts
 from scrapy_ubi.node.hosts.merged_urls import MergedUrls
+from scrapy_ubi.node.steering.runtime import RuntimeSettings
 from scrapy_ubi.node.work.link_verdict import Verdict
 from scrapy_ubi.protocol.host import Entry, HostState
 from scrapy_ubi.protocol.memory_state import SetState
+from scrapy_ubi.settings import UbiSettings
 
 
 class FakeVisit:
@@ -79,6 +81,7 @@ class FakeNode:
         self.published: dict[str, str] = {}
         self.lost_agents: tuple[str, ...] = ()
         self.calls: list[tuple[Any, ...]] = []
+        self.live = RuntimeSettings(UbiSettings())
         self.agent = SimpleNamespace(start_exhausted=False)
         self.hosts = FakeHosts()
         self.addresses = None

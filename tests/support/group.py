@@ -142,6 +142,13 @@ class Group:
         found: dict[str, Any] = json.loads(done.stdout)
         return found
 
+    def steer(self, *arguments: str) -> dict[str, Any]:
+        """`scrapy ubi set`, `pause` and the like: what they have done."""
+        done = self._command(*arguments, "--json")
+        assert done.returncode == 0, done.stdout + done.stderr
+        found: dict[str, Any] = json.loads(done.stdout)
+        return found
+
     def _command(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         command = ["ubi", *arguments, "--crawl", CRAWL, "--redis-url", self.server.url]
         return preloaded.run(command, cwd=self.place, env=os.environ, timeout=LIMIT)

@@ -36,13 +36,18 @@ class CrawlLimits:
     """
 
     def __init__(self, settings: UbiSettings, me: str, stop: Callable[[str, str], object]) -> None:
-        self._settings, self._me, self._stop = settings, me, stop
+        self._me, self._stop = me, stop
         self._others = 0  # pages loaded by the others
         self._longest = 0.0
         self._known = 0
         self._next_read = float("-inf")
-        self.idle = not (settings.crawl_max_pages or settings.crawl_max_known or settings.crawl_max_seconds)
         self.begun = self.over = False
+        self.follow(settings)
+
+    def follow(self, settings: UbiSettings) -> None:
+        """The limits are those of these settings from now on."""
+        self._settings = settings
+        self.idle = not (settings.crawl_max_pages or settings.crawl_max_known or settings.crawl_max_seconds)
 
     def is_due(self, now: float) -> bool:
         """Whether everybody's profiles are to be read now (s); if so, not again for `profile.PUBLISH` seconds."""

@@ -17,7 +17,7 @@ module:
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from scrapy_ubi.node.hosts.host_notes import HostNotes
@@ -58,14 +58,23 @@ class HostLimits:
     def __init__(
         self, settings: UbiSettings, hosts: HostNotes, wall: Callable[[], float], note: Callable[[str, str], object]
     ) -> None:
-        self._settings, self._hosts, self._wall, self._note = settings, hosts, wall, note
+        self._hosts, self._wall, self._note = hosts, wall, note
         self._watched: dict[str, tuple[int, int]] = {}  # host -> number of the iteration, URLs known at its beginning
-        self._notes = bool(settings.host_max_seconds or settings.host_max_depth or settings.host_stable_iterations)
         self.refused = 0
         self.counted: Counter[str] = Counter()
+        self.follow(settings, {})
+
+    def follow(self, settings: UbiSettings, of_host: Mapping[str, UbiSettings]) -> None:
+        """The limits are those of these settings, of some hosts those of others, from now on."""
+        self._settings, self._of_host = settings, of_host
+        every = (settings, *of_host.values())
+        self._notes = any(one.host_max_seconds or one.host_max_depth or one.host_stable_iterations for one in every)
         self.idle = not (
-            self._notes or settings.host_max_pages or settings.host_max_known or settings.host_max_iterations
+            self._notes or any(one.host_max_pages or one.host_max_known or one.host_max_iterations for one in every)
         )
+
+    def _of(self, host: str) -> UbiSettings:
+        return self._of_host.get(host, self._settings)
 
     # -- a URL is found
 
@@ -75,10 +84,10 @@ class HostLimits:
             return False
         reason = self._hosts.ended(state)
         if not reason.startswith(PREFIX):
-            most = self._settings.host_max_known
-            reason = KNOWN if 0 < most <= state.known else ""
-            if not reason and self._settings.host_max_depth:
-                reason = DEPTH if self._too_deep(self._facts(state), entry) else ""
+            limits = self._of(state.host)
+            reason = KNOWN if 0 < limits.host_max_known <= state.known else ""
+            if not reason and limits.host_max_depth:
+                reason = DEPTH if _is_too_deep(self._facts(state), entry, limits) else ""
         if reason:
             self.refuse(reason, state.host)
         return bool(reason)
@@ -99,16 +108,15 @@ class HostLimits:
             return self._end(state, reason)
         if not self._notes:
             return ""
-        before = self._facts(state)
-        facts = self._counted(state, before)
-        most = self._settings.host_stable_iterations
-        if 0 < most <= facts.still:
+        limits, before = self._of(state.host), self._facts(state)
+        facts = self._counted(state, before, limits)
+        if 0 < limits.host_stable_iterations <= facts.still:
             return self._end(state, STABLE)
-        if facts.begun is not None and 0 < self._settings.host_max_seconds <= self._wall() - facts.begun:
+        if facts.begun is not None and 0 < limits.host_max_seconds <= self._wall() - facts.begun:
             return self._end(state, SECONDS)
-        deep = self._too_deep(facts, entry)
+        deep = _is_too_deep(facts, entry, limits)
         if not deep:
-            facts = self._begun(facts, entry)
+            facts = self._begun(facts, entry, limits)
         if facts != before:
             self._hosts.put(state, SECTION, list(facts))
         return DEPTH if deep else ""
@@ -126,26 +134,26 @@ class HostLimits:
 
     def _reached(self, state: HostState, entry: Entry) -> str:
         """The limit that the host's state has reached, if any, where it is this page's turn."""
-        settings, done = self._settings, self._hosts.before(state)
+        settings, done = self._of(state.host), self._hosts.before(state)
         if 0 < settings.host_max_pages <= done:
             return PAGES
         if 0 < settings.host_max_known <= done and not _is_again(state, entry):
             return KNOWN  # more were known, from elsewhere: these are the first
         return ITERATIONS if 0 < settings.host_max_iterations <= done // settings.host_load_take else ""
 
-    def _begun(self, facts: _Facts, entry: Entry) -> _Facts:
+    def _begun(self, facts: _Facts, entry: Entry, limits: UbiSettings) -> _Facts:
         """With what is to be known of the first page."""
-        if self._settings.host_max_seconds and facts.begun is None:
+        if limits.host_max_seconds and facts.begun is None:
             facts = facts._replace(begun=int(self._wall()))
-        if self._settings.host_max_depth and (facts.depth is None or entry.depth < facts.depth):
+        if limits.host_max_depth and (facts.depth is None or entry.depth < facts.depth):
             facts = facts._replace(depth=entry.depth)
         return facts
 
-    def _counted(self, state: HostState, facts: _Facts) -> _Facts:
+    def _counted(self, state: HostState, facts: _Facts, limits: UbiSettings) -> _Facts:
         """With the iterations that have passed without a new URL, if one has just ended."""
-        if not self._settings.host_stable_iterations:
+        if not limits.host_stable_iterations:
             return facts
-        number, known = self._hosts.before(state) // self._settings.host_load_take, state.known
+        number, known = self._hosts.before(state) // limits.host_load_take, state.known
         then, before = self._watched.get(state.host, (number, known))
         if state.host not in self._watched or number > then:
             if len(self._watched) >= MOST_WATCHED:
@@ -155,11 +163,12 @@ class HostLimits:
             return facts
         return facts._replace(still=facts.still + 1 if known <= before else 0)
 
-    def _too_deep(self, facts: _Facts, entry: Entry) -> bool:
-        return facts.depth is not None and entry.depth - facts.depth > self._settings.host_max_depth > 0
-
     def _facts(self, state: HostState) -> _Facts:
         return _Facts.read(self._hosts.get(state, SECTION))
+
+
+def _is_too_deep(facts: _Facts, entry: Entry, limits: UbiSettings) -> bool:
+    return facts.depth is not None and entry.depth - facts.depth > limits.host_max_depth > 0
 
 
 def _is_again(state: HostState, entry: Entry) -> bool:

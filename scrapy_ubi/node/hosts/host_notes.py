@@ -251,15 +251,19 @@ class HostNotes:
     def arrived(self, state: HostState) -> None:
         self._follow_delays(state)
         noted = self._read(state).get(UNTIL)
-        left = self._until(state) - self._wall()
-        if left > 0:
-            if isinstance(noted, list) and noted[0] > self._wall() + MOST_POSTPONE:
-                self.counted["clipped"] += 1
-            self._put_off(state, left)
+        if self.put_off_again(state) and isinstance(noted, list) and noted[0] > self._wall() + MOST_POSTPONE:
+            self.counted["clipped"] += 1
         if self.ended(state):
             self._hasten(state)
         for callback in self._callbacks:
             callback(state)
+
+    def put_off_again(self, state: HostState) -> bool:
+        """Whether the host is left alone, as is noted; its turn comes no earlier."""
+        left = self._until(state) - self._wall()
+        if left > 0:
+            self._put_off(state, left)
+        return left > 0
 
     def _follow_delays(self, state: HostState) -> None:
         state.pause = max(self.delays(state).values(), default=0.0)

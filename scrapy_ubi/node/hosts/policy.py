@@ -2,25 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from scrapy_ubi.node.hosts.host_limits import HostLimits
 from scrapy_ubi.node.hosts.host_notes import HostNotes
 from scrapy_ubi.node.hosts.ip_politeness import IpPoliteness
-from scrapy_ubi.protocol.host import HostState
+from scrapy_ubi.protocol.host import Entry, HostState
 from scrapy_ubi.protocol.host_policy import FREE, HostPolicy
 
 
-def host_policy(hosts: HostNotes, limits: HostLimits, addresses: IpPoliteness | None) -> HostPolicy:
-    """The policy that these make; without `addresses` hosts of one address do not wait for each other."""
+def host_policy(
+    hosts: HostNotes,
+    limits: HostLimits,
+    addresses: IpPoliteness | None,
+    on_turn: Callable[[HostState, float], None] = FREE.on_turn,
+) -> HostPolicy:
+    """The policy that these make; without `addresses` hosts of one address do not wait for each other. `on_turn` is
+    told of each host whose turn it is."""
 
     def wait_for_address(state: HostState, now: float) -> None:
+        on_turn(state, now)
         if addresses is not None and not hosts.ended(state):
             turn = addresses.turn(state.host, now)
             if turn > now:
                 hosts.wait_until(state, turn)
 
     return HostPolicy(
-        refuses=FREE.refuses if limits.idle else limits.refuses,  # no call is spent on limits that are not set
-        on_turn=FREE.on_turn if addresses is None else wait_for_address,
+        refuses=refuses_by(limits),
+        on_turn=on_turn if addresses is None else wait_for_address,
         on_notes=hosts.arrived,
         on_request=hosts.lift_for,
     )
+
+
+def refuses_by(limits: HostLimits) -> Callable[[HostState | None, Entry], bool]:
+    """What refuses URLs by these limits; no call is spent on limits that are not set."""
+    return FREE.refuses if limits.idle else limits.refuses

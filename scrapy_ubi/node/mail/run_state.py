@@ -11,6 +11,7 @@ Rules of this module:
   does not tell of what it holds, for the same pages are to be fetched again.
 * `finished` in the control hash names the run that is over, who saw it first, and `lossy` where agents had been lost
   with what they knew; `finished_at` is when, by the clock of the transport.
+* What people have said of the running crawl (`node.steering`) is written there again where it is missing, or older.
 * At the start of a crawl, and when Redis has forgotten, others may write there what this agent has written, too.
 """
 
@@ -21,6 +22,7 @@ import math
 import secrets
 from collections.abc import Mapping
 
+from scrapy_ubi.node.steering.runtime import RuntimeSettings
 from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.transport import Fields
 
@@ -65,10 +67,11 @@ def ended_ago(control: Mapping[str, str], now: float) -> float:
 
 class RunState:
     """The run that `agent` takes part in. `control` is what the control hash said at the start, then what it said last;
-    `run` the name of the run, which is `known` from the disk where the control hash has none."""
+    `run` the name of the run, which is `known` from the disk where the control hash has none. `live` hears what people
+    say there."""
 
-    def __init__(self, agent: Agent, control: Fields, known: str) -> None:
-        self._agent = agent
+    def __init__(self, agent: Agent, control: Fields, known: str, live: RuntimeSettings | None = None) -> None:
+        self._agent, self._live = agent, live
         self.control = control
         self.run = control.get("run") or known
         self._past = control.get("past", "")
@@ -106,6 +109,8 @@ class RunState:
                 lacks |= said(self.run, self._agent.me, self._agent.lossy, there)
         elif self._denied:
             lacks["finished"] = ""
+        if self._live is not None:
+            lacks |= self._live.lacking(self.control)
         return lacks
 
     def is_past(self, run: str) -> bool:
@@ -128,6 +133,8 @@ class RunState:
         self.run = control.get("run", "") or self.run
         self._past = control.get("past", "") or self._past
         self._hear_of_the_end(control)
+        if self._live is not None:
+            self._live.take(control)
         self.control = control
         return control
 

@@ -15,6 +15,7 @@ from typing import Any
 from scrapy_ubi.node.group.origin import UNKNOWN, Origin
 from scrapy_ubi.node.hosts.merged_urls import MergedUrls
 from scrapy_ubi.node.report.heavy_hitters import HeavyHitters
+from scrapy_ubi.node.steering.live_entries import LiveTable
 from scrapy_ubi.protocol import losses
 from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.view import View
@@ -204,13 +205,18 @@ def text(
     numbers: dict[str, Any],
     former: Sequence[str] = (),
     handed_over: bool = False,
+    live: LiveTable | None = None,
 ) -> str:
     """The profile as JSON. `former`: the incarnations that have run on this agent's disk before; `handed_over`: it has
-    left, and others have all that it knew."""
+    left, and others have all that it knew. `live`: what it knows that people have said of the running crawl."""
     moving = {"incarnation": agent.incarnation, "state": state, "updated": round(time.time(), 3), "counters": numbers}
     told: dict[str, Any] = {"former": list(former)} if former else {}
     if handed_over:
         told["handed_over"] = True
+    if live is not None and live.mark:
+        told["live"] = live.mark
+    if live is not None and live.refused:
+        told["live_refused"] = live.told_refused
     if agent.group.losses:
         told["losses"] = losses.written(agent.group.losses)
     return json.dumps({**fixed_part, **moving, **told}, separators=(",", ":"), ensure_ascii=False)

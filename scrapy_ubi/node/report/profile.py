@@ -18,9 +18,11 @@ MAX_REASONS = 1_000  # distinct reasons of failed URLs
 MAX_ARGUMENTS = 100  # of a spider
 LONGEST_ARGUMENT = 1_000  # characters
 MAX_EXAMPLES = 10  # of what one step has joined
+MAX_REFUSED = 5  # live entries that the agent has refused, of those in Redis now
+LONGEST_REFUSED = 300  # characters of why
 LONGEST_EXAMPLE = 1_000  # characters of a URL in them
 
-STATES = ("joining", "crawling", "waiting", "blocked", "fenced", "leaving", "left", "finished")
+STATES = ("joining", "crawling", "waiting", "paused", "blocked", "fenced", "leaving", "left", "finished")
 
 # Every counter of an agent that is one whole number, with its meaning; `docs/reference/counters-and-measures.md`
 # lists them.
@@ -83,6 +85,8 @@ class Profile:
     examples: Mapping[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
     failed_at: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     noted_at: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    live: str = ""
+    live_refused: Mapping[str, str] = field(default_factory=dict)
     seconds: float = 0.0
     pages_per_second: float = 0.0
 
@@ -147,6 +151,8 @@ def _profile(agent: str, data: Mapping[str, object]) -> Profile:
         examples=_examples(counters.get("examples", {})),
         failed_at=_places(counted, "failed_at"),
         noted_at=_places(counted, "noted_at"),
+        live=said.text("live"),
+        live_refused=_refused(data.get("live_refused", {})),
         seconds=counted.number("seconds"),
         pages_per_second=counted.number("pages_per_second"),
     )
@@ -184,6 +190,12 @@ def _examples(value: object) -> dict[str, tuple[tuple[str, str], ...]]:
     if not all(is_list(pairs, MAX_EXAMPLES, _is_example) for pairs in value.values()):
         raise Malformed("examples are not pairs of URLs")
     return {step: tuple((url, normal) for url, normal in pairs) for step, pairs in value.items()}
+
+
+def _refused(value: object) -> dict[str, str]:
+    if not is_mapping(value, MAX_REFUSED, lambda why: is_text(why, LONGEST_REFUSED)):
+        raise Malformed("refused entries are not an object of reasons")
+    return dict(value)
 
 
 def _is_example(pair: object) -> bool:

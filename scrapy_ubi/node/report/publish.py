@@ -51,7 +51,13 @@ class Publisher:
             self._counters = self._crawl.counters()
             self._count_at = now + (self._clock() - now) * COUNTING
         crawl = self._crawl
-        return profile.text(crawl.fixed, crawl.agent, self._state(), self._counters, crawl.former, crawl.handed_over)
+        return profile.text(
+            crawl.fixed, crawl.agent, self._state(), self._counters, crawl.former, crawl.handed_over, crawl.live
+        )
+
+    def soon(self, changed: object = None) -> None:
+        """Let the next one be due now: there is news, as what has `changed` says."""
+        self._next_at = 0.0
 
     def renew(self) -> None:
         """Let the next one be due now, and count again for it."""

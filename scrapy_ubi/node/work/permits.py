@@ -19,6 +19,8 @@ Rules of this module:
   done, it is denied.
 * A load that lost its permit and is made again comes before all others: it keeps its place in Scrapy's downloader, and
   another load with the permit could wait for that place.
+* While people have paused the crawl, or the host, a request of the queue is denied. What bypasses the queue belongs to
+  a page under way, and is let through.
 * The check and the taking are one step: nothing is awaited in between.
 """
 
@@ -65,6 +67,8 @@ class Permits:
         self._held: dict[str, HostState | _Foreign | None] = {}
         self._lines: dict[str, OrderedDict[_Place, None]] = {}
         self.closed = False
+        self._paused = False
+        self._paused_hosts: frozenset[str] = frozenset()
 
     def take(self, host: str, state: HostState | None, key: int = 0, foreign: bool = False) -> bool | None:
         """Take the permit without waiting, as `acquire` does. None where one would have to wait."""
@@ -116,7 +120,7 @@ class Permits:
             return _DENIED
         if not agent.keeping.owns(host):
             return self._wait_for_foreign(host) if foreign and state is None else _DENIED
-        if state is not None and state.is_done(key):
+        if state is not None and (self._paused or host in self._paused_hosts or state.is_done(key)):
             return _DENIED
         if host in self._held:
             return math.inf
@@ -192,6 +196,11 @@ class Permits:
                 if first or place.of_page:
                     place.turn.set()
                 first = False
+
+    def pause(self, everything: bool, hosts: frozenset[str]) -> None:
+        """Deny requests of the queue, of all hosts or of these, until it is said otherwise."""
+        self._paused, self._paused_hosts = everything, hosts
+        self.look_again()
 
     def close(self) -> None:
         """Deny all that wait, and all that ask later."""

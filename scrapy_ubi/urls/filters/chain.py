@@ -77,6 +77,13 @@ class FilterChain:
             except Exception as error:  # noqa: BLE001 - as above
                 self.on_error(judge, error)
 
+    def know_seeds_of(self, former: FilterChain) -> None:
+        """Its filters know the seeds that such filters of a former chain have met."""
+        for judge in self.filters:
+            for other in former.filters:
+                if isinstance(judge, Scope) and isinstance(other, Scope):
+                    judge.know_seeds_of(other)
+
     def __iter__(self) -> Iterator[UrlFilter]:
         return iter(self.filters)
 
@@ -85,6 +92,24 @@ class FilterChain:
 
     def __str__(self) -> str:
         return "; ".join(map(str, self.filters))
+
+
+def check_live(entries: Sequence[object]) -> None:
+    """Check the filters of a running crawl, which may come from outside: texts that name filters of the suite, without
+    files, which are one machine's. Raises UbiSettingError."""
+    for entry in entries:
+        try:
+            for call in parse_calls(entry) if isinstance(entry, str) else ():
+                if call.name not in SUITE or "file" in call.arguments:
+                    raise FilterError(
+                        "is a class of yours, or reads a file",
+                        "a running crawl takes filters of the suite without files: set others in settings.py",
+                    )
+            if not isinstance(entry, str):
+                raise FilterError("is no text", "give texts such as 'length(2048)'")
+        except FilterError as error:
+            raise UbiSettingError(SETTING, f"has {entry!r:.200}, which {error.problem}", error.remedy) from error
+    FilterChain.read(entries)
 
 
 def parse(text: str) -> UrlFilter:

@@ -96,6 +96,11 @@ class Scope(SuiteFilter):
         if self.stay and link.normal:
             self._seeds.add(self._where(host_of(link.normal)))
 
+    def know_seeds_of(self, former: Scope) -> None:
+        """Take over the seeds that this one has met, where they are compared in the same way."""
+        if self.stay == former.stay:
+            self._seeds |= former._seeds
+
     def refuses(self, link: Link) -> str:
         normal = link.normal
         if self._by_host:

@@ -1,0 +1,49 @@
+"""What follows at Scrapy's end when people change the settings of a running crawl (`node.steering`).
+
+Rules of this module:
+
+* Parts of this package are told, or read `settings` of the scheduler when they need it. Of Scrapy what has copied a
+  setting is set itself (`scrapy_private.changed_settings`): its settings are frozen, and most were read at the start.
+* What is taken back is as the project's settings have it.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from scrapy_ubi.errors import UbiSettingError
+from scrapy_ubi.scrapy_private.changed_settings import ChangedSettings
+
+if TYPE_CHECKING:
+    from scrapy_ubi.components.scheduler import UbiScheduler
+    from scrapy_ubi.components.wiring import Parts
+    from scrapy_ubi.node.steering.runtime import RuntimeSettings
+    from scrapy_ubi.outputs.setup import Outputs
+
+logger = logging.getLogger("scrapy_ubi")
+
+
+class LiveChanges:
+    """Tells the parts of one scheduler. `stores`: where there are any."""
+
+    def __init__(self, scheduler: UbiScheduler, parts: Parts, stores: Outputs | None) -> None:
+        self._scheduler, self._parts, self._stores = scheduler, parts, stores
+        self._scrapy = ChangedSettings(scheduler.crawler)
+        scheduler.node.live.follow(self._follow)
+
+    def _follow(self, live: RuntimeSettings) -> None:
+        scheduler, settings = self._scheduler, live.now
+        before, scheduler.settings = scheduler.settings, settings
+        scheduler.gate.follow(settings)
+        scheduler.sitemaps.most = settings.sitemaps
+        self._parts.errors.follow(settings)
+        if self._stores is not None:
+            self._stores.writer.most = settings.store_mb << 20
+        if settings.filters != before.filters:
+            try:
+                self._parts.link_filter.follow(settings.filters)
+            except UbiSettingError as error:  # those of settings.py may read a file that is gone by now
+                logger.error("The filters stay as they were: %s", error)
+        self._scrapy.delay(settings.host_delay)
+        self._scrapy.follow(live.scrapys)
